@@ -1,0 +1,10 @@
+export {
+  type BrokerAccess,
+  type ClusterDeployment,
+  type ClusterDriver,
+  type Observation,
+  type Placement,
+  ProvisionError,
+  type ProvisionErrorCode,
+  type WaitOptions,
+} from "./cluster-driver.ts";
