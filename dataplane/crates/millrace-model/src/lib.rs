@@ -5,9 +5,11 @@
 
 mod ids;
 pub mod limits;
+mod range;
 mod topic;
 
 pub use ids::{NodeEpoch, NodeId, ObjectId, StreamEpoch, StreamId, TopicId};
+pub use range::StreamRange;
 pub use topic::{InvalidTopicName, TopicName, TopicPartition};
 
 /// An offset in a stream or a partition, counted in records. The first is 0. Kafka writes it as a

@@ -17,3 +17,8 @@ pub const TOPIC_PARTITIONS_MAX: u32 = 10_000;
 
 /// Entries in one fetch answer for one partition; bounds the vector that is built for it.
 pub const FETCH_ENTRIES_MAX: usize = 4_096;
+
+/// The largest payload of one stream entry, in bytes. Above [`REQUEST_BYTES_MAX`], so that whatever
+/// a client may send in one request can be stored as one entry; bounds what a reader of a WAL or an
+/// object allocates on the word of a length field.
+pub const ENTRY_BYTES_MAX: usize = 128 * 1024 * 1024;
