@@ -77,7 +77,7 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
       : []),
   ];
   const sink = openSync(log, "a", 0o600);
-  const [command, ...prefix] = [...run, join(bin, "postgres")] as [string, ...string[]];
+  const { command, prefix } = under(run, join(bin, "postgres"));
   // Its own process group: Ctrl-C in the terminal must reach the supervisor alone, which stops the
   // database last, after everything that writes to it.
   const child = spawn(command, [...prefix, "-D", options.dir, "-p", String(port), ...settings], {
@@ -131,12 +131,18 @@ function unprivileged(parent: string): string[] {
   }
 }
 
+/** The program behind its prefix, split as `spawn` wants it. */
+function under(run: string[], program: string): { command: string; prefix: string[] } {
+  const [command = program, ...rest] = run;
+  return { command, prefix: run.length > 0 ? [...rest, program] : [] };
+}
+
 function initialise(bin: string, dir: string, secret: string, run: string[]): void {
   // A folder without PG_VERSION is what an interrupted initdb leaves behind: nothing is in it yet.
   rmSync(dir, { recursive: true, force: true });
   writeFileSync(secret, `${randomBytes(24).toString("hex")}\n`, { mode: 0o600 });
   if (run[0] === "setpriv") chownSync(secret, NOBODY, NOBODY);
-  const [command, ...prefix] = [...run, join(bin, "initdb")] as [string, ...string[]];
+  const { command, prefix } = under(run, join(bin, "initdb"));
   execFileSync(
     command,
     [

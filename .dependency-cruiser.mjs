@@ -1,0 +1,72 @@
+/**
+ * The import arrows of ARCHITECTURE.md for the TypeScript rooms: a room may import what stands to
+ * its right and nothing else. Crate rows are checked by .ci/gates/crates.ts.
+ */
+const arrows = {
+  "packages/domain": [],
+  "packages/contract": ["domain"],
+  "packages/db": ["domain"],
+  "packages/auth": ["domain", "db"],
+  "packages/metrics": ["domain", "db"],
+  "packages/broker-admin": ["domain"],
+  "packages/provisioner": ["domain", "broker-admin", "infra"],
+  "packages/core": ["domain", "db", "auth", "metrics", "broker-admin", "provisioner"],
+  "packages/router": ["domain", "contract", "core", "auth"],
+  "packages/launcher": [],
+  "packages/testkit": ["domain", "db", "launcher"],
+  "apps/api": ["domain", "contract", "router", "auth", "db", "core"],
+  "apps/worker": ["domain", "core", "provisioner", "metrics", "broker-admin", "db"],
+  "apps/console": ["domain", "contract", "router"],
+  infra: ["domain"],
+  e2e: [],
+};
+
+const rooms = "^(packages|apps)/[^/]+/|^infra/|^e2e/";
+const production = (room) => `^${room}/(?!test/|.*[.]test[.]ts$)`;
+
+const arrowRules = Object.entries(arrows).map(([room, allowed]) => ({
+  name: `arrows-${room.replace("/", "-")}`,
+  comment: `${room} may import ${allowed.join(", ") || "no other room"}`,
+  severity: "error",
+  from: { path: production(room) },
+  to: {
+    path: rooms,
+    pathNot: [`^${room}/`, ...allowed.map((name) => `^(packages/)?${name}/`)],
+  },
+}));
+
+export default {
+  forbidden: [
+    ...arrowRules,
+    {
+      name: "only-db-imports-prisma",
+      severity: "error",
+      from: { pathNot: "^packages/db/" },
+      to: { path: "node_modules/(@prisma|prisma)/" },
+    },
+    {
+      name: "router-in-the-console-is-types-only",
+      severity: "error",
+      from: { path: "^apps/console/" },
+      to: { path: "^packages/router/", dependencyTypesNot: ["type-only"] },
+    },
+    { name: "no-cycles", severity: "error", from: {}, to: { circular: true } },
+    {
+      name: "resolvable",
+      severity: "error",
+      from: {},
+      to: { couldNotResolve: true },
+    },
+  ],
+  options: {
+    doNotFollow: { path: "node_modules|/generated/" },
+    exclude: { path: "[.]next|/dist/|/target/|^e2e/.artefacts" },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: "tsconfig.base.json" },
+    enhancedResolveOptions: {
+      exportsFields: ["exports"],
+      conditionNames: ["import", "node", "default", "types"],
+      extensions: [".ts", ".tsx", ".mjs", ".js", ".json"],
+    },
+  },
+};

@@ -1,0 +1,5 @@
+#!/usr/bin/env node
+/** `npm start`: sets everything up and serves the product until Ctrl-C. */
+import { handOver, prepare } from "./prepare.mjs";
+
+handOver(prepare(), "start.ts", process.argv.slice(2));

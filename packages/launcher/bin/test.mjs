@@ -1,0 +1,5 @@
+#!/usr/bin/env node
+/** `npm test`: sets up what the tests need and runs them all. */
+import { handOver, prepare } from "./prepare.mjs";
+
+handOver(prepare(), "test.ts", process.argv.slice(2));

@@ -1,0 +1,75 @@
+/** Runs one command to its end, quietly: what it prints is shown as a line now and then. */
+import { spawn } from "node:child_process";
+import { stripVTControlCharacters } from "node:util";
+import { say } from "./say.ts";
+
+/** How a command ended and all that it printed. */
+export interface Ended {
+  code: number;
+  output: string;
+}
+
+/** How a command is run. */
+export interface CommandOptions {
+  cwd: string;
+  env?: NodeJS.ProcessEnv;
+  /** What the progress lines call it. */
+  title: string;
+  /** Takes the command's own lines as they come, without control characters. */
+  onLine?: (line: string) => void;
+  secondsMax: number;
+}
+
+const PROGRESS_MS = 10_000;
+/** Output kept in memory, in characters; the oldest goes first. */
+const OUTPUT_CHARS_MAX = 8 * 1024 * 1024;
+
+/** Runs the command; a line of progress appears every ten seconds. */
+export function run(command: string, args: string[], options: CommandOptions): Promise<Ended> {
+  return new Promise((resolve) => {
+    const startedAt = Date.now();
+    let output = "";
+    let last = "";
+    let rest = "";
+    const child = spawn(command, args, {
+      cwd: options.cwd,
+      env: options.env ?? process.env,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const take = (chunk: Buffer) => {
+      const text = stripVTControlCharacters(chunk.toString());
+      output = (output + text).slice(-OUTPUT_CHARS_MAX);
+      const lines = (rest + text).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) {
+        if (line.trim() !== "") last = line.trim();
+        options.onLine?.(line);
+      }
+    };
+    child.stdout.on("data", take);
+    child.stderr.on("data", take);
+    const progress = setInterval(() => {
+      const seconds = Math.round((Date.now() - startedAt) / 1_000);
+      say(`  … ${options.title}, ${seconds} s: ${last.slice(0, 100)}`);
+    }, PROGRESS_MS);
+    const timer = setTimeout(() => {
+      output += `\n${options.title}: ended after ${options.secondsMax} s without a result\n`;
+      child.kill("SIGTERM");
+      setTimeout(() => child.kill("SIGKILL"), 10_000).unref();
+    }, options.secondsMax * 1_000);
+    // A command must not outlive the one who asked for it.
+    const abandon = () => child.kill("SIGTERM");
+    process.once("exit", abandon);
+    const end = (code: number) => {
+      process.off("exit", abandon);
+      clearInterval(progress);
+      clearTimeout(timer);
+      resolve({ code, output });
+    };
+    child.once("error", (error) => {
+      output += `${error.message}\n`;
+      end(127);
+    });
+    child.once("close", (code) => end(code ?? 1));
+  });
+}

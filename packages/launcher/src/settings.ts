@@ -1,0 +1,67 @@
+/** Where things are and which ports they take: the environment, parsed once. */
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** The folder of the clone, with a trailing slash. */
+export const root = fileURLToPath(new URL("../../..", import.meta.url));
+
+/** The settings of one `npm start`. */
+export interface Settings {
+  /** `MILLRACE_HOME`: all state. */
+  home: string;
+  /** `MILLRACE_API_PORT`. */
+  apiPort: number;
+  /** `MILLRACE_CONSOLE_PORT`. */
+  consolePort: number;
+  apiUrl: string;
+  consoleUrl: string;
+}
+
+/** Something that the person who ran the command must change: what is wrong, and what to do. */
+export class Unusable extends Error {
+  readonly remedy: string;
+  constructor(problem: string, remedy: string) {
+    super(problem);
+    this.remedy = remedy;
+  }
+}
+
+/** @throws Unusable */
+export function readSettings(env: NodeJS.ProcessEnv): Settings {
+  const home = resolve(env.MILLRACE_HOME ?? join(root, ".millrace"));
+  const apiPort = port(env, "MILLRACE_API_PORT", 4000);
+  const consolePort = port(env, "MILLRACE_CONSOLE_PORT", 3000);
+  if (apiPort === consolePort) {
+    throw new Unusable(
+      `API and console cannot both take port ${apiPort}`,
+      "set MILLRACE_API_PORT or MILLRACE_CONSOLE_PORT to another port",
+    );
+  }
+  mkdirSync(join(home, "logs"), { recursive: true, mode: 0o700 });
+  return {
+    home,
+    apiPort,
+    consolePort,
+    apiUrl: `http://localhost:${apiPort}`,
+    consoleUrl: `http://localhost:${consolePort}`,
+  };
+}
+
+/** The secret that signs sessions: made once per home, so that sessions outlive a restart. */
+export function sessionSecret(home: string): string {
+  const file = join(home, "session.secret");
+  if (!existsSync(file)) {
+    writeFileSync(file, `${randomBytes(32).toString("base64url")}\n`, { mode: 0o600 });
+  }
+  return readFileSync(file, "utf8").trim();
+}
+
+function port(env: NodeJS.ProcessEnv, name: string, usual: number): number {
+  const text = env[name];
+  if (text === undefined || text === "") return usual;
+  const number = Number(text);
+  if (Number.isInteger(number) && number > 0 && number < 65_536) return number;
+  throw new Unusable(`${name} is "${text}"`, "give it a port number from 1 to 65535");
+}

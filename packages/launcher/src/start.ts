@@ -1,0 +1,228 @@
+/** `npm start` after the packages are there: build, set up, serve, and stop in the right order. */
+import { execFile } from "node:child_process";
+import { chmodSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { run } from "./command.ts";
+import { Home, HomeInUse, portTaken } from "./home.ts";
+import { type RunningPostgres, startPostgres } from "./postgres.ts";
+import { complain, say } from "./say.ts";
+import { Service } from "./service.ts";
+import { readSettings, root, type Settings, sessionSecret, Unusable } from "./settings.ts";
+
+const BUILD_SECONDS_MAX = 3_600;
+/** Brokers drain inside the worker's stop: in-flight requests, then a flush of the log. */
+const WORKER_STOP_SECONDS_MAX = 90;
+const DATABASE = "millrace";
+
+/** What runs now, in the order in which it was started. */
+interface Running {
+  home: Home;
+  postgres?: RunningPostgres;
+  services: Service[];
+}
+
+const startedAt = Date.now();
+let running: Running | undefined;
+let stopping: Promise<void> | undefined;
+
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+  process.on(signal, () => void shutDown(0));
+}
+try {
+  await main(readSettings(process.env));
+} catch (error) {
+  if (stopping === undefined) {
+    explain(error);
+    await shutDown(1);
+  }
+}
+
+async function main(settings: Settings): Promise<void> {
+  const home = await Home.take(settings.home);
+  running = { home, services: [] };
+  await refuseTakenPorts(settings);
+  if (process.env.MILLRACE_SKIP_BUILD !== "1") await build();
+
+  say("starting PostgreSQL …");
+  const postgres = await startPostgres({
+    dir: join(settings.home, "postgres"),
+    log: join(settings.home, "logs/postgres.log"),
+  });
+  running.postgres = postgres;
+  home.record("postgres", postgres.pid);
+  const env = environment(settings, postgres);
+  say("applying migrations …");
+  await program("migrations", "packages/db/tools/migrate.ts", env);
+  say("making sure that there is an operator and a tenant …");
+  const made = await program("first accounts", "apps/api/src/bootstrap.ts", env);
+
+  const [api, worker, console_] = services(settings, env).map(
+    (spec) => new Service(spec, (text) => say(text)),
+  ) as [Service, Service, Service];
+  running.services = [api, worker, console_];
+  say("starting API, worker and console …");
+  await Promise.all(
+    running.services.map(async (service) => {
+      await service.start();
+      home.record(service.spec.name, service.pid);
+    }),
+  );
+  if (stopping !== undefined) return;
+  announce(settings, JSON.parse(made) as Account);
+}
+
+interface Account {
+  email: string;
+  password: string;
+  apiKey: string;
+}
+
+function announce(settings: Settings, account: Account): void {
+  const file = join(settings.home, "credentials.json");
+  const credentials = { ...account, apiUrl: settings.apiUrl, consoleUrl: settings.consoleUrl };
+  writeFileSync(file, `${JSON.stringify(credentials, null, 2)}\n`, { mode: 0o600 });
+  chmodSync(file, 0o600);
+  const seconds = ((Date.now() - startedAt) / 1_000).toFixed(1);
+  console.log(`
+  Millrace is up (${seconds} s).
+
+    console    ${settings.consoleUrl}
+    API        ${settings.apiUrl}        reference: ${settings.apiUrl}/docs
+    sign in    ${account.email}, the password is in ${file}
+
+  Ctrl-C stops everything; the next npm start brings the clusters back.
+`);
+}
+
+async function refuseTakenPorts(settings: Settings): Promise<void> {
+  const wanted = [
+    [settings.apiPort, "MILLRACE_API_PORT", "API"],
+    [settings.consolePort, "MILLRACE_CONSOLE_PORT", "console"],
+  ] as const;
+  for (const [port, variable, what] of wanted) {
+    if (await portTaken(port)) {
+      throw new Unusable(
+        `port ${port}, which the ${what} needs, is taken`,
+        `stop what listens there, or set ${variable} to a free port`,
+      );
+    }
+  }
+}
+
+async function build(): Promise<void> {
+  say("building broker and console (some minutes the first time, a second or two later) …");
+  const { code, output } = await run(
+    "turbo",
+    [
+      "run",
+      "build",
+      "--filter=@millrace/dataplane",
+      "--filter=@millrace/console",
+      "--output-logs=new-only",
+    ],
+    { cwd: root, title: "building", secondsMax: BUILD_SECONDS_MAX },
+  );
+  if (code !== 0) {
+    console.error(output.split("\n").slice(-60).join("\n"));
+    const full = /No space left on device|ENOSPC/.test(output);
+    const again = "and run npm start again";
+    throw full
+      ? new Unusable("the disk is full", `free some GiB ${again}`)
+      : new Unusable("the build failed (see above)", `mend it ${again}`);
+  }
+}
+
+function environment(settings: Settings, postgres: RunningPostgres): NodeJS.ProcessEnv {
+  const url = new URL(postgres.url);
+  url.pathname = `/${DATABASE}`;
+  return {
+    ...process.env,
+    NODE_ENV: "production",
+    DATABASE_URL: url.toString(),
+    MILLRACE_HOME: settings.home,
+    MILLRACE_BROKER_BIN:
+      process.env.MILLRACE_BROKER_BIN ?? join(root, "dataplane/target/release/millrace"),
+    MILLRACE_API_PORT: String(settings.apiPort),
+    MILLRACE_API_URL: settings.apiUrl,
+    MILLRACE_CONSOLE_PORT: String(settings.consolePort),
+    MILLRACE_CONSOLE_URL: settings.consoleUrl,
+    MILLRACE_AUTH_SECRET: sessionSecret(settings.home),
+    MILLRACE_STOP_BROKERS_ON_EXIT: "1",
+    CHECKPOINT_DISABLE: "1",
+    NEXT_TELEMETRY_DISABLED: "1",
+  };
+}
+
+function services(settings: Settings, env: NodeJS.ProcessEnv) {
+  const log = (name: string) => join(settings.home, "logs", `${name}.log`);
+  const node = process.execPath;
+  return [
+    {
+      name: "api",
+      command: node,
+      args: [join(root, "apps/api/src/main.ts")],
+      env,
+      cwd: root,
+      log: log("api"),
+      health: `http://127.0.0.1:${settings.apiPort}/healthz`,
+      stopSecondsMax: 15,
+    },
+    {
+      name: "worker",
+      command: node,
+      args: [join(root, "apps/worker/src/main.ts")],
+      env,
+      cwd: root,
+      log: log("worker"),
+      stopSecondsMax: WORKER_STOP_SECONDS_MAX,
+    },
+    {
+      name: "console",
+      command: node,
+      args: [join(root, "apps/console/.next/standalone/apps/console/server.js")],
+      env: { ...env, PORT: String(settings.consolePort), HOSTNAME: "127.0.0.1" },
+      cwd: root,
+      log: log("console"),
+      health: `http://127.0.0.1:${settings.consolePort}/sign-in`,
+      stopSecondsMax: 10,
+    },
+  ];
+}
+
+/** Runs a program that does one thing and prints its result. */
+async function program(what: string, file: string, env: NodeJS.ProcessEnv): Promise<string> {
+  try {
+    const { stdout } = await promisify(execFile)(process.execPath, [join(root, file)], {
+      env,
+      cwd: root,
+    });
+    return stdout;
+  } catch (error) {
+    const { stderr, message } = error as { stderr?: string; message: string };
+    throw new Error(`${what} failed:\n${(stderr || message).trimEnd()}`);
+  }
+}
+
+function explain(error: unknown): void {
+  const text = error instanceof Error ? error.message : String(error);
+  if (error instanceof Unusable) complain(text, error.remedy);
+  else if (error instanceof HomeInUse) {
+    complain(text, `stop it (kill ${error.pid}), or set MILLRACE_HOME to another folder`);
+  } else complain(text, "mend what these lines name and run npm start again; nothing was lost");
+}
+
+/** Stops in reverse order: first what takes requests, the database last. */
+function shutDown(code: number): Promise<void> {
+  stopping ??= (async () => {
+    const { home, postgres, services: started = [] } = running ?? {};
+    if (started.length > 0) say("stopping: draining the brokers …");
+    const [api, worker, console_] = started;
+    await Promise.all([console_?.stop(), api?.stop(), worker?.stop()]);
+    await postgres?.stop();
+    home?.release();
+    if (started.length > 0) say("stopped; everything is kept.");
+    process.exit(code);
+  })();
+  return stopping;
+}
