@@ -10,10 +10,20 @@
 
 /** Where a cluster is reached. Chosen once by `allocate`, recorded by the caller, then fixed. */
 export interface Placement {
-  /** Kafka bootstrap address, `host:port[,host:port…]`. */
-  readonly bootstrapServers: string;
-  /** Base address of the broker's admin HTTP, for example `http://127.0.0.1:19644`. */
-  readonly adminUrl: string;
+  /** Name or address that both ports are reached at; `127.0.0.1` for the local driver. */
+  readonly host: string;
+  readonly kafkaPort: number;
+  readonly adminPort: number;
+}
+
+/** Kafka bootstrap address of a placement: `host:port`. */
+export function bootstrapServersOf(placement: Placement): string {
+  return `${placement.host}:${placement.kafkaPort}`;
+}
+
+/** Base address of the broker's admin HTTP, without a path. */
+export function adminUrlOf(placement: Placement): string {
+  return `http://${placement.host}:${placement.adminPort}`;
 }
 
 /** What a cluster should be. */
@@ -30,7 +40,9 @@ export interface ClusterDeployment {
 }
 
 /** How to talk to a cluster's broker. The token is a secret: never log it, never store it. */
-export interface BrokerAccess extends Placement {
+export interface BrokerAccess {
+  readonly bootstrapServers: string;
+  readonly adminUrl: string;
   readonly adminToken: string;
 }
 

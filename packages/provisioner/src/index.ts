@@ -1,5 +1,7 @@
 export {
+  adminUrlOf,
   type BrokerAccess,
+  bootstrapServersOf,
   type ClusterDeployment,
   type ClusterDriver,
   type Observation,

@@ -1,0 +1,135 @@
+import {
+  GenericError,
+  MultipleErrors,
+  NetworkError,
+  ProtocolError,
+  ResponseError,
+  TimeoutError,
+} from "@platformatic/kafka";
+
+/** What a broker, or the way to it, answered; stable, for callers to act on. */
+export type BrokerErrorCode =
+  /** Nothing listens, or the connection broke. Retry once the broker runs. */
+  | "unreachable"
+  /** No answer within the bound. The request may have been carried out: look before a retry. */
+  | "timeout"
+  /** The admin token is wrong. Fix the token; a retry does not help. */
+  | "unauthorized"
+  | "topic_exists"
+  | "topic_not_found"
+  /** The broker refuses the name. */
+  | "invalid_topic_name"
+  | "invalid_partitions"
+  | "invalid_config"
+  | "group_not_found"
+  /** The group has members; stop them first. */
+  | "group_not_empty"
+  /** The smoke check read back something else than it wrote. */
+  | "smoke_mismatch"
+  /** The broker does not serve this request. */
+  | "unsupported"
+  /** The broker answered with anything else; `kafkaError` names it where Kafka has a name for it. */
+  | "refused"
+  /** The answer could not be understood. */
+  | "malformed_answer";
+
+const RETRYABLE: ReadonlySet<BrokerErrorCode> = new Set(["unreachable", "timeout"]);
+
+/** Kafka's error names (KIP-less, from the protocol's table) that callers can act on. */
+const CODE_BY_KAFKA_ERROR: Readonly<Record<string, BrokerErrorCode>> = {
+  TOPIC_ALREADY_EXISTS: "topic_exists",
+  UNKNOWN_TOPIC_OR_PARTITION: "topic_not_found",
+  UNKNOWN_TOPIC_ID: "topic_not_found",
+  INVALID_TOPIC_EXCEPTION: "invalid_topic_name",
+  INVALID_PARTITIONS: "invalid_partitions",
+  INVALID_CONFIG: "invalid_config",
+  GROUP_ID_NOT_FOUND: "group_not_found",
+  NON_EMPTY_GROUP: "group_not_empty",
+  REQUEST_TIMED_OUT: "timeout",
+  UNSUPPORTED_VERSION: "unsupported",
+};
+
+export class BrokerError extends Error {
+  override readonly name = "BrokerError";
+  readonly code: BrokerErrorCode;
+  /** Kafka's own name of the error, such as `POLICY_VIOLATION`, where it came over Kafka's protocol. */
+  readonly kafkaError: string | undefined;
+
+  constructor(
+    code: BrokerErrorCode,
+    message: string,
+    options?: ErrorOptions & { kafkaError?: string | undefined },
+  ) {
+    super(message, options);
+    this.code = code;
+    this.kafkaError = options?.kafkaError;
+  }
+
+  /** Whether the same call may succeed later without a change. */
+  get retryable(): boolean {
+    return RETRYABLE.has(this.code);
+  }
+}
+
+/** Depth to which nested errors of the Kafka client are searched; it nests three or four deep. */
+const CAUSE_DEPTH_MAX = 8;
+
+/** Turns whatever the Kafka client threw into a `BrokerError`. `action` completes "could not …". */
+export function toBrokerError(error: unknown, action: string): BrokerError {
+  if (error instanceof BrokerError) return error;
+  const leaves = leavesOf(error, CAUSE_DEPTH_MAX);
+  const protocol = leaves.find((leaf) => leaf instanceof ProtocolError);
+  if (protocol) {
+    const kafkaError = typeof protocol.apiId === "string" ? protocol.apiId : undefined;
+    const said =
+      typeof protocol.serverErrorMessage === "string" && protocol.serverErrorMessage.length > 0
+        ? protocol.serverErrorMessage
+        : protocol.message;
+    return new BrokerError(
+      CODE_BY_KAFKA_ERROR[kafkaError ?? ""] ?? "refused",
+      `could not ${action}: ${said}`,
+      { cause: error, kafkaError },
+    );
+  }
+  if (leaves.some((leaf) => leaf instanceof TimeoutError)) {
+    return new BrokerError("timeout", `could not ${action}: the broker did not answer in time`, {
+      cause: error,
+    });
+  }
+  if (leaves.some((leaf) => leaf instanceof NetworkError)) {
+    return new BrokerError("unreachable", `could not ${action}: the broker cannot be reached`, {
+      cause: error,
+    });
+  }
+  const text = error instanceof Error ? error.message : String(error);
+  return new BrokerError("refused", `could not ${action}: ${text}`, { cause: error });
+}
+
+function leavesOf(error: unknown, depth: number): GenericError[] {
+  if (depth === 0 || !(error instanceof Error)) return [];
+  if (error instanceof MultipleErrors || error instanceof ResponseError) {
+    return error.errors.flatMap((inner: unknown) => leavesOf(inner, depth - 1));
+  }
+  const own = error instanceof GenericError ? [error] : [];
+  return [...own, ...leavesOf(error.cause, depth - 1)];
+}
+
+/** Settles as `promise` does, or fails with `timeout` after `timeoutMs`. The work itself goes on. */
+export async function withDeadline<T>(
+  promise: Promise<T>,
+  timeoutMs: number,
+  action: string,
+): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const deadline = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(
+      () => reject(new BrokerError("timeout", `could not ${action} within ${timeoutMs} ms`)),
+      timeoutMs,
+    );
+  });
+  try {
+    return await Promise.race([promise, deadline]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,132 @@
+import { BrokerError } from "./broker-error.ts";
+import { MalformedMetrics, type MetricSample, parsePrometheusText } from "./prometheus-text.ts";
+
+/** A broker that does not answer its admin HTTP in this time is treated as not answering at all. */
+const REQUEST_TIMEOUT_MS = 2_000;
+/** Bound of any answer: a metrics text of the largest broker is about 8 MiB. */
+const BODY_BYTES_MAX = 32 * 1024 * 1024;
+
+export interface BrokerHttpOptions {
+  /** `http://host:port`, no path. */
+  readonly adminUrl: string;
+  readonly adminToken: string;
+  readonly timeoutMs?: number;
+}
+
+/** What `/v1/status` says, as far as the control plane uses it; `raw` is the whole answer. */
+export interface BrokerStatus {
+  readonly version: string | undefined;
+  readonly clusterId: string | undefined;
+  readonly raw: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * A broker's admin HTTP. Every method throws `BrokerError` (`unreachable`, `timeout`,
+ * `unauthorized`, `refused`, `malformed_answer`) unless it says otherwise.
+ */
+export class BrokerHttp {
+  readonly #base: string;
+  readonly #token: string;
+  readonly #timeoutMs: number;
+
+  constructor(options: BrokerHttpOptions) {
+    this.#base = options.adminUrl.replace(/\/+$/, "");
+    this.#token = options.adminToken;
+    this.#timeoutMs = options.timeoutMs ?? REQUEST_TIMEOUT_MS;
+  }
+
+  /** Whether the broker serves Kafka clients now. Never throws. */
+  async ready(): Promise<boolean> {
+    try {
+      await this.#get("/readyz");
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  async status(): Promise<BrokerStatus> {
+    const text = await this.#get("/v1/status");
+    let raw: unknown;
+    try {
+      raw = JSON.parse(text);
+    } catch (cause) {
+      throw new BrokerError("malformed_answer", "the broker's status is not JSON", { cause });
+    }
+    if (!isObject(raw)) {
+      throw new BrokerError("malformed_answer", "the broker's status is not an object");
+    }
+    return { version: stringOf(raw.version), clusterId: stringOf(raw.cluster_id), raw };
+  }
+
+  async metrics(): Promise<MetricSample[]> {
+    const text = await this.#get("/metrics");
+    try {
+      return parsePrometheusText(text);
+    } catch (cause) {
+      if (!(cause instanceof MalformedMetrics)) throw cause;
+      throw new BrokerError("malformed_answer", cause.message, { cause });
+    }
+  }
+
+  async #get(path: string): Promise<string> {
+    let response: Response;
+    try {
+      response = await fetch(this.#base + path, {
+        headers: { authorization: `Bearer ${this.#token}` },
+        redirect: "error",
+        signal: AbortSignal.timeout(this.#timeoutMs),
+      });
+    } catch (cause) {
+      throw this.#transportError(path, cause);
+    }
+    if (response.status === 401 || response.status === 403) {
+      await response.body?.cancel();
+      throw new BrokerError("unauthorized", "the broker refused the admin token");
+    }
+    if (!response.ok) {
+      await response.body?.cancel();
+      throw new BrokerError("refused", `the broker answered ${response.status} to ${path}`);
+    }
+    try {
+      return await boundedText(response);
+    } catch (cause) {
+      if (cause instanceof BrokerError) throw cause;
+      throw this.#transportError(path, cause);
+    }
+  }
+
+  #transportError(path: string, cause: unknown): BrokerError {
+    const timedOut = cause instanceof Error && cause.name === "TimeoutError";
+    return timedOut
+      ? new BrokerError("timeout", `the broker did not answer ${path} in ${this.#timeoutMs} ms`, {
+          cause,
+        })
+      : new BrokerError("unreachable", `the broker's admin address does not answer (${path})`, {
+          cause,
+        });
+  }
+}
+
+async function boundedText(response: Response): Promise<string> {
+  if (response.body === null) return "";
+  const decoder = new TextDecoder();
+  let text = "";
+  let bytes = 0;
+  for await (const chunk of response.body) {
+    bytes += chunk.byteLength;
+    if (bytes > BODY_BYTES_MAX) {
+      throw new BrokerError("malformed_answer", `an answer of more than ${BODY_BYTES_MAX} bytes`);
+    }
+    text += decoder.decode(chunk, { stream: true });
+  }
+  return text + decoder.decode();
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function stringOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}

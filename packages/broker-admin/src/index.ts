@@ -1,0 +1,11 @@
+export { BrokerError, type BrokerErrorCode } from "./broker-error.ts";
+export { BrokerHttp, type BrokerHttpOptions, type BrokerStatus } from "./broker-http.ts";
+export {
+  type KafkaAddress,
+  KafkaAdmin,
+  type NewTopic,
+  type TopicDescription,
+  withKafkaAdmin,
+} from "./kafka-admin.ts";
+export { MalformedMetrics, type MetricSample, parsePrometheusText } from "./prometheus-text.ts";
+export { smokeCheck } from "./smoke-check.ts";

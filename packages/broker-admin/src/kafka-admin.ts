@@ -1,0 +1,177 @@
+import type { ConsumerGroup, Topic } from "@millrace/domain";
+import { Admin, type ClusterMetadata, ConfigResourceTypes, UserError } from "@platformatic/kafka";
+import { BrokerError, toBrokerError, withDeadline } from "./broker-error.ts";
+import { describeGroups } from "./group-lag.ts";
+
+/** A local broker answers in milliseconds, one over the Internet in a second or two. */
+const CONNECT_TIMEOUT_MS = 2_000;
+const REQUEST_TIMEOUT_MS = 10_000;
+/** A topic can vanish between listing and describing; the listing is repeated this often. */
+const LIST_ATTEMPTS_MAX = 3;
+
+export interface KafkaAddress {
+  /** `host:port[,host:port…]` */
+  readonly bootstrapServers: string;
+  readonly timeoutMs?: number;
+}
+
+export interface NewTopic {
+  readonly name: string;
+  readonly partitions: number;
+  readonly configs: Readonly<Record<string, string>>;
+}
+
+export interface TopicDescription extends Topic {
+  /** Every setting of the topic, defaults included, as Kafka writes them. */
+  readonly configs: Readonly<Record<string, string>>;
+}
+
+/**
+ * Kafka's admin protocol, as far as the control plane uses it. One instance is one client with its
+ * connections: `close` it, or use `withKafkaAdmin`. Every method throws `BrokerError`.
+ */
+export class KafkaAdmin {
+  readonly #admin: Admin;
+  readonly #timeoutMs: number;
+
+  constructor(address: KafkaAddress) {
+    this.#timeoutMs = address.timeoutMs ?? REQUEST_TIMEOUT_MS;
+    this.#admin = new Admin({
+      clientId: "millrace-control-plane",
+      bootstrapBrokers: address.bootstrapServers.split(","),
+      connectTimeout: Math.min(CONNECT_TIMEOUT_MS, this.#timeoutMs),
+      requestTimeout: this.#timeoutMs,
+      timeout: this.#timeoutMs,
+      // Callers retry with their own bound and their own idea of what a retry may do.
+      retries: 0,
+      autocreateTopics: false,
+    });
+  }
+
+  async createTopic(topic: NewTopic): Promise<void> {
+    await this.#run(`create topic ${topic.name}`, () =>
+      this.#admin.createTopics({
+        topics: [topic.name],
+        partitions: topic.partitions,
+        replicas: -1,
+        configs: Object.entries(topic.configs).map(([name, value]) => ({ name, value })),
+      }),
+    );
+  }
+
+  async deleteTopic(name: string): Promise<void> {
+    await this.#run(`delete topic ${name}`, () => this.#admin.deleteTopics({ topics: [name] }));
+  }
+
+  /** Names in order; internal topics (`__…`) only when asked for. */
+  async topicNames(options: { includeInternal?: boolean } = {}): Promise<string[]> {
+    const names = await this.#run("list topics", () =>
+      this.#admin.listTopics({ includeInternals: true }),
+    );
+    return options.includeInternal ? names : names.filter((name) => !name.startsWith("__"));
+  }
+
+  /** All topics of users, in order of their names. */
+  async listTopics(): Promise<Topic[]> {
+    for (let attempt = 1; ; attempt += 1) {
+      const names = await this.topicNames();
+      try {
+        const metadata = await this.#metadataOf(names);
+        return names.flatMap((name) => topicOf(name, metadata));
+      } catch (error) {
+        const vanished = error instanceof BrokerError && error.code === "topic_not_found";
+        if (!vanished || attempt === LIST_ATTEMPTS_MAX) throw error;
+      }
+    }
+  }
+
+  async describeTopic(name: string): Promise<TopicDescription> {
+    const [topic] = topicOf(name, await this.#metadataOf([name]));
+    if (topic === undefined) throw topicNotFound(name);
+    const described = await this.#run(`describe the configuration of topic ${name}`, () =>
+      this.#admin.describeConfigs({
+        resources: [
+          {
+            resourceType: ConfigResourceTypes.TOPIC,
+            resourceName: name,
+            configurationKeys: null,
+          },
+        ],
+      }),
+    );
+    const configs = described
+      .flatMap((resource) => resource.configs)
+      .flatMap(({ name: key, value }) =>
+        typeof value === "string" ? [[key, value] as const] : [],
+      );
+    return { ...topic, configs: Object.fromEntries(configs) };
+  }
+
+  /** Every consumer group with its state and, per partition it has committed, its lag. */
+  async listConsumerGroups(): Promise<ConsumerGroup[]> {
+    return await this.#run("list consumer groups", () => describeGroups(this.#admin));
+  }
+
+  async close(): Promise<void> {
+    try {
+      await withDeadline(this.#admin.close(), CONNECT_TIMEOUT_MS, "close the Kafka client");
+    } catch {
+      // A connection that cannot be closed politely is closed by the process's end at the latest.
+    }
+  }
+
+  async #metadataOf(names: readonly string[]): Promise<ClusterMetadata | undefined> {
+    if (names.length === 0) return undefined;
+    return await this.#run("describe topics", async () => {
+      try {
+        return await this.#admin.metadata({
+          topics: [...names],
+          forceUpdate: true,
+          autocreateTopics: false,
+        });
+      } catch (error) {
+        // The client reports a topic that does not exist as its user's mistake, and nothing else so.
+        if (error instanceof UserError) throw topicNotFound(names.join(", "), error);
+        throw error;
+      }
+    });
+  }
+
+  async #run<T>(action: string, work: () => Promise<T>): Promise<T> {
+    try {
+      return await withDeadline(work(), this.#timeoutMs, action);
+    } catch (error) {
+      throw toBrokerError(error, action);
+    }
+  }
+}
+
+function topicOf(name: string, metadata: ClusterMetadata | undefined): Topic[] {
+  const topic = metadata?.topics.get(name);
+  if (topic === undefined) return [];
+  return [
+    {
+      name,
+      topicId: topic.id,
+      partitions: topic.partitionsCount,
+      replicationFactor: topic.partitions[0]?.replicas.length ?? 0,
+    },
+  ];
+}
+
+function topicNotFound(name: string, cause?: Error): BrokerError {
+  return new BrokerError("topic_not_found", `there is no topic ${name}`, { cause });
+}
+
+/** Runs `work` with a client of its own that is closed afterwards, whatever happens. */
+export async function withKafkaAdmin<T>(
+  address: KafkaAddress,
+  work: (admin: KafkaAdmin) => Promise<T>,
+): Promise<T> {
+  const admin = new KafkaAdmin(address);
+  try {
+    return await work(admin);
+  } finally {
+    await admin.close();
+  }
+}
