@@ -1,0 +1,26 @@
+import { ROLES } from "@millrace/domain";
+import { z } from "zod";
+import { defineContract } from "../contract.ts";
+
+export const Me = z
+  .object({
+    user: z.object({ id: z.string(), email: z.string(), name: z.string() }).nullable(),
+    api_key: z.object({ id: z.string(), name: z.string() }).nullable(),
+    organization: z.object({ id: z.string(), name: z.string(), slug: z.string() }),
+    role: z.enum(ROLES),
+    /** Every tenant the user belongs to; a key belongs to one. */
+    organizations: z.array(z.object({ id: z.string(), name: z.string(), role: z.enum(ROLES) })),
+  })
+  .meta({ id: "Me" });
+export type Me = z.infer<typeof Me>;
+
+export const getMe = defineContract({
+  name: "account.me",
+  method: "GET",
+  path: "/v1/me",
+  summary: "Who am I, and for which organization",
+  tag: "Account",
+  permission: "account:read",
+  successStatus: 200,
+  response: Me,
+});

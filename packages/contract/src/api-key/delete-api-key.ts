@@ -1,0 +1,15 @@
+import { z } from "zod";
+import { defineContract } from "../contract.ts";
+import { pathId } from "../field.ts";
+
+export const deleteApiKey = defineContract({
+  name: "apiKey.delete",
+  method: "DELETE",
+  path: "/v1/api-keys/{api_key_id}",
+  summary: "Revoke an API key at once",
+  tag: "API keys",
+  permission: "apikey:write",
+  successStatus: 204,
+  params: { api_key_id: pathId("key") },
+  response: z.null(),
+});

@@ -1,0 +1,15 @@
+import { defineContract } from "../contract.ts";
+import { pageOf, pageQuery } from "../page.ts";
+import { ApiKey } from "./api-key.ts";
+
+export const listApiKeys = defineContract({
+  name: "apiKey.list",
+  method: "GET",
+  path: "/v1/api-keys",
+  summary: "List API keys that are not revoked, newest first",
+  tag: "API keys",
+  permission: "apikey:read",
+  successStatus: 200,
+  query: pageQuery,
+  response: pageOf(ApiKey).meta({ id: "ApiKeyPage" }),
+});

@@ -1,0 +1,76 @@
+import type { Permission } from "@millrace/domain";
+import { z } from "zod";
+
+/** Fields of one part of a request, by name. */
+export type Shape = Readonly<Record<string, z.ZodType>>;
+
+export type HttpMethod = "GET" | "POST" | "DELETE";
+
+/**
+ * One operation of the API, transport-free: tRPC calls it with one flat input, REST splits the same
+ * input over path, query, headers and body. Field names are therefore unique over the four parts.
+ */
+export interface ContractDefinition<
+  P extends Shape,
+  Q extends Shape,
+  H extends Shape,
+  B extends Shape,
+  R extends z.ZodType,
+> {
+  /** `<noun>.<verb>`: path of the tRPC procedure and id of the OpenAPI operation. */
+  readonly name: string;
+  readonly method: HttpMethod;
+  /** REST path with `{param}` segments. */
+  readonly path: string;
+  readonly summary: string;
+  readonly tag: string;
+  /** What the caller's role must grant. */
+  readonly permission: Permission;
+  readonly successStatus: 200 | 201 | 202 | 204;
+  /** Set where the answer is a stream of server-sent events, each shaped like `response`. */
+  readonly stream?: boolean;
+  readonly params: P;
+  readonly query: Q;
+  /** Request headers; the field `if_match` is the header `If-Match`. */
+  readonly headers: H;
+  readonly body: B;
+  readonly response: R;
+}
+
+export interface Contract<
+  P extends Shape = Shape,
+  Q extends Shape = Shape,
+  H extends Shape = Shape,
+  B extends Shape = Shape,
+  R extends z.ZodType = z.ZodType,
+> extends ContractDefinition<P, Q, H, B, R> {
+  /** The flat input; an unknown field is an error. */
+  readonly input: z.ZodObject<P & Q & H & B, z.core.$strict>;
+}
+
+type NoFields = Readonly<Record<never, z.ZodType>>;
+
+/** Completes a definition: absent parts have no fields, and the flat input is put together. */
+export function defineContract<
+  const R extends z.ZodType,
+  P extends Shape = NoFields,
+  Q extends Shape = NoFields,
+  H extends Shape = NoFields,
+  B extends Shape = NoFields,
+>(
+  definition: Omit<ContractDefinition<P, Q, H, B, R>, "params" | "query" | "headers" | "body"> & {
+    params?: P;
+    query?: Q;
+    headers?: H;
+    body?: B;
+  },
+): Contract<P, Q, H, B, R> {
+  const parts = {
+    params: definition.params ?? ({} as P),
+    query: definition.query ?? ({} as Q),
+    headers: definition.headers ?? ({} as H),
+    body: definition.body ?? ({} as B),
+  };
+  const shape = { ...parts.params, ...parts.query, ...parts.headers, ...parts.body };
+  return { ...definition, ...parts, input: z.strictObject(shape) as never };
+}

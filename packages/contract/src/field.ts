@@ -1,0 +1,46 @@
+import { type IdPrefix, isId } from "@millrace/domain";
+import { z } from "zod";
+
+/** An id of one kind, for example `clu_01J…`. */
+export function idField<P extends IdPrefix>(prefix: P) {
+  return z
+    .string()
+    .max(40)
+    .refine((value): value is `${P}_${string}` => isId(prefix, value), {
+      error: `expected an id like ${prefix}_01JEXAMPLE…`,
+    })
+    .meta({ description: `Id with the prefix ${prefix}_` });
+}
+
+/**
+ * An id in a path. It is taken as it comes: a malformed id is one that does not exist, and is
+ * answered like one.
+ */
+export function pathId<P extends IdPrefix>(prefix: P) {
+  return z
+    .string()
+    .max(100)
+    .transform((value) => value as `${P}_${string}`)
+    .meta({ description: `Id with the prefix ${prefix}_` });
+}
+
+/** RFC 3339, UTC. */
+export const timestamp = z.iso.datetime().meta({ description: "RFC 3339, UTC" });
+
+/** A 64-bit whole number as a decimal string: JSON numbers lose digits past 2^53. */
+export const int64 = z
+  .string()
+  .regex(/^-?\d{1,19}$/)
+  .meta({ description: "64-bit integer as a decimal string" });
+
+/** Longest wait of one long poll; proxies commonly cut silent connections at 60 s. */
+export const WAIT_SECONDS_MAX = 55;
+
+/** `30s`: how long the server may hold the request until something has happened. */
+export const waitField = z
+  .string()
+  .regex(/^\d{1,2}s$/, "expected whole seconds like 30s")
+  .refine((value) => Number.parseInt(value, 10) <= WAIT_SECONDS_MAX, {
+    error: `expected at most ${WAIT_SECONDS_MAX}s`,
+  })
+  .meta({ description: `Long poll: whole seconds like 30s, at most ${WAIT_SECONDS_MAX}s` });

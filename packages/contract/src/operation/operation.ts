@@ -1,0 +1,54 @@
+import {
+  OPERATION_EVENT_KINDS,
+  OPERATION_KINDS,
+  OPERATION_PHASES,
+  STEP_STATES,
+} from "@millrace/domain";
+import { z } from "zod";
+import { timestamp } from "../field.ts";
+
+export const OperationStep = z
+  .object({
+    name: z.string(),
+    title: z.string(),
+    state: z.enum(STEP_STATES),
+    attempt: z.int(),
+    started_at: timestamp.nullable(),
+    ended_at: timestamp.nullable(),
+    message: z.string().nullable(),
+  })
+  .meta({ id: "OperationStep" });
+
+export const Operation = z
+  .object({
+    id: z.string(),
+    kind: z.enum(OPERATION_KINDS),
+    target: z.object({ type: z.literal("cluster"), id: z.string() }),
+    phase: z.enum(OPERATION_PHASES),
+    done: z.boolean(),
+    steps: z.array(OperationStep),
+    progress: z.object({ percent: z.int(), eta_seconds: z.int().nullable() }),
+    error: z
+      .object({ code: z.string(), message: z.string(), step: z.string().nullable() })
+      .nullable(),
+    /** Path of what the operation made, once it has succeeded and there is something to see. */
+    result: z.object({ resource: z.string() }).nullable(),
+    created_at: timestamp,
+    updated_at: timestamp,
+    started_at: timestamp.nullable(),
+    ended_at: timestamp.nullable(),
+  })
+  .meta({ id: "Operation" });
+export type Operation = z.infer<typeof Operation>;
+
+export const OperationEvent = z
+  .object({
+    operation_id: z.string(),
+    seq: z.int(),
+    at: timestamp,
+    kind: z.enum(OPERATION_EVENT_KINDS),
+    step: z.string().nullable(),
+    message: z.string(),
+  })
+  .meta({ id: "OperationEvent" });
+export type OperationEvent = z.infer<typeof OperationEvent>;

@@ -1,0 +1,25 @@
+import { z } from "zod";
+import { defineContract } from "../contract.ts";
+import { pathId } from "../field.ts";
+import { OperationEvent } from "./operation.ts";
+
+export const watchOperation = defineContract({
+  name: "operation.watch",
+  method: "GET",
+  path: "/v1/operations/{operation_id}/events",
+  summary: "Stream an operation's events until it is done",
+  tag: "Operations",
+  permission: "operation:read",
+  successStatus: 200,
+  stream: true,
+  params: { operation_id: pathId("op") },
+  headers: {
+    last_event_id: z.coerce
+      .number<string | number>()
+      .int()
+      .min(0)
+      .optional()
+      .meta({ description: "seq of the last event seen; the stream goes on after it" }),
+  },
+  response: OperationEvent,
+});

@@ -1,0 +1,94 @@
+import { DomainError } from "./error.ts";
+import type { ClusterId, EnvironmentId, OrganizationId } from "./id.ts";
+import type { ClusterSize } from "./size.ts";
+
+/**
+ * Phases of a cluster's life. `DELETED` is internal: the row is kept so that the id is never reused
+ * and operations still have a target, but no caller sees a deleted cluster.
+ */
+export const CLUSTER_PHASES = [
+  "PROVISIONING",
+  "RUNNING",
+  "UPDATING",
+  "DEGRADED",
+  "FAILED",
+  "DELETING",
+  "DELETED",
+] as const;
+export type ClusterPhase = (typeof CLUSTER_PHASES)[number];
+
+/** Regions a cluster can live in; `local` is this machine. */
+export const REGIONS = ["local"] as const;
+export type Region = (typeof REGIONS)[number];
+
+const TRANSITIONS: Record<ClusterPhase, readonly ClusterPhase[]> = {
+  PROVISIONING: ["RUNNING", "FAILED", "DELETING"],
+  RUNNING: ["UPDATING", "DEGRADED", "DELETING"],
+  UPDATING: ["RUNNING", "DEGRADED", "FAILED", "DELETING"],
+  DEGRADED: ["RUNNING", "UPDATING", "FAILED", "DELETING"],
+  FAILED: ["PROVISIONING", "DELETING"],
+  DELETING: ["DELETED", "FAILED"],
+  DELETED: [],
+};
+
+export function canTransition(from: ClusterPhase, to: ClusterPhase): boolean {
+  return TRANSITIONS[from].includes(to);
+}
+
+/** Phases from which `to` can be reached in one step: the guard of a conditional update. */
+export function phasesBefore(to: ClusterPhase): ClusterPhase[] {
+  return CLUSTER_PHASES.filter((from) => canTransition(from, to));
+}
+
+/** Phases in which a broker process must be alive: the supervisor keeps it so. */
+export const SERVING_PHASES = ["RUNNING", "UPDATING", "DEGRADED"] as const satisfies ClusterPhase[];
+
+/** One observed fact about a cluster, in the shape that Kubernetes made familiar. */
+export interface Condition {
+  readonly type: "Ready";
+  readonly status: "True" | "False" | "Unknown";
+  /** CamelCase, stable, for programs. */
+  readonly reason: string;
+  /** One sentence for people. */
+  readonly message: string;
+  readonly lastTransitionAt: string;
+}
+
+export interface Cluster {
+  readonly id: ClusterId;
+  readonly organizationId: OrganizationId;
+  readonly environmentId: EnvironmentId;
+  readonly name: string;
+  readonly region: Region;
+  readonly size: ClusterSize;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly phase: ClusterPhase;
+  readonly conditions: readonly Condition[];
+  /** Counts changes of the spec; `observedRevision` follows it when they have taken effect. */
+  readonly revision: number;
+  readonly observedRevision: number;
+  /** Counts writes of the row; the source of the ETag. */
+  readonly version: number;
+  /** Port of the Kafka listener on this machine, once reserved. */
+  readonly kafkaPort: number | undefined;
+  /** Port of the broker's admin HTTP, once reserved. */
+  readonly adminPort: number | undefined;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+  readonly deletedAt: Date | undefined;
+}
+
+/** The address clients bootstrap from, once the cluster has been published. */
+export function bootstrapServers(cluster: Cluster): string | undefined {
+  if (cluster.kafkaPort === undefined || cluster.observedRevision === 0) return undefined;
+  return `127.0.0.1:${cluster.kafkaPort}`;
+}
+
+/** Throws `cluster_not_ready` unless a broker is expected to answer. */
+export function assertServing(cluster: Cluster): void {
+  if ((SERVING_PHASES as readonly ClusterPhase[]).includes(cluster.phase)) return;
+  throw new DomainError("cluster_not_ready", `Cluster ${cluster.name} is ${cluster.phase}.`, {
+    remedy: "Wait until the cluster is RUNNING; its operation shows the progress.",
+    retryAfterSeconds: 2,
+  });
+}

@@ -1,0 +1,93 @@
+/** What a failed field looked like; `pointer` is an RFC 6901 JSON pointer into the request. */
+export interface FieldError {
+  readonly pointer: string;
+  readonly code: string;
+  readonly message: string;
+}
+
+interface ErrorKind {
+  /** HTTP status that every transport answers with; it is mapped here and nowhere else. */
+  readonly status: number;
+  readonly title: string;
+  /** Whether the same request may succeed when sent again without change. */
+  readonly retryable: boolean;
+}
+
+/** Every failure a caller can see. Codes are part of the public API and never change meaning. */
+export const ERROR_KINDS = {
+  validation_failed: { status: 400, title: "The request is not valid", retryable: false },
+  invalid_page_token: { status: 400, title: "The page token is not valid", retryable: false },
+  unauthenticated: { status: 401, title: "Sign in first", retryable: false },
+  forbidden: { status: 403, title: "Your role does not allow this", retryable: false },
+  not_found: { status: 404, title: "Not found", retryable: false },
+  cluster_name_taken: { status: 409, title: "The cluster name is taken", retryable: false },
+  topic_name_taken: { status: 409, title: "The topic exists already", retryable: false },
+  cluster_busy: { status: 409, title: "Another operation is running", retryable: true },
+  cluster_not_ready: { status: 409, title: "The cluster is not ready", retryable: true },
+  idempotency_key_in_use: {
+    status: 409,
+    title: "The first request with this key is still running",
+    retryable: true,
+  },
+  precondition_failed: { status: 412, title: "The resource has changed", retryable: false },
+  payload_too_large: { status: 413, title: "The request body is too large", retryable: false },
+  idempotency_key_reused: {
+    status: 422,
+    title: "The idempotency key belongs to another request",
+    retryable: false,
+  },
+  limit_exceeded: { status: 422, title: "A limit would be exceeded", retryable: false },
+  rate_limited: { status: 429, title: "Too many requests", retryable: true },
+  internal: { status: 500, title: "Something went wrong on our side", retryable: true },
+  broker_unavailable: { status: 503, title: "The broker does not answer", retryable: true },
+} as const satisfies Record<string, ErrorKind>;
+
+export type ErrorCode = keyof typeof ERROR_KINDS;
+
+export interface DomainErrorDetails {
+  /** What the caller can do about it, one sentence. */
+  readonly remedy?: string;
+  readonly fields?: readonly FieldError[];
+  /** Seconds after which a retry makes sense. */
+  readonly retryAfterSeconds?: number;
+  readonly cause?: unknown;
+}
+
+/** A failure with a stable code. Use cases throw it; transports only translate it. */
+export class DomainError extends Error {
+  readonly code: ErrorCode;
+  readonly remedy: string | undefined;
+  readonly fields: readonly FieldError[];
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(code: ErrorCode, message: string, details: DomainErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.name = "DomainError";
+    this.code = code;
+    this.remedy = details.remedy;
+    this.fields = details.fields ?? [];
+    this.retryAfterSeconds = details.retryAfterSeconds;
+  }
+
+  get status(): number {
+    return ERROR_KINDS[this.code].status;
+  }
+
+  get title(): string {
+    return ERROR_KINDS[this.code].title;
+  }
+
+  get retryable(): boolean {
+    return ERROR_KINDS[this.code].retryable;
+  }
+}
+
+/**
+ * The answer for an id that does not exist and, word for word, for an id of another tenant: whoever
+ * guesses ids learns nothing.
+ */
+export function notFound(kind: string, id: string): DomainError {
+  return new DomainError("not_found", `There is no ${kind} ${id}.`, {
+    remedy: "Check the id and the organization that your credentials belong to.",
+  });
+}

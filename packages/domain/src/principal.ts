@@ -1,0 +1,21 @@
+import type { ApiKeyId, OrganizationId, UserId } from "./id.ts";
+import type { Role } from "./role.ts";
+
+/**
+ * Who sends a request, for which tenant, with which power. The tenant comes from our own membership
+ * or API-key table on every request, never from something the client can choose freely.
+ */
+export interface Principal {
+  readonly organizationId: OrganizationId;
+  readonly role: Role;
+  /** The person behind the request; an API key has the person who made it only in its record. */
+  readonly userId: UserId | undefined;
+  readonly apiKeyId: ApiKeyId | undefined;
+}
+
+/** Stable name of the principal, for audit and for keying what belongs to it alone. */
+export function principalKey(principal: Principal): string {
+  const id = principal.apiKeyId ?? principal.userId;
+  if (id === undefined) throw new Error("a principal is a user or an API key");
+  return id;
+}

@@ -1,0 +1,58 @@
+/** Roles of a member or an API key within one organization, from most to least powerful. */
+export const ROLES = ["owner", "admin", "member", "viewer"] as const;
+export type Role = (typeof ROLES)[number];
+
+/** What a principal may do. Every procedure names exactly one; anything not granted is denied. */
+export const PERMISSIONS = [
+  "account:read",
+  "environment:read",
+  "cluster:read",
+  "cluster:create",
+  "cluster:delete",
+  "operation:read",
+  "topic:read",
+  "topic:write",
+  "group:read",
+  "metrics:read",
+  "apikey:read",
+  "apikey:write",
+] as const;
+export type Permission = (typeof PERMISSIONS)[number];
+
+const VIEWER: readonly Permission[] = [
+  "account:read",
+  "environment:read",
+  "cluster:read",
+  "operation:read",
+  "topic:read",
+  "group:read",
+  "metrics:read",
+];
+const MEMBER: readonly Permission[] = [...VIEWER, "topic:write"];
+const ADMIN: readonly Permission[] = [
+  ...MEMBER,
+  "cluster:create",
+  "cluster:delete",
+  "apikey:read",
+  "apikey:write",
+];
+
+const GRANTS: Record<Role, ReadonlySet<Permission>> = {
+  owner: new Set(PERMISSIONS),
+  admin: new Set(ADMIN),
+  member: new Set(MEMBER),
+  viewer: new Set(VIEWER),
+};
+
+export function isRole(value: string): value is Role {
+  return (ROLES as readonly string[]).includes(value);
+}
+
+export function allows(role: Role, permission: Permission): boolean {
+  return GRANTS[role].has(permission);
+}
+
+/** Whether `role` grants everything that `other` grants: nobody hands out more than they hold. */
+export function covers(role: Role, other: Role): boolean {
+  return ROLES.indexOf(role) <= ROLES.indexOf(other);
+}
