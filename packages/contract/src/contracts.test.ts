@@ -1,0 +1,32 @@
+import { expect, test } from "vitest";
+import { contracts } from "./contracts.ts";
+
+test("names and routes are unique", () => {
+  const names = contracts.map((contract) => contract.name);
+  const routes = contracts.map((contract) => `${contract.method} ${contract.path}`);
+  expect(new Set(names).size).toBe(names.length);
+  expect(new Set(routes).size).toBe(routes.length);
+});
+
+test.each(contracts)("$name: the path's segments are its params", (contract) => {
+  const inPath = [...contract.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]);
+  expect(inPath).toEqual(Object.keys(contract.params));
+});
+
+test.each(contracts)("$name: no field name is used in two parts", (contract) => {
+  const fields = [contract.params, contract.query, contract.headers, contract.body].flatMap(
+    (part) => Object.keys(part),
+  );
+  expect(new Set(fields).size).toBe(fields.length);
+  expect(Object.keys(contract.input.shape).sort()).toEqual(fields.sort());
+});
+
+test.each(contracts)("$name: an unknown field is an error", (contract) => {
+  const answer = contract.input.safeParse({ no_such_field: 1 });
+  expect(answer.error?.issues.some((issue) => issue.code === "unrecognized_keys")).toBe(true);
+});
+
+test.each(contracts)("$name: only reads are GET, and only POST has a body", (contract) => {
+  expect(contract.method === "GET").toBe(contract.permission.endsWith(":read"));
+  if (contract.method !== "POST") expect(Object.keys(contract.body)).toEqual([]);
+});
