@@ -1,0 +1,172 @@
+/**
+ * `npm test` after the packages are there. Two lanes run at once, since one mostly compiles and the
+ * other mostly starts programs: the data plane's gates, tests and release build; the TypeScript
+ * rooms' gates and tests. Then everything together, end to end.
+ *
+ * The last line is `N passed, N failed`, with `, N skipped` where a toolchain is absent.
+ */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { run } from "./command.ts";
+import { say } from "./say.ts";
+import { root } from "./settings.ts";
+import { startStack } from "./stack.ts";
+import { type Tally, tallyOf } from "./tally.ts";
+import { findTools, type Tools } from "./tools.ts";
+
+/** One command of the suite. */
+interface Stage {
+  name: string;
+  /** The tasks that turbo runs. */
+  tasks: string[];
+  env?: NodeJS.ProcessEnv;
+  /** A gate counts as one check; a test stage counts what its runner counted. */
+  gate?: true;
+  secondsMax?: number;
+}
+
+const STAGE_SECONDS_MAX = 1_500;
+const artefacts = join(root, "test-results");
+const total: Tally = { passed: 0, failed: 0, skipped: 0 };
+const failures: string[] = [];
+const skips: string[] = [];
+
+const DATA_PLANE: Stage[] = [
+  { name: "Rust format", tasks: ["@millrace/dataplane#format"], gate: true },
+  { name: "crate rows", tasks: ["//#gate:crates"], gate: true },
+  { name: "clippy", tasks: ["@millrace/dataplane#lint"], gate: true },
+  { name: "Rust tests", tasks: ["@millrace/dataplane#test:unit"] },
+  { name: "broker build", tasks: ["@millrace/dataplane#build"], gate: true },
+];
+const ROOMS: Stage[] = [
+  { name: "format and lint", tasks: ["//#gate:biome"], gate: true },
+  { name: "tidy", tasks: ["//#gate:tidy"], gate: true },
+  { name: "migrations", tasks: ["//#gate:migrations"], gate: true },
+  { name: "types", tasks: ["typecheck"], gate: true },
+  { name: "import arrows", tasks: ["//#gate:arrows"], gate: true },
+  { name: "dead code", tasks: ["//#gate:dead-code"], gate: true },
+  { name: "unit tests", tasks: ["test:unit", "--filter=!@millrace/dataplane"] },
+  { name: "console build", tasks: ["@millrace/console#build"], gate: true },
+];
+
+const startedAt = Date.now();
+mkdirSync(artefacts, { recursive: true });
+const [, tools] = await Promise.all([lane(DATA_PLANE), lane(ROOMS).then(findTools)]);
+await stage({ name: "integration tests", tasks: ["test:integration"], env: toolPaths(tools) });
+await endToEnd(tools);
+finish();
+
+/** Runs stages one after the other; a failure does not hide the ones behind it. */
+async function lane(stages: Stage[]): Promise<void> {
+  for (const each of stages) await stage(each);
+}
+
+async function stage({ name, tasks, env, gate, secondsMax }: Stage): Promise<void> {
+  const from = Date.now();
+  const { code, output } = await run(
+    "turbo",
+    [
+      "run",
+      ...tasks,
+      "--continue=dependencies-successful",
+      "--output-logs=full",
+      "--log-order=grouped",
+    ],
+    {
+      cwd: root,
+      env: { ...process.env, ...env, TURBO_TELEMETRY_DISABLED: "1", CHECKPOINT_DISABLE: "1" },
+      title: name,
+      secondsMax: secondsMax ?? STAGE_SECONDS_MAX,
+    },
+  );
+  writeFileSync(join(artefacts, `${name.replaceAll(" ", "-")}.log`), output);
+  const tally = gate
+    ? { passed: code === 0 ? 1 : 0, failed: code === 0 ? 0 : 1, skipped: 0 }
+    : tallyOf(output);
+  // A runner that ends badly without a failed test (a crash, a time-out) is a failure all the same.
+  if (code !== 0 && tally.failed === 0) tally.failed = 1;
+  if (code === 0 && tally.passed + tally.skipped === 0) {
+    tally.failed = 1;
+    failures.push(`${name}: ran no test`);
+  }
+  count(name, tally, from);
+  if (code !== 0) {
+    failures.push(name);
+    console.error(excerpt(output));
+  }
+}
+
+function count(name: string, tally: Tally, from: number): void {
+  total.passed += tally.passed;
+  total.failed += tally.failed;
+  total.skipped += tally.skipped;
+  const seconds = Math.round((Date.now() - from) / 1_000);
+  const skipped = tally.skipped > 0 ? `, ${tally.skipped} skipped` : "";
+  say(
+    `${tally.failed > 0 ? "✗" : "✓"} ${name}: ${tally.passed} passed, ${tally.failed} failed${skipped} (${seconds} s)`,
+  );
+}
+
+/** The product as a user starts it, then real clients and a real browser against it. */
+async function endToEnd(found: Tools): Promise<void> {
+  for (const reason of found.absent) {
+    skips.push(reason);
+    total.skipped += 1;
+  }
+  const from = Date.now();
+  let stack: Awaited<ReturnType<typeof startStack>>;
+  try {
+    stack = await startStack();
+  } catch (error) {
+    failures.push("npm start");
+    console.error(error instanceof Error ? error.message : error);
+    return count("npm start", { passed: 0, failed: 1, skipped: 0 }, from);
+  }
+  count("npm start", { passed: 1, failed: 0, skipped: 0 }, from);
+  const env = { ...toolPaths(found), MILLRACE_E2E_HOME: stack.home };
+  await stage({ name: "real Kafka clients", tasks: ["@millrace/e2e#test:kafka"], env });
+  if (found.chromium !== undefined) {
+    await stage({ name: "console in a browser", tasks: ["@millrace/e2e#test:console"], env });
+  }
+  const stopFrom = Date.now();
+  const left = await stack.stop();
+  if (left.length > 0) {
+    failures.push("stop leaves no process");
+    console.error(`still running after the stop:\n${left.join("\n")}`);
+  }
+  count(
+    "stop leaves no process",
+    { passed: left.length ? 0 : 1, failed: left.length ? 1 : 0, skipped: 0 },
+    stopFrom,
+  );
+}
+
+function toolPaths(found: Tools): NodeJS.ProcessEnv {
+  return {
+    MILLRACE_BROKER_BIN: join(root, "dataplane/target/release/millrace"),
+    MILLRACE_CHROMIUM: found.chromium ?? "",
+    MILLRACE_KCAT: found.kcat ?? "",
+    MILLRACE_KAFKA_JARS: found.kafkaJars ?? "",
+  };
+}
+
+/** The lines around failures, or the end where no line says so. */
+function excerpt(output: string): string {
+  const lines = output.split("\n");
+  const marked = lines.flatMap((line, at) =>
+    /FAIL|✗|×|panicked|^error|: error|Error:|failed/.test(line) ? [at] : [],
+  );
+  const shown = new Set(marked.slice(0, 60).flatMap((at) => [at - 1, at, at + 1, at + 2, at + 3]));
+  const picked = lines.filter((_, at) => shown.has(at)).slice(0, 160);
+  return [...picked, "…", ...lines.slice(-30)].join("\n");
+}
+
+function finish(): never {
+  const minutes = ((Date.now() - startedAt) / 60_000).toFixed(1);
+  console.log(`\n${minutes} minutes; logs and pictures: test-results/`);
+  for (const reason of skips) console.log(`skipped: ${reason}`);
+  for (const name of failures) console.log(`failed: ${name}`);
+  const skipped = total.skipped > 0 ? `, ${total.skipped} skipped` : "";
+  console.log(`${total.passed} passed, ${total.failed} failed${skipped}`);
+  process.exit(total.failed > 0 ? 1 : 0);
+}
