@@ -10,3 +10,6 @@ export {
   type ProvisionErrorCode,
   type WaitOptions,
 } from "./cluster-driver.ts";
+export type { BrokerProgram } from "./local/broker-process.ts";
+export { LocalDriver, type LocalDriverOptions } from "./local/local-driver.ts";
+export type { PortRange } from "./local/ports.ts";

@@ -1,0 +1,178 @@
+/**
+ * The folder of one cluster on this machine:
+ *
+ *     <home>/clusters/<cluster id>/        0700
+ *       server.properties                  0600  what the broker is told
+ *       admin.token                        0600  secret of its admin HTTP
+ *       broker.pid                         0600  which process it is (see broker-process.ts)
+ *       broker.log, broker.log.1           0600  what it says (see broker-log.ts)
+ *       data/                              metadata and the lock
+ *       wal/                               the write-ahead log
+ *       objects/                           the object store of a local cluster
+ */
+import { randomBytes } from "node:crypto";
+import { type FileHandle, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { type ClusterDeployment, ProvisionError } from "../cluster-driver.ts";
+
+/** An id becomes a folder name and so must not be able to leave its parent. */
+const CLUSTER_ID = /^[A-Za-z0-9_-]{1,64}$/;
+const TOKEN = /^[0-9a-f]{64}$/;
+/** Keys that only the driver may set. */
+const RESERVED_KEYS: ReadonlySet<string> = new Set([
+  "node.id",
+  "cluster.id",
+  "listeners",
+  "advertised.listeners",
+  "admin.listener",
+  "admin.token.file",
+  "data.dir",
+  "s3.wal.path",
+  "s3.data.buckets",
+]);
+
+export class BrokerFiles {
+  readonly folder: string;
+
+  constructor(home: string, clusterId: string) {
+    if (!CLUSTER_ID.test(clusterId)) throw new Error(`not a cluster id: ${clusterId}`);
+    this.folder = join(clustersFolder(home), clusterId);
+  }
+
+  get propertiesFile(): string {
+    return join(this.folder, "server.properties");
+  }
+  get tokenFile(): string {
+    return join(this.folder, "admin.token");
+  }
+  get pidFile(): string {
+    return join(this.folder, "broker.pid");
+  }
+  get logFile(): string {
+    return join(this.folder, "broker.log");
+  }
+
+  async write(deployment: ClusterDeployment): Promise<void> {
+    await mkdir(this.folder, { recursive: true, mode: 0o700 });
+    for (const part of ["data", "wal", "objects"]) {
+      await mkdir(join(this.folder, part), { recursive: true, mode: 0o700 });
+    }
+    if ((await this.readToken()) === undefined) {
+      await replaceFile(this.tokenFile, `${randomBytes(32).toString("hex")}\n`);
+    }
+    const text = renderProperties(this, deployment);
+    if ((await readIfThere(this.propertiesFile)) !== text) {
+      await replaceFile(this.propertiesFile, text);
+    }
+  }
+
+  async isWritten(deployment: ClusterDeployment): Promise<boolean> {
+    return (
+      (await this.readToken()) !== undefined &&
+      (await readIfThere(this.propertiesFile)) === renderProperties(this, deployment)
+    );
+  }
+
+  async isStartable(): Promise<boolean> {
+    const token = await this.readToken();
+    return token !== undefined && (await readIfThere(this.propertiesFile)) !== undefined;
+  }
+
+  /** `undefined` where there is none or a crash left half of one. */
+  async readToken(): Promise<string | undefined> {
+    const text = (await readIfThere(this.tokenFile))?.trim();
+    return text !== undefined && TOKEN.test(text) ? text : undefined;
+  }
+
+  /** Removes everything; the properties first, so that what remains after a crash cannot start. */
+  async remove(): Promise<void> {
+    await rm(this.propertiesFile, { force: true });
+    await rm(this.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+  }
+
+  async exists(): Promise<boolean> {
+    try {
+      await readdir(this.folder);
+      return true;
+    } catch (error) {
+      if (isMissing(error)) return false;
+      throw error;
+    }
+  }
+}
+
+/** Ids of all clusters that have a folder. */
+export async function clusterIdsIn(home: string): Promise<string[]> {
+  try {
+    const entries = await readdir(clustersFolder(home), { withFileTypes: true });
+    return entries
+      .filter((entry) => entry.isDirectory() && CLUSTER_ID.test(entry.name))
+      .map((entry) => entry.name)
+      .sort();
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw error;
+  }
+}
+
+/** The text of `server.properties`. Throws where a property cannot be written or is reserved. */
+export function renderProperties(files: BrokerFiles, deployment: ClusterDeployment): string {
+  const { host, kafkaPort, adminPort } = deployment.placement;
+  const own: Record<string, string> = {
+    "node.id": "0",
+    "cluster.id": deployment.clusterId,
+    listeners: `PLAINTEXT://${host}:${kafkaPort}`,
+    "advertised.listeners": `PLAINTEXT://${host}:${kafkaPort}`,
+    "admin.listener": `${host}:${adminPort}`,
+    "admin.token.file": files.tokenFile,
+    "data.dir": join(files.folder, "data"),
+    "s3.wal.path": `0@file://${join(files.folder, "wal", "wal")}?capacity=${deployment.walCapacityBytes}&iodepth=8&iops=3000`,
+    "s3.data.buckets": `0@file://${join(files.folder, "objects")}`,
+  };
+  for (const key of Object.keys(deployment.properties)) {
+    if (RESERVED_KEYS.has(key)) throw new Error(`the property ${key} is the driver's own`);
+  }
+  const lines = Object.entries({ ...own, ...deployment.properties }).map(([key, value]) => {
+    if (/[\r\n\\]/.test(value) || !/^[A-Za-z0-9._-]+$/.test(key)) {
+      throw new ProvisionError("start_failed", `the property ${key} cannot be written to a file`);
+    }
+    return `${key}=${value}`;
+  });
+  return `# Written by Millrace; changes are overwritten.\n${lines.join("\n")}\n`;
+}
+
+/** Replaces a file so that a reader, or a crash, sees the old content or the new, never a part. */
+async function replaceFile(path: string, text: string): Promise<void> {
+  const next = `${path}.${process.pid}.new`;
+  await withHandle(await open(next, "w", 0o600), async (handle) => {
+    await handle.writeFile(text);
+    await handle.sync();
+  });
+  await rename(next, path);
+  await withHandle(await open(dirname(path), "r"), (handle) => handle.sync());
+}
+
+async function withHandle(handle: FileHandle, work: (handle: FileHandle) => Promise<void>) {
+  try {
+    await work(handle);
+  } finally {
+    await handle.close();
+  }
+}
+
+async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ENOENT";
+}
+
+function clustersFolder(home: string): string {
+  return join(home, "clusters");
+}

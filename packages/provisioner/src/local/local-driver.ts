@@ -1,0 +1,146 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { BrokerHttp } from "@millrace/broker-admin";
+import {
+  adminUrlOf,
+  type BrokerAccess,
+  bootstrapServersOf,
+  type ClusterDeployment,
+  type ClusterDriver,
+  type Observation,
+  type Placement,
+  ProvisionError,
+  type WaitOptions,
+} from "../cluster-driver.ts";
+import { BrokerFiles, clusterIdsIn } from "./broker-files.ts";
+import { boundLog, logTail } from "./broker-log.ts";
+import { BrokerProcess, type BrokerProgram } from "./broker-process.ts";
+import { KeyedLock } from "./keyed-lock.ts";
+import { allocatePorts, DEFAULT_PORTS, type PortRange } from "./ports.ts";
+import { type ProcessTable, systemProcessTable } from "./process-table.ts";
+
+export interface LocalDriverOptions {
+  /** State folder of the installation; clusters lie in `<home>/clusters`. Absolute. */
+  readonly home: string;
+  readonly program: BrokerProgram;
+  readonly ports?: PortRange;
+  readonly processTable?: ProcessTable;
+}
+
+/** Recovery of a full write-ahead log of the largest size takes most of this on a slow disk. */
+const READY_TIMEOUT_MS = 60_000;
+const READY_POLL_MS = 100;
+
+/** Brokers as processes of this machine, one folder per cluster. */
+export class LocalDriver implements ClusterDriver {
+  readonly name = "local";
+  readonly #options: LocalDriverOptions;
+  readonly #table: ProcessTable;
+  /** Start, stop and removal of one cluster never overlap within this program. */
+  readonly #lock = new KeyedLock();
+
+  constructor(options: LocalDriverOptions) {
+    this.#options = options;
+    this.#table = options.processTable ?? systemProcessTable();
+  }
+
+  async allocate(_clusterId: string, taken: readonly Placement[]): Promise<Placement> {
+    return await allocatePorts(this.#options.ports ?? DEFAULT_PORTS, taken);
+  }
+
+  async prepare(deployment: ClusterDeployment): Promise<void> {
+    const files = this.#files(deployment.clusterId);
+    await this.#lock.run(deployment.clusterId, () => files.write(deployment));
+  }
+
+  async isPrepared(deployment: ClusterDeployment): Promise<boolean> {
+    return await this.#files(deployment.clusterId).isWritten(deployment);
+  }
+
+  async ensureRunning(deployment: ClusterDeployment): Promise<void> {
+    const files = this.#files(deployment.clusterId);
+    const broker = new BrokerProcess(files, this.#table);
+    await this.#lock.run(deployment.clusterId, async () => {
+      if (!(await files.isStartable())) throw notPrepared(deployment.clusterId);
+      if (broker.find() !== undefined) return;
+      await boundLog(files.logFile);
+      await broker.start(this.#options.program);
+    });
+  }
+
+  async waitReady(deployment: ClusterDeployment, options: WaitOptions = {}): Promise<void> {
+    const files = this.#files(deployment.clusterId);
+    const broker = new BrokerProcess(files, this.#table);
+    const http = new BrokerHttp(await this.access(deployment));
+    const timeoutMs = options.timeoutMs ?? READY_TIMEOUT_MS;
+    const deadline = performance.now() + timeoutMs;
+    for (;;) {
+      if (options.signal?.aborted) {
+        throw new ProvisionError("aborted", "waiting for the broker was aborted");
+      }
+      // The process first: another program's answer on the broker's port proves nothing.
+      if (broker.find() === undefined) {
+        const detail = await logTail(files.logFile);
+        throw new ProvisionError("start_failed", "the broker's process ended", { detail });
+      }
+      if (await http.ready()) return;
+      if (performance.now() >= deadline) {
+        const detail = await logTail(files.logFile);
+        const message = `the broker was not ready within ${timeoutMs} ms`;
+        throw new ProvisionError("not_ready_in_time", message, { detail });
+      }
+      await sleep(READY_POLL_MS);
+    }
+  }
+
+  async observe(deployment: ClusterDeployment): Promise<Observation> {
+    const files = this.#files(deployment.clusterId);
+    if (!(await files.isStartable())) return "absent";
+    if (new BrokerProcess(files, this.#table).find() === undefined) return "stopped";
+    return (await new BrokerHttp(await this.access(deployment)).ready()) ? "ready" : "starting";
+  }
+
+  async access(deployment: ClusterDeployment): Promise<BrokerAccess> {
+    const adminToken = await this.#files(deployment.clusterId).readToken();
+    if (adminToken === undefined) throw notPrepared(deployment.clusterId);
+    return {
+      bootstrapServers: bootstrapServersOf(deployment.placement),
+      adminUrl: adminUrlOf(deployment.placement),
+      adminToken,
+    };
+  }
+
+  async stop(clusterId: string, options: WaitOptions = {}): Promise<void> {
+    const broker = new BrokerProcess(this.#files(clusterId), this.#table);
+    await this.#lock.run(clusterId, () => broker.stop(options));
+  }
+
+  async destroy(clusterId: string): Promise<void> {
+    const files = this.#files(clusterId);
+    await this.#lock.run(clusterId, async () => {
+      await new BrokerProcess(files, this.#table).stop();
+      await files.remove();
+    });
+  }
+
+  async isDestroyed(clusterId: string): Promise<boolean> {
+    const files = this.#files(clusterId);
+    if (await files.exists()) return false;
+    return new BrokerProcess(files, this.#table).find() === undefined;
+  }
+
+  async list(): Promise<readonly string[]> {
+    return await clusterIdsIn(this.#options.home);
+  }
+
+  async maintain(clusterId: string): Promise<void> {
+    await boundLog(this.#files(clusterId).logFile);
+  }
+
+  #files(clusterId: string): BrokerFiles {
+    return new BrokerFiles(this.#options.home, clusterId);
+  }
+}
+
+function notPrepared(clusterId: string): ProvisionError {
+  return new ProvisionError("not_prepared", `cluster ${clusterId} has no configuration here`);
+}

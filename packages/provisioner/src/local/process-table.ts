@@ -1,0 +1,126 @@
+/**
+ * What the operating system knows of processes: enough to recognise one of ours again after a
+ * restart of everything, and never to take a stranger for it.
+ *
+ * A pid alone is worthless, the system reuses it. A pid with the moment its process started is an
+ * identity. Linux gives that moment in clock ticks since boot (`/proc/<pid>/stat`, field 22), which
+ * the boot id makes unique; macOS gives it in seconds (`ps -o lstart`).
+ */
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+
+export interface ProcessIdentity {
+  readonly pid: number;
+  /** Opaque; equal for two sightings of one process, different for two processes of one pid. */
+  readonly startMark: string;
+}
+
+export interface ProcessTable {
+  /** The living process of that pid. Zombies are not alive: they only wait to be collected. */
+  find(pid: number): ProcessIdentity | undefined;
+  /** Own processes whose command line ends in exactly these arguments. */
+  findByArguments(lastArguments: readonly string[]): ProcessIdentity[];
+}
+
+/** The table of the machine this program runs on. Throws on systems other than Linux and macOS. */
+export function systemProcessTable(): ProcessTable {
+  if (process.platform === "linux") return new LinuxProcessTable();
+  if (process.platform === "darwin") return new PsProcessTable();
+  throw new Error(`the local driver runs on Linux and macOS, not on ${process.platform}`);
+}
+
+export function isSameProcess(a: ProcessIdentity, b: ProcessIdentity | undefined): boolean {
+  return b !== undefined && a.pid === b.pid && a.startMark === b.startMark;
+}
+
+class LinuxProcessTable implements ProcessTable {
+  readonly #bootId = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+
+  find(pid: number): ProcessIdentity | undefined {
+    const stat = readIfThere(`/proc/${pid}/stat`);
+    if (stat === undefined) return undefined;
+    // The second field is the program's name in parentheses and may itself hold any character.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    const [state] = fields;
+    const startTicks = fields[19];
+    if (state === "Z" || state === "X" || startTicks === undefined) return undefined;
+    return { pid, startMark: `${this.#bootId}:${startTicks}` };
+  }
+
+  findByArguments(lastArguments: readonly string[]): ProcessIdentity[] {
+    const wanted = `${lastArguments.join("\0")}\0`;
+    return readdirSync("/proc")
+      .filter((entry) => /^\d+$/.test(entry))
+      .flatMap((entry) => {
+        const commandLine = readIfThere(`/proc/${entry}/cmdline`);
+        if (commandLine === undefined || !`\0${commandLine}`.endsWith(`\0${wanted}`)) return [];
+        if (!isOwn(`/proc/${entry}`)) return [];
+        return this.find(Number(entry)) ?? [];
+      });
+  }
+}
+
+/** One line of `ps`: pid, user id, state, start (`Fri Nov 21 11:31:02 2026`), command line. */
+const PS_LINE = /^\s*(\d+)\s+(\d+)\s+(\S+)\s+(\S+\s+\S+\s+\d+\s+[\d:]+\s+\d+)\s+(.*)$/;
+const PS_COLUMNS = "pid=,uid=,stat=,lstart=,command=";
+/** A command line of the longest path is about 4 KiB, a busy machine has some 2,000 processes. */
+const PS_OUTPUT_BYTES_MAX = 16 * 1024 * 1024;
+
+/** Works wherever `ps` is BSD-like; used on macOS, tested on Linux too. */
+export class PsProcessTable implements ProcessTable {
+  find(pid: number): ProcessIdentity | undefined {
+    return this.#rows(["-p", String(pid)])[0]?.identity;
+  }
+
+  findByArguments(lastArguments: readonly string[]): ProcessIdentity[] {
+    const wanted = ` ${lastArguments.join(" ")}`;
+    const ownId = process.geteuid?.();
+    return this.#rows(["-ax"])
+      .filter((row) => row.command.endsWith(wanted) && row.userId === ownId)
+      .map((row) => row.identity);
+  }
+
+  #rows(selection: readonly string[]) {
+    return ps([...selection, "-ww", "-o", PS_COLUMNS])
+      .split("\n")
+      .flatMap((line) => {
+        const [, pid, userId, state, startMark, command] = PS_LINE.exec(line) ?? [];
+        if (pid === undefined || startMark === undefined || state?.startsWith("Z")) return [];
+        const identity = { pid: Number(pid), startMark: startMark.replace(/\s+/g, " ") };
+        return [{ identity, userId: Number(userId), command: (command ?? "").trimEnd() }];
+      });
+  }
+}
+
+function ps(parameters: readonly string[]): string {
+  try {
+    return execFileSync("ps", parameters, {
+      encoding: "utf8",
+      // The start time is text: a fixed language and zone make it comparable.
+      env: { PATH: "/bin:/usr/bin", LC_ALL: "C", TZ: "UTC" },
+      maxBuffer: PS_OUTPUT_BYTES_MAX,
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+  } catch (error) {
+    // Exit status 1 is how ps says that there is no such process.
+    if (error instanceof Error && "status" in error && error.status === 1) return "";
+    throw error;
+  }
+}
+
+function isOwn(path: string): boolean {
+  try {
+    return statSync(path).uid === process.geteuid?.();
+  } catch {
+    return false;
+  }
+}
+
+/** Processes end while they are looked at; then their files vanish with `ENOENT` or `ESRCH`. */
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}
