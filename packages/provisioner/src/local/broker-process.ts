@@ -9,10 +9,19 @@
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ProvisionError, type WaitOptions } from "../cluster-driver.ts";
 import type { BrokerFiles } from "./broker-files.ts";
+import { logTail } from "./broker-log.ts";
 import { isSameProcess, type ProcessIdentity, type ProcessTable } from "./process-table.ts";
 
 export interface BrokerProgram {
@@ -42,7 +51,8 @@ export class BrokerProcess {
     const recorded = this.#readPidFile();
     if (recorded && isSameProcess(recorded, this.#table.find(recorded.pid))) return recorded;
     const [found] = this.#table.findByArguments(this.#arguments());
-    if (found) this.#writePidFile(found);
+    // Without its folder there is nothing to record it in; the caller may still stop it.
+    if (found && existsSync(this.#files.folder)) this.#writePidFile(found);
     return found;
   }
 
@@ -71,7 +81,9 @@ export class BrokerProcess {
     } finally {
       closeSync(log);
     }
-    throw new ProvisionError("start_failed", "the broker ended at once");
+    throw new ProvisionError("start_failed", "the broker ended at once", {
+      detail: await logTail(this.#files.logFile),
+    });
   }
 
   /** SIGTERM, a bounded wait for the drain, SIGKILL. Every process of this broker is gone then. */

@@ -1,0 +1,65 @@
+#!/usr/bin/env node
+/**
+ * Stands in for the broker program in tests of what surrounds it: it takes the same command line and
+ * configuration, answers the admin HTTP with the same paths and token, and ends on SIGTERM. It
+ * speaks no Kafka. Properties `fake.*` make it misbehave:
+ *
+ *   fake.ready.delay.ms   not ready before this long after the start
+ *   fake.exit.code        ends at once with this code, after a line on stderr
+ *   fake.ignore.sigterm   `true`: only SIGKILL ends it
+ *   fake.metrics.file     text of `/metrics`, read anew at each request
+ */
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+
+const [command, flag, configFile] = process.argv.slice(2);
+if (command !== "broker" || flag !== "--config") {
+  console.error("usage: broker --config FILE");
+  process.exit(64);
+}
+const properties = new Map(
+  readFileSync(configFile, "utf8")
+    .split("\n")
+    .filter((line) => line !== "" && !line.startsWith("#"))
+    .map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]),
+);
+const token = readFileSync(properties.get("admin.token.file"), "utf8").trim();
+const startedAt = Date.now();
+const readyDelayMs = Number(properties.get("fake.ready.delay.ms") ?? 0);
+
+const exitCode = properties.get("fake.exit.code");
+if (exitCode !== undefined) {
+  console.error("the fake broker was told to fail");
+  process.exit(Number(exitCode));
+}
+
+const server = createServer((request, response) => {
+  const answer = (status, body) => response.writeHead(status).end(body);
+  if (request.url === "/healthz") return answer(200, "ok");
+  if (request.headers.authorization !== `Bearer ${token}`) return answer(401, "token");
+  if (request.url === "/readyz") {
+    return Date.now() - startedAt < readyDelayMs ? answer(503, "starting") : answer(200, "ok");
+  }
+  if (request.url === "/v1/status") {
+    return answer(200, JSON.stringify({ cluster_id: properties.get("cluster.id"), version: "0" }));
+  }
+  if (request.url === "/metrics") {
+    const file = properties.get("fake.metrics.file");
+    return answer(200, file === undefined ? "" : readFileSync(file, "utf8"));
+  }
+  return answer(404, "no such path");
+});
+const [host, port] = properties.get("admin.listener").split(":");
+// The occupied port plays the part of the real broker's lock on its data folder.
+server.on("error", (error) => {
+  console.error(`cannot listen: ${error.message}`);
+  process.exit(1);
+});
+server.listen(Number(port), host, () => console.log("fake broker started"));
+
+process.on("SIGTERM", () => {
+  if (properties.get("fake.ignore.sigterm") === "true") return;
+  console.log("fake broker stops");
+  server.close(() => process.exit(0));
+  server.closeAllConnections();
+});

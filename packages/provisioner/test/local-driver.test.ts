@@ -1,0 +1,283 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type ClusterDeployment, LocalDriver, type Placement } from "../src/index.ts";
+import { systemProcessTable } from "../src/local/process-table.ts";
+
+const FAKE_BROKER = join(import.meta.dirname, "fake-broker.mjs");
+const table = systemProcessTable();
+
+let home: string;
+let driver: LocalDriver;
+const clusterIds: string[] = [];
+
+/** Another range than the product's, so that a running installation is not in the way. */
+function newDriver(command: [string, ...string[]] = [process.execPath, FAKE_BROKER]): LocalDriver {
+  return new LocalDriver({
+    home,
+    program: { command, environment: { PATH: process.env.PATH ?? "" } },
+    ports: { kafkaFirst: 23_000, adminFirst: 23_500, count: 500 },
+  });
+}
+
+async function deployment(
+  clusterId: string,
+  properties: Record<string, string> = {},
+  taken: readonly Placement[] = [],
+): Promise<ClusterDeployment> {
+  clusterIds.push(clusterId);
+  const placement = await driver.allocate(clusterId, taken);
+  return { clusterId, placement, walCapacityBytes: 1024 * 1024, properties };
+}
+
+function recordedPid(clusterId: string): number {
+  return JSON.parse(readFileSync(join(home, "clusters", clusterId, "broker.pid"), "utf8")).pid;
+}
+
+function brokersOf(clusterId: string): number[] {
+  const config = join(home, "clusters", clusterId, "server.properties");
+  return table.findByArguments(["broker", "--config", config]).map((found) => found.pid);
+}
+
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), "millrace-driver-"));
+  driver = newDriver();
+});
+
+afterEach(async () => {
+  for (const clusterId of clusterIds.splice(0)) {
+    for (const pid of brokersOf(clusterId)) process.kill(pid, "SIGKILL");
+  }
+  await rm(home, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+});
+
+describe("prepare", () => {
+  test("writes configuration and token for the owner's eyes only, and keeps the token", async () => {
+    const wanted = await deployment("clu_a", { "num.partitions": "3" });
+    expect(await driver.isPrepared(wanted)).toBe(false);
+    await driver.prepare(wanted);
+    const folder = join(home, "clusters", "clu_a");
+    const properties = await readFile(join(folder, "server.properties"), "utf8");
+    expect(properties).toContain("\nnum.partitions=3\n");
+    expect(properties).toContain(
+      `\nlisteners=PLAINTEXT://127.0.0.1:${wanted.placement.kafkaPort}\n`,
+    );
+    expect(statSync(folder).mode & 0o777).toBe(0o700);
+    expect(statSync(join(folder, "server.properties")).mode & 0o777).toBe(0o600);
+    expect(statSync(join(folder, "admin.token")).mode & 0o777).toBe(0o600);
+    const { adminToken } = await driver.access(wanted);
+    await driver.prepare(wanted);
+    expect((await driver.access(wanted)).adminToken).toBe(adminToken);
+    expect(await driver.isPrepared(wanted)).toBe(true);
+  });
+
+  test("replaces a token that a crash cut short", async () => {
+    const wanted = await deployment("clu_a");
+    await driver.prepare(wanted);
+    writeFileSync(join(home, "clusters", "clu_a", "admin.token"), "ab");
+    expect(await driver.isPrepared(wanted)).toBe(false);
+    await driver.prepare(wanted);
+    expect((await driver.access(wanted)).adminToken).toMatch(/^[0-9a-f]{64}$/);
+  });
+
+  test("refuses a property that is the driver's own, and an id that leaves the folder", async () => {
+    const wanted = await deployment("clu_a", { "data.dir": "/" });
+    await expect(driver.prepare(wanted)).rejects.toThrow("data.dir");
+    await expect(driver.stop("../clu_a")).rejects.toThrow("not a cluster id");
+  });
+});
+
+describe("allocate", () => {
+  test("passes over what is taken and over ports that somebody holds", async () => {
+    const first = await driver.allocate("clu_a", []);
+    const second = await driver.allocate("clu_b", [first]);
+    expect(second.kafkaPort).not.toBe(first.kafkaPort);
+    const squatter = createServer().listen(second.adminPort, "127.0.0.1");
+    await once(squatter, "listening");
+    try {
+      const third = await driver.allocate("clu_c", [first]);
+      expect(third.adminPort).not.toBe(second.adminPort);
+    } finally {
+      squatter.close();
+    }
+  });
+
+  test("says so when every place is taken", async () => {
+    const small = new LocalDriver({
+      home,
+      program: { command: ["false"], environment: {} },
+      ports: { kafkaFirst: 23_990, adminFirst: 23_995, count: 1 },
+    });
+    const only = { host: "127.0.0.1", kafkaPort: 23_990, adminPort: 23_995 };
+    await expect(small.allocate("clu_a", [only])).rejects.toMatchObject({ code: "no_placement" });
+  });
+});
+
+describe("a running broker", () => {
+  test("starts, becomes ready, is found by another driver, stops on SIGTERM", async () => {
+    const wanted = await deployment("clu_a", { "fake.ready.delay.ms": "300" });
+    expect(await driver.observe(wanted)).toBe("absent");
+    await driver.prepare(wanted);
+    expect(await driver.observe(wanted)).toBe("stopped");
+    await driver.ensureRunning(wanted);
+    expect(await driver.observe(wanted)).toBe("starting");
+    await driver.waitReady(wanted);
+    expect(await driver.observe(wanted)).toBe("ready");
+    const pid = recordedPid("clu_a");
+
+    const other = newDriver();
+    await other.ensureRunning(wanted);
+    expect(recordedPid("clu_a")).toBe(pid);
+    await other.stop("clu_a");
+    expect(await other.observe(wanted)).toBe("stopped");
+    expect(brokersOf("clu_a")).toEqual([]);
+    const log = readFileSync(join(home, "clusters", "clu_a", "broker.log"), "utf8");
+    expect(log).toContain("fake broker stops");
+  });
+
+  test("is adopted by its command line when a crash lost the pid file", async () => {
+    const wanted = await deployment("clu_a");
+    await driver.prepare(wanted);
+    await driver.ensureRunning(wanted);
+    const pid = recordedPid("clu_a");
+    await rm(join(home, "clusters", "clu_a", "broker.pid"));
+    const other = newDriver();
+    await other.ensureRunning(wanted);
+    expect(brokersOf("clu_a")).toEqual([pid]);
+    expect(recordedPid("clu_a")).toBe(pid);
+  });
+
+  test("ten starts at once give one process", async () => {
+    const wanted = await deployment("clu_a");
+    await driver.prepare(wanted);
+    await Promise.all(Array.from({ length: 10 }, () => driver.ensureRunning(wanted)));
+    expect(brokersOf("clu_a")).toHaveLength(1);
+  });
+
+  test("that ignores SIGTERM is killed after the bounded wait", async () => {
+    const wanted = await deployment("clu_a", { "fake.ignore.sigterm": "true" });
+    await driver.prepare(wanted);
+    await driver.ensureRunning(wanted);
+    await driver.waitReady(wanted);
+    await driver.stop("clu_a", { timeoutMs: 200 });
+    expect(brokersOf("clu_a")).toEqual([]);
+  });
+
+  test("writes a log that stays within its bound", async () => {
+    const wanted = await deployment("clu_a");
+    await driver.prepare(wanted);
+    await driver.ensureRunning(wanted);
+    await driver.waitReady(wanted);
+    const log = join(home, "clusters", "clu_a", "broker.log");
+    writeFileSync(log, Buffer.alloc(17 * 1024 * 1024, "x"));
+    await driver.maintain("clu_a");
+    expect(statSync(log).size).toBe(0);
+    expect(existsSync(`${log}.1`)).toBe(true);
+    await driver.stop("clu_a");
+    // Appended at the new beginning: the broker's descriptor did not keep its old position.
+    expect(readFileSync(log, "utf8")).toBe("fake broker stops\n");
+  });
+});
+
+describe("a recycled pid", () => {
+  test("is neither adopted nor killed", async () => {
+    const stranger = spawn("sleep", ["60"], { stdio: "ignore" });
+    try {
+      await once(stranger, "spawn");
+      const wanted = await deployment("clu_a");
+      await driver.prepare(wanted);
+      const pidFile = join(home, "clusters", "clu_a", "broker.pid");
+      writeFileSync(pidFile, JSON.stringify({ pid: stranger.pid, startMark: "another life" }));
+      expect(await driver.observe(wanted)).toBe("stopped");
+      await driver.stop("clu_a");
+      expect(stranger.exitCode ?? stranger.signalCode).toBeNull();
+      writeFileSync(pidFile, JSON.stringify({ pid: stranger.pid, startMark: "another life" }));
+      await driver.ensureRunning(wanted);
+      expect(recordedPid("clu_a")).not.toBe(stranger.pid);
+      await driver.destroy("clu_a");
+      expect(stranger.exitCode ?? stranger.signalCode).toBeNull();
+    } finally {
+      stranger.kill("SIGKILL");
+    }
+  });
+});
+
+describe("failures", () => {
+  test("a broker that ends at once is reported with the end of its log, and soon", async () => {
+    const wanted = await deployment("clu_a", { "fake.exit.code": "3" });
+    await driver.prepare(wanted);
+    await driver.ensureRunning(wanted);
+    const started = performance.now();
+    await expect(driver.waitReady(wanted)).rejects.toMatchObject({
+      code: "start_failed",
+      detail: "the fake broker was told to fail",
+    });
+    expect(performance.now() - started).toBeLessThan(10_000);
+  });
+
+  test("a broker that is slow is given up at the timeout", async () => {
+    const wanted = await deployment("clu_a", { "fake.ready.delay.ms": "60000" });
+    await driver.prepare(wanted);
+    await driver.ensureRunning(wanted);
+    await expect(driver.waitReady(wanted, { timeoutMs: 300 })).rejects.toMatchObject({
+      code: "not_ready_in_time",
+    });
+  });
+
+  test("an abort ends the wait", async () => {
+    const wanted = await deployment("clu_a", { "fake.ready.delay.ms": "60000" });
+    await driver.prepare(wanted);
+    await driver.ensureRunning(wanted);
+    const abort = new AbortController();
+    const waiting = driver.waitReady(wanted, { signal: abort.signal });
+    abort.abort();
+    await expect(waiting).rejects.toMatchObject({ code: "aborted" });
+  });
+
+  test("a program that does not exist", async () => {
+    const broken = newDriver(["/nowhere/millrace"]);
+    const wanted = await deployment("clu_a");
+    await broken.prepare(wanted);
+    await expect(broken.ensureRunning(wanted)).rejects.toMatchObject({ code: "start_failed" });
+  });
+
+  test("a cluster that was never prepared", async () => {
+    const wanted = await deployment("clu_a");
+    await expect(driver.ensureRunning(wanted)).rejects.toMatchObject({ code: "not_prepared" });
+    await expect(driver.access(wanted)).rejects.toMatchObject({ code: "not_prepared" });
+  });
+});
+
+describe("destroy", () => {
+  test("stops the broker and leaves nothing; again is fine", async () => {
+    const wanted = await deployment("clu_a");
+    await driver.prepare(wanted);
+    await driver.ensureRunning(wanted);
+    expect(await driver.list()).toEqual(["clu_a"]);
+    expect(await driver.isDestroyed("clu_a")).toBe(false);
+    await driver.destroy("clu_a");
+    await driver.destroy("clu_a");
+    expect(await driver.isDestroyed("clu_a")).toBe(true);
+    expect(await driver.list()).toEqual([]);
+    expect(brokersOf("clu_a")).toEqual([]);
+    await expect(driver.ensureRunning(wanted)).rejects.toMatchObject({ code: "not_prepared" });
+  });
+
+  test("removes a broker that lost its folder", async () => {
+    const wanted = await deployment("clu_a");
+    await driver.prepare(wanted);
+    await driver.ensureRunning(wanted);
+    await driver.waitReady(wanted);
+    await rm(join(home, "clusters", "clu_a"), { recursive: true });
+    expect(await driver.isDestroyed("clu_a")).toBe(false);
+    await driver.destroy("clu_a");
+    await sleep(0);
+    expect(await driver.isDestroyed("clu_a")).toBe(true);
+  });
+});
