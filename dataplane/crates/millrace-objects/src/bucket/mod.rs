@@ -1,0 +1,129 @@
+//! The seam to the object store: one small trait, its implementations, and decorators over it.
+//!
+//! The stack of the broker, outermost first: [`Retrying`] → [`Idempotent`] → [`TimedOut`] →
+//! [`Measured`] → [`StoreBucket`]. So each try has its own deadline, each try is counted, and a
+//! lost reply is settled within the try that met its object.
+
+mod body;
+mod idempotent;
+mod measured;
+mod retrying;
+mod store;
+mod timed_out;
+mod uri;
+
+use std::{fmt::Debug, ops::Range, time::Duration};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+pub use body::Body;
+pub(crate) use idempotent::Idempotent;
+pub(crate) use measured::Measured;
+pub use retrying::RetryPolicy;
+pub(crate) use retrying::Retrying;
+pub use store::StoreBucket;
+pub(crate) use timed_out::TimedOut;
+pub use timed_out::TimeoutPolicy;
+pub use uri::{BucketUri, InvalidUri};
+
+use crate::ObjectKey;
+
+/// The most keys that one [`Bucket::delete`] takes: the bound of S3's DeleteObjects.
+pub const DELETE_KEYS_MAX: usize = 1_000;
+
+/// A bucket of immutable objects.
+#[async_trait]
+pub trait Bucket: Debug + Send + Sync + 'static {
+    /// Writes an object that does not exist yet; it survives power loss once this returns.
+    ///
+    /// # Errors
+    /// [`BucketError::AlreadyExists`] where the key is taken; then the object there is untouched.
+    async fn put(&self, key: &ObjectKey, body: &Body) -> Result<(), BucketError>;
+
+    /// Reads `range` of an object, which must not be empty. Gives fewer bytes where the object
+    /// ends before the range.
+    ///
+    /// # Errors
+    /// [`BucketError::NotFound`] where there is no such object.
+    async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError>;
+
+    /// The size of an object, in bytes.
+    ///
+    /// # Errors
+    /// [`BucketError::NotFound`] where there is no such object.
+    async fn size(&self, key: &ObjectKey) -> Result<u64, BucketError>;
+
+    /// Deletes up to [`DELETE_KEYS_MAX`] objects. One that is not there counts as deleted.
+    ///
+    /// # Errors
+    /// Some of the objects may have been deleted nevertheless; asking again is right.
+    async fn delete(&self, keys: &[ObjectKey]) -> Result<(), BucketError>;
+
+    /// Up to `limit` objects whose key begins with the folder `prefix` (empty: all), in the order
+    /// of their keys, beginning after the key `after`.
+    ///
+    /// # Errors
+    /// As the store gives them.
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&ObjectKey>,
+        limit: usize,
+    ) -> Result<Vec<Listed>, BucketError>;
+}
+
+/// An object in a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name.
+    pub key: ObjectKey,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// Why a bucket refused an operation.
+#[derive(Debug, thiserror::Error)]
+pub enum BucketError {
+    /// There is no such object.
+    #[error("no such object")]
+    NotFound,
+    /// The key is taken.
+    #[error("the object exists already")]
+    AlreadyExists,
+    /// The credentials do not allow it: fix them.
+    #[error("access denied")]
+    Denied(#[source] Source),
+    /// The store cannot do this at all: fix the configuration.
+    #[error("the store does not support this")]
+    Unsupported(#[source] Source),
+    /// The store is throttling, unreachable, full, or failed in some other way that may pass.
+    #[error("the store failed")]
+    Failed(#[source] Source),
+    /// There was no answer in time. The operation may yet happen.
+    #[error("no answer within {0:?}")]
+    TimedOut(Duration),
+}
+
+/// What the store said.
+pub type Source = Box<dyn std::error::Error + Send + Sync>;
+
+impl BucketError {
+    /// Whether the same request may succeed later.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Failed(_) | Self::TimedOut(_))
+    }
+
+    /// The error as a label of a metric.
+    pub(crate) fn cause(&self) -> &'static str {
+        match self {
+            Self::NotFound => "not_found",
+            Self::AlreadyExists => "already_exists",
+            Self::Denied(_) => "denied",
+            Self::Unsupported(_) => "unsupported",
+            Self::Failed(_) => "failed",
+            Self::TimedOut(_) => "timed_out",
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Buckets that the `object_store` crate knows: folders, S3, memory.
+
+use std::{collections::BinaryHeap, fs::File, ops::Range, path::Path as FilePath, sync::Arc};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use object_store::{
+    ClientOptions, Error, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode,
+    PutOptions, PutPayload, RetryConfig,
+    aws::{AmazonS3Builder, Checksum},
+    local::LocalFileSystem,
+    memory::InMemory,
+    path::Path,
+};
+
+use super::{Body, Bucket, BucketError, BucketUri, Listed, uri::S3Uri};
+use crate::ObjectKey;
+
+/// A bucket over one of `object_store`'s stores, without retries or deadlines of its own.
+#[derive(Debug)]
+pub struct StoreBucket {
+    store: Arc<dyn ObjectStore>,
+    /// Whether the store lists in the order of the keys; then a page is read and no more.
+    lists_in_order: bool,
+}
+
+impl StoreBucket {
+    /// Opens the bucket; creates the folder of a `file://` one.
+    ///
+    /// # Errors
+    /// [`BucketError::Unsupported`] where the address cannot be used, [`BucketError::Failed`]
+    /// where the folder cannot be created.
+    pub fn open(uri: &BucketUri) -> Result<Self, BucketError> {
+        match uri {
+            BucketUri::File(folder) => open_folder(folder),
+            BucketUri::S3(s3) => open_s3(s3),
+            BucketUri::Memory => Ok(Self::memory()),
+        }
+    }
+
+    /// An empty bucket in memory.
+    #[must_use]
+    pub fn memory() -> Self {
+        Self {
+            store: Arc::new(InMemory::new()),
+            lists_in_order: true,
+        }
+    }
+}
+
+/// Files are synced, and so are the folders that name them, before a PUT returns: the WAL is
+/// trimmed on the strength of it.
+fn open_folder(folder: &FilePath) -> Result<StoreBucket, BucketError> {
+    let failed = |error: std::io::Error| BucketError::Failed(Box::new(error));
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    if let Some(parent) = folder.parent() {
+        File::open(parent)
+            .and_then(|parent| parent.sync_all())
+            .map_err(failed)?;
+    }
+    let store = LocalFileSystem::new_with_prefix(folder)
+        .map_err(from_store)?
+        .with_fsync(true);
+    Ok(StoreBucket {
+        store: Arc::new(store),
+        lists_in_order: false,
+    })
+}
+
+fn open_s3(s3: &S3Uri) -> Result<StoreBucket, BucketError> {
+    // Deadlines and retries are decorators of ours, so that each try is seen and counted.
+    let client = ClientOptions::new()
+        .with_timeout_disabled()
+        .with_allow_http(true);
+    let no_retry = RetryConfig {
+        max_retries: 0,
+        ..RetryConfig::default()
+    };
+    let mut builder = AmazonS3Builder::from_env()
+        .with_bucket_name(&s3.bucket)
+        .with_client_options(client)
+        .with_retry(no_retry)
+        .with_virtual_hosted_style_request(!s3.path_style);
+    if let Some(region) = &s3.region {
+        builder = builder.with_region(region);
+    }
+    match &s3.endpoint {
+        Some(endpoint) => builder = builder.with_endpoint(endpoint),
+        // The store then checks the body on arrival; other vendors' stores may not know the header.
+        None => builder = builder.with_checksum_algorithm(Checksum::CRC64NVME),
+    }
+    if let (Some(id), Some(secret)) = (&s3.access_key, &s3.secret_key) {
+        builder = builder
+            .with_access_key_id(id)
+            .with_secret_access_key(secret);
+    }
+    Ok(StoreBucket {
+        store: Arc::new(builder.build().map_err(from_store)?),
+        lists_in_order: true,
+    })
+}
+
+fn from_store(error: Error) -> BucketError {
+    match error {
+        Error::NotFound { .. } => BucketError::NotFound,
+        Error::AlreadyExists { .. } | Error::Precondition { .. } => BucketError::AlreadyExists,
+        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
+            BucketError::Denied(Box::new(error))
+        }
+        Error::NotSupported { .. }
+        | Error::NotImplemented { .. }
+        | Error::InvalidPath { .. }
+        | Error::UnknownConfigurationKey { .. } => BucketError::Unsupported(Box::new(error)),
+        _ => BucketError::Failed(Box::new(error)),
+    }
+}
+
+fn path_of(key: &ObjectKey) -> Path {
+    Path::from(key.as_str())
+}
+
+fn listed(meta: ObjectMeta) -> Listed {
+    Listed {
+        key: ObjectKey::listed(meta.location.as_ref()),
+        size: meta.size,
+    }
+}
+
+#[async_trait]
+impl Bucket for StoreBucket {
+    async fn put(&self, key: &ObjectKey, body: &Body) -> Result<(), BucketError> {
+        let payload: PutPayload = body.chunks().iter().cloned().collect();
+        let options = PutOptions {
+            mode: PutMode::Create,
+            ..PutOptions::default()
+        };
+        let path = path_of(key);
+        self.store
+            .put_opts(&path, payload, options)
+            .await
+            .map(drop)
+            .map_err(from_store)
+    }
+
+    async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {
+        let options = GetOptions {
+            range: Some(GetRange::Bounded(range)),
+            ..GetOptions::default()
+        };
+        let found = self
+            .store
+            .get_opts(&path_of(key), options)
+            .await
+            .map_err(from_store)?;
+        found.bytes().await.map_err(from_store)
+    }
+
+    async fn size(&self, key: &ObjectKey) -> Result<u64, BucketError> {
+        self.store
+            .head(&path_of(key))
+            .await
+            .map(|meta| meta.size)
+            .map_err(from_store)
+    }
+
+    async fn delete(&self, keys: &[ObjectKey]) -> Result<(), BucketError> {
+        let paths: Vec<_> = keys.iter().map(|key| Ok(path_of(key))).collect();
+        let mut results = self.store.delete_stream(stream::iter(paths).boxed());
+        let mut first_error = None;
+        while let Some(result) = results.next().await {
+            match result.map_err(from_store) {
+                Ok(_) | Err(BucketError::NotFound) => {}
+                Err(error) => first_error = first_error.or(Some(error)),
+            }
+        }
+        first_error.map_or(Ok(()), Err)
+    }
+
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&ObjectKey>,
+        limit: usize,
+    ) -> Result<Vec<Listed>, BucketError> {
+        let prefix = (!prefix.is_empty()).then(|| Path::from(prefix));
+        let found = match after {
+            Some(after) => self
+                .store
+                .list_with_offset(prefix.as_ref(), &path_of(after)),
+            None => self.store.list(prefix.as_ref()),
+        };
+        let mut found = found.map_ok(listed).map_err(from_store);
+        if self.lists_in_order {
+            return found.take(limit).try_collect().await;
+        }
+        let mut first = BinaryHeap::new();
+        while let Some(object) = found.try_next().await? {
+            first.push((object.key, object.size));
+            if first.len() > limit {
+                first.pop();
+            }
+        }
+        let sorted = first.into_sorted_vec().into_iter();
+        Ok(sorted.map(|(key, size)| Listed { key, size }).collect())
+    }
+}

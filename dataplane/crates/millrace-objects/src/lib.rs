@@ -1,0 +1,26 @@
+//! Object formats, key naming, readers, writers and decorators over the object store. Knows nothing
+//! of Kafka.
+//!
+//! The seam is [`Bucket`]: five operations, one implementation per kind of store, and decorators
+//! that wrap any of them (retry, timeout, measure, idempotent put). [`ObjectStorage`] is the stack
+//! that the broker uses. [`ObjectBuilder`] and [`ObjectReader`] speak the format that FORMAT.md
+//! draws. This is the only crate that names `object_store`.
+
+mod bucket;
+mod builder;
+mod entry;
+mod format;
+mod key;
+mod reader;
+mod storage;
+
+pub use bucket::{
+    Body, Bucket, BucketError, BucketUri, InvalidUri, Listed, RetryPolicy, StoreBucket,
+    TimeoutPolicy,
+};
+pub use builder::{Built, InvalidEntry, ObjectBuilder};
+pub use entry::StreamEntry;
+pub use format::{BlockRef, Corrupt};
+pub use key::ObjectKey;
+pub use reader::{ObjectReader, ReadError};
+pub use storage::{DeleteError, GetError, ListError, ObjectStorage, OpenError, PutError};

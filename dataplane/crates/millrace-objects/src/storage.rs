@@ -1,0 +1,229 @@
+//! The stack of decorators that the broker uses.
+
+use std::{ops::Range, sync::Arc};
+
+use bytes::Bytes;
+use millrace_time::{SharedClock, SharedRandom};
+
+use crate::{
+    Body, Bucket, BucketError, BucketUri, InvalidUri, Listed, ObjectKey, RetryPolicy, StoreBucket,
+    TimeoutPolicy,
+    bucket::{DELETE_KEYS_MAX, Idempotent, Measured, Retrying, TimedOut},
+};
+
+/// The largest object, in bytes: S3's bound for one PUT.
+const OBJECT_BYTES_MAX: u64 = 5 * 1024 * 1024 * 1024;
+
+/// A bucket that retries, gives up in time, and measures. A clone is the same bucket.
+#[derive(Debug, Clone)]
+pub struct ObjectStorage {
+    bucket: Arc<dyn Bucket>,
+}
+
+/// Why a bucket could not be opened: fix the configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The address is not one.
+    #[error(transparent)]
+    Uri(#[from] InvalidUri),
+    /// The address cannot be used.
+    #[error("cannot open the bucket {uri}")]
+    Bucket {
+        /// The address, without secrets.
+        uri: String,
+        /// Why.
+        source: BucketError,
+    },
+}
+
+/// Why an object was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum PutError {
+    /// The key is taken by other bytes: write under a new id, and report it, for ids are unique.
+    #[error("another object exists at {key}")]
+    Conflict {
+        /// The key.
+        key: ObjectKey,
+    },
+    /// Above S3's bound of 5 GiB for one PUT.
+    #[error("object {key} has {size} bytes, more than one PUT can write")]
+    TooLarge {
+        /// The key.
+        key: ObjectKey,
+        /// The object's size in bytes.
+        size: u64,
+    },
+    /// The store failed, for all the retries. It may be written or not; putting it again is right.
+    #[error("cannot write object {key}")]
+    Store {
+        /// The key.
+        key: ObjectKey,
+        /// The last try's error.
+        source: BucketError,
+    },
+}
+
+/// Why an object was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum GetError {
+    /// There is no such object (any more): ask the metadata again.
+    #[error("there is no object {key}")]
+    NotFound {
+        /// The key.
+        key: ObjectKey,
+    },
+    /// The object is shorter than the metadata says: report it.
+    #[error("object {key} ends at {size}, before {end}")]
+    Truncated {
+        /// The key.
+        key: ObjectKey,
+        /// The object's size in the store, in bytes.
+        size: u64,
+        /// The end of the range that was asked for.
+        end: u64,
+    },
+    /// The store failed, for all the retries: try later.
+    #[error("cannot read object {key}")]
+    Store {
+        /// The key.
+        key: ObjectKey,
+        /// The last try's error.
+        source: BucketError,
+    },
+}
+
+/// Why objects were not deleted. Some may have been; deleting all of them again is right.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot delete objects")]
+pub struct DeleteError(#[source] pub BucketError);
+
+/// Why the bucket could not be listed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot list the bucket")]
+pub struct ListError(#[source] pub BucketError);
+
+impl ObjectStorage {
+    /// Opens the bucket that [`BucketUri`] describes, as in `0@file:///folder` or `0@s3://bucket`.
+    ///
+    /// # Errors
+    /// [`OpenError`] says what is wrong with the address. Nothing is asked of S3 yet.
+    pub fn open(uri: &str, clock: SharedClock, random: SharedRandom) -> Result<Self, OpenError> {
+        let uri: BucketUri = uri.parse()?;
+        let bucket = StoreBucket::open(&uri).map_err(|source| OpenError::Bucket {
+            uri: uri.to_string(),
+            source,
+        })?;
+        Ok(Self::over(
+            bucket,
+            RetryPolicy::default(),
+            TimeoutPolicy::default(),
+            clock,
+            random,
+        ))
+    }
+
+    /// The stack over any bucket.
+    #[must_use]
+    pub fn over(
+        bucket: impl Bucket,
+        retry: RetryPolicy,
+        timeout: TimeoutPolicy,
+        clock: SharedClock,
+        random: SharedRandom,
+    ) -> Self {
+        let measured = Measured::new(bucket, clock);
+        let idempotent = Idempotent::new(TimedOut::new(measured, timeout));
+        Self {
+            bucket: Arc::new(Retrying::new(idempotent, retry, random)),
+        }
+    }
+
+    /// Writes an object that does not exist yet. It survives power loss once this returns. A PUT
+    /// that finds exactly its own bytes has succeeded: an earlier reply was lost.
+    ///
+    /// # Errors
+    /// [`PutError`] says whether to put it again.
+    pub async fn put(&self, key: &ObjectKey, chunks: Vec<Bytes>) -> Result<(), PutError> {
+        let body = Body::from(chunks);
+        if body.size() > OBJECT_BYTES_MAX {
+            return Err(PutError::TooLarge {
+                key: key.clone(),
+                size: body.size(),
+            });
+        }
+        self.bucket
+            .put(key, &body)
+            .await
+            .map_err(|source| match source {
+                BucketError::AlreadyExists => PutError::Conflict { key: key.clone() },
+                source => PutError::Store {
+                    key: key.clone(),
+                    source,
+                },
+            })
+    }
+
+    /// Reads exactly `range` of an object.
+    ///
+    /// # Errors
+    /// [`GetError`] says whether to ask the metadata, to try later, or to report it.
+    pub async fn get_range(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, GetError> {
+        if range.is_empty() {
+            return Ok(Bytes::new());
+        }
+        let (start, end) = (range.start, range.end);
+        let error = match self.bucket.get(key, range).await {
+            Ok(bytes) if bytes.len() as u64 == end - start => return Ok(bytes),
+            Ok(bytes) => {
+                let size = start + bytes.len() as u64;
+                return Err(GetError::Truncated {
+                    key: key.clone(),
+                    size,
+                    end,
+                });
+            }
+            Err(BucketError::NotFound) => return Err(GetError::NotFound { key: key.clone() }),
+            Err(error) => error,
+        };
+        // Stores answer a range behind the end with an error like any other.
+        match self.bucket.size(key).await {
+            Ok(size) if size < end => Err(GetError::Truncated {
+                key: key.clone(),
+                size,
+                end,
+            }),
+            _ => Err(GetError::Store {
+                key: key.clone(),
+                source: error,
+            }),
+        }
+    }
+
+    /// Deletes objects. One that is not there counts as deleted.
+    ///
+    /// # Errors
+    /// [`DeleteError`]: delete all of them again.
+    pub async fn delete(&self, keys: &[ObjectKey]) -> Result<(), DeleteError> {
+        for keys in keys.chunks(DELETE_KEYS_MAX) {
+            self.bucket.delete(keys).await.map_err(DeleteError)?;
+        }
+        Ok(())
+    }
+
+    /// Up to `limit` objects in the folder `prefix` (empty: all), in the order of their keys,
+    /// beginning after the key `after`.
+    ///
+    /// # Errors
+    /// [`ListError`]: list again.
+    pub async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&ObjectKey>,
+        limit: usize,
+    ) -> Result<Vec<Listed>, ListError> {
+        self.bucket
+            .list(prefix, after, limit)
+            .await
+            .map_err(ListError)
+    }
+}
