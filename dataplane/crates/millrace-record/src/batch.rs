@@ -1,0 +1,189 @@
+//! Batches as they travel: unique bytes, judged and re-stamped in place.
+
+use bytes::{Bytes, BytesMut};
+use millrace_model::{Offset, limits::BATCH_BYTES_MAX};
+
+use crate::{
+    error::InvalidBatch,
+    header::{
+        ATTRIBUTES_AT, BatchHeader, CRC_AT, HEADER_BYTES, LEADER_EPOCH_AT, LOG_APPEND_TIME_BIT,
+        MAX_TIMESTAMP_AT, TimestampType, header_of,
+    },
+    records::{RecordsSummary, summarize},
+};
+
+/// One batch: its header and all its bytes, header included.
+#[derive(Debug)]
+pub struct Batch {
+    header: BatchHeader,
+    bytes: BytesMut,
+}
+
+/// What a writer may append.
+#[derive(Debug, Clone, Copy)]
+pub struct BatchLimits {
+    /// The largest batch, header included: `max.message.bytes`.
+    pub bytes_max: usize,
+    /// Whether control batches are allowed: only the broker's own parts write them.
+    pub control: bool,
+}
+
+impl Default for BatchLimits {
+    fn default() -> Self {
+        Self {
+            bytes_max: BATCH_BYTES_MAX,
+            control: false,
+        }
+    }
+}
+
+/// Cuts a record set into its batches, without copying. An empty set has none.
+///
+/// # Errors
+/// The first batch whose header is broken or that is cut off.
+pub fn split(mut bytes: BytesMut) -> Result<Vec<Batch>, InvalidBatch> {
+    let mut batches = Vec::new();
+    while !bytes.is_empty() {
+        let header = header_of(&bytes)?;
+        let (have, need) = (bytes.len(), header.size_bytes());
+        if have < need {
+            return Err(InvalidBatch::Truncated { have, need });
+        }
+        batches.push(Batch {
+            header,
+            bytes: bytes.split_to(need),
+        });
+    }
+    Ok(batches)
+}
+
+impl Batch {
+    /// The header as it is now.
+    #[must_use]
+    pub fn header(&self) -> &BatchHeader {
+        &self.header
+    }
+
+    /// All bytes of the batch.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Number of offsets that the batch takes.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        u32::try_from(self.header.count).unwrap_or(0)
+    }
+
+    /// Judges size, count, sequence, compression and CRC. Looks at no record.
+    ///
+    /// The header's timestamps are not judged: some clients leave the largest one unset, and
+    /// Kafka corrects it ([`Batch::set_max_timestamp`]).
+    ///
+    /// # Errors
+    /// Says what is wrong with the batch.
+    pub fn validate(&self, limits: &BatchLimits) -> Result<(), InvalidBatch> {
+        let BatchHeader {
+            count,
+            last_offset_delta,
+            producer_id,
+            base_sequence,
+            ..
+        } = self.header;
+        let (bytes, max) = (self.bytes.len(), limits.bytes_max);
+        if bytes > max {
+            return Err(InvalidBatch::TooLarge { bytes, max });
+        }
+        let computed = self.checksum();
+        if computed != self.header.crc {
+            return Err(InvalidBatch::Checksum {
+                stored: self.header.crc,
+                computed,
+            });
+        }
+        self.header.compression()?;
+        if count <= 0 || last_offset_delta != count - 1 {
+            return Err(InvalidBatch::Count {
+                count,
+                last_offset_delta,
+            });
+        }
+        if self.header.has_producer_id() && base_sequence < 0 && !self.header.is_control() {
+            return Err(InvalidBatch::Sequence {
+                producer_id,
+                base_sequence,
+            });
+        }
+        if self.header.is_control() && !limits.control {
+            return Err(InvalidBatch::Control);
+        }
+        Ok(())
+    }
+
+    /// Looks at every record, decompressing where needed: well-formed, as many as the header
+    /// counts, offsets without a gap.
+    ///
+    /// # Errors
+    /// Says which record is wrong, or why the records cannot be decompressed.
+    pub fn inspect_records(&self) -> Result<RecordsSummary, InvalidBatch> {
+        summarize(
+            &self.header,
+            self.bytes.get(HEADER_BYTES..).unwrap_or_default(),
+        )
+    }
+
+    /// Writes what the broker assigned into the batch's own bytes: the first offset, the leader's
+    /// epoch and, where the topic wants it, the append time in milliseconds, which alone costs a
+    /// new CRC.
+    pub fn restamp(
+        &mut self,
+        base_offset: Offset,
+        leader_epoch: i32,
+        log_append_time: Option<i64>,
+    ) {
+        self.header.base_offset = i64::try_from(base_offset).unwrap_or(i64::MAX);
+        self.header.leader_epoch = leader_epoch;
+        self.write(0, self.header.base_offset.to_be_bytes());
+        self.write(LEADER_EPOCH_AT, leader_epoch.to_be_bytes());
+        if let Some(time) = log_append_time {
+            self.set_times(TimestampType::LogAppendTime, time);
+        }
+    }
+
+    /// Corrects the header's largest timestamp to the one that the records have, keeping their
+    /// create times.
+    pub fn set_max_timestamp(&mut self, max_timestamp: i64) {
+        if self.header.max_timestamp != max_timestamp {
+            self.set_times(TimestampType::CreateTime, max_timestamp);
+        }
+    }
+
+    /// The finished bytes.
+    #[must_use]
+    pub fn freeze(self) -> Bytes {
+        self.bytes.freeze()
+    }
+
+    fn set_times(&mut self, kind: TimestampType, max_timestamp: i64) {
+        match kind {
+            TimestampType::CreateTime => self.header.attributes &= !LOG_APPEND_TIME_BIT,
+            TimestampType::LogAppendTime => self.header.attributes |= LOG_APPEND_TIME_BIT,
+        }
+        self.header.max_timestamp = max_timestamp;
+        self.write(ATTRIBUTES_AT, self.header.attributes.to_be_bytes());
+        self.write(MAX_TIMESTAMP_AT, max_timestamp.to_be_bytes());
+        self.header.crc = self.checksum();
+        self.write(CRC_AT, self.header.crc.to_be_bytes());
+    }
+
+    fn checksum(&self) -> u32 {
+        debug_assert!(self.bytes.len() >= HEADER_BYTES, "split checked the length");
+        crc32c::crc32c(&self.bytes[ATTRIBUTES_AT..])
+    }
+
+    fn write<const N: usize>(&mut self, at: usize, field: [u8; N]) {
+        debug_assert!(at + N <= HEADER_BYTES, "a field of the header");
+        self.bytes[at..at + N].copy_from_slice(&field);
+    }
+}

@@ -1,0 +1,160 @@
+//! The compressions of the records in a batch.
+
+use std::{
+    borrow::Cow,
+    io::{self, Read, Write},
+};
+
+use crate::error::InvalidBatch;
+
+/// The most bytes that one batch may decompress to. Far above what producers build (their
+/// `batch.size` counts decompressed bytes), far below what a bomb needs.
+pub const DECOMPRESSED_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Snappy's blocks inside the framing that Kafka's Java client writes.
+const SNAPPY_BLOCK_BYTES: usize = 32 * 1024;
+/// What that framing begins with: its name, version 1, compatible with version 1.
+const SNAPPY_MAGIC: &[u8; 16] = b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01";
+
+/// How the records of a batch are compressed; the numbers are those of the attributes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compression {
+    /// Not at all.
+    #[default]
+    None = 0,
+    /// gzip.
+    Gzip = 1,
+    /// snappy in Java's framing, or raw.
+    Snappy = 2,
+    /// LZ4 frame format.
+    Lz4 = 3,
+    /// Zstandard; clients need Produce 7 and Fetch 10 (KIP-110).
+    Zstd = 4,
+}
+
+impl Compression {
+    /// The compression with this number in the attributes.
+    ///
+    /// # Errors
+    /// [`InvalidBatch::UnknownCompression`].
+    pub fn from_id(id: u8) -> Result<Self, InvalidBatch> {
+        match id {
+            0 => Ok(Self::None),
+            1 => Ok(Self::Gzip),
+            2 => Ok(Self::Snappy),
+            3 => Ok(Self::Lz4),
+            4 => Ok(Self::Zstd),
+            _ => Err(InvalidBatch::UnknownCompression(id)),
+        }
+    }
+
+    /// Decompresses within [`DECOMPRESSED_BYTES_MAX`]; without compression, borrows the bytes.
+    pub(crate) fn decompress(self, bytes: &[u8]) -> Result<Cow<'_, [u8]>, InvalidBatch> {
+        let decompressed = match self {
+            Self::None => return Ok(Cow::Borrowed(bytes)),
+            Self::Gzip => read_bounded(flate2::read::MultiGzDecoder::new(bytes)),
+            Self::Snappy => unsnap(bytes),
+            Self::Lz4 => {
+                let decoder = lz4::Decoder::new(bytes);
+                read_bounded(decoder.map_err(|_| InvalidBatch::Decompress)?)
+            }
+            Self::Zstd => {
+                let decoder = zstd::stream::read::Decoder::new(bytes);
+                read_bounded(decoder.map_err(|_| InvalidBatch::Decompress)?)
+            }
+        };
+        decompressed.map(Cow::Owned)
+    }
+
+    /// Compresses as Kafka's Java client does.
+    pub(crate) fn compress(self, bytes: &[u8]) -> io::Result<Vec<u8>> {
+        match self {
+            Self::None => Ok(bytes.to_vec()),
+            Self::Gzip => {
+                let level = flate2::Compression::default();
+                let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
+                encoder.write_all(bytes)?;
+                encoder.finish()
+            }
+            Self::Snappy => snap_framed(bytes),
+            Self::Lz4 => {
+                let mut encoder = lz4::EncoderBuilder::new()
+                    .block_mode(lz4::BlockMode::Independent)
+                    .build(Vec::new())?;
+                encoder.write_all(bytes)?;
+                let (out, result) = encoder.finish();
+                result.map(|()| out)
+            }
+            Self::Zstd => zstd::stream::encode_all(bytes, zstd::DEFAULT_COMPRESSION_LEVEL),
+        }
+    }
+}
+
+fn read_bounded(reader: impl Read) -> Result<Vec<u8>, InvalidBatch> {
+    let mut out = Vec::new();
+    // One byte more than allowed tells "at the bound" from "over it".
+    let bound = DECOMPRESSED_BYTES_MAX as u64 + 1;
+    reader
+        .take(bound)
+        .read_to_end(&mut out)
+        .map_err(|_| InvalidBatch::Decompress)?;
+    if out.len() > DECOMPRESSED_BYTES_MAX {
+        return Err(InvalidBatch::DecompressedTooLarge);
+    }
+    Ok(out)
+}
+
+fn unsnap(bytes: &[u8]) -> Result<Vec<u8>, InvalidBatch> {
+    let mut out = Vec::new();
+    let Some(mut framed) = bytes.strip_prefix(SNAPPY_MAGIC) else {
+        unsnap_block(bytes, &mut out)?;
+        return Ok(out);
+    };
+    while !framed.is_empty() {
+        let (size, rest) = framed
+            .split_first_chunk::<4>()
+            .ok_or(InvalidBatch::Decompress)?;
+        let size = u32::from_be_bytes(*size) as usize;
+        let (block, rest) = rest
+            .split_at_checked(size)
+            .ok_or(InvalidBatch::Decompress)?;
+        unsnap_block(block, &mut out)?;
+        framed = rest;
+    }
+    Ok(out)
+}
+
+fn unsnap_block(block: &[u8], out: &mut Vec<u8>) -> Result<(), InvalidBatch> {
+    let size = snap::raw::decompress_len(block).map_err(|_| InvalidBatch::Decompress)?;
+    let start = out.len();
+    // The block's own claim is believed only within the bound and within what snappy can do.
+    if start.saturating_add(size) > DECOMPRESSED_BYTES_MAX {
+        return Err(InvalidBatch::DecompressedTooLarge);
+    }
+    if size > block.len().saturating_mul(SNAPPY_RATIO_MAX) {
+        return Err(InvalidBatch::Decompress);
+    }
+    out.resize(start + size, 0);
+    let written = snap::raw::Decoder::new()
+        .decompress(block, out.get_mut(start..).unwrap_or_default())
+        .map_err(|_| InvalidBatch::Decompress)?;
+    out.truncate(start + written);
+    Ok(())
+}
+
+/// A copy element has at least 2 bytes and yields at most 64, so no snappy block grows more than
+/// 32 times; the rest is margin for the shortest blocks.
+const SNAPPY_RATIO_MAX: usize = 64;
+
+fn snap_framed(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut out = SNAPPY_MAGIC.to_vec();
+    for block in bytes.chunks(SNAPPY_BLOCK_BYTES) {
+        let packed = snap::raw::Encoder::new()
+            .compress_vec(block)
+            .map_err(io::Error::other)?;
+        let size = u32::try_from(packed.len()).map_err(io::Error::other)?;
+        out.extend_from_slice(&size.to_be_bytes());
+        out.extend_from_slice(&packed);
+    }
+    Ok(out)
+}

@@ -1,0 +1,21 @@
+//! Record batch v2: validate, view, re-stamp offsets in place.
+//!
+//! A batch travels from the socket to the log as the bytes that the client sent. [`split`] cuts a
+//! record set into batches without copying, [`Batch::validate`] judges one, [`Batch::restamp`]
+//! writes the offsets that the broker assigned into the same bytes, and [`records`] looks inside.
+//! The layout is Kafka's message format 2 (KIP-98), drawn in [`header`].
+
+mod batch;
+mod builder;
+mod compression;
+mod error;
+pub mod header;
+mod records;
+mod varint;
+
+pub use batch::{Batch, BatchLimits, split};
+pub use builder::BatchBuilder;
+pub use compression::{Compression, DECOMPRESSED_BYTES_MAX};
+pub use error::{BatchFault, InvalidBatch};
+pub use header::{BatchHeader, TimestampType, header_of};
+pub use records::{Header, Record, Records, RecordsSummary, records};

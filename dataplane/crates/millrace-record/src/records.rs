@@ -1,0 +1,284 @@
+//! A view of the records inside a batch.
+//!
+//! ```text
+//! record:  length varint | attributes i8 | timestamp delta varlong | offset delta varint
+//!          | key length varint (negative: null) | key | value length varint | value
+//!          | header count varint | headers
+//! header:  key length varint | key | value length varint (negative: null) | value
+//! ```
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+
+use crate::{
+    error::InvalidBatch,
+    header::{BatchHeader, HEADER_BYTES, TimestampType, header_of},
+    varint,
+};
+
+/// The least bytes that a header takes: two lengths.
+const RECORD_HEADER_BYTES_MIN: usize = 2;
+
+/// One record. Keys and values share the batch's bytes, or the decompressed ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Absolute offset.
+    pub offset: i64,
+    /// Milliseconds since 1970; the batch's append time where the broker gave it.
+    pub timestamp: i64,
+    /// The key.
+    pub key: Option<Bytes>,
+    /// The value; none is a tombstone.
+    pub value: Option<Bytes>,
+    /// Headers, in order; keys may repeat.
+    pub headers: Vec<Header>,
+}
+
+/// One header of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// UTF-8 by convention, unchecked.
+    pub key: Bytes,
+    /// The value.
+    pub value: Option<Bytes>,
+}
+
+/// What a look at every record found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordsSummary {
+    /// The largest timestamp, milliseconds.
+    pub max_timestamp: i64,
+    /// The offset of the first record that has it, relative to the batch's first.
+    pub max_timestamp_offset_delta: i32,
+    /// Whether some record has no key, which a compacted topic refuses.
+    pub keyless: bool,
+}
+
+/// The records of one batch, in order. Ends after the first error.
+#[derive(Debug)]
+pub struct Records {
+    header: BatchHeader,
+    data: Bytes,
+    next: i32,
+    failed: bool,
+}
+
+/// Looks inside a batch, decompressing it within [`crate::DECOMPRESSED_BYTES_MAX`]. Bytes after
+/// the batch are ignored. The CRC is not checked.
+///
+/// # Errors
+/// The header is broken, the batch is cut off, or it cannot be decompressed; a broken record is an
+/// error of the iterator.
+pub fn records(batch: &Bytes) -> Result<Records, InvalidBatch> {
+    let header = header_of(batch)?;
+    let size = header.size_bytes();
+    if batch.len() < size {
+        return Err(InvalidBatch::Truncated {
+            have: batch.len(),
+            need: size,
+        });
+    }
+    if header.count < 0 {
+        let BatchHeader {
+            count,
+            last_offset_delta,
+            ..
+        } = header;
+        return Err(InvalidBatch::Count {
+            count,
+            last_offset_delta,
+        });
+    }
+    let packed = batch.slice(HEADER_BYTES..size);
+    let data = match header.compression()?.decompress(&packed)? {
+        Cow::Borrowed(_) => packed,
+        Cow::Owned(data) => data.into(),
+    };
+    Ok(Records {
+        header,
+        data,
+        next: 0,
+        failed: false,
+    })
+}
+
+/// Reads every record of a batch whose records, still compressed, are `packed`.
+pub(crate) fn summarize(
+    header: &BatchHeader,
+    packed: &[u8],
+) -> Result<RecordsSummary, InvalidBatch> {
+    let data = header.compression()?.decompress(packed)?;
+    let mut rest = &data[..];
+    let mut summary = RecordsSummary {
+        max_timestamp: -1,
+        max_timestamp_offset_delta: 0,
+        keyless: false,
+    };
+    for index in 0..header.count {
+        let malformed = |reason| InvalidBatch::Record { index, reason };
+        let record = RawRecord::read(&mut rest).map_err(malformed)?;
+        let timestamp = record.timestamp(header).map_err(malformed)?;
+        if record.offset_delta != index {
+            return Err(malformed("offsets have a gap"));
+        }
+        record
+            .headers()
+            .try_for_each(|header| header.map(drop))
+            .map_err(malformed)?;
+        if index == 0 || timestamp > summary.max_timestamp {
+            summary.max_timestamp = timestamp;
+            summary.max_timestamp_offset_delta = index;
+        }
+        summary.keyless |= record.key.is_none();
+    }
+    if rest.is_empty() {
+        return Ok(summary);
+    }
+    Err(InvalidBatch::Record {
+        index: header.count,
+        reason: "bytes follow the last record",
+    })
+}
+
+impl Records {
+    /// The batch's header.
+    #[must_use]
+    pub fn header(&self) -> &BatchHeader {
+        &self.header
+    }
+
+    fn parse_next(&mut self) -> Result<Record, &'static str> {
+        let mut rest = &self.data[..];
+        let raw = RawRecord::read(&mut rest)?;
+        let share = |bytes: &[u8]| self.data.slice_ref(bytes);
+        let headers = raw.headers().map(|header| {
+            header.map(|(key, value)| Header {
+                key: share(key),
+                value: value.map(share),
+            })
+        });
+        let offset = self
+            .header
+            .base_offset
+            .checked_add(i64::from(raw.offset_delta));
+        let record = Record {
+            offset: offset.ok_or("offset overflows")?,
+            timestamp: raw.timestamp(&self.header)?,
+            key: raw.key.map(share),
+            value: raw.value.map(share),
+            headers: headers.collect::<Result<_, _>>()?,
+        };
+        let used = self.data.len() - rest.len();
+        self.data = self.data.slice(used..);
+        Ok(record)
+    }
+}
+
+impl Iterator for Records {
+    type Item = Result<Record, InvalidBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let index = self.next;
+        let result = if index < self.header.count {
+            self.parse_next()
+        } else if self.data.is_empty() {
+            return None;
+        } else {
+            Err("bytes follow the last record")
+        };
+        self.next = index.saturating_add(1);
+        self.failed = result.is_err();
+        Some(result.map_err(|reason| InvalidBatch::Record { index, reason }))
+    }
+}
+
+/// A record whose outer fields are read; the headers are still bytes.
+struct RawRecord<'a> {
+    timestamp_delta: i64,
+    offset_delta: i32,
+    key: Option<&'a [u8]>,
+    value: Option<&'a [u8]>,
+    header_count: usize,
+    header_bytes: &'a [u8],
+}
+
+impl<'a> RawRecord<'a> {
+    /// Reads one record and leaves what follows it.
+    fn read(bytes: &mut &'a [u8]) -> Result<Self, &'static str> {
+        let length = varint::read_i32(bytes).ok_or("no length")?;
+        let length = usize::try_from(length).map_err(|_| "negative length")?;
+        let (mut body, after) = bytes
+            .split_at_checked(length)
+            .ok_or("longer than the batch")?;
+        *bytes = after;
+        let rest = &mut body;
+        let (_attributes, after) = rest.split_first().ok_or("no attributes")?;
+        *rest = after;
+        let timestamp_delta = varint::read_i64(rest).ok_or("no timestamp")?;
+        let offset_delta = varint::read_i32(rest).ok_or("no offset")?;
+        let key = read_bytes(rest).ok_or("broken key")?;
+        let value = read_bytes(rest).ok_or("broken value")?;
+        let count = varint::read_i32(rest).ok_or("no header count")?;
+        let header_count = usize::try_from(count).map_err(|_| "negative header count")?;
+        if header_count > rest.len() / RECORD_HEADER_BYTES_MIN {
+            return Err("more headers than bytes");
+        }
+        if header_count == 0 && !rest.is_empty() {
+            return Err(TRAILING);
+        }
+        Ok(Self {
+            timestamp_delta,
+            offset_delta,
+            key,
+            value,
+            header_count,
+            header_bytes: rest,
+        })
+    }
+
+    fn timestamp(&self, header: &BatchHeader) -> Result<i64, &'static str> {
+        match header.timestamp_type() {
+            TimestampType::LogAppendTime => Ok(header.max_timestamp),
+            TimestampType::CreateTime => {
+                let sum = header.base_timestamp.checked_add(self.timestamp_delta);
+                sum.ok_or("timestamp overflows")
+            }
+        }
+    }
+
+    fn headers(&self) -> impl Iterator<Item = Result<RawHeader<'a>, &'static str>> {
+        let mut rest = self.header_bytes;
+        let count = self.header_count;
+        (1..=count).map(move |nth| {
+            let key = read_bytes(&mut rest).flatten().ok_or("broken header key")?;
+            let value = read_bytes(&mut rest).ok_or("broken header value")?;
+            if nth == count && !rest.is_empty() {
+                return Err(TRAILING);
+            }
+            Ok((key, value))
+        })
+    }
+}
+
+/// A header's key and value.
+type RawHeader<'a> = (&'a [u8], Option<&'a [u8]>);
+
+const TRAILING: &str = "bytes follow the last header";
+
+/// Reads a length and that many bytes; outer nothing when they are not there, inner nothing for
+/// null.
+fn read_bytes<'a>(bytes: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
+    let Ok(length) = usize::try_from(varint::read_i32(bytes)?) else {
+        return Some(None);
+    };
+    let (value, after) = bytes.split_at_checked(length)?;
+    *bytes = after;
+    Some(Some(value))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! Which APIs are served, and in which versions.
+
+use kafka_protocol::messages::{ApiKey, api_versions_response::ApiVersion};
+
+/// The versions of one API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ApiSupport {
+    /// The API.
+    pub api_key: ApiKey,
+    /// The oldest version served.
+    pub min: i16,
+    /// The newest version served.
+    pub max: i16,
+    /// The oldest version that ApiVersions tells. It differs from `min` for Produce alone:
+    /// librdkafka from 2.10 on turns compression off where the advertised minimum is not 0, so
+    /// Kafka advertises 0 and serves from 3 (KAFKA-18659).
+    pub advertised_min: i16,
+}
+
+const fn serve(api_key: ApiKey, min: i16, max: i16) -> ApiSupport {
+    ApiSupport {
+        api_key,
+        min,
+        max,
+        advertised_min: min,
+    }
+}
+
+/// Every API that is served, by API key.
+pub const SUPPORTED: &[ApiSupport] = &[
+    ApiSupport {
+        api_key: ApiKey::Produce,
+        min: 3,
+        max: 13,
+        advertised_min: 0,
+    },
+    serve(ApiKey::Fetch, 4, 18),
+    serve(ApiKey::ListOffsets, 1, 10),
+    serve(ApiKey::Metadata, 0, 13),
+    serve(ApiKey::OffsetCommit, 2, 9),
+    serve(ApiKey::OffsetFetch, 1, 9),
+    serve(ApiKey::FindCoordinator, 0, 6),
+    serve(ApiKey::JoinGroup, 0, 9),
+    serve(ApiKey::Heartbeat, 0, 4),
+    serve(ApiKey::LeaveGroup, 0, 5),
+    serve(ApiKey::SyncGroup, 0, 5),
+    serve(ApiKey::DescribeGroups, 0, 6),
+    serve(ApiKey::ListGroups, 0, 5),
+    serve(ApiKey::ApiVersions, 0, 4),
+    serve(ApiKey::CreateTopics, 2, 7),
+    serve(ApiKey::DeleteTopics, 1, 6),
+    serve(ApiKey::InitProducerId, 0, 5),
+    serve(ApiKey::DescribeConfigs, 1, 4),
+    serve(ApiKey::CreatePartitions, 0, 3),
+    serve(ApiKey::DeleteGroups, 0, 2),
+    serve(ApiKey::DescribeCluster, 0, 2),
+];
+
+/// The versions of an API, or nothing where it is not served.
+#[must_use]
+pub fn support_of(api_key: ApiKey) -> Option<&'static ApiSupport> {
+    SUPPORTED.iter().find(|support| support.api_key == api_key)
+}
+
+/// What the answer to ApiVersions lists.
+#[must_use]
+pub fn advertised_versions() -> Vec<ApiVersion> {
+    let advertise = |support: &ApiSupport| {
+        ApiVersion::default()
+            .with_api_key(support.api_key as i16)
+            .with_min_version(support.advertised_min)
+            .with_max_version(support.max)
+    };
+    SUPPORTED.iter().map(advertise).collect()
+}

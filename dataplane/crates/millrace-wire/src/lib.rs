@@ -1,0 +1,30 @@
+//! The Kafka protocol without I/O: frames, versions, codecs.
+//!
+//! This is the only crate that names Kafka's messages. A frame comes in as bytes without its
+//! length prefix: [`parse_request`] reads the header, [`decode`] the body, [`split_produce`] a
+//! Produce body together with its records as unique bytes. Answers go out as a [`Response`], a
+//! whole frame in segments: [`encode`] makes one from a message, [`encode_fetch`] one whose
+//! records are not copied. [`service`] is the seam between the network and the handlers.
+//!
+//! No frame can make this crate panic or allocate much more than the frame's own size: see
+//! [`REQUEST_ELEMENTS_MAX`].
+
+mod api;
+pub mod error_code;
+mod fetch;
+mod produce;
+mod request;
+mod response;
+pub mod service;
+mod shape;
+
+pub use api::{ApiSupport, SUPPORTED, advertised_versions, support_of};
+pub use fetch::{AbortedTransaction, FetchAnswer, FetchedPartition, FetchedTopic, encode_fetch};
+pub use kafka_protocol::{
+    messages::{self, ApiKey},
+    protocol::StrBytes,
+};
+pub use produce::split_produce;
+pub use request::{MalformedRequest, Request, decode, parse_request};
+pub use response::{EncodeError, Response, encode, encode_unsupported_api_versions};
+pub use shape::{MalformedBody, REQUEST_ELEMENTS_MAX};

@@ -1,0 +1,137 @@
+//! Responses: whole frames, length prefix included.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use kafka_protocol::{
+    messages::{ApiKey, ApiVersionsResponse},
+    protocol::{Encodable, HeaderVersion},
+};
+
+use crate::{api::advertised_versions, error_code::ErrorCode};
+
+/// A frame to send, in the order of its segments. Segments let record bytes travel from the log
+/// to the socket without a copy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Response {
+    segments: Vec<Bytes>,
+    len: usize,
+}
+
+/// Why a message cannot be written. A defect of whoever built the message, never of the client.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EncodeError {
+    /// A field is set that this version does not have, or a string is too long.
+    #[error("{api_key:?} version {version} cannot say this: {reason}")]
+    Field {
+        /// The API.
+        api_key: ApiKey,
+        /// The version.
+        version: i16,
+        /// What the codec says.
+        reason: String,
+    },
+    /// A frame's length is a signed 32-bit number.
+    #[error("a response of {0} bytes does not fit into a frame")]
+    TooLarge(usize),
+}
+
+impl Response {
+    /// Joins segments that already form a frame.
+    pub(crate) fn from_segments(segments: Vec<Bytes>) -> Self {
+        let len = segments.iter().map(Bytes::len).sum();
+        Self { segments, len }
+    }
+
+    /// The frame's bytes, length prefix included.
+    #[must_use]
+    pub fn segments(&self) -> &[Bytes] {
+        &self.segments
+    }
+
+    /// The frame's bytes, to be sent in order.
+    #[must_use]
+    pub fn into_segments(self) -> Vec<Bytes> {
+        self.segments
+    }
+
+    /// Size of the frame in bytes, length prefix included.
+    #[must_use]
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "a frame has at least its length prefix"
+    )]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+}
+
+/// Bytes of a frame's length prefix, which does not count itself.
+pub(crate) const LENGTH_BYTES: usize = 4;
+/// Room for a response header: correlation id and an empty list of tagged fields.
+const HEADER_BYTES_MAX: usize = 5;
+
+/// Starts a frame: room for the length, then the response header.
+pub(crate) fn begin_frame(
+    api_key: ApiKey,
+    version: i16,
+    correlation_id: i32,
+    capacity: usize,
+) -> BytesMut {
+    let mut out = BytesMut::with_capacity(LENGTH_BYTES + HEADER_BYTES_MAX + capacity);
+    out.put_bytes(0, LENGTH_BYTES);
+    out.put_i32(correlation_id);
+    // Header version 0, which ApiVersions keeps in all versions, has no tagged fields.
+    if api_key.response_header_version(version) >= 1 {
+        out.put_u8(0);
+    }
+    out
+}
+
+/// What goes into the length prefix of a frame of `len` bytes, prefix included.
+pub(crate) fn length_prefix(len: usize) -> Result<[u8; LENGTH_BYTES], EncodeError> {
+    let length = i32::try_from(len - LENGTH_BYTES).map_err(|_| EncodeError::TooLarge(len))?;
+    Ok(length.to_be_bytes())
+}
+
+/// Writes a message as a frame.
+///
+/// # Errors
+/// The message has a field that its version does not have, or does not fit into a frame.
+pub fn encode<M: Encodable + HeaderVersion>(
+    api_key: ApiKey,
+    version: i16,
+    correlation_id: i32,
+    message: &M,
+) -> Result<Response, EncodeError> {
+    debug_assert_eq!(
+        M::header_version(version),
+        api_key.response_header_version(version),
+        "the message is not the answer to {api_key:?}"
+    );
+    let field = |error: &dyn std::fmt::Display| EncodeError::Field {
+        api_key,
+        version,
+        reason: error.to_string(),
+    };
+    let size = message
+        .compute_size(version)
+        .map_err(|error| field(&error))?;
+    let mut out = begin_frame(api_key, version, correlation_id, size);
+    message
+        .encode(&mut out, version)
+        .map_err(|error| field(&error))?;
+    let length = length_prefix(out.len())?;
+    out[..LENGTH_BYTES].copy_from_slice(&length);
+    Ok(Response::from_segments(vec![out.freeze()]))
+}
+
+/// The answer to ApiVersions in a version that is not served: version 0 of the answer, so that any
+/// client can read it, with `UNSUPPORTED_VERSION` and the versions that are (KIP-511).
+///
+/// # Errors
+/// As [`encode`]; never in practice.
+pub fn encode_unsupported_api_versions(correlation_id: i32) -> Result<Response, EncodeError> {
+    let message = ApiVersionsResponse::default()
+        .with_error_code(ErrorCode::UnsupportedVersion.code())
+        .with_api_keys(advertised_versions());
+    encode(ApiKey::ApiVersions, 0, correlation_id, &message)
+}

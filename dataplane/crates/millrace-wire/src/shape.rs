@@ -1,0 +1,201 @@
+//! Checks a request body against its schema before the codec sees it.
+//!
+//! The codec believes the counts that a body claims and allocates for them: a frame of ten bytes
+//! that claims 2^31 topics would abort the process. So every body is walked first, without
+//! allocating, along the schemas in [`requests`], which know of each field only how long it is.
+//! A body that passes really has as many elements as it claims, and at most
+//! [`REQUEST_ELEMENTS_MAX`] of them.
+
+use kafka_protocol::messages::ApiKey;
+
+mod reader;
+mod requests;
+
+pub(crate) use reader::Reader;
+
+/// The most elements of all lists and tagged fields of one request together. An element may take
+/// one byte in the frame and a hundred in memory, so the frame's size alone is no bound; this is
+/// more than all partitions that a cluster should have.
+pub const REQUEST_ELEMENTS_MAX: usize = 262_144;
+
+/// What is wrong with the bytes of a header or a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum MalformedBody {
+    /// The bytes end inside a field.
+    #[error("it ends inside a field")]
+    Truncated,
+    /// A length below -1.
+    #[error("a length is negative")]
+    NegativeLength,
+    /// A variable-length number of more than 32 bits.
+    #[error("a variable-length number is too long")]
+    LongVarint,
+    /// A tagged field's size is not its value's size.
+    #[error("the size of a tagged field is not its value's")]
+    TaggedFieldSize,
+    /// More than [`REQUEST_ELEMENTS_MAX`] elements.
+    #[error("it has more than {REQUEST_ELEMENTS_MAX} elements")]
+    TooManyElements,
+    /// The codec refuses: text that is not UTF-8, a null that may not be, a tag too new.
+    #[error("a field has a value that its schema does not allow")]
+    Schema,
+    /// The request is of another API than the message; a defect of the caller.
+    #[error("it is of another API")]
+    OtherApi,
+}
+
+/// What a field is, as far as its length goes.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    /// So many bytes.
+    Fixed(usize),
+    /// Length and text, nullable: 16-bit length, or compact in flexible versions.
+    Text,
+    /// Length and bytes, nullable: 32-bit length, or compact.
+    Blob,
+    /// Count and elements, nullable: 32-bit count, or compact.
+    List(&'static Kind),
+    /// Fields and, in flexible versions, tagged fields.
+    Struct(&'static Schema),
+}
+
+/// A field and the versions that have it.
+#[derive(Debug, Clone, Copy)]
+struct Field {
+    kind: Kind,
+    since: i16,
+    until: i16,
+}
+
+/// A tagged field whose value the codec reads.
+#[derive(Debug, Clone, Copy)]
+struct Tagged {
+    tag: u32,
+    since: i16,
+    kind: Kind,
+}
+
+/// The fields of a structure, in order.
+#[derive(Debug, Clone, Copy)]
+struct Schema {
+    fields: &'static [Field],
+    tagged: &'static [Tagged],
+}
+
+/// A request's body.
+#[derive(Debug, Clone, Copy)]
+struct RequestShape {
+    /// The first version with compact lengths and tagged fields.
+    flexible_from: i16,
+    schema: &'static Schema,
+}
+
+/// Walks the body of a request. Bytes after it are ignored.
+///
+/// # Errors
+/// The first thing that is wrong. An API without a schema is [`MalformedBody::OtherApi`].
+pub(crate) fn check(api_key: ApiKey, version: i16, body: &[u8]) -> Result<(), MalformedBody> {
+    measure(api_key, version, body).map(drop)
+}
+
+/// Walks the body of a request and tells its length in bytes.
+fn measure(api_key: ApiKey, version: i16, body: &[u8]) -> Result<usize, MalformedBody> {
+    let shape = requests::shape_of(api_key).ok_or(MalformedBody::OtherApi)?;
+    let mut walk = Walk {
+        reader: Reader::new(body),
+        version,
+        flexible: version >= shape.flexible_from,
+        elements_left: REQUEST_ELEMENTS_MAX,
+    };
+    walk.structure(shape.schema)?;
+    Ok(body.len() - walk.reader.remaining())
+}
+
+struct Walk<'a> {
+    reader: Reader<'a>,
+    version: i16,
+    flexible: bool,
+    elements_left: usize,
+}
+
+impl Walk<'_> {
+    fn structure(&mut self, schema: &Schema) -> Result<(), MalformedBody> {
+        for field in schema.fields {
+            if (field.since..=field.until).contains(&self.version) {
+                self.value(&field.kind)?;
+            }
+        }
+        if self.flexible {
+            self.tagged_fields(schema.tagged)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn value(&mut self, kind: &Kind) -> Result<(), MalformedBody> {
+        match kind {
+            Kind::Fixed(len) => self.reader.skip(*len),
+            Kind::Text => {
+                let len = if self.flexible {
+                    self.reader.compact_len()?
+                } else {
+                    self.reader.nullable_len_i16()?
+                };
+                self.reader.skip(len.unwrap_or(0))
+            }
+            Kind::Blob => {
+                let len = self.long_len()?;
+                self.reader.skip(len.unwrap_or(0))
+            }
+            Kind::List(element) => self.list(element),
+            Kind::Struct(schema) => self.structure(schema),
+        }
+    }
+
+    fn list(&mut self, element: &Kind) -> Result<(), MalformedBody> {
+        let count = self.long_len()?.unwrap_or(0);
+        self.spend(count)?;
+        for _ in 0..count {
+            self.value(element)?;
+        }
+        Ok(())
+    }
+
+    fn tagged_fields(&mut self, known: &[Tagged]) -> Result<(), MalformedBody> {
+        let count = self.reader.unsigned_varint()? as usize;
+        self.spend(count)?;
+        for _ in 0..count {
+            let tag = self.reader.unsigned_varint()?;
+            let size = self.reader.unsigned_varint()? as usize;
+            let before = self.reader.remaining();
+            let is_known = |field: &&Tagged| field.tag == tag && self.version >= field.since;
+            match known.iter().find(is_known) {
+                None => self.reader.skip(size)?,
+                Some(field) => {
+                    self.value(&field.kind)?;
+                    if before - self.reader.remaining() != size {
+                        return Err(MalformedBody::TaggedFieldSize);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn long_len(&mut self) -> Result<Option<usize>, MalformedBody> {
+        if self.flexible {
+            self.reader.compact_len()
+        } else {
+            self.reader.nullable_len_i32()
+        }
+    }
+
+    fn spend(&mut self, elements: usize) -> Result<(), MalformedBody> {
+        let left = self.elements_left.checked_sub(elements);
+        self.elements_left = left.ok_or(MalformedBody::TooManyElements)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,359 @@
+//! The schemas of the requests that are served, reduced to lengths. Field names stand beside the
+//! fields; the source is Kafka's message definitions.
+
+use kafka_protocol::messages::ApiKey;
+
+use super::{Field, Kind, RequestShape, Schema, Tagged};
+
+const INT8: Kind = Kind::Fixed(1);
+const INT16: Kind = Kind::Fixed(2);
+const INT32: Kind = Kind::Fixed(4);
+const INT64: Kind = Kind::Fixed(8);
+const UUID: Kind = Kind::Fixed(16);
+const BOOL: Kind = Kind::Fixed(1);
+const TEXT: Kind = Kind::Text;
+const BLOB: Kind = Kind::Blob;
+const INT32S: Kind = Kind::List(&INT32);
+const TEXTS: Kind = Kind::List(&TEXT);
+
+const fn always(kind: Kind) -> Field {
+    between(0, i16::MAX, kind)
+}
+
+const fn since(version: i16, kind: Kind) -> Field {
+    between(version, i16::MAX, kind)
+}
+
+const fn until(version: i16, kind: Kind) -> Field {
+    between(0, version, kind)
+}
+
+const fn between(since: i16, until: i16, kind: Kind) -> Field {
+    Field { kind, since, until }
+}
+
+/// A structure without known tagged fields.
+const fn plain(fields: &'static [Field]) -> Schema {
+    Schema {
+        fields,
+        tagged: &[],
+    }
+}
+
+/// A list of structures.
+macro_rules! list_of {
+    ($schema:expr) => {
+        Kind::List(&Kind::Struct(&$schema))
+    };
+}
+
+/// The shape of an API's request; nothing where the API is not served.
+pub(super) fn shape_of(api_key: ApiKey) -> Option<RequestShape> {
+    let (flexible_from, schema) = match api_key {
+        ApiKey::Produce => (9, &PRODUCE),
+        ApiKey::Fetch => (12, &FETCH),
+        ApiKey::ListOffsets => (6, &LIST_OFFSETS),
+        ApiKey::Metadata => (9, &METADATA),
+        ApiKey::OffsetCommit => (8, &OFFSET_COMMIT),
+        ApiKey::OffsetFetch => (6, &OFFSET_FETCH),
+        ApiKey::FindCoordinator => (3, &FIND_COORDINATOR),
+        ApiKey::JoinGroup => (6, &JOIN_GROUP),
+        ApiKey::Heartbeat => (4, &HEARTBEAT),
+        ApiKey::LeaveGroup => (4, &LEAVE_GROUP),
+        ApiKey::SyncGroup => (4, &SYNC_GROUP),
+        ApiKey::DescribeGroups => (5, &DESCRIBE_GROUPS),
+        ApiKey::ListGroups => (3, &LIST_GROUPS),
+        ApiKey::ApiVersions => (3, &API_VERSIONS),
+        ApiKey::CreateTopics => (5, &CREATE_TOPICS),
+        ApiKey::DeleteTopics => (4, &DELETE_TOPICS),
+        ApiKey::InitProducerId => (2, &INIT_PRODUCER_ID),
+        ApiKey::DescribeConfigs => (4, &DESCRIBE_CONFIGS),
+        ApiKey::CreatePartitions => (2, &CREATE_PARTITIONS),
+        ApiKey::DeleteGroups => (2, &DELETE_GROUPS),
+        ApiKey::DescribeCluster => (0, &DESCRIBE_CLUSTER),
+        _ => return None,
+    };
+    Some(RequestShape {
+        flexible_from,
+        schema,
+    })
+}
+
+static PRODUCE: Schema = plain(&[
+    always(TEXT),  // transactional id
+    always(INT16), // acks
+    always(INT32), // timeout
+    always(list_of!(PRODUCE_TOPIC)),
+]);
+static PRODUCE_TOPIC: Schema = plain(&[
+    until(12, TEXT), // name
+    since(13, UUID), // id
+    always(list_of!(PRODUCE_PARTITION)),
+]);
+static PRODUCE_PARTITION: Schema = plain(&[
+    always(INT32), // index
+    always(BLOB),  // records
+]);
+
+static FETCH: Schema = Schema {
+    fields: &[
+        until(14, INT32), // replica id
+        always(INT32),    // max wait
+        always(INT32),    // min bytes
+        always(INT32),    // max bytes
+        always(INT8),     // isolation level
+        since(7, INT32),  // session id
+        since(7, INT32),  // session epoch
+        always(list_of!(FETCH_TOPIC)),
+        since(7, list_of!(FORGOTTEN_TOPIC)),
+        since(11, TEXT), // rack id
+    ],
+    tagged: &[
+        Tagged {
+            tag: 0,
+            since: 12,
+            kind: TEXT,
+        }, // cluster id
+        Tagged {
+            tag: 1,
+            since: 15,
+            kind: Kind::Struct(&REPLICA_STATE),
+        },
+    ],
+};
+static REPLICA_STATE: Schema = plain(&[
+    always(INT32), // replica id
+    always(INT64), // replica epoch
+]);
+static FETCH_TOPIC: Schema = plain(&[
+    until(12, TEXT), // name
+    since(13, UUID), // id
+    always(list_of!(FETCH_PARTITION)),
+]);
+static FETCH_PARTITION: Schema = Schema {
+    fields: &[
+        always(INT32),    // partition
+        since(9, INT32),  // current leader epoch
+        always(INT64),    // fetch offset
+        since(12, INT32), // last fetched epoch
+        since(5, INT64),  // log start offset
+        always(INT32),    // max bytes
+    ],
+    tagged: &[
+        Tagged {
+            tag: 0,
+            since: 17,
+            kind: UUID,
+        }, // replica directory id
+        Tagged {
+            tag: 1,
+            since: 18,
+            kind: INT64,
+        }, // high watermark
+    ],
+};
+static FORGOTTEN_TOPIC: Schema = plain(&[
+    until(12, TEXT), // name
+    since(13, UUID), // id
+    always(INT32S),  // partitions
+]);
+
+static LIST_OFFSETS: Schema = plain(&[
+    always(INT32),  // replica id
+    since(2, INT8), // isolation level
+    always(list_of!(LIST_OFFSETS_TOPIC)),
+    since(10, INT32), // timeout
+]);
+static LIST_OFFSETS_TOPIC: Schema = plain(&[
+    always(TEXT), // name
+    always(list_of!(LIST_OFFSETS_PARTITION)),
+]);
+static LIST_OFFSETS_PARTITION: Schema = plain(&[
+    always(INT32),   // partition
+    since(4, INT32), // current leader epoch
+    always(INT64),   // timestamp
+]);
+
+static METADATA: Schema = plain(&[
+    always(list_of!(METADATA_TOPIC)),
+    since(4, BOOL),       // allow auto topic creation
+    between(8, 10, BOOL), // include cluster authorized operations
+    since(8, BOOL),       // include topic authorized operations
+]);
+static METADATA_TOPIC: Schema = plain(&[
+    since(10, UUID), // id
+    always(TEXT),    // name
+]);
+
+static OFFSET_COMMIT: Schema = plain(&[
+    always(TEXT),    // group id
+    always(INT32),   // generation
+    always(TEXT),    // member id
+    since(7, TEXT),  // group instance id
+    until(4, INT64), // retention time
+    always(list_of!(OFFSET_COMMIT_TOPIC)),
+]);
+static OFFSET_COMMIT_TOPIC: Schema = plain(&[
+    always(TEXT), // name
+    always(list_of!(OFFSET_COMMIT_PARTITION)),
+]);
+static OFFSET_COMMIT_PARTITION: Schema = plain(&[
+    always(INT32),   // partition
+    always(INT64),   // offset
+    since(6, INT32), // leader epoch
+    always(TEXT),    // metadata
+]);
+
+static OFFSET_FETCH: Schema = plain(&[
+    until(7, TEXT), // group id
+    until(7, list_of!(OFFSET_FETCH_TOPIC)),
+    since(8, list_of!(OFFSET_FETCH_GROUP)),
+    since(7, BOOL), // require stable
+]);
+static OFFSET_FETCH_GROUP: Schema = plain(&[
+    always(TEXT),    // group id
+    since(9, TEXT),  // member id
+    since(9, INT32), // member epoch
+    always(list_of!(OFFSET_FETCH_TOPIC)),
+]);
+static OFFSET_FETCH_TOPIC: Schema = plain(&[
+    always(TEXT),   // name
+    always(INT32S), // partitions
+]);
+
+static FIND_COORDINATOR: Schema = plain(&[
+    until(3, TEXT),  // key
+    since(1, INT8),  // key type
+    since(4, TEXTS), // keys
+]);
+
+static JOIN_GROUP: Schema = plain(&[
+    always(TEXT),    // group id
+    always(INT32),   // session timeout
+    since(1, INT32), // rebalance timeout
+    always(TEXT),    // member id
+    since(5, TEXT),  // group instance id
+    always(TEXT),    // protocol type
+    always(list_of!(JOIN_GROUP_PROTOCOL)),
+    since(8, TEXT), // reason
+]);
+static JOIN_GROUP_PROTOCOL: Schema = plain(&[
+    always(TEXT), // name
+    always(BLOB), // metadata
+]);
+
+static HEARTBEAT: Schema = plain(&[
+    always(TEXT),   // group id
+    always(INT32),  // generation
+    always(TEXT),   // member id
+    since(3, TEXT), // group instance id
+]);
+
+static LEAVE_GROUP: Schema = plain(&[
+    always(TEXT),   // group id
+    until(2, TEXT), // member id
+    since(3, list_of!(LEAVING_MEMBER)),
+]);
+static LEAVING_MEMBER: Schema = plain(&[
+    always(TEXT),   // member id
+    always(TEXT),   // group instance id
+    since(5, TEXT), // reason
+]);
+
+static SYNC_GROUP: Schema = plain(&[
+    always(TEXT),   // group id
+    always(INT32),  // generation
+    always(TEXT),   // member id
+    since(3, TEXT), // group instance id
+    since(5, TEXT), // protocol type
+    since(5, TEXT), // protocol name
+    always(list_of!(SYNC_GROUP_ASSIGNMENT)),
+]);
+static SYNC_GROUP_ASSIGNMENT: Schema = plain(&[
+    always(TEXT), // member id
+    always(BLOB), // assignment
+]);
+
+static DESCRIBE_GROUPS: Schema = plain(&[
+    always(TEXTS),  // groups
+    since(3, BOOL), // include authorized operations
+]);
+
+static LIST_GROUPS: Schema = plain(&[
+    since(4, TEXTS), // states
+    since(5, TEXTS), // types
+]);
+
+static API_VERSIONS: Schema = plain(&[
+    since(3, TEXT), // client software name
+    since(3, TEXT), // client software version
+]);
+
+static CREATE_TOPICS: Schema = plain(&[
+    always(list_of!(CREATABLE_TOPIC)),
+    always(INT32), // timeout
+    always(BOOL),  // validate only
+]);
+static CREATABLE_TOPIC: Schema = plain(&[
+    always(TEXT),  // name
+    always(INT32), // partitions
+    always(INT16), // replication factor
+    always(list_of!(REPLICA_ASSIGNMENT)),
+    always(list_of!(TOPIC_CONFIG)),
+]);
+static REPLICA_ASSIGNMENT: Schema = plain(&[
+    always(INT32),  // partition
+    always(INT32S), // brokers
+]);
+static TOPIC_CONFIG: Schema = plain(&[
+    always(TEXT), // name
+    always(TEXT), // value
+]);
+
+static DELETE_TOPICS: Schema = plain(&[
+    since(6, list_of!(DELETABLE_TOPIC)),
+    until(5, TEXTS), // names
+    always(INT32),   // timeout
+]);
+static DELETABLE_TOPIC: Schema = plain(&[
+    always(TEXT), // name
+    always(UUID), // id
+]);
+
+static INIT_PRODUCER_ID: Schema = plain(&[
+    always(TEXT),    // transactional id
+    always(INT32),   // transaction timeout
+    since(3, INT64), // producer id
+    since(3, INT16), // producer epoch
+]);
+
+static DESCRIBE_CONFIGS: Schema = plain(&[
+    always(list_of!(CONFIG_RESOURCE)),
+    always(BOOL),   // include synonyms
+    since(3, BOOL), // include documentation
+]);
+static CONFIG_RESOURCE: Schema = plain(&[
+    always(INT8),  // type
+    always(TEXT),  // name
+    always(TEXTS), // keys
+]);
+
+static CREATE_PARTITIONS: Schema = plain(&[
+    always(list_of!(TOPIC_PARTITIONS)),
+    always(INT32), // timeout
+    always(BOOL),  // validate only
+]);
+static TOPIC_PARTITIONS: Schema = plain(&[
+    always(TEXT),  // name
+    always(INT32), // count
+    always(list_of!(PARTITION_ASSIGNMENT)),
+]);
+static PARTITION_ASSIGNMENT: Schema = plain(&[always(INT32S)]);
+
+static DELETE_GROUPS: Schema = plain(&[always(TEXTS)]);
+
+static DESCRIBE_CLUSTER: Schema = plain(&[
+    always(BOOL),   // include cluster authorized operations
+    since(1, INT8), // endpoint type
+    since(2, BOOL), // include fenced brokers
+]);
