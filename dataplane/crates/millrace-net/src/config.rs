@@ -1,0 +1,77 @@
+//! Settings of the network layer, and the bounds that are not settings, each with its reason.
+
+use std::time::Duration;
+
+use millrace_model::limits::{CONNECTION_IN_FLIGHT_MAX, REQUEST_BYTES_MAX};
+
+/// What one read takes at most while no frame is under way, in bytes. A frame's own buffer is filled
+/// from the socket directly; only what this first read brought of it is copied.
+pub(crate) const INBOX_BYTES: usize = 16 * 1024;
+
+/// The buffer that a frame gets at once on the strength of its length prefix, in bytes: twice the
+/// default `message.max.bytes`, so an ordinary Produce is never moved. A longer frame's buffer
+/// doubles as its bytes arrive, so a lying prefix costs at most as much again as was sent.
+pub(crate) const EAGER_FRAME_BYTES: usize = 2 * 1024 * 1024;
+
+/// Segments of one vectored write; Linux takes 1,024, but past this the call's own cost dominates.
+pub(crate) const WRITE_SEGMENTS_MAX: usize = 64;
+
+/// Responses are gathered for one write until they have this many bytes: enough to make the call's
+/// cost vanish, little enough that the first response does not wait for the last.
+pub(crate) const WRITE_GATHER_BYTES: usize = 256 * 1024;
+
+/// How long requests in flight may go on after their client has left. Their answer reaches nobody,
+/// but a handler that is cut in the middle would leave half-done work.
+pub(crate) const LINGER: Duration = Duration::from_secs(30);
+
+/// How long a client may stand still in the middle of a frame while it holds the broker's memory.
+pub(crate) const FRAME_STALL_MAX: Duration = Duration::from_secs(60);
+
+/// Connections that wait to be accepted: what Linux allows by default (`net.core.somaxconn`).
+pub(crate) const LISTEN_BACKLOG: u32 = 4_096;
+
+/// Pause after a failed accept (no file descriptor left), so that the loop does not spin.
+pub(crate) const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+
+/// Settings of the network layer. `Default` has Kafka's values where Kafka has the setting.
+#[derive(Debug, Clone)]
+pub struct NetConfig {
+    /// `socket.request.max.bytes`: a longer frame closes its connection.
+    pub request_bytes_max: usize,
+    /// `network.pipeline.depth`: requests in flight per connection. 1 is the serial model, in which
+    /// a request is read only after the response before it has been written.
+    pub pipeline_depth: usize,
+    /// `network.connection.max.bytes`: bytes of requests and of unsent responses in flight on one
+    /// connection, above which it is not read. One more frame may go over it.
+    pub connection_bytes_max: usize,
+    /// `queued.max.request.bytes`: the same for all connections together.
+    pub broker_bytes_max: usize,
+    /// `connections.max.idle.ms`: a connection on which no byte moved for this long is closed.
+    pub idle_max: Duration,
+    /// `max.connections`: one more is closed as soon as it is accepted.
+    pub connections_max: usize,
+}
+
+impl Default for NetConfig {
+    fn default() -> Self {
+        Self {
+            request_bytes_max: REQUEST_BYTES_MAX,
+            pipeline_depth: CONNECTION_IN_FLIGHT_MAX,
+            connection_bytes_max: 64 * 1024 * 1024,
+            broker_bytes_max: 512 * 1024 * 1024,
+            idle_max: Duration::from_secs(600),
+            connections_max: 50_000,
+        }
+    }
+}
+
+/// One address to listen on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListenerConfig {
+    /// The listener's name, such as `PLAINTEXT`.
+    pub name: String,
+    /// A host name or an address; empty means every interface.
+    pub host: String,
+    /// The port; 0 takes a free one.
+    pub port: u16,
+}

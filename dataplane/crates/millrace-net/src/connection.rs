@@ -1,0 +1,404 @@
+//! One connection: the reading half (frames, stage 1) and the writing half (stage 2, responses).
+
+use std::{
+    future::poll_fn,
+    io,
+    pin::pin,
+    sync::{Arc, atomic::Ordering},
+    task::Poll,
+};
+
+use bytes::BytesMut;
+use millrace_time::SharedClock;
+use millrace_wire::service::{CloseReason, Peer, Service};
+use parking_lot::Mutex;
+use tokio::{net::TcpStream, sync::Notify};
+
+use crate::{
+    budget::{Budget, Charge},
+    config::{LINGER, NetConfig, WRITE_GATHER_BYTES, WRITE_SEGMENTS_MAX},
+    frame::{FrameError, FrameReader, Step},
+    meters::{Meters, MuteReason},
+    outbox::Outbox,
+    pipeline::{Finished, Pipeline},
+    registry::{Entry, Pulse},
+};
+
+/// What all connections of a server use together.
+pub(crate) struct Shared {
+    pub(crate) config: NetConfig,
+    pub(crate) service: Arc<dyn Service>,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) clock: SharedClock,
+    pub(crate) meters: Meters,
+}
+
+/// Why reading from a connection ended.
+#[derive(Debug, thiserror::Error)]
+enum End {
+    #[error("the client closed the connection")]
+    Eof,
+    #[error("the client closed the connection in the middle of a frame")]
+    Truncated,
+    #[error("{0}")]
+    Frame(#[from] FrameError),
+    #[error("{0}")]
+    Service(CloseReason),
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("the broker is stopping")]
+    Stopped,
+    #[error("closed by the broker: {0}")]
+    Killed(&'static str),
+}
+
+impl End {
+    /// The stable word for the metric.
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Eof => "client_closed",
+            Self::Truncated => "truncated_frame",
+            Self::Frame(error) => error.code(),
+            Self::Service(reason) => code_of(reason),
+            Self::Io(_) => "io_error",
+            Self::Stopped => "stopping",
+            Self::Killed(verdict) => verdict,
+        }
+    }
+
+    /// Whether somebody did something that should not have been done.
+    fn is_violation(&self) -> bool {
+        matches!(self, Self::Frame(_) | Self::Service(_) | Self::Truncated)
+    }
+}
+
+fn code_of(reason: &CloseReason) -> &'static str {
+    match reason {
+        CloseReason::Malformed(_) => "malformed_request",
+        CloseReason::Unencodable(_) => "unencodable_response",
+        CloseReason::Unacknowledged(_) => "unacknowledged_failure",
+        CloseReason::Stopping => "stopping",
+    }
+}
+
+/// Serves one connection to its end.
+pub(crate) async fn serve(stream: TcpStream, peer: Arc<Peer>, shared: Arc<Shared>, entry: Entry) {
+    shared.meters.opened.increment(1);
+    shared.meters.connections.increment(1.0);
+    let connection = Connection {
+        stream,
+        desk: Desk::new(&shared.config),
+        peer,
+        shared,
+        pulse: Arc::clone(&entry.pulse),
+    };
+    let end = connection.run().await;
+    connection.report(&end);
+    connection.shared.service.disconnected(&connection.peer);
+}
+
+struct Connection {
+    stream: TcpStream,
+    desk: Desk,
+    peer: Arc<Peer>,
+    shared: Arc<Shared>,
+    pulse: Arc<Pulse>,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.shared.meters.connections.decrement(1.0);
+    }
+}
+
+/// Where the two halves meet. Both run in one task, so the lock is never contended.
+struct Desk {
+    state: Mutex<DeskState>,
+    /// The reading half waits here for a request or bytes to leave.
+    freed: Notify,
+}
+
+struct DeskState {
+    pipeline: Pipeline,
+    /// Requests read whose responses have not been written.
+    in_flight: usize,
+    /// Nothing will be added any more.
+    input_ended: bool,
+    /// Wakes the writing half when the input ends.
+    writer: Option<std::task::Waker>,
+}
+
+impl Desk {
+    fn new(config: &NetConfig) -> Self {
+        let state = DeskState {
+            pipeline: Pipeline::new(config.connection_bytes_max),
+            in_flight: 0,
+            input_ended: false,
+            writer: None,
+        };
+        Self {
+            state: Mutex::new(state),
+            freed: Notify::new(),
+        }
+    }
+
+    fn end_input(&self) {
+        let writer = {
+            let mut state = self.state.lock();
+            state.input_ended = true;
+            state.writer.take()
+        };
+        if let Some(writer) = writer {
+            writer.wake();
+        }
+    }
+}
+
+impl Connection {
+    async fn run(&self) -> End {
+        let mut reading = pin!(async {
+            let end = self.read_all().await.err().unwrap_or(End::Eof);
+            self.desk.end_input();
+            end
+        });
+        let mut writing = pin!(self.write_all());
+        let mut killed = pin!(self.pulse.kill.cancelled());
+        let end = tokio::select! {
+            biased;
+            () = &mut killed => return self.killed(),
+            end = &mut reading => end,
+            () = &mut writing => End::Eof,
+        };
+        // What is in flight is finished and, where the client still listens, answered.
+        tokio::select! {
+            biased;
+            () = &mut killed => {}
+            () = &mut writing => {}
+            () = tokio::time::sleep(LINGER) => {}
+        }
+        end
+    }
+
+    fn stopped(&self) -> End {
+        self.pulse.verdict().map_or(End::Stopped, End::Killed)
+    }
+
+    fn killed(&self) -> End {
+        End::Killed(self.pulse.verdict().unwrap_or("drain_deadline"))
+    }
+
+    fn report(&self, end: &End) {
+        self.shared.meters.closed(end.code());
+        let Peer {
+            id,
+            address,
+            listener,
+        } = &*self.peer;
+        if end.is_violation() {
+            let code = end.code();
+            tracing::warn!(connection = id, client = %address, listener, code, "connection closed: {end}");
+        } else {
+            tracing::debug!(connection = id, client = %address, listener, "connection closed: {end}");
+        }
+    }
+
+    /// The reading half: frames and stage 1, one after the other.
+    async fn read_all(&self) -> Result<(), End> {
+        let mut stopped = pin!(self.pulse.stop.cancelled());
+        let mut reader = FrameReader::new(self.shared.config.request_bytes_max);
+        loop {
+            let (frame, charge) = tokio::select! {
+                biased;
+                () = &mut stopped => return Err(self.stopped()),
+                next = self.next_request(&mut reader) => match next? {
+                    Some(next) => next,
+                    None => return Ok(()),
+                },
+            };
+            self.begin(frame.len());
+            let accepted = self.shared.service.accept(&self.peer, frame).await;
+            let pushed = self.desk.state.lock().pipeline.push(accepted, charge);
+            pushed.map_err(End::Service)?;
+            // Lets the other connections of this thread have their turn when much has arrived.
+            tokio::task::consume_budget().await;
+        }
+    }
+
+    fn begin(&self, frame_bytes: usize) {
+        self.shared.meters.bytes_in.increment(frame_bytes as u64);
+        let mut state = self.desk.state.lock();
+        state.in_flight += 1;
+        self.pulse
+            .in_flight
+            .store(state.in_flight, Ordering::Relaxed);
+    }
+
+    /// The next frame, once the connection may have another request in flight.
+    async fn next_request(
+        &self,
+        reader: &mut FrameReader,
+    ) -> Result<Option<(BytesMut, Charge)>, End> {
+        self.wait_for_room().await;
+        let mut charge: Option<Charge> = None;
+        loop {
+            match reader.step()? {
+                Step::Frame(frame) => {
+                    self.pulse.inside_frame.store(false, Ordering::Relaxed);
+                    let charge = match charge {
+                        Some(charge) => charge,
+                        None => self.reserve(0).await,
+                    };
+                    return Ok(Some((frame, charge)));
+                }
+                Step::Reserve(bytes) => {
+                    match &mut charge {
+                        Some(charge) => self.reserve_more(charge, bytes).await,
+                        None => charge = Some(self.reserve(bytes).await),
+                    }
+                    reader.grant(bytes);
+                }
+                Step::Read => {
+                    if !self.fill(reader).await? {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads once; false at the end of the input.
+    async fn fill(&self, reader: &mut FrameReader) -> Result<bool, End> {
+        self.pulse
+            .inside_frame
+            .store(reader.is_inside_frame(), Ordering::Relaxed);
+        loop {
+            reader.release();
+            self.stream.readable().await?;
+            match self.stream.try_read_buf(&mut reader.space()) {
+                Ok(0) if reader.is_inside_frame() => return Err(End::Truncated),
+                Ok(0) => return Ok(false),
+                Ok(_) => {
+                    self.pulse.moved(&self.shared.clock);
+                    return Ok(true);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Waits until one more request may be in flight on this connection.
+    async fn wait_for_room(&self) {
+        while let Some(reason) = self.full() {
+            let _muted = self.shared.meters.mute(reason);
+            while self.full() == Some(reason) {
+                self.desk.freed.notified().await;
+            }
+        }
+    }
+
+    fn full(&self) -> Option<MuteReason> {
+        let config = &self.shared.config;
+        let state = self.desk.state.lock();
+        if state.in_flight >= config.pipeline_depth {
+            return Some(MuteReason::InFlight);
+        }
+        let bytes = state.pipeline.bytes();
+        (bytes >= config.connection_bytes_max).then_some(MuteReason::ConnectionBytes)
+    }
+
+    async fn reserve(&self, bytes: usize) -> Charge {
+        match self.shared.budget.try_take(bytes) {
+            Some(charge) => charge,
+            None => {
+                let _muted = self.shared.meters.mute(MuteReason::BrokerMemory);
+                self.shared.budget.take(bytes).await
+            }
+        }
+    }
+
+    async fn reserve_more(&self, charge: &mut Charge, bytes: usize) {
+        if !charge.try_grow(bytes) {
+            let _muted = self.shared.meters.mute(MuteReason::BrokerMemory);
+            charge.grow(bytes).await;
+        }
+    }
+
+    /// The writing half: finished responses, in request order, until the input has ended and the
+    /// last one has been written. When the client has gone, the rest is finished and thrown away.
+    async fn write_all(&self) {
+        let mut outbox = Outbox::default();
+        let mut finished = Vec::new();
+        let mut client_gone = false;
+        while self.gather(&mut outbox, &mut finished).await {
+            if !client_gone && let Err(error) = self.flush(&mut outbox).await {
+                tracing::debug!(connection = self.peer.id, "writing failed: {error}");
+                client_gone = true;
+                self.pulse.condemn("write_failed");
+                self.pulse.stop.cancel();
+            }
+            outbox.clear();
+            self.leave(&mut finished);
+        }
+    }
+
+    /// Collects what is finished; false when nothing will come any more.
+    async fn gather(&self, outbox: &mut Outbox, charges: &mut Vec<Charge>) -> bool {
+        poll_fn(|context| {
+            let mut state = self.desk.state.lock();
+            while outbox.bytes() < WRITE_GATHER_BYTES && charges.len() < WRITE_SEGMENTS_MAX {
+                let Poll::Ready(Finished { response, charge }) = state.pipeline.poll_next(context)
+                else {
+                    break;
+                };
+                if let Some(response) = response {
+                    outbox.push(response);
+                }
+                charges.push(charge);
+            }
+            if !charges.is_empty() {
+                return Poll::Ready(true);
+            }
+            if state.input_ended && state.pipeline.is_empty() {
+                return Poll::Ready(false);
+            }
+            state.writer = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    async fn flush(&self, outbox: &mut Outbox) -> io::Result<()> {
+        while outbox.bytes() > 0 {
+            match outbox.try_write(&self.stream) {
+                Ok(written) => {
+                    self.shared.meters.bytes_out.increment(written as u64);
+                    self.pulse.moved(&self.shared.clock);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.pulse.write_blocked.store(true, Ordering::Relaxed);
+                    self.stream.writable().await?;
+                    self.pulse.write_blocked.store(false, Ordering::Relaxed);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// The responses have been written: their requests are no longer in flight.
+    fn leave(&self, charges: &mut Vec<Charge>) {
+        {
+            let mut state = self.desk.state.lock();
+            state.in_flight -= charges.len();
+            charges
+                .iter()
+                .for_each(|charge| state.pipeline.release(charge));
+            self.pulse
+                .in_flight
+                .store(state.in_flight, Ordering::Relaxed);
+        }
+        charges.clear();
+        self.desk.freed.notify_one();
+    }
+}

@@ -1,0 +1,30 @@
+//! Listeners, per-connection pipelining and back-pressure.
+//!
+//! A connection is one task with two halves. The reading half takes frames off the socket, one after
+//! the other, and awaits stage 1 of each ([`millrace_wire::service::Service::accept`]); the writing
+//! half polls the futures of stage 2, up to 64 of them at once, and writes their responses in request
+//! order with vectored writes. So request n+1 is parsed and ordered while n is being persisted, and
+//! nothing of one connection is ever reordered.
+//!
+//! Everything is bounded: requests in flight, bytes in flight per connection and per broker, the
+//! memory of a frame that is only announced, a client that does not read. Where a bound is reached,
+//! the connection is *muted* (not read from) for a recorded [`MuteReason`] until room is free again.
+//!
+//! Order of reading: `server` (accept), `connection` (the two halves), `frame` (bytes to frames),
+//! `pipeline` (stage 2 in order), `outbox` (responses to bytes), `budget` (the broker's memory).
+
+mod budget;
+mod config;
+mod connection;
+mod frame;
+mod meters;
+mod outbox;
+mod pipeline;
+mod registry;
+mod server;
+#[cfg(test)]
+mod tests;
+
+pub use config::{ListenerConfig, NetConfig};
+pub use meters::MuteReason;
+pub use server::{BindError, DrainReport, Listeners, NetStats, Server};

@@ -1,0 +1,86 @@
+//! Responses to bytes: segments of many responses, written with vectored writes.
+
+use std::{collections::VecDeque, io, io::IoSlice};
+
+use bytes::{Buf, Bytes};
+use millrace_wire::Response;
+use tokio::net::TcpStream;
+
+use crate::config::WRITE_SEGMENTS_MAX;
+
+/// What is to be written on one connection, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    segments: VecDeque<Bytes>,
+    bytes: usize,
+}
+
+impl Outbox {
+    pub(crate) fn push(&mut self, response: Response) {
+        self.bytes += response.len();
+        self.segments.extend(
+            response
+                .into_segments()
+                .into_iter()
+                .filter(|s| !s.is_empty()),
+        );
+    }
+
+    /// Bytes that have not been written.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Forgets everything, and the memory for it.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Writes as much as the socket takes now; the bytes written.
+    ///
+    /// # Errors
+    /// The socket's; `WouldBlock` when it takes nothing.
+    pub(crate) fn try_write(&mut self, stream: &TcpStream) -> io::Result<usize> {
+        let mut slices = [IoSlice::new(&[]); WRITE_SEGMENTS_MAX];
+        let mut count = 0;
+        for (slice, segment) in slices.iter_mut().zip(&self.segments) {
+            *slice = IoSlice::new(segment);
+            count += 1;
+        }
+        let written = stream.try_write_vectored(&slices[..count])?;
+        if written == 0 && self.bytes > 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        self.advance(written);
+        Ok(written)
+    }
+
+    fn advance(&mut self, mut written: usize) {
+        self.bytes -= written;
+        while let Some(front) = self.segments.front_mut() {
+            if written < front.len() {
+                front.advance(written);
+                return;
+            }
+            written -= front.len();
+            self.segments.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_write_continues_where_it_stopped() {
+        let mut outbox = Outbox::default();
+        let segments = ["abc", "", "de", "f"].map(Bytes::from).to_vec();
+        outbox.push(Response::from_segments(segments));
+        assert_eq!(outbox.bytes(), 6);
+        outbox.advance(4);
+        assert_eq!(outbox.segments, ["e", "f"]);
+        outbox.advance(2);
+        assert_eq!((outbox.segments.len(), outbox.bytes()), (0, 0));
+    }
+}
