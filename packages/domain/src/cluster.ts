@@ -54,6 +54,14 @@ export interface Condition {
   readonly lastTransitionAt: string;
 }
 
+/** Where a cluster's broker listens. Chosen once, then fixed until the cluster is deleted. */
+export interface Placement {
+  /** Name or address of both listeners; `127.0.0.1` for brokers on this machine. */
+  readonly host: string;
+  readonly kafkaPort: number;
+  readonly adminPort: number;
+}
+
 export interface Cluster {
   readonly id: ClusterId;
   readonly organizationId: OrganizationId;
@@ -69,10 +77,8 @@ export interface Cluster {
   readonly observedRevision: number;
   /** Counts writes of the row; the source of the ETag. */
   readonly version: number;
-  /** Port of the Kafka listener on this machine, once reserved. */
-  readonly kafkaPort: number | undefined;
-  /** Port of the broker's admin HTTP, once reserved. */
-  readonly adminPort: number | undefined;
+  /** Where the cluster is reached, once reserved. */
+  readonly placement: Placement | undefined;
   readonly createdAt: Date;
   readonly updatedAt: Date;
   readonly deletedAt: Date | undefined;
@@ -80,8 +86,8 @@ export interface Cluster {
 
 /** The address clients bootstrap from, once the cluster has been published. */
 export function bootstrapServers(cluster: Cluster): string | undefined {
-  if (cluster.kafkaPort === undefined || cluster.observedRevision === 0) return undefined;
-  return `127.0.0.1:${cluster.kafkaPort}`;
+  if (cluster.placement === undefined || cluster.observedRevision === 0) return undefined;
+  return `${cluster.placement.host}:${cluster.placement.kafkaPort}`;
 }
 
 /** Throws `cluster_not_ready` unless a broker is expected to answer. */

@@ -21,6 +21,7 @@ interface StepPlan {
 export const OPERATION_STEPS = {
   "cluster.create": [
     { name: "reserve_ports", title: "Reserve ports", usualSeconds: 0.2 },
+    { name: "prepare_broker", title: "Write the configuration", usualSeconds: 0.2 },
     { name: "start_broker", title: "Start the broker", usualSeconds: 1 },
     { name: "wait_until_healthy", title: "Wait until the broker is healthy", usualSeconds: 2 },
     { name: "smoke_check", title: "Produce and consume a test record", usualSeconds: 2 },

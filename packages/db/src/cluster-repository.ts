@@ -1,0 +1,204 @@
+import {
+  type Cluster,
+  type ClusterId,
+  type ClusterPhase,
+  type ClusterSize,
+  type Condition,
+  DomainError,
+  type EnvironmentId,
+  newId,
+  type OrganizationId,
+  type Placement,
+  phasesBefore,
+  type Region,
+} from "@millrace/domain";
+import { brokenUniqueRule, type Client } from "./client.ts";
+import type { Cluster as ClusterRow, Prisma } from "./generated/client.ts";
+import { olderThan, type Page, type PageRequest, pageOf } from "./page.ts";
+
+export interface NewCluster {
+  readonly organizationId: OrganizationId;
+  readonly environmentId: EnvironmentId;
+  readonly name: string;
+  readonly region: Region;
+  readonly size: ClusterSize;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly conditions: readonly Condition[];
+}
+
+export interface PhaseChange {
+  readonly to: ClusterPhase;
+  /** Narrows the phases that the change may start from; all that the state machine allows else. */
+  readonly from?: readonly ClusterPhase[];
+  readonly conditions?: readonly Condition[];
+  /** Says that the spec's current revision has taken effect. */
+  readonly observed?: boolean;
+}
+
+/** The ports were recorded by another cluster between choosing and recording: choose again. */
+export class PlacementTaken extends Error {
+  override readonly name = "PlacementTaken";
+}
+
+/** Methods that take an `OrganizationId` answer only for that tenant; the others serve the worker. */
+export class ClusterRepository {
+  readonly #client: Client;
+
+  constructor(client: Client) {
+    this.#client = client;
+  }
+
+  /** A cluster in PROVISIONING. Throws `cluster_name_taken`. */
+  async create(cluster: NewCluster): Promise<Cluster> {
+    try {
+      const row = await this.#client.cluster.create({
+        data: {
+          id: newId("clu"),
+          ...cluster,
+          conditions: toJson(cluster.conditions),
+          phase: "PROVISIONING" satisfies ClusterPhase,
+        },
+      });
+      return toCluster(row);
+    } catch (error) {
+      if (brokenUniqueRule(error) === undefined) throw error;
+      throw nameTaken(cluster.name, error);
+    }
+  }
+
+  async get(organizationId: OrganizationId, id: ClusterId): Promise<Cluster | undefined> {
+    const where = { id, organizationId, deletedAt: null };
+    const row = await this.#client.cluster.findFirst({ where });
+    return row ? toCluster(row) : undefined;
+  }
+
+  /** Like `get`, and keeps the row locked until the transaction ends. */
+  async lock(organizationId: OrganizationId, id: ClusterId): Promise<Cluster | undefined> {
+    await this.#client.$queryRaw`SELECT 1 FROM cluster WHERE id = ${id} FOR UPDATE`;
+    return this.get(organizationId, id);
+  }
+
+  /** Newest first. */
+  async list(
+    organizationId: OrganizationId,
+    page: PageRequest,
+    filter: { environmentId?: EnvironmentId | undefined } = {},
+  ): Promise<Page<Cluster>> {
+    const rows = await this.#client.cluster.findMany({
+      where: {
+        organizationId,
+        deletedAt: null,
+        ...(filter.environmentId && { environmentId: filter.environmentId }),
+        ...olderThan(page.after),
+      },
+      orderBy: [{ createdAt: "desc" }, { id: "desc" }],
+      take: page.limit + 1,
+    });
+    return pageOf(rows, page.limit, toCluster);
+  }
+
+  /** Any tenant's cluster, deleted ones too. */
+  async load(id: ClusterId): Promise<Cluster | undefined> {
+    const row = await this.#client.cluster.findUnique({ where: { id } });
+    return row ? toCluster(row) : undefined;
+  }
+
+  /** Every tenant's clusters in one of these phases, oldest first. */
+  async inPhases(phases: readonly ClusterPhase[]): Promise<Cluster[]> {
+    const rows = await this.#client.cluster.findMany({
+      where: { phase: { in: [...phases] }, deletedAt: null },
+      orderBy: { id: "asc" },
+    });
+    return rows.map(toCluster);
+  }
+
+  /**
+   * Changes the phase if the state machine and `from` allow it from where the cluster is now; the
+   * check and the change are one statement. Undefined where they do not.
+   */
+  async changePhase(id: ClusterId, change: PhaseChange): Promise<Cluster | undefined> {
+    const allowed = phasesBefore(change.to).filter((p) => change.from?.includes(p) ?? true);
+    const deleted = change.to === "DELETED";
+    const [row] = await this.#client.cluster.updateManyAndReturn({
+      where: { id, phase: { in: allowed } },
+      data: {
+        phase: change.to,
+        version: { increment: 1 },
+        ...(change.conditions && { conditions: toJson(change.conditions) }),
+        ...(deleted && { deletedAt: new Date(), host: null, kafkaPort: null, adminPort: null }),
+      },
+    });
+    if (!row) return undefined;
+    if (!change.observed) return toCluster(row);
+    const observed = { observedRevision: row.revision };
+    return toCluster(await this.#client.cluster.update({ where: { id }, data: observed }));
+  }
+
+  /** Placements that clusters hold now. */
+  async placements(): Promise<Placement[]> {
+    const rows = await this.#client.cluster.findMany({
+      where: { kafkaPort: { not: null } },
+      select: { host: true, kafkaPort: true, adminPort: true },
+    });
+    return rows.flatMap((row) => toPlacement(row) ?? []);
+  }
+
+  /** Records where the cluster will live. Throws `PlacementTaken`. */
+  async recordPlacement(id: ClusterId, placement: Placement): Promise<void> {
+    try {
+      const data = { ...placement, version: { increment: 1 } };
+      await this.#client.cluster.update({ where: { id }, data });
+    } catch (error) {
+      if (brokenUniqueRule(error) === undefined) throw error;
+      throw new PlacementTaken(`port ${placement.kafkaPort} or ${placement.adminPort} is taken`);
+    }
+  }
+
+  async releasePlacement(id: ClusterId): Promise<void> {
+    const data = { host: null, kafkaPort: null, adminPort: null, version: { increment: 1 } };
+    await this.#client.cluster.update({ where: { id }, data });
+  }
+}
+
+function nameTaken(name: string, cause: unknown): DomainError {
+  return new DomainError(
+    "cluster_name_taken",
+    `There is a cluster ${name} in this environment already.`,
+    {
+      remedy: "Choose another name, or delete the other cluster first.",
+      fields: [{ pointer: "/name", code: "taken", message: "is taken in this environment" }],
+      cause,
+    },
+  );
+}
+
+function toJson(conditions: readonly Condition[]): Prisma.InputJsonValue {
+  return conditions.map((condition) => ({ ...condition }));
+}
+
+function toPlacement(row: Pick<ClusterRow, "host" | "kafkaPort" | "adminPort">) {
+  const { host, kafkaPort, adminPort } = row;
+  if (host === null || kafkaPort === null || adminPort === null) return undefined;
+  return { host, kafkaPort, adminPort } satisfies Placement;
+}
+
+function toCluster(row: ClusterRow): Cluster {
+  return {
+    id: row.id as ClusterId,
+    organizationId: row.organizationId as OrganizationId,
+    environmentId: row.environmentId as EnvironmentId,
+    name: row.name,
+    region: row.region as Region,
+    size: row.size as ClusterSize,
+    labels: row.labels as Record<string, string>,
+    phase: row.phase as ClusterPhase,
+    conditions: row.conditions as unknown as Condition[],
+    revision: row.revision,
+    observedRevision: row.observedRevision,
+    version: row.version,
+    placement: toPlacement(row),
+    createdAt: row.createdAt,
+    updatedAt: row.updatedAt,
+    deletedAt: row.deletedAt ?? undefined,
+  };
+}

@@ -1,0 +1,127 @@
+import type { ClusterId, LagSample, MetricScrape, TopicScrape } from "@millrace/domain";
+import type { Client } from "./client.ts";
+
+/** A stretch of time, begin included, end excluded. */
+export interface TimeRange {
+  readonly from: Date;
+  readonly to: Date;
+}
+
+interface ScrapeRow {
+  broker_id: number;
+  at: Date;
+  bytes_in: bigint;
+  bytes_out: bigint;
+  records_in: bigint;
+  produce_buckets: bigint[];
+  fetch_buckets: bigint[];
+  bucket_bounds_us: number[];
+  connections: number;
+}
+
+/** Rows removed by one statement of the retention: short enough not to hold up the writers. */
+const DELETE_ROWS_MAX = 5_000;
+
+/** Readings of brokers. Writing the same reading twice changes nothing. */
+export class MetricRepository {
+  readonly #client: Client;
+
+  constructor(client: Client) {
+    this.#client = client;
+  }
+
+  async addScrapes(scrapes: readonly MetricScrape[]): Promise<void> {
+    await this.#client.metricScrape.createMany({
+      data: scrapes.map((scrape) => ({
+        ...scrape,
+        produceBuckets: [...scrape.produceBuckets],
+        fetchBuckets: [...scrape.fetchBuckets],
+        bucketBoundsUs: [...scrape.bucketBoundsUs],
+      })),
+      skipDuplicates: true,
+    });
+  }
+
+  /**
+   * Readings of one cluster in order of (broker, time): the last one of each stretch of
+   * `stepSeconds`. Counters are cumulative, so nothing is lost by leaving out those between.
+   */
+  async scrapes(clusterId: ClusterId, range: TimeRange, stepSeconds: number) {
+    const rows = await this.#client.$queryRaw<ScrapeRow[]>`
+      SELECT DISTINCT ON (broker_id, floor(extract(epoch FROM at) / ${stepSeconds}::int))
+        broker_id, at, bytes_in, bytes_out, records_in, produce_buckets, fetch_buckets,
+        bucket_bounds_us, connections
+      FROM metric_scrape
+      WHERE cluster_id = ${clusterId} AND at >= ${range.from} AND at < ${range.to}
+      ORDER BY broker_id, floor(extract(epoch FROM at) / ${stepSeconds}::int), at DESC`;
+    return rows.map((row): MetricScrape => toScrape(clusterId, row));
+  }
+
+  /** The newest reading of each of these clusters' brokers that is younger than `since`. */
+  async latest(clusterIds: readonly ClusterId[], since: Date): Promise<MetricScrape[]> {
+    const rows = await this.#client.$queryRaw<(ScrapeRow & { cluster_id: string })[]>`
+      SELECT DISTINCT ON (cluster_id, broker_id) *
+      FROM metric_scrape
+      WHERE cluster_id = ANY(${[...clusterIds]}::text[]) AND at >= ${since}
+      ORDER BY cluster_id, broker_id, at DESC`;
+    return rows.map((row) => toScrape(row.cluster_id as ClusterId, row));
+  }
+
+  async addTopicScrapes(scrapes: readonly TopicScrape[]): Promise<void> {
+    await this.#client.topicScrape.createMany({ data: [...scrapes], skipDuplicates: true });
+  }
+
+  async topicScrapes(
+    clusterId: ClusterId,
+    topic: string,
+    range: TimeRange,
+  ): Promise<TopicScrape[]> {
+    const rows = await this.#client.topicScrape.findMany({
+      where: { clusterId, topic, at: { gte: range.from, lt: range.to } },
+      orderBy: [{ brokerId: "asc" }, { at: "asc" }],
+    });
+    return rows.map((row) => ({ ...row, clusterId }));
+  }
+
+  async addLag(samples: readonly LagSample[]): Promise<void> {
+    await this.#client.lagSample.createMany({ data: [...samples], skipDuplicates: true });
+  }
+
+  /** Lag of every group of one cluster in order of (group, time). */
+  async lag(clusterId: ClusterId, range: TimeRange): Promise<LagSample[]> {
+    const rows = await this.#client.lagSample.findMany({
+      where: { clusterId, at: { gte: range.from, lt: range.to } },
+      orderBy: [{ groupId: "asc" }, { at: "asc" }],
+    });
+    return rows.map((row) => ({ ...row, clusterId }));
+  }
+
+  /** Removes some of what is older than `limit`; the number of rows removed, 0 when none is left. */
+  async deleteBefore(limit: Date): Promise<number> {
+    const scrapes = await this.#client.$executeRaw`
+      DELETE FROM metric_scrape WHERE ctid IN
+        (SELECT ctid FROM metric_scrape WHERE at < ${limit} LIMIT ${DELETE_ROWS_MAX})`;
+    const topics = await this.#client.$executeRaw`
+      DELETE FROM topic_scrape WHERE ctid IN
+        (SELECT ctid FROM topic_scrape WHERE at < ${limit} LIMIT ${DELETE_ROWS_MAX})`;
+    const lag = await this.#client.$executeRaw`
+      DELETE FROM consumer_lag_sample WHERE ctid IN
+        (SELECT ctid FROM consumer_lag_sample WHERE at < ${limit} LIMIT ${DELETE_ROWS_MAX})`;
+    return scrapes + topics + lag;
+  }
+}
+
+function toScrape(clusterId: ClusterId, row: ScrapeRow): MetricScrape {
+  return {
+    clusterId,
+    brokerId: row.broker_id,
+    at: row.at,
+    bytesIn: row.bytes_in,
+    bytesOut: row.bytes_out,
+    recordsIn: row.records_in,
+    produceBuckets: row.produce_buckets,
+    fetchBuckets: row.fetch_buckets,
+    bucketBoundsUs: row.bucket_bounds_us,
+    connections: row.connections,
+  };
+}

@@ -1,0 +1,44 @@
+import { execFile } from "node:child_process";
+import { createRequire } from "node:module";
+import { delimiter, dirname } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { migrateQueue } from "./operation-queue.ts";
+
+const MIGRATE_TIMEOUT_MS = 120_000;
+
+/**
+ * Brings the database at `url` to this version: creates it if it does not exist, applies the
+ * migrations that are missing, and sets up the queue's tables. Safe to run by two at once.
+ *
+ * @throws Error with Prisma's report where a migration fails; nothing of that one is applied.
+ */
+export async function migrate(url: string): Promise<void> {
+  const cli = createRequire(import.meta.url).resolve("prisma/build/index.js");
+  try {
+    await promisify(execFile)(process.execPath, [cli, "migrate", "deploy"], {
+      cwd: fileURLToPath(new URL("..", import.meta.url)),
+      timeout: MIGRATE_TIMEOUT_MS,
+      env: environment(url),
+    });
+  } catch (error) {
+    const { stdout = "", stderr = "" } = error as { stdout?: string; stderr?: string };
+    throw new Error(`the migration failed:\n${stdout}${stderr}`.trimEnd(), { cause: error });
+  }
+  await migrateQueue(url);
+}
+
+/** The schema engine is a script that `node` runs: the same one that runs this program. */
+function environment(url: string): Record<string, string> {
+  return {
+    ...inherited(),
+    PATH: `${dirname(process.execPath)}${delimiter}${inherited().PATH ?? ""}`,
+    DATABASE_URL: url,
+    CHECKPOINT_DISABLE: "1",
+  };
+}
+
+function inherited(): Record<string, string> {
+  // biome-ignore lint/style/noProcessEnv: a child process inherits the environment as a whole.
+  return process.env as Record<string, string>;
+}
