@@ -1,0 +1,132 @@
+"use client";
+
+import {
+  ActionIcon,
+  Badge,
+  Button,
+  Card,
+  Code,
+  Group,
+  Skeleton,
+  Stack,
+  Table,
+  Text,
+  Title,
+} from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import type { ApiKey } from "@millrace/contract";
+import { IconPlus, IconTrash } from "@tabler/icons-react";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { useTRPC } from "../api/client.tsx";
+import { ago } from "../format/time.ts";
+import { ConfirmByName } from "../shell/confirm-by-name.tsx";
+import { Empty } from "../shell/empty.tsx";
+import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { CreateApiKeyDialog } from "./create-api-key-dialog.tsx";
+
+/** The organization's API keys: made here, shown once, revoked at once. */
+export function ApiKeyList() {
+  const trpc = useTRPC();
+  const [creating, dialog] = useDisclosure(false);
+  const [revoking, setRevoking] = useState<ApiKey>();
+  const { data, error, isPending } = useQuery(trpc.apiKey.list.queryOptions({ page_size: 200 }));
+  return (
+    <Stack gap="lg">
+      <Group justify="space-between">
+        <div>
+          <Title order={1} fz="h2">
+            API keys
+          </Title>
+          <Text className="quiet" fz="sm">
+            For scripts and Terraform: <Code>Authorization: Bearer …</Code>
+          </Text>
+        </div>
+        <Button leftSection={<IconPlus size={16} />} onClick={dialog.open}>
+          Create key
+        </Button>
+      </Group>
+      {error && <ProblemAlert error={error} title="The keys cannot be listed" />}
+      {isPending && <Skeleton h={120} radius="md" />}
+      {data?.items.length === 0 && (
+        <Empty title="No key" text="A key lets a program act for your organization." />
+      )}
+      {data && data.items.length > 0 && <KeyTable keys={data.items} onRevoke={setRevoking} />}
+      <CreateApiKeyDialog opened={creating} onClose={dialog.close} />
+      <RevokeDialog apiKey={revoking} onClose={() => setRevoking(undefined)} />
+    </Stack>
+  );
+}
+
+function KeyTable({ keys, onRevoke }: { keys: ApiKey[]; onRevoke: (key: ApiKey) => void }) {
+  return (
+    <Card padding={0}>
+      <Table horizontalSpacing="lg">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Name</Table.Th>
+            <Table.Th>Key</Table.Th>
+            <Table.Th>Role</Table.Th>
+            <Table.Th>Last used</Table.Th>
+            <Table.Th>Created</Table.Th>
+            <Table.Th w={60} aria-label="Actions" />
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {keys.map((key) => (
+            <Table.Tr key={key.id}>
+              <Table.Td fw={600}>{key.name}</Table.Td>
+              <Table.Td>
+                <Code>{key.hint}…</Code>
+              </Table.Td>
+              <Table.Td>
+                <Badge variant="default" tt="none" fw={500}>
+                  {key.role}
+                </Badge>
+              </Table.Td>
+              <Table.Td>{key.last_used_at ? ago(key.last_used_at) : "never"}</Table.Td>
+              <Table.Td>{ago(key.created_at)}</Table.Td>
+              <Table.Td>
+                <ActionIcon
+                  variant="subtle"
+                  color="red"
+                  aria-label={`Revoke the key ${key.name}`}
+                  onClick={() => onRevoke(key)}
+                >
+                  <IconTrash size={16} />
+                </ActionIcon>
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Card>
+  );
+}
+
+function RevokeDialog({ apiKey, onClose }: { apiKey: ApiKey | undefined; onClose: () => void }) {
+  const trpc = useTRPC();
+  const queryClient = useQueryClient();
+  const revoke = useMutation(
+    trpc.apiKey.delete.mutationOptions({
+      onSuccess: () => {
+        void queryClient.invalidateQueries(trpc.apiKey.list.pathFilter());
+        onClose();
+      },
+    }),
+  );
+  return (
+    <ConfirmByName
+      what="key"
+      name={apiKey?.name}
+      text="Programs that use it are refused from this moment on."
+      busy={revoke.isPending}
+      error={revoke.error}
+      onConfirm={() => apiKey && revoke.mutate({ api_key_id: apiKey.id })}
+      onClose={() => {
+        revoke.reset();
+        onClose();
+      }}
+    />
+  );
+}

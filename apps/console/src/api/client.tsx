@@ -1,0 +1,72 @@
+"use client";
+
+import type { AppRouter } from "@millrace/router";
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import {
+  createTRPCClient,
+  httpBatchLink,
+  httpSubscriptionLink,
+  splitLink,
+  TRPCClientError,
+} from "@trpc/client";
+import { createTRPCContext } from "@trpc/tanstack-react-query";
+import { type ReactNode, useState } from "react";
+import superjson from "superjson";
+
+export const { TRPCProvider, useTRPC, useTRPCClient } = createTRPCContext<AppRouter>();
+
+/** Retries that a failed read gets; a refusal is not retried. */
+const READ_RETRIES_MAX = 2;
+/** Requests in one batch: the API refuses longer ones. */
+const BATCH_MAX = 10;
+
+/** Gives the pages the API's procedures, typed. */
+export function ApiProvider({ children }: { children: ReactNode }) {
+  const [queryClient] = useState(newQueryClient);
+  const [client] = useState(() =>
+    createTRPCClient<AppRouter>({
+      links: [
+        splitLink({
+          condition: (operation) => operation.type === "subscription",
+          true: httpSubscriptionLink({ url: "/trpc", transformer: superjson }),
+          false: httpBatchLink({ url: "/trpc", transformer: superjson, maxItems: BATCH_MAX }),
+        }),
+      ],
+    }),
+  );
+  return (
+    <QueryClientProvider client={queryClient}>
+      <TRPCProvider trpcClient={client} queryClient={queryClient}>
+        {children}
+      </TRPCProvider>
+    </QueryClientProvider>
+  );
+}
+
+function newQueryClient(): QueryClient {
+  return new QueryClient({
+    defaultOptions: {
+      queries: {
+        staleTime: 1_000,
+        retry: (count, error) => count < READ_RETRIES_MAX && !isRefusal(error),
+      },
+    },
+  });
+}
+
+/** True where asking again cannot help: the caller must do something else. */
+function isRefusal(error: unknown): boolean {
+  const status = statusOf(error);
+  return status !== undefined && status >= 400 && status < 500 && status !== 429;
+}
+
+/** HTTP status of a failed call; nothing where no answer came. */
+export function statusOf(error: unknown): number | undefined {
+  return error instanceof TRPCClientError ? error.data?.httpStatus : undefined;
+}
+
+/** What went wrong, in the API's own words. */
+export function messageOf(error: unknown): string {
+  if (error instanceof TRPCClientError) return error.message;
+  return "The console cannot reach the API. Try again in a moment.";
+}

@@ -1,0 +1,13 @@
+import type { Metadata } from "next";
+import type { ReactNode } from "react";
+import { ClusterFrame } from "../../../../cluster/cluster-frame.tsx";
+
+export const metadata: Metadata = { title: "Cluster" };
+
+export default async function ClusterLayout(props: {
+  children: ReactNode;
+  params: Promise<{ clusterId: string }>;
+}) {
+  const { clusterId } = await props.params;
+  return <ClusterFrame clusterId={clusterId}>{props.children}</ClusterFrame>;
+}

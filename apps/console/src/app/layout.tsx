@@ -1,0 +1,33 @@
+import "@mantine/core/styles.css";
+import "@mantine/notifications/styles.css";
+import "@fontsource-variable/inter";
+import "@fontsource-variable/jetbrains-mono";
+import "uplot/dist/uPlot.min.css";
+import "./globals.css";
+import { ColorSchemeScript, MantineProvider, mantineHtmlProps } from "@mantine/core";
+import { Notifications } from "@mantine/notifications";
+import type { Metadata } from "next";
+import type { ReactNode } from "react";
+import { ApiProvider } from "../api/client.tsx";
+import { theme } from "./theme.ts";
+
+export const metadata: Metadata = {
+  title: { default: "Millrace", template: "%s · Millrace" },
+  description: "Kafka as a managed service",
+};
+
+export default function RootLayout({ children }: { children: ReactNode }) {
+  return (
+    <html lang="en" {...mantineHtmlProps}>
+      <head>
+        <ColorSchemeScript defaultColorScheme="auto" />
+      </head>
+      <body>
+        <MantineProvider theme={theme} defaultColorScheme="auto">
+          <Notifications position="bottom-right" />
+          <ApiProvider>{children}</ApiProvider>
+        </MantineProvider>
+      </body>
+    </html>
+  );
+}

@@ -1,0 +1,32 @@
+import { Card, Center, Stack, Text, Title } from "@mantine/core";
+import type { Metadata } from "next";
+import { Suspense } from "react";
+import { SignInForm } from "../../session/sign-in-form.tsx";
+import { Logo } from "../../shell/logo.tsx";
+
+export const metadata: Metadata = { title: "Sign in" };
+
+export default function SignInPage() {
+  return (
+    <Center component="main" mih="100vh" p="md">
+      <Stack w="100%" maw={400} gap="lg">
+        <Logo size={36} />
+        <Card padding="xl">
+          <Stack gap="lg">
+            <div>
+              <Title order={1} fz="h3">
+                Sign in
+              </Title>
+              <Text className="quiet" fz="sm">
+                to your organization's clusters
+              </Text>
+            </div>
+            <Suspense>
+              <SignInForm />
+            </Suspense>
+          </Stack>
+        </Card>
+      </Stack>
+    </Center>
+  );
+}

@@ -1,0 +1,140 @@
+"use client";
+
+import { Box, Card, Group, Text, useComputedColorScheme } from "@mantine/core";
+import { useResizeObserver } from "@mantine/hooks";
+import { useEffect, useRef } from "react";
+import type uPlot from "uplot";
+import { type ChartLine, type Columns, columnsOf, latest, summaryOf } from "./chart-data.ts";
+
+interface TimeChartProps {
+  title: string;
+  lines: ChartLine[];
+  format: (value: number) => string;
+  /** The shown span, in milliseconds since the epoch: it moves even while nothing is measured. */
+  span: { from: number; to: number };
+}
+
+const HEIGHT = 190;
+/** Room for the widest label that the formatters make. */
+const AXIS_WIDTH = 72;
+
+/** A live time series. Canvas, so a sentence beside it says what it shows. */
+export function TimeChart({ title, lines, format, span }: TimeChartProps) {
+  const scheme = useComputedColorScheme("light");
+  const [frame, { width }] = useResizeObserver<HTMLDivElement>();
+  const chart = useRef<uPlot>(null);
+  const columns = columnsOf(lines);
+  const newest = useRef({ columns, span });
+  newest.current = { columns, span };
+  const labels = lines.map((line) => line.label).join("\n");
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: lines and format change by identity on every render; their labels and the scheme are what the drawing depends on
+  useEffect(() => {
+    const host = frame.current;
+    if (!host || width === 0) return;
+    let gone = false;
+    void import("uplot").then(({ default: UPlot }) => {
+      if (gone) return;
+      const options = optionsOf(lines, format, width, host);
+      chart.current = new UPlot(options, newest.current.columns as uPlot.AlignedData, host);
+      show(chart.current, newest.current.columns, newest.current.span);
+    });
+    return () => {
+      gone = true;
+      chart.current?.destroy();
+      chart.current = null;
+    };
+  }, [labels, scheme, width]);
+
+  useEffect(() => {
+    if (chart.current) show(chart.current, columns, span);
+  });
+
+  return (
+    <Card component="section" aria-label={title} padding="md">
+      <Group justify="space-between" mb={6} wrap="nowrap">
+        <Text fw={600} fz="sm">
+          {title}
+        </Text>
+        <Group gap="md" wrap="nowrap">
+          {lines.map((line) => (
+            <Legend key={line.label} line={line} format={format} />
+          ))}
+        </Group>
+      </Group>
+      <Box ref={frame} h={HEIGHT} role="img" aria-label={`${title}. ${summaryOf(lines, format)}`} />
+    </Card>
+  );
+}
+
+function Legend({ line, format }: { line: ChartLine; format: (value: number) => string }) {
+  const now = latest(line.points);
+  return (
+    <Group gap={6} wrap="nowrap">
+      <Box w={10} h={3} bg={line.color} style={{ borderRadius: 2 }} />
+      <Text fz="xs" className="quiet">
+        {line.label}
+      </Text>
+      <Text fz="xs" fw={600} className="number">
+        {now === undefined ? "–" : format(now)}
+      </Text>
+    </Group>
+  );
+}
+
+function show(chart: uPlot, columns: Columns, span: { from: number; to: number }): void {
+  chart.setData(columns as uPlot.AlignedData, false);
+  chart.setScale("x", { min: span.from / 1_000, max: span.to / 1_000 });
+}
+
+function optionsOf(
+  lines: ChartLine[],
+  format: (value: number) => string,
+  width: number,
+  host: HTMLElement,
+): uPlot.Options {
+  const style = getComputedStyle(host);
+  // The canvas takes no custom properties: a probe resolves them for the current scheme.
+  const resolve = (color: string) => {
+    const probe = document.createElement("i");
+    probe.style.color = color;
+    host.append(probe);
+    const resolved = getComputedStyle(probe).color;
+    probe.remove();
+    return resolved;
+  };
+  const axis = {
+    stroke: resolve("var(--text-quiet)"),
+    grid: { stroke: resolve("var(--chart-grid)"), width: 1 },
+    ticks: { show: false },
+    font: `11px ${style.fontFamily}`,
+  };
+  return {
+    width,
+    height: HEIGHT,
+    legend: { show: false },
+    cursor: { sync: { key: "cluster" }, y: false },
+    scales: { y: { range: (_chart, _min, max) => [0, Math.max(max ?? 0, 1e-9) * 1.15] } },
+    axes: [
+      { ...axis, space: 70 },
+      {
+        ...axis,
+        size: AXIS_WIDTH,
+        splits: (_chart, _axis, _min, max) =>
+          [0, 0.25, 0.5, 0.75, 1].map((part) => (part * max) / 1.15),
+        values: (_chart, splits) =>
+          splits.map((value) => (value > 1e-6 || value === 0 ? format(value) : "")),
+      },
+    ],
+    series: [
+      {},
+      ...lines.map((line) => ({
+        label: line.label,
+        stroke: resolve(line.color),
+        width: 1.75,
+        points: { show: false },
+        value: (_chart: uPlot, value: number | null) => (value === null ? "–" : format(value)),
+      })),
+    ],
+  };
+}

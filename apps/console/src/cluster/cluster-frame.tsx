@@ -1,0 +1,115 @@
+"use client";
+
+import {
+  Anchor,
+  Code,
+  CopyButton,
+  Group,
+  Skeleton,
+  Stack,
+  Tabs,
+  Title,
+  UnstyledButton,
+} from "@mantine/core";
+import Link from "next/link";
+import { usePathname, useRouter } from "next/navigation";
+import type { ReactNode } from "react";
+import { statusOf } from "../api/client.tsx";
+import { OperationSteps } from "../operation/operation-steps.tsx";
+import { Empty } from "../shell/empty.tsx";
+import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { useCluster } from "./live.ts";
+import { PhaseBadge } from "./phase-badge.tsx";
+
+const TABS = [
+  ["", "Overview"],
+  ["/connect", "Connect"],
+  ["/topics", "Topics"],
+  ["/groups", "Consumer groups"],
+  ["/settings", "Settings"],
+] as const;
+
+/** What every page of one cluster shares: its name and state, what is being done to it, the tabs. */
+export function ClusterFrame({ clusterId, children }: { clusterId: string; children: ReactNode }) {
+  const router = useRouter();
+  const path = usePathname();
+  const { data: cluster, error } = useCluster(clusterId);
+  if (statusOf(error) === 404) {
+    return (
+      <Empty
+        title="This cluster does not exist"
+        text="It has been deleted, or belongs to another organization."
+      >
+        <Anchor component={Link} href="/clusters">
+          Back to the clusters
+        </Anchor>
+      </Empty>
+    );
+  }
+  const base = `/clusters/${clusterId}`;
+  const operationId = cluster?.status.operation_id;
+  const changing = cluster && ["PROVISIONING", "DELETING", "FAILED"].includes(cluster.status.phase);
+  return (
+    <Stack gap="lg">
+      <div>
+        <Anchor component={Link} href="/clusters" fz="sm">
+          Clusters
+        </Anchor>
+        <Group gap="md" mt={2}>
+          {cluster ? (
+            <>
+              <Title order={1} fz="h2">
+                {cluster.spec.name}
+              </Title>
+              <PhaseBadge phase={cluster.status.phase} />
+            </>
+          ) : (
+            <Skeleton h={34} w={220} />
+          )}
+          <CopyId id={clusterId} />
+        </Group>
+      </div>
+      {error && <ProblemAlert error={error} title="The cluster cannot be read" />}
+      {cluster?.status.phase === "DEGRADED" && (
+        <ProblemNote
+          text={cluster.status.conditions[0]?.message ?? "The broker does not answer."}
+        />
+      )}
+      {changing && operationId && (
+        <OperationSteps operationId={operationId} clusterId={clusterId} />
+      )}
+      <Tabs value={path.slice(base.length)} onChange={(tab) => router.push(`${base}${tab ?? ""}`)}>
+        <Tabs.List>
+          {TABS.map(([tab, label]) => (
+            <Tabs.Tab key={tab} value={tab}>
+              {label}
+            </Tabs.Tab>
+          ))}
+        </Tabs.List>
+        <Tabs.Panel value={path.slice(base.length)} pt="lg">
+          {children}
+        </Tabs.Panel>
+      </Tabs>
+    </Stack>
+  );
+}
+
+function ProblemNote({ text }: { text: string }) {
+  return (
+    <Code block role="status">
+      {text}
+    </Code>
+  );
+}
+
+function CopyId({ id }: { id: string }) {
+  return (
+    <CopyButton value={id}>
+      {({ copied, copy }) => (
+        <UnstyledButton onClick={copy} aria-label={`Copy the id ${id}`}>
+          <Code>{copied ? "copied" : id}</Code>
+        </UnstyledButton>
+      )}
+    </CopyButton>
+  );
+}

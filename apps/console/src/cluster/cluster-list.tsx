@@ -1,0 +1,139 @@
+"use client";
+
+import {
+  Anchor,
+  Badge,
+  Button,
+  Card,
+  Group,
+  Skeleton,
+  Stack,
+  Table,
+  Text,
+  Title,
+} from "@mantine/core";
+import type { Cluster } from "@millrace/contract";
+import { IconPlus } from "@tabler/icons-react";
+import { useQuery } from "@tanstack/react-query";
+import Link from "next/link";
+import { useTRPC } from "../api/client.tsx";
+import { latest, pointsOf } from "../charts/chart-data.ts";
+import { Sparkline } from "../charts/sparkline.tsx";
+import { byteRate, latency } from "../format/quantity.ts";
+import { ago, moment } from "../format/time.ts";
+import { Empty } from "../shell/empty.tsx";
+import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { useMetrics } from "./live.ts";
+import { PhaseBadge } from "./phase-badge.tsx";
+
+const LIST_POLL_MS = 3_000;
+
+/** All clusters of the organization with what flows through them now. */
+export function ClusterList() {
+  const trpc = useTRPC();
+  const { data, error, isPending } = useQuery(
+    trpc.cluster.list.queryOptions({}, { refetchInterval: LIST_POLL_MS }),
+  );
+  return (
+    <Stack gap="lg">
+      <Group justify="space-between">
+        <Title order={1} fz="h2">
+          Clusters
+        </Title>
+        <CreateButton />
+      </Group>
+      {error && <ProblemAlert error={error} title="The clusters cannot be listed" />}
+      {isPending && <Skeleton h={160} radius="md" />}
+      {data?.items.length === 0 && (
+        <Empty
+          title="No cluster yet"
+          text="A cluster takes a few seconds to create. Any Kafka client connects to it."
+        >
+          <CreateButton />
+        </Empty>
+      )}
+      {data && data.items.length > 0 && <ClusterTable clusters={data.items} />}
+    </Stack>
+  );
+}
+
+function CreateButton() {
+  return (
+    <Button component={Link} href="/clusters/new" leftSection={<IconPlus size={16} />}>
+      Create cluster
+    </Button>
+  );
+}
+
+function ClusterTable({ clusters }: { clusters: Cluster[] }) {
+  return (
+    <Card padding={0}>
+      <Table.ScrollContainer minWidth={820}>
+        <Table horizontalSpacing="lg">
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Name</Table.Th>
+              <Table.Th>State</Table.Th>
+              <Table.Th>In</Table.Th>
+              <Table.Th>Out</Table.Th>
+              <Table.Th>Produce p99</Table.Th>
+              <Table.Th>Created</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {clusters.map((cluster) => (
+              <ClusterRow key={cluster.metadata.id} cluster={cluster} />
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Table.ScrollContainer>
+    </Card>
+  );
+}
+
+function ClusterRow({ cluster }: { cluster: Cluster }) {
+  const { metadata, spec, status } = cluster;
+  const { data } = useMetrics(metadata.id, 5, 5);
+  const p99 = latest(pointsOf(data?.series, "produce_latency_p99"));
+  return (
+    <Table.Tr>
+      <Table.Td>
+        <Group gap="sm" wrap="nowrap">
+          <Anchor component={Link} href={`/clusters/${metadata.id}`} fw={600}>
+            {spec.name}
+          </Anchor>
+          <Badge variant="default" tt="none" fw={500}>
+            {spec.size} · {spec.region}
+          </Badge>
+        </Group>
+      </Table.Td>
+      <Table.Td>
+        <PhaseBadge phase={status.phase} />
+      </Table.Td>
+      <Table.Td>
+        <Rate points={pointsOf(data?.series, "bytes_in_rate")} color="var(--chart-in)" />
+      </Table.Td>
+      <Table.Td>
+        <Rate points={pointsOf(data?.series, "bytes_out_rate")} color="var(--chart-out)" />
+      </Table.Td>
+      <Table.Td className="number">{p99 === undefined ? "–" : latency(p99)}</Table.Td>
+      <Table.Td>
+        <Text fz="sm" className="quiet" title={moment(metadata.created_at)}>
+          {ago(metadata.created_at)}
+        </Text>
+      </Table.Td>
+    </Table.Tr>
+  );
+}
+
+function Rate({ points, color }: { points: [number, number | null][]; color: string }) {
+  const now = latest(points);
+  return (
+    <Group gap="sm" wrap="nowrap">
+      <Text fz="sm" className="number" w={84}>
+        {now === undefined ? "–" : byteRate(now)}
+      </Text>
+      <Sparkline points={points} color={color} />
+    </Group>
+  );
+}

@@ -1,0 +1,123 @@
+"use client";
+
+import { Card, Group, SegmentedControl, SimpleGrid, Stack, Text } from "@mantine/core";
+import type { MetricSeries } from "@millrace/contract";
+import { useState } from "react";
+import { type ChartLine, latest, pointsOf } from "../charts/chart-data.ts";
+import { TimeChart } from "../charts/time-chart.tsx";
+import { byteRate, count, latency } from "../format/quantity.ts";
+import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { BootstrapAddress } from "./bootstrap-address.tsx";
+import { useCluster, useMetrics } from "./live.ts";
+
+/** Shown spans in minutes, each with the step that gives about a hundred and eighty points. */
+const SPANS = {
+  "5": { label: "5 min", step: 2 },
+  "15": { label: "15 min", step: 5 },
+  "60": { label: "1 h", step: 20 },
+  "360": { label: "6 h", step: 120 },
+} as const;
+type Span = keyof typeof SPANS;
+
+/** Throughput, latencies and lag of one cluster, live. */
+export function ClusterOverview({ clusterId }: { clusterId: string }) {
+  const [span, setSpan] = useState<Span>("5");
+  const { data: cluster } = useCluster(clusterId);
+  const { data, error } = useMetrics(clusterId, Number(span), SPANS[span].step);
+  const bootstrap = cluster?.status.endpoints[0]?.bootstrap_servers;
+  return (
+    <Stack gap="md">
+      <Group justify="space-between" align="flex-end">
+        {bootstrap ? <BootstrapAddress address={bootstrap} /> : <div />}
+        <SegmentedControl
+          aria-label="Shown span"
+          value={span}
+          onChange={(value) => setSpan(value as Span)}
+          data={Object.entries(SPANS).map(([value, { label }]) => ({ value, label }))}
+        />
+      </Group>
+      {error && <ProblemAlert error={error} title="The metrics cannot be read" />}
+      <Tiles series={data?.series} />
+      <Charts
+        series={data?.series}
+        span={data ?? { from: Date.now() - Number(span) * 60_000, to: Date.now() }}
+      />
+    </Stack>
+  );
+}
+
+function Tiles({ series }: { series: MetricSeries[] | undefined }) {
+  const now = (name: MetricSeries["name"], format: (value: number) => string) => {
+    const value = latest(pointsOf(series, name));
+    return value === undefined ? "–" : format(value);
+  };
+  return (
+    <SimpleGrid cols={{ base: 2, sm: 3, lg: 6 }}>
+      <Tile label="In" value={now("bytes_in_rate", byteRate)} />
+      <Tile label="Out" value={now("bytes_out_rate", byteRate)} />
+      <Tile label="Records in" value={now("records_in_rate", (value) => `${count(value)}/s`)} />
+      <Tile label="Produce p99" value={now("produce_latency_p99", latency)} />
+      <Tile label="Fetch p99" value={now("fetch_latency_p99", latency)} />
+      <Tile label="Consumer lag" value={now("consumer_lag", count)} />
+    </SimpleGrid>
+  );
+}
+
+function Tile({ label, value }: { label: string; value: string }) {
+  return (
+    <Card padding="md">
+      <Text fz="xs" className="quiet">
+        {label}
+      </Text>
+      <Text fz="xl" fw={650} className="number" data-tile={label}>
+        {value}
+      </Text>
+    </Card>
+  );
+}
+
+function Charts(props: { series: MetricSeries[] | undefined; span: { from: number; to: number } }) {
+  const line = (label: string, name: MetricSeries["name"], color: string): ChartLine => ({
+    label,
+    color,
+    points: pointsOf(props.series, name),
+  });
+  const { span } = props;
+  return (
+    <SimpleGrid cols={{ base: 1, md: 2 }}>
+      <TimeChart
+        title="Throughput"
+        span={span}
+        format={byteRate}
+        lines={[
+          line("In", "bytes_in_rate", "var(--chart-in)"),
+          line("Out", "bytes_out_rate", "var(--chart-out)"),
+        ]}
+      />
+      <TimeChart
+        title="Produce latency"
+        span={span}
+        format={latency}
+        lines={[
+          line("p50", "produce_latency_p50", "var(--chart-in)"),
+          line("p99", "produce_latency_p99", "var(--chart-out)"),
+        ]}
+      />
+      <TimeChart
+        title="Fetch latency"
+        span={span}
+        format={latency}
+        lines={[
+          line("p50", "fetch_latency_p50", "var(--chart-in)"),
+          line("p99", "fetch_latency_p99", "var(--chart-out)"),
+        ]}
+      />
+      <TimeChart
+        title="Consumer lag"
+        span={span}
+        format={count}
+        lines={[line("Records", "consumer_lag", "var(--chart-in)")]}
+      />
+    </SimpleGrid>
+  );
+}

@@ -1,0 +1,96 @@
+"use client";
+
+import {
+  ActionIcon,
+  Card,
+  Code,
+  CopyButton,
+  Group,
+  ScrollArea,
+  Skeleton,
+  Stack,
+  Tabs,
+  Text,
+  Tooltip,
+} from "@mantine/core";
+import { IconCheck, IconCopy } from "@tabler/icons-react";
+import { BootstrapAddress } from "./bootstrap-address.tsx";
+import { useCluster } from "./live.ts";
+import { type Snippet, snippetsFor } from "./snippets.ts";
+
+/** The address and, for each client, a program that works when pasted. */
+export function Connect({ clusterId }: { clusterId: string }) {
+  const { data: cluster } = useCluster(clusterId);
+  if (!cluster) return <Skeleton h={240} radius="md" />;
+  const bootstrap = cluster.status.endpoints[0]?.bootstrap_servers;
+  if (!bootstrap) {
+    return <Text className="quiet">The address is known as soon as the cluster runs.</Text>;
+  }
+  const snippets = snippetsFor(bootstrap);
+  return (
+    <Stack gap="md">
+      <BootstrapAddress address={bootstrap} />
+      <Card>
+        <Tabs defaultValue={snippets[0]?.client} variant="pills" keepMounted={false}>
+          <Tabs.List mb="md">
+            {snippets.map(({ client }) => (
+              <Tabs.Tab key={client} value={client}>
+                {client}
+              </Tabs.Tab>
+            ))}
+          </Tabs.List>
+          {snippets.map((snippet) => (
+            <Tabs.Panel key={snippet.client} value={snippet.client}>
+              <SnippetView snippet={snippet} />
+            </Tabs.Panel>
+          ))}
+        </Tabs>
+      </Card>
+    </Stack>
+  );
+}
+
+function SnippetView({ snippet }: { snippet: Snippet }) {
+  return (
+    <Stack gap="md">
+      <Block title="Get the client" text={snippet.install} part="install" />
+      <Block
+        title={snippet.file ?? "Write a record and read it back"}
+        text={snippet.code}
+        part="code"
+      />
+      {snippet.run && <Block title="Run it" text={snippet.run} part="run" />}
+    </Stack>
+  );
+}
+
+function Block({ title, text, part }: { title: string; text: string; part: string }) {
+  return (
+    <div>
+      <Group justify="space-between" mb={4}>
+        <Text fz="sm" fw={600}>
+          {title}
+        </Text>
+        <CopyButton value={text}>
+          {({ copied, copy }) => (
+            <Tooltip label={copied ? "Copied" : "Copy"}>
+              <ActionIcon
+                variant="subtle"
+                color="gray"
+                onClick={copy}
+                aria-label={`Copy: ${title}`}
+              >
+                {copied ? <IconCheck size={16} /> : <IconCopy size={16} />}
+              </ActionIcon>
+            </Tooltip>
+          )}
+        </CopyButton>
+      </Group>
+      <ScrollArea type="auto" viewportProps={{ tabIndex: 0, "aria-label": title, role: "region" }}>
+        <Code block data-snippet={part}>
+          {text}
+        </Code>
+      </ScrollArea>
+    </div>
+  );
+}

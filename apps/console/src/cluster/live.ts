@@ -1,0 +1,50 @@
+"use client";
+
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useTRPC, useTRPCClient } from "../api/client.tsx";
+
+/** Brokers are read every two seconds; asking more often shows nothing new. */
+const METRICS_POLL_MS = 2_000;
+const CLUSTER_POLL_MS = { changing: 1_000, steady: 5_000 };
+
+/** One cluster, asked for more often while it changes. */
+export function useCluster(clusterId: string) {
+  const trpc = useTRPC();
+  return useQuery(
+    trpc.cluster.get.queryOptions(
+      { cluster_id: clusterId },
+      {
+        refetchInterval: ({ state }) =>
+          state.data === undefined || ["RUNNING", "FAILED"].includes(state.data.status.phase)
+            ? CLUSTER_POLL_MS.steady
+            : CLUSTER_POLL_MS.changing,
+      },
+    ),
+  );
+}
+
+/**
+ * The last `minutes` of a cluster's series, live. The span is worked out when the question is asked,
+ * so it is no part of the key: the same picture moves on instead of becoming another one.
+ */
+export function useMetrics(clusterId: string, minutes: number, stepSeconds: number) {
+  const client = useTRPCClient();
+  return useQuery({
+    queryKey: ["metrics", clusterId, minutes, stepSeconds],
+    queryFn: ({ signal }) => {
+      const to = Date.now();
+      const from = to - minutes * 60_000;
+      return client.metrics.query.query(
+        {
+          cluster_id: clusterId,
+          from: String(from),
+          to: String(to),
+          step: `${stepSeconds}s`,
+        },
+        { signal },
+      );
+    },
+    refetchInterval: METRICS_POLL_MS,
+    placeholderData: keepPreviousData,
+  });
+}

@@ -1,0 +1,110 @@
+"use client";
+
+import {
+  Badge,
+  Button,
+  Card,
+  Collapse,
+  Group,
+  Skeleton,
+  Stack,
+  Table,
+  Text,
+  UnstyledButton,
+} from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import type { ConsumerGroup } from "@millrace/contract";
+import { IconChevronDown, IconChevronRight } from "@tabler/icons-react";
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useTRPC } from "../api/client.tsx";
+import { int64 } from "../format/quantity.ts";
+import { Empty } from "../shell/empty.tsx";
+import { ProblemAlert } from "../shell/problem-alert.tsx";
+
+const LIST_POLL_MS = 3_000;
+
+/** A cluster's consumer groups with their lag, live. */
+export function GroupList({ clusterId }: { clusterId: string }) {
+  const trpc = useTRPC();
+  const { data, error, isPending, fetchNextPage, hasNextPage } = useInfiniteQuery(
+    trpc.consumerGroup.list.infiniteQueryOptions(
+      { cluster_id: clusterId },
+      { getNextPageParam: (page) => page.next_page_token, refetchInterval: LIST_POLL_MS },
+    ),
+  );
+  const groups = data?.pages.flatMap((page) => page.items) ?? [];
+  return (
+    <Stack gap="md">
+      {error && <ProblemAlert error={error} title="The consumer groups cannot be listed" />}
+      {isPending && <Skeleton h={120} radius="md" />}
+      {data && groups.length === 0 && (
+        <Empty
+          title="No consumer group yet"
+          text="A group appears here as soon as a consumer joins it or commits an offset."
+        />
+      )}
+      {groups.map((group) => (
+        <GroupCard key={group.group_id} group={group} />
+      ))}
+      {hasNextPage && (
+        <Button variant="default" onClick={() => fetchNextPage()}>
+          Show more
+        </Button>
+      )}
+    </Stack>
+  );
+}
+
+function GroupCard({ group }: { group: ConsumerGroup }) {
+  const [opened, { toggle }] = useDisclosure(false);
+  const Chevron = opened ? IconChevronDown : IconChevronRight;
+  return (
+    <Card padding="md">
+      <UnstyledButton onClick={toggle} aria-expanded={opened} w="100%">
+        <Group justify="space-between" wrap="nowrap">
+          <Group gap="sm" wrap="nowrap">
+            <Chevron size={16} />
+            <Text ff="monospace" fz="sm" fw={600}>
+              {group.group_id}
+            </Text>
+            <Badge variant="default" tt="none" fw={500}>
+              {group.state}
+            </Badge>
+          </Group>
+          <Group gap="xl" wrap="nowrap">
+            <Text fz="sm" className="quiet">
+              {group.members} {group.members === 1 ? "member" : "members"}
+            </Text>
+            <Text fz="sm" className="number" data-lag={group.group_id}>
+              lag <b>{int64(group.total_lag)}</b>
+            </Text>
+          </Group>
+        </Group>
+      </UnstyledButton>
+      <Collapse expanded={opened}>
+        <Table mt="md">
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Partition</Table.Th>
+              <Table.Th ta="right">Committed</Table.Th>
+              <Table.Th ta="right">End</Table.Th>
+              <Table.Th ta="right">Lag</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {group.partitions.map((one) => (
+              <Table.Tr key={`${one.topic}-${one.partition}`} className="number">
+                <Table.Td ff="monospace">
+                  {one.topic}-{one.partition}
+                </Table.Td>
+                <Table.Td ta="right">{int64(one.committed_offset)}</Table.Td>
+                <Table.Td ta="right">{int64(one.end_offset)}</Table.Td>
+                <Table.Td ta="right">{int64(one.lag)}</Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Collapse>
+    </Card>
+  );
+}

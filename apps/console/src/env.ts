@@ -1,0 +1,6 @@
+/** The console server's environment. */
+
+/** Where the API answers. Read at run time: one build serves every installation. */
+export function apiUrl(): string {
+  return process.env.MILLRACE_API_URL ?? "http://localhost:4000";
+}

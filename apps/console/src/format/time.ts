@@ -1,0 +1,23 @@
+/** Moments as people read them, in the browser's own time zone. */
+
+const STEPS: [Intl.RelativeTimeFormatUnit, number][] = [
+  ["day", 86_400],
+  ["hour", 3_600],
+  ["minute", 60],
+];
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+const absolute = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" });
+
+/** `3 hours ago`; `just now` within the minute. */
+export function ago(instant: string, now = Date.now()): string {
+  const seconds = (new Date(instant).getTime() - now) / 1_000;
+  for (const [unit, size] of STEPS) {
+    if (Math.abs(seconds) >= size) return relative.format(Math.round(seconds / size), unit);
+  }
+  return "just now";
+}
+
+/** `21 Nov 2026, 11:40`. */
+export function moment(instant: string): string {
+  return absolute.format(new Date(instant));
+}

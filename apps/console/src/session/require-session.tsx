@@ -1,0 +1,22 @@
+"use client";
+
+import { useQuery } from "@tanstack/react-query";
+import { usePathname, useRouter } from "next/navigation";
+import { type ReactNode, useEffect } from "react";
+import { statusOf, useTRPC } from "../api/client.tsx";
+
+/**
+ * Sends visitors without a session to the sign-in page. Pages do not wait for the answer: what
+ * they ask for is refused by the API just the same.
+ */
+export function RequireSession({ children }: { children: ReactNode }) {
+  const trpc = useTRPC();
+  const router = useRouter();
+  const path = usePathname();
+  const { error } = useQuery(trpc.account.me.queryOptions({}));
+  const signedOut = statusOf(error) === 401;
+  useEffect(() => {
+    if (signedOut) router.replace(`/sign-in?then=${encodeURIComponent(path)}`);
+  }, [signedOut, router, path]);
+  return signedOut ? null : children;
+}

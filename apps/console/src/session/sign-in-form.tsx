@@ -1,0 +1,68 @@
+"use client";
+
+import { Alert, Button, PasswordInput, Stack, TextInput } from "@mantine/core";
+import { useForm } from "@mantine/form";
+import { useQueryClient } from "@tanstack/react-query";
+import { useRouter, useSearchParams } from "next/navigation";
+import { useState } from "react";
+import { signIn } from "./session.ts";
+
+export function SignInForm() {
+  const router = useRouter();
+  const search = useSearchParams();
+  const queryClient = useQueryClient();
+  const [problem, setProblem] = useState<string>();
+  const [busy, setBusy] = useState(false);
+  const form = useForm({
+    mode: "uncontrolled",
+    initialValues: { email: "", password: "" },
+    validate: {
+      email: (value) => (value.includes("@") ? null : "Enter your e-mail address"),
+      password: (value) => (value === "" ? "Enter your password" : null),
+    },
+  });
+
+  async function submit({ email, password }: { email: string; password: string }) {
+    setBusy(true);
+    setProblem(undefined);
+    const result = await signIn(email, password);
+    setBusy(false);
+    if (!result.ok) return setProblem(result.message);
+    queryClient.clear();
+    router.replace(pathWithin(search.get("then")));
+  }
+
+  return (
+    <form onSubmit={form.onSubmit(submit)} noValidate>
+      <Stack>
+        {problem && (
+          <Alert color="red" role="alert">
+            {problem}
+          </Alert>
+        )}
+        <TextInput
+          label="E-mail"
+          type="email"
+          autoComplete="username"
+          autoFocus
+          key={form.key("email")}
+          {...form.getInputProps("email")}
+        />
+        <PasswordInput
+          label="Password"
+          autoComplete="current-password"
+          key={form.key("password")}
+          {...form.getInputProps("password")}
+        />
+        <Button type="submit" loading={busy} fullWidth>
+          Sign in
+        </Button>
+      </Stack>
+    </form>
+  );
+}
+
+/** Only a path of this console: a link must not lead a fresh session elsewhere. */
+function pathWithin(then: string | null): string {
+  return then && /^\/(?![/\\])/.test(then) ? then : "/clusters";
+}

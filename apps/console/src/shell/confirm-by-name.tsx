@@ -1,0 +1,66 @@
+"use client";
+
+import { Alert, Button, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
+import { type FormEvent, useEffect, useState } from "react";
+import { messageOf } from "../api/client.tsx";
+
+interface ConfirmByNameProps {
+  /** The kind of thing, in lower case. */
+  what: string;
+  /** Its name; the dialog is closed without one. */
+  name: string | undefined;
+  /** What the deletion means. */
+  text: string;
+  busy: boolean;
+  error: unknown;
+  onConfirm: (name: string) => void;
+  onClose: () => void;
+}
+
+/** A deletion that cannot be undone: the name has to be typed. */
+export function ConfirmByName(props: ConfirmByNameProps) {
+  const { what, name, text, busy, error, onConfirm, onClose } = props;
+  const [typed, setTyped] = useState("");
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another thing starts with an empty field
+  useEffect(() => setTyped(""), [name]);
+
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    if (name !== undefined && typed === name) onConfirm(name);
+  }
+
+  return (
+    <Modal
+      opened={name !== undefined}
+      onClose={onClose}
+      title={`Delete the ${what} ${name ?? ""}`}
+      closeButtonProps={{ "aria-label": "Close" }}
+    >
+      <form onSubmit={submit}>
+        <Stack>
+          <Text fz="sm">{text}</Text>
+          <TextInput
+            label={`Type ${name ?? ""} to confirm`}
+            value={typed}
+            onChange={(event) => setTyped(event.currentTarget.value)}
+            autoComplete="off"
+            data-autofocus
+          />
+          {error != null && (
+            <Alert color="red" role="alert">
+              {messageOf(error)}
+            </Alert>
+          )}
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              Cancel
+            </Button>
+            <Button type="submit" color="red" disabled={typed !== name} loading={busy}>
+              Delete {what}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

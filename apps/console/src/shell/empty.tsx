@@ -1,0 +1,19 @@
+import { Card, Stack, Text, Title } from "@mantine/core";
+import type { ReactNode } from "react";
+
+/** What stands where a list has nothing yet: what it is for, and the way to the first one. */
+export function Empty(props: { title: string; text: string; children?: ReactNode }) {
+  return (
+    <Card py={56}>
+      <Stack align="center" gap="sm">
+        <Title order={2} fz="h4">
+          {props.title}
+        </Title>
+        <Text className="quiet" ta="center" maw={460}>
+          {props.text}
+        </Text>
+        {props.children}
+      </Stack>
+    </Card>
+  );
+}

@@ -1,0 +1,67 @@
+"use client";
+
+import { Anchor, AppShell, Container, Group } from "@mantine/core";
+import Link from "next/link";
+import { usePathname } from "next/navigation";
+import type { ReactNode } from "react";
+import { UserMenu } from "../session/user-menu.tsx";
+import { ColorSchemeMenu } from "./color-scheme-menu.tsx";
+import { Logo } from "./logo.tsx";
+
+const PLACES = [
+  ["/clusters", "Clusters"],
+  ["/api-keys", "API keys"],
+] as const;
+
+/** The frame around every page of a signed-in user. */
+export function Shell({ children }: { children: ReactNode }) {
+  const path = usePathname();
+  return (
+    <AppShell header={{ height: 60 }} padding="lg">
+      <AppShell.Header>
+        <Container size="xl" h="100%">
+          <Group h="100%" justify="space-between" wrap="nowrap">
+            <Group gap="xl" wrap="nowrap">
+              <Anchor
+                component={Link}
+                href="/clusters"
+                underline="never"
+                c="inherit"
+                aria-label="Millrace"
+              >
+                <Logo />
+              </Anchor>
+              <Group component="nav" gap="lg" wrap="nowrap" aria-label="Main">
+                {PLACES.map(([href, label]) => {
+                  const here = path.startsWith(href);
+                  return (
+                    <Anchor
+                      key={href}
+                      component={Link}
+                      href={href}
+                      fz="sm"
+                      fw={here ? 600 : 400}
+                      c={here ? "race" : "inherit"}
+                      aria-current={here ? "page" : undefined}
+                    >
+                      {label}
+                    </Anchor>
+                  );
+                })}
+              </Group>
+            </Group>
+            <Group gap="sm" wrap="nowrap">
+              <ColorSchemeMenu />
+              <UserMenu />
+            </Group>
+          </Group>
+        </Container>
+      </AppShell.Header>
+      <AppShell.Main>
+        <Container size="xl" px={0}>
+          {children}
+        </Container>
+      </AppShell.Main>
+    </AppShell>
+  );
+}

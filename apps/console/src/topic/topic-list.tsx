@@ -1,0 +1,96 @@
+"use client";
+
+import { ActionIcon, Button, Card, Group, Skeleton, Stack, Table, Text } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { IconPlus, IconTrash } from "@tabler/icons-react";
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { useTRPC } from "../api/client.tsx";
+import { Empty } from "../shell/empty.tsx";
+import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { CreateTopicDialog } from "./create-topic-dialog.tsx";
+import { DeleteTopicDialog } from "./delete-topic-dialog.tsx";
+
+const LIST_POLL_MS = 5_000;
+
+/** A cluster's topics, with the dialogs that make and delete one. */
+export function TopicList({ clusterId }: { clusterId: string }) {
+  const trpc = useTRPC();
+  const [creating, dialog] = useDisclosure(false);
+  const [deleting, setDeleting] = useState<string>();
+  const { data, error, isPending, fetchNextPage, hasNextPage } = useInfiniteQuery(
+    trpc.topic.list.infiniteQueryOptions(
+      { cluster_id: clusterId },
+      {
+        getNextPageParam: (page) => page.next_page_token,
+        refetchInterval: LIST_POLL_MS,
+      },
+    ),
+  );
+  const topics = data?.pages.flatMap((page) => page.items) ?? [];
+  const create = (
+    <Button leftSection={<IconPlus size={16} />} onClick={dialog.open}>
+      Create topic
+    </Button>
+  );
+  return (
+    <Stack gap="md">
+      {topics.length > 0 && <Group justify="flex-end">{create}</Group>}
+      {error && <ProblemAlert error={error} title="The topics cannot be listed" />}
+      {isPending && <Skeleton h={120} radius="md" />}
+      {data && topics.length === 0 && (
+        <Empty title="No topic yet" text="Create one here, or let a client's first record make it.">
+          {create}
+        </Empty>
+      )}
+      {topics.length > 0 && (
+        <Card padding={0}>
+          <Table horizontalSpacing="lg">
+            <Table.Thead>
+              <Table.Tr>
+                <Table.Th>Name</Table.Th>
+                <Table.Th ta="right">Partitions</Table.Th>
+                <Table.Th w={60} aria-label="Actions" />
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
+              {topics.map((topic) => (
+                <Table.Tr key={topic.name}>
+                  <Table.Td>
+                    <Text ff="monospace" fz="sm">
+                      {topic.name}
+                    </Text>
+                  </Table.Td>
+                  <Table.Td ta="right" className="number">
+                    {topic.partitions}
+                  </Table.Td>
+                  <Table.Td>
+                    <ActionIcon
+                      variant="subtle"
+                      color="red"
+                      aria-label={`Delete the topic ${topic.name}`}
+                      onClick={() => setDeleting(topic.name)}
+                    >
+                      <IconTrash size={16} />
+                    </ActionIcon>
+                  </Table.Td>
+                </Table.Tr>
+              ))}
+            </Table.Tbody>
+          </Table>
+        </Card>
+      )}
+      {hasNextPage && (
+        <Button variant="default" onClick={() => fetchNextPage()}>
+          Show more
+        </Button>
+      )}
+      <CreateTopicDialog clusterId={clusterId} opened={creating} onClose={dialog.close} />
+      <DeleteTopicDialog
+        clusterId={clusterId}
+        name={deleting}
+        onClose={() => setDeleting(undefined)}
+      />
+    </Stack>
+  );
+}
