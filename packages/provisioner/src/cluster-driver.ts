@@ -7,14 +7,9 @@
  * it needs to remember lies beside the cluster (a pid file, a Terraform state), what the product
  * needs to remember (the placement) lies in the control plane's database.
  */
+import type { Placement } from "@millrace/domain";
 
-/** Where a cluster is reached. Chosen once by `allocate`, recorded by the caller, then fixed. */
-export interface Placement {
-  /** Name or address that both ports are reached at; `127.0.0.1` for the local driver. */
-  readonly host: string;
-  readonly kafkaPort: number;
-  readonly adminPort: number;
-}
+export type { Placement };
 
 /** Kafka bootstrap address of a placement: `host:port`. */
 export function bootstrapServersOf(placement: Placement): string {

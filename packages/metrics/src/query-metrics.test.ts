@@ -1,0 +1,196 @@
+import type { ClusterId, LagSample, MetricName, MetricScrape } from "@millrace/domain";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { alignedTimes, type MetricsReadings, queryMetrics } from "./query-metrics.ts";
+
+const CLUSTER: ClusterId = "clu_01JD0000000000000000000000";
+const BOUNDS = [1_000, 2_000, 4_000];
+/** A multiple of every step that the tests use. */
+const T0 = Date.UTC(2026, 10, 21, 12);
+
+function scrape(seconds: number, counters: Partial<MetricScrape> = {}): MetricScrape {
+  return {
+    clusterId: CLUSTER,
+    brokerId: 0,
+    at: new Date(T0 + seconds * 1_000),
+    bytesIn: 0n,
+    bytesOut: 0n,
+    recordsIn: 0n,
+    produceBuckets: [0n, 0n, 0n, 0n],
+    fetchBuckets: [0n, 0n, 0n, 0n],
+    bucketBoundsUs: BOUNDS,
+    connections: 0,
+    ...counters,
+  };
+}
+
+function readingsOf(
+  scrapes: readonly MetricScrape[],
+  lag: readonly LagSample[] = [],
+): MetricsReadings {
+  return { scrapes: async () => scrapes, lag: async () => lag };
+}
+
+async function valuesOf(
+  name: MetricName,
+  readings: MetricsReadings,
+  toSeconds: number,
+  stepSeconds: number,
+) {
+  const series = await queryMetrics(readings, {
+    clusterId: CLUSTER,
+    from: new Date(T0),
+    to: new Date(T0 + toSeconds * 1_000),
+    stepSeconds,
+  });
+  return series.find((each) => each.name === name)?.points.map(([, value]) => value);
+}
+
+describe("times", () => {
+  test("are multiples of the step and lie within the range", () => {
+    const time = fc.integer({ min: 0, max: 10_000_000 });
+    fc.assert(
+      fc.property(
+        time,
+        fc.nat(300_000),
+        fc.integer({ min: 1_000, max: 60_000 }),
+        (from, length, step) => {
+          const times = alignedTimes(from, from + length, step);
+          for (const end of times) {
+            expect(end % step).toBe(0);
+            expect(end - step).toBeGreaterThanOrEqual(from);
+            expect(end).toBeLessThanOrEqual(from + length);
+          }
+          expect(times.length).toBeGreaterThanOrEqual(Math.floor(length / step) - 1);
+        },
+      ),
+    );
+  });
+});
+
+describe("rates", () => {
+  test("divide what a stretch brought evenly over the intervals it touches", async () => {
+    const readings = readingsOf([
+      scrape(-1),
+      scrape(3, { bytesIn: 400n }),
+      scrape(7, { bytesIn: 400n }),
+    ]);
+    expect(await valuesOf("bytes_in_rate", readings, 6, 2)).toEqual([100, 50, 0]);
+  });
+
+  test("lose nothing and count nothing twice, whenever readings fall and brokers restart", async () => {
+    const step = fc.record({
+      afterMs: fc.integer({ min: 100, max: 5_000 }),
+      requests: fc.bigInt({ min: 1n, max: 1_000n }),
+      bytes: fc.bigInt({ min: 0n, max: 1_000_000n }),
+      restarts: fc.boolean(),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 60 }), async (steps) => {
+        let at = 0;
+        let bytesIn = 0n;
+        let requests = 0n;
+        let total = 0n;
+        const scrapes = [scrape(0)];
+        for (const { afterMs, ...grown } of steps) {
+          at += afterMs;
+          // A restart that brings at least as many requests as before cannot be told from growth.
+          const restarts = grown.restarts && grown.requests < requests;
+          bytesIn = (restarts ? 0n : bytesIn) + grown.bytes;
+          requests = (restarts ? 0n : requests) + grown.requests;
+          total += grown.bytes;
+          const produceBuckets = [0n, 0n, requests, requests];
+          scrapes.push(scrape(at / 1_000, { bytesIn, produceBuckets }));
+        }
+        const toSeconds = Math.ceil(at / 1_000 / 10) * 10;
+        const rates = await valuesOf("bytes_in_rate", readingsOf(scrapes), toSeconds, 1);
+        // The last interval is measured in part: its rate holds for the measured part alone.
+        const lastWhole = Math.floor(at / 1_000);
+        const seen = (rates ?? []).slice(0, lastWhole).reduce<number>((a, b) => a + (b ?? 0), 0);
+        const rest = (at / 1_000 - lastWhole) * (rates?.[lastWhole] ?? 0);
+        const unmeasured = rates?.[lastWhole] === null;
+        if (!unmeasured) expect(seen + rest).toBeCloseTo(Number(total), 3);
+        else expect(seen).toBeLessThanOrEqual(Number(total) + 0.001);
+      }),
+    );
+  });
+
+  test("add over brokers", async () => {
+    const readings = readingsOf([
+      scrape(0),
+      scrape(2, { bytesOut: 200n }),
+      scrape(0, { brokerId: 1 }),
+      scrape(2, { brokerId: 1, bytesOut: 20n }),
+    ]);
+    expect(await valuesOf("bytes_out_rate", readings, 2, 2)).toEqual([110]);
+  });
+
+  test("do not jump when a deleted topic takes its counters away", async () => {
+    const produceBuckets = [5n, 5n, 5n, 5n];
+    const readings = readingsOf([
+      scrape(0, { bytesIn: 1_000_000n, produceBuckets }),
+      scrape(2, { bytesIn: 900_000n, produceBuckets }),
+    ]);
+    expect(await valuesOf("bytes_in_rate", readings, 2, 2)).toEqual([0]);
+  });
+
+  test("are unknown where nothing was measured, and across a long gap", async () => {
+    const readings = readingsOf([
+      scrape(0),
+      scrape(2, { bytesIn: 2n }),
+      scrape(600, { bytesIn: 4n }),
+      scrape(602, { bytesIn: 8n }),
+    ]);
+    const rates = await valuesOf("bytes_in_rate", readings, 602, 2);
+    expect(rates?.[0]).toBe(1);
+    expect(rates?.slice(1, -1).every((rate) => rate === null)).toBe(true);
+    expect(rates?.at(-1)).toBe(2);
+    expect(await valuesOf("bytes_in_rate", readingsOf([]), 4, 2)).toEqual([null, null]);
+  });
+
+  test("of coarse steps come from readings one step apart", async () => {
+    const readings = readingsOf([scrape(0), scrape(600, { bytesIn: 6_000n })]);
+    expect(await valuesOf("bytes_in_rate", readings, 600, 600)).toEqual([10]);
+  });
+});
+
+describe("latencies", () => {
+  test("are read from what the buckets grew by, merged over brokers, in milliseconds", async () => {
+    const readings = readingsOf([
+      // Before the range: 1,000 slow requests that must not be seen.
+      scrape(0, { produceBuckets: [0n, 0n, 1_000n, 1_000n] }),
+      scrape(2, { produceBuckets: [99n, 99n, 1_099n, 1_099n] }),
+      scrape(0, { brokerId: 1 }),
+      scrape(2, { brokerId: 1, produceBuckets: [0n, 1n, 1n, 1n] }),
+    ]);
+    expect(await valuesOf("produce_latency_p50", readings, 2, 2)).toEqual([
+      expect.closeTo((1 * 50) / 99, 6),
+    ]);
+    expect(await valuesOf("produce_latency_p99", readings, 2, 2)).toEqual([1]);
+    expect(await valuesOf("fetch_latency_p99", readings, 2, 2)).toEqual([null]);
+  });
+
+  test("after a restart come from the new process alone", async () => {
+    const readings = readingsOf([
+      scrape(0, { fetchBuckets: [1_000n, 1_000n, 1_000n, 1_000n] }),
+      scrape(2, { fetchBuckets: [0n, 0n, 10n, 10n] }),
+    ]);
+    expect(await valuesOf("fetch_latency_p50", readings, 2, 2)).toEqual([3]);
+  });
+});
+
+describe("consumer lag", () => {
+  const lag = (seconds: number, groupId: string, records: bigint): LagSample => ({
+    clusterId: CLUSTER,
+    groupId,
+    at: new Date(T0 + seconds * 1_000),
+    lag: records,
+  });
+
+  test("is the sum of what the groups last had, until that is too old", async () => {
+    const samples = [lag(1, "a", 10n), lag(3, "a", 4n), lag(1, "b", 100n)];
+    const values = await valuesOf("consumer_lag", readingsOf([], samples), 40, 2);
+    expect(values?.slice(0, 3)).toEqual([110, 104, 104]);
+    expect(values?.at(-1)).toBeNull();
+  });
+});

@@ -1,0 +1,235 @@
+import {
+  type ClusterId,
+  type LagSample,
+  METRIC_NAMES,
+  METRIC_UNITS,
+  type MetricName,
+  type MetricScrape,
+  type MetricSeries,
+} from "@millrace/domain";
+import { addCounts, quantile } from "./histogram.ts";
+import { isSameBounds, type Segment, segmentsOf } from "./segment.ts";
+
+export interface MetricsQuery {
+  readonly clusterId: ClusterId;
+  readonly from: Date;
+  readonly to: Date;
+  /** Distance of the points, in seconds, whole. */
+  readonly stepSeconds: number;
+}
+
+/** A stretch of time, begin included, end excluded. */
+export interface TimeRange {
+  readonly from: Date;
+  readonly to: Date;
+}
+
+/** Where readings come from. Lists are in order of time within each broker or group. */
+export interface MetricsReadings {
+  /**
+   * Readings of all brokers; the last one of each stretch of `stepSeconds` is enough, because
+   * counters are cumulative.
+   */
+  scrapes(
+    clusterId: ClusterId,
+    range: TimeRange,
+    stepSeconds: number,
+  ): Promise<readonly MetricScrape[]>;
+  lag(clusterId: ClusterId, range: TimeRange): Promise<readonly LagSample[]>;
+}
+
+/**
+ * Longer than a restart of the worker or the broker takes, so that a chart has no hole where the
+ * counters know the sum.
+ */
+const GAP_MS_MAX = 180_000;
+/** A gauge that was last read longer ago than this is not known any more. */
+const GAUGE_MS_MAX = 30_000;
+/** An interval of which less than this share was measured has no value. */
+const COVERAGE_MIN = 0.5;
+
+/**
+ * Every series of `METRIC_NAMES`. The point at `t` describes the time (t − step, t], with `t` a
+ * multiple of the step, so that two queries that overlap agree. Only whole intervals within
+ * [from, to] appear; an interval without measurement is `null`.
+ */
+export async function queryMetrics(
+  readings: MetricsReadings,
+  query: MetricsQuery,
+): Promise<MetricSeries[]> {
+  const stepMs = query.stepSeconds * 1_000;
+  const times = alignedTimes(query.from.getTime(), query.to.getTime(), stepMs);
+  // One reading before the first interval and one after the last complete the outermost segments.
+  // Readings come thinned to about one per step.
+  const gapMsMax = Math.max(GAP_MS_MAX, 2 * stepMs);
+  const range = {
+    from: new Date(query.from.getTime() - gapMsMax),
+    to: new Date(query.to.getTime() + stepMs),
+  };
+  const [scrapes, lagSamples] = await Promise.all([
+    readings.scrapes(query.clusterId, range, query.stepSeconds),
+    readings.lag(query.clusterId, range),
+  ]);
+  const values = {
+    ...counterValues(intervalsOf(scrapes, times, stepMs, gapMsMax)),
+    consumer_lag: gaugeValues(lagGauges(lagSamples), times, stepMs),
+    connections: gaugeValues(connectionGauges(scrapes), times, stepMs),
+  } satisfies Record<MetricName, (number | null)[]>;
+  return METRIC_NAMES.map((name) => ({
+    name,
+    unit: METRIC_UNITS[name],
+    points: times.map((timeMs, index) => [timeMs, values[name][index] ?? null] as const),
+  }));
+}
+
+/** Ends of the whole intervals within [fromMs, toMs]. */
+export function alignedTimes(fromMs: number, toMs: number, stepMs: number): number[] {
+  const first = Math.ceil(fromMs / stepMs) * stepMs + stepMs;
+  const count = Math.max(0, Math.floor((toMs - first) / stepMs) + 1);
+  return Array.from({ length: count }, (_, index) => first + index * stepMs);
+}
+
+type CounterName = Exclude<MetricName, "consumer_lag" | "connections">;
+
+/** What happened in one interval, over all brokers. */
+interface Interval {
+  bytesInPerSecond: number;
+  bytesOutPerSecond: number;
+  recordsInPerSecond: number;
+  bucketBoundsUs: readonly number[];
+  produceBuckets: number[];
+  fetchBuckets: number[];
+}
+
+function counterValues(
+  intervals: readonly (Interval | undefined)[],
+): Record<CounterName, (number | null)[]> {
+  const rate = (pick: (interval: Interval) => number) =>
+    intervals.map((interval) => (interval === undefined ? null : pick(interval)));
+  const latencyMs = (q: number, pick: (interval: Interval) => readonly number[]) =>
+    intervals.map((interval) => {
+      if (interval === undefined) return null;
+      const microseconds = quantile(q, interval.bucketBoundsUs, pick(interval));
+      return microseconds === undefined ? null : microseconds / 1_000;
+    });
+  return {
+    bytes_in_rate: rate((interval) => interval.bytesInPerSecond),
+    bytes_out_rate: rate((interval) => interval.bytesOutPerSecond),
+    records_in_rate: rate((interval) => interval.recordsInPerSecond),
+    produce_latency_p50: latencyMs(0.5, (interval) => interval.produceBuckets),
+    produce_latency_p99: latencyMs(0.99, (interval) => interval.produceBuckets),
+    fetch_latency_p50: latencyMs(0.5, (interval) => interval.fetchBuckets),
+    fetch_latency_p99: latencyMs(0.99, (interval) => interval.fetchBuckets),
+  };
+}
+
+function intervalsOf(
+  scrapes: readonly MetricScrape[],
+  times: readonly number[],
+  stepMs: number,
+  gapMsMax: number,
+): (Interval | undefined)[] {
+  const intervals: (Interval | undefined)[] = times.map(() => undefined);
+  for (const ofBroker of groupBy(scrapes, (scrape) => scrape.brokerId).values()) {
+    const segments = segmentsOf(ofBroker, gapMsMax);
+    let first = 0;
+    for (const [index, endMs] of times.entries()) {
+      const startMs = endMs - stepMs;
+      while ((segments[first]?.toMs ?? Number.POSITIVE_INFINITY) <= startMs) first += 1;
+      const inside: Segment[] = [];
+      for (let at = first; (segments[at]?.fromMs ?? endMs) < endMs; at += 1) {
+        const segment = segments[at];
+        if (segment) inside.push(segment);
+      }
+      intervals[index] = withSegments(intervals[index], inside, startMs, endMs);
+    }
+  }
+  return intervals;
+}
+
+/** Adds one broker's segments to an interval. Its rates are over the time that was measured. */
+function withSegments(
+  before: Interval | undefined,
+  segments: readonly Segment[],
+  startMs: number,
+  endMs: number,
+): Interval | undefined {
+  const overlaps = segments.map(
+    (segment) => Math.min(endMs, segment.toMs) - Math.max(startMs, segment.fromMs),
+  );
+  const coveredMs = overlaps.reduce((sum, overlap) => sum + overlap, 0);
+  if (coveredMs < (endMs - startMs) * COVERAGE_MIN) return before;
+  const interval = before ?? emptyInterval(segments.at(-1)?.bucketBoundsUs ?? []);
+  const seconds = coveredMs / 1_000;
+  for (const [index, segment] of segments.entries()) {
+    const share = (overlaps[index] ?? 0) / (segment.toMs - segment.fromMs);
+    interval.bytesInPerSecond += (segment.bytesIn * share) / seconds;
+    interval.bytesOutPerSecond += (segment.bytesOut * share) / seconds;
+    interval.recordsInPerSecond += (segment.recordsIn * share) / seconds;
+    // Buckets of another layout, from before an upgrade, cannot be added; the newest layout wins.
+    if (!isSameBounds(segment.bucketBoundsUs, interval.bucketBoundsUs)) continue;
+    addCounts(interval.produceBuckets, segment.produceBuckets, share);
+    addCounts(interval.fetchBuckets, segment.fetchBuckets, share);
+  }
+  return interval;
+}
+
+function emptyInterval(bucketBoundsUs: readonly number[]): Interval {
+  return {
+    bytesInPerSecond: 0,
+    bytesOutPerSecond: 0,
+    recordsInPerSecond: 0,
+    bucketBoundsUs,
+    produceBuckets: bucketBoundsUs.map(() => 0).concat(0),
+    fetchBuckets: bucketBoundsUs.map(() => 0).concat(0),
+  };
+}
+
+/** Readings of one gauge, in order of time. */
+type Gauge = readonly { readonly atMs: number; readonly value: number }[];
+
+function lagGauges(samples: readonly LagSample[]): Gauge[] {
+  const byGroup = groupBy(samples, (sample) => sample.groupId);
+  return [...byGroup.values()].map((ofGroup) =>
+    ofGroup.map((sample) => ({ atMs: sample.at.getTime(), value: Number(sample.lag) })),
+  );
+}
+
+function connectionGauges(scrapes: readonly MetricScrape[]): Gauge[] {
+  const byBroker = groupBy(scrapes, (scrape) => scrape.brokerId);
+  return [...byBroker.values()].map((ofBroker) =>
+    ofBroker.map((scrape) => ({ atMs: scrape.at.getTime(), value: scrape.connections })),
+  );
+}
+
+/** The sum of what each gauge last read at the end of each interval, `null` where none is known. */
+function gaugeValues(
+  gauges: readonly Gauge[],
+  times: readonly number[],
+  stepMs: number,
+): (number | null)[] {
+  const values: (number | null)[] = times.map(() => null);
+  // A coarse query gets coarse readings, the last of each stretch.
+  const staleMs = Math.max(GAUGE_MS_MAX, stepMs);
+  for (const gauge of gauges) {
+    let next = 0;
+    for (const [index, endMs] of times.entries()) {
+      while ((gauge[next]?.atMs ?? Number.POSITIVE_INFINITY) <= endMs) next += 1;
+      const last = gauge[next - 1];
+      if (last === undefined || endMs - last.atMs > staleMs) continue;
+      values[index] = (values[index] ?? 0) + last.value;
+    }
+  }
+  return values;
+}
+
+function groupBy<T, K>(items: readonly T[], keyOf: (item: T) => K): Map<K, T[]> {
+  const groups = new Map<K, T[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    const group = groups.get(key);
+    if (group) group.push(item);
+    else groups.set(key, [item]);
+  }
+  return groups;
+}

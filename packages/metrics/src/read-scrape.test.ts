@@ -1,0 +1,55 @@
+import { expect, test } from "vitest";
+import { LATENCY_BOUNDS_US } from "./latency-bounds.ts";
+import { readScrape, type ScrapedSample } from "./read-scrape.ts";
+
+const source = {
+  clusterId: "clu_01JD0000000000000000000000",
+  brokerId: 0,
+  at: new Date(0),
+} as const;
+
+function sample(name: string, labels: Record<string, string>, value: number): ScrapedSample {
+  return { name, labels, value };
+}
+
+test("adds topics, leaves out internal ones, keeps topics apart too", () => {
+  const { broker, topics } = readScrape(source, [
+    sample("millrace_topic_bytes_in_total", { topic: "orders" }, 10),
+    sample("millrace_topic_bytes_in_total", { topic: "bills" }, 5),
+    sample("millrace_topic_bytes_in_total", { topic: "__consumer_offsets" }, 1_000),
+    sample("millrace_topic_bytes_out_total", { topic: "orders" }, 7),
+    sample("millrace_topic_records_in_total", { topic: "orders" }, 1),
+    sample("millrace_connections", { listener: "PLAINTEXT" }, 3),
+  ]);
+  expect(broker).toMatchObject({ bytesIn: 15n, bytesOut: 7n, recordsIn: 1n, connections: 3 });
+  expect(topics.map(({ topic, bytesIn }) => [topic, bytesIn])).toEqual([
+    ["bills", 5n],
+    ["orders", 10n],
+  ]);
+});
+
+test("reads the histograms into the fixed buckets, over all other labels", () => {
+  const name = "millrace_request_seconds_bucket";
+  const { broker } = readScrape(source, [
+    sample(name, { api: "Produce", le: "0.0005" }, 1),
+    sample(name, { api: "Produce", le: "0.001" }, 4),
+    sample(name, { api: "Produce", le: "0.001", version: "9" }, 2),
+    sample(name, { api: "Produce", le: "+Inf" }, 9),
+    sample(name, { api: "Fetch", le: "0.001" }, 1_000),
+  ]);
+  expect(broker.produceBuckets).toHaveLength(LATENCY_BOUNDS_US.length + 1);
+  expect(broker.produceBuckets.slice(0, 3)).toEqual([1n, 6n, 6n]);
+  expect(broker.produceBuckets.at(-1)).toBe(9n);
+  // Fetch latency is the service time, another histogram.
+  expect(broker.fetchBuckets.every((count) => count === 0n)).toBe(true);
+});
+
+test("takes values that are no counts for nothing", () => {
+  const { broker } = readScrape(source, [
+    sample("millrace_topic_bytes_in_total", { topic: "a" }, Number.NaN),
+    sample("millrace_topic_bytes_in_total", { topic: "b" }, Number.POSITIVE_INFINITY),
+    sample("millrace_topic_bytes_in_total", { topic: "c" }, -1),
+    sample("millrace_topic_bytes_in_total", {}, 4),
+  ]);
+  expect(broker.bytesIn).toBe(0n);
+});

@@ -1,0 +1,81 @@
+/**
+ * The stretch between two readings of one broker's counters, with what each counter grew by.
+ *
+ * Readings do not fall on the borders of a query's intervals; growth is therefore divided evenly
+ * over the stretch it was measured on, and each interval takes its share. No increase is lost or
+ * counted twice, whatever the interval.
+ */
+import type { MetricScrape } from "@millrace/domain";
+
+export interface Segment {
+  /** Milliseconds since the epoch; `fromMs` < `toMs`. */
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  readonly recordsIn: number;
+  readonly produceBuckets: readonly number[];
+  readonly fetchBuckets: readonly number[];
+  readonly bucketBoundsUs: readonly number[];
+}
+
+/**
+ * Readings further apart than `gapMsMax` say nothing about the time between them.
+ * The readings are one broker's, in order of their time.
+ */
+export function segmentsOf(readings: readonly MetricScrape[], gapMsMax: number): Segment[] {
+  return readings.slice(1).flatMap((next, index) => {
+    const before = readings[index];
+    return before === undefined ? [] : (segmentBetween(before, next, gapMsMax) ?? []);
+  });
+}
+
+function segmentBetween(
+  before: MetricScrape,
+  next: MetricScrape,
+  gapMsMax: number,
+): Segment | undefined {
+  const fromMs = before.at.getTime();
+  const toMs = next.at.getTime();
+  if (toMs <= fromMs || toMs - fromMs > gapMsMax) return undefined;
+  const base = hasRestarted(before, next) ? undefined : before;
+  return {
+    fromMs,
+    toMs,
+    bytesIn: increase(base?.bytesIn, next.bytesIn),
+    bytesOut: increase(base?.bytesOut, next.bytesOut),
+    recordsIn: increase(base?.recordsIn, next.recordsIn),
+    produceBuckets: increases(base?.produceBuckets, next.produceBuckets),
+    fetchBuckets: increases(base?.fetchBuckets, next.fetchBuckets),
+    bucketBoundsUs: next.bucketBoundsUs,
+  };
+}
+
+/**
+ * Whether the broker's counters began anew between two readings. Request counts only ever grow in
+ * one process, so they tell; sums over topics also shrink when a topic is deleted.
+ */
+function hasRestarted(before: MetricScrape, next: MetricScrape): boolean {
+  return (
+    !isSameBounds(before.bucketBoundsUs, next.bucketBoundsUs) ||
+    hasShrunk(before.produceBuckets, next.produceBuckets) ||
+    hasShrunk(before.fetchBuckets, next.fetchBuckets)
+  );
+}
+
+function hasShrunk(before: readonly bigint[], next: readonly bigint[]): boolean {
+  return before.some((count, index) => count > (next[index] ?? 0n));
+}
+
+export function isSameBounds(a: readonly number[], b: readonly number[]): boolean {
+  return a.length === b.length && a.every((bound, index) => bound === b[index]);
+}
+
+function increase(before: bigint | undefined, next: bigint): number {
+  const grown = next - (before ?? 0n);
+  return grown > 0n ? Number(grown) : 0;
+}
+
+function increases(before: readonly bigint[] | undefined, next: readonly bigint[]): number[] {
+  return next.map((count, index) => increase(before?.[index], count));
+}
