@@ -48,12 +48,13 @@ export class MetricRepository {
    */
   async scrapes(clusterId: ClusterId, range: TimeRange, stepSeconds: number) {
     const rows = await this.#client.$queryRaw<ScrapeRow[]>`
-      SELECT DISTINCT ON (broker_id, floor(extract(epoch FROM at) / ${stepSeconds}::int))
-        broker_id, at, bytes_in, bytes_out, records_in, produce_buckets, fetch_buckets,
-        bucket_bounds_us, connections
-      FROM metric_scrape
-      WHERE cluster_id = ${clusterId} AND at >= ${range.from} AND at < ${range.to}
-      ORDER BY broker_id, floor(extract(epoch FROM at) / ${stepSeconds}::int), at DESC`;
+      SELECT DISTINCT ON (broker_id, stretch) *
+      FROM (
+        SELECT *, floor(extract(epoch FROM at) / ${stepSeconds}::int) AS stretch
+        FROM metric_scrape
+        WHERE cluster_id = ${clusterId} AND at >= ${range.from} AND at < ${range.to}
+      ) AS scrape
+      ORDER BY broker_id, stretch, at DESC`;
     return rows.map((row): MetricScrape => toScrape(clusterId, row));
   }
 

@@ -1,0 +1,55 @@
+import type { MetricScrape } from "@millrace/domain";
+import { expect, test } from "vitest";
+import { databaseFixture, newCluster, newTenant } from "./fixture.ts";
+
+const fixture = databaseFixture();
+const T0 = Date.UTC(2026, 0, 1);
+const PAST_2_53 = 9_007_199_254_740_993n;
+
+function scrape(clusterId: MetricScrape["clusterId"], second: number): MetricScrape {
+  return {
+    clusterId,
+    brokerId: 1,
+    at: new Date(T0 + second * 1000),
+    bytesIn: PAST_2_53 + BigInt(second),
+    bytesOut: 0n,
+    recordsIn: BigInt(second),
+    produceBuckets: [BigInt(second), PAST_2_53],
+    fetchBuckets: [],
+    bucketBoundsUs: [500, 1000],
+    connections: 3,
+  };
+}
+
+test("a reading comes back to the last digit, once, however often it is written", async () => {
+  const { db } = fixture;
+  const { id } = await newCluster(db, await newTenant(db));
+  await db.metrics.addScrapes([scrape(id, 0)]);
+  await db.metrics.addScrapes([scrape(id, 0)]);
+  const range = { from: new Date(T0), to: new Date(T0 + 1000) };
+  expect(await db.metrics.scrapes(id, range, 1)).toEqual([scrape(id, 0)]);
+  expect(await db.metrics.latest([id], new Date(T0))).toEqual([scrape(id, 0)]);
+});
+
+test("a coarser step keeps the last reading of each stretch", async () => {
+  const { db } = fixture;
+  const { id } = await newCluster(db, await newTenant(db));
+  await db.metrics.addScrapes(Array.from({ length: 20 }, (_, second) => scrape(id, second)));
+  const range = { from: new Date(T0), to: new Date(T0 + 20_000) };
+  const rows = await db.metrics.scrapes(id, range, 10);
+  expect(rows.map((row) => row.recordsIn)).toEqual([9n, 19n]);
+});
+
+test("retention removes what is older than its limit and nothing else", async () => {
+  const { db } = fixture;
+  const { id } = await newCluster(db, await newTenant(db));
+  await db.metrics.addScrapes([scrape(id, 0), scrape(id, 100)]);
+  await db.metrics.addLag([
+    { clusterId: id, groupId: "g", at: new Date(T0), lag: 5n },
+    { clusterId: id, groupId: "g", at: new Date(T0 + 100_000), lag: PAST_2_53 },
+  ]);
+  while ((await db.metrics.deleteBefore(new Date(T0 + 50_000))) > 0);
+  const range = { from: new Date(T0), to: new Date(T0 + 200_000) };
+  expect(await db.metrics.scrapes(id, range, 1)).toEqual([scrape(id, 100)]);
+  expect((await db.metrics.lag(id, range)).map((sample) => sample.lag)).toEqual([PAST_2_53]);
+});

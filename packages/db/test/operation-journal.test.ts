@@ -1,0 +1,153 @@
+import type { Operation } from "@millrace/domain";
+import { expect, test } from "vitest";
+import { type Database, LeaseLost } from "../src/index.ts";
+import { databaseFixture, newCluster, newTenant } from "./fixture.ts";
+
+const fixture = databaseFixture();
+const LEASE_MS = 60_000;
+
+async function newOperation(db: Database): Promise<Operation> {
+  const tenant = await newTenant(db);
+  const cluster = await newCluster(db, tenant);
+  return db.operations.create({
+    organizationId: tenant.organization.id,
+    clusterId: cluster.id,
+    kind: "cluster.create",
+  });
+}
+
+test("a cluster has one operation at a time, and the refusal names it", async () => {
+  const { db } = fixture;
+  const operation = await newOperation(db);
+  const again = { ...operation, kind: "cluster.delete" } as const;
+  const request = {
+    organizationId: again.organizationId,
+    clusterId: again.clusterId,
+    kind: again.kind,
+  };
+  await expect(db.operations.create(request)).rejects.toMatchObject({
+    code: "cluster_busy",
+    message: expect.stringContaining(operation.id),
+  });
+  const racing = await newCluster(db, await newTenant(db));
+  const race = await Promise.allSettled(
+    [1, 2, 3].map(() =>
+      db.operations.create({
+        organizationId: racing.organizationId,
+        clusterId: racing.id,
+        kind: "cluster.delete",
+      }),
+    ),
+  );
+  expect(race.filter((outcome) => outcome.status === "fulfilled")).toHaveLength(1);
+});
+
+test("of many workers one claims, and the others find nothing", async () => {
+  const { db } = fixture;
+  const { id } = await newOperation(db);
+  const claims = await Promise.all(
+    Array.from({ length: 6 }, (_, worker) => db.journal.claim(id, `w${worker}`, LEASE_MS)),
+  );
+  const won = claims.filter((claim) => claim !== undefined);
+  expect(won).toHaveLength(1);
+  expect(won[0]).toMatchObject({ phase: "RUNNING", attempt: 1 });
+});
+
+test("an expired lease can be taken over, and the zombie's writes hit nothing", async () => {
+  const { db } = fixture;
+  const { id } = await newOperation(db);
+  await db.journal.claim(id, "first", 1);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  const zombie = { operationId: id, attempt: 1 };
+  const second = await db.journal.claim(id, "second", LEASE_MS);
+  expect(second?.attempt).toBe(2);
+
+  const step = { name: "reserve_ports", state: "RUNNING" } as const;
+  await expect(db.journal.recordStep(zombie, step)).rejects.toThrow(LeaseLost);
+  await expect(db.journal.renew(zombie, LEASE_MS)).rejects.toThrow(LeaseLost);
+  await expect(db.journal.complete(zombie, { phase: "FAILED" })).rejects.toThrow(LeaseLost);
+  await expect(db.journal.hold(zombie)).rejects.toThrow(LeaseLost);
+  await db.journal.release(zombie);
+  expect(await db.journal.claim(id, "third", LEASE_MS)).toBeUndefined();
+
+  const events = await db.operations.events(id, 0, 100);
+  expect(events.map((event) => event.kind)).toEqual([
+    "operation.created",
+    "operation.claimed",
+    "operation.claimed",
+  ]);
+});
+
+test("a released operation is free at once; a finished one never again", async () => {
+  const { db } = fixture;
+  const { id } = await newOperation(db);
+  await db.journal.claim(id, "first", LEASE_MS);
+  expect(await db.journal.unclaimed(100)).not.toContain(id);
+  await db.journal.release({ operationId: id, attempt: 1 });
+  expect(await db.journal.unclaimed(100)).toContain(id);
+  await db.journal.claim(id, "second", LEASE_MS);
+  await db.journal.complete({ operationId: id, attempt: 2 }, { phase: "SUCCEEDED" });
+  expect(await db.journal.claim(id, "third", LEASE_MS)).toBeUndefined();
+  expect(await db.journal.unclaimed(100)).not.toContain(id);
+});
+
+test("steps and events tell the story, with a dense seq", async () => {
+  const { db } = fixture;
+  const { id, organizationId } = await newOperation(db);
+  await db.journal.claim(id, "w", LEASE_MS);
+  const fence = { operationId: id, attempt: 1 };
+  await db.journal.recordStep(fence, { name: "reserve_ports", state: "RUNNING" });
+  await db.journal.recordStep(fence, { name: "reserve_ports", state: "SUCCEEDED" });
+  await db.journal.recordStep(fence, { name: "start_broker", state: "RUNNING" });
+  const failure = { code: "internal", message: "no", step: "start_broker" } as const;
+  await db.journal.recordStep(fence, { name: "start_broker", state: "FAILED", message: "no" });
+  await db.journal.complete(fence, { phase: "FAILED", error: failure });
+
+  const operation = await db.operations.get(organizationId, id);
+  expect(operation).toMatchObject({ phase: "FAILED", done: true, error: failure });
+  expect(operation?.steps.map((step) => [step.name, step.state, step.attempt])).toEqual([
+    ["reserve_ports", "SUCCEEDED", 1],
+    ["prepare_broker", "PENDING", 0],
+    ["start_broker", "FAILED", 1],
+    ["wait_until_healthy", "PENDING", 0],
+    ["smoke_check", "PENDING", 0],
+    ["publish_endpoint", "PENDING", 0],
+  ]);
+  const events = await db.operations.events(id, 0, 100);
+  expect(events.map((event) => event.seq)).toEqual([1, 2, 3, 4, 5, 6, 7]);
+  expect(await db.operations.events(id, 5, 1)).toEqual([events[5]]);
+});
+
+test("readers are woken by an event that is committed", async () => {
+  const { db } = fixture;
+  const { id } = await newOperation(db);
+  // The first wait opens the LISTEN connection; only then is a wake-up certain.
+  await db.operationSignal.wait(id, 500);
+  const begun = Date.now();
+  const woken = db.operationSignal.wait(id, 20_000);
+  await db.journal.claim(id, "w", LEASE_MS);
+  await woken;
+  expect(Date.now() - begun).toBeLessThan(10_000);
+});
+
+test("the queue delivers what was committed and only that", async () => {
+  const { db } = fixture;
+  const kept = await newOperation(db);
+  const undone = await newOperation(db);
+  await db.transaction((tx) => tx.deliver(kept.id));
+  await expect(
+    db.transaction(async (tx) => {
+      await tx.deliver(undone.id);
+      throw new Error("changed my mind");
+    }),
+  ).rejects.toThrow("changed my mind");
+  const delivered: string[] = [];
+  await new Promise<void>((resolve) => {
+    void db.queue.work(1, async (id) => {
+      delivered.push(id);
+      resolve();
+    });
+  });
+  await new Promise((resolve) => setTimeout(resolve, 1_200));
+  expect(delivered).toEqual([kept.id]);
+});

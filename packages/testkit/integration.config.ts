@@ -1,0 +1,15 @@
+import { fileURLToPath } from "node:url";
+import { defineConfig } from "vitest/config";
+
+/**
+ * For every package's integration tests: `vitest run --config ../testkit/integration.config.ts`.
+ * One PostgreSQL serves the run; each test file takes a database of its own from it.
+ */
+export default defineConfig({
+  test: {
+    dir: "test",
+    globalSetup: [fileURLToPath(new URL("./src/postgres-setup.ts", import.meta.url))],
+    testTimeout: 30_000,
+    hookTimeout: 120_000,
+  },
+});

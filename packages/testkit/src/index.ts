@@ -1,0 +1,2 @@
+export { ManualClock } from "./manual-clock.ts";
+export { type TestDatabase, withPostgres } from "./with-postgres.ts";

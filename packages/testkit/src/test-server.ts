@@ -1,0 +1,48 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { type RunningPostgres, startPostgres } from "@millrace/launcher";
+import { childEnvironment } from "./env.ts";
+
+/** A migrated, empty database that tests' databases are copied from. */
+export const TEMPLATE_DATABASE = "millrace_template";
+
+const MIGRATE = fileURLToPath(new URL("../../db/tools/migrate.ts", import.meta.url));
+const MIGRATE_TIMEOUT_MS = 120_000;
+
+export interface TestServer {
+  /** `postgres://…/postgres` of a server that holds the template database. */
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** Starts a PostgreSQL of our own in a temporary folder and migrates the template database. */
+export async function startTestServer(): Promise<TestServer> {
+  const dir = await mkdtemp(join(tmpdir(), "millrace-test-"));
+  let server: RunningPostgres | undefined;
+  const stop = async () => {
+    await server?.stop();
+    await rm(dir, { recursive: true, force: true });
+  };
+  try {
+    server = await startPostgres({ dir: join(dir, "data"), disposable: true });
+    await promisify(execFile)(process.execPath, [MIGRATE], {
+      timeout: MIGRATE_TIMEOUT_MS,
+      env: childEnvironment({ DATABASE_URL: databaseUrl(server.url, TEMPLATE_DATABASE) }),
+    });
+    return { url: server.url, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** The address of another database on the same server. */
+export function databaseUrl(serverUrl: string, database: string): string {
+  const url = new URL(serverUrl);
+  url.pathname = `/${database}`;
+  return url.toString();
+}
