@@ -1,0 +1,23 @@
+//! What exists and who owns it: topics, streams, objects, nodes, epochs. Knows nothing of Kafka's
+//! wire.
+//!
+//! [`MetaStore`] is the contract, [`SqliteMeta`] keeps it for one broker in one file. Every id comes
+//! from a sequence and is never reused; whoever changes a stream or an object names the epoch of its
+//! start, and a store that knows a newer one refuses ([`Fenced`]).
+
+mod object;
+mod sqlite;
+mod store;
+mod stream;
+mod topic;
+
+pub use object::{
+    CommitError, ObjectKind, ObjectRange, ReserveError, StreamObject, StreamSetObject, SweepError,
+    Upload,
+};
+pub use sqlite::{OpenError, SqliteMeta, SqliteOptions};
+pub use store::{Fenced, MetaStore, StoreFailure};
+pub use stream::{OpenStreamError, StreamMeta, TrimError};
+pub use topic::{
+    CreatePartitionsError, CreateTopicError, NewTopic, PartitionStreams, Topic, TopicError,
+};

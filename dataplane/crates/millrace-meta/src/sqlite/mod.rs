@@ -1,0 +1,380 @@
+//! The metadata of one broker in one SQLite file.
+//!
+//! WAL journal, `synchronous=FULL`: a commit is on the device when it returns. One connection
+//! writes, a few read; what is asked often is answered from [`Index`], which only the writer
+//! changes, after its transaction. Each change runs as a task of its own, so that a caller who stops
+//! waiting cannot leave the index behind the database.
+
+mod index;
+mod nodes;
+mod number;
+mod objects;
+mod ranges;
+mod streams;
+mod topics;
+
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    ops::Range,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use millrace_model::{NodeEpoch, NodeId, ObjectId, Offset, StreamId, TopicName};
+use millrace_time::SharedClock;
+use parking_lot::RwLock;
+use sqlx::{
+    Connection, Sqlite, SqliteConnection, SqlitePool, Transaction,
+    migrate::{MigrateError, Migrator},
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+use tokio::sync::{Mutex, MutexGuard};
+
+use self::index::{Committed, Index};
+use crate::{
+    CommitError, CreatePartitionsError, CreateTopicError, Fenced, MetaStore, NewTopic, ObjectRange,
+    OpenStreamError, ReserveError, StoreFailure, StreamMeta, SweepError, Topic, TopicError,
+    TrimError, Upload,
+};
+
+static MIGRATIONS: Migrator = sqlx::migrate!("../../../migrations/dataplane");
+
+/// Connections that only read. Few reads reach the database at all; four keep a long listing from
+/// holding up the others.
+const READERS: u32 = 4;
+
+/// How long a connection waits for another process that holds the file's lock.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What can be set.
+#[derive(Debug, Clone, Copy)]
+pub struct SqliteOptions {
+    /// How long a doomed object stays readable. Must be longer than the longest read, since a
+    /// reader may hold a range that it was given just before the object was doomed.
+    pub doomed_retention: Duration,
+}
+
+impl Default for SqliteOptions {
+    /// Ten minutes: five times the longest read.
+    fn default() -> Self {
+        Self {
+            doomed_retention: Duration::from_secs(600),
+        }
+    }
+}
+
+/// A metadata store in one SQLite file. A clone is the same store.
+#[derive(Debug, Clone)]
+pub struct SqliteMeta {
+    inner: Arc<Inner>,
+}
+
+/// Why the metadata could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The file was written by a newer version of this program: start that one.
+    #[error("the metadata has migration {0}, which this version does not know")]
+    Newer(i64),
+    /// A migration failed; the file is as it was before it.
+    #[error("cannot migrate the metadata")]
+    Migration(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The file cannot be opened or read.
+    #[error(transparent)]
+    Store(#[from] StoreFailure),
+}
+
+#[derive(Debug)]
+struct Inner {
+    writer: Mutex<SqliteConnection>,
+    readers: SqlitePool,
+    index: RwLock<Index>,
+    /// A transaction may have committed without the index having followed.
+    index_behind: AtomicBool,
+    clock: SharedClock,
+    options: SqliteOptions,
+}
+
+impl From<sqlx::Error> for StoreFailure {
+    fn from(error: sqlx::Error) -> Self {
+        match error {
+            sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => {
+                Self::Corrupt(error.to_string())
+            }
+            error => Self::Database(Box::new(error)),
+        }
+    }
+}
+
+impl SqliteMeta {
+    /// Opens the file at `path`, creates or migrates it, and builds the index from it. The clock's
+    /// wall time dates doomed objects.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub async fn open(
+        path: &Path,
+        options: SqliteOptions,
+        clock: SharedClock,
+    ) -> Result<Self, OpenError> {
+        let connect = connect_options(path);
+        let mut writer = SqliteConnection::connect_with(&connect)
+            .await
+            .map_err(failure)?;
+        MIGRATIONS
+            .run(&mut writer)
+            .await
+            .map_err(|error| match error {
+                MigrateError::VersionMissing(version) => OpenError::Newer(version),
+                error => OpenError::Migration(Box::new(error)),
+            })?;
+        let readers = SqlitePoolOptions::new()
+            .min_connections(READERS)
+            .max_connections(READERS)
+            .test_before_acquire(false)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .connect_with(connect.pragma("query_only", "ON"))
+            .await
+            .map_err(failure)?;
+        let index = load_index(&mut writer).await?;
+        let inner = Inner {
+            writer: Mutex::new(writer),
+            readers,
+            index: RwLock::new(index),
+            index_behind: AtomicBool::new(false),
+            clock,
+            options,
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// Closes the file's connections. Whoever uses the store afterwards gets errors.
+    pub async fn close(&self) {
+        self.inner.readers.close().await;
+        // An open connection to nothing takes the writer's place, so that closing needs no owner.
+        if let Ok(nothing) = SqliteConnection::connect("sqlite::memory:").await {
+            let writer = std::mem::replace(&mut *self.inner.writer.lock().await, nothing);
+            if let Err(error) = writer.close().await {
+                tracing::warn!(%error, "the metadata file did not close cleanly");
+            }
+        }
+    }
+
+    /// Runs a change to its end, even where the caller stops waiting for it.
+    async fn detached<T, E, F>(&self, change: impl FnOnce(Arc<Inner>) -> F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreFailure> + Send + 'static,
+        F: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        let change = tokio::spawn(change(Arc::clone(&self.inner)));
+        change
+            .await
+            .unwrap_or_else(|error| Err(StoreFailure::Database(Box::new(error)).into()))
+    }
+}
+
+fn failure(error: sqlx::Error) -> StoreFailure {
+    error.into()
+}
+
+fn connect_options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        // macOS: fsync alone leaves data in the drive's cache.
+        .pragma("fullfsync", "ON")
+        .pragma("checkpoint_fullfsync", "ON")
+        .foreign_keys(true)
+        .busy_timeout(BUSY_TIMEOUT)
+}
+
+/// Builds the index from a consistent view of the database.
+async fn load_index(connection: &mut SqliteConnection) -> Result<Index, StoreFailure> {
+    let mut tx = connection.begin().await?;
+    let mut index = streams::load(&mut tx).await?;
+    objects::load(&mut tx, &mut index).await?;
+    tx.commit().await?;
+    Ok(index)
+}
+
+impl Inner {
+    /// The writing connection, with an index that agrees with the database.
+    async fn writer(&self) -> Result<MutexGuard<'_, SqliteConnection>, StoreFailure> {
+        let mut writer = self.writer.lock().await;
+        if self.index_behind.load(Ordering::SeqCst) {
+            *self.index.write() = load_index(&mut writer).await?;
+            self.index_behind.store(false, Ordering::SeqCst);
+        }
+        Ok(writer)
+    }
+
+    /// Commits, then lets the index follow.
+    async fn commit(
+        &self,
+        tx: Transaction<'_, Sqlite>,
+        follow: impl FnOnce(&mut Index),
+    ) -> Result<(), StoreFailure> {
+        self.index_behind.store(true, Ordering::SeqCst);
+        tx.commit().await?;
+        follow(&mut self.index.write());
+        self.index_behind.store(false, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+/// Begins a transaction that holds the write lock from the start, so that it cannot fail half-way
+/// for want of it.
+async fn begin(connection: &mut SqliteConnection) -> Result<Transaction<'_, Sqlite>, StoreFailure> {
+    Ok(connection.begin_with("BEGIN IMMEDIATE").await?)
+}
+
+/// Refuses a node epoch that has been replaced.
+async fn fence<E>(tx: &mut Transaction<'_, Sqlite>, node_epoch: NodeEpoch) -> Result<(), E>
+where
+    E: From<StoreFailure> + From<Fenced>,
+{
+    let known: Option<i64> = sqlx::query_scalar("SELECT node_id FROM nodes WHERE epoch = $1")
+        .bind(number::to_sql(node_epoch.get())?)
+        .fetch_optional(&mut **tx)
+        .await
+        .map_err(failure)?;
+    known.map(drop).ok_or_else(|| Fenced(node_epoch).into())
+}
+
+#[async_trait]
+impl MetaStore for SqliteMeta {
+    async fn cluster_id(&self, default: &str) -> Result<String, StoreFailure> {
+        let default = default.to_owned();
+        self.detached(|inner| async move { inner.cluster_id(&default).await })
+            .await
+    }
+
+    async fn register_node(&self, node: NodeId) -> Result<NodeEpoch, StoreFailure> {
+        self.detached(|inner| async move { inner.register_node(node).await })
+            .await
+    }
+
+    async fn create_topic(&self, topic: NewTopic) -> Result<Topic, CreateTopicError> {
+        self.detached(|inner| async move { inner.create_topic(topic).await })
+            .await
+    }
+
+    async fn create_partitions(
+        &self,
+        name: &TopicName,
+        total: u32,
+    ) -> Result<Topic, CreatePartitionsError> {
+        let name = name.clone();
+        self.detached(|inner| async move { inner.create_partitions(&name, total).await })
+            .await
+    }
+
+    async fn delete_topic(&self, name: &TopicName) -> Result<Topic, TopicError> {
+        let name = name.clone();
+        self.detached(|inner| async move { inner.delete_topic(&name).await })
+            .await
+    }
+
+    async fn set_topic_configs(
+        &self,
+        name: &TopicName,
+        configs: BTreeMap<String, String>,
+    ) -> Result<Topic, TopicError> {
+        let name = name.clone();
+        self.detached(|inner| async move { inner.set_topic_configs(&name, configs).await })
+            .await
+    }
+
+    async fn topics(&self) -> Result<Vec<Topic>, StoreFailure> {
+        self.inner.topics().await
+    }
+
+    async fn open_streams(
+        &self,
+        streams: &[StreamId],
+        node_epoch: NodeEpoch,
+    ) -> Result<Vec<StreamMeta>, OpenStreamError> {
+        let streams = streams.to_vec();
+        self.detached(|inner| async move { inner.open_streams(&streams, node_epoch).await })
+            .await
+    }
+
+    async fn reserve_objects(
+        &self,
+        node_epoch: NodeEpoch,
+        count: u32,
+    ) -> Result<ObjectId, ReserveError> {
+        self.detached(|inner| async move { inner.reserve_objects(node_epoch, count).await })
+            .await
+    }
+
+    async fn commit_upload(&self, upload: Upload) -> Result<(), CommitError> {
+        let node_epoch = upload.node_epoch;
+        let objects = Committed::of(upload);
+        self.detached(|inner| async move { inner.commit_upload(node_epoch, objects).await })
+            .await
+    }
+
+    async fn objects_of(
+        &self,
+        stream: StreamId,
+        from: Offset,
+        limit: usize,
+    ) -> Result<Vec<ObjectRange>, StoreFailure> {
+        Ok(self.inner.index.read().objects_of(stream, from, limit))
+    }
+
+    async fn trim_stream(
+        &self,
+        stream: StreamId,
+        node_epoch: NodeEpoch,
+        new_start: Offset,
+    ) -> Result<Offset, TrimError> {
+        self.detached(|inner| async move { inner.trim_stream(stream, node_epoch, new_start).await })
+            .await
+    }
+
+    async fn doomed_objects(
+        &self,
+        node_epoch: NodeEpoch,
+        limit: usize,
+    ) -> Result<Vec<ObjectId>, SweepError> {
+        self.inner.doomed_objects(node_epoch, limit).await
+    }
+
+    async fn mark_deleted(
+        &self,
+        node_epoch: NodeEpoch,
+        objects: &[ObjectId],
+    ) -> Result<(), SweepError> {
+        let objects = objects.to_vec();
+        self.detached(|inner| async move { inner.mark_deleted(node_epoch, &objects).await })
+            .await
+    }
+
+    async fn allocate_producer_ids(&self, block: u32) -> Result<Range<i64>, StoreFailure> {
+        self.detached(|inner| async move { inner.allocate_producer_ids(block).await })
+            .await
+    }
+
+    async fn get_kv(&self, name: &str) -> Result<Option<Vec<u8>>, StoreFailure> {
+        self.inner.get_kv(name).await
+    }
+
+    async fn put_kv(&self, name: &str, value: &[u8]) -> Result<(), StoreFailure> {
+        let (name, value) = (name.to_owned(), value.to_vec());
+        self.detached(|inner| async move { inner.put_kv(&name, &value).await })
+            .await
+    }
+}

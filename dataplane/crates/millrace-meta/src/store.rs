@@ -1,0 +1,197 @@
+//! The contract of a metadata store.
+
+use std::{collections::BTreeMap, fmt::Debug, ops::Range};
+
+use async_trait::async_trait;
+use millrace_model::{NodeEpoch, NodeId, ObjectId, Offset, StreamId, TopicName};
+
+use crate::{
+    CommitError, CreatePartitionsError, CreateTopicError, NewTopic, ObjectRange, OpenStreamError,
+    ReserveError, StreamMeta, SweepError, Topic, TopicError, TrimError, Upload,
+};
+
+/// The node epoch is not (or no longer) the current one of any node: another start has replaced
+/// this one. It must stop; nothing that it does counts any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("node epoch {0} is fenced: a newer start of the node has registered")]
+pub struct Fenced(pub NodeEpoch);
+
+/// The store itself failed. The text is for us.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreFailure {
+    /// The database failed or is not reachable: try again.
+    #[error("the metadata database failed")]
+    Database(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The database holds what this program would never write: report it.
+    #[error("the metadata database is corrupt: {0}")]
+    Corrupt(String),
+    /// A number that is beyond 63 bits; no sound id or offset is.
+    #[error("the number {0} is beyond what the metadata database can hold")]
+    TooLarge(u64),
+}
+
+/// What exists and who owns it. All changes are durable when they return, and take effect whole or
+/// not at all, even where the caller stops waiting.
+#[async_trait]
+pub trait MetaStore: Debug + Send + Sync + 'static {
+    /// The cluster's id: `default` on the first call ever, the same for good afterwards.
+    ///
+    /// # Errors
+    /// The store failed.
+    async fn cluster_id(&self, default: &str) -> Result<String, StoreFailure>;
+
+    /// Begins a new epoch of `node`, above all epochs of all nodes, and fences its former one. Ids
+    /// that the former one reserved and did not commit are doomed.
+    ///
+    /// # Errors
+    /// The store failed.
+    async fn register_node(&self, node: NodeId) -> Result<NodeEpoch, StoreFailure>;
+
+    /// Creates a topic with two new streams per partition.
+    ///
+    /// # Errors
+    /// See [`CreateTopicError`].
+    async fn create_topic(&self, topic: NewTopic) -> Result<Topic, CreateTopicError>;
+
+    /// Adds partitions until the topic has `total`.
+    ///
+    /// # Errors
+    /// See [`CreatePartitionsError`].
+    async fn create_partitions(
+        &self,
+        name: &TopicName,
+        total: u32,
+    ) -> Result<Topic, CreatePartitionsError>;
+
+    /// Deletes a topic and its streams; gives back what it was. Objects that hold nothing else are
+    /// doomed. Uploads of the deleted streams that are under way may still be committed.
+    ///
+    /// # Errors
+    /// See [`TopicError`].
+    async fn delete_topic(&self, name: &TopicName) -> Result<Topic, TopicError>;
+
+    /// Replaces a topic's settings.
+    ///
+    /// # Errors
+    /// See [`TopicError`].
+    async fn set_topic_configs(
+        &self,
+        name: &TopicName,
+        configs: BTreeMap<String, String>,
+    ) -> Result<Topic, TopicError>;
+
+    /// All topics, in the order of their names.
+    ///
+    /// # Errors
+    /// The store failed.
+    async fn topics(&self) -> Result<Vec<Topic>, StoreFailure>;
+
+    /// Takes ownership of a stream under a new stream epoch. Opening it again under the same node
+    /// epoch changes nothing.
+    ///
+    /// # Errors
+    /// See [`OpenStreamError`].
+    async fn open_stream(
+        &self,
+        stream: StreamId,
+        node_epoch: NodeEpoch,
+    ) -> Result<StreamMeta, OpenStreamError> {
+        let opened = self.open_streams(&[stream], node_epoch).await?;
+        opened
+            .into_iter()
+            .next()
+            .ok_or(OpenStreamError::Unknown(stream))
+    }
+
+    /// Opens many streams at once. Those that do not exist (any more) are left out of the answer.
+    ///
+    /// # Errors
+    /// See [`OpenStreamError`]; never [`OpenStreamError::Unknown`].
+    async fn open_streams(
+        &self,
+        streams: &[StreamId],
+        node_epoch: NodeEpoch,
+    ) -> Result<Vec<StreamMeta>, OpenStreamError>;
+
+    /// Gives out `count` successive object ids and returns the first. They can be committed until
+    /// the node registers again; there is no other expiry.
+    ///
+    /// # Errors
+    /// See [`ReserveError`].
+    async fn reserve_objects(
+        &self,
+        node_epoch: NodeEpoch,
+        count: u32,
+    ) -> Result<ObjectId, ReserveError>;
+
+    /// Commits uploaded objects: each stream's end moves to the end of its range, which must begin
+    /// where the stream ended (or behind a gap that has been trimmed). Committing the same upload
+    /// again changes nothing. Ranges of deleted streams are accepted and forgotten.
+    ///
+    /// # Errors
+    /// See [`CommitError`].
+    async fn commit_upload(&self, upload: Upload) -> Result<(), CommitError>;
+
+    /// Up to `limit` ranges of `stream` that end behind `from`, ascending; together they have no
+    /// gap. Empty where the stream ends at or before `from`, or does not exist.
+    ///
+    /// # Errors
+    /// The store failed.
+    async fn objects_of(
+        &self,
+        stream: StreamId,
+        from: Offset,
+        limit: usize,
+    ) -> Result<Vec<ObjectRange>, StoreFailure>;
+
+    /// Moves a stream's start to `new_start`, never back; gives the start that now holds. Objects
+    /// that hold nothing else are doomed.
+    ///
+    /// # Errors
+    /// See [`TrimError`].
+    async fn trim_stream(
+        &self,
+        stream: StreamId,
+        node_epoch: NodeEpoch,
+        new_start: Offset,
+    ) -> Result<Offset, TrimError>;
+
+    /// Up to `limit` objects that have been doomed for longer than any read takes: delete them from
+    /// the bucket, then call [`MetaStore::mark_deleted`].
+    ///
+    /// # Errors
+    /// See [`SweepError`].
+    async fn doomed_objects(
+        &self,
+        node_epoch: NodeEpoch,
+        limit: usize,
+    ) -> Result<Vec<ObjectId>, SweepError>;
+
+    /// Forgets doomed objects that have been deleted from the bucket. Others are left as they are.
+    ///
+    /// # Errors
+    /// See [`SweepError`].
+    async fn mark_deleted(
+        &self,
+        node_epoch: NodeEpoch,
+        objects: &[ObjectId],
+    ) -> Result<(), SweepError>;
+
+    /// Gives out `block` successive producer ids, never given out before.
+    ///
+    /// # Errors
+    /// The store failed.
+    async fn allocate_producer_ids(&self, block: u32) -> Result<Range<i64>, StoreFailure>;
+
+    /// The value kept under `name`.
+    ///
+    /// # Errors
+    /// The store failed.
+    async fn get_kv(&self, name: &str) -> Result<Option<Vec<u8>>, StoreFailure>;
+
+    /// Keeps `value` under `name`.
+    ///
+    /// # Errors
+    /// The store failed.
+    async fn put_kv(&self, name: &str, value: &[u8]) -> Result<(), StoreFailure>;
+}
