@@ -32,7 +32,9 @@ impl SystemClock {
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "this is the seam")]
     pub fn shared() -> SharedClock {
-        Arc::new(Self { origin: Instant::now() })
+        Arc::new(Self {
+            origin: Instant::now(),
+        })
     }
 }
 
@@ -43,7 +45,9 @@ impl Clock for SystemClock {
 
     #[expect(clippy::disallowed_methods, reason = "this is the seam")]
     fn wall_ms(&self) -> i64 {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or(Duration::ZERO);
         i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
     }
 }

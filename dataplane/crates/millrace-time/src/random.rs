@@ -57,6 +57,9 @@ impl SeededRandom {
 
 impl Random for SeededRandom {
     fn next_u64(&self) -> u64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).u64(..)
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .u64(..)
     }
 }

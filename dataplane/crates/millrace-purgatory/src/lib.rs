@@ -1,0 +1,20 @@
+//! Delayed operations: watch keys and deadlines on the timing wheel. Knows nothing of Kafka.
+//!
+//! An operation that cannot be completed yet is kept here until either something happens to one of
+//! the keys that it watches and lets it complete, or its time is up. [`Purgatory`] holds
+//! operations of any kind; its [`Purgatory::wait`] makes one of a condition, for code that simply
+//! wants to `await` it. [`Timers`] are plain timeouts on the same wheel.
+//!
+//! One task per [`Timers`] drives the wheel. It sleeps until the next non-empty bucket, and for
+//! ever while there is none.
+
+mod operation;
+mod purgatory;
+mod timers;
+mod wait;
+mod watchers;
+
+pub use operation::DelayedOperation;
+pub use purgatory::{Purgatory, PurgatoryConfig, Watched};
+pub use timers::{TimerHandle, Timers};
+pub use wait::{Outcome, Wait};
