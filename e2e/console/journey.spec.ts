@@ -1,0 +1,146 @@
+/** A tenant's main job, in a real browser and nowhere else. */
+import { execFileSync } from "node:child_process";
+import { Consumer, Producer, stringDeserializers, stringSerializers } from "@platformatic/kafka";
+import { expect, type Page, test } from "@playwright/test";
+import { credentials, unique } from "../product.ts";
+import { checkPage, complaintsOf } from "./page-check.ts";
+
+const LOAD_MS = 14_000;
+const SEND_EVERY_MS = 25;
+
+test("sign in, create a cluster, connect, watch it work, delete it", async ({ page }) => {
+  const complaints = complaintsOf(page);
+  const name = unique("journey");
+
+  await test.step("a visitor is sent to sign in, and a wrong password is refused", async () => {
+    await page.goto("/clusters");
+    await expect(page).toHaveURL(/sign-in/);
+    await page.getByLabel("E-mail").fill(credentials.email);
+    await page.getByLabel("Password").fill("not the password");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await expect(page.getByRole("alert").filter({ hasText: "wrong" })).toBeVisible();
+    await checkPage(page, "sign-in");
+  });
+
+  await test.step("the right one leads to the clusters", async () => {
+    await page.getByLabel("Password").fill(credentials.password);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await expect(page.getByRole("heading", { name: "Clusters" })).toBeVisible();
+  });
+
+  await test.step("a cluster is created and its steps are seen", async () => {
+    await page.getByRole("link", { name: "Create cluster" }).first().click();
+    await page.getByLabel("Name").fill("Not A Name");
+    await page.getByRole("button", { name: "Create cluster" }).click();
+    await expect(page.getByText("beginning with a letter").first()).toBeVisible();
+    await page.getByLabel("Name").fill(name);
+    await checkPage(page, "create-cluster");
+    await page.getByRole("button", { name: "Create cluster" }).click();
+    await expect(page.getByRole("region", { name: "Creating the cluster" })).toBeVisible();
+    await checkPage(page, "cluster-being-created");
+    await expect(page.locator("[data-phase=RUNNING]")).toBeVisible({ timeout: 60_000 });
+  });
+
+  const bootstrap = (await page.locator("[data-bootstrap]").textContent()) as string;
+
+  await test.step("a topic is created", async () => {
+    await page.getByRole("tab", { name: "Topics" }).click();
+    await page.getByRole("button", { name: "Create topic" }).click();
+    await page.getByLabel("Name").fill("orders");
+    await page.getByLabel("Partitions").fill("4");
+    await checkPage(page, "create-topic");
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    await expect(page.getByRole("cell", { name: "orders" })).toBeVisible();
+    await checkPage(page, "topics");
+  });
+
+  await test.step("the kcat snippet works when pasted", async () => {
+    await page.getByRole("tab", { name: "Connect" }).click();
+    await page.getByRole("tab", { name: "kcat" }).click();
+    const code = (await page.locator("[data-snippet=code]").textContent()) as string;
+    await checkPage(page, "connect");
+    test.skip(!process.env.MILLRACE_KCAT, "no kcat on this machine");
+    expect(execFileSync("sh", ["-c", code], { encoding: "utf8" })).toContain("hello from kcat");
+  });
+
+  await test.step("a client's throughput, latencies and lag appear", async () => {
+    await page.getByRole("tab", { name: "Overview" }).click();
+    await load(bootstrap);
+    await expect(tile(page, "In")).toContainText("KiB/s");
+    await expect(tile(page, "Out")).toContainText("KiB/s");
+    await expect(tile(page, "Produce p99")).toContainText("ms");
+    await expect(tile(page, "Fetch p99")).toContainText("ms");
+    await checkPage(page, "cluster");
+    await page.getByRole("tab", { name: "Consumer groups" }).click();
+    await page.getByText("billing").click();
+    await expect(page.getByRole("cell", { name: "orders-0" })).toBeVisible();
+    await checkPage(page, "consumer-groups");
+  });
+
+  await test.step("the list shows it with its throughput", async () => {
+    await page.goto("/clusters");
+    await expect(page.getByRole("row", { name: new RegExp(name) })).toContainText("KiB/s");
+    await checkPage(page, "clusters");
+  });
+
+  await test.step("an API key is created, shown once, and revoked", async () => {
+    await page.getByRole("link", { name: "API keys" }).click();
+    await page.getByRole("button", { name: "Create key" }).click();
+    await page.getByLabel("Name").fill(name);
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    await expect(page.getByText("It is not shown again")).toBeVisible();
+    await page.getByRole("button", { name: "Done" }).click();
+    await checkPage(page, "api-keys");
+    await page.getByRole("button", { name: `Revoke the key ${name}` }).click();
+    await page.getByLabel(`Type ${name} to confirm`).fill(name);
+    await page.getByRole("button", { name: "Delete key" }).click();
+    await expect(page.getByRole("cell", { name, exact: true })).toHaveCount(0);
+  });
+
+  await test.step("it is deleted after its name was typed", async () => {
+    await page.goto("/clusters");
+    await page.getByRole("link", { name }).click();
+    await page.getByRole("tab", { name: "Settings" }).click();
+    await page.getByRole("button", { name: "Delete cluster" }).click();
+    const confirm = page.getByRole("dialog").getByRole("button", { name: "Delete cluster" });
+    await page.getByLabel(`Type ${name} to confirm`).fill(`${name}x`);
+    await expect(confirm).toBeDisabled();
+    await checkPage(page, "delete-cluster");
+    await page.getByLabel(`Type ${name} to confirm`).fill(name);
+    await confirm.click();
+    await expect(page).toHaveURL(/\/clusters$/);
+    await expect(page.getByRole("link", { name })).toHaveCount(0, { timeout: 30_000 });
+  });
+
+  expect(complaints, "what the browser complained about").toEqual([]);
+});
+
+function tile(page: Page, label: string) {
+  return page.locator(`[data-tile="${label}"]`);
+}
+
+/** A producer and a group that lags behind it, for as long as the charts need to show something. */
+async function load(bootstrap: string): Promise<void> {
+  const client = { clientId: "journey", bootstrapBrokers: [bootstrap] };
+  const producer = new Producer({ ...client, serializers: stringSerializers });
+  const consumer = new Consumer({
+    ...client,
+    groupId: "billing",
+    deserializers: stringDeserializers,
+  });
+  const stream = await consumer.consume({ topics: ["orders"], mode: "earliest" });
+  stream.resume();
+  const value = "x".repeat(1_000);
+  for (const until = Date.now() + LOAD_MS; Date.now() < until; ) {
+    const messages = Array.from({ length: 20 }, (_, n) => ({
+      topic: "orders",
+      value,
+      partition: n % 4,
+    }));
+    await producer.send({ messages });
+    await new Promise((resolve) => setTimeout(resolve, SEND_EVERY_MS));
+  }
+  await stream.close();
+  await consumer.close(true);
+  await producer.close();
+}

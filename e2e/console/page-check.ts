@@ -1,0 +1,34 @@
+/** What every page must pass: no serious accessibility fault, no error in the browser's console. */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { AxeBuilder } from "@axe-core/playwright";
+import { expect, type Page, test } from "@playwright/test";
+
+const pictures = join(import.meta.dirname, "../../test-results/pictures");
+
+/** Takes the page's picture and checks it. */
+export async function checkPage(page: Page, name: string): Promise<void> {
+  const scheme = test.info().project.name;
+  mkdirSync(pictures, { recursive: true });
+  await page.screenshot({
+    path: join(pictures, `${name}-${scheme}.png`),
+    fullPage: true,
+    animations: "disabled",
+  });
+  const { violations } = await new AxeBuilder({ page }).analyze();
+  const serious = violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.target.join(" ")).join(", ")}`);
+  expect(serious, `${name}: serious accessibility faults`).toEqual([]);
+}
+
+/** Collects what the browser complains about. A refused sign-in is a 401 that belongs there. */
+export function complaintsOf(page: Page): string[] {
+  const complaints: string[] = [];
+  page.on("console", (message) => {
+    if (message.type() === "error" && !/status of 401/.test(message.text()))
+      complaints.push(message.text());
+  });
+  page.on("pageerror", (error) => complaints.push(error.message));
+  return complaints;
+}

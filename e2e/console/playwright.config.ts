@@ -1,0 +1,37 @@
+import { join } from "node:path";
+import { defineConfig } from "@playwright/test";
+import { credentials } from "../product.ts";
+
+const chromium = process.env.MILLRACE_CHROMIUM;
+
+export default defineConfig({
+  testDir: import.meta.dirname,
+  outputDir: join(import.meta.dirname, "../../test-results/console"),
+  reporter: "list",
+  // One product, one browser at a time: the machine is small and the charts are live.
+  workers: 1,
+  timeout: 180_000,
+  expect: { timeout: 15_000 },
+  use: {
+    baseURL: credentials.consoleUrl,
+    viewport: { width: 1360, height: 860 },
+    trace: "retain-on-failure",
+    launchOptions: {
+      ...(chromium ? { executablePath: chromium } : {}),
+      args: [
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--disable-dev-shm-usage",
+      ],
+    },
+  },
+  projects: [
+    { name: "light", use: { colorScheme: "light" } },
+    { name: "dark", use: { colorScheme: "dark" } },
+  ],
+});

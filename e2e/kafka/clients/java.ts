@@ -1,0 +1,63 @@
+/** Apache Kafka's own console tools. */
+import { createReadStream } from "node:fs";
+import { type Client, type RunOptions, runLines } from "./client.ts";
+
+const jars = process.env.MILLRACE_KAFKA_JARS ?? "";
+const IDLE_MS_MAX = 30_000;
+
+/** Runs one of Kafka's tools by its class name. */
+export function kafkaTool(tool: string, args: string[], options: RunOptions = {}): Promise<void> {
+  return runLines(
+    "java",
+    ["-Xmx512M", "-XX:+UseSerialGC", "-cp", `${jars}/*`, `org.apache.kafka.tools.${tool}`, ...args],
+    options,
+  );
+}
+
+export const java: Client = {
+  name: "Java console tools",
+
+  async produce(bootstrap, topic, file, codec) {
+    await kafkaTool(
+      "ConsoleProducer",
+      [
+        "--bootstrap-server",
+        bootstrap,
+        "--topic",
+        topic,
+        "--compression-codec",
+        codec,
+        "--batch-size",
+        "65536",
+        "--request-required-acks",
+        "all",
+      ],
+      { input: createReadStream(file) },
+    );
+  },
+
+  async consume(bootstrap, topic, count, onSeen) {
+    await kafkaTool(
+      "consumer.ConsoleConsumer",
+      [
+        "--bootstrap-server",
+        bootstrap,
+        "--topic",
+        topic,
+        "--from-beginning",
+        "--max-messages",
+        String(count),
+        "--timeout-ms",
+        String(IDLE_MS_MAX),
+        "--property",
+        "print.partition=true",
+      ],
+      {
+        onLine: (line) => {
+          const [, partition, value] = /^Partition:(\d+)\t(.*)$/s.exec(line) ?? [];
+          if (value !== undefined) onSeen({ partition: Number(partition), value });
+        },
+      },
+    );
+  },
+};
