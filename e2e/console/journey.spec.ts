@@ -5,6 +5,8 @@ import { expect, type Page, test } from "@playwright/test";
 import { credentials, unique } from "../product.ts";
 import { checkPage, complaintsOf } from "./page-check.ts";
 
+test.use({ baseURL: credentials.consoleUrl });
+
 const LOAD_MS = 14_000;
 const SEND_EVERY_MS = 25;
 

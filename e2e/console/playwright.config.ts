@@ -1,6 +1,5 @@
 import { join } from "node:path";
 import { defineConfig } from "@playwright/test";
-import { credentials } from "../product.ts";
 
 const chromium = process.env.MILLRACE_CHROMIUM;
 
@@ -13,7 +12,6 @@ export default defineConfig({
   timeout: 180_000,
   expect: { timeout: 15_000 },
   use: {
-    baseURL: credentials.consoleUrl,
     viewport: { width: 1360, height: 860 },
     trace: "retain-on-failure",
     launchOptions: {
