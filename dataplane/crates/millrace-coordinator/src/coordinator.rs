@@ -1,0 +1,468 @@
+//! The coordinator as the rest of the broker sees it.
+
+use std::{
+    collections::BTreeSet,
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, OnceLock, Weak, atomic::AtomicUsize},
+    task::{Context, Poll},
+};
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use millrace_model::{TopicName, TopicPartition};
+use millrace_purgatory::Timers;
+use millrace_time::{SharedClock, SharedRandom};
+use parking_lot::Mutex;
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinHandle,
+};
+
+use crate::{
+    GroupConfig, GroupError, LoadError,
+    config::GROUP_ID_BYTES_MAX,
+    load::{Loaded, load},
+    log::{StateLog, StateTopic},
+    messages::{
+        Caller, CommittedOffset, GroupDescription, GroupListing, GroupState, JoinRequest, Joined,
+        Leaving, PartitionOffsets, SyncRequest, Synced,
+    },
+    records::{GroupRecord, Key},
+    shard::{Cell, Ground, Outcome, Shard, WRITES_MAX},
+    writer::Writer,
+};
+
+/// Partitions that are loaded at one time: enough to hide a cold read's round trip.
+const LOADS_MAX: usize = 8;
+
+/// What the coordinator is built on.
+pub struct CoordinatorParts {
+    /// The topic that keeps the groups.
+    pub topic: Arc<dyn StateTopic>,
+    /// Time.
+    pub clock: SharedClock,
+    /// Randomness, for member ids.
+    pub random: SharedRandom,
+    /// Alarms.
+    pub timers: Timers,
+    /// Settings.
+    pub config: GroupConfig,
+}
+
+/// All consumer groups of the broker. Cheap to clone.
+#[derive(Clone)]
+pub struct GroupCoordinator(Arc<Inner>);
+
+struct Inner {
+    topic: Arc<dyn StateTopic>,
+    ground: Ground,
+    random: SharedRandom,
+    shards: OnceLock<Vec<Arc<Shard>>>,
+    /// Held while the topic is created and loaded, so that it happens once.
+    starting: tokio::sync::Mutex<()>,
+    tasks: Mutex<Tasks>,
+}
+
+#[derive(Default)]
+struct Tasks {
+    writers: Vec<JoinHandle<()>>,
+    sweeper: Option<JoinHandle<()>>,
+    closed: bool,
+}
+
+/// An answer that may have to wait for other members or for the log. Dropping it takes nothing
+/// back.
+#[derive(Debug)]
+pub struct Waiting<T>(oneshot::Receiver<Result<T, GroupError>>);
+
+impl<T> Waiting<T> {
+    fn ready(result: Result<T, GroupError>) -> Self {
+        let (reply, answer) = oneshot::channel();
+        drop(reply.send(result));
+        Self(answer)
+    }
+}
+
+impl<T> Future for Waiting<T> {
+    type Output = Result<T, GroupError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        // Whoever would have answered is gone: the broker stops.
+        let gone = |_| Err(GroupError::CoordinatorNotAvailable);
+        Pin::new(&mut self.0)
+            .poll(context)
+            .map(|answer| answer.unwrap_or_else(gone))
+    }
+}
+
+impl fmt::Debug for GroupCoordinator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GroupCoordinator")
+            .field("shards", &self.0.shards.get())
+            .finish()
+    }
+}
+
+impl GroupCoordinator {
+    /// Loads what the topic holds. Where there is no topic yet, [`GroupCoordinator::ready`]
+    /// creates it.
+    ///
+    /// # Errors
+    /// The log could not be read back.
+    pub async fn open(parts: CoordinatorParts) -> Result<Self, LoadError> {
+        let ground = Ground {
+            config: Arc::new(parts.config),
+            clock: parts.clock,
+            timers: parts.timers,
+            groups: Arc::new(AtomicUsize::new(0)),
+        };
+        let coordinator = Self(Arc::new(Inner {
+            topic: parts.topic,
+            ground,
+            random: parts.random,
+            shards: OnceLock::new(),
+            starting: tokio::sync::Mutex::new(()),
+            tasks: Mutex::default(),
+        }));
+        if let Some(logs) = coordinator.0.topic.partitions() {
+            coordinator.start(logs).await?;
+        }
+        Ok(coordinator)
+    }
+
+    /// Makes sure that the topic exists; groups are served once this has returned.
+    ///
+    /// # Errors
+    /// The topic could not be created.
+    pub async fn ready(&self) -> Result<(), LoadError> {
+        if self.0.shards.get().is_some() {
+            return Ok(());
+        }
+        let _starting = self.0.starting.lock().await;
+        if self.0.shards.get().is_some() {
+            return Ok(());
+        }
+        let logs = self.0.topic.create().await.map_err(LoadError::Create)?;
+        self.start(logs).await
+    }
+
+    async fn start(&self, logs: Vec<Arc<dyn StateLog>>) -> Result<(), LoadError> {
+        let ground = &self.0.ground;
+        let now = ground.now();
+        let loads = logs.iter().enumerate().map(|(index, log)| {
+            let log = log.clone();
+            async move { load(index, &*log, &ground.config, now).await }
+        });
+        let loaded: Vec<Loaded> = stream::iter(loads)
+            .buffered(LOADS_MAX)
+            .try_collect()
+            .await?;
+        let mut tasks = self.0.tasks.lock();
+        if tasks.closed {
+            return Ok(());
+        }
+        let mut shards = Vec::with_capacity(logs.len());
+        for (log, Loaded { groups, records }) in logs.into_iter().zip(loaded) {
+            let (writes, queue) = mpsc::channel(WRITES_MAX);
+            let shard = Shard::new(ground.clone(), groups, writes);
+            let writer = Writer::new(shard.clone(), ground.clone(), log, queue, records);
+            tasks.writers.push(tokio::spawn(writer.run()));
+            shards.push(shard);
+        }
+        let groups: usize = shards.iter().map(|shard| shard.cells().len()).sum();
+        tracing::info!(groups, partitions = shards.len(), "consumer groups loaded");
+        // `ready` holds `starting`, and `open` is alone.
+        drop(self.0.shards.set(shards));
+        tasks.sweeper = Some(tokio::spawn(sweep_for_ever(Arc::downgrade(&self.0))));
+        Ok(())
+    }
+
+    /// Stops taking writes and waits until those taken are durable and answered.
+    pub async fn close(&self) {
+        let tasks = {
+            let mut tasks = self.0.tasks.lock();
+            tasks.closed = true;
+            std::mem::take(&mut *tasks)
+        };
+        if let Some(sweeper) = tasks.sweeper {
+            sweeper.abort();
+        }
+        for shard in self.0.shards.get().into_iter().flatten() {
+            shard.close();
+        }
+        for writer in tasks.writers {
+            // A writer that panicked has answered nobody; there is nothing left to wait for.
+            drop(writer.await);
+        }
+    }
+
+    /// The settings.
+    #[must_use]
+    pub fn config(&self) -> &GroupConfig {
+        &self.0.ground.config
+    }
+
+    /// Joins a group; the answer comes with the end of the rebalance.
+    #[must_use]
+    pub fn join(&self, request: JoinRequest) -> Waiting<Joined> {
+        match self.try_join(request) {
+            Ok(waiting) => waiting,
+            Err(error) => Waiting::ready(Err(error)),
+        }
+    }
+
+    fn try_join(&self, request: JoinRequest) -> Result<Waiting<Joined>, GroupError> {
+        let shard = self.shard_of_member(&request.group_id)?;
+        let config = self.config();
+        let allowed = config.session_timeout_min..=config.session_timeout_max;
+        if !allowed.contains(&request.session_timeout) {
+            return Err(GroupError::InvalidSessionTimeout);
+        }
+        let cell = if request.member_id.is_empty() {
+            shard.cell_or_new(&request.group_id)?
+        } else {
+            shard
+                .cell(&request.group_id)
+                .ok_or(GroupError::UnknownMemberId)?
+        };
+        let unique = uuid::Builder::from_random_bytes(self.0.random.next_bytes16()).into_uuid();
+        let answer = shard.with(&cell, |turn| {
+            turn.group
+                .join(request, &unique.hyphenated().to_string(), turn.now)
+        });
+        Ok(Waiting(answer))
+    }
+
+    /// Asks for the member's assignment, or, from the leader, brings everybody's; the answer comes
+    /// when the assignment is durable.
+    #[must_use]
+    pub fn sync(&self, request: SyncRequest) -> Waiting<Synced> {
+        match self.member_cell(&request.group_id) {
+            Ok((shard, cell)) => {
+                Waiting(shard.with(&cell, |turn| turn.group.sync(request, turn.now)))
+            }
+            Err(error) => Waiting::ready(Err(error)),
+        }
+    }
+
+    /// Hears from a member.
+    ///
+    /// # Errors
+    /// What the member is to do instead of going on.
+    pub fn heartbeat(&self, group_id: &str, caller: &Caller) -> Result<(), GroupError> {
+        let (shard, cell) = self.member_cell(group_id)?;
+        shard.with(&cell, |turn| turn.group.heartbeat(caller, turn.now))
+    }
+
+    /// Takes members out of a group: one result per member.
+    ///
+    /// # Errors
+    /// None of the members could be looked at.
+    pub fn leave(
+        &self,
+        group_id: &str,
+        leaving: &[Leaving],
+    ) -> Result<Vec<Result<(), GroupError>>, GroupError> {
+        match self.member_cell(group_id) {
+            Ok((shard, cell)) => shard.with(&cell, |turn| turn.group.leave(leaving, turn.now)),
+            Err(GroupError::UnknownMemberId) => Ok(leaving
+                .iter()
+                .map(|_| Err(GroupError::UnknownMemberId))
+                .collect()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Commits offsets; the answer comes when they are durable. Their order is decided now.
+    #[must_use]
+    pub fn commit(
+        &self,
+        group_id: &str,
+        caller: &Caller,
+        offsets: PartitionOffsets,
+    ) -> Waiting<()> {
+        match self.try_commit(group_id, caller, offsets) {
+            Ok(waiting) => waiting,
+            Err(error) => Waiting::ready(Err(error)),
+        }
+    }
+
+    fn try_commit(
+        &self,
+        group_id: &str,
+        caller: &Caller,
+        offsets: PartitionOffsets,
+    ) -> Result<Waiting<()>, GroupError> {
+        let shard = self.shard(group_id)?;
+        let cell = match shard.cell(group_id) {
+            Some(cell) => cell,
+            None if caller.generation < 0 => shard.cell_or_new(group_id)?,
+            None => return Err(GroupError::IllegalGeneration),
+        };
+        let (reply, answer) = oneshot::channel();
+        shard.with(&cell, |turn| {
+            turn.group.check_commit(caller, turn.now)?;
+            turn.group.commit_started();
+            let record = |(partition, committed): &(TopicPartition, CommittedOffset)| {
+                let (group, partition) = (group_id.to_owned(), partition.clone());
+                GroupRecord::Offset(Key::Offset { group, partition }, Some(committed.clone()))
+            };
+            let records = offsets.iter().map(record).collect();
+            turn.write(records, Outcome::Commit(offsets, reply));
+            Ok(())
+        })?;
+        Ok(Waiting(answer))
+    }
+
+    /// The group's durable offsets in these partitions; none where there is none.
+    ///
+    /// # Errors
+    /// The groups are not loaded.
+    pub fn offsets(
+        &self,
+        group_id: &str,
+        partitions: &[TopicPartition],
+    ) -> Result<Vec<Option<CommittedOffset>>, GroupError> {
+        let Some(cell) = self.shard(group_id)?.cell(group_id) else {
+            return Ok(vec![None; partitions.len()]);
+        };
+        Ok(cell.look(|group| {
+            partitions
+                .iter()
+                .map(|p| group.offset(p).cloned())
+                .collect()
+        }))
+    }
+
+    /// All durable offsets of the group.
+    ///
+    /// # Errors
+    /// The groups are not loaded.
+    pub fn all_offsets(&self, group_id: &str) -> Result<PartitionOffsets, GroupError> {
+        let cell = self.shard(group_id)?.cell(group_id);
+        Ok(cell
+            .map(|cell| cell.look(crate::group::Group::offsets))
+            .unwrap_or_default())
+    }
+
+    /// All groups, by id.
+    #[must_use]
+    pub fn list(&self) -> Vec<GroupListing> {
+        let shards = self.0.shards.get().into_iter().flatten();
+        let cells = shards.flat_map(|shard| shard.cells());
+        let mut groups: Vec<GroupListing> = cells
+            .map(|cell| cell.look(crate::group::Group::listing))
+            .filter(|listing| listing.state != GroupState::Dead)
+            .collect();
+        groups.sort_by(|a, b| a.group_id.cmp(&b.group_id));
+        groups
+    }
+
+    /// All that is shown of a group.
+    ///
+    /// # Errors
+    /// The groups are not loaded, or there is no such group.
+    pub fn describe(&self, group_id: &str) -> Result<GroupDescription, GroupError> {
+        let cell = self
+            .shard(group_id)?
+            .cell(group_id)
+            .ok_or(GroupError::GroupIdNotFound)?;
+        Ok(cell.look(crate::group::Group::describe))
+    }
+
+    /// Deletes a group without members and its offsets; the answer comes when that is durable.
+    #[must_use]
+    pub fn delete(&self, group_id: &str) -> Waiting<()> {
+        let deleted = || {
+            let shard = self.shard(group_id)?;
+            let cell = shard.cell(group_id).ok_or(GroupError::GroupIdNotFound)?;
+            let (reply, answer) = oneshot::channel();
+            shard.with(&cell, |turn| {
+                let tombstones = turn.group.begin_delete(turn.now)?;
+                turn.write(tombstones, Outcome::Delete(Some(reply)));
+                Ok(())
+            })?;
+            Ok(Waiting(answer))
+        };
+        deleted().unwrap_or_else(|error| Waiting::ready(Err(error)))
+    }
+
+    /// Drops all offsets in topics that are gone.
+    pub fn topics_deleted(&self, topics: &BTreeSet<TopicName>) {
+        for shard in self.0.shards.get().into_iter().flatten() {
+            for cell in shard.cells() {
+                shard.with(&cell, |turn| {
+                    let gone = turn.group.offsets_in(topics);
+                    if !gone.is_empty() {
+                        let tombstones = turn.group.offset_tombstones(&gone);
+                        turn.write(tombstones, Outcome::Forget(gone));
+                    }
+                });
+            }
+        }
+    }
+
+    /// The shard that keeps a group, by Kafka's rule. An empty id is legal for offsets alone.
+    fn shard(&self, group_id: &str) -> Result<&Arc<Shard>, GroupError> {
+        if group_id.len() > GROUP_ID_BYTES_MAX {
+            return Err(GroupError::InvalidGroupId);
+        }
+        let shards = self
+            .0
+            .shards
+            .get()
+            .ok_or(GroupError::CoordinatorNotAvailable)?;
+        shards
+            .get(partition_of(group_id, shards.len()))
+            .ok_or(GroupError::CoordinatorNotAvailable)
+    }
+
+    fn shard_of_member(&self, group_id: &str) -> Result<&Arc<Shard>, GroupError> {
+        if group_id.is_empty() {
+            Err(GroupError::InvalidGroupId)
+        } else {
+            self.shard(group_id)
+        }
+    }
+
+    fn member_cell(&self, group_id: &str) -> Result<(&Arc<Shard>, Arc<Cell>), GroupError> {
+        let shard = self.shard_of_member(group_id)?;
+        let cell = shard.cell(group_id).ok_or(GroupError::UnknownMemberId)?;
+        Ok((shard, cell))
+    }
+}
+
+/// Which partition keeps a group: Java's `String.hashCode` without its sign bit, as in Kafka, so
+/// that tools that look into the topic find a group where they expect it.
+fn partition_of(group_id: &str, partitions: usize) -> usize {
+    let hash = group_id.encode_utf16().fold(0_i32, |hash, unit| {
+        hash.wrapping_mul(31).wrapping_add(i32::from(unit))
+    });
+    let positive = usize::try_from(hash & i32::MAX).unwrap_or(0);
+    positive % partitions.max(1)
+}
+
+/// Drops expired offsets and unused groups at the set interval, for as long as the coordinator is.
+async fn sweep_for_ever(coordinator: Weak<Inner>) {
+    loop {
+        let Some(inner) = coordinator.upgrade() else {
+            return;
+        };
+        let interval = inner.ground.config.retention_check_interval;
+        drop(inner);
+        tokio::time::sleep(interval).await;
+        let Some(inner) = coordinator.upgrade() else {
+            return;
+        };
+        for shard in inner.shards.get().into_iter().flatten() {
+            for cell in shard.cells() {
+                shard.sweep(&cell);
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,567 @@
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use bytes::{Bytes, BytesMut};
+use millrace_model::Offset;
+use millrace_record::split;
+use millrace_time::{ManualClock, SeededRandom};
+use tokio::sync::watch;
+
+use super::*;
+use crate::{
+    log::{BoxFuture, Durable, LogFault},
+    messages::Protocol,
+};
+
+/// A log in memory whose device can be held up or broken.
+#[derive(Debug)]
+struct MemoryLog {
+    batches: Mutex<Vec<(Offset, Bytes)>>,
+    start: Mutex<Offset>,
+    end: Mutex<Offset>,
+    /// Appends become durable while this is true.
+    durable: watch::Sender<bool>,
+    broken: AtomicBool,
+}
+
+impl MemoryLog {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            batches: Mutex::default(),
+            start: Mutex::new(0),
+            end: Mutex::new(0),
+            durable: watch::Sender::new(true),
+            broken: AtomicBool::new(false),
+        })
+    }
+
+    fn records(&self) -> Offset {
+        *self.end.lock() - *self.start.lock()
+    }
+}
+
+impl StateLog for MemoryLog {
+    fn append(&self, batch: BytesMut) -> BoxFuture<'_, Result<Durable, LogFault>> {
+        Box::pin(async {
+            if self.broken.load(Ordering::SeqCst) {
+                return Err(LogFault("broken".into()));
+            }
+            let mut batch = split(batch).expect("built here").remove(0);
+            let base = {
+                let mut end = self.end.lock();
+                let base = *end;
+                batch.restamp(base, 0, None);
+                *end += u64::from(batch.count());
+                self.batches.lock().push((base, batch.freeze()));
+                base
+            };
+            let mut durable = self.durable.subscribe();
+            let durable: Durable = Box::pin(async move {
+                drop(durable.wait_for(|durable| *durable).await);
+                Ok(base)
+            });
+            Ok(durable)
+        })
+    }
+
+    fn start(&self) -> Offset {
+        *self.start.lock()
+    }
+
+    fn end(&self) -> Offset {
+        *self.end.lock()
+    }
+
+    fn read(&self, offset: Offset) -> BoxFuture<'_, Result<Vec<Bytes>, LogFault>> {
+        let batches = self.batches.lock();
+        let found = batches.iter().rev().find(|(base, _)| *base <= offset);
+        let found = found.map(|(_, batch)| batch.clone()).into_iter().collect();
+        Box::pin(std::future::ready(Ok(found)))
+    }
+
+    fn trim(&self, new_start: Offset) -> BoxFuture<'_, Result<(), LogFault>> {
+        *self.start.lock() = new_start;
+        self.batches.lock().retain(|(base, _)| *base >= new_start);
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+struct MemoryTopic {
+    logs: Vec<Arc<MemoryLog>>,
+    exists: AtomicBool,
+}
+
+impl MemoryTopic {
+    fn new(partitions: usize) -> Arc<Self> {
+        let logs = (0..partitions).map(|_| MemoryLog::new()).collect();
+        Arc::new(Self {
+            logs,
+            exists: AtomicBool::new(false),
+        })
+    }
+
+    fn all(&self) -> Vec<Arc<dyn StateLog>> {
+        self.logs
+            .iter()
+            .map(|log| log.clone() as Arc<dyn StateLog>)
+            .collect()
+    }
+}
+
+impl StateTopic for MemoryTopic {
+    fn partitions(&self) -> Option<Vec<Arc<dyn StateLog>>> {
+        self.exists.load(Ordering::SeqCst).then(|| self.all())
+    }
+
+    fn create(&self) -> BoxFuture<'_, Result<Vec<Arc<dyn StateLog>>, LogFault>> {
+        self.exists.store(true, Ordering::SeqCst);
+        Box::pin(std::future::ready(Ok(self.all())))
+    }
+}
+
+struct World {
+    topic: Arc<MemoryTopic>,
+    clock: Arc<ManualClock>,
+    timers: Timers,
+    coordinator: GroupCoordinator,
+}
+
+async fn open(topic: &Arc<MemoryTopic>, config: GroupConfig) -> World {
+    let clock = ManualClock::shared();
+    let timers = Timers::new(clock.clone());
+    let parts = CoordinatorParts {
+        topic: topic.clone(),
+        clock: clock.clone(),
+        random: SeededRandom::shared(1),
+        timers: timers.clone(),
+        config,
+    };
+    let coordinator = GroupCoordinator::open(parts).await.expect("a good log");
+    World {
+        topic: topic.clone(),
+        clock,
+        timers,
+        coordinator,
+    }
+}
+
+async fn ready(partitions: usize, config: GroupConfig) -> World {
+    let world = open(&MemoryTopic::new(partitions), config).await;
+    world.coordinator.ready().await.expect("created");
+    world
+}
+
+fn partition(topic: &str) -> TopicPartition {
+    TopicPartition {
+        topic: TopicName::new(topic).expect("legal"),
+        partition: 0,
+    }
+}
+
+fn at(offset: Offset) -> CommittedOffset {
+    CommittedOffset {
+        offset,
+        leader_epoch: 3,
+        metadata: "note".into(),
+        commit_ms: 0,
+        expire_ms: None,
+    }
+}
+
+fn nobody() -> Caller {
+    Caller {
+        generation: -1,
+        ..Caller::default()
+    }
+}
+
+fn join_request(group_id: &str, member_id: &str) -> JoinRequest {
+    JoinRequest {
+        group_id: group_id.into(),
+        member_id: member_id.into(),
+        instance_id: None,
+        client_id: "c".into(),
+        client_host: "/127.0.0.1".into(),
+        session_timeout: Duration::from_secs(10),
+        rebalance_timeout: Duration::from_secs(10),
+        protocol_type: "consumer".into(),
+        protocols: vec![Protocol {
+            name: "range".into(),
+            metadata: Bytes::from_static(b"m"),
+        }],
+        requires_known_member_id: false,
+        can_skip_assignment: false,
+    }
+}
+
+async fn stable_member(coordinator: &GroupCoordinator, group_id: &str) -> Caller {
+    let joined = coordinator
+        .join(join_request(group_id, ""))
+        .await
+        .expect("alone");
+    let caller = Caller {
+        member_id: joined.member_id.clone(),
+        instance_id: None,
+        generation: joined.generation,
+    };
+    let request = SyncRequest {
+        group_id: group_id.into(),
+        caller: caller.clone(),
+        protocol_type: None,
+        protocol: None,
+        assignments: vec![(joined.member_id, Bytes::from_static(b"all"))],
+    };
+    assert_eq!(
+        coordinator.sync(request).await.expect("leader").assignment,
+        "all"
+    );
+    caller
+}
+
+#[test]
+fn groups_live_where_kafka_puts_them() {
+    // From java.lang.String.hashCode.
+    assert_eq!(partition_of("", 50), 0);
+    assert_eq!(partition_of("a", 50), 97 % 50);
+    assert_eq!(partition_of("console-consumer-1", 50), {
+        let hash = "console-consumer-1"
+            .bytes()
+            .fold(0_i64, |h, b| (h * 31 + i64::from(b)) % (1 << 32));
+        usize::try_from((hash & 0x7fff_ffff) % 50).expect("small")
+    });
+    // "polygenelubricants" hashes to the smallest 32-bit number, whose absolute value overflows.
+    assert_eq!(partition_of("polygenelubricants", 50), 0);
+}
+
+#[tokio::test]
+async fn nothing_is_served_before_the_topic_exists() {
+    let world = open(&MemoryTopic::new(2), GroupConfig::default()).await;
+    let commit = world
+        .coordinator
+        .commit("g", &nobody(), vec![(partition("t"), at(1))]);
+    assert_eq!(commit.await, Err(GroupError::CoordinatorNotAvailable));
+    assert_eq!(world.coordinator.list(), []);
+    world.coordinator.ready().await.expect("created");
+    let commit = world
+        .coordinator
+        .commit("g", &nobody(), vec![(partition("t"), at(1))]);
+    assert_eq!(commit.await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_commit_is_seen_and_answered_only_when_it_is_durable() {
+    let world = ready(1, GroupConfig::default()).await;
+    world.topic.logs[0].durable.send_replace(false);
+    let mut commit = world
+        .coordinator
+        .commit("g", &nobody(), vec![(partition("t"), at(7))]);
+    let early = tokio::time::timeout(Duration::from_millis(20), &mut commit).await;
+    assert!(early.is_err(), "answered before it was durable");
+    assert_eq!(
+        world.coordinator.offsets("g", &[partition("t")]),
+        Ok(vec![None])
+    );
+    world.topic.logs[0].durable.send_replace(true);
+    assert_eq!(commit.await, Ok(()));
+    let found = world
+        .coordinator
+        .offsets("g", &[partition("t"), partition("u")]);
+    assert_eq!(found, Ok(vec![Some(at(7)), None]));
+    assert_eq!(
+        world.coordinator.all_offsets("g"),
+        Ok(vec![(partition("t"), at(7))])
+    );
+}
+
+#[tokio::test]
+async fn groups_and_offsets_survive_a_restart() {
+    let world = ready(4, GroupConfig::default()).await;
+    for group in ["a", "b", "c", "d", "e"] {
+        let caller = stable_member(&world.coordinator, group).await;
+        for offset in [5, 6] {
+            let offsets = vec![
+                (partition("t"), at(offset)),
+                (partition("u"), at(offset + 10)),
+            ];
+            world
+                .coordinator
+                .commit(group, &caller, offsets)
+                .await
+                .expect("a member");
+        }
+    }
+    let before = world.coordinator.describe("b").expect("a group");
+    world.coordinator.close().await;
+
+    let again = open(&world.topic, GroupConfig::default()).await;
+    assert_eq!(again.coordinator.list().len(), 5);
+    assert_eq!(again.coordinator.describe("b"), Ok(before.clone()));
+    let offsets = again.coordinator.all_offsets("e").expect("loaded");
+    assert_eq!(
+        offsets,
+        vec![(partition("t"), at(6)), (partition("u"), at(16))]
+    );
+    let member = &before.members[0].member_id;
+    let caller = Caller {
+        member_id: member.clone(),
+        instance_id: None,
+        generation: 1,
+    };
+    assert_eq!(again.coordinator.heartbeat("b", &caller), Ok(()));
+}
+
+#[tokio::test]
+async fn a_long_log_is_written_anew_and_says_the_same() {
+    let config = GroupConfig {
+        rewrite_after_records: 100,
+        ..GroupConfig::default()
+    };
+    let world = ready(1, config.clone()).await;
+    let caller = stable_member(&world.coordinator, "g").await;
+    for round in 0..50 {
+        let commits: Vec<_> = (0..20)
+            .map(|i| {
+                let offsets = vec![(partition("t"), at(round * 20 + i))];
+                world.coordinator.commit("g", &caller, offsets)
+            })
+            .collect();
+        for commit in commits {
+            commit.await.expect("a member");
+        }
+    }
+    assert!(
+        world.topic.logs[0].records() < 250,
+        "{} records",
+        world.topic.logs[0].records()
+    );
+    let before = world.coordinator.describe("g");
+    world.coordinator.close().await;
+    let again = open(&world.topic, config).await;
+    assert_eq!(
+        again.coordinator.offsets("g", &[partition("t")]),
+        Ok(vec![Some(at(999))])
+    );
+    assert_eq!(again.coordinator.describe("g"), before);
+}
+
+#[tokio::test]
+async fn the_last_of_many_commits_in_flight_wins() {
+    let world = ready(1, GroupConfig::default()).await;
+    world.topic.logs[0].durable.send_replace(false);
+    let commit = |offset| {
+        world
+            .coordinator
+            .commit("g", &nobody(), vec![(partition("t"), at(offset))])
+    };
+    let commits: Vec<_> = (0..1_000).map(commit).collect();
+    tokio::task::yield_now().await;
+    world.topic.logs[0].durable.send_replace(true);
+    for commit in commits {
+        commit.await.expect("durable");
+    }
+    assert_eq!(
+        world.coordinator.offsets("g", &[partition("t")]),
+        Ok(vec![Some(at(999))])
+    );
+    assert!(
+        world.topic.logs[0].batches.lock().len() < 100,
+        "what waits shares batches"
+    );
+}
+
+#[tokio::test]
+async fn a_broken_log_is_told_and_loses_nothing_that_was_acknowledged() {
+    let world = ready(1, GroupConfig::default()).await;
+    world
+        .coordinator
+        .commit("g", &nobody(), vec![(partition("t"), at(1))])
+        .await
+        .expect("good");
+    world.topic.logs[0].broken.store(true, Ordering::SeqCst);
+    let commit = world
+        .coordinator
+        .commit("g", &nobody(), vec![(partition("t"), at(2))]);
+    assert_eq!(commit.await, Err(GroupError::CoordinatorNotAvailable));
+    assert_eq!(
+        world.coordinator.offsets("g", &[partition("t")]),
+        Ok(vec![Some(at(1))])
+    );
+    assert_eq!(
+        world.coordinator.delete("g").await,
+        Err(GroupError::CoordinatorNotAvailable)
+    );
+    world.topic.logs[0].broken.store(false, Ordering::SeqCst);
+    assert_eq!(world.coordinator.delete("g").await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_deleted_group_is_gone_for_good() {
+    let world = ready(1, GroupConfig::default()).await;
+    assert_eq!(
+        world.coordinator.delete("g").await,
+        Err(GroupError::GroupIdNotFound)
+    );
+    let caller = stable_member(&world.coordinator, "g").await;
+    world
+        .coordinator
+        .commit("g", &caller, vec![(partition("t"), at(1))])
+        .await
+        .expect("durable");
+    assert_eq!(
+        world.coordinator.delete("g").await,
+        Err(GroupError::NonEmptyGroup)
+    );
+    let leaving = Leaving {
+        member_id: caller.member_id,
+        instance_id: None,
+    };
+    assert_eq!(world.coordinator.leave("g", &[leaving]), Ok(vec![Ok(())]));
+    assert_eq!(world.coordinator.delete("g").await, Ok(()));
+    assert_eq!(
+        world.coordinator.describe("g"),
+        Err(GroupError::GroupIdNotFound)
+    );
+    world.coordinator.close().await;
+    let again = open(&world.topic, GroupConfig::default()).await;
+    assert_eq!(again.coordinator.list(), []);
+    assert_eq!(
+        again.coordinator.offsets("g", &[partition("t")]),
+        Ok(vec![None])
+    );
+}
+
+#[tokio::test]
+async fn alarms_end_the_sessions_of_the_silent() {
+    let world = ready(1, GroupConfig::default()).await;
+    stable_member(&world.coordinator, "g").await;
+    world.clock.advance(Duration::from_secs(9));
+    world.timers.fire_due();
+    assert_eq!(
+        world.coordinator.describe("g").expect("a group").state,
+        GroupState::Stable
+    );
+    world.clock.advance(Duration::from_secs(2));
+    world.timers.fire_due();
+    assert_eq!(
+        world.coordinator.describe("g").expect("a group").state,
+        GroupState::Empty
+    );
+}
+
+#[tokio::test]
+async fn a_group_that_came_to_nothing_leaves_nothing() {
+    let world = ready(1, GroupConfig::default()).await;
+    let mut request = join_request("g", "");
+    request.requires_known_member_id = true;
+    let refused = world.coordinator.join(request).await;
+    assert!(matches!(refused, Err(GroupError::MemberIdRequired(_))));
+    assert_eq!(world.coordinator.list().len(), 1);
+    world.clock.advance(Duration::from_secs(11));
+    world.timers.fire_due();
+    assert_eq!(world.coordinator.list(), []);
+    assert_eq!(world.coordinator.0.ground.groups.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn offsets_in_deleted_topics_go() {
+    let world = ready(1, GroupConfig::default()).await;
+    let offsets = vec![(partition("t"), at(1)), (partition("u"), at(2))];
+    world
+        .coordinator
+        .commit("g", &nobody(), offsets)
+        .await
+        .expect("durable");
+    world
+        .coordinator
+        .topics_deleted(&BTreeSet::from([partition("t").topic]));
+    // A later write of the same shard is finished after it.
+    world
+        .coordinator
+        .commit("h", &nobody(), vec![(partition("x"), at(1))])
+        .await
+        .expect("durable");
+    assert_eq!(
+        world.coordinator.all_offsets("g"),
+        Ok(vec![(partition("u"), at(2))])
+    );
+}
+
+#[tokio::test]
+async fn expired_offsets_and_then_the_group_are_swept() {
+    let world = ready(1, GroupConfig::default()).await;
+    world
+        .coordinator
+        .commit("g", &nobody(), vec![(partition("t"), at(1))])
+        .await
+        .expect("durable");
+    // Each barrier in a group of its own: the sweep takes the one before.
+    let sweep = async |barrier: &str| {
+        let shard = &world.coordinator.0.shards.get().expect("ready")[0];
+        shard.cells().iter().for_each(|cell| shard.sweep(cell));
+        let barrier = world.coordinator.commit(barrier, &nobody(), Vec::new());
+        barrier.await.expect("an empty commit is finished in order");
+    };
+    sweep("first").await;
+    assert_eq!(world.coordinator.all_offsets("g").expect("ready").len(), 1);
+    world
+        .clock
+        .advance(GroupConfig::default().offsets_retention);
+    sweep("second").await;
+    assert_eq!(world.coordinator.all_offsets("g"), Ok(Vec::new()));
+    sweep("third").await;
+    assert_eq!(
+        world.coordinator.describe("g"),
+        Err(GroupError::GroupIdNotFound)
+    );
+}
+
+#[tokio::test]
+async fn what_is_out_of_bounds_is_refused() {
+    let world = ready(1, GroupConfig::default()).await;
+    let join = |request| world.coordinator.join(request);
+    assert_eq!(
+        join(join_request("", "")).await,
+        Err(GroupError::InvalidGroupId)
+    );
+    let long = "g".repeat(GROUP_ID_BYTES_MAX + 1);
+    assert_eq!(
+        join(join_request(&long, "")).await,
+        Err(GroupError::InvalidGroupId)
+    );
+    assert_eq!(
+        join(join_request("g", "x")).await,
+        Err(GroupError::UnknownMemberId)
+    );
+    for seconds in [5, 1_801] {
+        let mut request = join_request("g", "");
+        request.session_timeout = Duration::from_secs(seconds);
+        assert_eq!(join(request).await, Err(GroupError::InvalidSessionTimeout));
+    }
+    let stale = Caller {
+        member_id: "x".into(),
+        instance_id: None,
+        generation: 4,
+    };
+    let commit = world.coordinator.commit("none", &stale, Vec::new());
+    assert_eq!(commit.await, Err(GroupError::IllegalGeneration));
+    assert_eq!(
+        world.coordinator.heartbeat("none", &stale),
+        Err(GroupError::UnknownMemberId)
+    );
+}
+
+#[tokio::test]
+async fn closing_answers_everyone() {
+    let world = ready(1, GroupConfig::default()).await;
+    let commit = world
+        .coordinator
+        .commit("g", &nobody(), vec![(partition("t"), at(1))]);
+    world.coordinator.close().await;
+    assert_eq!(commit.await, Ok(()), "taken before the end");
+    let late = world
+        .coordinator
+        .commit("g", &nobody(), vec![(partition("t"), at(2))]);
+    assert_eq!(late.await, Err(GroupError::CoordinatorNotAvailable));
+}

@@ -1,0 +1,53 @@
+//! Why the coordinator refuses a request.
+
+/// One refusal, in the words of Kafka's protocol; the wire code of each has the same name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GroupError {
+    /// The group's log is still being read. The caller retries.
+    #[error("the coordinator is loading the group's log; retry")]
+    CoordinatorLoading,
+    /// The group's log is not there, is overloaded or failed. The caller looks the coordinator up
+    /// again and retries.
+    #[error("the coordinator is not available; look it up again and retry")]
+    CoordinatorNotAvailable,
+    /// The group id is empty where a member needs one, or longer than
+    /// [`GROUP_ID_BYTES_MAX`](crate::config::GROUP_ID_BYTES_MAX).
+    #[error("the group id is empty or too long")]
+    InvalidGroupId,
+    /// No such group.
+    #[error("no group has this id")]
+    GroupIdNotFound,
+    /// The group has members, so it cannot be deleted.
+    #[error("the group has members; stop them first")]
+    NonEmptyGroup,
+    /// The member is not in the group (any more). It joins again without an id.
+    #[error("the group has no member with this id; join again")]
+    UnknownMemberId,
+    /// The member speaks of another generation. It joins again.
+    #[error("this is not the group's current generation; join again")]
+    IllegalGeneration,
+    /// The group is rebalancing. The member joins again.
+    #[error("the group is rebalancing; join again")]
+    RebalanceInProgress,
+    /// The member shares no protocol with the group.
+    #[error("the member's protocols do not fit the group's")]
+    InconsistentGroupProtocol,
+    /// The session timeout is outside what the broker allows.
+    #[error("the session timeout is outside the broker's bounds")]
+    InvalidSessionTimeout,
+    /// Another member has taken this static member's place (KIP-345). It stops.
+    #[error("another member uses this group.instance.id")]
+    FencedInstanceId,
+    /// The member must join again with the id that this carries (KIP-394).
+    #[error("join again with the member id {0}")]
+    MemberIdRequired(String),
+    /// The group has as many members as the broker allows.
+    #[error("the group has reached group.max.size")]
+    GroupMaxSizeReached,
+    /// The broker holds as many groups as it can.
+    #[error("the broker holds as many groups as it can; delete unused ones")]
+    TooManyGroups,
+    /// The member's metadata or the group's assignment is larger than one record may be.
+    #[error("the group's metadata is larger than the coordinator can store")]
+    MetadataTooLarge,
+}

@@ -1,0 +1,84 @@
+//! What is shown of a group, and what of it is written when the log is written anew.
+
+use bytes::Bytes;
+
+use super::{Group, Member};
+use crate::{
+    messages::{GroupDescription, GroupListing, GroupState, MemberDescription},
+    records::{GroupRecord, Key},
+};
+
+impl Group {
+    /// The group in a list.
+    pub(crate) fn listing(&self) -> GroupListing {
+        GroupListing {
+            group_id: self.id.clone(),
+            protocol_type: self.protocol_type.clone().unwrap_or_default(),
+            state: self.state,
+        }
+    }
+
+    /// All that is shown of the group. Metadata and assignments belong to a stable generation.
+    pub(crate) fn describe(&self) -> GroupDescription {
+        let protocol = match self.state {
+            GroupState::Stable => self.protocol.clone().unwrap_or_default(),
+            _ => String::new(),
+        };
+        let stable = self.state == GroupState::Stable;
+        let member = |member: &Member| MemberDescription {
+            member_id: member.id.clone(),
+            instance_id: member.instance_id.clone(),
+            client_id: member.client_id.clone(),
+            client_host: member.client_host.clone(),
+            metadata: if stable {
+                member.metadata(&protocol)
+            } else {
+                Bytes::new()
+            },
+            assignment: if stable {
+                member.assignment.clone()
+            } else {
+                Bytes::new()
+            },
+        };
+        GroupDescription {
+            state: self.state,
+            protocol_type: self.protocol_type.clone().unwrap_or_default(),
+            members: self.members.values().map(member).collect(),
+            protocol,
+        }
+    }
+
+    /// What the log holds of the group: its last written generation and its offsets.
+    pub(crate) fn durable_records(&self) -> Vec<GroupRecord> {
+        let key = Key::Group {
+            group: self.id.clone(),
+        };
+        let generation = self
+            .stored
+            .clone()
+            .map(|stored| GroupRecord::Group(key, Some(stored)));
+        let offsets = self.offsets.iter().map(|(partition, committed)| {
+            let key = Key::Offset {
+                group: self.id.clone(),
+                partition: partition.clone(),
+            };
+            GroupRecord::Offset(key, Some(committed.clone()))
+        });
+        generation.into_iter().chain(offsets).collect()
+    }
+
+    /// How many records [`Group::durable_records`] gives.
+    pub(crate) fn durable_count(&self) -> usize {
+        usize::from(self.stored.is_some()) + self.offsets.len()
+    }
+
+    /// The records that delete all that the log holds of the group.
+    pub(crate) fn tombstones(&self) -> Vec<GroupRecord> {
+        let delete = |record| match record {
+            GroupRecord::Offset(key, _) => GroupRecord::Offset(key, None),
+            GroupRecord::Group(key, _) => GroupRecord::Group(key, None),
+        };
+        self.durable_records().into_iter().map(delete).collect()
+    }
+}

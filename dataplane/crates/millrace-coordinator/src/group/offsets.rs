@@ -1,0 +1,177 @@
+//! Committed offsets: who may commit, when they expire.
+
+use std::collections::BTreeSet;
+
+use millrace_model::{TopicName, TopicPartition};
+
+use super::{Group, Now};
+use crate::{
+    GroupError,
+    messages::{Caller, CommittedOffset, GroupState},
+    records::{GroupRecord, Key},
+    subscription,
+};
+
+impl Group {
+    /// Whether the caller may commit offsets now.
+    pub(crate) fn check_commit(&mut self, caller: &Caller, now: Now) -> Result<(), GroupError> {
+        if self.state == GroupState::Dead {
+            return Err(GroupError::CoordinatorNotAvailable);
+        }
+        // An administrator, or a consumer that assigns itself and only keeps its offsets here.
+        if caller.generation < 0 && self.state == GroupState::Empty {
+            return Ok(());
+        }
+        let anonymous =
+            caller.generation < 0 && caller.member_id.is_empty() && caller.instance_id.is_none();
+        if anonymous {
+            return Err(GroupError::UnknownMemberId);
+        }
+        self.check_generation(caller)?;
+        if self.state == GroupState::CompletingRebalance {
+            return Err(GroupError::RebalanceInProgress);
+        }
+        self.refresh(&caller.member_id, now);
+        Ok(())
+    }
+
+    /// A commit is on its way to the log; the group must not be deleted meanwhile.
+    pub(crate) const fn commit_started(&mut self) {
+        self.commits_in_flight += 1;
+    }
+
+    pub(crate) const fn has_commits_in_flight(&self) -> bool {
+        self.commits_in_flight > 0
+    }
+
+    /// A commit has reached the log, or could not.
+    pub(crate) fn commit_finished(
+        &mut self,
+        offsets: Vec<(TopicPartition, CommittedOffset)>,
+        durable: bool,
+    ) {
+        self.commits_in_flight = self.commits_in_flight.saturating_sub(1);
+        if durable {
+            self.offsets.extend(offsets);
+        }
+    }
+
+    /// Takes on the offsets that were read from the log.
+    pub(crate) fn restore_offsets(
+        &mut self,
+        offsets: impl IntoIterator<Item = (TopicPartition, CommittedOffset)>,
+    ) {
+        self.offsets.extend(offsets);
+    }
+
+    pub(crate) fn offset(&self, partition: &TopicPartition) -> Option<&CommittedOffset> {
+        self.offsets.get(partition)
+    }
+
+    pub(crate) fn offsets(&self) -> Vec<(TopicPartition, CommittedOffset)> {
+        self.offsets
+            .iter()
+            .map(|(p, c)| (p.clone(), c.clone()))
+            .collect()
+    }
+
+    /// Whether nothing is left of the group that anybody could want.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.state == GroupState::Empty
+            && self.offsets.is_empty()
+            && self.pending_members.is_empty()
+            && self.commits_in_flight == 0
+    }
+
+    /// Whether the group may be deleted; if so it is dead from now on.
+    pub(crate) fn begin_delete(&mut self, now: Now) -> Result<Vec<GroupRecord>, GroupError> {
+        match self.state {
+            GroupState::Dead => Err(GroupError::GroupIdNotFound),
+            GroupState::Empty if self.commits_in_flight == 0 => {
+                self.enter(GroupState::Dead, now);
+                Ok(self.tombstones())
+            }
+            _ => Err(GroupError::NonEmptyGroup),
+        }
+    }
+
+    /// The deletion could not be written: the group lives on.
+    pub(crate) fn undo_delete(&mut self, now: Now) {
+        self.enter(GroupState::Empty, now);
+    }
+
+    /// Offsets whose time is up, by Kafka's rules (KIP-211): of an empty group `retention` after it
+    /// became empty; of a group with consumers, those in topics that nobody subscribes to; of a
+    /// group that never had a member, each `retention` after its commit.
+    pub(crate) fn expired(&self, now: Now) -> Vec<TopicPartition> {
+        let retention = i64::try_from(self.config.offsets_retention.as_millis());
+        let retention = retention.unwrap_or(i64::MAX);
+        let empty = self.state == GroupState::Empty;
+        let subscribed = match self.protocol_type.as_deref() {
+            None => BTreeSet::new(),
+            Some(_) if empty => BTreeSet::new(),
+            Some("consumer") if self.state == GroupState::Stable => self.subscribed_topics(),
+            // Others keep their offsets for as long as they have members.
+            Some(_) => return Vec::new(),
+        };
+        let since = |committed: &CommittedOffset| match self.protocol_type {
+            Some(_) if empty => self.state_ms.max(committed.commit_ms),
+            _ => committed.commit_ms,
+        };
+        let over = |committed: &CommittedOffset| match committed.expire_ms {
+            Some(at) => at <= now.ms,
+            None => now.ms.saturating_sub(since(committed)) >= retention,
+        };
+        self.offsets
+            .iter()
+            .filter(|(partition, c)| over(c) && !subscribed.contains(partition.topic.as_str()))
+            .map(|(partition, _)| partition.clone())
+            .collect()
+    }
+
+    fn subscribed_topics(&self) -> BTreeSet<String> {
+        let protocol = self.protocol.as_deref().unwrap_or_default();
+        let topics = self
+            .members
+            .values()
+            .map(|m| subscription::topics(&m.metadata(protocol)));
+        // A subscription that cannot be read might name any topic.
+        let all: Option<Vec<Vec<String>>> = topics.collect();
+        match all {
+            Some(topics) => topics.into_iter().flatten().collect(),
+            None => self
+                .offsets
+                .keys()
+                .map(|p| p.topic.as_str().to_owned())
+                .collect(),
+        }
+    }
+
+    /// The group's offsets in these topics.
+    pub(crate) fn offsets_in(&self, topics: &BTreeSet<TopicName>) -> Vec<TopicPartition> {
+        self.offsets
+            .keys()
+            .filter(|p| topics.contains(&p.topic))
+            .cloned()
+            .collect()
+    }
+
+    /// The records that delete these offsets.
+    pub(crate) fn offset_tombstones(&self, partitions: &[TopicPartition]) -> Vec<GroupRecord> {
+        let key = |partition: &TopicPartition| Key::Offset {
+            group: self.id.clone(),
+            partition: partition.clone(),
+        };
+        partitions
+            .iter()
+            .map(|partition| GroupRecord::Offset(key(partition), None))
+            .collect()
+    }
+
+    /// The offsets' deletion is durable.
+    pub(crate) fn forget(&mut self, partitions: &[TopicPartition]) {
+        for partition in partitions {
+            self.offsets.remove(partition);
+        }
+    }
+}

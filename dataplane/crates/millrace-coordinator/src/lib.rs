@@ -1,0 +1,40 @@
+//! Consumer groups: Kafka's classic protocol, kept in `__consumer_offsets`. Knows nothing of sockets
+//! nor of the wire's versions.
+//!
+//! | part | what it is |
+//! |---|---|
+//! | `group` | the pure state machine of one group |
+//! | `records` | Kafka's record formats |
+//! | `log` | the seam to the partitions that keep the records |
+//! | `load` | reads a partition back into groups |
+//! | `shard` | the groups of one partition |
+//! | `writer` | the only writer of a shard's log |
+//! | `coordinator` | finds the shard, keeps time, drops what is old |
+//!
+//! A group's state changes in memory under its lock; what must last is handed to the shard's writer
+//! under the same lock, so the log has the order of the changes. The writer puts whatever waits into
+//! one batch, and applies and answers in log order once it is durable. When a log has grown long, the
+//! writer waits until nothing is in flight, writes the live state at the tail and trims the rest.
+
+pub mod config;
+mod coordinator;
+mod error;
+mod group;
+mod load;
+mod log;
+mod messages;
+mod records;
+mod shard;
+mod subscription;
+mod writer;
+
+pub use config::GroupConfig;
+pub use coordinator::{CoordinatorParts, GroupCoordinator, Waiting};
+pub use error::GroupError;
+pub use load::LoadError;
+pub use log::{BoxFuture, Durable, LogFault, StateLog, StateTopic};
+pub use messages::{
+    Caller, CommittedOffset, GroupDescription, GroupListing, GroupState, JoinRequest, Joined,
+    JoinedMember, Leaving, MemberDescription, PartitionOffsets, Protocol, SyncRequest, Synced,
+};
+pub use records::{GroupMetadata, GroupRecord, Key, MalformedRecord, StoredMember};

@@ -1,0 +1,164 @@
+//! Reads a partition's log back into groups.
+
+use std::{collections::HashMap, sync::Arc};
+
+use bytes::Bytes;
+use millrace_model::{Offset, TopicPartition};
+use millrace_record::{header_of, records};
+
+use crate::{
+    GroupConfig,
+    group::{Group, Now},
+    log::{LogFault, StateLog},
+    messages::CommittedOffset,
+    records::{GroupMetadata, GroupRecord, Key, MalformedRecord},
+};
+
+/// Why a log could not be read back. The broker must not serve groups from a part of their state.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    /// The topic could not be created.
+    #[error("__consumer_offsets could not be created: {0}")]
+    Create(LogFault),
+    /// The log could not be read.
+    #[error("__consumer_offsets-{partition} could not be read at offset {offset}: {fault}")]
+    Read {
+        /// The partition.
+        partition: usize,
+        /// Where.
+        offset: Offset,
+        /// Why.
+        fault: LogFault,
+    },
+    /// A record is not in Kafka's format; perhaps a newer broker wrote it.
+    #[error(
+        "__consumer_offsets-{partition} holds an unreadable record at offset {offset}: {reason}"
+    )]
+    Record {
+        /// The partition.
+        partition: usize,
+        /// Where.
+        offset: Offset,
+        /// Why.
+        reason: MalformedRecord,
+    },
+}
+
+/// What the log says of one group.
+#[derive(Debug, Default)]
+struct Loading {
+    metadata: Option<GroupMetadata>,
+    offsets: HashMap<TopicPartition, CommittedOffset>,
+}
+
+/// What a partition's log holds.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) groups: Vec<Group>,
+    /// Records read, live and dead.
+    pub(crate) records: u64,
+}
+
+/// Reads the log of `partition` from start to end.
+pub(crate) async fn load(
+    partition: usize,
+    log: &dyn StateLog,
+    config: &Arc<GroupConfig>,
+    now: Now,
+) -> Result<Loaded, LoadError> {
+    let mut loading: HashMap<String, Loading> = HashMap::new();
+    let mut count = 0;
+    let mut offset = log.start();
+    let end = log.end();
+    while offset < end {
+        let fault = |fault| LoadError::Read {
+            partition,
+            offset,
+            fault,
+        };
+        let batches = log.read(offset).await.map_err(fault)?;
+        let mut next = offset;
+        for batch in &batches {
+            let last = header_of(batch)
+                .map_err(|e| fault(LogFault(e.to_string())))?
+                .last_offset();
+            next = next.max(u64::try_from(last).unwrap_or(0) + 1);
+            count += apply(partition, batch, &mut loading)?;
+        }
+        if next == offset {
+            return Err(fault(LogFault(
+                "the log ends before its high watermark".to_owned(),
+            )));
+        }
+        offset = next;
+    }
+    let groups = loading
+        .into_iter()
+        .filter_map(|(id, loading)| loading.group(id, config, now));
+    Ok(Loaded {
+        groups: groups.collect(),
+        records: count,
+    })
+}
+
+fn apply(
+    partition: usize,
+    batch: &Bytes,
+    loading: &mut HashMap<String, Loading>,
+) -> Result<u64, LoadError> {
+    let fault = |offset: i64, error: &dyn std::fmt::Display| LoadError::Read {
+        partition,
+        offset: u64::try_from(offset).unwrap_or(0),
+        fault: LogFault(error.to_string()),
+    };
+    let mut count = 0;
+    for record in records(batch).map_err(|error| fault(0, &error))? {
+        let record = record.map_err(|error| fault(0, &error))?;
+        count += 1;
+        let key = record.key.unwrap_or_default();
+        let read = GroupRecord::decode(&key, record.value.as_deref());
+        let offset = u64::try_from(record.offset).unwrap_or(0);
+        let read = read.map_err(|reason| LoadError::Record {
+            partition,
+            offset,
+            reason,
+        })?;
+        if let Some(record) = read {
+            take(record, loading);
+        }
+    }
+    Ok(count)
+}
+
+fn take(record: GroupRecord, loading: &mut HashMap<String, Loading>) {
+    match record {
+        GroupRecord::Group(Key::Group { group }, metadata) => {
+            loading.entry(group).or_default().metadata = metadata;
+        }
+        GroupRecord::Offset(Key::Offset { group, partition }, Some(committed)) => {
+            loading
+                .entry(group)
+                .or_default()
+                .offsets
+                .insert(partition, committed);
+        }
+        GroupRecord::Offset(Key::Offset { group, partition }, None) => {
+            loading.entry(group).or_default().offsets.remove(&partition);
+        }
+        GroupRecord::Group(Key::Offset { .. }, _) | GroupRecord::Offset(Key::Group { .. }, _) => {}
+    }
+}
+
+impl Loading {
+    fn group(self, id: String, config: &Arc<GroupConfig>, now: Now) -> Option<Group> {
+        if self.metadata.is_none() && self.offsets.is_empty() {
+            return None;
+        }
+        let mut group = Group::new(id, config.clone(), now);
+        if let Some(metadata) = self.metadata {
+            group.restore(metadata, now);
+        }
+        group.restore_offsets(self.offsets);
+        Some(group)
+    }
+}

@@ -1,0 +1,118 @@
+//! The seam to the log that keeps the groups: one partition of `__consumer_offsets` per shard.
+
+use std::{future::Future, pin::Pin, sync::Arc};
+
+use bytes::{Bytes, BytesMut};
+use millrace_log::{AppendOrigin, LogManager, PartitionLog};
+use millrace_model::Offset;
+use millrace_record::split;
+
+/// A future on the heap.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What the log could not do, in words for the broker's own log. The groups' clients only learn
+/// that the coordinator is not available.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct LogFault(pub String);
+
+impl LogFault {
+    fn new(error: impl std::fmt::Display) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// The offset of an append's first record, once it is durable.
+pub type Durable = BoxFuture<'static, Result<Offset, LogFault>>;
+
+/// One partition's log.
+pub trait StateLog: Send + Sync + 'static {
+    /// Takes a batch into the order of the log. The inner future waits for durability.
+    fn append(&self, batch: BytesMut) -> BoxFuture<'_, Result<Durable, LogFault>>;
+    /// The first offset that is kept.
+    fn start(&self) -> Offset;
+    /// One past the last durable record.
+    fn end(&self) -> Offset;
+    /// Whole batches from `offset` on, at least one unless `offset` is the end.
+    fn read(&self, offset: Offset) -> BoxFuture<'_, Result<Vec<Bytes>, LogFault>>;
+    /// Drops what is below `new_start`.
+    fn trim(&self, new_start: Offset) -> BoxFuture<'_, Result<(), LogFault>>;
+}
+
+/// The topic as a whole. Its number of partitions never changes.
+pub trait StateTopic: Send + Sync + 'static {
+    /// The partitions, by index; none before the topic exists.
+    fn partitions(&self) -> Option<Vec<Arc<dyn StateLog>>>;
+    /// The partitions; the topic is created where it does not exist.
+    fn create(&self) -> BoxFuture<'_, Result<Vec<Arc<dyn StateLog>>, LogFault>>;
+}
+
+/// Bytes per read while a log is loaded: large enough that a cold read's round trip does not
+/// dominate, small enough to hold for every partition at once.
+const READ_BYTES: usize = 1024 * 1024;
+
+impl StateTopic for LogManager {
+    fn partitions(&self) -> Option<Vec<Arc<dyn StateLog>>> {
+        let topics = self.topics();
+        let topic = topics
+            .iter()
+            .find(|topic| topic.name.as_str() == millrace_log::CONSUMER_OFFSETS_TOPIC)?;
+        Some(logs(&topic.partitions))
+    }
+
+    fn create(&self) -> BoxFuture<'_, Result<Vec<Arc<dyn StateLog>>, LogFault>> {
+        Box::pin(async {
+            let topic = self.consumer_offsets().await.map_err(LogFault::new)?;
+            Ok(logs(&topic.partitions))
+        })
+    }
+}
+
+fn logs(partitions: &[Arc<PartitionLog>]) -> Vec<Arc<dyn StateLog>> {
+    let log = |partition: &Arc<PartitionLog>| Arc::new(Partition(partition.clone())) as Arc<_>;
+    partitions.iter().map(log).collect()
+}
+
+/// A partition of the real topic.
+struct Partition(Arc<PartitionLog>);
+
+impl StateLog for Partition {
+    fn append(&self, batch: BytesMut) -> BoxFuture<'_, Result<Durable, LogFault>> {
+        Box::pin(async {
+            let batches = split(batch).map_err(LogFault::new)?;
+            let ticket = self.0.append(batches, AppendOrigin::Coordinator).await;
+            let ticket = ticket.map_err(LogFault::new)?;
+            let durable: Durable = Box::pin(async {
+                let appended = ticket.await.map_err(LogFault::new)?;
+                Ok(appended.base_offset)
+            });
+            Ok(durable)
+        })
+    }
+
+    fn start(&self) -> Offset {
+        self.0.start_offset()
+    }
+
+    fn end(&self) -> Offset {
+        self.0.high_watermark()
+    }
+
+    fn read(&self, offset: Offset) -> BoxFuture<'_, Result<Vec<Bytes>, LogFault>> {
+        Box::pin(async move {
+            let read = self
+                .0
+                .read(offset, READ_BYTES, true)
+                .await
+                .map_err(LogFault::new)?;
+            Ok(read.batches)
+        })
+    }
+
+    fn trim(&self, new_start: Offset) -> BoxFuture<'_, Result<(), LogFault>> {
+        Box::pin(async move {
+            self.0.trim(new_start).await.map_err(LogFault::new)?;
+            Ok(())
+        })
+    }
+}

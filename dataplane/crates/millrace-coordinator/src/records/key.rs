@@ -1,0 +1,79 @@
+//! Record keys.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use millrace_model::{TopicName, TopicPartition};
+
+use super::{
+    MalformedRecord,
+    cursor::{Cursor, Form, put_text},
+};
+
+/// Kind of a key that names an offset. 0 has the same fields.
+const OFFSET: i16 = 1;
+/// Kind of a key that names a group.
+const GROUP: i16 = 2;
+
+/// What a record is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Key {
+    /// A group's offset in one partition.
+    Offset {
+        /// The group's id.
+        group: String,
+        /// The partition.
+        partition: TopicPartition,
+    },
+    /// A group's generation.
+    Group {
+        /// The group's id.
+        group: String,
+    },
+}
+
+impl Key {
+    /// The group that the record belongs to.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        match self {
+            Self::Offset { group, .. } | Self::Group { group } => group,
+        }
+    }
+
+    pub(super) fn encode(&self) -> Bytes {
+        let mut out = BytesMut::with_capacity(64);
+        match self {
+            Self::Offset { group, partition } => {
+                out.put_i16(OFFSET);
+                put_text(&mut out, Some(group));
+                put_text(&mut out, Some(partition.topic.as_str()));
+                out.put_u32(partition.partition);
+            }
+            Self::Group { group } => {
+                out.put_i16(GROUP);
+                put_text(&mut out, Some(group));
+            }
+        }
+        out.freeze()
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Result<Option<Self>, MalformedRecord> {
+        let mut cursor = Cursor::new(bytes);
+        match cursor.i16()? {
+            0 | OFFSET => {
+                let group = cursor.text(Form::Fixed)?;
+                let topic = TopicName::new(cursor.text(Form::Fixed)?);
+                let topic = topic.map_err(|_| MalformedRecord::Illegal)?;
+                let index = u32::try_from(cursor.i32()?).map_err(|_| MalformedRecord::Illegal)?;
+                let partition = TopicPartition {
+                    topic,
+                    partition: index,
+                };
+                Ok(Some(Self::Offset { group, partition }))
+            }
+            GROUP => Ok(Some(Self::Group {
+                group: cursor.text(Form::Fixed)?,
+            })),
+            _ => Ok(None),
+        }
+    }
+}

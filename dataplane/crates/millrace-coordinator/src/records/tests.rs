@@ -1,0 +1,190 @@
+use bytes::Bytes;
+use millrace_model::{TopicName, TopicPartition};
+use proptest::prelude::*;
+
+use super::*;
+
+fn texts() -> impl Strategy<Value = String> {
+    "[a-zé_-]{0,20}"
+}
+
+fn payloads() -> impl Strategy<Value = Bytes> {
+    prop::collection::vec(any::<u8>(), 0..50).prop_map(Bytes::from)
+}
+
+fn members() -> impl Strategy<Value = StoredMember> {
+    (
+        texts(),
+        prop::option::of(texts()),
+        texts(),
+        any::<[i32; 2]>(),
+        payloads(),
+        payloads(),
+    )
+        .prop_map(
+            |(member_id, instance_id, client_id, timeouts, subscription, assignment)| {
+                StoredMember {
+                    client_host: format!("/{member_id}"),
+                    member_id,
+                    instance_id,
+                    client_id,
+                    rebalance_timeout_ms: timeouts[0],
+                    session_timeout_ms: timeouts[1],
+                    subscription,
+                    assignment,
+                }
+            },
+        )
+}
+
+fn groups() -> impl Strategy<Value = GroupMetadata> {
+    let names = (
+        texts(),
+        prop::option::of(texts()),
+        prop::option::of(texts()),
+    );
+    (
+        names,
+        any::<i32>(),
+        any::<i64>(),
+        prop::collection::vec(members(), 0..4),
+    )
+        .prop_map(
+            |((protocol_type, protocol, leader), generation, state_ms, members)| GroupMetadata {
+                protocol_type,
+                generation,
+                protocol,
+                leader,
+                state_ms,
+                members,
+            },
+        )
+}
+
+fn offsets() -> impl Strategy<Value = CommittedOffset> {
+    (
+        0..=i64::MAX.unsigned_abs(),
+        any::<i32>(),
+        texts(),
+        any::<i64>(),
+    )
+        .prop_map(
+            |(offset, leader_epoch, metadata, commit_ms)| CommittedOffset {
+                offset,
+                leader_epoch,
+                metadata,
+                commit_ms,
+                expire_ms: None,
+            },
+        )
+}
+
+fn records() -> impl Strategy<Value = GroupRecord> {
+    let key = (texts(), "[a-zA-Z0-9_-]{1,30}", 0..=i32::MAX.unsigned_abs()).prop_map(
+        |(group, topic, partition)| Key::Offset {
+            group,
+            partition: TopicPartition {
+                topic: TopicName::new(topic).expect("legal"),
+                partition,
+            },
+        },
+    );
+    prop_oneof![
+        (key, prop::option::of(offsets())).prop_map(|(k, v)| GroupRecord::Offset(k, v)),
+        (texts(), prop::option::of(groups()))
+            .prop_map(|(group, v)| GroupRecord::Group(Key::Group { group }, v)),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(record in records()) {
+        let (key, value) = record.encode();
+        prop_assert_eq!(GroupRecord::decode(&key, value.as_deref()), Ok(Some(record)));
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(
+        key in prop::collection::vec(any::<u8>(), 0..40),
+        kind in 0_u8..4,
+        value in prop::collection::vec(any::<u8>(), 0..200),
+        version in 0_u8..6,
+    ) {
+        let _ = GroupRecord::decode(&key, Some(&value));
+        let key = [&[0, kind], key.as_slice()].concat();
+        let value = [&[0, version], value.as_slice()].concat();
+        let _ = GroupRecord::decode(&key, Some(&value));
+    }
+
+    #[test]
+    fn every_truncation_is_an_error(record in records()) {
+        let (key, value) = record.encode();
+        for cut in 0..key.len() {
+            prop_assert!(GroupRecord::decode(&key[..cut], value.as_deref()).is_err());
+        }
+        let Some(value) = value else { return Ok(()) };
+        for cut in 0..value.len() {
+            prop_assert!(GroupRecord::decode(&key, Some(&value[..cut])).is_err());
+        }
+    }
+}
+
+/// The bytes that Kafka's own formatter shows for these fields.
+#[test]
+fn the_layout_is_kafkas() {
+    let partition = TopicPartition {
+        topic: TopicName::new("t").expect("legal"),
+        partition: 3,
+    };
+    let key = Key::Offset {
+        group: "g".into(),
+        partition,
+    };
+    let committed = CommittedOffset {
+        offset: 7,
+        leader_epoch: 0,
+        metadata: "m".into(),
+        commit_ms: 9,
+        expire_ms: None,
+    };
+    let (key, value) = GroupRecord::Offset(key, Some(committed)).encode();
+    assert_eq!(key[..], [0, 1, 0, 1, b'g', 0, 1, b't', 0, 0, 0, 3]);
+    let expected = [
+        0, 3, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 1, b'm', 0, 0, 0, 0, 0, 0, 0, 9,
+    ];
+    assert_eq!(value.expect("a value")[..], expected);
+}
+
+#[test]
+fn old_and_new_versions_of_an_offset_are_read() {
+    let key = [0, 0, 0, 1, b'g', 0, 1, b't', 0, 0, 0, 3];
+    let read = |value: &[u8]| match GroupRecord::decode(&key, Some(value)) {
+        Ok(Some(GroupRecord::Offset(_, Some(committed)))) => committed,
+        other => panic!("{other:?}"),
+    };
+    let time = [0, 0, 0, 0, 0, 0, 0, 9];
+    let v1 = [
+        &[0, 1, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0][..],
+        &time,
+        &[0, 0, 0, 0, 0, 0, 0, 11],
+    ]
+    .concat();
+    assert_eq!((read(&v1).offset, read(&v1).expire_ms), (7, Some(11)));
+    // Version 4 carries the topic's id in tagged field 0.
+    let id = [&[1, 0, 16][..], &[0xab; 16]].concat();
+    let v4 = [
+        &[0, 4, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 5, 2, b'm'][..],
+        &time,
+        &id,
+    ]
+    .concat();
+    assert_eq!(
+        (read(&v4).leader_epoch, read(&v4).metadata.as_str()),
+        (5, "m")
+    );
+}
+
+#[test]
+fn unknown_kinds_are_skipped() {
+    assert_eq!(GroupRecord::decode(&[0, 3, 0, 1, b'g'], None), Ok(None));
+}
