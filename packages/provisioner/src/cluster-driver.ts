@@ -43,7 +43,7 @@ export interface BrokerAccess {
 
 /**
  * What a driver sees when it looks at a cluster:
- * - `absent`   nothing of it exists;
+ * - `absent`   nothing of it exists, not even its data;
  * - `stopped`  it is prepared, no broker runs;
  * - `starting` a broker runs but does not answer as ready;
  * - `ready`    a broker runs and serves clients.
@@ -75,6 +75,7 @@ export interface ClusterDriver {
 
   /**
    * Starts the broker, or adopts the one that runs already: never a second one on the same data.
+   * A broker that starts does so with this deployment's properties, whichever were prepared.
    * Returns once the process exists, which is before it is ready.
    * Throws `ProvisionError` `not_prepared`, `start_failed`.
    */

@@ -60,6 +60,11 @@ export class BrokerFiles {
     if ((await this.readToken()) === undefined) {
       await replaceFile(this.tokenFile, `${randomBytes(32).toString("hex")}\n`);
     }
+    await this.refresh(deployment);
+  }
+
+  /** Brings the configuration of a cluster that has a folder up to date; never makes the folder. */
+  async refresh(deployment: ClusterDeployment): Promise<void> {
     const text = renderProperties(this, deployment);
     if ((await readIfThere(this.propertiesFile)) !== text) {
       await replaceFile(this.propertiesFile, text);

@@ -62,6 +62,7 @@ export class LocalDriver implements ClusterDriver {
     await this.#lock.run(deployment.clusterId, async () => {
       if (!(await files.isStartable())) throw notPrepared(deployment.clusterId);
       if (broker.find() !== undefined) return;
+      await files.refresh(deployment);
       await boundLog(files.logFile);
       await broker.start(this.#options.program);
     });
@@ -94,7 +95,7 @@ export class LocalDriver implements ClusterDriver {
 
   async observe(deployment: ClusterDeployment): Promise<Observation> {
     const files = this.#files(deployment.clusterId);
-    if (!(await files.isStartable())) return "absent";
+    if (!(await files.exists())) return "absent";
     if (new BrokerProcess(files, this.#table).find() === undefined) return "stopped";
     return (await new BrokerHttp(await this.access(deployment)).ready()) ? "ready" : "starting";
   }
@@ -117,8 +118,12 @@ export class LocalDriver implements ClusterDriver {
   async destroy(clusterId: string): Promise<void> {
     const files = this.#files(clusterId);
     await this.#lock.run(clusterId, async () => {
-      await new BrokerProcess(files, this.#table).stop();
+      const broker = new BrokerProcess(files, this.#table);
+      await broker.stop();
       await files.remove();
+      // Another worker that did not know of the removal may have started one in between. From now
+      // on none can start, for lack of a configuration.
+      await broker.stop();
     });
   }
 

@@ -1,0 +1,154 @@
+import { BrokerError, BrokerHttp, KafkaAdmin } from "@millrace/broker-admin";
+import type { Database } from "@millrace/db";
+import { type Clock, type Cluster, SERVING_PHASES, totalLag } from "@millrace/domain";
+import { readScrape } from "@millrace/metrics";
+import type { ClusterDeployment, ClusterDriver } from "@millrace/provisioner";
+import type { Logger } from "pino";
+
+export interface ScraperOptions {
+  readonly db: Pick<Database, "clusters" | "metrics">;
+  readonly driver: ClusterDriver;
+  readonly deploymentOf: (cluster: Cluster) => ClusterDeployment | undefined;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** A local cluster has one broker, number 0. */
+const BROKER_ID = 0;
+/** Rows per topic are many; ten seconds are fine enough to see which topic is busy. */
+const TOPIC_INTERVAL_MS = 10_000;
+/** Lag needs a handful of requests per reading. */
+const LAG_INTERVAL_MS = 4_000;
+
+/** What the scraper keeps per cluster between two rounds. */
+interface Target {
+  bootstrapServers: string;
+  kafka: KafkaAdmin | undefined;
+  topicsAt: number;
+  lagAt: number;
+  /** Said once when it begins to fail and once when it works again, not at every round. */
+  failing: boolean;
+}
+
+/**
+ * Reads every serving cluster's counters and consumer lag, and stores them. A broker that does not
+ * answer leaves a gap in its series, nothing else: telling that it is down is the supervisor's.
+ */
+export class BrokerScraper {
+  readonly #options: ScraperOptions;
+  readonly #targets = new Map<string, Target>();
+
+  constructor(options: ScraperOptions) {
+    this.#options = options;
+  }
+
+  /** One reading of each cluster, all at once: each request has its own bound. */
+  async runOnce(): Promise<void> {
+    const clusters = await this.#options.db.clusters.inPhases(SERVING_PHASES);
+    const ids = new Set<string>(clusters.map((cluster) => cluster.id));
+    for (const [id, target] of this.#targets) {
+      if (ids.has(id)) continue;
+      this.#targets.delete(id);
+      await target.kafka?.close();
+    }
+    await Promise.all(clusters.map((cluster) => this.#scrape(cluster)));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#targets.values()].map((target) => target.kafka?.close()));
+    this.#targets.clear();
+  }
+
+  async #scrape(cluster: Cluster): Promise<void> {
+    const deployment = this.#options.deploymentOf(cluster);
+    if (deployment === undefined) return;
+    const target = this.#targetOf(cluster.id);
+    const log = this.#options.logger.child({ cluster: cluster.id });
+    const results = await Promise.allSettled([
+      this.#scrapeCounters(cluster, deployment, target),
+      this.#scrapeLag(cluster, deployment, target),
+    ]);
+    const failure = results.find((result) => result.status === "rejected");
+    if (failure === undefined) {
+      if (target.failing) log.info("metrics are read again");
+      target.failing = false;
+      return;
+    }
+    if (!target.failing) log.warn({ err: failure.reason }, "metrics cannot be read");
+    target.failing = true;
+  }
+
+  async #scrapeCounters(
+    cluster: Cluster,
+    deployment: ClusterDeployment,
+    target: Target,
+  ): Promise<void> {
+    const { driver, db, clock } = this.#options;
+    const samples = await new BrokerHttp(await driver.access(deployment)).metrics();
+    const at = clock.now();
+    const source = { clusterId: cluster.id, brokerId: BROKER_ID, at };
+    const { broker, topics } = readScrape(source, samples);
+    await db.metrics.addScrapes([broker]);
+    if (at.getTime() - target.topicsAt < TOPIC_INTERVAL_MS || topics.length === 0) return;
+    await db.metrics.addTopicScrapes(topics);
+    target.topicsAt = at.getTime();
+  }
+
+  async #scrapeLag(cluster: Cluster, deployment: ClusterDeployment, target: Target): Promise<void> {
+    const { driver, db, clock } = this.#options;
+    if (clock.now().getTime() - target.lagAt < LAG_INTERVAL_MS) return;
+    const { bootstrapServers } = await driver.access(deployment);
+    const groups = await this.#kafkaOf(target, bootstrapServers, (kafka) =>
+      kafka.listConsumerGroups(),
+    );
+    const at = clock.now();
+    target.lagAt = at.getTime();
+    const samples = groups
+      .filter((group) => group.partitions.length > 0)
+      .map((group) => ({
+        clusterId: cluster.id,
+        groupId: group.groupId,
+        at,
+        lag: totalLag(group),
+      }));
+    if (samples.length > 0) await db.metrics.addLag(samples);
+  }
+
+  /** Keeps one client per cluster; one that failed is thrown away with its connections. */
+  async #kafkaOf<T>(
+    target: Target,
+    bootstrapServers: string,
+    work: (kafka: KafkaAdmin) => Promise<T>,
+  ): Promise<T> {
+    if (target.bootstrapServers !== bootstrapServers) {
+      await target.kafka?.close();
+      target.kafka = undefined;
+    }
+    const kafka = target.kafka ?? new KafkaAdmin({ bootstrapServers });
+    target.kafka = kafka;
+    target.bootstrapServers = bootstrapServers;
+    try {
+      return await work(kafka);
+    } catch (error) {
+      if (error instanceof BrokerError) {
+        target.kafka = undefined;
+        await kafka.close();
+      }
+      throw error;
+    }
+  }
+
+  #targetOf(id: string): Target {
+    const known = this.#targets.get(id);
+    if (known) return known;
+    const target: Target = {
+      bootstrapServers: "",
+      kafka: undefined,
+      topicsAt: 0,
+      lagAt: 0,
+      failing: false,
+    };
+    this.#targets.set(id, target);
+    return target;
+  }
+}

@@ -1,0 +1,142 @@
+import type { PhaseChange } from "@millrace/db";
+import { type Cluster, type ClusterPhase, canTransition, systemClock } from "@millrace/domain";
+import { type ClusterDriver, type Observation, ProvisionError } from "@millrace/provisioner";
+import { pino } from "pino";
+import { beforeEach, describe, expect, test } from "vitest";
+import { ClusterSupervisor } from "./cluster-supervisor.ts";
+
+const ID = "clu_01JD0000000000000000000000";
+const placement = { host: "127.0.0.1", kafkaPort: 19_092, adminPort: 19_592 };
+
+/** One cluster, its row and its broker, both played by variables. */
+let phase: ClusterPhase;
+let message: string | undefined;
+let observation: Observation;
+let starts: number;
+let startFails: boolean;
+let now: number;
+let supervisor: ClusterSupervisor;
+
+const cluster = () => ({ id: ID, phase, placement }) as unknown as Cluster;
+
+const clusters = {
+  inPhases: async (phases: readonly ClusterPhase[]) => (phases.includes(phase) ? [cluster()] : []),
+  load: async () => cluster(),
+  changePhase: async (_id: string, change: PhaseChange) => {
+    if (!canTransition(phase, change.to) || change.from?.includes(phase) === false) {
+      return undefined;
+    }
+    phase = change.to;
+    message = change.conditions?.[0]?.message;
+    return cluster();
+  },
+};
+
+const driver = {
+  observe: async () => observation,
+  maintain: async () => {},
+  ensureRunning: async () => {
+    starts += 1;
+    if (startFails) throw new ProvisionError("start_failed", "cannot start the broker program");
+  },
+};
+
+beforeEach(() => {
+  phase = "RUNNING";
+  message = undefined;
+  observation = "ready";
+  starts = 0;
+  startFails = false;
+  now = 1_000_000;
+  supervisor = new ClusterSupervisor({
+    db: { clusters } as never,
+    clock: systemClock,
+    driver: driver as unknown as ClusterDriver,
+    deploymentOf: ({ id }) => ({ clusterId: id, placement, walCapacityBytes: 1, properties: {} }),
+    logger: pino({ level: "silent" }),
+    now: () => now,
+  });
+});
+
+async function ticks(count: number, stepMs = 1_000): Promise<void> {
+  for (let tick = 0; tick < count; tick += 1) {
+    await supervisor.runOnce();
+    now += stepMs;
+  }
+}
+
+test("a healthy cluster is left alone", async () => {
+  await ticks(5);
+  expect([phase, starts]).toEqual(["RUNNING", 0]);
+});
+
+test("a broker that died is started at once, DEGRADED until it is ready", async () => {
+  observation = "stopped";
+  await ticks(1);
+  expect([phase, message, starts]).toEqual(["DEGRADED", "The broker has stopped.", 1]);
+  observation = "starting";
+  await ticks(3);
+  expect([phase, starts]).toEqual(["DEGRADED", 1]);
+  observation = "ready";
+  await ticks(1);
+  expect([phase, message, starts]).toEqual(["RUNNING", "The broker serves clients.", 1]);
+});
+
+test("a broker that keeps dying is started ever more rarely", async () => {
+  observation = "stopped";
+  await ticks(60);
+  // At 0, 1, 3, 7, 15, 31 seconds.
+  expect(starts).toBe(6);
+  expect(phase).toBe("DEGRADED");
+});
+
+test("a start that fails is tried again and does not end the supervision", async () => {
+  observation = "stopped";
+  startFails = true;
+  await ticks(4);
+  expect(starts).toBe(3);
+  expect(phase).toBe("DEGRADED");
+});
+
+test("a broker that runs and does not answer degrades the cluster after a while", async () => {
+  observation = "starting";
+  await ticks(5);
+  expect(phase).toBe("RUNNING");
+  await ticks(2);
+  expect([phase, starts]).toEqual(["DEGRADED", 0]);
+  expect(message).toContain("does not answer");
+});
+
+test("a cluster whose data folder is missing is reported, never started anew", async () => {
+  observation = "absent";
+  await ticks(10);
+  expect([phase, starts]).toEqual(["DEGRADED", 0]);
+  expect(message).toContain("missing");
+});
+
+describe("a cluster that is not to run", () => {
+  for (const other of ["PROVISIONING", "FAILED", "DELETING", "DELETED"] as const) {
+    test(`is not touched in ${other}`, async () => {
+      phase = other;
+      observation = "stopped";
+      await ticks(3);
+      expect([phase, starts]).toEqual([other, 0]);
+    });
+  }
+
+  test("is not started when its deletion begins while it is looked at", async () => {
+    observation = "stopped";
+    const change = clusters.changePhase;
+    clusters.changePhase = async (id, to) => {
+      const changed = await change(id, to);
+      phase = "DELETING";
+      return changed;
+    };
+    try {
+      await ticks(1);
+    } finally {
+      clusters.changePhase = change;
+    }
+    expect([phase, starts]).toEqual(["DELETING", 0]);
+  });
+});

@@ -1,0 +1,57 @@
+/**
+ * When a broker that died may be started again. The first start comes at once, because most deaths
+ * are accidents; a broker that keeps dying is started ever more rarely, up to the bound, so that it
+ * neither burns the machine nor fills the log. Time is monotonic, in milliseconds, and given by the
+ * caller.
+ */
+export interface BackoffOptions {
+  /** Wait before the second start in a row; doubles from there. */
+  readonly firstMs: number;
+  readonly maxMs: number;
+  /** A broker that was ready for this long is healthy again: its deaths are forgotten. */
+  readonly healthyAfterMs: number;
+}
+
+export const RESTART_BACKOFF: BackoffOptions = {
+  firstMs: 1_000,
+  maxMs: 30_000,
+  healthyAfterMs: 30_000,
+};
+
+export class RestartBackoff {
+  readonly #options: BackoffOptions;
+  #starts = 0;
+  #nextStartAt = Number.NEGATIVE_INFINITY;
+  #readySince: number | undefined;
+
+  constructor(options: BackoffOptions) {
+    this.#options = options;
+  }
+
+  /** Starts in a row that have not led to a healthy broker. */
+  get starts(): number {
+    return this.#starts;
+  }
+
+  mayStart(now: number): boolean {
+    return now >= this.#nextStartAt;
+  }
+
+  started(now: number): void {
+    const { firstMs, maxMs } = this.#options;
+    this.#nextStartAt = now + Math.min(maxMs, firstMs * 2 ** this.#starts);
+    this.#starts += 1;
+    this.#readySince = undefined;
+  }
+
+  ready(now: number): void {
+    this.#readySince ??= now;
+    if (now - this.#readySince < this.#options.healthyAfterMs) return;
+    this.#starts = 0;
+    this.#nextStartAt = Number.NEGATIVE_INFINITY;
+  }
+
+  notReady(): void {
+    this.#readySince = undefined;
+  }
+}

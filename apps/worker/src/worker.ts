@@ -1,0 +1,158 @@
+/**
+ * The composition of a worker: what runs operations, what keeps brokers alive, what reads their
+ * metrics. Several workers can run at once on one database; leases and conditional updates keep
+ * them apart. Nothing that matters lives in a worker's memory: killed at any instant, the next one
+ * goes on from the database, the clusters' folders and the process table.
+ */
+import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
+import { smokeCheck as smokeCheckOfKafka } from "@millrace/broker-admin";
+import { deploymentOf, LEASE_MS_DEFAULT, runOperation, type WorkerTools } from "@millrace/core";
+import { type Database, openDatabase } from "@millrace/db";
+import { type Clock, systemClock } from "@millrace/domain";
+import { applyRetention } from "@millrace/metrics";
+import { type ClusterDriver, LocalDriver, type LocalDriverOptions } from "@millrace/provisioner";
+import type { Logger } from "pino";
+import { BrokerScraper } from "./broker-scraper.ts";
+import { ClusterSupervisor } from "./cluster-supervisor.ts";
+import { OperationRunner } from "./operation-runner.ts";
+import { OrphanSweeper } from "./orphan-sweeper.ts";
+import { PeriodicTask } from "./periodic-task.ts";
+
+export interface WorkerOptions {
+  readonly databaseUrl: string;
+  readonly driver: LocalDriverOptions;
+  readonly logger: Logger;
+  readonly clock?: Clock;
+  /** How long an operation stays with this worker after its death, in milliseconds. */
+  readonly leaseMs?: number;
+  readonly smokeCheck?: WorkerTools["smokeCheck"];
+}
+
+export interface Worker {
+  /**
+   * Hands back operations, ends every loop, and stops the brokers too if told so: drained, all at
+   * once. Returns when everything has ended.
+   */
+  stop(options: { stopBrokers: boolean }): Promise<void>;
+}
+
+const SUPERVISE_INTERVAL_MS = 1_000;
+/** One to five seconds are wanted; two show a burst and cost little. */
+const SCRAPE_INTERVAL_MS = 2_000;
+const ORPHAN_INTERVAL_MS = 60_000;
+const RETENTION_INTERVAL_MS = 10 * 60_000;
+/** PostgreSQL may be starting at the same time as this program. */
+const DATABASE_WAIT_MS = 30_000;
+const DATABASE_POLL_MS = 250;
+
+interface Parts {
+  readonly db: Database;
+  readonly driver: ClusterDriver;
+  readonly deploymentOf: typeof deploymentOf;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Throws where the database does not answer in time or the options are wrong. */
+export async function startWorker(options: WorkerOptions): Promise<Worker> {
+  const { logger } = options;
+  const parts: Parts = {
+    db: openDatabase({
+      url: options.databaseUrl,
+      onError: (error) => logger.warn({ err: error }, "a database connection failed"),
+    }),
+    driver: new LocalDriver(options.driver),
+    deploymentOf,
+    clock: options.clock ?? systemClock,
+    logger,
+  };
+  try {
+    await waitForDatabase(parts.db);
+    const runner = operationRunner(parts, options);
+    await runner.start();
+    const scraper = new BrokerScraper(parts);
+    const tasks = periodicTasks(parts, scraper);
+    for (const task of tasks) task.start();
+    logger.info("worker started");
+    return {
+      async stop({ stopBrokers }) {
+        await Promise.all([runner.stop(), ...tasks.map((task) => task.stop())]);
+        await scraper.close();
+        if (stopBrokers) await stopAllBrokers(parts);
+        await parts.db.close();
+        logger.info("worker stopped");
+      },
+    };
+  } catch (error) {
+    await parts.db.close();
+    throw error;
+  }
+}
+
+function operationRunner(parts: Parts, options: WorkerOptions): OperationRunner {
+  const { db, clock, driver, logger } = parts;
+  const smokeCheck = options.smokeCheck ?? smokeCheckOfKafka;
+  const tools: WorkerTools = { db, clock, driver, smokeCheck, log: logger };
+  const workerId = `${hostname()}:${process.pid}:${randomUUID()}`;
+  const leaseMs = options.leaseMs ?? LEASE_MS_DEFAULT;
+  return new OperationRunner({
+    db,
+    logger,
+    runOperation: (id, signal) => runOperation(tools, id, { workerId, signal, leaseMs }),
+  });
+}
+
+function periodicTasks(parts: Parts, scraper: BrokerScraper): PeriodicTask[] {
+  const supervisor = new ClusterSupervisor(parts);
+  const orphans = new OrphanSweeper(parts);
+  const task = (
+    name: string,
+    intervalMs: number,
+    run: (signal: AbortSignal) => Promise<unknown>,
+  ): PeriodicTask =>
+    new PeriodicTask({
+      intervalMs,
+      run: async (signal) => {
+        await run(signal);
+      },
+      onError: (error) => parts.logger.error({ err: error, task: name }, "a task failed"),
+    });
+  return [
+    task("supervise", SUPERVISE_INTERVAL_MS, (signal) => supervisor.runOnce(signal)),
+    task("scrape", SCRAPE_INTERVAL_MS, () => scraper.runOnce()),
+    task("orphans", ORPHAN_INTERVAL_MS, (signal) => orphans.runOnce(signal)),
+    task("retention", RETENTION_INTERVAL_MS, (signal) =>
+      applyRetention(parts.db.metrics, parts.clock.now(), signal),
+    ),
+  ];
+}
+
+/** Every broker at once: their bounds of time do not add up. One that fails does not keep others. */
+async function stopAllBrokers({ driver, logger }: Parts): Promise<void> {
+  const ids = await driver.list();
+  if (ids.length > 0) logger.info({ clusters: ids.length }, "stopping brokers");
+  await Promise.all(
+    ids.map(async (id) => {
+      try {
+        await driver.stop(id);
+      } catch (error) {
+        logger.error({ err: error, cluster: id }, "a broker did not stop");
+      }
+    }),
+  );
+}
+
+async function waitForDatabase(db: Database): Promise<void> {
+  const deadline = performance.now() + DATABASE_WAIT_MS;
+  for (;;) {
+    try {
+      return await db.ping();
+    } catch (error) {
+      if (performance.now() >= deadline) {
+        throw new Error("the database does not answer", { cause: error });
+      }
+    }
+    await new Promise((resolve) => setTimeout(resolve, DATABASE_POLL_MS));
+  }
+}
