@@ -97,6 +97,10 @@ export class ClusterRepository {
     return pageOf(rows, page.limit, toCluster);
   }
 
+  async count(organizationId: OrganizationId): Promise<number> {
+    return this.#client.cluster.count({ where: { organizationId, deletedAt: null } });
+  }
+
   /** Any tenant's cluster, deleted ones too. */
   async load(id: ClusterId): Promise<Cluster | undefined> {
     const row = await this.#client.cluster.findUnique({ where: { id } });

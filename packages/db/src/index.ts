@@ -16,6 +16,12 @@ export type {
 } from "./idempotency-repository.ts";
 export type { TimeRange } from "./metric-repository.ts";
 export { migrate } from "./migrate.ts";
-export { type Fence, LeaseLost, type Outcome, type StepChange } from "./operation-journal.ts";
+export {
+  type Fence,
+  LeaseLost,
+  type OperationJournal,
+  type Outcome,
+  type StepChange,
+} from "./operation-journal.ts";
 export type { MembershipWithOrganization } from "./organization-repository.ts";
 export type { Cursor, Page, PageRequest } from "./page.ts";

@@ -39,6 +39,11 @@ export const ERROR_KINDS = {
   limit_exceeded: { status: 422, title: "A limit would be exceeded", retryable: false },
   rate_limited: { status: 429, title: "Too many requests", retryable: true },
   internal: { status: 500, title: "Something went wrong on our side", retryable: true },
+  provisioning_failed: {
+    status: 500,
+    title: "The cluster could not be brought up",
+    retryable: true,
+  },
   broker_unavailable: { status: 503, title: "The broker does not answer", retryable: true },
 } as const satisfies Record<string, ErrorKind>;
 

@@ -1,0 +1,104 @@
+import type { Database } from "@millrace/db";
+import {
+  type Clock,
+  DomainError,
+  isId,
+  notFound,
+  type Principal,
+  type UserId,
+} from "@millrace/domain";
+import { apiKeyHash } from "./api-key-secret.ts";
+import type { Identity } from "./identity.ts";
+
+/** Names the tenant, for people who belong to several; the first one they joined by default. */
+export const ORGANIZATION_HEADER = "millrace-organization";
+
+/** A key's last use is noted at most this often. */
+const TOUCH_INTERVAL_MS = 60_000;
+const BEARER = /^Bearer +(\S+)$/i;
+
+export interface Authenticator {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly identity: Pick<Identity, "sessionUser">;
+  /** Origins whose pages may change things with a session cookie. */
+  readonly trustedOrigins: readonly string[];
+}
+
+/** The part of a request that says who sends it. */
+export interface Credentials {
+  readonly method: string;
+  readonly headers: Headers;
+}
+
+/**
+ * Who sends the request, for which tenant. An API key goes before a cookie. Throws
+ * `unauthenticated`, with the same words whatever was wrong; `forbidden` for a foreign page or a
+ * person without a tenant; `not_found` for a tenant that the person does not belong to.
+ */
+export async function authenticate(
+  authenticator: Authenticator,
+  request: Credentials,
+): Promise<Principal> {
+  const authorization = request.headers.get("authorization");
+  if (authorization !== null) return byApiKey(authenticator, authorization);
+  const userId = await authenticator.identity.sessionUser(request.headers);
+  if (userId === undefined) throw unauthenticated();
+  assertOwnPage(authenticator, request);
+  return byMembership(authenticator, userId, request.headers.get(ORGANIZATION_HEADER));
+}
+
+async function byApiKey({ db, clock }: Authenticator, authorization: string): Promise<Principal> {
+  const hash = apiKeyHash(BEARER.exec(authorization)?.[1] ?? "");
+  const now = clock.now();
+  const key = hash && (await db.apiKeys.findLive(hash, now));
+  if (!key) throw unauthenticated();
+  const touched = key.lastUsedAt?.getTime() ?? 0;
+  if (now.getTime() - touched > TOUCH_INTERVAL_MS) await db.apiKeys.touch(key.id, now);
+  return {
+    organizationId: key.organizationId,
+    role: key.role,
+    userId: undefined,
+    apiKeyId: key.id,
+  };
+}
+
+/**
+ * The tenant and the role come from the membership table on every request: a person who was removed
+ * is out with the next one, whatever the session says.
+ */
+async function byMembership(
+  { db }: Authenticator,
+  userId: UserId,
+  wanted: string | null,
+): Promise<Principal> {
+  const memberships = await db.organizations.membershipsOf(userId);
+  const membership =
+    wanted === null
+      ? memberships[0]
+      : memberships.find((each) => each.organizationId === wanted && isId("org", wanted));
+  if (membership) {
+    const { organizationId, role } = membership;
+    return { organizationId, role, userId, apiKeyId: undefined };
+  }
+  if (wanted !== null) throw notFound("organization", wanted);
+  throw new DomainError("forbidden", "You do not belong to any organization.", {
+    remedy: "Ask an owner of your organization for an invitation.",
+  });
+}
+
+/** A cookie travels with requests that other sites' pages make; those must change nothing. */
+function assertOwnPage({ trustedOrigins }: Authenticator, request: Credentials): void {
+  if (request.method === "GET" || request.method === "HEAD") return;
+  const origin = request.headers.get("origin");
+  if (origin === null || trustedOrigins.includes(origin)) return;
+  throw new DomainError("forbidden", `Pages of ${origin} may not use this session.`, {
+    remedy: "Use the console, or an API key.",
+  });
+}
+
+function unauthenticated(): DomainError {
+  return new DomainError("unauthenticated", "The credentials are missing or not valid.", {
+    remedy: "Send a live API key as `Authorization: Bearer mrk_…`, or sign in.",
+  });
+}

@@ -1,0 +1,34 @@
+import {
+  type ApiKey,
+  DomainError,
+  type Organization,
+  type Principal,
+  type Role,
+  type User,
+} from "@millrace/domain";
+import type { Core } from "../core.ts";
+
+export interface AccountView {
+  readonly user: User | undefined;
+  readonly apiKey: ApiKey | undefined;
+  readonly organization: Organization;
+  readonly role: Role;
+  readonly organizations: readonly { organization: Organization; role: Role }[];
+}
+
+/** Who sends the request, and for which tenant. */
+export async function getAccount(core: Core, principal: Principal): Promise<AccountView> {
+  const { organizationId, userId, apiKeyId, role } = principal;
+  const [user, apiKey, organization, memberships] = await Promise.all([
+    userId && core.db.organizations.getUser(userId),
+    apiKeyId && core.db.apiKeys.get(organizationId, apiKeyId),
+    core.db.organizations.get(organizationId),
+    userId ? core.db.organizations.membershipsOf(userId) : [],
+  ]);
+  if (!organization) throw new DomainError("unauthenticated", "The organization is gone.");
+  const organizations =
+    memberships.length > 0
+      ? memberships.map((member) => ({ organization: member.organization, role: member.role }))
+      : [{ organization, role }];
+  return { user, apiKey, organization, role, organizations };
+}

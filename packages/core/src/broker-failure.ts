@@ -1,0 +1,47 @@
+import { BrokerError } from "@millrace/broker-admin";
+import { DomainError } from "@millrace/domain";
+
+/** Runs a call to a broker and turns its failures into ours. `topic` is what the call is about. */
+export async function atBroker<T>(topic: string | undefined, call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    if (error instanceof BrokerError) throw toDomainError(error, topic);
+    throw error;
+  }
+}
+
+function toDomainError(error: BrokerError, topic: string | undefined): DomainError {
+  switch (error.code) {
+    case "topic_exists":
+      return new DomainError("topic_name_taken", `There is a topic ${topic} already.`, {
+        remedy: "Choose another name.",
+        fields: [{ pointer: "/name", code: "taken", message: "is taken in this cluster" }],
+        cause: error,
+      });
+    case "topic_not_found":
+      return new DomainError("not_found", `There is no topic ${topic}.`, { cause: error });
+    case "invalid_topic_name":
+      return invalid("/name", error);
+    case "invalid_partitions":
+      return invalid("/partitions", error);
+    case "invalid_config":
+      return invalid("/configs", error);
+    case "unreachable":
+    case "timeout":
+      return new DomainError("broker_unavailable", "The cluster's broker does not answer.", {
+        remedy: "Try again in a few seconds; a broker that died is restarted.",
+        retryAfterSeconds: 3,
+        cause: error,
+      });
+    default:
+      return new DomainError("internal", "The broker refused the request.", { cause: error });
+  }
+}
+
+function invalid(pointer: string, error: BrokerError): DomainError {
+  return new DomainError("validation_failed", `The broker refuses it: ${error.message}.`, {
+    fields: [{ pointer, code: error.code, message: error.message }],
+    cause: error,
+  });
+}

@@ -1,0 +1,12 @@
+import type { Clock, Condition } from "@millrace/domain";
+
+/** The one condition that clusters have today: whether clients are served. */
+export function readyCondition(
+  clock: Clock,
+  status: Condition["status"],
+  reason: string,
+  message: string,
+): Condition[] {
+  const lastTransitionAt = clock.now().toISOString();
+  return [{ type: "Ready", status, reason, message, lastTransitionAt }];
+}

@@ -1,0 +1,27 @@
+import type { EnvironmentId, Principal } from "@millrace/domain";
+import type { Core } from "../core.ts";
+import { type PageInput, type PageResult, pageSizeOf } from "../page.ts";
+import { openCursor, type PageScope, sealCursor } from "../page-token.ts";
+import type { ClusterView } from "./get-cluster.ts";
+
+export interface ListClustersInput extends PageInput {
+  readonly environmentId?: EnvironmentId | undefined;
+}
+
+/** The tenant's clusters, newest first. Throws `invalid_page_token`. */
+export async function listClusters(
+  core: Core,
+  principal: Principal,
+  input: ListClustersInput,
+): Promise<PageResult<ClusterView>> {
+  const filter = { environmentId: input.environmentId };
+  const scope: PageScope = { organizationId: principal.organizationId, list: "clusters", filter };
+  const after = openCursor(core.pageTokens, scope, input.pageToken);
+  const limit = pageSizeOf(input);
+  const page = await core.db.clusters.list(principal.organizationId, { limit, after }, filter);
+  const latest = await core.db.operations.latestOf(page.items.map((cluster) => cluster.id));
+  return {
+    items: page.items.map((cluster) => ({ cluster, operationId: latest.get(cluster.id) })),
+    nextPageToken: sealCursor(core.pageTokens, scope, page.next),
+  };
+}

@@ -1,0 +1,39 @@
+import {
+  assertServing,
+  bootstrapServers,
+  type Cluster,
+  type ClusterId,
+  DomainError,
+  isId,
+  notFound,
+  type Principal,
+} from "@millrace/domain";
+import type { Core } from "../core.ts";
+
+/** The tenant's cluster, or `not_found` as for an id that does not exist. */
+export async function requireCluster(
+  core: Pick<Core, "db">,
+  principal: Principal,
+  id: ClusterId,
+): Promise<Cluster> {
+  const cluster = isId("clu", id)
+    ? await core.db.clusters.get(principal.organizationId, id)
+    : undefined;
+  if (!cluster) throw notFound("cluster", id);
+  return cluster;
+}
+
+/** The address of the tenant's cluster. Throws `not_found`, `cluster_not_ready`. */
+export async function requireBootstrapServers(
+  core: Pick<Core, "db">,
+  principal: Principal,
+  id: ClusterId,
+): Promise<string> {
+  const cluster = await requireCluster(core, principal, id);
+  assertServing(cluster);
+  const address = bootstrapServers(cluster);
+  if (address === undefined) {
+    throw new DomainError("cluster_not_ready", `Cluster ${cluster.name} has no endpoint yet.`);
+  }
+  return address;
+}

@@ -1,0 +1,33 @@
+import type { ClusterId, ConsumerGroup, Principal } from "@millrace/domain";
+import { atBroker } from "../broker-failure.ts";
+import { requireBootstrapServers } from "../cluster/require-cluster.ts";
+import type { Core } from "../core.ts";
+import { type PageInput, type PageResult, pageByName, pageSizeOf } from "../page.ts";
+import type { PageScope } from "../page-token.ts";
+
+export interface ListConsumerGroupsInput extends PageInput {
+  readonly clusterId: ClusterId;
+}
+
+/** Groups by id with their lag. Throws `not_found`, `cluster_not_ready`, `broker_unavailable`. */
+export async function listConsumerGroups(
+  core: Core,
+  principal: Principal,
+  input: ListConsumerGroupsInput,
+): Promise<PageResult<ConsumerGroup>> {
+  const bootstrapServers = await requireBootstrapServers(core, principal, input.clusterId);
+  const scope: PageScope = {
+    organizationId: principal.organizationId,
+    list: "consumer-groups",
+    filter: { clusterId: input.clusterId },
+  };
+  const after = input.pageToken && core.pageTokens.open(scope, input.pageToken)[0];
+  const groups = await atBroker(undefined, () =>
+    core.kafka({ bootstrapServers }, (admin) => admin.listConsumerGroups()),
+  );
+  const page = pageByName(groups, (group) => group.groupId, after, pageSizeOf(input));
+  return {
+    items: page.items,
+    nextPageToken: page.last && core.pageTokens.seal(scope, [page.last]),
+  };
+}

@@ -1,0 +1,43 @@
+import { BrokerError } from "@millrace/broker-admin";
+import { PlacementTaken } from "@millrace/db";
+import { DomainError, type OperationFailure } from "@millrace/domain";
+import { ProvisionError } from "@millrace/provisioner";
+
+/** The end of a broker's log is shown up to this many characters. */
+const DETAIL_CHARACTERS_MAX = 2_000;
+
+/** A step failed for good; `cause` says why. */
+export class StepFailed extends Error {
+  override readonly name = "StepFailed";
+  readonly step: string;
+
+  constructor(step: string, cause: unknown) {
+    super(`step ${step} failed`, { cause });
+    this.step = step;
+  }
+}
+
+/** Whether trying the step again soon may help. What we do not know may: it is tried, bounded. */
+export function isWorthRetrying(error: unknown): boolean {
+  if (error instanceof DomainError || error instanceof BrokerError) return error.retryable;
+  if (error instanceof ProvisionError) {
+    return error.code === "not_ready_in_time" || error.code === "start_failed";
+  }
+  return true;
+}
+
+/** What the tenant reads. Faults that we did not foresee are named in our log only. */
+export function failureOf({ step, cause }: StepFailed): OperationFailure {
+  if (cause instanceof ProvisionError) {
+    const detail = cause.detail ? `\n${cause.detail.slice(-DETAIL_CHARACTERS_MAX)}` : "";
+    return { code: "provisioning_failed", message: `${cause.message}${detail}`, step };
+  }
+  if (cause instanceof BrokerError) {
+    return { code: "broker_unavailable", message: cause.message, step };
+  }
+  if (cause instanceof DomainError) return { code: cause.code, message: cause.message, step };
+  if (cause instanceof PlacementTaken) {
+    return { code: "provisioning_failed", message: cause.message, step };
+  }
+  return { code: "internal", message: "An unforeseen fault; operators find it in the log.", step };
+}

@@ -1,0 +1,31 @@
+export { type AccountView, getAccount } from "./account/get-account.ts";
+export { createApiKey } from "./api-key/create-api-key.ts";
+export { deleteApiKey } from "./api-key/delete-api-key.ts";
+export { listApiKeys } from "./api-key/list-api-keys.ts";
+export { deploymentOf } from "./cluster/cluster-deployment.ts";
+export { clusterEtag } from "./cluster/cluster-etag.ts";
+export { reportDegraded, reportRecovered } from "./cluster/cluster-health.ts";
+export { createCluster } from "./cluster/create-cluster.ts";
+export { deleteCluster } from "./cluster/delete-cluster.ts";
+export { type ClusterView, getCluster } from "./cluster/get-cluster.ts";
+export { listClusters } from "./cluster/list-clusters.ts";
+export { listConsumerGroups } from "./consumer-group/list-consumer-groups.ts";
+export type { Core, KafkaAccess, KafkaAdminPort } from "./core.ts";
+export {
+  LEASE_MS_DEFAULT,
+  type RunOptions,
+  type RunResult,
+  runOperation,
+} from "./engine/run-operation.ts";
+export type { WorkerTools } from "./engine/worker-tools.ts";
+export { listEnvironments } from "./environment/list-environments.ts";
+export type { Log } from "./log.ts";
+export { type ClusterMetrics, queryClusterMetrics } from "./metrics/query-cluster-metrics.ts";
+export { getOperation } from "./operation/get-operation.ts";
+export { listOperations } from "./operation/list-operations.ts";
+export { watchOperation } from "./operation/watch-operation.ts";
+export type { PageResult } from "./page.ts";
+export { PageTokens } from "./page-token.ts";
+export { createTopic } from "./topic/create-topic.ts";
+export { deleteTopic } from "./topic/delete-topic.ts";
+export { listTopics } from "./topic/list-topics.ts";

@@ -1,0 +1,6 @@
+/** What use cases write their log to; pino's loggers fit. */
+export interface Log {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}

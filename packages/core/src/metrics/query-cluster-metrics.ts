@@ -1,0 +1,56 @@
+import {
+  type ClusterId,
+  DomainError,
+  METRIC_POINTS_MAX,
+  METRIC_STEP_SECONDS_MIN,
+  type MetricSeries,
+  type Principal,
+} from "@millrace/domain";
+import { queryMetrics } from "@millrace/metrics";
+import { requireCluster } from "../cluster/require-cluster.ts";
+import type { Core } from "../core.ts";
+
+/** Range of a query that names none. */
+const RANGE_DEFAULT_MS = 15 * 60 * 1_000;
+/** Points per series when the caller leaves the step to us: enough for a wide chart. */
+const POINTS_DEFAULT = 300;
+
+export interface QueryClusterMetricsInput {
+  readonly clusterId: ClusterId;
+  readonly from?: Date | undefined;
+  readonly to?: Date | undefined;
+  readonly stepSeconds?: number | undefined;
+}
+
+export interface ClusterMetrics {
+  readonly from: Date;
+  readonly to: Date;
+  readonly stepSeconds: number;
+  readonly series: readonly MetricSeries[];
+}
+
+/** A cluster's series, whatever its phase. Throws `not_found`, `validation_failed`. */
+export async function queryClusterMetrics(
+  core: Core,
+  principal: Principal,
+  input: QueryClusterMetricsInput,
+): Promise<ClusterMetrics> {
+  const { id: clusterId } = await requireCluster(core, principal, input.clusterId);
+  const to = input.to ?? core.clock.now();
+  const from = input.from ?? new Date(to.getTime() - RANGE_DEFAULT_MS);
+  const seconds = (to.getTime() - from.getTime()) / 1_000;
+  if (!(seconds > 0)) throw invalid("/from", "from must be before to");
+  const stepSeconds =
+    input.stepSeconds ?? Math.max(METRIC_STEP_SECONDS_MIN, Math.ceil(seconds / POINTS_DEFAULT));
+  if (seconds / stepSeconds > METRIC_POINTS_MAX) {
+    throw invalid("/step", `the range holds more than ${METRIC_POINTS_MAX} points of this step`);
+  }
+  const series = await queryMetrics(core.db.metrics, { clusterId, from, to, stepSeconds });
+  return { from, to, stepSeconds, series };
+}
+
+function invalid(pointer: string, message: string): DomainError {
+  return new DomainError("validation_failed", `The query is not valid: ${message}.`, {
+    fields: [{ pointer, code: "out_of_range", message }],
+  });
+}

@@ -1,0 +1,30 @@
+import type { Operation, OperationId, Principal } from "@millrace/domain";
+import type { Core } from "../core.ts";
+import { requireOperation } from "./require-operation.ts";
+
+/** A wake-up can be lost while the connection that brings them is: look again after this long. */
+const LOOK_AGAIN_MS = 1_000;
+
+export interface GetOperationInput {
+  readonly operationId: OperationId;
+  /** Holds the answer until the operation is done, at most this long. */
+  readonly waitMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Throws `not_found`. */
+export async function getOperation(
+  core: Core,
+  principal: Principal,
+  { operationId, waitMs = 0, signal }: GetOperationInput,
+): Promise<Operation> {
+  const deadline = performance.now() + waitMs;
+  let operation = await requireOperation(core, principal, operationId);
+  while (!operation.done && !signal?.aborted) {
+    const leftMs = deadline - performance.now();
+    if (leftMs <= 0) break;
+    await core.db.operationSignal.wait(operationId, Math.min(leftMs, LOOK_AGAIN_MS), signal);
+    operation = await requireOperation(core, principal, operationId);
+  }
+  return operation;
+}

@@ -1,0 +1,40 @@
+import type { OperationEvent, OperationId, Principal } from "@millrace/domain";
+import type { Core } from "../core.ts";
+import { requireOperation } from "./require-operation.ts";
+
+/** Events read at once; a reader that is far behind goes round more often. */
+const BATCH_MAX = 100;
+/** A wake-up can be lost while the connection that brings them is: look again after this long. */
+const LOOK_AGAIN_MS = 1_000;
+
+export interface WatchOperationInput {
+  readonly operationId: OperationId;
+  /** seq of the last event that the reader has seen; 0 from the first one on. */
+  readonly afterSeq: number;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * The operation's events in order, each exactly once, from `afterSeq` on; ends when the operation
+ * is done and its last event has been given, or when `signal` aborts. Throws `not_found` at the
+ * first step.
+ */
+export async function* watchOperation(
+  core: Core,
+  principal: Principal,
+  { operationId, afterSeq, signal }: WatchOperationInput,
+): AsyncGenerator<OperationEvent, void, undefined> {
+  let seen = afterSeq;
+  while (!signal.aborted) {
+    // Read before the events: an operation that is done by now has all its events written.
+    const { done } = await requireOperation(core, principal, operationId);
+    const events = await core.db.operations.events(operationId, seen, BATCH_MAX);
+    for (const event of events) {
+      yield event;
+      seen = event.seq;
+    }
+    if (events.length > 0) continue;
+    if (done) return;
+    await core.db.operationSignal.wait(operationId, LOOK_AGAIN_MS, signal);
+  }
+}

@@ -1,0 +1,23 @@
+import { type ClusterId, isTopicName, notFound, type Principal } from "@millrace/domain";
+import { atBroker } from "../broker-failure.ts";
+import { requireBootstrapServers } from "../cluster/require-cluster.ts";
+import type { Core } from "../core.ts";
+
+export interface DeleteTopicInput {
+  readonly clusterId: ClusterId;
+  readonly topicName: string;
+}
+
+/** Throws `not_found`, `cluster_not_ready`, `broker_unavailable`. */
+export async function deleteTopic(
+  core: Core,
+  principal: Principal,
+  { clusterId, topicName }: DeleteTopicInput,
+): Promise<void> {
+  const bootstrapServers = await requireBootstrapServers(core, principal, clusterId);
+  // The broker's internal topics are none of the tenant's, nor is a name that no topic can have.
+  if (!isTopicName(topicName)) throw notFound("topic", topicName);
+  await atBroker(topicName, () =>
+    core.kafka({ bootstrapServers }, (admin) => admin.deleteTopic(topicName)),
+  );
+}
