@@ -187,3 +187,6 @@ impl Batch {
         self.bytes[at..at + N].copy_from_slice(&field);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,10 @@ use crate::error::InvalidBatch;
 /// `batch.size` counts decompressed bytes), far below what a bomb needs.
 pub const DECOMPRESSED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// The largest window that a zstd frame may ask for, as a power of two: no larger than what may
+/// come out. Frames that need more exist only at the highest levels with far larger inputs.
+const ZSTD_WINDOW_LOG_MAX: u32 = DECOMPRESSED_BYTES_MAX.ilog2();
+
 /// Snappy's blocks inside the framing that Kafka's Java client writes.
 const SNAPPY_BLOCK_BYTES: usize = 32 * 1024;
 /// What that framing begins with: its name, version 1, compatible with version 1.
@@ -59,8 +63,11 @@ impl Compression {
                 read_bounded(decoder.map_err(|_| InvalidBatch::Decompress)?)
             }
             Self::Zstd => {
-                let decoder = zstd::stream::read::Decoder::new(bytes);
-                read_bounded(decoder.map_err(|_| InvalidBatch::Decompress)?)
+                let mut decoder = zstd::stream::read::Decoder::new(bytes)
+                    .map_err(|_| InvalidBatch::Decompress)?;
+                let bounded = decoder.window_log_max(ZSTD_WINDOW_LOG_MAX);
+                bounded.map_err(|_| InvalidBatch::Decompress)?;
+                read_bounded(decoder)
             }
         };
         decompressed.map(Cow::Owned)

@@ -73,3 +73,77 @@ pub fn advertised_versions() -> Vec<ApiVersion> {
     };
     SUPPORTED.iter().map(advertise).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use kafka_protocol::{messages::*, protocol::Message};
+
+    use super::*;
+
+    /// The versions that the codec can both read and answer.
+    fn codec_of(api_key: ApiKey) -> (i16, i16) {
+        macro_rules! by_key {
+            ($($key:ident => $request:ident, $response:ident;)*) => {
+                match api_key {
+                    $(ApiKey::$key => $request::VERSIONS.intersect(&$response::VERSIONS),)*
+                    other => panic!("{other:?} is served but not tested"),
+                }
+            };
+        }
+        let both = by_key! {
+            Produce => ProduceRequest, ProduceResponse;
+            Fetch => FetchRequest, FetchResponse;
+            ListOffsets => ListOffsetsRequest, ListOffsetsResponse;
+            Metadata => MetadataRequest, MetadataResponse;
+            OffsetCommit => OffsetCommitRequest, OffsetCommitResponse;
+            OffsetFetch => OffsetFetchRequest, OffsetFetchResponse;
+            FindCoordinator => FindCoordinatorRequest, FindCoordinatorResponse;
+            JoinGroup => JoinGroupRequest, JoinGroupResponse;
+            Heartbeat => HeartbeatRequest, HeartbeatResponse;
+            LeaveGroup => LeaveGroupRequest, LeaveGroupResponse;
+            SyncGroup => SyncGroupRequest, SyncGroupResponse;
+            DescribeGroups => DescribeGroupsRequest, DescribeGroupsResponse;
+            ListGroups => ListGroupsRequest, ListGroupsResponse;
+            ApiVersions => ApiVersionsRequest, ApiVersionsResponse;
+            CreateTopics => CreateTopicsRequest, CreateTopicsResponse;
+            DeleteTopics => DeleteTopicsRequest, DeleteTopicsResponse;
+            InitProducerId => InitProducerIdRequest, InitProducerIdResponse;
+            DescribeConfigs => DescribeConfigsRequest, DescribeConfigsResponse;
+            CreatePartitions => CreatePartitionsRequest, CreatePartitionsResponse;
+            DeleteGroups => DeleteGroupsRequest, DeleteGroupsResponse;
+            DescribeCluster => DescribeClusterRequest, DescribeClusterResponse;
+        };
+        (both.min, both.max)
+    }
+
+    #[test]
+    fn all_versions_that_the_codec_speaks_are_served() {
+        for support in SUPPORTED {
+            let expected = codec_of(support.api_key);
+            assert_eq!(
+                (support.min, support.max),
+                expected,
+                "{:?}",
+                support.api_key
+            );
+        }
+    }
+
+    #[test]
+    fn each_api_is_listed_once_in_order_and_produce_alone_is_advertised_lower() {
+        let keys: Vec<_> = SUPPORTED
+            .iter()
+            .map(|support| support.api_key as i16)
+            .collect();
+        assert!(keys.is_sorted_by(|a, b| a < b), "{keys:?}");
+        let lower = SUPPORTED
+            .iter()
+            .filter(|support| support.advertised_min != support.min);
+        assert_eq!(
+            lower.map(|support| support.api_key).collect::<Vec<_>>(),
+            [ApiKey::Produce]
+        );
+        let produce = &advertised_versions()[0];
+        assert_eq!((produce.min_version, produce.max_version), (0, 13));
+    }
+}

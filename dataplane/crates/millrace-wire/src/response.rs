@@ -35,8 +35,9 @@ pub enum EncodeError {
 }
 
 impl Response {
-    /// Joins segments that already form a frame.
-    pub(crate) fn from_segments(segments: Vec<Bytes>) -> Self {
+    /// Joins segments that already form a frame, length prefix included.
+    #[must_use]
+    pub fn from_segments(segments: Vec<Bytes>) -> Self {
         let len = segments.iter().map(Bytes::len).sum();
         Self { segments, len }
     }
@@ -134,4 +135,65 @@ pub fn encode_unsupported_api_versions(correlation_id: i32) -> Result<Response, 
         .with_error_code(ErrorCode::UnsupportedVersion.code())
         .with_api_keys(advertised_versions());
     encode(ApiKey::ApiVersions, 0, correlation_id, &message)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Buf;
+    use kafka_protocol::{
+        messages::{FetchResponse, HeartbeatResponse, ResponseHeader},
+        protocol::Decodable,
+    };
+
+    use super::*;
+
+    fn split_frame(response: &Response) -> (i32, Bytes) {
+        let mut bytes = Bytes::from(response.segments().concat());
+        assert_eq!(bytes.len(), response.len());
+        (bytes.get_i32(), bytes)
+    }
+
+    #[test]
+    fn the_length_prefix_does_not_count_itself() {
+        let message = HeartbeatResponse::default().with_error_code(25);
+        for version in 0..=4 {
+            let response = encode(ApiKey::Heartbeat, version, 7, &message).expect("encodable");
+            let (length, mut rest) = split_frame(&response);
+            assert_eq!(length as usize, rest.len());
+            let header_version = ApiKey::Heartbeat.response_header_version(version);
+            let header = ResponseHeader::decode(&mut rest, header_version).expect("a header");
+            assert_eq!(header.correlation_id, 7);
+            let decoded = HeartbeatResponse::decode(&mut rest, version).expect("a body");
+            assert_eq!((decoded, rest.remaining()), (message.clone(), 0));
+        }
+    }
+
+    #[test]
+    fn api_versions_keeps_the_old_header_in_all_versions() {
+        for version in 0..=4 {
+            let message = ApiVersionsResponse::default().with_api_keys(advertised_versions());
+            let response = encode(ApiKey::ApiVersions, version, 9, &message).expect("encodable");
+            let (_, mut rest) = split_frame(&response);
+            assert_eq!(rest.get_i32(), 9);
+            let decoded = ApiVersionsResponse::decode(&mut rest, version).expect("no tags before");
+            assert_eq!(decoded.api_keys, message.api_keys);
+        }
+    }
+
+    #[test]
+    fn an_unknown_version_of_api_versions_is_answered_as_version_0() {
+        let (_, mut rest) = split_frame(&encode_unsupported_api_versions(3).expect("encodable"));
+        assert_eq!(rest.get_i32(), 3);
+        let decoded = ApiVersionsResponse::decode(&mut rest, 0).expect("version 0");
+        assert_eq!(decoded.error_code, 35);
+        assert_eq!(decoded.api_keys, advertised_versions());
+    }
+
+    #[test]
+    fn a_field_that_the_version_lacks_is_an_error() {
+        let message = FetchResponse::default().with_session_id(7);
+        assert!(encode(ApiKey::Fetch, 7, 1, &message).is_ok());
+        let error = encode(ApiKey::Fetch, 6, 1, &message).expect_err("no sessions yet");
+        assert!(matches!(error, EncodeError::Field { version: 6, .. }));
+    }
 }

@@ -1,1 +1,302 @@
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use kafka_protocol::{
+    messages::*,
+    protocol::{Decodable, Encodable},
+};
+use proptest::{prelude::*, test_runner::TestRng};
 
+use super::*;
+use crate::api::SUPPORTED;
+
+/// What the codec makes of a body: how many bytes it read, and what it would write.
+fn codec<M: Decodable + Encodable>(version: i16, body: &Bytes) -> Option<(usize, BytesMut)> {
+    let mut rest = body.clone();
+    let message = M::decode(&mut rest, version).ok()?;
+    let mut again = BytesMut::new();
+    message.encode(&mut again, version).ok()?;
+    Some((body.len() - rest.remaining(), again))
+}
+
+fn codec_of(api_key: ApiKey, version: i16, body: &Bytes) -> Option<(usize, BytesMut)> {
+    macro_rules! by_key {
+        ($($key:ident => $message:ident,)*) => {
+            match api_key {
+                $(ApiKey::$key => codec::<$message>(version, body),)*
+                other => panic!("{other:?} is served but not tested"),
+            }
+        };
+    }
+    by_key! {
+        Produce => ProduceRequest,
+        Fetch => FetchRequest,
+        ListOffsets => ListOffsetsRequest,
+        Metadata => MetadataRequest,
+        OffsetCommit => OffsetCommitRequest,
+        OffsetFetch => OffsetFetchRequest,
+        FindCoordinator => FindCoordinatorRequest,
+        JoinGroup => JoinGroupRequest,
+        Heartbeat => HeartbeatRequest,
+        LeaveGroup => LeaveGroupRequest,
+        SyncGroup => SyncGroupRequest,
+        DescribeGroups => DescribeGroupsRequest,
+        ListGroups => ListGroupsRequest,
+        ApiVersions => ApiVersionsRequest,
+        CreateTopics => CreateTopicsRequest,
+        DeleteTopics => DeleteTopicsRequest,
+        InitProducerId => InitProducerIdRequest,
+        DescribeConfigs => DescribeConfigsRequest,
+        CreatePartitions => CreatePartitionsRequest,
+        DeleteGroups => DeleteGroupsRequest,
+        DescribeCluster => DescribeClusterRequest,
+    }
+}
+
+/// Writes a random body along a schema. Nothing is null and all text is ASCII, so that only the
+/// schema decides whether the codec can read it.
+struct Author {
+    random: TestRng,
+    version: i16,
+    flexible: bool,
+    out: BytesMut,
+}
+
+impl Author {
+    fn body(api_key: ApiKey, version: i16, random: TestRng) -> Bytes {
+        let shape = requests::shape_of(api_key).expect("a schema");
+        let flexible = version >= shape.flexible_from;
+        let mut author = Self {
+            random,
+            version,
+            flexible,
+            out: BytesMut::new(),
+        };
+        author.structure(shape.schema);
+        author.out.freeze()
+    }
+
+    fn below(&mut self, bound: u32) -> u32 {
+        self.random.next_u32() % bound
+    }
+
+    fn structure(&mut self, schema: &Schema) {
+        for field in schema.fields {
+            if (field.since..=field.until).contains(&self.version) {
+                self.value(&field.kind);
+            }
+        }
+        if self.flexible {
+            self.tagged_fields(schema.tagged);
+        }
+    }
+
+    fn tagged_fields(&mut self, known: &[Tagged]) {
+        let with_known = self.below(2) == 0;
+        let known: Vec<_> = known
+            .iter()
+            .filter(|field| with_known && self.version >= field.since)
+            .collect();
+        let with_unknown = self.below(3) == 0;
+        self.varint(known.len() as u32 + u32::from(with_unknown));
+        for field in known {
+            let outer = self.out.split();
+            self.value(&field.kind);
+            let value = std::mem::replace(&mut self.out, outer);
+            self.varint(field.tag);
+            self.varint(value.len() as u32);
+            self.out.put_slice(&value);
+        }
+        if with_unknown {
+            self.varint(77);
+            self.varint(3);
+            self.out.put_slice(b"new");
+        }
+    }
+
+    fn value(&mut self, kind: &Kind) {
+        match kind {
+            // A byte that is a legal boolean and differs from every default.
+            Kind::Fixed(1) => self.out.put_u8(1),
+            Kind::Fixed(len) => {
+                for _ in 0..*len {
+                    let byte = self.below(0x80) as u8;
+                    self.out.put_u8(byte);
+                }
+            }
+            Kind::Text => {
+                let len = self.below(9);
+                if self.flexible {
+                    self.varint(len + 1)
+                } else {
+                    self.out.put_i16(len as i16)
+                }
+                self.out.put_bytes(b'a', len as usize);
+            }
+            Kind::Blob => {
+                let len = self.below(300);
+                self.long_len(len);
+                self.out.put_bytes(7, len as usize);
+            }
+            Kind::List(element) => {
+                let len = self.below(4);
+                self.long_len(len);
+                (0..len).for_each(|_| self.value(element));
+            }
+            Kind::Struct(schema) => self.structure(schema),
+        }
+    }
+
+    fn long_len(&mut self, len: u32) {
+        if self.flexible {
+            self.varint(len + 1)
+        } else {
+            self.out.put_i32(len as i32)
+        }
+    }
+
+    fn varint(&mut self, mut value: u32) {
+        while value >= 0x80 {
+            self.out.put_u8(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.out.put_u8(value as u8);
+    }
+}
+
+fn api_and_version() -> impl Strategy<Value = (ApiKey, i16)> {
+    (0..SUPPORTED.len()).prop_flat_map(|which| {
+        let support = &SUPPORTED[which];
+        (Just(support.api_key), support.min..=support.max)
+    })
+}
+
+fn body() -> impl Strategy<Value = (ApiKey, i16, Bytes)> {
+    api_and_version().prop_perturb(|(api_key, version), random| {
+        (api_key, version, Author::body(api_key, version, random))
+    })
+}
+
+/// The codec must read what passed the walk exactly as far as the walk did, or refuse it: then it
+/// met no count that was not walked.
+fn codec_agrees(api_key: ApiKey, version: i16, body: &Bytes) -> Result<(), TestCaseError> {
+    if let Ok(walked) = measure(api_key, version, body)
+        && let Some((read, _)) = codec_of(api_key, version, body)
+    {
+        prop_assert_eq!(read, walked);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn the_codec_reads_what_the_schemas_describe((api_key, version, body) in body()) {
+        prop_assert_eq!(measure(api_key, version, &body), Ok(body.len()));
+        let (read, again) = codec_of(api_key, version, &body).expect("readable");
+        prop_assert_eq!(read, body.len());
+        prop_assert_eq!(again.freeze(), body);
+    }
+
+    #[test]
+    fn bytes_after_the_body_are_ignored((api_key, version, body) in body(), more in 1..9usize) {
+        let longer = Bytes::from([&body[..], &vec![0xff; more]].concat());
+        prop_assert_eq!(measure(api_key, version, &longer), Ok(body.len()));
+    }
+
+    #[test]
+    fn a_cut_body_is_refused((api_key, version, body) in body(), cut in any::<prop::sample::Index>()) {
+        prop_assume!(!body.is_empty());
+        let cut = body.slice(..cut.index(body.len()));
+        prop_assert!(check(api_key, version, &cut).is_err());
+    }
+
+    #[test]
+    fn damaged_bodies_are_walked_as_the_codec_reads_them(
+        (api_key, version, body) in body(),
+        at in any::<prop::sample::Index>(),
+        damage in prop_oneof![
+            Just(vec![0x7f, 0xff, 0xff, 0xff]),
+            Just(vec![0xff, 0xff, 0xff, 0xff]),
+            Just(vec![0xff, 0xff, 0xff, 0xff, 0x0f]),
+            Just(vec![0xff, 0xff, 0xff, 0xff, 0xff, 0xff]),
+            proptest::collection::vec(any::<u8>(), 1..6),
+        ],
+    ) {
+        prop_assume!(!body.is_empty());
+        let mut damaged = BytesMut::from(&body[..]);
+        let at = at.index(damaged.len());
+        for (byte, with) in damaged[at..].iter_mut().zip(damage) {
+            *byte = with;
+        }
+        codec_agrees(api_key, version, &damaged.freeze())?;
+    }
+
+    #[test]
+    fn arbitrary_bodies_are_walked_as_the_codec_reads_them(
+        (api_key, version) in api_and_version(),
+        body in proptest::collection::vec(prop_oneof![0..4u8, any::<u8>()], 0..120),
+    ) {
+        codec_agrees(api_key, version, &body.into())?;
+    }
+}
+
+#[test]
+fn a_count_that_the_frame_cannot_hold_is_refused_before_anything_is_allocated() {
+    let metadata = i32::MAX.to_be_bytes();
+    assert_eq!(
+        check(ApiKey::Metadata, 1, &metadata),
+        Err(MalformedBody::TooManyElements)
+    );
+    let compact = [0xff, 0xff, 0xff, 0xff, 0x0f];
+    assert_eq!(
+        check(ApiKey::Metadata, 12, &compact),
+        Err(MalformedBody::TooManyElements)
+    );
+    let few = 1_000i32.to_be_bytes();
+    assert_eq!(
+        check(ApiKey::Metadata, 1, &few),
+        Err(MalformedBody::Truncated)
+    );
+    assert_eq!(
+        check(ApiKey::Metadata, 1, &[0xff, 0xff, 0xff, 0xfe]),
+        Err(MalformedBody::NegativeLength)
+    );
+}
+
+#[test]
+fn the_bound_on_elements_counts_all_lists_together() {
+    let half = REQUEST_ELEMENTS_MAX / 2;
+    let topic = |partitions: usize| {
+        let mut out = BytesMut::new();
+        out.put_i16(0);
+        out.put_i32(partitions as i32);
+        out.put_bytes(0, 4 * partitions);
+        out
+    };
+    let body = |last: usize| {
+        let mut out = BytesMut::new();
+        out.put_i16(0);
+        out.put_i32(2);
+        out.put(topic(half));
+        out.put(topic(last));
+        out
+    };
+    assert_eq!(check(ApiKey::OffsetFetch, 5, &body(half - 2)), Ok(()));
+    let over = check(ApiKey::OffsetFetch, 5, &body(half - 1));
+    assert_eq!(over, Err(MalformedBody::TooManyElements));
+}
+
+#[test]
+fn a_tagged_field_whose_size_lies_is_refused() {
+    // Fetch 12 without topics, then the cluster id as a tagged field that says it has 1 byte.
+    let mut body = BytesMut::new();
+    body.put_bytes(0, 25);
+    body.put_slice(&[1, 1, 1]);
+    let honest = [&body[..], &[1, 0, 3, 3, b'i', b'd']].concat();
+    assert_eq!(check(ApiKey::Fetch, 12, &honest), Ok(()));
+    let lying = [&body[..], &[1, 0, 1, 3, b'i', b'd']].concat();
+    assert_eq!(
+        check(ApiKey::Fetch, 12, &lying),
+        Err(MalformedBody::TaggedFieldSize)
+    );
+}
