@@ -1,0 +1,188 @@
+//! Opening a file or block device, and blocking I/O on it.
+//!
+//! Linux: `O_DIRECT | O_DSYNC`, which is RWF_DSYNC on every write: on a device with FUA the write
+//! itself is durable and no flush follows. macOS: `F_NOCACHE`, and `F_FULLFSYNC` after each write.
+
+use std::{
+    fs::{File, OpenOptions},
+    io,
+    os::unix::fs::{FileExt, FileTypeExt},
+    path::Path,
+};
+
+use super::{DeviceConfig, DeviceError};
+use crate::AlignedBuf;
+
+/// Written per call while a new file is filled with zeros, in bytes: large enough for a disk's
+/// full bandwidth, small enough to be no burden.
+const FILL_BYTES: usize = 1024 * 1024;
+
+/// An open file or block device.
+#[derive(Debug)]
+pub(super) struct BlockFile {
+    file: File,
+    capacity: u64,
+    durable_completion: bool,
+}
+
+impl BlockFile {
+    /// Opens or creates `path` as [`super::open_device`] says.
+    pub(super) fn open(path: &Path, config: &DeviceConfig) -> Result<Self, DeviceError> {
+        let failed = |action| {
+            let path = path.display().to_string();
+            move |source| DeviceError::Io {
+                action,
+                path,
+                source,
+            }
+        };
+        let (file, direct) = open_unbuffered(path, config).map_err(failed("open"))?;
+        let is_device = file
+            .metadata()
+            .map_err(failed("inspect"))?
+            .file_type()
+            .is_block_device();
+        let found = size_of(&file).map_err(failed("measure"))?;
+        let capacity = if config.capacity == 0 {
+            found
+        } else {
+            config.capacity
+        };
+        if found == 0 && !is_device {
+            preallocate(&file, capacity).map_err(failed("preallocate"))?;
+        } else if (is_device && found < capacity) || (!is_device && found != capacity) {
+            let path = path.display().to_string();
+            return Err(DeviceError::Capacity {
+                path,
+                found,
+                wanted: capacity,
+            });
+        }
+        if !direct {
+            tracing::warn!(path = %path.display(), "direct I/O is refused here; the WAL writes through the page cache");
+        }
+        Ok(Self {
+            file,
+            capacity,
+            durable_completion: config.durable_completion,
+        })
+    }
+
+    pub(super) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// The descriptor, for a back-end that talks to the kernel itself.
+    #[cfg(target_os = "linux")]
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Writes all of `data`; durable when it returns.
+    pub(super) fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        super::check_range(self.capacity, offset, data.len())?;
+        self.file.write_all_at(data, offset)?;
+        if cfg!(target_vendor = "apple") && !self.durable_completion {
+            return full_sync(&self.file);
+        }
+        Ok(())
+    }
+
+    /// Reads exactly `len` bytes.
+    pub(super) fn read(&self, offset: u64, len: usize) -> io::Result<AlignedBuf> {
+        super::check_range(self.capacity, offset, len)?;
+        let mut buf = AlignedBuf::zeroed(len);
+        self.file.read_exact_at(&mut buf, offset)?;
+        Ok(buf)
+    }
+
+    /// Flushes the page cache and the device's own cache.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        full_sync(&self.file)
+    }
+}
+
+/// Opens `path` past the page cache, or through it where that is refused; says which.
+#[cfg(target_os = "linux")]
+fn open_unbuffered(path: &Path, config: &DeviceConfig) -> io::Result<(File, bool)> {
+    use std::os::unix::fs::OpenOptionsExt;
+
+    use rustix::fs::OFlags;
+
+    let durable = if config.durable_completion {
+        OFlags::empty()
+    } else {
+        OFlags::DSYNC
+    };
+    let open = |flags: OFlags| {
+        let bits = i32::try_from(flags.bits()).expect("open flags fit the system's own type");
+        options().custom_flags(bits).open(path)
+    };
+    match open(durable | OFlags::DIRECT) {
+        Ok(file) => Ok((file, true)),
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+            // Without direct I/O a completion only means the page cache, whatever the device.
+            open(OFlags::DSYNC).map(|file| (file, false))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(target_vendor = "apple")]
+fn open_unbuffered(path: &Path, _config: &DeviceConfig) -> io::Result<(File, bool)> {
+    let file = options().open(path)?;
+    let direct = rustix::fs::fcntl_nocache(&file, true).is_ok();
+    Ok((file, direct))
+}
+
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    options
+}
+
+/// A block device's metadata says 0; the end of its address space is its size.
+fn size_of(mut file: &File) -> io::Result<u64> {
+    io::Seek::seek(&mut file, io::SeekFrom::End(0))
+}
+
+/// Gives a new file its blocks and writes them once. A block that is only reserved would cost a
+/// journal commit of the file system at its first durable write, which is the whole first lap.
+/// The size is set first, so a crash in between leaves a file that opens and is only slower.
+fn preallocate(file: &File, capacity: u64) -> io::Result<()> {
+    reserve_blocks(file, capacity)?;
+    let zeros = AlignedBuf::zeroed(FILL_BYTES);
+    let mut at = 0;
+    while at < capacity {
+        let len = (capacity - at).min(FILL_BYTES as u64) as usize;
+        file.write_all_at(&zeros[..len], at)?;
+        at += len as u64;
+    }
+    full_sync(file)
+}
+
+#[cfg(target_os = "linux")]
+fn reserve_blocks(file: &File, capacity: u64) -> io::Result<()> {
+    use rustix::{fs::FallocateFlags, io::Errno};
+
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, capacity) {
+        Ok(()) => Ok(()),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.set_len(capacity),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(target_vendor = "apple")]
+fn reserve_blocks(file: &File, capacity: u64) -> io::Result<()> {
+    file.set_len(capacity)
+}
+
+#[cfg(target_vendor = "apple")]
+fn full_sync(file: &File) -> io::Result<()> {
+    Ok(rustix::fs::fcntl_fullfsync(file)?)
+}
+
+#[cfg(target_os = "linux")]
+fn full_sync(file: &File) -> io::Result<()> {
+    file.sync_data()
+}

@@ -1,0 +1,128 @@
+//! What can go wrong, one enum per operation.
+
+use std::{io, sync::Arc, time::Duration};
+
+/// The device failed, and with it the log, for good: what was in flight may or may not be durable.
+/// The process should end and start again, which recovers.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the write-ahead log's device failed to {operation} at byte {offset}: {source}")]
+pub struct WalFailure {
+    /// What was tried: `write`, `write the header`.
+    pub operation: &'static str,
+    /// Byte of the device.
+    pub offset: u64,
+    /// What the device answered.
+    pub source: Arc<io::Error>,
+}
+
+/// Why there is no room for a record.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ReserveError {
+    /// The log stayed full for the whole wait. Nothing was written; try again later.
+    #[error("the write-ahead log stayed full for {0:?}; it empties as data is uploaded")]
+    Full(Duration),
+    /// The record is larger than this log can take. Trying again does not help.
+    #[error("a record of {bytes} bytes is larger than the write-ahead log takes ({bytes_max})")]
+    TooLarge {
+        /// Its payload.
+        bytes: usize,
+        /// The largest payload.
+        bytes_max: usize,
+    },
+    /// The device failed.
+    #[error(transparent)]
+    Failed(#[from] WalFailure),
+    /// The log is closed or closing.
+    #[error("the write-ahead log is closed")]
+    Closed,
+}
+
+/// Why a record was not acknowledged.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum AppendError {
+    /// The device failed: the record may or may not be found by the next recovery.
+    #[error(transparent)]
+    Failed(#[from] WalFailure),
+    /// The log was closed before the record was handed over; it was not written.
+    #[error("the write-ahead log is closed")]
+    Closed,
+    /// The record is larger than its reservation; it was not written. A fault of the caller.
+    #[error("a record of {bytes} bytes does not fit its reservation of {reserved}")]
+    Oversized {
+        /// Its payload.
+        bytes: usize,
+        /// What was reserved.
+        reserved: usize,
+    },
+}
+
+/// Why the log was not closed in peace. All acknowledged records are safe none the less.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum CloseError {
+    /// The device failed.
+    #[error(transparent)]
+    Failed(#[from] WalFailure),
+}
+
+/// Why a log did not open.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The device failed while it was read or prepared.
+    #[error("the write-ahead log's device failed to {operation}: {source}")]
+    Device {
+        /// What was tried.
+        operation: &'static str,
+        /// What the device answered.
+        source: io::Error,
+    },
+    /// The device is too small to hold a log.
+    #[error("a write-ahead log needs more than {0} bytes; give it a larger capacity")]
+    TooSmall(u64),
+    /// The device's I/O unit is not this format's.
+    #[error("the device works in units of {0} bytes; a write-ahead log needs {unit}", unit = crate::BLOCK_BYTES)]
+    BlockSize(u32),
+    /// The device holds something else, which is not overwritten.
+    #[error(
+        "the device holds neither a write-ahead log nor zeros; if its content may go, overwrite its first 128 KiB with zeros"
+    )]
+    NotALog,
+    /// The log was written in another version of the format.
+    #[error("the write-ahead log has format version {0}, which this program does not know")]
+    Version(u32),
+    /// The log was formatted for another size.
+    #[error("the write-ahead log was formatted for {formatted} bytes, the device has {device}")]
+    Capacity {
+        /// What the header says.
+        formatted: u64,
+        /// What the device has.
+        device: u64,
+    },
+    /// Bytes that were durable are damaged: acknowledged records may be lost. The log is left as
+    /// it is, so that the volume can be restored from a snapshot.
+    #[error(
+        "the write-ahead log is damaged at position {position}: {what}; restore its volume, or start from an empty one and lose what was not yet uploaded"
+    )]
+    Damaged {
+        /// Where.
+        position: u64,
+        /// What was found there.
+        what: &'static str,
+    },
+    /// Crash after crash without one upload in between left more pieces than the header can list.
+    #[error("the log is in {0} pieces after too many crashes without an upload in between")]
+    TooFragmented(usize),
+}
+
+/// Why a record cannot be read back.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// It was trimmed, or the position never held a record.
+    #[error("the write-ahead log does not hold this range")]
+    Absent,
+    /// Its bytes do not match their sums.
+    #[error("the record at position {0} is damaged")]
+    Damaged(u64),
+    /// The device failed.
+    #[error("the write-ahead log's device failed to read: {0}")]
+    Device(#[from] io::Error),
+}

@@ -1,0 +1,32 @@
+//! Append, durable ack, recover, trim: a write-ahead log with direct I/O on a block device or a
+//! preallocated file. Knows nothing of Kafka or S3.
+//!
+//! The log is a ring. [`Wal::reserve`] waits for room, [`Wal::append`] gives a record its position
+//! and answers when it is durable, [`Wal::trim`] gives room back, [`Wal::open`] finds again what
+//! was not trimmed. `RECOVERY.md` beside this crate says which states a crash can leave and why
+//! recovery is right for each of them.
+//!
+//! Reading order: [`format`], then `wal` (append and commit), then `recovery`.
+
+mod aligned;
+mod config;
+mod device;
+mod error;
+pub mod format;
+mod header_store;
+mod metrics;
+mod pacer;
+mod recovery;
+mod ring;
+mod wal;
+
+pub use aligned::AlignedBuf;
+pub use config::WalConfig;
+pub use device::{
+    Backend, BlockDevice, DeviceConfig, DeviceError, DeviceFuture, Shape, ShapedDevice, open_device,
+};
+pub use error::{AppendError, CloseError, OpenError, ReadError, ReserveError, WalFailure};
+pub use format::BLOCK_BYTES;
+pub use recovery::{Inspection, Recovered, inspect};
+pub use ring::WalRange;
+pub use wal::{Append, Reservation, Wal, WalStats};

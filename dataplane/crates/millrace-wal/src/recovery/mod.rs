@@ -1,0 +1,360 @@
+//! Finds again what was written and not trimmed. `RECOVERY.md` gives the reasons; in short:
+//!
+//! - What earlier sessions left is listed in the header as extents. They must be whole.
+//! - The last session's chunks lie from its start on, back to back. The first place without one is
+//!   the lowest write that was not durable; no write ends more than a window above it, so chunks
+//!   are looked for that far, block by block, and holes in between are stepped over.
+//! - A hole is legal only where a crash can have left it: not below a position that a later chunk
+//!   knows to have been durable, not in a log that was closed in peace, and not where every sector
+//!   of the chunk was written and only its content is wrong.
+
+mod reader;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::{
+    BlockDevice, OpenError, WalRange,
+    format::{
+        BLOCK, BLOCK_BYTES, RING_START,
+        chunk::{self, ChunkHeader, ChunkRecord},
+        header::Header,
+        sector::{CONTENT_BYTES, SECTOR_BYTES, Tag, Tagger},
+    },
+    header_store::{self, Stored},
+    ring::Ring,
+};
+use reader::RingReader;
+
+/// A record that recovery found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovered {
+    /// Where it lies; trims as the range of its append did.
+    pub range: WalRange,
+    /// What was appended.
+    pub payload: Bytes,
+}
+
+/// A chunk that recovery found, or a gap between two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// Where it starts.
+    pub(crate) start: u64,
+    /// Where it ends.
+    pub(crate) end: u64,
+    /// Where its last record ends.
+    pub(crate) records_end: u64,
+}
+
+/// What a scan found.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    /// The chunks, ascending.
+    pub(crate) spans: Vec<Span>,
+    /// The chunks as ranges without gaps: what the next header lists.
+    pub(crate) extents: Vec<WalRange>,
+    /// A new session starts here: nothing that was ever written, or still is, lies above.
+    pub(crate) next: u64,
+    /// Holes that were stepped over.
+    pub(crate) holes: u64,
+}
+
+/// What a log holds, without opening it: nothing is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inspection {
+    /// Bytes of the device.
+    pub capacity: u64,
+    /// How often the header was written.
+    pub generation: u64,
+    /// How often the log was opened.
+    pub session: u64,
+    /// True where it was closed in peace.
+    pub clean: bool,
+    /// Everything below is no longer needed.
+    pub trim: u64,
+    /// Where the next opening would go on.
+    pub next: u64,
+    /// Chunks: group commits.
+    pub chunks: usize,
+    /// Records that are not trimmed.
+    pub records: usize,
+    /// Their payload, in bytes.
+    pub payload_bytes: u64,
+    /// Holes that a crash left, and that were stepped over.
+    pub holes: u64,
+}
+
+/// Reads a log as an opening would, and reports instead of opening; `None` on a blank device.
+///
+/// # Errors
+/// As [`crate::Wal::open`].
+pub async fn inspect(device: Arc<dyn BlockDevice>) -> Result<Option<Inspection>, OpenError> {
+    let ring = ring_of(&*device)?;
+    let Stored::Log(header, _) = header_store::read(&*device).await? else {
+        return Ok(None);
+    };
+    let (mut records, mut payload_bytes) = (0, 0);
+    let scan = scan(device, ring, &header, &mut |record| {
+        records += 1;
+        payload_bytes += record.payload.len() as u64;
+    })
+    .await?;
+    Ok(Some(Inspection {
+        capacity: header.capacity,
+        generation: header.generation,
+        session: header.session,
+        clean: header.clean_end.is_some(),
+        trim: header.trim,
+        next: scan.next,
+        chunks: scan.spans.len(),
+        records,
+        payload_bytes,
+        holes: scan.holes,
+    }))
+}
+
+/// The ring of a device that can hold a log.
+pub(crate) fn ring_of(device: &dyn BlockDevice) -> Result<Ring, OpenError> {
+    if device.block_size() != BLOCK_BYTES {
+        return Err(OpenError::BlockSize(device.block_size()));
+    }
+    Ring::of(device.capacity()).ok_or(OpenError::TooSmall(RING_START + 64 * BLOCK))
+}
+
+/// Reads everything that is not trimmed, and hands each record to `sink` in order of position.
+///
+/// Where this fails, what the sink got is worth nothing.
+pub(crate) async fn scan(
+    device: Arc<dyn BlockDevice>,
+    ring: Ring,
+    header: &Header,
+    sink: &mut (dyn FnMut(Recovered) + Send),
+) -> Result<Scan, OpenError> {
+    if header.capacity != device.capacity() {
+        let device = device.capacity();
+        return Err(OpenError::Capacity {
+            formatted: header.capacity,
+            device,
+        });
+    }
+    let mut scanner = Scanner {
+        device,
+        ring,
+        header,
+        tagger: Tagger::new(header.identity),
+        sink,
+        stable: header.stable,
+        found: Scan {
+            spans: Vec::new(),
+            extents: Vec::new(),
+            next: 0,
+            holes: 0,
+        },
+    };
+    for extent in &header.extents {
+        scanner.extent(*extent).await?;
+    }
+    scanner.last_session().await?;
+    Ok(scanner.found)
+}
+
+struct Scanner<'a> {
+    device: Arc<dyn BlockDevice>,
+    ring: Ring,
+    header: &'a Header,
+    tagger: Tagger,
+    sink: &'a mut (dyn FnMut(Recovered) + Send),
+    /// The highest position of which something durable says that all below was durable.
+    stable: u64,
+    found: Scan,
+}
+
+/// What lies where a chunk may start.
+enum Examined {
+    /// A whole chunk.
+    Chunk(ChunkHeader, Vec<ChunkRecord>),
+    /// No chunk that anybody was told is durable; the next may start this much further.
+    Hole(u64),
+    /// Every sector was written, and the content is not what was written.
+    Rotten(&'static str),
+}
+
+impl Scanner<'_> {
+    /// Reads a range of an earlier session: chunks, back to back.
+    async fn extent(&mut self, extent: WalRange) -> Result<(), OpenError> {
+        let (mut at, end) = (extent.start.max(self.header.trim), extent.end);
+        let mut reader = self.reader(at, end);
+        while at < end {
+            match self
+                .examine(&mut reader, at, end, |s, last| s < last)
+                .await?
+            {
+                Examined::Chunk(header, records) => at = self.keep(&header, records),
+                Examined::Hole(_) => {
+                    return Err(damaged(at, "a chunk that an earlier recovery kept is gone"));
+                }
+                Examined::Rotten(what) => return Err(damaged(at, what)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what the last session wrote, and finds where the next one may start.
+    async fn last_session(&mut self) -> Result<(), OpenError> {
+        let header = self.header;
+        let full = header.trim + self.ring.bytes();
+        let end = header.clean_end.unwrap_or(full).min(full);
+        let mut at = header.session_start.max(header.trim);
+        let mut first_hole = None;
+        let mut reader = self.reader(at, end);
+        while at < first_hole.map_or(end, |hole: u64| end.min(hole + header.window)) {
+            match self
+                .examine(&mut reader, at, end, |s, last| s == last)
+                .await?
+            {
+                Examined::Chunk(header, records) => {
+                    self.stable = self.stable.max(header.stable);
+                    self.found.holes += u64::from(self.found_gap_before(at));
+                    at = self.keep(&header, records);
+                }
+                Examined::Hole(step) => {
+                    first_hole.get_or_insert(at);
+                    at += step;
+                }
+                Examined::Rotten(what) => return Err(damaged(at, what)),
+            }
+        }
+        let Some(hole) = first_hole else {
+            self.found.next = at.max(header.session_start);
+            return Ok(());
+        };
+        if header.clean_end.is_some() {
+            return Err(damaged(
+                hole,
+                "a chunk is gone from a log that was closed in peace",
+            ));
+        }
+        if hole < self.stable {
+            return Err(damaged(hole, "a chunk is gone that was durable"));
+        }
+        // A write of a dead process may still land, but not above this.
+        self.found.next = full.min(hole + header.window);
+        Ok(())
+    }
+
+    fn reader(&self, from: u64, to: u64) -> RingReader {
+        RingReader::new(Arc::clone(&self.device), self.ring, from, to)
+    }
+
+    /// True where a chunk at `position` follows a hole of its own session.
+    fn found_gap_before(&self, position: u64) -> bool {
+        let floor = self.header.session_start.max(self.header.trim);
+        position
+            > self
+                .found
+                .spans
+                .last()
+                .map_or(floor, |span| span.end.max(floor))
+    }
+
+    /// Keeps a chunk; returns where it ends.
+    fn keep(&mut self, header: &ChunkHeader, records: Vec<ChunkRecord>) -> u64 {
+        let (start, end) = (header.position, header.position + u64::from(header.length));
+        let records_end = records.last().map_or(start, |record| record.range.end);
+        self.found.spans.push(Span {
+            start,
+            end,
+            records_end,
+        });
+        match self.found.extents.last_mut() {
+            Some(extent) if extent.end == start => extent.end = end,
+            _ => self.found.extents.push(WalRange { start, end }),
+        }
+        for ChunkRecord { range, payload } in records {
+            if range.end > self.header.trimmed_to {
+                (self.sink)(Recovered { range, payload });
+            }
+        }
+        end
+    }
+
+    /// Says what lies at `at`, where chunks of sessions that pass `of_session` are expected.
+    async fn examine(
+        &mut self,
+        reader: &mut RingReader,
+        at: u64,
+        end: u64,
+        of_session: impl Fn(u64, u64) -> bool,
+    ) -> Result<Examined, OpenError> {
+        let bytes = reader.at(at).await.map_err(unread)?;
+        let (sector, _) = bytes.split_at(SECTOR_BYTES.min(bytes.len()));
+        let Some(header) = self.chunk_header(sector, at, end, of_session) else {
+            return Ok(match self.tagger.read(sector, at) {
+                Tag::Head => Examined::Rotten("the header of a chunk is not what was written"),
+                Tag::Body | Tag::Foreign => Examined::Hole(BLOCK),
+            });
+        };
+        let (content, all_written) = self.content(reader, &header).await?;
+        Ok(match chunk::decode(&header, &content) {
+            Some(records) => Examined::Chunk(header, records),
+            None if all_written => {
+                Examined::Rotten("the content of a chunk is not what was written")
+            }
+            None => Examined::Hole(u64::from(header.length)),
+        })
+    }
+
+    /// The header in `sector`, if it belongs at this place.
+    fn chunk_header(
+        &self,
+        sector: &[u8],
+        at: u64,
+        end: u64,
+        of_session: impl Fn(u64, u64) -> bool,
+    ) -> Option<ChunkHeader> {
+        let header = ChunkHeader::decode(sector.get(..CONTENT_BYTES)?)?;
+        let here = header.identity == self.header.identity && header.position == at;
+        let fits = at + u64::from(header.length) <= end;
+        (here && fits && of_session(header.session, self.header.session)).then_some(header)
+    }
+
+    /// Reads a chunk's content, and whether each of its sectors was written for its place.
+    async fn content(
+        &self,
+        reader: &mut RingReader,
+        header: &ChunkHeader,
+    ) -> Result<(Bytes, bool), OpenError> {
+        let end = header.position + u64::from(header.length);
+        let sectors = header.length as usize / SECTOR_BYTES;
+        let mut content = Vec::with_capacity(sectors * CONTENT_BYTES);
+        let mut all_written = true;
+        let mut at = header.position;
+        while at < end {
+            let bytes = reader.at(at).await.map_err(unread)?;
+            let len = bytes.len().min((end - at) as usize);
+            for sector in bytes[..len].chunks_exact(SECTOR_BYTES) {
+                let expected = if at == header.position {
+                    Tag::Head
+                } else {
+                    Tag::Body
+                };
+                all_written &= self.tagger.read(sector, at) == expected;
+                at += SECTOR_BYTES as u64;
+            }
+            chunk::strip_tags(&bytes[..len], &mut content);
+        }
+        Ok((content.into(), all_written))
+    }
+}
+
+fn unread(source: std::io::Error) -> OpenError {
+    OpenError::Device {
+        operation: "read",
+        source,
+    }
+}
+
+fn damaged(position: u64, what: &'static str) -> OpenError {
+    OpenError::Damaged { position, what }
+}

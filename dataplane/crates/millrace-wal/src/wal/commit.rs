@@ -1,0 +1,411 @@
+//! From an append to its acknowledgement.
+//!
+//! An append joins the **draft**, the chunk that still takes records, and has its position at once.
+//! Where a write slot is free, the draft is written at once; where none is, it grows until one
+//! becomes free or it is full. So an idle log adds no delay and a busy one writes large chunks, and
+//! nothing ever waits for a timer.
+//!
+//! A slot is a task that copies the draft's records into a buffer, writes it, answers the records,
+//! and goes on with whatever waits by then. Copying is thus done off the appender's thread, by as
+//! many threads as there are slots.
+
+use std::{collections::VecDeque, io, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::{Append, Phase, Reservation, Shared, State, Wal, admission, completion::Completion};
+use crate::{
+    AppendError, WalFailure, WalRange,
+    format::chunk::{self, Bodies, ChunkHeader, Layout},
+    pacer::Pacer,
+    recovery::Span,
+};
+
+/// Chunks that are being filled, wait for a slot, or are being written.
+#[derive(Debug)]
+pub(super) struct Commit {
+    /// Where the next chunk starts, or the draft ends.
+    next: u64,
+    draft: Option<Draft>,
+    /// Full chunks that wait for a slot, in order of position.
+    ready: VecDeque<Draft>,
+    /// Chunks that are being written, in order of position, and those behind the first that
+    /// are already durable.
+    in_flight: VecDeque<InFlight>,
+    /// Slots that are taken.
+    writing: usize,
+    /// Everything of this session below this is durable.
+    stable: u64,
+    pacer: Pacer,
+    /// A task waits for the pacer.
+    pacing: bool,
+}
+
+/// A chunk that has not been written.
+#[derive(Debug)]
+struct Draft {
+    layout: Layout,
+    bodies: Bodies,
+    payload_bytes: u64,
+    records_end: u64,
+    memory: Option<OwnedSemaphorePermit>,
+    completion: Arc<Completion>,
+}
+
+#[derive(Debug)]
+struct InFlight {
+    start: u64,
+    end: u64,
+    durable: bool,
+    completion: Arc<Completion>,
+}
+
+/// A chunk that a slot is about to write.
+#[derive(Debug)]
+struct Sealed {
+    header: ChunkHeader,
+    draft: Draft,
+}
+
+/// What may start now.
+#[derive(Debug, Default)]
+struct Startable {
+    first: Option<Sealed>,
+    more: Vec<Sealed>,
+    /// The pacer asks to look again after this long.
+    look_again: Option<Duration>,
+}
+
+impl Draft {
+    fn new(position: u64) -> Self {
+        Self {
+            layout: Layout::new(position),
+            bodies: Bodies::default(),
+            payload_bytes: 0,
+            records_end: position,
+            memory: None,
+            completion: Completion::new(),
+        }
+    }
+
+    fn push(&mut self, payload: u64, parts: &[Bytes], memory: OwnedSemaphorePermit) -> WalRange {
+        let range = self.layout.push(payload);
+        self.bodies.push(parts);
+        self.payload_bytes += payload;
+        self.records_end = range.end;
+        match &mut self.memory {
+            Some(held) => held.merge(memory),
+            None => self.memory = Some(memory),
+        }
+        range
+    }
+}
+
+impl Commit {
+    pub(super) fn new(next: u64, pacer: Pacer) -> Self {
+        Self {
+            next,
+            draft: None,
+            ready: VecDeque::new(),
+            in_flight: VecDeque::new(),
+            writing: 0,
+            stable: next,
+            pacer,
+            pacing: false,
+        }
+    }
+
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    pub(super) fn stable(&self) -> u64 {
+        self.stable
+    }
+
+    pub(super) fn writes_in_flight(&self) -> usize {
+        self.writing
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.writing == 0 && self.draft.is_none() && self.ready.is_empty()
+    }
+
+    /// Where the lowest chunk starts that no slot has taken.
+    pub(super) fn unwritten(&self) -> u64 {
+        let waiting = self.ready.front().or(self.draft.as_ref());
+        waiting.map_or(self.next, |draft| draft.layout.position)
+    }
+
+    /// Gives a record its position; returns also the bytes by which the log has grown.
+    fn push(
+        &mut self,
+        payload: u64,
+        parts: &[Bytes],
+        memory: OwnedSemaphorePermit,
+        chunk_bytes: u64,
+    ) -> (WalRange, Arc<Completion>, u64) {
+        if let Some(draft) = &self.draft {
+            let mut grown = draft.layout;
+            grown.push(payload);
+            if grown.length() > chunk_bytes {
+                self.ready.extend(self.draft.take());
+            }
+        }
+        let draft = self.draft.get_or_insert_with(|| Draft::new(self.next));
+        let range = draft.push(payload, parts, memory);
+        let growth = draft.layout.end() - self.next;
+        self.next = draft.layout.end();
+        (range, Arc::clone(&draft.completion), growth)
+    }
+
+    /// The completions of everything that is not durable; nothing is written any more.
+    pub(super) fn abandon(&mut self) -> Vec<Arc<Completion>> {
+        let waiting = self
+            .ready
+            .drain(..)
+            .chain(self.draft.take())
+            .map(|draft| draft.completion);
+        let writing = self.in_flight.drain(..).map(|chunk| chunk.completion);
+        waiting.chain(writing).collect()
+    }
+
+    /// Marks a chunk durable and moves the line below which everything is.
+    fn mark_durable(&mut self, start: u64) {
+        if let Ok(at) = self
+            .in_flight
+            .binary_search_by_key(&start, |chunk| chunk.start)
+        {
+            self.in_flight[at].durable = true;
+        }
+        while let Some(chunk) = self.in_flight.pop_front_if(|chunk| chunk.durable) {
+            self.stable = chunk.end;
+        }
+    }
+}
+
+impl Wal {
+    /// Appends one record, whose bytes are those of `parts` one after the other. Records get their
+    /// positions in the order of these calls. Does not wait and does not copy; the answer says when
+    /// the record is durable. May be called outside of a Tokio runtime.
+    pub fn append(&self, reservation: Reservation, parts: &[Bytes]) -> Append {
+        Shared::append(&self.shared, reservation, parts)
+    }
+}
+
+impl Shared {
+    fn append(self: &Arc<Self>, reservation: Reservation, parts: &[Bytes]) -> Append {
+        let Reservation {
+            payload: reserved,
+            mut space,
+            memory,
+        } = reservation;
+        let bytes: usize = parts.iter().map(Bytes::len).sum();
+        let now = self.clock.now();
+        let mut state = self.state.lock();
+        let refusal = match &state.phase {
+            Phase::Open if bytes > reserved => Some(AppendError::Oversized { bytes, reserved }),
+            Phase::Open => None,
+            Phase::Failed(failure) => Some(AppendError::Failed(failure.clone())),
+            Phase::Closing | Phase::Closed => Some(AppendError::Closed),
+        };
+        if let Some(error) = refusal {
+            return Append::refused(state.commit.next(), error);
+        }
+        let chunk_bytes = self.limits.chunk_bytes;
+        let (range, completion, growth) =
+            state.commit.push(bytes as u64, parts, memory, chunk_bytes);
+        let taken = space.split(admission::blocks(growth) as usize);
+        taken
+            .expect("a record's footprint covers what it adds to the log")
+            .forget();
+        let startable = self.startable(&mut state, now);
+        drop(state);
+        self.start(startable);
+        Append::waiting(range, completion)
+    }
+
+    /// Takes the chunks that may be written now.
+    fn startable(&self, state: &mut State, now: Duration) -> Startable {
+        let mut startable = Startable::default();
+        while let Some((start, end)) = self.candidate(state) {
+            let wait = state.commit.pacer.wait(now);
+            if !wait.is_zero() {
+                if !state.commit.pacing {
+                    state.commit.pacing = true;
+                    startable.look_again = Some(wait);
+                }
+                break;
+            }
+            state.commit.pacer.charge(now, end - start);
+            match self.seal(state) {
+                Some(sealed) if startable.first.is_none() => startable.first = Some(sealed),
+                Some(sealed) => startable.more.push(sealed),
+                None => break,
+            }
+        }
+        startable
+    }
+
+    /// The range of the next chunk, if there is one, a slot is free, and the window allows it.
+    fn candidate(&self, state: &State) -> Option<(u64, u64)> {
+        let commit = &state.commit;
+        if commit.writing >= self.limits.depth || matches!(state.phase, Phase::Failed(_)) {
+            return None;
+        }
+        let layout = commit.ready.front().or(commit.draft.as_ref())?.layout;
+        let lowest = commit
+            .in_flight
+            .front()
+            .map_or(layout.position, |chunk| chunk.start);
+        let range = (layout.position, layout.end());
+        (range.1 - lowest <= self.limits.window).then_some(range)
+    }
+
+    /// Takes the next chunk for writing.
+    fn seal(&self, state: &mut State) -> Option<Sealed> {
+        let commit = &mut state.commit;
+        let draft = commit.ready.pop_front().or_else(|| commit.draft.take())?;
+        let (start, end) = (draft.layout.position, draft.layout.end());
+        let header = ChunkHeader {
+            identity: self.identity,
+            position: start,
+            session: self.session,
+            stable: commit.stable,
+            length: u32::try_from(end - start).expect("a record is smaller than 4 GiB"),
+            content: u32::try_from(draft.layout.content).expect("the length holds the content"),
+            records: u32::try_from(draft.bodies.len()).expect("a record has 16 bytes at least"),
+        };
+        let completion = Arc::clone(&draft.completion);
+        commit.in_flight.push_back(InFlight {
+            start,
+            end,
+            durable: false,
+            completion,
+        });
+        commit.writing += 1;
+        state.spans.push(Span {
+            start,
+            end,
+            records_end: draft.records_end,
+        });
+        Some(Sealed { header, draft })
+    }
+
+    fn start(self: &Arc<Self>, startable: Startable) {
+        for sealed in startable.first.into_iter().chain(startable.more) {
+            self.runtime.spawn(Arc::clone(self).run_slot(sealed));
+        }
+        if let Some(wait) = startable.look_again {
+            self.runtime.spawn(Arc::clone(self).look_again(wait));
+        }
+    }
+
+    /// Waits for the pacer and starts what it then allows.
+    async fn look_again(self: Arc<Self>, wait: Duration) {
+        tokio::time::sleep(wait).await;
+        let now = self.clock.now();
+        let startable = {
+            let mut state = self.state.lock();
+            state.commit.pacing = false;
+            self.startable(&mut state, now)
+        };
+        self.start(startable);
+    }
+
+    /// One slot: writes chunk after chunk for as long as there are any.
+    async fn run_slot(self: Arc<Self>, sealed: Sealed) {
+        let mut next = Some(sealed);
+        while let Some(sealed) = next {
+            let started = self.clock.now();
+            let Sealed { header, draft } = sealed;
+            let Draft {
+                bodies,
+                payload_bytes,
+                memory,
+                completion,
+                ..
+            } = draft;
+            let result = self.write(&header, bodies).await;
+            next = self.written(&header, payload_bytes, &completion, started, result);
+            drop(memory);
+        }
+    }
+
+    /// Lays the chunk out and writes it: in two writes where it runs over the ring's end.
+    async fn write(&self, header: &ChunkHeader, bodies: Bodies) -> io::Result<()> {
+        let mut buf = self.pool.take(header.length as usize);
+        chunk::encode(&mut buf, header, &bodies);
+        // The buffers that the records came in are free from here on.
+        drop(bodies);
+        let (first, second) = self.ring.pieces(header.position, u64::from(header.length));
+        let Some(second) = second else {
+            return self.device.write(first.offset, buf).await;
+        };
+        let mut rest = self.pool.take(second.len as usize);
+        rest.copy_from_slice(&buf[first.len as usize..]);
+        buf.truncate(first.len as usize);
+        let writes = (
+            self.device.write(first.offset, buf),
+            self.device.write(second.offset, rest),
+        );
+        futures_util::future::try_join(writes.0, writes.1)
+            .await
+            .map(|((), ())| ())
+    }
+
+    /// Answers the records of a write; returns the chunk that this slot goes on with.
+    fn written(
+        self: &Arc<Self>,
+        header: &ChunkHeader,
+        payload_bytes: u64,
+        completion: &Completion,
+        started: Duration,
+        result: io::Result<()>,
+    ) -> Option<Sealed> {
+        if let Err(error) = result {
+            let (piece, _) = self.ring.pieces(header.position, u64::from(header.length));
+            let source = Arc::new(error);
+            self.fail(WalFailure {
+                operation: "write",
+                offset: piece.offset,
+                source,
+            });
+        }
+        let now = self.clock.now();
+        let mut startable = {
+            let mut state = self.state.lock();
+            state.commit.writing -= 1;
+            if let Phase::Failed(failure) = &state.phase {
+                let failure = failure.clone();
+                drop(state);
+                completion.complete(Err(failure));
+                return None;
+            }
+            state.commit.mark_durable(header.position);
+            state.rate.add(now, u64::from(header.length));
+            self.publish(&state);
+            let startable = self.startable(&mut state, now);
+            if state.commit.is_idle() {
+                self.idle.notify_waiters();
+            }
+            startable
+        };
+        completion.complete(Ok(()));
+        self.count(header, payload_bytes, now.saturating_sub(started));
+        let next = startable.first.take();
+        self.start(startable);
+        next
+    }
+
+    fn count(&self, header: &ChunkHeader, payload_bytes: u64, took: Duration) {
+        self.metrics.records.increment(u64::from(header.records));
+        self.metrics.payload_bytes.increment(payload_bytes);
+        self.metrics.writes.increment(1);
+        self.metrics
+            .written_bytes
+            .increment(u64::from(header.length));
+        self.metrics.write_seconds.record(took.as_secs_f64());
+    }
+}

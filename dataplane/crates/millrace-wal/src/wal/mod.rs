@@ -1,0 +1,353 @@
+//! The log itself.
+//!
+//! - `admission`: room in the ring and in memory, first come first served
+//! - `commit`: from an append to its acknowledgement
+//! - `trim`: giving room back
+//! - `completion`: how the records of one write learn that it is durable
+//! - `readback`: a record's payload, from the device
+
+mod admission;
+mod commit;
+mod completion;
+mod readback;
+mod trim;
+
+use std::{fmt, sync::Arc};
+
+use millrace_time::SharedClock;
+use parking_lot::Mutex;
+use tokio::{
+    runtime::Handle,
+    sync::{Notify, Semaphore, watch},
+};
+
+use crate::{
+    BlockDevice, CloseError, OpenError, WalConfig, WalFailure,
+    aligned::BufferPool,
+    config::Limits,
+    format::header::{EXTENTS_MAX, Header},
+    header_store::{self, HeaderStore, Stored},
+    metrics::{FillRate, WalMetrics},
+    pacer::Pacer,
+    recovery::{self, Recovered, Scan},
+    ring::Ring,
+};
+
+pub use admission::Reservation;
+use commit::Commit;
+pub use completion::Append;
+use trim::Spans;
+
+/// A write-ahead log. Cheap to clone; all clones are the same log.
+#[derive(Debug, Clone)]
+pub struct Wal {
+    shared: Arc<Shared>,
+}
+
+/// How full the log is, in bytes and positions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WalStats {
+    /// Bytes of the ring.
+    pub capacity: u64,
+    /// Bytes between `trim` and `next`.
+    pub used: u64,
+    /// Everything below is no longer needed, durably so.
+    pub trim: u64,
+    /// Where the next write will start.
+    pub next: u64,
+    /// Everything below is durable.
+    pub durable: u64,
+    /// Writes in flight.
+    pub writes_in_flight: usize,
+    /// How long the free room lasts at the present rate, in seconds; at most a day.
+    pub seconds_left: f64,
+}
+
+pub(crate) struct Shared {
+    device: Arc<dyn BlockDevice>,
+    ring: Ring,
+    limits: Limits,
+    config: WalConfig,
+    identity: u64,
+    session: u64,
+    clock: SharedClock,
+    runtime: Handle,
+    pool: BufferPool,
+    /// Free blocks of the ring.
+    space: Arc<Semaphore>,
+    /// Room for payload that is not yet durable, in KiB.
+    memory: Arc<Semaphore>,
+    state: Mutex<State>,
+    header: tokio::sync::Mutex<HeaderStore>,
+    /// Notified when the last write in flight has ended.
+    idle: Notify,
+    failure: watch::Sender<Option<WalFailure>>,
+    metrics: WalMetrics,
+}
+
+/// What changes, under one short lock that no I/O or copying is done under.
+struct State {
+    phase: Phase,
+    commit: Commit,
+    spans: Spans,
+    rate: FillRate,
+}
+
+#[derive(Debug, Clone)]
+enum Phase {
+    Open,
+    /// No more appends; what was appended is still written.
+    Closing,
+    Closed,
+    Failed(WalFailure),
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("device", &self.device)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Wal {
+    /// Opens the log on `device`, which is formatted where it is blank, and returns everything
+    /// that was not trimmed, in order of position. Every record that was ever acknowledged and not
+    /// trimmed is among it; records that were not acknowledged may be. What is returned here will
+    /// be returned again until it is trimmed, and what is not will never be.
+    ///
+    /// # Errors
+    /// The device fails, holds something else, or is damaged. Nothing is changed then.
+    pub async fn open(
+        device: Arc<dyn BlockDevice>,
+        config: WalConfig,
+        clock: SharedClock,
+    ) -> Result<(Self, Vec<Recovered>), OpenError> {
+        let mut recovered = Vec::new();
+        let sink = &mut |record| recovered.push(record);
+        let wal = Self::open_with(device, config, clock, sink).await?;
+        Ok((wal, recovered))
+    }
+
+    /// Opens like [`open`](Self::open), handing over each record as it is read: a caller that
+    /// cannot hold a full ring in memory keeps only ranges and reads payloads back later with
+    /// [`read`](Self::read). Where this fails, what `sink` got is worth nothing.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub async fn open_with(
+        device: Arc<dyn BlockDevice>,
+        config: WalConfig,
+        clock: SharedClock,
+        sink: &mut (dyn FnMut(Recovered) + Send),
+    ) -> Result<Self, OpenError> {
+        let ring = recovery::ring_of(&*device)?;
+        // What a killed process left in a cache must not be found now and lost later.
+        let sync = device.sync().await;
+        sync.map_err(|source| OpenError::Device {
+            operation: "flush",
+            source,
+        })?;
+        let (header, slot) = match header_store::read(&*device).await? {
+            Stored::Log(header, slot) => (header, slot),
+            Stored::Blank => (blank(&config, device.capacity()), 1),
+        };
+        let scan = recovery::scan(Arc::clone(&device), ring, &header, sink).await?;
+        if scan.extents.len() > EXTENTS_MAX {
+            return Err(OpenError::TooFragmented(scan.extents.len()));
+        }
+        let limits = Limits::of(&config, ring);
+        let mut store = HeaderStore::after(Arc::clone(&device), header, slot);
+        start_session(&mut store, &scan, &limits).await?;
+        let shared = Shared::new(device, ring, limits, config, clock, store, &scan);
+        Ok(Self {
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// How full the log is.
+    #[must_use]
+    pub fn stats(&self) -> WalStats {
+        let state = self.shared.state.lock();
+        self.shared.stats(&state)
+    }
+
+    /// The largest payload that one record may have, in bytes.
+    #[must_use]
+    pub fn record_bytes_max(&self) -> usize {
+        self.shared.limits.record_bytes
+    }
+
+    /// Answers once the device has failed; never while it works. Safe to drop and call again.
+    pub async fn failed(&self) -> WalFailure {
+        let mut failure = self.shared.failure.subscribe();
+        loop {
+            if let Some(failure) = failure.borrow_and_update().clone() {
+                return failure;
+            }
+            if failure.changed().await.is_err() {
+                // The sender lives in `self`, so this is out of reach; waiting for ever is right.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Refuses further appends, waits until everything appended is durable, and marks the log as
+    /// closed in peace. Closing twice is harmless.
+    ///
+    /// # Errors
+    /// The device failed; the log is then recovered at the next start as after a crash.
+    pub async fn close(&self) -> Result<(), CloseError> {
+        self.shared.close().await.map_err(CloseError::Failed)
+    }
+}
+
+/// The header of a log that was never opened.
+fn blank(config: &WalConfig, capacity: u64) -> Header {
+    Header {
+        generation: 0,
+        identity: config.identity,
+        capacity,
+        session: 0,
+        session_start: 0,
+        window: 0,
+        trim: 0,
+        trimmed_to: 0,
+        stable: 0,
+        clean_end: Some(0),
+        extents: Vec::new(),
+    }
+}
+
+/// Writes the header of a new session: from here on, chunks above `scan.next` are this session's,
+/// and below it only the extents count.
+async fn start_session(
+    store: &mut HeaderStore,
+    scan: &Scan,
+    limits: &Limits,
+) -> Result<(), OpenError> {
+    let updated = store.update(|header| {
+        header.session += 1;
+        header.session_start = scan.next;
+        header.window = limits.window;
+        header.trim = scan.spans.first().map_or(scan.next, |span| span.start);
+        header.stable = scan.next;
+        header.clean_end = None;
+        header.extents.clone_from(&scan.extents);
+    });
+    updated.await.map_err(|source| OpenError::Device {
+        operation: "write the header",
+        source,
+    })
+}
+
+impl Shared {
+    fn new(
+        device: Arc<dyn BlockDevice>,
+        ring: Ring,
+        limits: Limits,
+        config: WalConfig,
+        clock: SharedClock,
+        store: HeaderStore,
+        scan: &Scan,
+    ) -> Self {
+        let header = store.header();
+        let free = header.trim + ring.bytes() - scan.next;
+        let pacer = Pacer::new(config.iops, config.bytes_per_s);
+        let state = State {
+            phase: Phase::Open,
+            commit: Commit::new(scan.next, pacer),
+            spans: Spans::new(header.trim, header.trimmed_to, &scan.spans),
+            rate: FillRate::default(),
+        };
+        let shared = Self {
+            identity: header.identity,
+            session: header.session,
+            pool: BufferPool::new(limits.depth * 2 * limits.chunk_bytes as usize),
+            space: Arc::new(Semaphore::new(admission::blocks(free) as usize)),
+            memory: Arc::new(Semaphore::new(admission::kib(limits.pending_bytes) as usize)),
+            state: Mutex::new(state),
+            header: tokio::sync::Mutex::new(store),
+            idle: Notify::new(),
+            failure: watch::Sender::new(None),
+            metrics: WalMetrics::new(),
+            runtime: Handle::current(),
+            device,
+            ring,
+            limits,
+            config,
+            clock,
+        };
+        shared.metrics.capacity_bytes.set(ring.bytes() as f64);
+        shared.publish(&shared.state.lock());
+        shared
+    }
+
+    fn stats(&self, state: &State) -> WalStats {
+        let (trim, next) = (state.spans.durable_trim(), state.commit.next());
+        let used = next - trim;
+        WalStats {
+            capacity: self.ring.bytes(),
+            used,
+            trim,
+            next,
+            durable: state.commit.stable(),
+            writes_in_flight: state.commit.writes_in_flight(),
+            seconds_left: state
+                .rate
+                .seconds_left(self.clock.now(), self.ring.bytes() - used),
+        }
+    }
+
+    fn publish(&self, state: &State) {
+        let stats = self.stats(state);
+        self.metrics.used_bytes.set(stats.used as f64);
+        self.metrics.trim_position.set(stats.trim as f64);
+        self.metrics.next_position.set(stats.next as f64);
+        self.metrics.seconds_left.set(stats.seconds_left);
+    }
+
+    /// Ends the log: nothing that was not acknowledged before ever is.
+    fn fail(&self, failure: WalFailure) {
+        let abandoned = {
+            let mut state = self.state.lock();
+            if matches!(state.phase, Phase::Failed(_)) {
+                return;
+            }
+            state.phase = Phase::Failed(failure.clone());
+            state.commit.abandon()
+        };
+        tracing::error!(%failure, "the WAL has failed; nothing more is acknowledged");
+        self.metrics.failures.increment(1);
+        self.space.close();
+        self.memory.close();
+        for completion in abandoned {
+            completion.complete(Err(failure.clone()));
+        }
+        self.failure.send_replace(Some(failure));
+        self.idle.notify_waiters();
+    }
+
+    async fn close(&self) -> Result<(), WalFailure> {
+        self.space.close();
+        self.memory.close();
+        loop {
+            let idle = self.idle.notified();
+            {
+                let mut state = self.state.lock();
+                match &state.phase {
+                    Phase::Failed(failure) => return Err(failure.clone()),
+                    Phase::Closed => return Ok(()),
+                    Phase::Open | Phase::Closing => state.phase = Phase::Closing,
+                }
+                if state.commit.is_idle() {
+                    break;
+                }
+            }
+            idle.await;
+        }
+        self.write_clean_header().await?;
+        self.state.lock().phase = Phase::Closed;
+        Ok(())
+    }
+}

@@ -1,0 +1,239 @@
+//! The log on a real file: append, acknowledge, recover, trim, push back, close.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use millrace_time::SystemClock;
+use millrace_wal::{
+    Backend, BlockDevice, DeviceConfig, ReserveError, Wal, WalConfig, WalRange, inspect,
+    open_device,
+};
+
+fn device(path: &Path, capacity: u64) -> Arc<dyn BlockDevice> {
+    let config = DeviceConfig {
+        backend: Backend::ThreadPool,
+        ..DeviceConfig::new(capacity)
+    };
+    open_device(path, &config).expect("opens")
+}
+
+async fn open(path: &Path, capacity: u64) -> (Wal, Vec<(WalRange, Bytes)>) {
+    open_as(path, capacity, WalConfig::new(42)).await
+}
+
+async fn open_as(path: &Path, capacity: u64, config: WalConfig) -> (Wal, Vec<(WalRange, Bytes)>) {
+    let device = device(path, capacity);
+    let (wal, recovered) = Wal::open(device, config, SystemClock::shared())
+        .await
+        .expect("opens");
+    (
+        wal,
+        recovered
+            .into_iter()
+            .map(|r| (r.range, r.payload))
+            .collect(),
+    )
+}
+
+async fn append(wal: &Wal, payload: &Bytes) -> WalRange {
+    let reservation = wal.reserve(payload.len()).await.expect("room");
+    let append = wal.append(reservation, std::slice::from_ref(payload));
+    let range = append.range;
+    append.await.expect("durable");
+    range
+}
+
+fn payload(n: usize, len: usize) -> Bytes {
+    (0..len).map(|i| (i * 31 + n) as u8).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn records_come_back_in_order_with_and_without_a_clean_close() {
+    for clean in [true, false] {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("wal");
+        let (wal, recovered) = open(&path, 8 << 20).await;
+        assert!(recovered.is_empty());
+        let mut expected = Vec::new();
+        for (n, len) in [0, 1, 100, 4_000, 4_096, 70_000, 1_000_000]
+            .into_iter()
+            .enumerate()
+        {
+            let payload = payload(n, len);
+            expected.push((append(&wal, &payload).await, payload));
+        }
+        for (range, payload) in &expected {
+            assert_eq!(&wal.read(*range).await.expect("reads"), payload);
+        }
+        if clean {
+            wal.close().await.expect("closes");
+            wal.close().await.expect("closes again");
+        }
+        drop(wal);
+        let found = inspect(device(&path, 8 << 20))
+            .await
+            .expect("reads")
+            .expect("a log");
+        assert_eq!((found.records, found.clean), (expected.len(), clean));
+        let (wal, recovered) = open(&path, 8 << 20).await;
+        assert_eq!(recovered, expected);
+        for (range, payload) in &expected {
+            assert_eq!(&wal.read(*range).await.expect("reads"), payload);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_appends_share_writes_and_all_survive() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("wal");
+    let config = WalConfig {
+        depth: 1,
+        ..WalConfig::new(7)
+    };
+    let (wal, _) = open_as(&path, 16 << 20, config).await;
+    let mut appends = Vec::new();
+    for n in 0..500 {
+        let reservation = wal.reserve(1000).await.expect("room");
+        appends.push(wal.append(reservation, &[payload(n, 400), payload(n, 600)]));
+    }
+    let starts: Vec<_> = appends.iter().map(|append| append.range.start).collect();
+    assert!(starts.is_sorted());
+    futures_util::future::try_join_all(appends)
+        .await
+        .expect("durable");
+    drop(wal);
+    let found = inspect(device(&path, 16 << 20))
+        .await
+        .expect("reads")
+        .expect("a log");
+    assert_eq!(found.records, 500);
+    assert!(
+        found.chunks < 400,
+        "one write carries many records: {} writes",
+        found.chunks
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_ring_wraps_many_times() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("wal");
+    let (mut wal, _) = open(&path, 1 << 20).await;
+    let mut kept: Vec<(WalRange, Bytes)> = Vec::new();
+    for n in 0..400 {
+        let payload = payload(n, n * 97 % 30_000);
+        kept.push((append(&wal, &payload).await, payload));
+        if kept.len() > 8 {
+            let (oldest, _) = kept.remove(0);
+            wal.trim(oldest.end);
+        }
+        if n % 50 == 49 {
+            if n % 100 == 49 {
+                wal.close().await.expect("closes");
+            }
+            drop(wal);
+            let recovered;
+            (wal, recovered) = open(&path, 1 << 20).await;
+            assert!(recovered.ends_with(&kept), "at {n}");
+        }
+    }
+    assert!(wal.stats().next > 4 << 20, "{:?}", wal.stats());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_ring_pushes_back_until_it_is_trimmed() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("wal");
+    let wait = Duration::from_millis(50);
+    let config = WalConfig {
+        reserve_wait_max: wait,
+        ..WalConfig::new(7)
+    };
+    let (wal, _) = open_as(&path, 1 << 20, config).await;
+    let record = payload(1, 50_000);
+    let mut last = WalRange { start: 0, end: 0 };
+    let refusal = loop {
+        match wal.reserve(record.len()).await {
+            Ok(reservation) => {
+                let append = wal.append(reservation, std::slice::from_ref(&record));
+                last = append.range;
+                append.await.expect("durable");
+            }
+            Err(error) => break error,
+        }
+    };
+    assert!(
+        matches!(refusal, ReserveError::Full(waited) if waited == wait),
+        "{refusal}"
+    );
+    let waiting = tokio::spawn({
+        let wal = wal.clone();
+        async move { wal.reserve(50_000).await.map(|_| ()) }
+    });
+    wal.trim(last.end);
+    waiting.await.expect("runs").expect("room after the trim");
+    let too_large = wal.reserve(wal.record_bytes_max() + 1).await;
+    assert!(matches!(too_large, Err(ReserveError::TooLarge { .. })));
+}
+
+#[tokio::test]
+async fn a_closed_log_refuses() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (wal, _) = open(&dir.path().join("wal"), 1 << 20).await;
+    let early = wal.reserve(10).await.expect("room");
+    wal.close().await.expect("closes");
+    assert!(matches!(wal.reserve(10).await, Err(ReserveError::Closed)));
+    let append = wal.append(early, &[Bytes::from_static(b"late")]);
+    assert!(matches!(
+        append.await,
+        Err(millrace_wal::AppendError::Closed)
+    ));
+}
+
+#[tokio::test]
+async fn a_record_larger_than_its_reservation_is_refused_and_the_next_is_not() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (wal, _) = open(&dir.path().join("wal"), 1 << 20).await;
+    let small = wal.reserve(2).await.expect("room");
+    let append = wal.append(small, &[Bytes::from_static(b"three")]);
+    assert!(matches!(
+        append.await,
+        Err(millrace_wal::AppendError::Oversized { .. })
+    ));
+    append_ok(&wal).await;
+}
+
+async fn append_ok(wal: &Wal) {
+    append(wal, &Bytes::from_static(b"fits")).await;
+}
+
+#[tokio::test]
+async fn a_device_that_holds_something_else_is_not_touched() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("wal");
+    let mut foreign = vec![0; 1 << 20];
+    foreign[1000] = 1;
+    std::fs::write(&path, &foreign).expect("writes");
+    let opened = Wal::open(
+        device(&path, 1 << 20),
+        WalConfig::new(1),
+        SystemClock::shared(),
+    )
+    .await;
+    assert!(matches!(opened, Err(millrace_wal::OpenError::NotALog)));
+    assert_eq!(std::fs::read(&path).expect("reads"), foreign);
+}
+
+#[tokio::test]
+async fn another_capacity_is_refused() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("wal");
+    drop(open(&path, 1 << 20).await);
+    let config = DeviceConfig::new(2 << 20);
+    let opened = open_device(&path, &config);
+    assert!(matches!(
+        opened,
+        Err(millrace_wal::DeviceError::Capacity { .. })
+    ));
+}
