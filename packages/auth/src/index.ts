@@ -1,4 +1,4 @@
-export { newApiKeySecret } from "./api-key-secret.ts";
+export { apiKeyHash, newApiKeySecret } from "./api-key-secret.ts";
 export {
   type Authenticator,
   authenticate,

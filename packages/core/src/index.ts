@@ -26,6 +26,11 @@ export { listOperations } from "./operation/list-operations.ts";
 export { watchOperation } from "./operation/watch-operation.ts";
 export type { PageResult } from "./page.ts";
 export { PageTokens } from "./page-token.ts";
+export {
+  type BootstrapAnswer,
+  type BootstrapInput,
+  bootstrapTenant,
+} from "./tenant/bootstrap-tenant.ts";
 export { createTopic } from "./topic/create-topic.ts";
 export { deleteTopic } from "./topic/delete-topic.ts";
 export { listTopics } from "./topic/list-topics.ts";

@@ -1,0 +1,87 @@
+import { randomBytes } from "node:crypto";
+import { apiKeyHash, type Identity, newApiKeySecret } from "@millrace/auth";
+import type { Database } from "@millrace/db";
+import type { Clock, OrganizationId, UserId } from "@millrace/domain";
+
+/** 144 bits, 24 characters. */
+const PASSWORD_BYTES = 18;
+const API_KEY_NAME = "first key";
+
+export interface BootstrapTools {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly identity: Identity;
+}
+
+export interface BootstrapInput {
+  readonly email: string;
+  readonly userName: string;
+  readonly organization: { readonly name: string; readonly slug: string };
+  readonly environment: string;
+  /** What an earlier run answered; kept where it still works. */
+  readonly known?: { readonly password?: string; readonly apiKey?: string };
+}
+
+export interface BootstrapAnswer {
+  readonly email: string;
+  readonly password: string;
+  readonly apiKey: string;
+}
+
+/**
+ * Makes sure that there is a first operator who owns a first tenant with an environment and an API
+ * key, and answers with credentials that work. Run again, it makes nothing twice: a known password
+ * and key are kept while they are good, and replaced where they are not.
+ */
+export async function bootstrapTenant(
+  tools: BootstrapTools,
+  input: BootstrapInput,
+): Promise<BootstrapAnswer> {
+  const { organizations } = tools.db;
+  const organization =
+    (await organizations.findBySlug(input.organization.slug)) ??
+    (await organizations.create(input.organization));
+  await organizations.ensureEnvironment(organization.id, input.environment);
+  const { userId, password } = await ensureOperator(tools, input);
+  await organizations.putMember(organization.id, userId, "owner");
+  const apiKey = await ensureApiKey(tools, organization.id, userId, input.known?.apiKey);
+  return { email: input.email, password, apiKey };
+}
+
+async function ensureOperator(
+  { db, identity }: BootstrapTools,
+  { email, userName, known }: BootstrapInput,
+): Promise<{ userId: UserId; password: string }> {
+  const user = await db.organizations.findUserByEmail(email);
+  const fresh = randomBytes(PASSWORD_BYTES).toString("base64url");
+  if (!user) {
+    const password = known?.password ?? fresh;
+    return { userId: await identity.createUser({ email, name: userName, password }), password };
+  }
+  if (known?.password && (await identity.verifyPassword(user.id, known.password))) {
+    return { userId: user.id, password: known.password };
+  }
+  await identity.setPassword(user.id, fresh);
+  return { userId: user.id, password: fresh };
+}
+
+async function ensureApiKey(
+  { db, clock }: BootstrapTools,
+  organizationId: OrganizationId,
+  createdBy: UserId,
+  known: string | undefined,
+): Promise<string> {
+  const hash = apiKeyHash(known ?? "");
+  const live = hash && (await db.apiKeys.findLive(hash, clock.now()));
+  if (known && live?.organizationId === organizationId) return known;
+  const { secret, hash: secretHash, hint } = newApiKeySecret();
+  await db.apiKeys.create({
+    organizationId,
+    name: API_KEY_NAME,
+    role: "owner",
+    hint,
+    secretHash,
+    createdBy,
+  });
+  return secret;
+}

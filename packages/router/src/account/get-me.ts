@@ -1,0 +1,22 @@
+import { getMe as contract } from "@millrace/contract";
+import { getAccount } from "@millrace/core";
+import { procedure } from "../procedure.ts";
+
+export const getMeProcedure = procedure(contract.permission)
+  .input(contract.input)
+  .output(contract.response)
+  .query(async ({ ctx }) => {
+    const account = await getAccount(ctx.core, ctx.principal);
+    const { user, apiKey, organization } = account;
+    return {
+      user: user ? { id: user.id, email: user.email, name: user.name } : null,
+      api_key: apiKey ? { id: apiKey.id, name: apiKey.name } : null,
+      organization: { id: organization.id, name: organization.name, slug: organization.slug },
+      role: account.role,
+      organizations: account.organizations.map((each) => ({
+        id: each.organization.id,
+        name: each.organization.name,
+        role: each.role,
+      })),
+    };
+  });

@@ -1,0 +1,11 @@
+import { listApiKeys as contract } from "@millrace/contract";
+import { listApiKeys } from "@millrace/core";
+import { infinite, pageInput, presentPage, procedure } from "../procedure.ts";
+import { presentApiKey } from "./present-api-key.ts";
+
+export const listApiKeysProcedure = procedure(contract.permission)
+  .input(infinite(contract.input))
+  .output(contract.response)
+  .query(async ({ ctx, input }) =>
+    presentPage(await listApiKeys(ctx.core, ctx.principal, pageInput(input)), presentApiKey),
+  );

@@ -1,0 +1,14 @@
+import type { ApiKey as ApiKeyShape } from "@millrace/contract";
+import type { ApiKey } from "@millrace/domain";
+
+export function presentApiKey(apiKey: ApiKey): ApiKeyShape {
+  return {
+    id: apiKey.id,
+    name: apiKey.name,
+    role: apiKey.role,
+    hint: apiKey.hint,
+    created_at: apiKey.createdAt.toISOString(),
+    expires_at: apiKey.expiresAt?.toISOString() ?? null,
+    last_used_at: apiKey.lastUsedAt?.toISOString() ?? null,
+  };
+}

@@ -1,0 +1,121 @@
+import { type Contract, contracts, Problem } from "@millrace/contract";
+import { z } from "zod";
+import {
+  type CreateDocumentOptions,
+  createDocument,
+  type ZodOpenApiOperationObject,
+} from "zod-openapi";
+
+const DESCRIPTION = `
+Clusters, topics and metrics of Millrace, Kafka as a managed service.
+
+**Authentication.** \`Authorization: Bearer mrk_…\` with an API key of your organization.
+
+**Long work** is answered with 202 and \`Location: /v1/operations/op_…\`; follow the operation with
+\`?wait=30s\` or its event stream.
+
+**Retries.** Send \`Idempotency-Key\` with a POST: the same key and body give the first answer again,
+for 24 hours.
+
+**Lists** page by \`page_size\` and \`page_token\`; \`next_page_token\` is absent on the last page.
+
+**Errors** are \`application/problem+json\` (RFC 9457) with a stable \`code\`. What belongs to another
+organization does not exist: 404.
+
+**64-bit numbers** are decimal strings; times are RFC 3339 in UTC.
+`.trim();
+
+const idempotencyKey = z
+  .string()
+  .min(1)
+  .max(255)
+  .optional()
+  .meta({ description: "Makes the request safe to repeat for 24 hours" });
+
+/** The OpenAPI 3.1 document of the REST API, made from the same contracts as the procedures. */
+export function openApiDocument(serverUrl: string) {
+  const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
+  for (const contract of contracts) {
+    paths[contract.path] = {
+      ...paths[contract.path],
+      [contract.method.toLowerCase()]: operationOf(contract),
+    };
+  }
+  const document: ZodOpenApiObject = {
+    openapi: "3.1.0",
+    info: {
+      title: "Millrace API",
+      version: "1",
+      description: DESCRIPTION,
+      license: { name: "Apache-2.0", identifier: "Apache-2.0" },
+    },
+    servers: [{ url: serverUrl }],
+    security: [{ apiKey: [] }],
+    tags: [...new Set(contracts.map((contract) => contract.tag))].map((name) => ({ name })),
+    paths,
+    components: {
+      securitySchemes: { apiKey: { type: "http", scheme: "bearer", description: "An API key" } },
+    },
+  };
+  return createDocument(document, { override: plainer });
+}
+
+/**
+ * Leaves out what zod says and readers do not need: the pattern behind a named format, the range of
+ * JavaScript's whole numbers, and that answers have no further fields: they will.
+ */
+const plainer: NonNullable<CreateDocumentOptions["override"]> = ({ jsonSchema, io }) => {
+  if (jsonSchema.format !== undefined) delete jsonSchema.pattern;
+  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+  if (io === "output" && jsonSchema.additionalProperties === false) {
+    delete jsonSchema.additionalProperties;
+  }
+};
+
+/** `if_match` is the header `If-Match`. */
+export function headerName(field: string): string {
+  const words = field.split("_").map((word) => word[0]?.toUpperCase() + word.slice(1));
+  return words.join("-").replace("-Id", "-ID");
+}
+
+function operationOf(contract: Contract): ZodOpenApiOperationObject {
+  const headers = Object.fromEntries(
+    Object.entries(contract.headers).map(([field, schema]) => [headerName(field), schema]),
+  );
+  const isPost = contract.method === "POST";
+  return {
+    operationId: contract.name,
+    summary: contract.summary,
+    tags: [contract.tag],
+    requestParams: {
+      path: z.object({ ...contract.params }),
+      query: z.object({ ...contract.query }),
+      header: z.object({ ...headers, ...(isPost && { "Idempotency-Key": idempotencyKey }) }),
+    },
+    ...(isPost && {
+      requestBody: {
+        required: true,
+        content: { "application/json": { schema: z.strictObject({ ...contract.body }) } },
+      },
+    }),
+    responses: {
+      [contract.successStatus]: successOf(contract),
+      default: {
+        description: "A problem",
+        content: { "application/problem+json": { schema: Problem } },
+      },
+    },
+  };
+}
+
+function successOf(contract: Contract) {
+  if (contract.successStatus === 204) return { description: "Done" };
+  const mediaType = contract.stream ? "text/event-stream" : "application/json";
+  const location = z.string().meta({ description: "Path of the operation" });
+  return {
+    description: contract.successStatus === 202 ? "Accepted" : "Success",
+    ...(contract.successStatus === 202 && { headers: z.object({ Location: location }) }),
+    content: { [mediaType]: { schema: contract.response } },
+  };
+}

@@ -1,0 +1,56 @@
+import type { OperationEvent as EventShape, Operation as OperationShape } from "@millrace/contract";
+import { type Operation, type OperationEvent, progressOf, stepsOf } from "@millrace/domain";
+
+export function presentOperation(operation: Operation): OperationShape {
+  const progress = progressOf(operation);
+  const titles = new Map(stepsOf(operation.kind).map((step) => [step.name, step.title]));
+  return {
+    id: operation.id,
+    kind: operation.kind,
+    target: { type: "cluster", id: operation.clusterId },
+    phase: operation.phase,
+    done: operation.done,
+    steps: operation.steps.map((step) => ({
+      name: step.name,
+      title: titles.get(step.name) ?? step.name,
+      state: step.state,
+      attempt: step.attempt,
+      started_at: isoOrNull(step.startedAt),
+      ended_at: isoOrNull(step.endedAt),
+      message: step.message ?? null,
+    })),
+    progress: { percent: progress.percent, eta_seconds: progress.etaSeconds ?? null },
+    error: operation.error
+      ? {
+          code: operation.error.code,
+          message: operation.error.message,
+          step: operation.error.step ?? null,
+        }
+      : null,
+    result: resultOf(operation),
+    created_at: operation.createdAt.toISOString(),
+    updated_at: operation.updatedAt.toISOString(),
+    started_at: isoOrNull(operation.startedAt),
+    ended_at: isoOrNull(operation.endedAt),
+  };
+}
+
+export function presentOperationEvent(event: OperationEvent): EventShape {
+  return {
+    operation_id: event.operationId,
+    seq: event.seq,
+    at: event.at.toISOString(),
+    kind: event.kind,
+    step: event.step ?? null,
+    message: event.message,
+  };
+}
+
+function resultOf(operation: Operation): OperationShape["result"] {
+  if (operation.phase !== "SUCCEEDED" || operation.kind !== "cluster.create") return null;
+  return { resource: `/v1/clusters/${operation.clusterId}` };
+}
+
+function isoOrNull(date: Date | undefined): string | null {
+  return date?.toISOString() ?? null;
+}

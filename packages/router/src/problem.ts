@@ -1,0 +1,89 @@
+import type { Problem } from "@millrace/contract";
+import { DomainError, type FieldError } from "@millrace/domain";
+import { TRPCError } from "@trpc/server";
+import { ZodError } from "zod";
+
+/** Where people read what a code means. */
+const TYPE_BASE = "https://millrace.dev/errors/";
+/** Field errors of one answer; a broken request of thousands of fields gets the first ones. */
+const FIELD_ERRORS_MAX = 50;
+
+export interface ProblemContext {
+  readonly requestId: string;
+  /** Path of the request. */
+  readonly instance: string;
+}
+
+/**
+ * Every failure as RFC 9457 problem details. This is the one place that turns errors into answers;
+ * what we did not foresee becomes `internal`, and its text stays in our log.
+ */
+export function toProblem(error: unknown, { requestId, instance }: ProblemContext): Problem {
+  const known = toDomainError(error);
+  return {
+    type: `${TYPE_BASE}${known.code}`,
+    title: known.title,
+    status: known.status,
+    detail: known.message,
+    instance,
+    code: known.code,
+    request_id: requestId,
+    retryable: known.retryable,
+    ...(known.remedy !== undefined && { remedy: known.remedy }),
+    errors: known.fields.map((field) => ({ ...field })),
+  };
+}
+
+/** The domain error that an error is, holds, or amounts to. */
+export function toDomainError(error: unknown): DomainError {
+  if (error instanceof DomainError) return error;
+  if (error instanceof ZodError) return invalidInput(error);
+  if (error instanceof TRPCError) {
+    if (error.cause instanceof DomainError) return error.cause;
+    if (error.code === "BAD_REQUEST" && error.cause instanceof ZodError) {
+      return invalidInput(error.cause);
+    }
+    if (error.code === "BAD_REQUEST" || error.code === "PARSE_ERROR") {
+      return new DomainError("validation_failed", "The request cannot be read.", { cause: error });
+    }
+    if (error.code === "NOT_FOUND" || error.code === "METHOD_NOT_SUPPORTED") {
+      return new DomainError("not_found", "There is no such procedure.", { cause: error });
+    }
+    if (error.code === "PAYLOAD_TOO_LARGE") {
+      return new DomainError("payload_too_large", "The request is too large.", { cause: error });
+    }
+  }
+  return new DomainError("internal", "Something went wrong on our side.", {
+    remedy: "Try again; if it stays, tell the operators the request id.",
+    cause: error,
+  });
+}
+
+function invalidInput(error: ZodError): DomainError {
+  const fields = error.issues.flatMap(toFieldErrors).slice(0, FIELD_ERRORS_MAX);
+  const first = fields[0];
+  const where = first && first.pointer !== "" ? `${first.pointer.slice(1)} ` : "";
+  return new DomainError(
+    "validation_failed",
+    `The request is not valid: ${where}${first?.message ?? ""}.`,
+    { fields, cause: error },
+  );
+}
+
+function toFieldErrors(issue: ZodError["issues"][number]): FieldError[] {
+  if (issue.code === "unrecognized_keys") {
+    return issue.keys.map((key) => ({
+      pointer: pointerOf([...issue.path, key]),
+      code: "unknown_field",
+      message: "is not a field of this request",
+    }));
+  }
+  return [{ pointer: pointerOf(issue.path), code: issue.code, message: issue.message }];
+}
+
+/** RFC 6901. */
+function pointerOf(path: readonly PropertyKey[]): string {
+  return path
+    .map((part) => `/${String(part).replaceAll("~", "~0").replaceAll("/", "~1")}`)
+    .join("");
+}

@@ -1,0 +1,51 @@
+import { contracts } from "@millrace/contract";
+import { expect, test } from "vitest";
+import { openApiDocument } from "./openapi.ts";
+import { appRouter } from "./router.ts";
+
+const procedures = appRouter._def.procedures as unknown as Record<
+  string,
+  { _def: { type: string } }
+>;
+
+test("every contract has its procedure, and every procedure its contract", () => {
+  expect(Object.keys(procedures).sort()).toEqual(contracts.map((each) => each.name).sort());
+});
+
+test.each(contracts)("$name is of the type that its method calls for", (contract) => {
+  const expected = contract.stream
+    ? "subscription"
+    : contract.method === "GET"
+      ? "query"
+      : "mutation";
+  expect(procedures[contract.name]?._def.type).toBe(expected);
+});
+
+test("the OpenAPI document describes every contract, with named components", () => {
+  const document = openApiDocument("http://localhost:4000");
+  expect(document.openapi).toBe("3.1.0");
+  const paths = (document.paths ?? {}) as Record<string, Record<string, OpenApiOperation>>;
+  const operations = Object.values(paths).flatMap((path) => Object.values(path));
+  expect(operations.map((each) => each.operationId).sort()).toEqual(
+    contracts.map((each) => each.name).sort(),
+  );
+  const names = Object.keys(document.components?.schemas ?? {});
+  expect(names).toEqual(expect.arrayContaining(["Cluster", "Operation", "Topic", "Problem"]));
+  const list = paths["/v1/clusters"]?.get?.parameters;
+  expect(list).toContainEqual(expect.objectContaining({ in: "query", name: "page_size" }));
+  const remove = paths["/v1/clusters/{cluster_id}"]?.delete?.parameters;
+  expect(remove).toContainEqual(expect.objectContaining({ in: "header", name: "If-Match" }));
+});
+
+test("requests are closed, answers are open", () => {
+  const document = JSON.stringify(openApiDocument("http://localhost:4000"));
+  const { paths, components } = JSON.parse(document);
+  const body = paths["/v1/clusters"].post.requestBody.content["application/json"].schema;
+  expect(body.additionalProperties).toBe(false);
+  expect(components.schemas.Cluster.additionalProperties).toBeUndefined();
+});
+
+interface OpenApiOperation {
+  operationId: string;
+  parameters?: object[];
+}

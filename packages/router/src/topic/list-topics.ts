@@ -1,0 +1,12 @@
+import { listTopics as contract } from "@millrace/contract";
+import { listTopics } from "@millrace/core";
+import { infinite, pageInput, presentPage, procedure } from "../procedure.ts";
+import { presentTopic } from "./present-topic.ts";
+
+export const listTopicsProcedure = procedure(contract.permission)
+  .input(infinite(contract.input))
+  .output(contract.response)
+  .query(async ({ ctx, input }) => {
+    const request = { ...pageInput(input), clusterId: input.cluster_id };
+    return presentPage(await listTopics(ctx.core, ctx.principal, request), presentTopic);
+  });
