@@ -1,0 +1,282 @@
+//! The admin HTTP: health, metrics, status and configuration, on a port of its own.
+//!
+//! `/healthz` is open, so that a load balancer may ask it. Everything else wants the bearer token.
+
+use std::{fs, io, net::SocketAddr, path::Path, sync::Arc};
+
+use axum::{
+    Json, Router,
+    extract::{Request, State},
+    http::{StatusCode, header},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use serde::Serialize;
+use tokio::{net::TcpListener, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use crate::{config::Setting, telemetry::Telemetry};
+
+/// The shortest token that is taken, in bytes: 128 bits in hexadecimal.
+const TOKEN_BYTES_MIN: usize = 32;
+
+/// The admin HTTP cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminError {
+    /// The token's file cannot be read.
+    #[error("admin.token.file {path}: {source}; write a token of 32 or more characters into it")]
+    Token {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The token is short enough to be guessed.
+    #[error(
+        "admin.token.file {path}: the token has fewer than {TOKEN_BYTES_MIN} characters; write a longer one, such as the output of `openssl rand -hex 32`"
+    )]
+    WeakToken {
+        /// The file.
+        path: String,
+    },
+    /// The port is taken, or not allowed.
+    #[error("admin.listener {address}: {source}; choose another port, or 0 for any free one")]
+    Listen {
+        /// The address.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// The secret that callers show.
+#[derive(Clone)]
+pub struct Token(Option<Arc<str>>);
+
+impl Token {
+    /// No token: what needs one is refused to everybody.
+    #[must_use]
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    /// Reads the token from its file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or its token is too short.
+    pub fn read(path: &Path) -> Result<Self, AdminError> {
+        let shown = path.display().to_string();
+        let text = fs::read_to_string(path).map_err(|source| AdminError::Token {
+            path: shown.clone(),
+            source,
+        })?;
+        match text.trim() {
+            token if token.len() >= TOKEN_BYTES_MIN => Ok(Self(Some(token.into()))),
+            _ => Err(AdminError::WeakToken { path: shown }),
+        }
+    }
+
+    /// Compares in a time that does not tell how much was right.
+    fn admits(&self, shown: &str) -> bool {
+        let Some(token) = &self.0 else { return false };
+        let (token, shown) = (token.as_bytes(), shown.as_bytes());
+        let differing = token
+            .iter()
+            .zip(shown)
+            .fold(0, |bits, (a, b)| bits | (a ^ b));
+        token.len() == shown.len() && differing == 0
+    }
+}
+
+/// What `/v1/status` answers.
+#[derive(Debug, Clone, Serialize)]
+pub struct Status {
+    /// The program's version.
+    pub version: &'static str,
+    /// `starting`, `running` or `stopping`.
+    pub phase: &'static str,
+    /// Kafka's cluster id.
+    pub cluster_id: String,
+    /// `node.id`
+    pub node_id: u32,
+    /// Counts the starts of this node.
+    pub node_epoch: u64,
+    /// Milliseconds since the start.
+    pub uptime_ms: u64,
+    /// What clients are told, as `NAME://host:port`.
+    pub listeners: Vec<String>,
+    /// Topics, internal ones included.
+    pub topics: usize,
+    /// Partitions of those.
+    pub partitions: usize,
+    /// Open client connections.
+    pub connections: usize,
+    /// Requests whose responses have not been written.
+    pub requests_in_flight: usize,
+}
+
+/// What the admin HTTP asks the broker.
+pub trait Inspect: Send + Sync + 'static {
+    /// Whether clients are served now.
+    fn is_ready(&self) -> bool;
+    /// The answer to `/v1/status`.
+    fn status(&self) -> Status;
+    /// The answer to `/v1/config`.
+    fn settings(&self) -> Vec<Setting>;
+}
+
+#[derive(Clone)]
+struct Desk {
+    broker: Arc<dyn Inspect>,
+    telemetry: Telemetry,
+    token: Token,
+}
+
+/// A served admin HTTP.
+pub struct Admin {
+    address: SocketAddr,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Admin {
+    /// Starts to serve on a bound listener.
+    ///
+    /// # Errors
+    /// The listener is not usable.
+    pub fn serve(
+        listener: TcpListener,
+        broker: Arc<dyn Inspect>,
+        telemetry: Telemetry,
+        token: Token,
+    ) -> io::Result<Self> {
+        let address = listener.local_addr()?;
+        let router = router(Desk {
+            broker,
+            telemetry,
+            token,
+        });
+        let stop = CancellationToken::new();
+        let stopped = stop.clone().cancelled_owned();
+        let serving = axum::serve(listener, router).with_graceful_shutdown(stopped);
+        let task = tokio::spawn(async move {
+            if let Err(error) = serving.await {
+                tracing::error!("the admin HTTP ended: {error}");
+            }
+        });
+        Ok(Self {
+            address,
+            stop,
+            task,
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops. Connections that are kept alive are cut.
+    pub fn stop(self) {
+        self.stop.cancel();
+        self.task.abort();
+    }
+}
+
+fn router(desk: Desk) -> Router {
+    let guarded = Router::new()
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics))
+        .route("/v1/status", get(status))
+        .route("/v1/config", get(config))
+        .route_layer(middleware::from_fn_with_state(desk.clone(), authorize));
+    Router::new()
+        .route("/healthz", get(|| async { "ok\n" }))
+        .merge(guarded)
+        .with_state(desk)
+}
+
+async fn authorize(State(desk): State<Desk>, request: Request, next: Next) -> Response {
+    let shown = request
+        .headers()
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.strip_prefix("Bearer "));
+    if shown.is_some_and(|token| desk.token.admits(token.trim())) {
+        return next.run(request).await;
+    }
+    let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
+    let text = "show the token of admin.token.file as Authorization: Bearer …\n";
+    (StatusCode::UNAUTHORIZED, challenge, text).into_response()
+}
+
+async fn readyz(State(desk): State<Desk>) -> Response {
+    match desk.broker.is_ready() {
+        true => "ready\n".into_response(),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "not ready\n").into_response(),
+    }
+}
+
+async fn metrics(State(desk): State<Desk>) -> impl IntoResponse {
+    let kind = [(
+        header::CONTENT_TYPE,
+        "text/plain; version=0.0.4; charset=utf-8",
+    )];
+    (kind, desk.telemetry.render())
+}
+
+async fn status(State(desk): State<Desk>) -> Json<Status> {
+    Json(desk.broker.status())
+}
+
+#[derive(Serialize)]
+struct Config {
+    settings: Vec<Setting>,
+}
+
+async fn config(State(desk): State<Desk>) -> Json<Config> {
+    Json(Config {
+        settings: desk.broker.settings(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_whole_token_is_admitted() {
+        let token = Token(Some("0123456789abcdef0123456789abcdef".into()));
+        assert!(token.admits("0123456789abcdef0123456789abcdef"));
+        for wrong in [
+            "",
+            "0123456789abcdef0123456789abcde",
+            "0123456789abcdef0123456789abcdef0",
+        ] {
+            assert!(!token.admits(wrong), "{wrong:?}");
+        }
+        assert!(!token.admits("0123456789abcdef0123456789abcdeF"));
+        assert!(!Token::none().admits(""));
+    }
+
+    #[test]
+    fn a_weak_or_missing_token_is_refused_with_a_remedy() {
+        let home = tempfile::tempdir().expect("a temporary folder");
+        let path = home.path().join("token");
+        let missing = Token::read(&path)
+            .map(|_| ())
+            .expect_err("missing")
+            .to_string();
+        assert!(missing.contains("admin.token.file"), "{missing}");
+        fs::write(&path, "short\n").expect("writable");
+        let weak = Token::read(&path)
+            .map(|_| ())
+            .expect_err("weak")
+            .to_string();
+        assert!(weak.contains("openssl rand"), "{weak}");
+        fs::write(&path, format!("{}\n", "x".repeat(32))).expect("writable");
+        assert!(Token::read(&path).expect("strong").admits(&"x".repeat(32)));
+    }
+}

@@ -1,0 +1,256 @@
+//! The composition root: starts every part in order, drains and stops them in the opposite order.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use millrace_api::{ApiParts, ApiService};
+use millrace_coordinator::{CoordinatorParts, GroupCoordinator};
+use millrace_log::{LogManager, LogParts};
+use millrace_net::{BindError, DrainReport, ListenerConfig, Listeners, Server};
+use millrace_purgatory::Timers;
+use millrace_time::{SystemClock, SystemRandom};
+use tokio::net::TcpListener;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::{
+    admin::{Admin, AdminError, Token},
+    config::{BrokerConfig, Endpoint, HostPort},
+    folder::{DataFolder, FolderError},
+    state::{Identity, Phase, Serving, State},
+    storage::{Seams, Storage, StorageError},
+    telemetry::{Telemetry, TelemetryError},
+};
+
+/// How often metric samples are folded into their buckets: bounds the memory of unread samples.
+const FOLD_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The broker did not start. The text is for the operator and says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The metrics.
+    #[error(transparent)]
+    Telemetry(#[from] TelemetryError),
+    /// The data folder.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// A Kafka listener.
+    #[error("{0}; is another program listening there?")]
+    Bind(#[from] BindError),
+    /// The admin HTTP.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    /// The storage engine.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The partitions.
+    #[error("the partitions cannot be opened: {0}")]
+    Logs(#[from] millrace_log::OpenError),
+    /// The consumer groups.
+    #[error("the consumer groups cannot be loaded: {0}")]
+    Groups(#[from] millrace_coordinator::LoadError),
+}
+
+/// A running broker.
+pub struct Broker {
+    state: Arc<State>,
+    addresses: Vec<(String, SocketAddr)>,
+    server: Server,
+    service: Arc<ApiService>,
+    groups: GroupCoordinator,
+    logs: LogManager,
+    storage: Storage,
+    admin: Option<Admin>,
+    drain: Duration,
+    _folding: AbortOnDropHandle<()>,
+    /// Last, so that the folder is free only when everything else has gone.
+    _folder: DataFolder,
+}
+
+impl Broker {
+    /// Starts a broker on the machine's clock and randomness. Clients are served when this returns.
+    ///
+    /// # Errors
+    /// The first part that did not start; what had started before is gone again.
+    pub async fn start(config: BrokerConfig) -> Result<Self, StartError> {
+        let seams = Seams { clock: SystemClock::shared(), random: SystemRandom::shared() };
+        Self::start_with(config, seams).await
+    }
+
+    /// The same on a clock and randomness of the caller's.
+    ///
+    /// # Errors
+    /// See [`Broker::start`].
+    pub async fn start_with(config: BrokerConfig, seams: Seams) -> Result<Self, StartError> {
+        let telemetry = Telemetry::install()?;
+        for unknown in &config.unknown {
+            tracing::warn!("unknown setting, it has no effect: {unknown}");
+        }
+        let folder = DataFolder::lock(&config.data_dir)?;
+        let listeners = Listeners::bind(&listener_configs(&config.listeners)).await?;
+        let settings = config.settings.clone();
+        let state = Arc::new(State::new(config.node_id, settings, seams.clock.clone()));
+        let admin = start_admin(&config, &state, &telemetry).await?;
+        let folding = AbortOnDropHandle::new(tokio::spawn(fold(telemetry)));
+        let storage = Storage::open(&config, &folder, &seams).await?;
+        let (cluster_id, node_epoch) = (storage.cluster_id.clone(), storage.node_epoch);
+        let _ = state.identity.set(Identity { cluster_id, node_epoch });
+        let logs = open_logs(&config, &storage, &seams).await?;
+        let timers = Timers::new(seams.clock.clone());
+        let groups = open_groups(&config, &logs, &timers, &seams).await?;
+        let addresses = listeners.addresses();
+        let advertised = advertised(&config, &addresses);
+        let parts = ApiParts {
+            logs: logs.clone(),
+            groups: groups.clone(),
+            meta: Arc::clone(&storage.meta),
+            clock: seams.clock.clone(),
+            timers,
+            cluster_id: storage.cluster_id.clone(),
+            node_id: config.node_id,
+            advertised: advertised.clone(),
+        };
+        let service = Arc::new(ApiService::new(parts));
+        let server = listeners.serve(config.net.clone(), service.clone(), seams.clock.clone());
+        let told = advertised.iter().map(ToString::to_string).collect();
+        let serving = Serving { server: server.clone(), logs: logs.clone(), listeners: told };
+        let _ = state.serving.set(serving);
+        state.enter(Phase::Running);
+        tracing::info!(listeners = ?addresses, "the broker is ready");
+        Ok(Self {
+            state,
+            addresses,
+            server,
+            service,
+            groups,
+            logs,
+            storage,
+            admin,
+            drain: config.drain,
+            _folding: folding,
+            _folder: folder,
+        })
+    }
+
+    /// Each Kafka listener's name and address.
+    #[must_use]
+    pub fn addresses(&self) -> &[(String, SocketAddr)] {
+        &self.addresses
+    }
+
+    /// Where the admin HTTP listens, if it does.
+    #[must_use]
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().map(Admin::address)
+    }
+
+    /// Resolves with the reason when the broker can no longer keep what it would acknowledge: the
+    /// log's device failed, or another broker took over. The process has to end then, without a
+    /// [`Broker::stop`]; the next start recovers what was acknowledged.
+    pub async fn failed(&self) -> Arc<str> {
+        self.storage.store.failed().await
+    }
+
+    /// Stops reading from clients, answers what is in flight, uploads, closes. Bounded by
+    /// `shutdown.drain.ms` and by the store's own bound for the upload.
+    pub async fn stop(self) -> DrainReport {
+        self.state.enter(Phase::Stopping);
+        tracing::info!("stopping: requests in flight are answered");
+        self.server.stop_reading();
+        self.service.close();
+        let report = self.server.drain(self.drain).await;
+        if report.cut > 0 {
+            tracing::warn!(connections = report.cut, "cut: their requests took too long");
+        }
+        self.groups.close().await;
+        self.logs.close().await;
+        self.storage.store.close().await;
+        if let Some(admin) = self.admin {
+            admin.stop();
+        }
+        tracing::info!("stopped");
+        report
+    }
+}
+
+async fn start_admin(
+    config: &BrokerConfig,
+    state: &Arc<State>,
+    telemetry: &Telemetry,
+) -> Result<Option<Admin>, AdminError> {
+    let Some(at) = &config.admin_listener else { return Ok(None) };
+    let token = match &config.admin_token_file {
+        Some(file) => Token::read(file)?,
+        None => {
+            tracing::warn!("admin.token.file is not set: the admin HTTP answers /healthz only");
+            Token::none()
+        }
+    };
+    let listen = |source| AdminError::Listen { address: at.to_string(), source };
+    let HostPort { host, port } = at;
+    let host = if host.is_empty() { "0.0.0.0" } else { host };
+    let listener = TcpListener::bind((host, *port)).await.map_err(listen)?;
+    let admin = Admin::serve(listener, state.clone(), telemetry.clone(), token).map_err(listen)?;
+    tracing::info!(address = %admin.address(), "the admin HTTP listens");
+    Ok(Some(admin))
+}
+
+fn listener_configs(endpoints: &[Endpoint]) -> Vec<ListenerConfig> {
+    let config = |endpoint: &Endpoint| ListenerConfig {
+        name: endpoint.name.clone(),
+        host: endpoint.at.host.clone(),
+        port: endpoint.at.port,
+    };
+    endpoints.iter().map(config).collect()
+}
+
+/// What clients are told; a port of 0 becomes the port that the listener got.
+fn advertised(config: &BrokerConfig, addresses: &[(String, SocketAddr)]) -> Vec<Endpoint> {
+    let real_port = |name: &str| {
+        addresses.iter().find(|(listener, _)| listener == name).map(|(_, at)| at.port())
+    };
+    let told = |endpoint: &Endpoint| {
+        let mut endpoint = endpoint.clone();
+        if endpoint.at.port == 0 {
+            endpoint.at.port = real_port(&endpoint.name).unwrap_or(0);
+        }
+        endpoint
+    };
+    config.advertised.iter().map(told).collect()
+}
+
+async fn open_logs(
+    config: &BrokerConfig,
+    storage: &Storage,
+    seams: &Seams,
+) -> Result<LogManager, millrace_log::OpenError> {
+    LogManager::open(LogParts {
+        meta: Arc::clone(&storage.meta),
+        store: storage.store.clone(),
+        clock: seams.clock.clone(),
+        random: seams.random.clone(),
+        defaults: config.log.clone(),
+    })
+    .await
+}
+
+async fn open_groups(
+    config: &BrokerConfig,
+    logs: &LogManager,
+    timers: &Timers,
+    seams: &Seams,
+) -> Result<GroupCoordinator, millrace_coordinator::LoadError> {
+    GroupCoordinator::open(CoordinatorParts {
+        topic: Arc::new(logs.clone()),
+        clock: seams.clock.clone(),
+        random: seams.random.clone(),
+        timers: timers.clone(),
+        config: config.group.clone(),
+    })
+    .await
+}
+
+async fn fold(telemetry: Telemetry) {
+    loop {
+        tokio::time::sleep(FOLD_INTERVAL).await;
+        telemetry.fold();
+    }
+}

@@ -1,0 +1,467 @@
+//! The broker's configuration: properties to typed settings.
+//!
+//! Names are Kafka's own, the `s3.*` names are those that users of Kafka on S3 know, and ours stand
+//! where neither has one. Every error names the key, where it was set and what to write instead.
+
+mod accepted;
+mod listeners;
+mod reader;
+mod wal_uri;
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use millrace_coordinator::GroupConfig;
+use millrace_log::LogDefaults;
+use millrace_model::NodeId;
+use millrace_net::NetConfig;
+use millrace_objects::BucketUri;
+use millrace_record::TimestampType;
+use serde::Serialize;
+
+use self::{
+    listeners::Endpoints,
+    reader::{Reader, Shown},
+};
+use crate::properties::{Origin, Properties};
+
+pub use self::{
+    listeners::{Endpoint, HostPort, InvalidListener},
+    wal_uri::{InvalidWalUri, WalBackend, WalUri},
+};
+
+const MIB: usize = 1 << 20;
+/// An upper bound for sizes that only has to catch slips: 1 PiB.
+const BYTES_MAX: i64 = 1 << 50;
+/// An upper bound for times that only has to catch slips: ten years, in milliseconds.
+const MILLIS_MAX: i64 = 10 * 366 * 24 * 3_600 * 1_000;
+
+/// Everything that a broker is told.
+#[derive(Debug, Clone)]
+pub struct BrokerConfig {
+    /// `node.id`
+    pub node_id: NodeId,
+    /// `cluster.id`; `None` lets the broker make one at its first start.
+    pub cluster_id: Option<String>,
+    /// `listeners`
+    pub listeners: Vec<Endpoint>,
+    /// `advertised.listeners`: what clients are told, one for each listener. A port of 0 means the
+    /// port that the listener got.
+    pub advertised: Vec<Endpoint>,
+    /// `admin.listener`; `None` where it is empty: no admin HTTP.
+    pub admin_listener: Option<HostPort>,
+    /// `admin.token.file`
+    pub admin_token_file: Option<PathBuf>,
+    /// `data.dir`: the metadata and the lock.
+    pub data_dir: PathBuf,
+    /// `shutdown.drain.ms`: how long requests in flight may take when the broker stops.
+    pub drain: Duration,
+    /// The storage engine.
+    pub storage: StorageConfig,
+    /// The network layer.
+    pub net: NetConfig,
+    /// The logs.
+    pub log: LogDefaults,
+    /// The group coordinator.
+    pub group: GroupConfig,
+    /// Every setting that has an effect, sorted by key, secrets hidden.
+    pub settings: Vec<Setting>,
+    /// Keys that mean nothing here, in words.
+    pub unknown: Vec<String>,
+}
+
+/// Settings of the storage engine.
+#[derive(Debug, Clone)]
+pub struct StorageConfig {
+    /// `s3.wal.path`
+    pub wal: WalUri,
+    /// `s3.wal.cache.size`, in bytes: the log cache.
+    pub wal_cache_bytes: usize,
+    /// `s3.wal.upload.threshold`, in bytes: this much is uploaded at once.
+    pub upload_threshold_bytes: usize,
+    /// `s3.wal.upload.interval.ms`: less is uploaded after this long.
+    pub upload_interval: Duration,
+    /// `s3.block.cache.size`, in bytes.
+    pub block_cache_bytes: usize,
+    /// `s3.data.buckets`
+    pub bucket: BucketUri,
+    /// `s3.stream.object.split.size`, in bytes: from here on a stream gets an object of its own.
+    pub stream_object_split_bytes: usize,
+    /// `s3.object.block.size`, in bytes.
+    pub object_block_bytes: usize,
+}
+
+/// One setting as it took effect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Setting {
+    /// Its name.
+    pub key: &'static str,
+    /// Its value; `(hidden)` where it may hold credentials.
+    pub value: String,
+    /// Whether nobody set it.
+    pub is_default: bool,
+}
+
+/// One thing that is wrong with the configuration. The text is for the operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The key.
+    pub key: &'static str,
+    /// Where it was set, if it was.
+    pub origin: Option<Origin>,
+    /// What is wrong.
+    pub problem: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            key,
+            origin,
+            problem,
+            remedy,
+        } = self;
+        match origin {
+            Some(origin) => write!(f, "{key} ({origin}): {problem}; {remedy}"),
+            None => write!(f, "{key}: {problem}; {remedy}"),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl BrokerConfig {
+    /// Gives the properties their meaning.
+    ///
+    /// # Errors
+    /// Everything that is wrong, not only the first.
+    pub fn new(properties: &Properties) -> Result<Self, Vec<ConfigError>> {
+        let mut reader = Reader::new(properties);
+        let r = &mut reader;
+        let node_id = u32::try_from(r.number("node.id", 0, 0..=i64::from(i32::MAX))).unwrap_or(0);
+        let cluster_id = r.optional("cluster.id");
+        let (listeners, advertised) = read_listeners(r);
+        let admin = r.text("admin.listener", "127.0.0.1:9644");
+        let admin_listener = read_admin(r, &admin);
+        let admin_token_file = r.optional("admin.token.file").map(PathBuf::from);
+        let data_dir = absolute(&r.text("data.dir", "millrace-data"));
+        let drain = r.millis("shutdown.drain.ms", Duration::from_secs(10), 0..=600_000);
+        let storage = read_storage(r, &data_dir);
+        let net = read_net(r);
+        let log = read_log(r);
+        let group = read_group(r);
+        r.number("default.replication.factor", 1, 1..=i64::from(i16::MAX));
+        let unknown = reader.unknown();
+        let settings = reader.finish()?;
+        // The reader has reported an error wherever something is missing here.
+        let storage = storage.ok_or_else(Vec::new)?;
+        Ok(Self {
+            node_id: NodeId(node_id),
+            cluster_id,
+            listeners,
+            advertised,
+            admin_listener,
+            admin_token_file,
+            data_dir,
+            drain,
+            storage,
+            net,
+            log,
+            group,
+            settings,
+            unknown,
+        })
+    }
+}
+
+fn absolute(path: &str) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path))
+}
+
+fn read_admin(r: &mut Reader<'_>, text: &str) -> Option<HostPort> {
+    if text.eq_ignore_ascii_case("none") {
+        return None;
+    }
+    match text.parse() {
+        Ok(at) => Some(at),
+        Err(error) => {
+            let remedy = "write host:port, such as 127.0.0.1:9644, or none for no admin HTTP";
+            r.fail("admin.listener", error, remedy);
+            None
+        }
+    }
+}
+
+fn read_listeners(r: &mut Reader<'_>) -> (Vec<Endpoint>, Vec<Endpoint>) {
+    const FORM: &str = "write NAME://host:port, such as PLAINTEXT://127.0.0.1:9092";
+    let controllers = r.optional("controller.listener.names").unwrap_or_default();
+    let controllers: Vec<&str> = controllers.split(',').map(str::trim).collect();
+    let plain = plaintext_names(r);
+    let default = "PLAINTEXT://127.0.0.1:9092";
+    let parsed: Option<Endpoints> = r.parsed("listeners", default, Shown::Plainly, FORM);
+    let Some(Endpoints(mut listeners)) = parsed else {
+        return (Vec::new(), Vec::new());
+    };
+    listeners.retain(|listener| !controllers.contains(&listener.name.as_str()));
+    for listener in &listeners {
+        if !plain.contains(&listener.name) {
+            let problem = format!("the listener {} is not a plaintext one", listener.name);
+            let remedy = "use PLAINTEXT://; TLS and SASL are not available yet";
+            r.fail("listeners", problem, remedy);
+        }
+    }
+    let advertised = r
+        .optional("advertised.listeners")
+        .map(|text| text.parse::<Endpoints>());
+    let advertised = match advertised {
+        None => listeners.clone(),
+        Some(Ok(Endpoints(list))) => list,
+        Some(Err(error)) => {
+            r.fail("advertised.listeners", error, FORM);
+            return (listeners, Vec::new());
+        }
+    };
+    for listener in &listeners {
+        let told = advertised
+            .iter()
+            .find(|endpoint| endpoint.name == listener.name);
+        if told.is_none_or(|endpoint| endpoint.at.is_wildcard()) {
+            let problem = format!(
+                "clients of {} are told no address they can use",
+                listener.name
+            );
+            let remedy = format!(
+                "write {}://<a host name that clients reach>:<port>",
+                listener.name
+            );
+            r.fail("advertised.listeners", problem, &remedy);
+        }
+    }
+    (listeners, advertised)
+}
+
+/// Listener names that stand for plaintext: `PLAINTEXT` and what the map says.
+fn plaintext_names(r: &mut Reader<'_>) -> Vec<String> {
+    let map = r.text("listener.security.protocol.map", "PLAINTEXT:PLAINTEXT");
+    let named = map.split(',').filter_map(|entry| {
+        let (name, protocol) = entry.split_once(':')?;
+        let plain = protocol.trim().eq_ignore_ascii_case("PLAINTEXT");
+        plain.then(|| name.trim().to_ascii_uppercase())
+    });
+    named.chain(["PLAINTEXT".to_owned()]).collect()
+}
+
+fn read_storage(r: &mut Reader<'_>, data_dir: &Path) -> Option<StorageConfig> {
+    let in_data = |name: &str| url::Url::from_file_path(data_dir.join(name));
+    let default_wal = in_data("wal").map_or_else(|()| String::new(), |url| format!("0@{url}"));
+    let default_bucket =
+        in_data("objects").map_or_else(|()| String::new(), |url| format!("0@{url}"));
+    let remedy = "write 0@file:///path/to/wal?capacity=2147483648&iodepth=8&iops=3000";
+    let wal = r.parsed("s3.wal.path", &default_wal, Shown::Plainly, remedy);
+    let remedy = "write 0@file:///path/to/folder or 0@s3://bucket?region=eu-central-1";
+    let bucket = r.parsed("s3.data.buckets", &default_bucket, Shown::Hidden, remedy);
+    let wal_cache_bytes = r.bytes("s3.wal.cache.size", 256 * MIB, 1_048_576..=BYTES_MAX);
+    let threshold = (wal_cache_bytes / 3).min(500 * MIB);
+    let upload_threshold_bytes = r.bytes("s3.wal.upload.threshold", threshold, 65_536..=BYTES_MAX);
+    if upload_threshold_bytes > wal_cache_bytes {
+        let problem = "it is larger than s3.wal.cache.size, so it would never be reached";
+        r.fail(
+            "s3.wal.upload.threshold",
+            problem,
+            "write at most a third of s3.wal.cache.size",
+        );
+    }
+    let storage = StorageConfig {
+        wal: wal?,
+        wal_cache_bytes,
+        upload_threshold_bytes,
+        upload_interval: r.millis(
+            "s3.wal.upload.interval.ms",
+            Duration::from_secs(60),
+            10..=MILLIS_MAX,
+        ),
+        block_cache_bytes: r.bytes("s3.block.cache.size", 256 * MIB, 1_048_576..=BYTES_MAX),
+        bucket: bucket?,
+        stream_object_split_bytes: r.bytes(
+            "s3.stream.object.split.size",
+            8 * MIB,
+            65_536..=BYTES_MAX,
+        ),
+        object_block_bytes: r.bytes("s3.object.block.size", 512 * 1024, 4_096..=64 << 20),
+    };
+    Some(storage)
+}
+
+fn read_net(r: &mut Reader<'_>) -> NetConfig {
+    let default = NetConfig::default();
+    let depth_max = i64::try_from(default.pipeline_depth).unwrap_or(i64::MAX);
+    let frame_max = i64::from(i32::MAX);
+    let count = |number: i64| usize::try_from(number).unwrap_or(usize::MAX);
+    NetConfig {
+        request_bytes_max: r.bytes(
+            "socket.request.max.bytes",
+            default.request_bytes_max,
+            1_024..=frame_max,
+        ),
+        pipeline_depth: count(r.number("network.pipeline.depth", depth_max, 1..=depth_max)),
+        connection_bytes_max: r.bytes(
+            "network.connection.max.bytes",
+            default.connection_bytes_max,
+            65_536..=BYTES_MAX,
+        ),
+        broker_bytes_max: read_broker_bytes(r, default.broker_bytes_max),
+        idle_max: r.millis(
+            "connections.max.idle.ms",
+            default.idle_max,
+            1_000..=MILLIS_MAX,
+        ),
+        connections_max: count(r.number("max.connections", 50_000, 1..=i64::from(i32::MAX))),
+    }
+}
+
+/// Kafka's default of -1 means "no bound"; a broker without one dies of its clients, so it means
+/// ours here.
+fn read_broker_bytes(r: &mut Reader<'_>, default: usize) -> usize {
+    let bytes = r.number("queued.max.request.bytes", -1, -1..=BYTES_MAX);
+    usize::try_from(bytes)
+        .ok()
+        .filter(|&bytes| bytes > 0)
+        .unwrap_or(default)
+}
+
+fn read_log(r: &mut Reader<'_>) -> LogDefaults {
+    let default = LogDefaults::default();
+    let partitions = |number: i64| u32::try_from(number).unwrap_or(1);
+    LogDefaults {
+        num_partitions: partitions(r.number("num.partitions", 1, 1..=10_000)),
+        auto_create_topics: r.flag("auto.create.topics.enable", default.auto_create_topics),
+        message_max_bytes: r.bytes(
+            "message.max.bytes",
+            default.message_max_bytes,
+            0..=i64::from(i32::MAX),
+        ),
+        timestamp_type: read_timestamp_type(r),
+        retention_ms: read_retention(r, default.retention_ms),
+        retention_bytes: r.number(
+            "log.retention.bytes",
+            default.retention_bytes,
+            -1..=i64::MAX,
+        ),
+        offsets_topic_partitions: partitions(r.number(
+            "offsets.topic.num.partitions",
+            8,
+            1..=1_000,
+        )),
+        producer_id_expiration_ms: r.number(
+            "producer.id.expiration.ms",
+            default.producer_id_expiration_ms,
+            1..=MILLIS_MAX,
+        ),
+        ..default
+    }
+}
+
+fn read_timestamp_type(r: &mut Reader<'_>) -> TimestampType {
+    let text = r.text("log.message.timestamp.type", "CreateTime");
+    match text.as_str() {
+        "CreateTime" => TimestampType::CreateTime,
+        "LogAppendTime" => TimestampType::LogAppendTime,
+        other => {
+            let problem = format!("{other:?} is not a timestamp type");
+            r.fail(
+                "log.message.timestamp.type",
+                problem,
+                "write CreateTime or LogAppendTime",
+            );
+            TimestampType::CreateTime
+        }
+    }
+}
+
+/// Kafka's three names for one setting: milliseconds win over minutes, minutes over hours.
+fn read_retention(r: &mut Reader<'_>, default_ms: i64) -> i64 {
+    const HOUR_MS: i64 = 3_600_000;
+    const MINUTE_MS: i64 = 60_000;
+    let scaled = |number: i64, unit: i64| {
+        if number < 0 {
+            -1
+        } else {
+            number.saturating_mul(unit)
+        }
+    };
+    let hours = r.number("log.retention.hours", default_ms / HOUR_MS, -1..=MILLIS_MAX);
+    let minutes = r.number_if_set("log.retention.minutes", -1..=MILLIS_MAX);
+    let millis = r.number_if_set("log.retention.ms", -1..=i64::MAX);
+    let from_minutes = minutes.map(|minutes| scaled(minutes, MINUTE_MS));
+    millis
+        .or(from_minutes)
+        .unwrap_or_else(|| scaled(hours, HOUR_MS))
+}
+
+fn read_group(r: &mut Reader<'_>) -> GroupConfig {
+    let default = GroupConfig::default();
+    let minutes = r.number(
+        "offsets.retention.minutes",
+        7 * 24 * 60,
+        1..=i64::from(i32::MAX),
+    );
+    let session_timeout_min = r.millis(
+        "group.min.session.timeout.ms",
+        default.session_timeout_min,
+        1..=MILLIS_MAX,
+    );
+    let session_timeout_max = r.millis(
+        "group.max.session.timeout.ms",
+        default.session_timeout_max,
+        1..=MILLIS_MAX,
+    );
+    if session_timeout_min > session_timeout_max {
+        let problem = "it is larger than group.max.session.timeout.ms";
+        r.fail(
+            "group.min.session.timeout.ms",
+            problem,
+            "lower it or raise the other",
+        );
+    }
+    GroupConfig {
+        session_timeout_min,
+        session_timeout_max,
+        initial_rebalance_delay: r.millis(
+            "group.initial.rebalance.delay.ms",
+            default.initial_rebalance_delay,
+            0..=MILLIS_MAX,
+        ),
+        group_size_max: usize::try_from(r.number(
+            "group.max.size",
+            10_000,
+            1..=i64::from(i32::MAX),
+        ))
+        .unwrap_or(default.group_size_max),
+        offsets_retention: Duration::from_secs(u64::try_from(minutes).unwrap_or(0) * 60),
+        retention_check_interval: r.millis(
+            "offsets.retention.check.interval.ms",
+            default.retention_check_interval,
+            1..=MILLIS_MAX,
+        ),
+        offset_metadata_bytes_max: r.bytes(
+            "offset.metadata.max.bytes",
+            default.offset_metadata_bytes_max,
+            0..=1 << 20,
+        ),
+        offsets_topic_partitions: u32::try_from(r.number(
+            "offsets.topic.num.partitions",
+            8,
+            1..=1_000,
+        ))
+        .unwrap_or(default.offsets_topic_partitions),
+        ..default
+    }
+}
+
+#[cfg(test)]
+mod tests;

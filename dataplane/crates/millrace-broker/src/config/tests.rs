@@ -1,0 +1,138 @@
+use super::*;
+
+fn config(text: &str) -> Result<BrokerConfig, Vec<ConfigError>> {
+    BrokerConfig::new(&Properties::parse(text).expect("legal properties"))
+}
+
+fn legal(text: &str) -> BrokerConfig {
+    config(text).unwrap_or_else(|errors| panic!("{errors:?}"))
+}
+
+fn errors(text: &str) -> Vec<String> {
+    let errors = config(text).expect_err("something is wrong");
+    errors.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn an_empty_file_is_a_broker_for_this_machine() {
+    let config = legal("");
+    assert_eq!(config.listeners[0].at.to_string(), "127.0.0.1:9092");
+    assert_eq!(config.advertised, config.listeners);
+    assert!(config.data_dir.is_absolute());
+    assert!(config.storage.wal.path.starts_with(&config.data_dir));
+    assert!(
+        matches!(&config.storage.bucket, BucketUri::File(path) if path.starts_with(&config.data_dir))
+    );
+    assert!(config.unknown.is_empty());
+    assert!(config.settings.iter().all(|setting| setting.is_default));
+    assert!(config.settings.is_sorted_by(|a, b| a.key <= b.key));
+}
+
+#[test]
+fn what_the_provisioner_writes() {
+    let config = legal(
+        "node.id=3\ncluster.id=clu_1\nlisteners=PLAINTEXT://127.0.0.1:0\n\
+         advertised.listeners=PLAINTEXT://example.org:9092\nadmin.listener=127.0.0.1:0\n\
+         admin.token.file=/a/admin.token\ndata.dir=/a/data\n\
+         s3.wal.path=0@file:///a/wal/wal?capacity=536870912&iodepth=8&iops=3000\n\
+         s3.data.buckets=0@file:///a/objects\ns3.wal.cache.size=128MiB\nnum.partitions=4",
+    );
+    assert_eq!(config.node_id, NodeId(3));
+    assert_eq!(config.cluster_id.as_deref(), Some("clu_1"));
+    assert_eq!(config.advertised[0].at.host, "example.org");
+    assert_eq!(config.storage.wal_cache_bytes, 128 * MIB);
+    assert_eq!(config.storage.upload_threshold_bytes, 128 * MIB / 3);
+    assert_eq!(config.log.num_partitions, 4);
+    assert_eq!(config.storage.wal.iops, Some(3_000));
+}
+
+#[test]
+fn a_stock_kafka_file_starts() {
+    let config = legal(
+        "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@localhost:9093\n\
+         listeners=PLAINTEXT://localhost:9092,CONTROLLER://:9093\n\
+         controller.listener.names=CONTROLLER\ninter.broker.listener.name=PLAINTEXT\n\
+         listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL\n\
+         num.network.threads=3\nlog.dirs=/tmp/x\nlog.retention.hours=168\n\
+         offsets.topic.replication.factor=1\ntransaction.state.log.min.isr=1",
+    );
+    assert_eq!(config.listeners.len(), 1);
+    assert_eq!(config.unknown, Vec::<String>::new());
+}
+
+#[test]
+fn all_errors_come_at_once_and_name_key_place_and_remedy() {
+    let text = "num.partitions=0\nlisteners=127.0.0.1:9092\nauto.create.topics.enable=yes\n\
+                s3.wal.path=/wal\nadmin.listener=nowhere";
+    let errors = errors(text);
+    assert_eq!(errors.len(), 5, "{errors:#?}");
+    for (part, at) in [
+        ("listeners (line 2", "PLAINTEXT://127.0.0.1:9092"),
+        ("num.partitions (line 1", "from 1 to 10000"),
+        ("auto.create.topics.enable (line 3", "true or false"),
+        ("s3.wal.path (line 4", "capacity=2147483648"),
+        ("admin.listener (line 5", "host:port"),
+    ] {
+        let found = errors
+            .iter()
+            .any(|error| error.contains(part) && error.contains(at));
+        assert!(found, "{part} … {at} in {errors:#?}");
+    }
+}
+
+#[test]
+fn clients_must_be_told_an_address_that_they_can_use() {
+    assert!(errors("listeners=PLAINTEXT://:9092")[0].contains("advertised.listeners"));
+    let told =
+        "listeners=PLAINTEXT://0.0.0.0:9092\nadvertised.listeners=PLAINTEXT://kafka.local:9092";
+    assert_eq!(legal(told).advertised[0].at.host, "kafka.local");
+}
+
+#[test]
+fn a_listener_that_would_need_encryption_is_refused() {
+    assert!(errors("listeners=SSL://localhost:9093")[0].contains("TLS"));
+    let mapped = "listeners=INTERNAL://localhost:1\nlistener.security.protocol.map=INTERNAL:SSL";
+    assert!(errors(mapped)[0].contains("not a plaintext"));
+}
+
+#[test]
+fn a_bucket_is_never_shown() {
+    let config = legal("s3.data.buckets=0@s3://b?region=r&accessKey=AKIA&secretKey=hush");
+    let shown = serde_json::to_string(&config.settings).expect("plain data");
+    assert!(!shown.contains("hush") && shown.contains("(hidden)"));
+    assert!(!format!("{:?}", config.storage.bucket).contains("hush"));
+}
+
+#[test]
+fn retention_has_three_names() {
+    assert_eq!(legal("").log.retention_ms, 604_800_000);
+    assert_eq!(legal("log.retention.hours=1").log.retention_ms, 3_600_000);
+    assert_eq!(
+        legal("log.retention.hours=1\nlog.retention.minutes=1")
+            .log
+            .retention_ms,
+        60_000
+    );
+    assert_eq!(
+        legal("log.retention.minutes=1\nlog.retention.ms=5")
+            .log
+            .retention_ms,
+        5
+    );
+    assert_eq!(legal("log.retention.ms=-1").log.retention_ms, -1);
+}
+
+#[test]
+fn unbounded_memory_is_not_offered() {
+    let ours = NetConfig::default().broker_bytes_max;
+    assert_eq!(
+        legal("queued.max.request.bytes=-1").net.broker_bytes_max,
+        ours
+    );
+    assert_eq!(
+        legal("queued.max.request.bytes=1048576")
+            .net
+            .broker_bytes_max,
+        1_048_576
+    );
+}

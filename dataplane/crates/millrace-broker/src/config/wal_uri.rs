@@ -1,0 +1,183 @@
+//! `s3.wal.path`: where the write-ahead log is and what its device can do.
+
+use std::{path::PathBuf, str::FromStr};
+
+use url::Url;
+
+/// How a write reaches the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WalBackend {
+    /// `io_uring` where the kernel allows it, else threads.
+    Auto,
+    /// `io_uring` or nothing.
+    IoUring,
+    /// A pool of threads.
+    Threads,
+}
+
+/// `0@file:///path?capacity=…&iodepth=…&iops=…&bandwidth=…&backend=…&durable=…`, the form that users
+/// of Kafka on S3 know. The path is a file, created with its capacity, or a block device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WalUri {
+    /// The file or the device.
+    pub path: PathBuf,
+    /// Bytes of the ring. For a block device 0 takes all of it.
+    pub capacity_bytes: u64,
+    /// Writes under way at once.
+    pub io_depth: u32,
+    /// Writes per second that the volume grants; `None` does not pace.
+    pub iops: Option<u32>,
+    /// Bytes per second that the volume grants; `None` does not pace.
+    pub bandwidth_bytes: Option<u64>,
+    /// How a write reaches the device.
+    pub backend: WalBackend,
+    /// True where the device's completion already means durable.
+    pub durable_completion: bool,
+}
+
+/// A text does not name a write-ahead log. The text is for the operator.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidWalUri {
+    /// Not a `file://` URI with an absolute path.
+    #[error("it is not of the form 0@file:///path?capacity=2147483648")]
+    Form,
+    /// A parameter that does not exist.
+    #[error(
+        "unknown parameter {0:?}; known are capacity, iodepth, iops, bandwidth, backend, durable"
+    )]
+    Parameter(String),
+    /// A parameter's value.
+    #[error("the parameter {name} must be {expected}")]
+    Value {
+        /// The parameter.
+        name: &'static str,
+        /// What it must be.
+        expected: &'static str,
+    },
+}
+
+impl WalUri {
+    /// Capacity where none is given, in bytes: the known default of such logs.
+    pub const CAPACITY_DEFAULT_BYTES: u64 = 2 << 30;
+    /// The smallest ring that holds a few of the largest requests.
+    pub const CAPACITY_MIN_BYTES: u64 = 16 << 20;
+    /// Writes under way at once where nothing is said.
+    pub const IO_DEPTH_DEFAULT: u32 = 8;
+}
+
+impl FromStr for WalUri {
+    type Err = InvalidWalUri;
+
+    fn from_str(text: &str) -> Result<Self, InvalidWalUri> {
+        let text = text.strip_prefix("0@").unwrap_or(text);
+        let url = Url::parse(text).map_err(|_| InvalidWalUri::Form)?;
+        if url.scheme() != "file" {
+            return Err(InvalidWalUri::Form);
+        }
+        let mut wal = Self {
+            path: url.to_file_path().map_err(|()| InvalidWalUri::Form)?,
+            capacity_bytes: Self::CAPACITY_DEFAULT_BYTES,
+            io_depth: Self::IO_DEPTH_DEFAULT,
+            iops: None,
+            bandwidth_bytes: None,
+            backend: WalBackend::Auto,
+            durable_completion: false,
+        };
+        for (name, value) in url.query_pairs() {
+            wal.set(&name, &value)?;
+        }
+        Ok(wal)
+    }
+}
+
+impl WalUri {
+    fn set(&mut self, name: &str, value: &str) -> Result<(), InvalidWalUri> {
+        match name {
+            "capacity" => {
+                let legal = |&n: &u64| n == 0 || n >= Self::CAPACITY_MIN_BYTES;
+                let expected = "at least 16777216 bytes, or 0 for all of a block device";
+                self.capacity_bytes = number("capacity", value, legal, expected)?;
+            }
+            "iodepth" => {
+                let legal = |n: &u32| (1..=256).contains(n);
+                self.io_depth = number("iodepth", value, legal, "1 to 256")?;
+            }
+            "iops" => {
+                let iops = number("iops", value, |_| true, "writes per second, 0 for no limit")?;
+                self.iops = Some(iops).filter(|&n| n > 0);
+            }
+            "bandwidth" => {
+                let expected = "bytes per second, 0 for no limit";
+                let bandwidth = number("bandwidth", value, |_| true, expected)?;
+                self.bandwidth_bytes = Some(bandwidth).filter(|&n| n > 0);
+            }
+            "backend" => {
+                self.backend = match value {
+                    "auto" => WalBackend::Auto,
+                    "io_uring" => WalBackend::IoUring,
+                    "threads" => WalBackend::Threads,
+                    _ => {
+                        let expected = "auto, io_uring or threads";
+                        return Err(InvalidWalUri::Value {
+                            name: "backend",
+                            expected,
+                        });
+                    }
+                };
+            }
+            "durable" => {
+                self.durable_completion = number("durable", value, |_| true, "true or false")?;
+            }
+            unknown => return Err(InvalidWalUri::Parameter(unknown.to_owned())),
+        }
+        Ok(())
+    }
+}
+
+fn number<T: FromStr>(
+    name: &'static str,
+    value: &str,
+    legal: impl Fn(&T) -> bool,
+    expected: &'static str,
+) -> Result<T, InvalidWalUri> {
+    value
+        .parse()
+        .ok()
+        .filter(legal)
+        .ok_or(InvalidWalUri::Value { name, expected })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_known_form() {
+        let text = "0@file:///dev/nvme1n1?capacity=21474836480&iodepth=32&iops=4000";
+        let wal: WalUri = text.parse().expect("legal");
+        assert_eq!(wal.path, PathBuf::from("/dev/nvme1n1"));
+        assert_eq!(
+            (wal.capacity_bytes, wal.io_depth, wal.iops),
+            (21_474_836_480, 32, Some(4_000))
+        );
+        let wal: WalUri = "file:///a%20b/wal?backend=threads&durable=true"
+            .parse()
+            .expect("legal");
+        assert_eq!(wal.path, PathBuf::from("/a b/wal"));
+        assert_eq!(
+            (wal.backend, wal.durable_completion),
+            (WalBackend::Threads, true)
+        );
+        assert_eq!(wal.capacity_bytes, WalUri::CAPACITY_DEFAULT_BYTES);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let error = |text: &str| text.parse::<WalUri>().expect_err("illegal").to_string();
+        assert!(error("/var/wal").contains("0@file:///"));
+        assert!(error("s3://bucket").contains("0@file:///"));
+        assert!(error("file:///w?capacity=5").contains("16777216"));
+        assert!(error("file:///w?iodepth=0").contains("1 to 256"));
+        assert!(error("file:///w?speed=1").contains("known are capacity"));
+    }
+}

@@ -1,0 +1,29 @@
+//! The composition root: configuration to parts to start, drain and stop; admin HTTP, metrics.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `properties` | the text of `server.properties`, and where each value came from |
+//! | `config` | properties to typed settings, with errors that name key and remedy |
+//! | `folder` | the data folder and its lock |
+//! | `storage` | metadata, bucket, write-ahead log, caches and streams, put together |
+//! | `broker` | everything, put together; start and stop |
+//! | `state` | what the broker knows about itself |
+//! | `admin` | the admin HTTP |
+//! | `telemetry` | the metrics recorder |
+
+mod admin;
+//mod broker;
+pub mod config;
+mod folder;
+pub mod properties;
+mod state;
+mod storage;
+mod telemetry;
+
+pub use admin::AdminError;
+//pub use broker::{Broker, StartError};
+pub use config::{BrokerConfig, ConfigError};
+pub use folder::FolderError;
+pub use properties::{InvalidProperties, Properties};
+pub use storage::{Seams, StorageError};
+pub use telemetry::TelemetryError;

@@ -1,0 +1,126 @@
+//! What the broker knows about itself, as the admin HTTP shows it.
+
+use std::{
+    sync::{
+        OnceLock,
+        atomic::{AtomicU8, Ordering},
+    },
+    time::Duration,
+};
+
+use millrace_log::LogManager;
+use millrace_model::{NodeEpoch, NodeId};
+use millrace_net::Server;
+use millrace_time::SharedClock;
+
+use crate::{
+    admin::{Inspect, Status},
+    config::Setting,
+};
+
+/// How far the broker has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Phase {
+    Starting = 0,
+    Running = 1,
+    Stopping = 2,
+}
+
+impl Phase {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Stopping => "stopping",
+        }
+    }
+}
+
+/// Filled in while the broker starts.
+pub(crate) struct State {
+    node_id: NodeId,
+    settings: Vec<Setting>,
+    clock: SharedClock,
+    started: Duration,
+    phase: AtomicU8,
+    pub(crate) identity: OnceLock<Identity>,
+    pub(crate) serving: OnceLock<Serving>,
+}
+
+/// Known once the metadata is open.
+pub(crate) struct Identity {
+    pub(crate) cluster_id: String,
+    pub(crate) node_epoch: NodeEpoch,
+}
+
+/// Known once clients are served.
+pub(crate) struct Serving {
+    pub(crate) server: Server,
+    pub(crate) logs: LogManager,
+    pub(crate) listeners: Vec<String>,
+}
+
+impl State {
+    pub(crate) fn new(node_id: NodeId, settings: Vec<Setting>, clock: SharedClock) -> Self {
+        let started = clock.now();
+        Self {
+            node_id,
+            settings,
+            clock,
+            started,
+            phase: AtomicU8::new(Phase::Starting as u8),
+            identity: OnceLock::new(),
+            serving: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn enter(&self, phase: Phase) {
+        self.phase.store(phase as u8, Ordering::Release);
+    }
+
+    fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Acquire) {
+            0 => Phase::Starting,
+            1 => Phase::Running,
+            _ => Phase::Stopping,
+        }
+    }
+}
+
+impl Inspect for State {
+    fn is_ready(&self) -> bool {
+        self.phase() == Phase::Running
+    }
+
+    fn status(&self) -> Status {
+        let uptime = self.clock.now().saturating_sub(self.started);
+        let identity = self.identity.get();
+        let serving = self.serving.get();
+        let net = serving.map(|serving| serving.server.stats());
+        let topics = serving
+            .map(|serving| serving.logs.topics())
+            .unwrap_or_default();
+        Status {
+            version: env!("CARGO_PKG_VERSION"),
+            phase: self.phase().as_str(),
+            cluster_id: identity
+                .map(|known| known.cluster_id.clone())
+                .unwrap_or_default(),
+            node_id: self.node_id.get(),
+            node_epoch: identity.map_or(0, |known| known.node_epoch.get()),
+            uptime_ms: u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX),
+            listeners: serving
+                .map(|serving| serving.listeners.clone())
+                .unwrap_or_default(),
+            topics: topics.len(),
+            partitions: topics.iter().map(|topic| topic.partitions.len()).sum(),
+            connections: net.map_or(0, |net| net.connections),
+            requests_in_flight: net.map_or(0, |net| net.requests_in_flight),
+        }
+    }
+
+    fn settings(&self) -> Vec<Setting> {
+        self.settings.clone()
+    }
+}

@@ -1,0 +1,217 @@
+//! The storage engine, put together: metadata, bucket, write-ahead log, caches, streams.
+
+use std::{io, path::PathBuf, sync::Arc};
+
+use millrace_blockcache::{BlockCache, BlockCacheConfig};
+use millrace_meta::{MetaStore, SqliteMeta, SqliteOptions, StoreFailure};
+use millrace_model::{NodeEpoch, NodeId};
+use millrace_objects::{
+    BucketError, BucketUri, ObjectStorage, RetryPolicy, StoreBucket, TimeoutPolicy,
+};
+use millrace_stream::{StreamConfig, StreamParts, StreamStore};
+use millrace_time::{SharedClock, SharedRandom};
+use millrace_wal::{Backend, BlockDevice, DeviceConfig, DeviceError, Recovered, Wal, WalConfig};
+
+use crate::{
+    config::{BrokerConfig, StorageConfig, WalBackend, WalUri},
+    folder::DataFolder,
+};
+
+/// The storage engine did not open. Nothing was changed that a later start could not use.
+#[derive(Debug, thiserror::Error)]
+pub enum StorageError {
+    /// The metadata file.
+    #[error("the metadata in data.dir cannot be opened: {0}")]
+    Meta(#[from] millrace_meta::OpenError),
+    /// The metadata is open and cannot be used.
+    #[error("the metadata in data.dir cannot be used: {0}")]
+    MetaUse(#[from] StoreFailure),
+    /// The folder belongs to another cluster.
+    #[error(
+        "cluster.id is {configured}, but data.dir belongs to the cluster {stored}; \
+         correct cluster.id, or choose another data.dir"
+    )]
+    ClusterId {
+        /// What is configured.
+        configured: String,
+        /// What the folder says.
+        stored: String,
+    },
+    /// The bucket.
+    #[error("s3.data.buckets {uri}: {source}")]
+    Bucket {
+        /// The bucket, without secrets.
+        uri: String,
+        /// What is wrong.
+        source: BucketError,
+    },
+    /// The folder that should hold the write-ahead log.
+    #[error("s3.wal.path: the folder {path} cannot be created: {source}")]
+    WalFolder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The device of the write-ahead log.
+    #[error("s3.wal.path: {0}")]
+    Device(#[from] DeviceError),
+    /// The write-ahead log itself.
+    #[error("s3.wal.path: {0}")]
+    Wal(#[from] millrace_wal::OpenError),
+    /// The streams.
+    #[error("the streams cannot be opened: {0}")]
+    Streams(#[from] millrace_stream::OpenError),
+}
+
+/// Seams that a test may replace.
+#[derive(Debug, Clone)]
+pub struct Seams {
+    /// Time.
+    pub clock: SharedClock,
+    /// Randomness.
+    pub random: SharedRandom,
+}
+
+/// The opened storage engine.
+pub(crate) struct Storage {
+    pub(crate) meta: Arc<dyn MetaStore>,
+    pub(crate) store: StreamStore,
+    pub(crate) wal: Wal,
+    pub(crate) cluster_id: String,
+    pub(crate) node_epoch: NodeEpoch,
+}
+
+impl Storage {
+    pub(crate) async fn open(
+        config: &BrokerConfig,
+        folder: &DataFolder,
+        seams: &Seams,
+    ) -> Result<Self, StorageError> {
+        let Seams { clock, random } = seams.clone();
+        let path = folder.metadata_file();
+        let meta = SqliteMeta::open(&path, SqliteOptions::default(), clock.clone()).await?;
+        let meta: Arc<dyn MetaStore> = Arc::new(meta);
+        let cluster_id = claim_cluster(config, &*meta, &random).await?;
+        let node_epoch = meta.register_node(config.node_id).await?;
+        let storage = open_bucket(&config.storage.bucket, seams)?;
+        let (wal, recovered) = open_wal(&config.storage.wal, seams).await?;
+        let cache = BlockCacheConfig {
+            bytes: bytes_of(config.storage.block_cache_bytes),
+            cluster: cluster_id.clone(),
+        };
+        let block_cache = BlockCache::new(cache, storage.clone(), Arc::clone(&meta));
+        let store = StreamStore::open(StreamParts {
+            wal: wal.clone(),
+            recovered,
+            storage,
+            meta: Arc::clone(&meta),
+            block_cache,
+            clock,
+            random,
+            cluster_id: cluster_id.clone(),
+            node: (config.node_id, node_epoch),
+            config: stream_config(&config.storage),
+        })
+        .await?;
+        report(&cluster_id, config.node_id, node_epoch, &store);
+        Ok(Self {
+            meta,
+            store,
+            wal,
+            cluster_id,
+            node_epoch,
+        })
+    }
+}
+
+fn report(cluster_id: &str, node_id: NodeId, node_epoch: NodeEpoch, store: &StreamStore) {
+    let recovery = store.stats().recovery;
+    tracing::info!(cluster_id, %node_id, %node_epoch, ?recovery, "storage is open");
+}
+
+/// The folder's cluster id: the stored one, else the configured one, else a new one.
+async fn claim_cluster(
+    config: &BrokerConfig,
+    meta: &dyn MetaStore,
+    random: &SharedRandom,
+) -> Result<String, StorageError> {
+    let fresh = || {
+        let bytes = random.next_bytes16();
+        bytes
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
+    };
+    let wanted = config.cluster_id.clone().unwrap_or_else(fresh);
+    let stored = meta.cluster_id(&wanted).await?;
+    match &config.cluster_id {
+        Some(configured) if *configured != stored => Err(StorageError::ClusterId {
+            configured: configured.clone(),
+            stored,
+        }),
+        _ => Ok(stored),
+    }
+}
+
+fn open_bucket(uri: &BucketUri, seams: &Seams) -> Result<ObjectStorage, StorageError> {
+    let bucket = StoreBucket::open(uri).map_err(|source| StorageError::Bucket {
+        uri: uri.to_string(),
+        source,
+    })?;
+    let Seams { clock, random } = seams.clone();
+    let (retry, timeout) = (RetryPolicy::default(), TimeoutPolicy::default());
+    Ok(ObjectStorage::over(bucket, retry, timeout, clock, random))
+}
+
+async fn open_wal(uri: &WalUri, seams: &Seams) -> Result<(Wal, Vec<Recovered>), StorageError> {
+    let opened = uri.clone();
+    let opening = tokio::task::spawn_blocking(move || open_device(&opened));
+    let device = match opening.await {
+        Ok(device) => device?,
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    };
+    let config = WalConfig {
+        depth: uri.io_depth,
+        iops: uri.iops,
+        bytes_per_s: uri.bandwidth_bytes,
+        ..WalConfig::new(seams.random.next_u64())
+    };
+    Ok(Wal::open(device, config, seams.clock.clone()).await?)
+}
+
+/// Opens or creates the log's device. Preallocating a large file takes a while, so not on a worker.
+fn open_device(uri: &WalUri) -> Result<Arc<dyn BlockDevice>, StorageError> {
+    if let Some(folder) = uri.path.parent() {
+        std::fs::create_dir_all(folder).map_err(|source| StorageError::WalFolder {
+            path: folder.to_owned(),
+            source,
+        })?;
+    }
+    let config = DeviceConfig {
+        backend: match uri.backend {
+            WalBackend::Auto => Backend::Auto,
+            WalBackend::IoUring => Backend::IoUring,
+            WalBackend::Threads => Backend::ThreadPool,
+        },
+        depth: uri.io_depth,
+        durable_completion: uri.durable_completion,
+        ..DeviceConfig::new(uri.capacity_bytes)
+    };
+    Ok(millrace_wal::open_device(&uri.path, &config)?)
+}
+
+fn stream_config(config: &StorageConfig) -> StreamConfig {
+    StreamConfig {
+        cache_bytes: bytes_of(config.wal_cache_bytes),
+        upload_threshold_bytes: bytes_of(config.upload_threshold_bytes),
+        upload_interval: config.upload_interval,
+        object_block_bytes: config.object_block_bytes,
+        stream_object_split_bytes: bytes_of(config.stream_object_split_bytes),
+        ..StreamConfig::default()
+    }
+}
+
+fn bytes_of(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,68 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Kafka on object storage.
+#[derive(Debug, Parser)]
+#[command(name = "millrace", version, about)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What the program can do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Runs a broker until SIGTERM or SIGINT, which drain and stop it.
+    Broker(BrokerOptions),
+    /// Shows what is stored. Reads only; the broker should not be running.
+    #[command(subcommand)]
+    Inspect(Target),
+}
+
+/// Options of `millrace broker`.
+#[derive(Debug, Args)]
+pub(crate) struct BrokerOptions {
+    /// The server.properties file. Without one, every setting has its default.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Sets one property over what the file says. May be given many times.
+    #[arg(long = "override", value_name = "KEY=VALUE")]
+    pub(crate) overrides: Vec<String>,
+    /// Checks the configuration, prints it and exits.
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// How log lines are written to standard error.
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub(crate) log_format: LogFormat,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// One line of text for a person.
+    Text,
+    /// One JSON object per line for a machine.
+    Json,
+}
+
+/// What `millrace inspect` shows.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Target {
+    /// Headers and records of a write-ahead log.
+    Wal {
+        /// The file or block device.
+        path: PathBuf,
+    },
+    /// The blocks of one object, each checked against its checksum.
+    Object {
+        /// The bucket, as in s3.data.buckets.
+        bucket: String,
+        /// The cluster's id.
+        cluster: String,
+        /// The object's number, as the metadata has it.
+        object: u64,
+    },
+}

@@ -1,0 +1,123 @@
+//! `millrace inspect`: what is stored, as JSON lines on standard output.
+
+use std::{path::Path, process::ExitCode};
+
+use millrace_model::ObjectId;
+use millrace_objects::{ObjectKey, ObjectReader, ObjectStorage};
+use millrace_time::{SystemClock, SystemRandom};
+use millrace_wal::DeviceConfig;
+use serde_json::{Value, json};
+
+use crate::command::Target;
+
+/// Objects of one prefix that are looked through for the one that is asked for; a prefix holds the
+/// ids that end in the same 16 bits.
+const LISTED_MAX: usize = 100_000;
+
+/// What was to be shown cannot be.
+#[derive(Debug, thiserror::Error)]
+enum InspectError {
+    #[error("{0}: there is no such file or device")]
+    NoWal(String),
+    #[error("{0}")]
+    Device(#[from] millrace_wal::DeviceError),
+    #[error("{0}")]
+    Wal(#[from] millrace_wal::OpenError),
+    #[error("{0}")]
+    Bucket(#[from] millrace_objects::OpenError),
+    #[error("{0}")]
+    List(#[from] millrace_objects::ListError),
+    #[error("{0}: there is no such object in the bucket")]
+    NoObject(ObjectKey),
+    #[error("{0}")]
+    Object(#[from] millrace_objects::ReadError),
+}
+
+pub(crate) fn run(target: &Target) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("millrace: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let shown = runtime.block_on(async {
+        match target {
+            Target::Wal { path } => inspect_wal(path).await,
+            Target::Object {
+                bucket,
+                cluster,
+                object,
+            } => inspect_object(bucket, cluster, ObjectId(*object)).await,
+        }
+    });
+    match shown {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("millrace: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print(line: &Value) {
+    println!("{line}");
+}
+
+async fn inspect_wal(path: &Path) -> Result<(), InspectError> {
+    let length = path
+        .metadata()
+        .map_err(|_| InspectError::NoWal(path.display().to_string()))?;
+    let device = millrace_wal::open_device(path, &DeviceConfig::new(length.len()))?;
+    let Some(log) = millrace_wal::inspect(device).await? else {
+        print(&json!({ "path": path.display().to_string(), "blank": true }));
+        return Ok(());
+    };
+    print(&json!({
+        "path": path.display().to_string(),
+        "capacity_bytes": log.capacity,
+        "header_generation": log.generation,
+        "session": log.session,
+        "closed_cleanly": log.clean,
+        "trim": log.trim,
+        "next": log.next,
+        "chunks": log.chunks,
+        "records": log.records,
+        "payload_bytes": log.payload_bytes,
+        "holes": log.holes,
+    }));
+    Ok(())
+}
+
+async fn inspect_object(bucket: &str, cluster: &str, id: ObjectId) -> Result<(), InspectError> {
+    let storage = ObjectStorage::open(bucket, SystemClock::shared(), SystemRandom::shared())?;
+    let key = ObjectKey::of(cluster, id);
+    let prefix = key
+        .as_str()
+        .rsplit_once('/')
+        .map_or("", |(prefix, _)| prefix);
+    let listed = storage.list(prefix, None, LISTED_MAX).await?;
+    let found = listed.into_iter().find(|listed| listed.key == key);
+    let size = found
+        .ok_or_else(|| InspectError::NoObject(key.clone()))?
+        .size;
+    let reader = ObjectReader::open(&storage, key.clone(), size).await?;
+    let blocks = reader.blocks();
+    print(&json!({ "key": key.as_str(), "size_bytes": size, "blocks": blocks.len() }));
+    for block in blocks {
+        let entries = reader.read_block(&storage, block).await?;
+        print(&json!({
+            "stream": block.stream.get(),
+            "start": block.start,
+            "end": block.end,
+            "position": block.position,
+            "size_bytes": block.size,
+            "entries": entries.len(),
+            "payload_bytes": entries.iter().map(|entry| entry.payload.len()).sum::<usize>(),
+        }));
+    }
+    Ok(())
+}
