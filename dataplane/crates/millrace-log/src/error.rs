@@ -1,0 +1,226 @@
+//! What can go wrong, one enum per operation. The wire's codes are the API layer's business; each
+//! variant says what its caller should do.
+
+use millrace_model::{Offset, TopicName, TopicPartition};
+
+use crate::config::InvalidTopicConfig;
+
+/// Why batches were not appended. Nothing of the request was written, except where
+/// [`AppendError::Storage`] says otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AppendError {
+    /// The request carries no batch. Fix the request.
+    #[error("the request carries no record batch")]
+    Empty,
+    /// A batch is larger than the topic's `max.message.bytes`. Send smaller batches.
+    #[error("a batch of {bytes} bytes is larger than max.message.bytes = {limit}")]
+    BatchTooLarge {
+        /// The batch's size with its header.
+        bytes: usize,
+        /// The topic's bound.
+        limit: usize,
+    },
+    /// A client sent what only a broker may write: a control batch. Fix the client.
+    #[error("clients must not write control batches")]
+    ControlBatch,
+    /// The batch belongs to a transaction, which this broker does not run yet.
+    #[error("transactional batches are not supported")]
+    Transactional,
+    /// A batch carries a producer id but no sequence, or an impossible one. Fix the client.
+    #[error("producer {producer_id} sent an invalid epoch or sequence")]
+    InvalidSequence {
+        /// The batch's producer.
+        producer_id: i64,
+    },
+    /// A newer epoch of this producer has written. The producer is a zombie and must stop.
+    #[error("producer {producer_id} has epoch {current}, the batch has {batch}")]
+    InvalidProducerEpoch {
+        /// The batch's producer.
+        producer_id: i64,
+        /// The epoch that wrote last.
+        current: i16,
+        /// The batch's epoch.
+        batch: i16,
+    },
+    /// A sequence is missing before this batch. The client must not go on with this batch.
+    #[error(
+        "producer {producer_id} epoch {epoch}: expected sequence {expected}, the batch starts at {got}"
+    )]
+    OutOfOrderSequence {
+        /// The batch's producer.
+        producer_id: i64,
+        /// The batch's epoch.
+        epoch: i16,
+        /// The sequence that would have been accepted.
+        expected: i32,
+        /// The batch's first sequence.
+        got: i32,
+    },
+    /// The write-ahead log or the cache has been full for the whole bounded wait. Retry later.
+    #[error("storage is behind, retry later: {0}")]
+    Overloaded(String),
+    /// The partition is being deleted or the broker is stopping. Refresh metadata and retry.
+    #[error("the partition is closed")]
+    Closed,
+    /// The device failed. Whether the batch survives is not known; the broker stops.
+    #[error("storage failed: {0}")]
+    Storage(String),
+}
+
+/// Why a read gave nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// The offset is below the log start or above the log end. Reset the position.
+    #[error("offset {offset} is outside {log_start}..={log_end}")]
+    OutOfRange {
+        /// What was asked for.
+        offset: Offset,
+        /// The first offset that can be read.
+        log_start: Offset,
+        /// The next offset to be written.
+        log_end: Offset,
+    },
+    /// The partition is being deleted or the broker is stopping. Refresh metadata and retry.
+    #[error("the partition is closed")]
+    Closed,
+    /// Objects could not be read now. Retry.
+    #[error("storage could not be read: {0}")]
+    Storage(String),
+    /// Stored bytes are not record batches. Report it; a retry will not help.
+    #[error("stored batch at offset {offset} is corrupt: {reason}")]
+    Corrupt {
+        /// Where it was found.
+        offset: Offset,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// Why records were not deleted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TrimError {
+    /// The offset is above the high watermark. Fix the request.
+    #[error("offset {offset} is above the high watermark {high_watermark}")]
+    OutOfRange {
+        /// What was asked for.
+        offset: Offset,
+        /// The highest offset that may be asked for.
+        high_watermark: Offset,
+    },
+    /// The partition is being deleted or the broker is stopping.
+    #[error("the partition is closed")]
+    Closed,
+    /// The new start could not be made durable. Retry.
+    #[error("the new log start could not be stored: {0}")]
+    Storage(String),
+}
+
+/// Why a timestamp was not looked up.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LookupError {
+    /// The data could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+/// Why the logs of a broker, or one of them, did not open.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The metadata store did not answer.
+    #[error("metadata store: {0}")]
+    Meta(String),
+    /// A stream did not open.
+    #[error("{partition}: {reason}")]
+    Stream {
+        /// The partition that did not open.
+        partition: TopicPartition,
+        /// Why.
+        reason: String,
+    },
+    /// A checkpoint cannot be understood or contradicts the data. Report it; nothing was changed.
+    #[error("{partition}: checkpoint: {reason}")]
+    Checkpoint {
+        /// The partition that did not open.
+        partition: TopicPartition,
+        /// Why.
+        reason: String,
+    },
+    /// The data after the checkpoint could not be replayed.
+    #[error("{partition}: replay: {source}")]
+    Replay {
+        /// The partition that did not open.
+        partition: TopicPartition,
+        /// Why.
+        source: ReadError,
+    },
+    /// A stored topic configuration is not legal any more.
+    #[error("topic {topic}: {source}")]
+    Config {
+        /// The topic.
+        topic: TopicName,
+        /// Which configuration.
+        source: InvalidTopicConfig,
+    },
+}
+
+/// Why a topic was not created.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateTopicError {
+    /// The name is taken.
+    #[error("topic {0} already exists")]
+    Exists(TopicName),
+    /// Fewer than one partition, or more than the limit.
+    #[error("a topic has 1 to {max} partitions, not {requested}")]
+    InvalidPartitions {
+        /// What was asked for.
+        requested: u32,
+        /// The bound.
+        max: u32,
+    },
+    /// A configuration is unknown or its value is illegal.
+    #[error(transparent)]
+    InvalidConfig(#[from] InvalidTopicConfig),
+    /// The metadata store did not store it. Retry.
+    #[error("metadata store: {0}")]
+    Meta(String),
+    /// It is stored, but its partitions did not open.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
+
+/// Why partitions were not added.
+#[derive(Debug, thiserror::Error)]
+pub enum CreatePartitionsError {
+    /// No such topic.
+    #[error("topic {0} does not exist")]
+    UnknownTopic(TopicName),
+    /// The new total is not above the present one, or above the limit.
+    #[error(
+        "the topic has {current} partitions; the total must be above it and at most {max}, not {requested}"
+    )]
+    InvalidTotal {
+        /// How many there are.
+        current: u32,
+        /// What was asked for.
+        requested: u32,
+        /// The bound.
+        max: u32,
+    },
+    /// The metadata store did not store it. Retry.
+    #[error("metadata store: {0}")]
+    Meta(String),
+    /// They are stored, but did not open.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
+
+/// Why a topic was not deleted.
+#[derive(Debug, thiserror::Error)]
+pub enum DeleteTopicError {
+    /// No such topic.
+    #[error("topic {0} does not exist")]
+    UnknownTopic(TopicName),
+    /// The metadata store did not store it. Retry.
+    #[error("metadata store: {0}")]
+    Meta(String),
+}

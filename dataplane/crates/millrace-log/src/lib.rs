@@ -1,0 +1,39 @@
+//! Kafka partitions on streams: offsets, epochs, producer state, time index. Knows nothing of S3.
+//!
+//! A partition is two streams. Its *data* stream holds the record batches, one batch per entry, and
+//! its offsets are the partition's offsets. Its *meta* stream holds checkpoints of what the broker
+//! knows about the data: the last sequences of each idempotent producer, the time index, and the
+//! log start offset. A checkpoint is written only when everything it was judged on is durable; a
+//! partition opens from the newest checkpoint plus the batch headers written after it.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `manager` | all topics of the broker: create, grow, delete, look up |
+//! | `partition` | one partition: append, read, trim |
+//! | `producers` | sequence checks of idempotent producers |
+//! | `time_index` | timestamp → offset |
+//! | `checkpoint` | the persistent form of the two above |
+//! | `config` | topic configurations over the broker's defaults |
+//! | `error` | one enum per operation |
+
+mod checkpoint;
+mod config;
+mod error;
+mod manager;
+mod partition;
+mod producers;
+mod time_index;
+
+pub use config::{InvalidTopicConfig, LogDefaults, TopicConfig};
+pub use error::{
+    AppendError, CreatePartitionsError, CreateTopicError, DeleteTopicError, LookupError, OpenError,
+    ReadError, TrimError,
+};
+pub use manager::{LogManager, LogParts, Topic};
+pub use partition::{
+    AdvanceListener, AppendOrigin, AppendTicket, Appended, PartitionLog, ReadResult,
+    TimestampOffset,
+};
+
+/// The topic in which consumer groups keep their state (Kafka's own name).
+pub const CONSUMER_OFFSETS_TOPIC: &str = "__consumer_offsets";

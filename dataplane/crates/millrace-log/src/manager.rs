@@ -1,0 +1,462 @@
+//! All topics of the broker.
+
+mod registry;
+
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use millrace_meta::{self as meta, MetaStore, NewTopic, PartitionStreams};
+use millrace_model::{StreamId, TopicId, TopicName, TopicPartition, limits::TOPIC_PARTITIONS_MAX};
+use millrace_stream::StreamStore;
+use millrace_time::{SharedClock, SharedRandom};
+use tokio::task::JoinHandle;
+
+use self::registry::Registry;
+use crate::{
+    CONSUMER_OFFSETS_TOPIC,
+    config::{LogDefaults, TopicConfig},
+    error::{CreatePartitionsError, CreateTopicError, DeleteTopicError, OpenError},
+    partition::{PartitionLog, PartitionParts},
+};
+
+/// Partitions that are opened at the same time: enough to hide the round trip to the bucket that
+/// each may need for its checkpoint.
+const OPENS_AT_ONCE: usize = 64;
+
+/// Streams that one metadata transaction opens: bounds how long it blocks others.
+const STREAMS_PER_TRANSACTION: usize = 512;
+
+/// Checkpoints that are written at the same time.
+const CHECKPOINTS_AT_ONCE: usize = 8;
+
+/// Pause between two looks at which checkpoints are due.
+const CHECKPOINT_TICK: Duration = Duration::from_secs(5);
+
+/// What the logs are built on.
+pub struct LogParts {
+    /// Where topics are recorded.
+    pub meta: Arc<dyn MetaStore>,
+    /// Where their bytes are.
+    pub store: StreamStore,
+    /// Time.
+    pub clock: SharedClock,
+    /// Randomness, for topic ids.
+    pub random: SharedRandom,
+    /// The broker's defaults.
+    pub defaults: LogDefaults,
+}
+
+/// A topic as it is now. A snapshot: look it up again to see later changes.
+#[derive(Debug)]
+pub struct Topic {
+    /// Its id.
+    pub id: TopicId,
+    /// Its name.
+    pub name: TopicName,
+    /// What the topic itself sets.
+    pub overrides: BTreeMap<String, String>,
+    /// What it lives by.
+    pub config: Arc<TopicConfig>,
+    /// Its partitions, by index.
+    pub partitions: Vec<Arc<PartitionLog>>,
+}
+
+impl Topic {
+    /// Whether the broker keeps its own state in it.
+    #[must_use]
+    pub fn is_internal(&self) -> bool {
+        self.name.as_str() == CONSUMER_OFFSETS_TOPIC
+    }
+}
+
+/// All topics of the broker. Cheap to clone. Dropping the last clone without [`LogManager::close`]
+/// leaves the logs as a crash would.
+#[derive(Debug, Clone)]
+pub struct LogManager {
+    inner: Arc<Inner>,
+    _checkpoints: Arc<CheckpointTask>,
+}
+
+struct Inner {
+    meta: Arc<dyn MetaStore>,
+    store: StreamStore,
+    clock: SharedClock,
+    random: SharedRandom,
+    defaults: LogDefaults,
+    registry: Registry,
+    /// Held while topics are created, changed or deleted: one at a time.
+    changing: tokio::sync::Mutex<()>,
+}
+
+/// Writes the checkpoints that are due, until it is dropped.
+#[derive(Debug)]
+struct CheckpointTask(JoinHandle<()>);
+
+impl Drop for CheckpointTask {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl LogManager {
+    /// Opens all partitions, many at a time. Must be called on a tokio runtime.
+    ///
+    /// # Errors
+    /// See [`OpenError`]; one partition that does not open fails the whole: a broker that hides a
+    /// part of its data would be worse.
+    pub async fn open(parts: LogParts) -> Result<Self, OpenError> {
+        let LogParts {
+            meta,
+            store,
+            clock,
+            random,
+            defaults,
+        } = parts;
+        let topics = meta
+            .topics()
+            .await
+            .map_err(|error| OpenError::Meta(error.to_string()))?;
+        let registry = Registry::default();
+        let changing = tokio::sync::Mutex::new(());
+        let inner = Arc::new(Inner {
+            meta,
+            store,
+            clock,
+            random,
+            defaults,
+            registry,
+            changing,
+        });
+        inner.open_topics(topics).await?;
+        let task = tokio::spawn(checkpoint_for_ever(Arc::clone(&inner)));
+        Ok(Self {
+            inner,
+            _checkpoints: Arc::new(CheckpointTask(task)),
+        })
+    }
+
+    /// The broker's defaults.
+    #[must_use]
+    pub fn defaults(&self) -> &LogDefaults {
+        &self.inner.defaults
+    }
+
+    /// Creates a topic; `partitions` of `None` means the default.
+    ///
+    /// # Errors
+    /// See [`CreateTopicError`].
+    pub async fn create_topic(
+        &self,
+        name: &TopicName,
+        partitions: Option<u32>,
+        configs: BTreeMap<String, String>,
+    ) -> Result<Arc<Topic>, CreateTopicError> {
+        let _one_at_a_time = self.inner.changing.lock().await;
+        self.validate_topic(name, partitions, &configs)?;
+        let id = uuid::Builder::from_random_bytes(self.inner.random.next_bytes16()).into_uuid();
+        let topic = NewTopic {
+            name: name.clone(),
+            id: TopicId(id),
+            partitions: partitions.unwrap_or(self.inner.defaults.num_partitions),
+            configs,
+        };
+        let created = self
+            .inner
+            .meta
+            .create_topic(topic)
+            .await
+            .map_err(|error| match error {
+                meta::CreateTopicError::Exists(name) => CreateTopicError::Exists(name),
+                meta::CreateTopicError::Partitions { asked, max } => {
+                    CreateTopicError::InvalidPartitions {
+                        requested: asked,
+                        max,
+                    }
+                }
+                error @ meta::CreateTopicError::Store(_) => {
+                    CreateTopicError::Meta(error.to_string())
+                }
+            })?;
+        Ok(self.inner.open_topic(created).await?)
+    }
+
+    /// Checks what [`LogManager::create_topic`] would check and creates nothing.
+    ///
+    /// # Errors
+    /// See [`CreateTopicError`].
+    pub fn validate_topic(
+        &self,
+        name: &TopicName,
+        partitions: Option<u32>,
+        configs: &BTreeMap<String, String>,
+    ) -> Result<(), CreateTopicError> {
+        if self.topic(name).is_some() {
+            return Err(CreateTopicError::Exists(name.clone()));
+        }
+        let (requested, max) = (
+            partitions.unwrap_or(self.inner.defaults.num_partitions),
+            TOPIC_PARTITIONS_MAX,
+        );
+        if requested == 0 || requested > max {
+            return Err(CreateTopicError::InvalidPartitions { requested, max });
+        }
+        TopicConfig::resolve(&self.inner.defaults, configs)?;
+        Ok(())
+    }
+
+    /// The internal topic of consumer groups, created when it is missing.
+    ///
+    /// # Errors
+    /// See [`CreateTopicError`].
+    pub async fn consumer_offsets(&self) -> Result<Arc<Topic>, CreateTopicError> {
+        let name = TopicName::new(CONSUMER_OFFSETS_TOPIC).expect("Kafka's own name is legal");
+        let partitions = self.inner.defaults.offsets_topic_partitions;
+        // The coordinator compacts it itself; tools like to see the policy.
+        let configs = BTreeMap::from([("cleanup.policy".to_owned(), "compact".to_owned())]);
+        match self.topic(&name) {
+            Some(topic) => Ok(topic),
+            None => match self.create_topic(&name, Some(partitions), configs).await {
+                // Someone else was faster.
+                Err(CreateTopicError::Exists(_)) => {
+                    self.topic(&name).ok_or(CreateTopicError::Exists(name))
+                }
+                created => created,
+            },
+        }
+    }
+
+    /// Grows a topic to `total` partitions.
+    ///
+    /// # Errors
+    /// See [`CreatePartitionsError`].
+    pub async fn create_partitions(
+        &self,
+        name: &TopicName,
+        total: u32,
+    ) -> Result<Arc<Topic>, CreatePartitionsError> {
+        let _one_at_a_time = self.inner.changing.lock().await;
+        let max = TOPIC_PARTITIONS_MAX;
+        let grown = self.inner.meta.create_partitions(name, total).await;
+        let grown = grown.map_err(|error| match error {
+            meta::CreatePartitionsError::Unknown(name) => CreatePartitionsError::UnknownTopic(name),
+            meta::CreatePartitionsError::NotMore { current, asked } => {
+                CreatePartitionsError::InvalidTotal {
+                    current,
+                    requested: asked,
+                    max,
+                }
+            }
+            meta::CreatePartitionsError::TooMany { asked, max } => {
+                let current = self.topic(name).map_or(0, |topic| topic.partitions.len());
+                let current = u32::try_from(current).unwrap_or(max);
+                CreatePartitionsError::InvalidTotal {
+                    current,
+                    requested: asked,
+                    max,
+                }
+            }
+            error @ meta::CreatePartitionsError::Store(_) => {
+                CreatePartitionsError::Meta(error.to_string())
+            }
+        })?;
+        Ok(self.inner.open_topic(grown).await?)
+    }
+
+    /// Deletes a topic and frees its storage. Work on its partitions that is under way may still
+    /// succeed; later work is refused as closed.
+    ///
+    /// # Errors
+    /// See [`DeleteTopicError`].
+    pub async fn delete_topic(&self, name: &TopicName) -> Result<(), DeleteTopicError> {
+        let _one_at_a_time = self.inner.changing.lock().await;
+        let deleted = self
+            .inner
+            .meta
+            .delete_topic(name)
+            .await
+            .map_err(|error| match error {
+                meta::TopicError::Unknown(name) => DeleteTopicError::UnknownTopic(name),
+                error @ meta::TopicError::Store(_) => DeleteTopicError::Meta(error.to_string()),
+            })?;
+        if let Some(topic) = self.inner.registry.remove(name) {
+            topic
+                .partitions
+                .iter()
+                .for_each(|partition| partition.shut());
+        }
+        self.inner
+            .store
+            .discard_streams(&streams_of(&deleted.partitions));
+        Ok(())
+    }
+
+    /// All topics, by name.
+    #[must_use]
+    pub fn topics(&self) -> Vec<Arc<Topic>> {
+        self.inner.registry.all()
+    }
+
+    /// One topic.
+    #[must_use]
+    pub fn topic(&self, name: &TopicName) -> Option<Arc<Topic>> {
+        self.inner.registry.by_name(name)
+    }
+
+    /// One topic.
+    #[must_use]
+    pub fn topic_by_id(&self, id: TopicId) -> Option<Arc<Topic>> {
+        self.inner.registry.by_id(id)
+    }
+
+    /// One partition.
+    #[must_use]
+    pub fn partition(&self, id: &TopicPartition) -> Option<Arc<PartitionLog>> {
+        let topic = self.topic(&id.topic)?;
+        topic.partitions.get(id.partition as usize).cloned()
+    }
+
+    /// Refuses further appends and writes the last checkpoints. The stream store is closed after
+    /// this. What cannot be written is replayed by the next start.
+    pub async fn close(&self) {
+        self.inner
+            .each_partition(|log| async move { log.close().await }, |_| true)
+            .await;
+    }
+}
+
+impl Inner {
+    /// Opens what the metadata says exists: first all streams, in few transactions, then all
+    /// partitions.
+    async fn open_topics(&self, topics: Vec<meta::Topic>) -> Result<(), OpenError> {
+        let streams: Vec<StreamId> = topics
+            .iter()
+            .flat_map(|topic| streams_of(&topic.partitions))
+            .collect();
+        for chunk in streams.chunks(STREAMS_PER_TRANSACTION) {
+            let opened = self.store.open_streams(chunk).await;
+            opened.map_err(|error| OpenError::Meta(error.to_string()))?;
+        }
+        stream::iter(topics)
+            .map(Ok)
+            .try_for_each_concurrent(OPENS_AT_ONCE, async |topic| {
+                self.open_topic(topic).await.map(|_| ())
+            })
+            .await
+    }
+
+    /// Opens the partitions of `topic` that are not open yet, and makes it known.
+    async fn open_topic(&self, topic: meta::Topic) -> Result<Arc<Topic>, OpenError> {
+        let known = self
+            .registry
+            .by_name(&topic.name)
+            .filter(|known| known.id == topic.id);
+        let mut partitions = known.map_or_else(Vec::new, |known| known.partitions.clone());
+        let config = TopicConfig::resolve(&self.defaults, &topic.configs);
+        let config = config.map_err(|source| OpenError::Config {
+            topic: topic.name.clone(),
+            source,
+        })?;
+        let config = Arc::new(config);
+        let missing = &topic.partitions[partitions.len().min(topic.partitions.len())..];
+        let (name, id) = (&topic.name, topic.id);
+        let opened: Vec<Arc<PartitionLog>> = stream::iter(missing)
+            .map(|&streams| self.open_partition(name, id, streams, Arc::clone(&config)))
+            .buffered(OPENS_AT_ONCE)
+            .try_collect()
+            .await?;
+        partitions.extend(opened);
+        let meta::Topic {
+            id,
+            name,
+            configs: overrides,
+            ..
+        } = topic;
+        Ok(self.registry.insert(Topic {
+            id,
+            name,
+            overrides,
+            config,
+            partitions,
+        }))
+    }
+
+    async fn open_partition(
+        &self,
+        topic: &TopicName,
+        topic_id: TopicId,
+        streams: PartitionStreams,
+        config: Arc<TopicConfig>,
+    ) -> Result<Arc<PartitionLog>, OpenError> {
+        let id = TopicPartition {
+            topic: topic.clone(),
+            partition: streams.index,
+        };
+        let opened = self.store.open_streams(&[streams.data, streams.meta]).await;
+        let opened = opened.map_err(|error| OpenError::Stream {
+            partition: id.clone(),
+            reason: error.to_string(),
+        })?;
+        let Ok([data, meta]) = <[_; 2]>::try_from(opened) else {
+            let reason = "two streams were asked for, and another number opened".to_owned();
+            return Err(OpenError::Stream {
+                partition: id,
+                reason,
+            });
+        };
+        PartitionLog::open(PartitionParts {
+            id,
+            topic_id,
+            data,
+            meta,
+            config,
+            producer_expiration_ms: self.defaults.producer_id_expiration_ms,
+            clock: Arc::clone(&self.clock),
+        })
+        .await
+    }
+
+    /// Works on the partitions that `wanted` names, some at a time; what fails is only told.
+    async fn each_partition<E, F>(
+        &self,
+        work: impl Fn(Arc<PartitionLog>) -> F,
+        wanted: impl Fn(&PartitionLog) -> bool,
+    ) where
+        E: fmt::Display,
+        F: Future<Output = Result<(), E>>,
+    {
+        let topics = self.registry.all();
+        let partitions = topics.iter().flat_map(|topic| topic.partitions.iter());
+        stream::iter(partitions.filter(|partition| wanted(partition)))
+            .for_each_concurrent(CHECKPOINTS_AT_ONCE, |partition| async {
+                if let Err(error) = work(Arc::clone(partition)).await {
+                    tracing::warn!(partition = %partition.id(), %error, "no checkpoint written");
+                }
+            })
+            .await;
+    }
+}
+
+async fn checkpoint_for_ever(inner: Arc<Inner>) {
+    loop {
+        tokio::time::sleep(CHECKPOINT_TICK).await;
+        let write = |log: Arc<PartitionLog>| async move { log.checkpoint().await };
+        inner
+            .each_partition(write, PartitionLog::checkpoint_is_due)
+            .await;
+    }
+}
+
+fn streams_of(partitions: &[PartitionStreams]) -> Vec<StreamId> {
+    partitions
+        .iter()
+        .flat_map(|partition| [partition.data, partition.meta])
+        .collect()
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LogManager")
+            .field("registry", &self.registry)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,274 @@
+//! Appending: the first stage of a write, and the ticket of its second.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use millrace_model::Offset;
+use millrace_record::{Batch, BatchHeader, TimestampType};
+use millrace_stream::{Entry, Permit};
+use parking_lot::MutexGuard;
+
+use super::{PartitionLog, State};
+use crate::{
+    error::AppendError,
+    producers::{Sequenced, Stamped, Verdict},
+};
+
+/// Who appends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AppendOrigin {
+    /// A client's Produce request: all checks apply.
+    Client,
+    /// A part of this broker: no checks of producer, size or kind.
+    Coordinator,
+}
+
+/// Where the batches of one append stand in the log, once they are durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Appended {
+    /// Offset of the first record of the first batch. For a duplicate: where it was first written.
+    pub base_offset: Offset,
+    /// Offset of the last record of the last batch.
+    pub last_offset: Offset,
+    /// The append time in milliseconds, where the topic stamps it (`LogAppendTime`); else `None`.
+    pub log_append_time: Option<i64>,
+    /// The log start offset.
+    pub log_start_offset: Offset,
+}
+
+/// The promise of an append: a future that resolves once everything it was judged on is durable, in
+/// the order of the partition's appends. Dropping it takes nothing back.
+#[derive(Debug)]
+pub struct AppendTicket {
+    durable: millrace_stream::AppendTicket,
+    appended: Appended,
+}
+
+impl Future for AppendTicket {
+    type Output = Result<Appended, AppendError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let durable = ready!(Pin::new(&mut self.durable).poll(context));
+        Poll::Ready(durable.map(|()| self.appended).map_err(AppendError::from))
+    }
+}
+
+impl From<millrace_stream::AppendError> for AppendError {
+    fn from(error: millrace_stream::AppendError) -> Self {
+        use millrace_stream::AppendError as Stream;
+        match error {
+            Stream::TooLarge { bytes, max } => Self::BatchTooLarge {
+                bytes,
+                limit: usize::try_from(max).unwrap_or(usize::MAX),
+            },
+            Stream::Overloaded(what) => Self::Overloaded(format!("the {what} is full")),
+            Stream::Closed => Self::Closed,
+            Stream::Failed(reason) => Self::Storage(reason.to_string()),
+            // Offsets are assigned under the lock, from the stream's own end.
+            error @ Stream::OutOfOrder { .. } => Self::Storage(error.to_string()),
+        }
+    }
+}
+
+/// Where one batch of a request stands.
+#[derive(Debug, Clone, Copy)]
+struct Stand {
+    base_offset: Offset,
+    last_offset: Offset,
+    log_append_time: Option<i64>,
+}
+
+impl PartitionLog {
+    /// Judges `batches`, gives them offsets and sends them on their way; the ticket tells when they
+    /// are durable. Waits, within bounds, for room; the order in which calls return is the order of
+    /// their batches. All batches of a call are appended, or none.
+    ///
+    /// The batches have passed [`Batch::validate`]; what is judged here is what depends on the
+    /// partition: the size that its topic allows, and the sequence of its producers.
+    ///
+    /// # Errors
+    /// See [`AppendError`].
+    pub async fn append(
+        &self,
+        batches: Vec<Batch>,
+        origin: AppendOrigin,
+    ) -> Result<AppendTicket, AppendError> {
+        if batches.is_empty() {
+            return Err(AppendError::Empty);
+        }
+        if origin == AppendOrigin::Client {
+            batches.iter().try_for_each(|batch| self.check(batch))?;
+        }
+        if self.is_closed() {
+            return Err(AppendError::Closed);
+        }
+        let mut rooms = Vec::with_capacity(batches.len());
+        for batch in &batches {
+            rooms.push(self.data.reserve(batch.bytes().len()).await?);
+        }
+        let state = self.state.lock();
+        // Under the lock that closing takes, so that no batch slips in behind the last checkpoint.
+        if self.is_closed() {
+            return Err(AppendError::Closed);
+        }
+        let verdicts = match origin {
+            AppendOrigin::Client => judge_all(&state, &batches, self.data.next_offset())?,
+            AppendOrigin::Coordinator => vec![Verdict::Append; batches.len()],
+        };
+        Ok(self.write_all(state, batches, rooms, verdicts))
+    }
+
+    fn check(&self, batch: &Batch) -> Result<(), AppendError> {
+        let (bytes, limit) = (batch.bytes().len(), self.config.max_message_bytes);
+        if bytes > limit {
+            return Err(AppendError::BatchTooLarge { bytes, limit });
+        }
+        if batch.header().is_control() {
+            return Err(AppendError::ControlBatch);
+        }
+        if batch.header().is_transactional() {
+            return Err(AppendError::Transactional);
+        }
+        Ok(())
+    }
+
+    /// Writes what is not there yet. The lock is held to the end, so that offsets, producer state
+    /// and log agree on one order.
+    fn write_all(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        batches: Vec<Batch>,
+        rooms: Vec<Permit>,
+        verdicts: Vec<Verdict>,
+    ) -> AppendTicket {
+        let mut first: Option<Stand> = None;
+        let mut last: Option<Stand> = None;
+        let mut end = 0;
+        for ((batch, room), verdict) in batches.into_iter().zip(rooms).zip(verdicts) {
+            let stand = match verdict {
+                Verdict::Append => self.write(&mut state, batch, room),
+                Verdict::Duplicate(written) => Stand {
+                    base_offset: written.base_offset,
+                    last_offset: written.last_offset,
+                    log_append_time: Some(written.log_append_time).filter(|&time| time >= 0),
+                },
+            };
+            end = end.max(stand.last_offset + 1);
+            first.get_or_insert(stand);
+            last = Some(stand);
+        }
+        // A duplicate may be of a batch that is itself under way: it must not be answered first.
+        let durable = self.data.when_confirmed(end);
+        drop(state);
+        let base = first.map_or(0, |stand| stand.base_offset);
+        let appended = Appended {
+            base_offset: base,
+            last_offset: last.map_or(base, |stand| stand.last_offset),
+            log_append_time: first.and_then(|stand| stand.log_append_time),
+            log_start_offset: self.start_offset(),
+        };
+        AppendTicket { durable, appended }
+    }
+
+    fn write(&self, state: &mut State, mut batch: Batch, room: Permit) -> Stand {
+        let now_ms = self.clock.wall_ms();
+        let stamp = matches!(self.config.timestamp_type, TimestampType::LogAppendTime);
+        let log_append_time = stamp.then_some(now_ms);
+        let base_offset = self.data.next_offset();
+        batch.restamp(base_offset, self.leader_epoch(), log_append_time);
+        let (count, header) = (batch.count(), *batch.header());
+        let payload = batch.freeze();
+        let bytes = payload.len() as u64;
+        // The ticket is not needed: the caller waits for the whole request's end.
+        drop(self.data.append(
+            room,
+            Entry {
+                base_offset,
+                count,
+                payload,
+            },
+        ));
+        let last_offset = base_offset + u64::from(count.max(1)) - 1;
+        state.note(&header, base_offset, bytes, now_ms);
+        state.dirty_bytes += bytes;
+        state.dirty_since.get_or_insert_with(|| self.clock.now());
+        self.bytes_in.increment(bytes);
+        self.records_in.increment(u64::from(count));
+        Stand {
+            base_offset,
+            last_offset,
+            log_append_time,
+        }
+    }
+}
+
+impl State {
+    /// Takes note of a batch that is in the log.
+    pub(super) fn note(
+        &mut self,
+        header: &BatchHeader,
+        base_offset: Offset,
+        bytes: u64,
+        now_ms: i64,
+    ) {
+        self.time_index
+            .append(base_offset, header.max_timestamp, bytes);
+        if let Some(sequenced) = Sequenced::of(header).filter(|_| !header.is_control()) {
+            let delta = u64::try_from(header.last_offset_delta).unwrap_or(0);
+            let log_append_time = match header.timestamp_type() {
+                TimestampType::LogAppendTime => header.max_timestamp,
+                TimestampType::CreateTime => -1,
+            };
+            let last_offset = base_offset + delta;
+            let stamped = Stamped {
+                last_offset,
+                log_append_time,
+                now_ms,
+            };
+            self.producers.write(&sequenced, base_offset, stamped);
+        }
+    }
+}
+
+/// Judges the batches of one request, each on the state that those before it leave.
+fn judge_all(
+    state: &State,
+    batches: &[Batch],
+    mut next: Offset,
+) -> Result<Vec<Verdict>, AppendError> {
+    let sequenced = |batch: &Batch| Sequenced::of(batch.header());
+    if let [batch] = batches {
+        let verdict = sequenced(batch).map_or(Ok(Verdict::Append), |s| state.producers.judge(&s));
+        return Ok(vec![verdict?]);
+    }
+    let mut draft = state
+        .producers
+        .excerpt(batches.iter().filter_map(sequenced));
+    let mut verdicts = Vec::with_capacity(batches.len());
+    for batch in batches {
+        let count = u64::from(batch.count().max(1));
+        let verdict = match sequenced(batch) {
+            None => Verdict::Append,
+            Some(sequenced) => {
+                let verdict = draft.judge(&sequenced)?;
+                if verdict == Verdict::Append {
+                    let last_offset = next + count - 1;
+                    let stamped = Stamped {
+                        last_offset,
+                        log_append_time: -1,
+                        now_ms: 0,
+                    };
+                    draft.write(&sequenced, next, stamped);
+                }
+                verdict
+            }
+        };
+        if verdict == Verdict::Append {
+            next += count;
+        }
+        verdicts.push(verdict);
+    }
+    Ok(verdicts)
+}

@@ -1,0 +1,240 @@
+//! Checkpoints: opening from the newest, writing the next.
+//!
+//! A checkpoint covers the data up to some offset, and it is in another stream than the data: after
+//! a crash one may be there without the other. So it is written only once everything it covers is
+//! durable. Otherwise a producer's last batch could be lost while the checkpoint remembers its
+//! sequence, and the producer's retry would be taken for a duplicate and acknowledged for nothing.
+
+use std::{
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use millrace_model::Offset;
+use millrace_record::header_of;
+use millrace_stream::{Entry, FetchError};
+use parking_lot::Mutex;
+
+use super::{PartitionLog, PartitionParts, State};
+use crate::{
+    checkpoint::{self, Checkpoint},
+    error::{AppendError, OpenError, ReadError},
+};
+
+/// A checkpoint is due after this many bytes of batches: what a restart replays at most, beside
+/// what came within [`CHECKPOINT_AGE`].
+const CHECKPOINT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// A checkpoint is due this long after the first batch that is not covered.
+const CHECKPOINT_AGE: Duration = Duration::from_secs(60);
+
+/// Old checkpoints are trimmed when there are this many, for each trim is a metadata transaction.
+const CHECKPOINTS_KEPT_MAX: u64 = 16;
+
+/// Bytes per read of a replay: large enough that the round trips to the bucket do not dominate.
+const REPLAY_BYTES: usize = 4 * 1024 * 1024;
+
+/// Which checkpoints there are.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    /// The data's end in the newest one.
+    covers: Option<Offset>,
+}
+
+/// Why a checkpoint was not written. The one before it stands.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CheckpointError {
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    #[error("the old ones were not trimmed: {0}")]
+    Trim(#[from] millrace_stream::TrimError),
+}
+
+impl PartitionLog {
+    /// Opens a partition from its newest checkpoint and the batches behind it.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub(crate) async fn open(parts: PartitionParts) -> Result<Arc<Self>, OpenError> {
+        let PartitionParts {
+            id,
+            topic_id,
+            data,
+            meta,
+            config,
+            producer_expiration_ms,
+            clock,
+        } = parts;
+        let topic = id.topic.to_string();
+        let log = Self {
+            bytes_in: metrics::counter!("millrace_topic_bytes_in_total", "topic" => topic.clone()),
+            records_in: metrics::counter!("millrace_topic_records_in_total", "topic" => topic),
+            id,
+            topic_id,
+            data,
+            meta,
+            config,
+            producer_expiration_ms,
+            clock,
+            state: Mutex::default(),
+            checkpointing: tokio::sync::Mutex::default(),
+            closed: AtomicBool::new(false),
+        };
+        let from = match log.newest_checkpoint().await? {
+            None => log.start_offset(),
+            Some(Checkpoint {
+                end,
+                producers,
+                time_index,
+            }) => {
+                log.checkpointing.lock().await.covers = Some(end);
+                *log.state.lock() = State {
+                    producers,
+                    time_index,
+                    ..State::default()
+                };
+                end.max(log.start_offset())
+            }
+        };
+        log.replay(from).await?;
+        Ok(Arc::new(log))
+    }
+
+    async fn newest_checkpoint(&self) -> Result<Option<Checkpoint>, OpenError> {
+        let broken = |reason: String| OpenError::Checkpoint {
+            partition: self.id.clone(),
+            reason,
+        };
+        let (start, end) = (self.meta.start_offset(), self.meta.confirm_offset());
+        let Some(newest) = end.checked_sub(1).filter(|&newest| newest >= start) else {
+            return Ok(None);
+        };
+        let found = self.meta.fetch(newest, end, usize::MAX).await;
+        let found = found.map_err(|error| broken(error.to_string()))?;
+        let Some(entry) = found.into_iter().next_back() else {
+            return Ok(None);
+        };
+        let checkpoint =
+            checkpoint::decode(entry.payload).map_err(|error| broken(error.to_string()))?;
+        let data_end = self.data.next_offset();
+        if checkpoint.end > data_end {
+            let covered = checkpoint.end;
+            return Err(broken(format!(
+                "it covers {covered}, but the data ends at {data_end}"
+            )));
+        }
+        Ok(Some(checkpoint))
+    }
+
+    /// Takes note of the batches from `from` on, as if they were appended now.
+    async fn replay(&self, mut from: Offset) -> Result<(), OpenError> {
+        let failed = |source| OpenError::Replay {
+            partition: self.id.clone(),
+            source,
+        };
+        let (end, now_ms) = (self.data.confirm_offset(), self.clock.wall_ms());
+        while from < end {
+            let found = self.data.fetch(from, end, REPLAY_BYTES).await;
+            let found = found.map_err(|error: FetchError| failed(self.read_error(error)))?;
+            let mut state = self.state.lock();
+            for entry in &found {
+                let header = header_of(&entry.payload).map_err(|error| {
+                    let offset = entry.base_offset;
+                    failed(ReadError::Corrupt {
+                        offset,
+                        reason: error.to_string(),
+                    })
+                })?;
+                let bytes = entry.payload.len() as u64;
+                state.note(&header, entry.base_offset, bytes, now_ms);
+                state.dirty_bytes += bytes;
+                state.dirty_since.get_or_insert_with(|| self.clock.now());
+                from = entry.end_offset();
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether so much has come since the last checkpoint that the next one should be written.
+    pub(crate) fn checkpoint_is_due(&self) -> bool {
+        let state = self.state.lock();
+        let age = state
+            .dirty_since
+            .map(|since| self.clock.now().saturating_sub(since));
+        state.dirty_bytes >= CHECKPOINT_BYTES || age.is_some_and(|age| age >= CHECKPOINT_AGE)
+    }
+
+    /// Writes a checkpoint of everything that has been appended so far, if anything has since the
+    /// last one. Durable when it returns.
+    ///
+    /// # Errors
+    /// See [`CheckpointError`].
+    pub(crate) async fn checkpoint(&self) -> Result<(), CheckpointError> {
+        let mut written = self.checkpointing.lock().await;
+        let Some((end, payload)) = self.snapshot(written.covers) else {
+            return Ok(());
+        };
+        self.data
+            .when_confirmed(end)
+            .await
+            .map_err(AppendError::from)?;
+        let permit = self
+            .meta
+            .reserve(payload.len())
+            .await
+            .map_err(AppendError::from)?;
+        let base_offset = self.meta.next_offset();
+        let ticket = self.meta.append(
+            permit,
+            Entry {
+                base_offset,
+                count: 1,
+                payload,
+            },
+        );
+        ticket.await.map_err(AppendError::from)?;
+        written.covers = Some(end);
+        if base_offset - self.meta.start_offset() >= CHECKPOINTS_KEPT_MAX {
+            self.meta.trim(base_offset).await?;
+        }
+        Ok(())
+    }
+
+    /// What is known now, and up to where; `None` where the checkpoint at `covered` says it all.
+    fn snapshot(&self, covered: Option<Offset>) -> Option<(Offset, Bytes)> {
+        let mut state = self.state.lock();
+        let end = self.data.next_offset();
+        if covered.unwrap_or(0) == end {
+            return None;
+        }
+        let since_ms = self
+            .clock
+            .wall_ms()
+            .saturating_sub(self.producer_expiration_ms);
+        state.producers.expire(since_ms);
+        state.dirty_bytes = 0;
+        state.dirty_since = None;
+        let State {
+            producers,
+            time_index,
+            ..
+        } = &*state;
+        Some((
+            end,
+            checkpoint::encode(end, producers, since_ms, time_index),
+        ))
+    }
+
+    /// Refuses further appends and writes the last checkpoint.
+    ///
+    /// # Errors
+    /// See [`CheckpointError`].
+    pub(crate) async fn close(&self) -> Result<(), CheckpointError> {
+        {
+            let _no_append_under_way = self.state.lock();
+            self.shut();
+        }
+        self.checkpoint().await
+    }
+}

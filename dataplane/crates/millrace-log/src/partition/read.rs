@@ -1,0 +1,261 @@
+//! Reading: whole batches by offset, single records by timestamp.
+
+use bytes::Bytes;
+use millrace_model::Offset;
+use millrace_record::{header_of, records};
+use millrace_stream::{Entry, FetchError};
+
+use super::PartitionLog;
+use crate::error::{LookupError, ReadError};
+
+/// Bytes per step of a walk over batch headers.
+const WALK_BYTES: usize = 1024 * 1024;
+
+/// What a read found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadResult {
+    /// Whole batches in offset order without a gap, the first one containing the asked offset
+    /// (it may begin before it). Empty at the high watermark.
+    pub batches: Vec<Bytes>,
+    /// The high watermark at the time of the read.
+    pub high_watermark: Offset,
+    /// The log start offset at the time of the read.
+    pub log_start: Offset,
+}
+
+/// A record's place in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimestampOffset {
+    /// The record's offset.
+    pub offset: Offset,
+    /// Its timestamp, milliseconds.
+    pub timestamp: i64,
+}
+
+impl PartitionLog {
+    /// Reads whole batches from the one that contains `offset`, as many as fit into `max_bytes`;
+    /// with `at_least_one` the first comes even if it does not fit. Empty where `offset` is at or
+    /// above the high watermark, but not above the log's end.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub async fn read(
+        &self,
+        offset: Offset,
+        max_bytes: usize,
+        at_least_one: bool,
+    ) -> Result<ReadResult, ReadError> {
+        let bounds = self.bounds_for(offset)?;
+        if bounds.is_empty_for(offset, max_bytes, at_least_one) {
+            return Ok(bounds.with(Vec::new(), max_bytes, at_least_one));
+        }
+        let found = self
+            .data
+            .fetch(offset, bounds.high_watermark, max_bytes)
+            .await;
+        let found = found.map_err(|error| self.read_error(error))?;
+        Ok(bounds.with(found, max_bytes, at_least_one))
+    }
+
+    /// The same from memory alone; `None` where objects would have to be read.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn try_read_cached(
+        &self,
+        offset: Offset,
+        max_bytes: usize,
+        at_least_one: bool,
+    ) -> Result<Option<ReadResult>, ReadError> {
+        let bounds = self.bounds_for(offset)?;
+        if bounds.is_empty_for(offset, max_bytes, at_least_one) {
+            return Ok(Some(bounds.with(Vec::new(), max_bytes, at_least_one)));
+        }
+        let found = self
+            .data
+            .fetch_cached(offset, bounds.high_watermark, max_bytes);
+        Ok(found.map(|found| bounds.with(found, max_bytes, at_least_one)))
+    }
+
+    /// The first durable record whose timestamp is at least `timestamp`.
+    ///
+    /// # Errors
+    /// See [`LookupError`].
+    pub async fn offset_for_timestamp(
+        &self,
+        timestamp: i64,
+    ) -> Result<Option<TimestampOffset>, LookupError> {
+        let Some(from) = self.state.lock().time_index.seek(timestamp) else {
+            return Ok(None);
+        };
+        let from = from.max(self.start_offset());
+        let found = self.walk(from, |batch| {
+            first_reaching(batch, timestamp, self.start_offset())
+        });
+        Ok(found.await?)
+    }
+
+    /// The durable record with the largest timestamp; of several, the first.
+    ///
+    /// # Errors
+    /// See [`LookupError`].
+    pub async fn max_timestamp(&self) -> Result<Option<TimestampOffset>, LookupError> {
+        let Some(latest) = self.state.lock().time_index.latest() else {
+            return Ok(None);
+        };
+        if latest.batch >= self.start_offset() && latest.batch < self.high_watermark() {
+            let exact =
+                |batch: &Entry| first_reaching(batch, latest.timestamp, self.start_offset());
+            return Ok(self.walk(latest.batch, exact).await?);
+        }
+        // The batch that had it is trimmed or not durable: look at what is left. Rare.
+        let mut best: Option<TimestampOffset> = None;
+        let look = |batch: &Entry| {
+            let above = best.map_or(i64::MIN, |best| best.timestamp.saturating_add(1));
+            best = best_of(batch, above, self.start_offset()).or(best);
+            None
+        };
+        self.walk(self.start_offset(), look).await?;
+        Ok(best)
+    }
+
+    /// Walks over the durable batches from `from` until `visit` has found something.
+    async fn walk(
+        &self,
+        mut from: Offset,
+        mut visit: impl FnMut(&Entry) -> Option<TimestampOffset>,
+    ) -> Result<Option<TimestampOffset>, ReadError> {
+        let end = self.high_watermark();
+        while from < end {
+            if self.is_closed() {
+                return Err(ReadError::Closed);
+            }
+            let found = match self.data.fetch(from, end, WALK_BYTES).await {
+                Ok(found) => found,
+                // Trimmed while we walked: what is below does not count any more.
+                Err(FetchError::BelowStart { start, .. }) => {
+                    from = start;
+                    continue;
+                }
+                Err(error) => return Err(self.read_error(error)),
+            };
+            for batch in &found {
+                if let Some(found) = visit(batch) {
+                    return Ok(Some(found));
+                }
+                from = batch.end_offset();
+            }
+        }
+        Ok(None)
+    }
+
+    fn bounds_for(&self, offset: Offset) -> Result<Bounds, ReadError> {
+        if self.is_closed() {
+            return Err(ReadError::Closed);
+        }
+        let (log_start, high_watermark) = (self.start_offset(), self.high_watermark());
+        if offset < log_start || (offset > high_watermark && offset > self.end_offset()) {
+            let log_end = self.end_offset();
+            return Err(ReadError::OutOfRange {
+                offset,
+                log_start,
+                log_end,
+            });
+        }
+        Ok(Bounds {
+            high_watermark,
+            log_start,
+        })
+    }
+
+    pub(super) fn read_error(&self, error: FetchError) -> ReadError {
+        if self.is_closed() {
+            return ReadError::Closed;
+        }
+        match error {
+            FetchError::BelowStart { offset, start } => ReadError::OutOfRange {
+                offset,
+                log_start: start,
+                log_end: self.end_offset(),
+            },
+            error @ (FetchError::Missing { .. } | FetchError::Storage(_)) => {
+                ReadError::Storage(error.to_string())
+            }
+        }
+    }
+}
+
+/// Between what a read may move.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    high_watermark: Offset,
+    log_start: Offset,
+}
+
+impl Bounds {
+    fn is_empty_for(&self, offset: Offset, max_bytes: usize, at_least_one: bool) -> bool {
+        offset >= self.high_watermark || (max_bytes == 0 && !at_least_one)
+    }
+
+    fn with(self, found: Vec<Entry>, max_bytes: usize, at_least_one: bool) -> ReadResult {
+        let Self {
+            high_watermark,
+            log_start,
+        } = self;
+        let mut batches: Vec<Bytes> = found.into_iter().map(|entry| entry.payload).collect();
+        let too_large = batches.first().is_some_and(|first| first.len() > max_bytes);
+        if too_large && !at_least_one {
+            batches.clear();
+        }
+        ReadResult {
+            batches,
+            high_watermark,
+            log_start,
+        }
+    }
+}
+
+/// The first record of `batch` at or above `start` whose timestamp is at least `timestamp`.
+///
+/// The records of a batch were not all looked at when it was appended. Where they turn out to be
+/// unreadable the batch itself is the answer: a consumer that begins there misses nothing.
+fn first_reaching(batch: &Entry, timestamp: i64, start: Offset) -> Option<TimestampOffset> {
+    let header = header_of(&batch.payload).ok()?;
+    if header.max_timestamp < timestamp {
+        return None;
+    }
+    let whole = TimestampOffset {
+        offset: batch.base_offset.max(start),
+        timestamp: header.max_timestamp,
+    };
+    let Ok(records) = records(&batch.payload) else {
+        return Some(whole);
+    };
+    for record in records {
+        let Ok(record) = record else {
+            return Some(whole);
+        };
+        let offset = u64::try_from(record.offset).unwrap_or(0);
+        if record.timestamp >= timestamp && offset >= start {
+            return Some(TimestampOffset {
+                offset,
+                timestamp: record.timestamp,
+            });
+        }
+    }
+    None
+}
+
+/// The record of `batch` with the largest timestamp, if that is at least `above`.
+fn best_of(batch: &Entry, above: i64, start: Offset) -> Option<TimestampOffset> {
+    let mut best = first_reaching(batch, above, start)?;
+    while let Some(better) = best
+        .timestamp
+        .checked_add(1)
+        .and_then(|above| first_reaching(batch, above, start))
+        .filter(|better| better.timestamp > best.timestamp)
+    {
+        best = better;
+    }
+    Some(best)
+}

@@ -1,0 +1,51 @@
+//! Settings of the store.
+
+use std::time::Duration;
+
+/// Settings of a [`crate::StreamStore`].
+#[derive(Debug, Clone)]
+pub struct StreamConfig {
+    /// `s3.wal.cache.size`: memory for entries that are not uploaded yet or were a moment ago, bytes.
+    pub cache_bytes: u64,
+    /// `s3.wal.upload.threshold`: a block is uploaded once it has this many bytes. A quarter of the
+    /// cache is the most that takes effect, so that uploads and appends overlap.
+    pub upload_threshold_bytes: u64,
+    /// A block is uploaded at this age even if it is small; bounds what a restart has to replay.
+    pub upload_interval: Duration,
+    /// `s3.object.block.size`: size of an object's data blocks, bytes of payload.
+    pub object_block_bytes: usize,
+    /// `s3.stream.object.split.size`: a stream with this many bytes in a block gets an object of
+    /// its own; the others share one.
+    pub stream_object_split_bytes: u64,
+    /// Blocks that are being uploaded at the same time. Commits are in order in any case.
+    pub uploads_in_flight: usize,
+    /// How long an append waits for room before it is refused as overloaded. Below the producers'
+    /// usual request timeout of 30 s, so that the client hears the reason.
+    pub reserve_wait: Duration,
+    /// How long closing waits for the last uploads. What is not uploaded by then stays in the log.
+    pub close_wait: Duration,
+    /// The first pause before a failed upload or commit is tried again.
+    pub retry_pause_min: Duration,
+    /// The longest such pause; each is twice the one before, and half of it is random.
+    pub retry_pause_max: Duration,
+    /// How often objects that nothing refers to any more are looked for and deleted.
+    pub reclaim_interval: Duration,
+}
+
+impl Default for StreamConfig {
+    fn default() -> Self {
+        Self {
+            cache_bytes: 256 * 1024 * 1024,
+            upload_threshold_bytes: 64 * 1024 * 1024,
+            upload_interval: Duration::from_secs(60),
+            object_block_bytes: 512 * 1024,
+            stream_object_split_bytes: 8 * 1024 * 1024,
+            uploads_in_flight: 4,
+            reserve_wait: Duration::from_secs(10),
+            close_wait: Duration::from_secs(20),
+            retry_pause_min: Duration::from_millis(100),
+            retry_pause_max: Duration::from_secs(10),
+            reclaim_interval: Duration::from_secs(10),
+        }
+    }
+}

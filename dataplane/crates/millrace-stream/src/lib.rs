@@ -1,0 +1,50 @@
+//! Ordered streams on a write-ahead log and a bucket: append, fetch, trim.
+//!
+//! An entry is (stream, base offset, count, opaque bytes). Its way:
+//!
+//! ```text
+//! reserve ── append ──┬── write-ahead log ──► durable ──► acknowledged, in the stream's order
+//!                     └── log cache: open block ── sealed ── uploaded ── committed ── evicted
+//!                                                                        └► log trimmed
+//! ```
+//!
+//! What holds at every instant, crash or not:
+//! - The *confirm offset* of a stream moves only over entries that are durable, in order. Nothing
+//!   at or above it is ever read.
+//! - An entry leaves memory only after the metadata says in which object it is.
+//! - The log is trimmed only over entries that are committed.
+//! - Whatever was acknowledged is found again by recovery (the rule is in `recovery`).
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `stream` | the handle of one stream |
+//! | `state`, `acks` | one stream's state; the order of its acknowledgements |
+//! | `store` | the store: open, room and place for entries, close |
+//! | `cache` | the log cache: blocks, byte budget, what is in memory of a stream |
+//! | `upload` | sealed block → objects → commit |
+//! | `reclaim` | deletes objects that nothing refers to |
+//! | `recovery` | which records of the log are owed to the streams |
+//! | `entry` | an entry, and its form in the log |
+
+mod acks;
+mod cache;
+mod config;
+mod entry;
+mod error;
+mod failure;
+mod measure;
+mod reclaim;
+mod recovery;
+mod state;
+mod store;
+mod stream;
+mod upload;
+
+pub use acks::AppendTicket;
+pub use config::StreamConfig;
+pub use entry::{Entry, InvalidLoggedEntry};
+pub use error::{AppendError, Bottleneck, FetchError, FlushError, OpenError, TrimError};
+pub use recovery::{RecoveryReport, Straddles};
+pub use state::ConfirmListener;
+pub use store::{Permit, StreamParts, StreamStats, StreamStore};
+pub use stream::Stream;

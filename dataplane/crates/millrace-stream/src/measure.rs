@@ -1,0 +1,75 @@
+//! What the store tells about itself, under Prometheus names.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use metrics::{Counter, Gauge, Histogram};
+
+/// Handles of the store's metrics, looked up once.
+#[derive(Debug)]
+pub(crate) struct Measures {
+    /// Entries and bytes appended.
+    appended_entries: Counter,
+    appended_bytes: Counter,
+    /// Appends that had to wait for memory, and for the log.
+    pub(crate) cache_waits: Counter,
+    pub(crate) log_waits: Counter,
+    cache_bytes: Gauge,
+    pending: AtomicU64,
+    pending_gauge: Gauge,
+    uploaded_objects: Counter,
+    uploaded_bytes: Counter,
+    pub(crate) upload_seconds: Histogram,
+    pub(crate) upload_retries: Counter,
+    pub(crate) commit_retries: Counter,
+    pub(crate) reclaimed_objects: Counter,
+}
+
+impl Measures {
+    pub(crate) fn new() -> Self {
+        Self {
+            appended_entries: metrics::counter!("millrace_stream_appended_entries_total"),
+            appended_bytes: metrics::counter!("millrace_stream_appended_bytes_total"),
+            cache_waits: metrics::counter!("millrace_log_cache_waits_total"),
+            log_waits: metrics::counter!("millrace_stream_wal_waits_total"),
+            cache_bytes: metrics::gauge!("millrace_log_cache_bytes"),
+            pending: AtomicU64::new(0),
+            pending_gauge: metrics::gauge!("millrace_upload_pending_bytes"),
+            uploaded_objects: metrics::counter!("millrace_upload_objects_total"),
+            uploaded_bytes: metrics::counter!("millrace_upload_bytes_total"),
+            upload_seconds: metrics::histogram!("millrace_upload_seconds"),
+            upload_retries: metrics::counter!("millrace_upload_retries_total"),
+            commit_retries: metrics::counter!("millrace_upload_commit_retries_total"),
+            reclaimed_objects: metrics::counter!("millrace_upload_reclaimed_objects_total"),
+        }
+    }
+
+    pub(crate) fn appended(&self, bytes: usize) {
+        self.appended_entries.increment(1);
+        self.appended_bytes.increment(bytes as u64);
+        self.pending.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Entries that were found in the log.
+    pub(crate) fn recovered(&self, bytes: u64) {
+        self.pending.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn committed(&self, bytes: u64) {
+        self.pending.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn uploaded(&self, bytes: u64) {
+        self.uploaded_objects.increment(1);
+        self.uploaded_bytes.increment(bytes);
+    }
+
+    pub(crate) fn pending_bytes(&self) -> u64 {
+        self.pending.load(Ordering::Relaxed)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
+    pub(crate) fn sample(&self, cache_bytes: u64) {
+        self.cache_bytes.set(cache_bytes as f64);
+        self.pending_gauge.set(self.pending_bytes() as f64);
+    }
+}

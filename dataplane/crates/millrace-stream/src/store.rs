@@ -1,0 +1,289 @@
+//! The store: opens what a crash left, hands out streams, closes in order.
+
+mod open;
+mod place;
+
+use std::{
+    collections::{HashMap, VecDeque},
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use millrace_blockcache::BlockCache;
+use millrace_meta::MetaStore;
+use millrace_model::{NodeEpoch, NodeId, StreamId};
+use millrace_objects::ObjectStorage;
+use millrace_time::{SharedClock, SharedRandom};
+use millrace_wal::{Recovered, Wal};
+use parking_lot::{Mutex, RwLock};
+use tokio::{
+    runtime::Handle,
+    sync::{mpsc, watch},
+    time::timeout,
+};
+use tokio_util::task::AbortOnDropHandle;
+
+pub use self::place::Permit;
+pub(crate) use self::place::Placement;
+use crate::{
+    cache::{Block, Budget, CachedRun},
+    config::StreamConfig,
+    error::{AppendError, FlushError, OpenError},
+    failure::Failure,
+    measure::Measures,
+    recovery::RecoveryReport,
+    state::StreamState,
+    stream::Stream,
+};
+
+/// What the store is built on.
+pub struct StreamParts {
+    /// The log.
+    pub wal: Wal,
+    /// What its recovery found.
+    pub recovered: Vec<Recovered>,
+    /// The bucket.
+    pub storage: ObjectStorage,
+    /// What is in the bucket.
+    pub meta: Arc<dyn MetaStore>,
+    /// Reads from the bucket.
+    pub block_cache: BlockCache,
+    /// Time.
+    pub clock: SharedClock,
+    /// Randomness, for pauses between retries.
+    pub random: SharedRandom,
+    /// The name under which the cluster's objects are kept.
+    pub cluster_id: String,
+    /// This broker, and the epoch of its present start.
+    pub node: (NodeId, NodeEpoch),
+    /// Settings.
+    pub config: StreamConfig,
+}
+
+/// All streams of a broker, over one log and one bucket. Cheap to clone. Dropping the last clone
+/// without [`StreamStore::close`] stops everything at once, as a crash would.
+#[derive(Debug, Clone)]
+pub struct StreamStore {
+    inner: Arc<StoreInner>,
+    _tasks: Arc<Tasks>,
+}
+
+/// The store's background tasks; they end when this is dropped.
+#[derive(Debug)]
+struct Tasks {
+    _handles: Vec<AbortOnDropHandle<()>>,
+}
+
+/// What the handles and the tasks share.
+pub(crate) struct StoreInner {
+    pub(crate) wal: Wal,
+    pub(crate) storage: ObjectStorage,
+    pub(crate) meta: Arc<dyn MetaStore>,
+    pub(crate) block_cache: BlockCache,
+    pub(crate) clock: SharedClock,
+    pub(crate) random: SharedRandom,
+    pub(crate) cluster_id: String,
+    pub(crate) node_epoch: NodeEpoch,
+    pub(crate) config: StreamConfig,
+    pub(crate) runtime: Handle,
+    pub(crate) failure: Arc<Failure>,
+    pub(crate) measures: Measures,
+    pub(crate) streams: RwLock<HashMap<StreamId, Arc<StreamState>>>,
+    pub(crate) budget: Budget,
+    /// The block that takes appends.
+    open_block: Mutex<Block>,
+    /// Sealed blocks go here, in order; the receiver is the upload task.
+    sealed: mpsc::UnboundedSender<Arc<Block>>,
+    /// Sequence that the next block to be committed has.
+    committed: watch::Sender<u64>,
+    /// Committed blocks, oldest first, whose entries are still readable in memory.
+    evictable: Mutex<VecDeque<Arc<Block>>>,
+    /// Appends that wait for room in the log.
+    log_waiters: AtomicU64,
+    /// Bytes of payload at which the open block is sealed.
+    upload_threshold: u64,
+    /// Bytes of the log at which it is sealed.
+    wal_span_max: u64,
+    closing: AtomicBool,
+    recovery: RecoveryReport,
+}
+
+/// The store at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamStats {
+    /// Streams that are open.
+    pub streams: u64,
+    /// Memory charged for entries, bytes.
+    pub cache_used_bytes: u64,
+    /// Its bound.
+    pub cache_capacity_bytes: u64,
+    /// Payload that is not in objects yet, bytes.
+    pub pending_bytes: u64,
+    /// What the last start found in the log.
+    pub recovery: RecoveryReport,
+}
+
+impl StreamStore {
+    /// Opens the store: sorts out what the log has, opens the streams it belongs to, and begins to
+    /// upload it. Appends may begin at once. Must be called on a tokio runtime.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub async fn open(parts: StreamParts) -> Result<Self, OpenError> {
+        let (inner, handles) = open::open(parts).await?;
+        Ok(Self {
+            inner,
+            _tasks: Arc::new(Tasks { _handles: handles }),
+        })
+    }
+
+    /// Takes ownership of a stream; the second call gives the same stream.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub async fn open_stream(&self, id: StreamId) -> Result<Stream, OpenError> {
+        let mut opened = self.open_streams(&[id]).await?;
+        opened.pop().ok_or(OpenError::UnknownStream(id))
+    }
+
+    /// The same for many at the price of one metadata transaction.
+    ///
+    /// # Errors
+    /// See [`OpenError`]; one unknown stream fails the call.
+    pub async fn open_streams(&self, ids: &[StreamId]) -> Result<Vec<Stream>, OpenError> {
+        self.inner.open_streams(ids).await?;
+        let streams = self.inner.streams.read();
+        let handle = |id: &StreamId| {
+            let state = streams.get(id).ok_or(OpenError::UnknownStream(*id))?;
+            Ok(Stream::new(Arc::clone(state), Arc::clone(&self.inner)))
+        };
+        ids.iter().map(handle).collect()
+    }
+
+    /// Forgets streams that were deleted in the metadata: they take no more appends, and what they
+    /// have in memory is not uploaded.
+    pub fn discard_streams(&self, ids: &[StreamId]) {
+        self.inner.discard_streams(ids);
+    }
+
+    /// Uploads everything that has been appended so far and waits until it is committed.
+    ///
+    /// # Errors
+    /// See [`FlushError`].
+    pub async fn flush(&self) -> Result<(), FlushError> {
+        self.inner.flush().await
+    }
+
+    /// Refuses further appends, uploads what there is within the configured wait, and closes the
+    /// log. Whatever is not uploaded by then stays in the log for the next start.
+    pub async fn close(&self) {
+        self.inner.closing.store(true, Ordering::Release);
+        match timeout(self.inner.config.close_wait, self.inner.flush()).await {
+            Ok(Ok(())) => tracing::info!("everything is uploaded"),
+            Ok(Err(error)) => tracing::warn!(%error, "not everything is uploaded"),
+            Err(_) => tracing::warn!(
+                wait = ?self.inner.config.close_wait,
+                "uploads did not finish in time; the log keeps the rest"
+            ),
+        }
+        if let Err(error) = self.inner.wal.close().await {
+            tracing::error!(%error, "the log did not close cleanly; the next start will scan it");
+        }
+    }
+
+    /// The store now.
+    #[must_use]
+    pub fn stats(&self) -> StreamStats {
+        let inner = &self.inner;
+        StreamStats {
+            streams: inner.streams.read().len() as u64,
+            cache_used_bytes: inner.budget.used(),
+            cache_capacity_bytes: inner.budget.capacity(),
+            pending_bytes: inner.measures.pending_bytes(),
+            recovery: inner.recovery,
+        }
+    }
+
+    /// Resolves with the reason once the store has failed: the device, or the ownership. The broker
+    /// must stop then; restarting it recovers what was acknowledged.
+    pub async fn failed(&self) -> Arc<str> {
+        self.inner.failure.wait().await
+    }
+}
+
+impl StoreInner {
+    /// Fails while the store takes no appends.
+    pub(crate) fn check_open(&self) -> Result<(), AppendError> {
+        self.failure.check()?;
+        if self.closing.load(Ordering::Acquire) {
+            return Err(AppendError::Closed);
+        }
+        Ok(())
+    }
+
+    async fn open_streams(&self, ids: &[StreamId]) -> Result<(), OpenError> {
+        if self.closing.load(Ordering::Acquire) {
+            return Err(OpenError::Closed);
+        }
+        let missing: Vec<StreamId> = {
+            let streams = self.streams.read();
+            ids.iter()
+                .copied()
+                .filter(|id| !streams.contains_key(id))
+                .collect()
+        };
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let opened = self.meta.open_streams(&missing, self.node_epoch).await;
+        let opened = opened.map_err(|error| OpenError::Meta(error.to_string()))?;
+        let mut streams = self.streams.write();
+        for meta in opened {
+            // Opening is idempotent within a node epoch, so whoever comes second loses nothing.
+            streams.entry(meta.id).or_insert_with(|| {
+                let end = meta.end.max(meta.start);
+                let ids = (meta.id, meta.epoch);
+                let run = CachedRun::default();
+                let failure = Arc::clone(&self.failure);
+                Arc::new(StreamState::new(ids, meta.start, end, run, failure))
+            });
+        }
+        Ok(())
+    }
+
+    fn discard_streams(&self, ids: &[StreamId]) {
+        let mut streams = self.streams.write();
+        for state in ids.iter().filter_map(|id| streams.remove(id)) {
+            let mut inner = state.lock();
+            inner.discarded = true;
+            inner.cached.clear();
+        }
+    }
+
+    /// Whether the stream was deleted. Every stream that has entries is open.
+    pub(crate) fn is_discarded(&self, id: StreamId) -> bool {
+        !self.streams.read().contains_key(&id)
+    }
+
+    async fn flush(&self) -> Result<(), FlushError> {
+        let goal = self.seal_for_flush();
+        let mut committed = self.committed.subscribe();
+        tokio::select! {
+            reached = committed.wait_for(|&next| next >= goal) => {
+                reached.map(|_| ()).map_err(|_| FlushError::Closed)
+            }
+            reason = self.failure.wait() => Err(FlushError::Failed(reason)),
+        }
+    }
+}
+
+impl fmt::Debug for StoreInner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreInner")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,230 @@
+//! Room for an entry, and its place: the log and the open block, which agree on the order.
+
+use std::{
+    pin::pin,
+    sync::{Arc, atomic::Ordering},
+};
+
+use futures_util::poll;
+use millrace_model::limits::ENTRY_BYTES_MAX;
+use millrace_wal::{Reservation, ReserveError};
+use tokio::time::timeout;
+
+use super::StoreInner;
+use crate::{
+    acks::Durable,
+    cache::{Admission, Block, Charge, Durability, ENTRY_OVERHEAD_BYTES, Placed},
+    entry::{self, Entry},
+    error::{AppendError, Bottleneck},
+    state::StreamState,
+};
+
+/// Room for one entry, in memory and in the log. Dropping it gives the room back.
+#[derive(Debug)]
+pub struct Permit {
+    bytes: usize,
+    charge: Charge,
+    reservation: Reservation,
+}
+
+impl Permit {
+    /// The payload that it was asked for, bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// An entry on its way to the device.
+pub(crate) struct Placement {
+    pub(crate) durable: Durable,
+    pub(crate) durability: Arc<Durability>,
+}
+
+impl StoreInner {
+    /// Waits, within bounds, until an entry of `bytes` payload fits.
+    pub(crate) async fn reserve(&self, bytes: usize) -> Result<Permit, AppendError> {
+        self.check_open()?;
+        let room = self.budget.capacity().saturating_sub(ENTRY_OVERHEAD_BYTES);
+        let max = room.min(ENTRY_BYTES_MAX as u64);
+        if bytes as u64 > max {
+            return Err(AppendError::TooLarge { bytes, max });
+        }
+        let charge = match self.budget.admit(bytes as u64 + ENTRY_OVERHEAD_BYTES) {
+            Admission::Now(charge) => charge,
+            Admission::Later(place) => {
+                self.measures.cache_waits.increment(1);
+                self.make_room();
+                let wait = timeout(self.config.reserve_wait, place);
+                tokio::select! {
+                    admitted = wait => {
+                        admitted.map_err(|_| AppendError::Overloaded(Bottleneck::LogCache))?
+                    }
+                    reason = self.failure.wait() => return Err(AppendError::Failed(reason)),
+                }
+            }
+        };
+        let reservation = self.reserve_log(entry::HEADER_BYTES + bytes).await?;
+        // The wait may have outlasted the store.
+        self.check_open()?;
+        Ok(Permit {
+            bytes,
+            charge,
+            reservation,
+        })
+    }
+
+    async fn reserve_log(&self, bytes: usize) -> Result<Reservation, AppendError> {
+        let mut reserve = pin!(self.wal.reserve(bytes));
+        let reserved = match poll!(reserve.as_mut()) {
+            std::task::Poll::Ready(reserved) => reserved,
+            std::task::Poll::Pending => {
+                self.measures.log_waits.increment(1);
+                let _waiting = LogWaiter::new(self);
+                self.make_room();
+                let wait = timeout(self.config.reserve_wait, reserve);
+                wait.await
+                    .map_err(|_| AppendError::Overloaded(Bottleneck::WriteAheadLog))?
+            }
+        };
+        reserved.map_err(|error| match error {
+            ReserveError::Full(_) => AppendError::Overloaded(Bottleneck::WriteAheadLog),
+            ReserveError::TooLarge { bytes_max, .. } => {
+                let max = (bytes_max as u64).saturating_sub(entry::HEADER_BYTES as u64);
+                AppendError::TooLarge {
+                    bytes: bytes - entry::HEADER_BYTES,
+                    max,
+                }
+            }
+            ReserveError::Closed => AppendError::Closed,
+            ReserveError::Failed(reason) => AppendError::Failed(reason.to_string().into()),
+        })
+    }
+
+    /// Writes an entry to the log and puts it into the open block. The caller holds the stream's
+    /// lock, so that the order of offsets is the order of both.
+    pub(crate) fn place(&self, state: &StreamState, entry: &Entry, permit: Permit) -> Placement {
+        let Permit {
+            charge,
+            reservation,
+            ..
+        } = permit;
+        let header = entry::encode_header(state.id, state.epoch, entry);
+        let now = self.clock.now();
+        self.measures.appended(entry.payload.len());
+        let mut block = self.open_block.lock();
+        let append = self
+            .wal
+            .append(reservation, &[header, entry.payload.clone()]);
+        let placed = Placed {
+            stream: state.id,
+            epoch: state.epoch,
+            entry: entry.clone(),
+            wal: append.range.start..append.range.end,
+            charge,
+        };
+        block.push(placed, now);
+        block.durability.begin();
+        let durability = Arc::clone(&block.durability);
+        if block.bytes >= self.upload_threshold || block.wal_span() >= self.wal_span_max {
+            self.seal(&mut block);
+        }
+        drop(block);
+        let durable = Box::pin(async move {
+            append.await.map_err(|error| match error {
+                millrace_wal::AppendError::Closed => AppendError::Closed,
+                error => AppendError::Failed(error.to_string().into()),
+            })
+        });
+        Placement {
+            durable,
+            durability,
+        }
+    }
+
+    /// Closes the open block, if it has anything, and sends it on its way.
+    fn seal(&self, open: &mut Block) {
+        if open.is_empty() {
+            return;
+        }
+        let next = Block::new(open.sequence + 1);
+        let sealed = Arc::new(std::mem::replace(open, next));
+        // The receiver is gone only when the store is: then the log keeps what the block had.
+        let _ = self.sealed.send(sealed);
+    }
+
+    /// Seals the open block if it has become too old.
+    pub(crate) fn seal_if_old(&self) {
+        let mut open = self.open_block.lock();
+        if open.age(self.clock.now()) >= self.config.upload_interval {
+            self.seal(&mut open);
+        }
+    }
+
+    /// Seals the open block and says up to which sequence, excluded, blocks have to be committed so
+    /// that all of it is.
+    pub(crate) fn seal_for_flush(&self) -> u64 {
+        let mut open = self.open_block.lock();
+        self.seal(&mut open);
+        open.sequence
+    }
+
+    /// Frees memory for those who wait: committed blocks are evicted, oldest first; if that is not
+    /// enough, or the log is full, and no block is on its way, the open one is sent.
+    pub(crate) fn make_room(&self) {
+        while self.budget.wanted() > 0 {
+            let Some(block) = self.evictable.lock().pop_front() else {
+                break;
+            };
+            self.evict(&block);
+        }
+        let wanted = self.budget.wanted() > 0 || self.log_waiters.load(Ordering::Acquire) > 0;
+        if wanted {
+            let mut open = self.open_block.lock();
+            if *self.committed.borrow() == open.sequence {
+                self.seal(&mut open);
+            }
+        }
+    }
+
+    /// Takes a committed block over: it can be read from objects now. Evicts down to the high mark.
+    pub(crate) fn committed(&self, block: Arc<Block>) {
+        self.wal.trim(block.wal_end);
+        let next = block.sequence + 1;
+        self.evictable.lock().push_back(block);
+        self.committed.send_replace(next);
+        let high_mark = self.budget.capacity() / 10 * 9;
+        while self.budget.used() > high_mark {
+            let Some(block) = self.evictable.lock().pop_front() else {
+                break;
+            };
+            self.evict(&block);
+        }
+        self.make_room();
+    }
+
+    fn evict(&self, block: &Block) {
+        for (id, run) in &block.streams {
+            let state = self.streams.read().get(id).cloned();
+            if let Some(state) = state {
+                state.lock().cached.evict_below(run.end());
+            }
+        }
+    }
+}
+
+/// Counts those who wait for room in the log, while it lives.
+struct LogWaiter<'a>(&'a StoreInner);
+
+impl<'a> LogWaiter<'a> {
+    fn new(store: &'a StoreInner) -> Self {
+        store.log_waiters.fetch_add(1, Ordering::AcqRel);
+        Self(store)
+    }
+}
+
+impl Drop for LogWaiter<'_> {
+    fn drop(&mut self) {
+        self.0.log_waiters.fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,277 @@
+//! The handle of one open stream.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use millrace_blockcache::ReadError;
+use millrace_model::{Offset, StreamEpoch, StreamId, limits::FETCH_ENTRIES_MAX};
+use millrace_objects::StreamEntry;
+
+use crate::{
+    acks::{AppendTicket, InFlight},
+    entry::Entry,
+    error::{AppendError, FetchError, TrimError},
+    state::{ConfirmListener, StreamState},
+    store::{Permit, Placement, StoreInner},
+};
+
+/// Payloads below this many bytes are copied on append. They are often cut from a larger buffer
+/// that a connection read into, and would keep all of it in memory while only they are charged.
+const COPY_BELOW_BYTES: usize = 4 * 1024;
+
+/// A read is tried this often when the run in memory shrinks under it: each time it lost a race
+/// against an eviction, and what was evicted is in objects by then.
+const FETCH_TRIES_MAX: usize = 3;
+
+/// One ordered stream of entries. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Stream {
+    state: Arc<StreamState>,
+    store: Arc<StoreInner>,
+}
+
+impl Stream {
+    pub(crate) fn new(state: Arc<StreamState>, store: Arc<StoreInner>) -> Self {
+        Self { state, store }
+    }
+
+    /// The stream's id.
+    #[must_use]
+    pub fn id(&self) -> StreamId {
+        self.state.id
+    }
+
+    /// Counts the openings of this stream; higher after every restart.
+    #[must_use]
+    pub fn epoch(&self) -> StreamEpoch {
+        self.state.epoch
+    }
+
+    /// The first offset that has not been trimmed.
+    #[must_use]
+    pub fn start_offset(&self) -> Offset {
+        self.state.start_offset()
+    }
+
+    /// The offset of the next entry to be appended.
+    #[must_use]
+    pub fn next_offset(&self) -> Offset {
+        self.state.lock().next
+    }
+
+    /// Everything below is durable, and nothing from here on can be read.
+    #[must_use]
+    pub fn confirm_offset(&self) -> Offset {
+        self.state.confirm_offset()
+    }
+
+    /// Waits, within bounds, for room for an entry of `bytes` payload.
+    ///
+    /// # Errors
+    /// See [`AppendError`].
+    pub async fn reserve(&self, bytes: usize) -> Result<Permit, AppendError> {
+        self.store.reserve(bytes).await
+    }
+
+    /// Appends an entry. The order of calls is the order of the stream, and each entry must begin
+    /// at [`Stream::next_offset`]: callers that share a stream need a lock around both. A refused
+    /// entry gives a ticket with the reason. Needs room for no more than the permit has.
+    pub fn append(&self, permit: Permit, mut entry: Entry) -> AppendTicket {
+        if entry.payload.len() > permit.bytes() {
+            let max = permit.bytes() as u64;
+            let error = AppendError::TooLarge {
+                bytes: entry.payload.len(),
+                max,
+            };
+            return AppendTicket::settled(Err(error));
+        }
+        if entry.payload.len() < COPY_BELOW_BYTES {
+            entry.payload = Bytes::copy_from_slice(&entry.payload);
+        }
+        let inner = self.state.lock();
+        if let Err(error) = inner.accepts(&entry) {
+            return AppendTicket::settled(Err(error));
+        }
+        let Placement {
+            durable,
+            durability,
+        } = self.store.place(&self.state, &entry, permit);
+        let in_flight = InFlight {
+            durable,
+            end: entry.end_offset(),
+            durability,
+        };
+        self.state
+            .appended(inner, entry, in_flight, &self.store.runtime)
+    }
+
+    /// A ticket that resolves when everything below `end` is durable. `end` is at most
+    /// [`Stream::next_offset`].
+    pub fn when_confirmed(&self, end: Offset) -> AppendTicket {
+        self.state.when_confirmed(end)
+    }
+
+    /// Calls `listener` with the confirm offset whenever it has moved.
+    pub fn on_confirm(&self, listener: ConfirmListener) {
+        self.state.listen(listener);
+    }
+
+    /// Reads from memory: the entries from the one that contains `start` up to those that begin
+    /// below `end` and below the confirm offset, as many as fit into `max_bytes`, but at least one.
+    /// Empty where there is none yet; `None` where `start` is not in memory.
+    #[must_use]
+    pub fn fetch_cached(&self, start: Offset, end: Offset, max_bytes: usize) -> Option<Vec<Entry>> {
+        let inner = self.state.lock();
+        let end = end.min(self.state.confirm_offset());
+        if start >= end {
+            return Some(Vec::new());
+        }
+        inner.cached.read(start, end, max_bytes)
+    }
+
+    /// Reads like [`Stream::fetch_cached`], from objects where memory does not reach.
+    ///
+    /// # Errors
+    /// See [`FetchError`].
+    pub async fn fetch(
+        &self,
+        start: Offset,
+        end: Offset,
+        max_bytes: usize,
+    ) -> Result<Vec<Entry>, FetchError> {
+        for _ in 0..FETCH_TRIES_MAX {
+            let first = self.start_offset();
+            if start < first {
+                return Err(FetchError::BelowStart {
+                    offset: start,
+                    start: first,
+                });
+            }
+            if let Some(found) = self.fetch_cached(start, end, max_bytes) {
+                return Ok(found);
+            }
+            let found = self.fetch_objects(start, end, max_bytes).await?;
+            if !found.is_empty() {
+                return Ok(self.extend_from_memory(found, end, max_bytes));
+            }
+        }
+        Err(FetchError::Missing {
+            stream: self.id(),
+            offset: start,
+        })
+    }
+
+    /// Reads what memory no longer has. An entry leaves memory only after it was committed to
+    /// objects, so everything below the run in memory is there.
+    async fn fetch_objects(
+        &self,
+        start: Offset,
+        end: Offset,
+        max_bytes: usize,
+    ) -> Result<Vec<Entry>, FetchError> {
+        let end = {
+            let inner = self.state.lock();
+            let cached = inner.cached.first_offset().unwrap_or(inner.next);
+            end.min(cached).min(self.state.confirm_offset())
+        };
+        let read = self
+            .store
+            .block_cache
+            .read(self.id(), start, end, max_bytes)
+            .await;
+        let read = match read {
+            Ok(read) => read,
+            // Trimmed meanwhile, or truly missing: the caller looks at the start again.
+            Err(ReadError::Missing { .. }) => return Ok(Vec::new()),
+            Err(error) => return Err(FetchError::Storage(error.to_string())),
+        };
+        let found: Vec<Entry> = read.into_iter().map(from_object).collect();
+        check_run(self.id(), start, &found)?;
+        Ok(found)
+    }
+
+    /// Goes on in memory where a read from objects reached the run there with room to spare. What
+    /// it returns has no gap, whatever was evicted meanwhile: it goes on exactly at the end.
+    fn extend_from_memory(
+        &self,
+        mut found: Vec<Entry>,
+        end: Offset,
+        max_bytes: usize,
+    ) -> Vec<Entry> {
+        let bytes: usize = found.iter().map(|entry| entry.payload.len()).sum();
+        let reached = found.last().map_or(0, Entry::end_offset);
+        let room = max_bytes.saturating_sub(bytes);
+        let more = self.fetch_cached(reached, end, room).unwrap_or_default();
+        // Memory gives one entry even if it does not fit.
+        let fits = more
+            .first()
+            .is_some_and(|entry| entry.payload.len() <= room);
+        if fits {
+            found.extend(more);
+            found.truncate(FETCH_ENTRIES_MAX);
+        }
+        found
+    }
+
+    /// Makes `new_start` the first offset, durably; entries below it are freed. Never moves back.
+    /// Returns the start that now holds.
+    ///
+    /// # Errors
+    /// See [`TrimError`].
+    pub async fn trim(&self, new_start: Offset) -> Result<Offset, TrimError> {
+        let confirmed = self.confirm_offset();
+        if new_start > confirmed {
+            return Err(TrimError::AboveConfirmed {
+                offset: new_start,
+                confirmed,
+            });
+        }
+        if new_start > self.state.trimmed_offset() {
+            // Readers first: once the metadata has it, objects may go away under them.
+            self.state.raise_start(new_start);
+            let trimmed = self
+                .store
+                .meta
+                .trim_stream(self.id(), self.store.node_epoch, new_start);
+            let trimmed = trimmed
+                .await
+                .map_err(|error| TrimError::Meta(error.to_string()))?;
+            self.state.trimmed(trimmed);
+        }
+        Ok(self.start_offset())
+    }
+}
+
+fn from_object(entry: StreamEntry) -> Entry {
+    let StreamEntry {
+        base_offset,
+        count,
+        payload,
+        ..
+    } = entry;
+    Entry {
+        base_offset,
+        count,
+        payload,
+    }
+}
+
+/// Entries from objects must contain `start` and have no gap.
+fn check_run(stream: StreamId, start: Offset, found: &[Entry]) -> Result<(), FetchError> {
+    let mut expected = start;
+    for (n, entry) in found.iter().enumerate() {
+        let follows = if n == 0 {
+            entry.base_offset <= start && start < entry.end_offset()
+        } else {
+            entry.base_offset == expected
+        };
+        if !follows {
+            return Err(FetchError::Missing {
+                stream,
+                offset: expected,
+            });
+        }
+        expected = entry.end_offset();
+    }
+    Ok(())
+}

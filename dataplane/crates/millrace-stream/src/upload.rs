@@ -1,0 +1,257 @@
+//! From a sealed block to committed objects.
+//!
+//! Each block is uploaded by a task of its own, several at a time; commits are strictly in the order
+//! of the blocks, because a stream's end in the metadata moves without gaps and the log is trimmed
+//! from the front. Nothing here gives up: while the bucket or the metadata fails, it is tried again
+//! with growing pauses, and the log keeps what was acknowledged. Only losing the ownership ends it.
+
+mod plan;
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use futures_util::{Stream as FutureStream, StreamExt, TryStreamExt, stream};
+use millrace_meta::{CommitError, ReserveError, StreamObject, StreamSetObject, Upload};
+use millrace_model::{ObjectId, StreamId};
+use millrace_objects::{Built, InvalidEntry, ObjectBuilder, ObjectKey, PutError, StreamEntry};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio_util::task::AbortOnDropHandle;
+
+use self::plan::{Plan, plan};
+use crate::{cache::Block, store::StoreInner};
+
+/// Objects of one block that are written at the same time.
+const PUTS_IN_FLIGHT_PER_BLOCK: usize = 8;
+
+/// Why uploads ended. It cannot be repaired by trying again.
+#[derive(Debug, thiserror::Error)]
+enum Fatal {
+    #[error(transparent)]
+    Reserve(#[from] ReserveError),
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+    #[error(transparent)]
+    Put(#[from] PutError),
+    #[error("the log cache is out of order: {0}")]
+    Build(#[from] InvalidEntry),
+    #[error("an upload task failed: {0}")]
+    Task(#[from] tokio::task::JoinError),
+}
+
+/// A block whose objects are in the bucket.
+struct Uploaded {
+    block: Arc<Block>,
+    /// `None` where nothing of the block is wanted any more.
+    upload: Option<Upload>,
+}
+
+/// Uploads and commits the blocks that come out of `queue`, for ever.
+pub(crate) async fn run(store: Arc<StoreInner>, queue: UnboundedReceiver<Arc<Block>>) {
+    let spawn = |block| AbortOnDropHandle::new(tokio::spawn(upload(Arc::clone(&store), block)));
+    let mut uploads = std::pin::pin!(
+        blocks(queue)
+            .map(spawn)
+            .buffered(store.config.uploads_in_flight.max(1))
+    );
+    while let Some(joined) = uploads.next().await {
+        let uploaded = joined.map_err(Fatal::from).and_then(|result| result);
+        let committed = match uploaded {
+            Ok(uploaded) => commit(&store, uploaded).await,
+            Err(fatal) => Err(fatal),
+        };
+        if let Err(fatal) = committed {
+            store.failure.declare(&fatal.to_string());
+            return;
+        }
+    }
+}
+
+fn blocks(queue: UnboundedReceiver<Arc<Block>>) -> impl FutureStream<Item = Arc<Block>> {
+    stream::unfold(queue, async |mut queue| {
+        let block = queue.recv().await?;
+        Some((block, queue))
+    })
+}
+
+/// Writes a block's objects once every entry of it is durable in the log.
+async fn upload(store: Arc<StoreInner>, block: Arc<Block>) -> Result<Uploaded, Fatal> {
+    block.durability.settled().await;
+    let started = store.clock.now();
+    let split = store.config.stream_object_split_bytes;
+    let Plan { set, singles } = plan(&block, split, |stream| !store.is_discarded(stream));
+    let mut objects: Vec<Vec<StreamId>> = singles.into_iter().map(|stream| vec![stream]).collect();
+    let single_count = objects.len();
+    objects.extend((!set.is_empty()).then_some(set));
+    if objects.is_empty() {
+        return Ok(Uploaded {
+            block,
+            upload: None,
+        });
+    }
+    let written: Vec<(ObjectId, Built)> = stream::iter(objects)
+        .map(|streams| write_object(&store, &block, streams))
+        .buffered(PUTS_IN_FLIGHT_PER_BLOCK)
+        .try_collect()
+        .await?;
+    let mut written = written.into_iter();
+    let stream_objects = written
+        .by_ref()
+        .take(single_count)
+        .filter_map(|(id, built)| {
+            // An object of one stream has exactly one range.
+            let range = built.ranges.first().copied()?;
+            Some(StreamObject {
+                id,
+                size: built.size,
+                range,
+            })
+        });
+    let stream_objects = stream_objects.collect();
+    let stream_set = written.next().map(|(id, built)| StreamSetObject {
+        id,
+        size: built.size,
+        ranges: built.ranges,
+    });
+    let elapsed = store.clock.now().saturating_sub(started);
+    store.measures.upload_seconds.record(elapsed.as_secs_f64());
+    let upload = Upload {
+        node_epoch: store.node_epoch,
+        stream_set,
+        stream_objects,
+    };
+    Ok(Uploaded {
+        block,
+        upload: Some(upload),
+    })
+}
+
+/// Builds one object and writes it, however long it takes.
+async fn write_object(
+    store: &Arc<StoreInner>,
+    block: &Arc<Block>,
+    streams: Vec<StreamId>,
+) -> Result<(ObjectId, Built), Fatal> {
+    let (source, block_bytes) = (Arc::clone(block), store.config.object_block_bytes);
+    // Checksums over megabytes: not on a thread that serves requests.
+    let built =
+        tokio::task::spawn_blocking(move || build(&source, &streams, block_bytes)).await??;
+    let mut id = reserve_object(store).await?;
+    let mut retry = Retry::new(store);
+    loop {
+        let key = ObjectKey::of(&store.cluster_id, id);
+        match store.storage.put(&key, built.chunks.clone()).await {
+            Ok(()) => break,
+            Err(error @ PutError::TooLarge { .. }) => return Err(error.into()),
+            Err(error @ PutError::Conflict { .. }) => {
+                tracing::error!(%error, "an object id was used twice; taking another one");
+                id = reserve_object(store).await?;
+            }
+            Err(error @ PutError::Store { .. }) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "upload failed; retrying"
+                );
+            }
+        }
+        store.measures.upload_retries.increment(1);
+        retry.pause().await;
+    }
+    store.measures.uploaded(built.size);
+    // The chunks are not needed any more, and they would hold memory until the commit.
+    Ok((
+        id,
+        Built {
+            chunks: Vec::new(),
+            ..built
+        },
+    ))
+}
+
+fn build(block: &Block, streams: &[StreamId], block_bytes: usize) -> Result<Built, InvalidEntry> {
+    let mut builder = ObjectBuilder::new(block_bytes);
+    for (stream, run) in streams
+        .iter()
+        .filter_map(|id| Some((*id, block.streams.get(id)?)))
+    {
+        for entry in &run.entries {
+            builder.add(StreamEntry {
+                stream,
+                epoch: run.epoch,
+                base_offset: entry.base_offset,
+                count: entry.count,
+                payload: entry.payload.clone(),
+            })?;
+        }
+    }
+    Ok(builder.finish())
+}
+
+async fn reserve_object(store: &StoreInner) -> Result<ObjectId, Fatal> {
+    let reserve = || store.meta.reserve_objects(store.node_epoch, 1);
+    Ok(until_stored(store, reserve, |error| {
+        matches!(error, ReserveError::Store(_))
+    })
+    .await?)
+}
+
+/// Commits one block and hands it over to the cache.
+async fn commit(store: &StoreInner, uploaded: Uploaded) -> Result<(), Fatal> {
+    let Uploaded { block, upload } = uploaded;
+    if let Some(upload) = upload {
+        let commit = || store.meta.commit_upload(upload.clone());
+        until_stored(store, commit, |error| {
+            matches!(error, CommitError::Store(_))
+        })
+        .await?;
+    }
+    store.measures.committed(block.bytes);
+    store.committed(block);
+    Ok(())
+}
+
+/// Asks the metadata again as long as it is the metadata store that fails.
+async fn until_stored<T, E, F>(
+    store: &StoreInner,
+    mut ask: impl FnMut() -> F,
+    is_transient: impl Fn(&E) -> bool,
+) -> Result<T, E>
+where
+    E: std::error::Error + 'static,
+    F: Future<Output = Result<T, E>>,
+{
+    let mut retry = Retry::new(store);
+    loop {
+        match ask().await {
+            Err(error) if is_transient(&error) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "metadata failed; retrying"
+                );
+                store.measures.commit_retries.increment(1);
+                retry.pause().await;
+            }
+            settled => return settled,
+        }
+    }
+}
+
+/// Growing pauses with jitter.
+struct Retry<'a> {
+    store: &'a StoreInner,
+    pause: Duration,
+}
+
+impl<'a> Retry<'a> {
+    fn new(store: &'a StoreInner) -> Self {
+        Self {
+            store,
+            pause: store.config.retry_pause_min,
+        }
+    }
+
+    async fn pause(&mut self) {
+        let half_us = u64::try_from(self.pause.as_micros() / 2).unwrap_or(u64::MAX);
+        let jitter = Duration::from_micros(self.store.random.below(half_us.max(1)));
+        tokio::time::sleep(self.pause / 2 + jitter).await;
+        self.pause = (self.pause * 2).min(self.store.config.retry_pause_max);
+    }
+}
