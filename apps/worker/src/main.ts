@@ -1,3 +1,4 @@
+import { LocalDriver } from "@millrace/provisioner";
 import { pino } from "pino";
 import { readEnv, type WorkerEnv } from "./env.ts";
 import { startWorker, type Worker } from "./worker.ts";
@@ -17,10 +18,10 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 try {
   worker = await startWorker({
     databaseUrl: env.databaseUrl,
-    driver: {
+    driver: new LocalDriver({
       home: env.home,
       program: { command: [env.brokerBin], environment: env.brokerEnvironment },
-    },
+    }),
     logger,
   });
 } catch (error) {

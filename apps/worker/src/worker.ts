@@ -11,7 +11,7 @@ import { deploymentOf, LEASE_MS_DEFAULT, runOperation, type WorkerTools } from "
 import { type Database, openDatabase } from "@millrace/db";
 import { type Clock, systemClock } from "@millrace/domain";
 import { applyRetention } from "@millrace/metrics";
-import { type ClusterDriver, LocalDriver, type LocalDriverOptions } from "@millrace/provisioner";
+import type { ClusterDriver } from "@millrace/provisioner";
 import type { Logger } from "pino";
 import { BrokerScraper } from "./broker-scraper.ts";
 import { ClusterSupervisor } from "./cluster-supervisor.ts";
@@ -21,7 +21,7 @@ import { PeriodicTask } from "./periodic-task.ts";
 
 export interface WorkerOptions {
   readonly databaseUrl: string;
-  readonly driver: LocalDriverOptions;
+  readonly driver: ClusterDriver;
   readonly logger: Logger;
   readonly clock?: Clock;
   /** How long an operation stays with this worker after its death, in milliseconds. */
@@ -62,7 +62,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
       url: options.databaseUrl,
       onError: (error) => logger.warn({ err: error }, "a database connection failed"),
     }),
-    driver: new LocalDriver(options.driver),
+    driver: options.driver,
     deploymentOf,
     clock: options.clock ?? systemClock,
     logger,

@@ -8,6 +8,9 @@
  *   fake.exit.code        ends at once with this code, after a line on stderr
  *   fake.ignore.sigterm   `true`: only SIGKILL ends it
  *   fake.metrics.file     text of `/metrics`, read anew at each request
+ *
+ * The environment variable FAKE_READY_DELAY_MS stands in for the first where the configuration is
+ * not the test's own.
  */
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -25,7 +28,9 @@ const properties = new Map(
 );
 const token = readFileSync(properties.get("admin.token.file"), "utf8").trim();
 const startedAt = Date.now();
-const readyDelayMs = Number(properties.get("fake.ready.delay.ms") ?? 0);
+const readyDelayMs = Number(
+  properties.get("fake.ready.delay.ms") ?? process.env.FAKE_READY_DELAY_MS ?? 0,
+);
 
 const exitCode = properties.get("fake.exit.code");
 if (exitCode !== undefined) {

@@ -1,0 +1,195 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Database, openDatabase } from "@millrace/db";
+import {
+  type Cluster,
+  type ClusterId,
+  newId,
+  type Operation,
+  type OperationId,
+  type OperationKind,
+} from "@millrace/domain";
+import { type TestDatabase, withPostgres } from "@millrace/testkit";
+import { afterAll, afterEach, beforeAll } from "vitest";
+import { systemProcessTable } from "../../../packages/provisioner/src/local/process-table.ts";
+
+const WORKER = join(import.meta.dirname, "worker-process.ts");
+const table = systemProcessTable();
+
+export interface WorkerProcess {
+  readonly child: ChildProcess;
+  kill(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** A database, a state folder, and workers as processes; everything is gone after the tests. */
+export class Installation {
+  db!: Database;
+  home = "";
+  #database: TestDatabase | undefined;
+  readonly #workers = new Set<ChildProcess>();
+
+  async open(): Promise<void> {
+    this.#database = await withPostgres();
+    this.db = openDatabase({ url: this.#database.url });
+    this.home = await mkdtemp(join(tmpdir(), "millrace-worker-"));
+  }
+
+  async close(): Promise<void> {
+    await this.killEverything();
+    await this.db.close();
+    await this.#database?.drop();
+    await rm(this.home, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+  }
+
+  async killEverything(): Promise<void> {
+    for (const child of this.#workers) await killAndWait(child, "SIGKILL");
+    for (const id of await this.#clusterIds()) this.killBrokers(id);
+  }
+
+  /** Returns once the worker runs its loops, or at once where the caller wants to kill it early. */
+  async startWorker(
+    options: { waitForStart?: boolean; stopBrokers?: boolean; crashAt?: string } = {},
+  ): Promise<WorkerProcess> {
+    const child = spawn(process.execPath, [WORKER], {
+      stdio: ["ignore", "pipe", "inherit"],
+      env: {
+        ...process.env,
+        DATABASE_URL: this.#database?.url ?? "",
+        MILLRACE_HOME: this.home,
+        CRASH_AT: options.crashAt ?? "",
+        MILLRACE_STOP_BROKERS_ON_EXIT: options.stopBrokers ? "1" : "0",
+      },
+    });
+    this.#workers.add(child);
+    child.once("exit", () => this.#workers.delete(child));
+    if (options.waitForStart ?? true) {
+      for await (const chunk of child.stdout) {
+        if (String(chunk).includes("worker-process: started")) break;
+      }
+    }
+    child.stdout.resume();
+    return {
+      child,
+      kill: () => killAndWait(child, "SIGKILL"),
+      stop: () => killAndWait(child, "SIGTERM"),
+    };
+  }
+
+  /** A worker that runs until it kills itself at that point. */
+  async crashWorker(crashAt: string): Promise<void> {
+    const { child } = await this.startWorker({ waitForStart: false, crashAt });
+    const late = setTimeout(() => child.kill("SIGTERM"), 20_000);
+    await once(child, "exit");
+    clearTimeout(late);
+    if (child.signalCode !== "SIGKILL") throw new Error(`no worker came to ${crashAt}`);
+  }
+
+  async requestCluster(name: string): Promise<{ cluster: Cluster; operation: Operation }> {
+    const organization = await this.db.organizations.create({
+      name: "Tenant",
+      slug: newId("org").toLowerCase(),
+    });
+    const environment = await this.db.organizations.ensureEnvironment(organization.id, "default");
+    return await this.db.transaction(async (tx) => {
+      const cluster = await tx.clusters.create({
+        organizationId: organization.id,
+        environmentId: environment.id,
+        name,
+        region: "local",
+        size: "dev",
+        labels: {},
+        conditions: [],
+      });
+      const operation = await tx.operations.create({
+        organizationId: organization.id,
+        clusterId: cluster.id,
+        kind: "cluster.create",
+      });
+      await tx.deliver(operation.id);
+      return { cluster, operation };
+    });
+  }
+
+  async requestDeletion(cluster: Cluster): Promise<Operation> {
+    return await this.db.transaction(async (tx) => {
+      const operation = await tx.operations.create({
+        organizationId: cluster.organizationId,
+        clusterId: cluster.id,
+        kind: "cluster.delete" satisfies OperationKind,
+      });
+      await tx.clusters.changePhase(cluster.id, { to: "DELETING" });
+      await tx.deliver(operation.id);
+      return operation;
+    });
+  }
+
+  async operation(cluster: Cluster, id: OperationId): Promise<Operation> {
+    const found = await this.db.operations.get(cluster.organizationId, id);
+    if (!found) throw new Error(`there is no operation ${id}`);
+    return found;
+  }
+
+  async waitForOperation(cluster: Cluster, id: OperationId, timeoutMs = 30_000) {
+    return await eventually(timeoutMs, `operation ${id} is done`, async () => {
+      const operation = await this.operation(cluster, id);
+      return operation.done ? operation : undefined;
+    });
+  }
+
+  async waitForPhase(cluster: Cluster, phase: Cluster["phase"], timeoutMs = 20_000) {
+    return await eventually(timeoutMs, `cluster ${cluster.id} is ${phase}`, async () => {
+      const now = await this.db.clusters.load(cluster.id);
+      return now?.phase === phase ? now : undefined;
+    });
+  }
+
+  /** Pids of every process that runs on this cluster's configuration. */
+  brokersOf(clusterId: string): number[] {
+    const config = join(this.home, "clusters", clusterId, "server.properties");
+    return table.findByArguments(["broker", "--config", config]).map(({ pid }) => pid);
+  }
+
+  killBrokers(clusterId: string): void {
+    for (const pid of this.brokersOf(clusterId)) process.kill(pid, "SIGKILL");
+  }
+
+  async #clusterIds(): Promise<ClusterId[]> {
+    const phases = ["PROVISIONING", "RUNNING", "DEGRADED", "FAILED", "DELETING"] as const;
+    return (await this.db.clusters.inPhases(phases)).map((cluster) => cluster.id);
+  }
+}
+
+/** Read its fields inside tests only. */
+export function installation(): Installation {
+  const it = new Installation();
+  beforeAll(() => it.open());
+  afterEach(() => it.killEverything());
+  afterAll(() => it.close());
+  return it;
+}
+
+/** Asks again and again until there is an answer. */
+export async function eventually<T>(
+  timeoutMs: number,
+  what: string,
+  look: () => Promise<T | undefined>,
+): Promise<T> {
+  const deadline = performance.now() + timeoutMs;
+  for (;;) {
+    const found = await look();
+    if (found !== undefined) return found;
+    if (performance.now() > deadline) throw new Error(`not in time: ${what}`);
+    await sleep(25);
+  }
+}
+
+async function killAndWait(child: ChildProcess, signal: "SIGKILL" | "SIGTERM"): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill(signal);
+  await once(child, "exit");
+}

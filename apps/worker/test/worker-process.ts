@@ -1,0 +1,69 @@
+/**
+ * A worker as its own process, for tests that kill it. It differs from the product's in what it is
+ * given: a fake broker program, ports of its own, a short lease, and a smoke check that takes a
+ * while and always passes. With CRASH_AT=<effect>:<before|after> it kills itself there, as
+ * `kill -9` would: `after` is the instant at which the effect is made and nobody knows of it yet.
+ */
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { LocalDriver } from "@millrace/provisioner";
+import { pino } from "pino";
+import { startWorker } from "../src/worker.ts";
+
+const FAKE_BROKER = join(import.meta.dirname, "../../../packages/provisioner/test/fake-broker.mjs");
+/** Long enough to be killed within each of these. */
+const READY_DELAY_MS = "150";
+const SMOKE_MS = 150;
+const LEASE_MS = 1_500;
+
+const crashAt = process.env.CRASH_AT;
+
+/** Runs one effect of an operation with the crash that is asked for around it. */
+async function withCrash<T>(effect: string, work: () => Promise<T>): Promise<T> {
+  if (crashAt === `${effect}:before`) process.kill(process.pid, "SIGKILL");
+  const result = await work();
+  if (crashAt === `${effect}:after`) process.kill(process.pid, "SIGKILL");
+  return result;
+}
+
+class CrashingDriver extends LocalDriver {
+  override allocate(...parameters: Parameters<LocalDriver["allocate"]>) {
+    return withCrash("allocate", () => super.allocate(...parameters));
+  }
+  override prepare(...parameters: Parameters<LocalDriver["prepare"]>) {
+    return withCrash("prepare", () => super.prepare(...parameters));
+  }
+  override ensureRunning(...parameters: Parameters<LocalDriver["ensureRunning"]>) {
+    return withCrash("ensureRunning", () => super.ensureRunning(...parameters));
+  }
+  override waitReady(...parameters: Parameters<LocalDriver["waitReady"]>) {
+    return withCrash("waitReady", () => super.waitReady(...parameters));
+  }
+  override stop(...parameters: Parameters<LocalDriver["stop"]>) {
+    return withCrash("stop", () => super.stop(...parameters));
+  }
+  override destroy(...parameters: Parameters<LocalDriver["destroy"]>) {
+    return withCrash("destroy", () => super.destroy(...parameters));
+  }
+}
+
+const worker = await startWorker({
+  databaseUrl: process.env.DATABASE_URL ?? "",
+  driver: new CrashingDriver({
+    home: process.env.MILLRACE_HOME ?? "",
+    program: {
+      command: [process.execPath, FAKE_BROKER],
+      environment: { PATH: process.env.PATH ?? "", FAKE_READY_DELAY_MS: READY_DELAY_MS },
+    },
+    ports: { kafkaFirst: 24_000, adminFirst: 24_500, count: 500 },
+  }),
+  logger: pino({ level: process.env.LOG_LEVEL ?? "warn" }),
+  leaseMs: LEASE_MS,
+  smokeCheck: () => withCrash("smokeCheck", () => sleep(SMOKE_MS)),
+});
+
+process.on("SIGTERM", async () => {
+  await worker.stop({ stopBrokers: process.env.MILLRACE_STOP_BROKERS_ON_EXIT === "1" });
+  process.exit(0);
+});
+process.stdout.write("worker-process: started\n");
