@@ -15,8 +15,8 @@ mod reader;
 mod storage;
 
 pub use bucket::{
-    Body, Bucket, BucketError, BucketUri, DELETE_KEYS_MAX, InvalidUri, Listed, RetryPolicy, Source,
-    StoreBucket, TimeoutPolicy,
+    Body, Bucket, BucketError, BucketUri, DELETE_KEYS_MAX, InvalidUri, Listed, NetworkShare,
+    RetryPolicy, Source, StoreBucket, TimeoutPolicy,
 };
 pub use builder::{Built, InvalidEntry, ObjectBuilder};
 pub use entry::StreamEntry;

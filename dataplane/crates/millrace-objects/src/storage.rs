@@ -6,9 +6,9 @@ use bytes::Bytes;
 use millrace_time::{SharedClock, SharedRandom};
 
 use crate::{
-    Body, Bucket, BucketError, BucketUri, InvalidUri, Listed, ObjectKey, RetryPolicy, StoreBucket,
-    TimeoutPolicy,
-    bucket::{DELETE_KEYS_MAX, Idempotent, Measured, Retrying, TimedOut},
+    Body, Bucket, BucketError, BucketUri, DELETE_KEYS_MAX, InvalidUri, Listed, NetworkShare,
+    ObjectKey, RetryPolicy, StoreBucket, TimeoutPolicy,
+    bucket::{Idempotent, Limited, Measured, Retrying, TimedOut},
 };
 
 /// The largest object, in bytes: S3's bound for one PUT.
@@ -17,7 +17,30 @@ const OBJECT_BYTES_MAX: u64 = 5 * 1024 * 1024 * 1024;
 /// A bucket that retries, gives up in time, and measures. A clone is the same bucket.
 #[derive(Debug, Clone)]
 pub struct ObjectStorage {
+    /// The whole stack.
     bucket: Arc<dyn Bucket>,
+    /// What the stack is built from, to build it again with another share of the network.
+    parts: Parts,
+}
+
+#[derive(Debug, Clone)]
+struct Parts {
+    measured: Arc<dyn Bucket>,
+    retry: RetryPolicy,
+    timeout: TimeoutPolicy,
+    random: SharedRandom,
+}
+
+impl Parts {
+    fn stack(&self, share: Option<NetworkShare>) -> Arc<dyn Bucket> {
+        let timed_out = TimedOut::new(Arc::clone(&self.measured), self.timeout);
+        let idempotent = Idempotent::new(Limited::new(timed_out, share));
+        Arc::new(Retrying::new(
+            idempotent,
+            self.retry,
+            Arc::clone(&self.random),
+        ))
+    }
 }
 
 /// Why a bucket could not be opened: fix the configuration.
@@ -122,6 +145,13 @@ impl ObjectStorage {
         ))
     }
 
+    /// An empty bucket in memory, for tests and trials.
+    #[must_use]
+    pub fn memory(clock: SharedClock, random: SharedRandom) -> Self {
+        let (retry, timeout) = (RetryPolicy::default(), TimeoutPolicy::default());
+        Self::over(StoreBucket::memory(), retry, timeout, clock, random)
+    }
+
     /// The stack over any bucket.
     #[must_use]
     pub fn over(
@@ -131,10 +161,25 @@ impl ObjectStorage {
         clock: SharedClock,
         random: SharedRandom,
     ) -> Self {
-        let measured = Measured::new(bucket, clock);
-        let idempotent = Idempotent::new(TimedOut::new(measured, timeout));
+        let measured = Arc::new(Measured::new(bucket, clock));
+        let parts = Parts {
+            measured,
+            retry,
+            timeout,
+            random,
+        };
         Self {
-            bucket: Arc::new(Retrying::new(idempotent, retry, random)),
+            bucket: parts.stack(None),
+            parts,
+        }
+    }
+
+    /// The same bucket for a use that draws on `share` of the network.
+    #[must_use]
+    pub fn limited(&self, share: NetworkShare) -> Self {
+        Self {
+            bucket: self.parts.stack(Some(share)),
+            parts: self.parts.clone(),
         }
     }
 

@@ -1,24 +1,28 @@
 //! The seam to the object store: one small trait, its implementations, and decorators over it.
 //!
-//! The stack of the broker, outermost first: [`Retrying`] → [`Idempotent`] → [`TimedOut`] →
-//! [`Measured`] → [`StoreBucket`]. So each try has its own deadline, each try is counted, and a
-//! lost reply is settled within the try that met its object.
+//! The stack of the broker, outermost first: [`Retrying`] → [`Idempotent`] → [`Limited`] →
+//! [`TimedOut`] → [`Measured`] → [`StoreBucket`]. So each try pays for its bytes, has its own
+//! deadline (which does not run while it waits for its share) and is counted, and a lost reply is
+//! settled within the try that met its object.
 
 mod body;
 mod idempotent;
+mod limited;
 mod measured;
 mod retrying;
 mod store;
 mod timed_out;
 mod uri;
 
-use std::{fmt::Debug, ops::Range, time::Duration};
+use std::{fmt::Debug, ops::Range, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 
 pub use body::Body;
 pub(crate) use idempotent::Idempotent;
+pub(crate) use limited::Limited;
+pub use limited::NetworkShare;
 pub(crate) use measured::Measured;
 pub use retrying::RetryPolicy;
 pub(crate) use retrying::Retrying;
@@ -41,11 +45,12 @@ pub trait Bucket: Debug + Send + Sync + 'static {
     /// [`BucketError::AlreadyExists`] where the key is taken; then the object there is untouched.
     async fn put(&self, key: &ObjectKey, body: &Body) -> Result<(), BucketError>;
 
-    /// Reads `range` of an object, which must not be empty. Gives fewer bytes where the object
-    /// ends before the range.
+    /// Reads `range` of an object, which must not be empty. Gives fewer bytes where the object ends
+    /// within the range.
     ///
     /// # Errors
-    /// [`BucketError::NotFound`] where there is no such object.
+    /// [`BucketError::NotFound`] where there is no such object, [`BucketError::Failed`] where it
+    /// ends before the range.
     async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError>;
 
     /// The size of an object, in bytes.
@@ -71,6 +76,35 @@ pub trait Bucket: Debug + Send + Sync + 'static {
         after: Option<&ObjectKey>,
         limit: usize,
     ) -> Result<Vec<Listed>, BucketError>;
+}
+
+/// A shared bucket is a bucket.
+#[async_trait]
+impl Bucket for Arc<dyn Bucket> {
+    async fn put(&self, key: &ObjectKey, body: &Body) -> Result<(), BucketError> {
+        self.as_ref().put(key, body).await
+    }
+
+    async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {
+        self.as_ref().get(key, range).await
+    }
+
+    async fn size(&self, key: &ObjectKey) -> Result<u64, BucketError> {
+        self.as_ref().size(key).await
+    }
+
+    async fn delete(&self, keys: &[ObjectKey]) -> Result<(), BucketError> {
+        self.as_ref().delete(keys).await
+    }
+
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&ObjectKey>,
+        limit: usize,
+    ) -> Result<Vec<Listed>, BucketError> {
+        self.as_ref().list(prefix, after, limit).await
+    }
 }
 
 /// An object in a listing.

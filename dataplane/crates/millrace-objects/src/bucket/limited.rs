@@ -1,0 +1,70 @@
+//! Waits for its share of the network.
+
+use std::ops::Range;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use millrace_limiter::{Limiter, Tier};
+
+use super::{Body, Bucket, BucketError, Listed};
+use crate::ObjectKey;
+
+/// The bandwidth that a use of the store draws on, and how urgent that use is.
+#[derive(Debug, Clone)]
+pub struct NetworkShare {
+    /// For what is read from the store.
+    pub ingress: Limiter,
+    /// For what is written to it.
+    pub egress: Limiter,
+    /// How urgent this use is.
+    pub tier: Tier,
+}
+
+/// A bucket that pays for every byte before it moves, retries included. Without a share it passes
+/// everything on.
+#[derive(Debug)]
+pub(crate) struct Limited<B> {
+    inner: B,
+    share: Option<NetworkShare>,
+}
+
+impl<B: Bucket> Limited<B> {
+    pub(crate) fn new(inner: B, share: Option<NetworkShare>) -> Self {
+        Self { inner, share }
+    }
+}
+
+#[async_trait]
+impl<B: Bucket> Bucket for Limited<B> {
+    async fn put(&self, key: &ObjectKey, body: &Body) -> Result<(), BucketError> {
+        if let Some(share) = &self.share {
+            share.egress.acquire(share.tier, body.size()).await;
+        }
+        self.inner.put(key, body).await
+    }
+
+    async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {
+        if let Some(share) = &self.share {
+            let bytes = range.end.saturating_sub(range.start);
+            share.ingress.acquire(share.tier, bytes).await;
+        }
+        self.inner.get(key, range).await
+    }
+
+    async fn size(&self, key: &ObjectKey) -> Result<u64, BucketError> {
+        self.inner.size(key).await
+    }
+
+    async fn delete(&self, keys: &[ObjectKey]) -> Result<(), BucketError> {
+        self.inner.delete(keys).await
+    }
+
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&ObjectKey>,
+        limit: usize,
+    ) -> Result<Vec<Listed>, BucketError> {
+        self.inner.list(prefix, after, limit).await
+    }
+}

@@ -1,0 +1,157 @@
+//! An object store that fails on purpose.
+
+use std::{ops::Range, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use millrace_objects::{Body, Bucket, BucketError, Listed, ObjectKey};
+use millrace_time::SharedRandom;
+use parking_lot::Mutex;
+
+/// Which faults a [`FaultyBucket`] shows, each as a chance in thousandths per request. The default
+/// shows none.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BucketFaults {
+    /// The request fails and nothing has happened (a 503).
+    pub fail_permille: u64,
+    /// The request is carried out, and then fails (a lost reply).
+    pub lose_reply_permille: u64,
+    /// A PUT is answered with a conflict, and nothing has happened (S3 says so while another
+    /// conditional PUT of the key is under way).
+    pub conflict_permille: u64,
+    /// One bit of what a GET answers is flipped.
+    pub flip_permille: u64,
+    /// Every request takes this long.
+    pub delay: Duration,
+    /// Every request fails, as if the store were unreachable.
+    pub down: bool,
+}
+
+/// How often each operation reached the store behind the faults.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BucketCounts {
+    /// Objects written.
+    pub puts: u64,
+    /// Ranges read.
+    pub gets: u64,
+    /// Requests to delete.
+    pub deletes: u64,
+    /// Faults shown.
+    pub faults: u64,
+}
+
+/// A bucket that passes requests on to another, or fails as it was told. Seeded randomness replays
+/// the faults. A clone is the same bucket, so a test can keep one to steer it.
+#[derive(Debug, Clone)]
+pub struct FaultyBucket {
+    inner: Arc<dyn Bucket>,
+    random: SharedRandom,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    faults: BucketFaults,
+    counts: BucketCounts,
+}
+
+impl FaultyBucket {
+    /// A bucket over `inner` that shows no faults yet.
+    #[must_use]
+    pub fn new(inner: impl Bucket, random: SharedRandom) -> Self {
+        Self {
+            inner: Arc::new(inner),
+            random,
+            state: Arc::default(),
+        }
+    }
+
+    /// From now on, show these faults.
+    pub fn set(&self, faults: BucketFaults) {
+        self.state.lock().faults = faults;
+    }
+
+    /// What has happened so far.
+    #[must_use]
+    pub fn counts(&self) -> BucketCounts {
+        self.state.lock().counts
+    }
+
+    fn strikes(&self, permille: u64) -> bool {
+        let strikes = self.random.below(1_000) < permille;
+        if strikes {
+            self.state.lock().counts.faults += 1;
+        }
+        strikes
+    }
+
+    /// Waits, then fails or gives the faults that may still strike.
+    async fn arrive(&self) -> Result<BucketFaults, BucketError> {
+        let faults = self.state.lock().faults;
+        if !faults.delay.is_zero() {
+            tokio::time::sleep(faults.delay).await;
+        }
+        if faults.down || self.strikes(faults.fail_permille) {
+            return Err(BucketError::Failed("the test made the store fail".into()));
+        }
+        Ok(faults)
+    }
+
+    /// The reply, unless it gets lost.
+    fn reply<T>(&self, faults: BucketFaults, reply: T) -> Result<T, BucketError> {
+        if self.strikes(faults.lose_reply_permille) {
+            return Err(BucketError::Failed("the test lost the reply".into()));
+        }
+        Ok(reply)
+    }
+}
+
+#[async_trait]
+impl Bucket for FaultyBucket {
+    async fn put(&self, key: &ObjectKey, body: &Body) -> Result<(), BucketError> {
+        let faults = self.arrive().await?;
+        if self.strikes(faults.conflict_permille) {
+            return Err(BucketError::AlreadyExists);
+        }
+        self.inner.put(key, body).await?;
+        self.state.lock().counts.puts += 1;
+        self.reply(faults, ())
+    }
+
+    async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {
+        let faults = self.arrive().await?;
+        let found = self.inner.get(key, range).await?;
+        self.state.lock().counts.gets += 1;
+        if found.is_empty() || !self.strikes(faults.flip_permille) {
+            return self.reply(faults, found);
+        }
+        let mut flipped = BytesMut::from(found.as_ref());
+        let at = usize::try_from(self.random.below(flipped.len() as u64)).unwrap_or(0);
+        flipped[at] ^= 1 << self.random.below(8);
+        self.reply(faults, flipped.freeze())
+    }
+
+    async fn size(&self, key: &ObjectKey) -> Result<u64, BucketError> {
+        let faults = self.arrive().await?;
+        let size = self.inner.size(key).await?;
+        self.reply(faults, size)
+    }
+
+    async fn delete(&self, keys: &[ObjectKey]) -> Result<(), BucketError> {
+        let faults = self.arrive().await?;
+        self.inner.delete(keys).await?;
+        self.state.lock().counts.deletes += 1;
+        self.reply(faults, ())
+    }
+
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&ObjectKey>,
+        limit: usize,
+    ) -> Result<Vec<Listed>, BucketError> {
+        let faults = self.arrive().await?;
+        let listed = self.inner.list(prefix, after, limit).await?;
+        self.reply(faults, listed)
+    }
+}

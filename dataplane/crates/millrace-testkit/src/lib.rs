@@ -1,0 +1,11 @@
+//! Faulty object store, simulated disk, record builders, a Kafka client. For tests only.
+
+mod faulty_bucket;
+mod kafka_client;
+
+pub use faulty_bucket::{BucketCounts, BucketFaults, FaultyBucket};
+pub use kafka_client::{Fetched, KafkaClient, PRODUCE_VERSION, produce_request};
+
+mod sim_disk;
+
+pub use sim_disk::{Crash, SimDisk};
