@@ -13,6 +13,7 @@
 import { randomBytes } from "node:crypto";
 import { type FileHandle, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { type ClusterDeployment, ProvisionError } from "../cluster-driver.ts";
 
 /** An id becomes a folder name and so must not be able to leave its parent. */
@@ -123,6 +124,7 @@ export async function clusterIdsIn(home: string): Promise<string[]> {
 /** The text of `server.properties`. Throws where a property cannot be written or is reserved. */
 export function renderProperties(files: BrokerFiles, deployment: ClusterDeployment): string {
   const { host, kafkaPort, adminPort } = deployment.placement;
+  const fileUri = (part: string) => pathToFileURL(join(files.folder, part)).href;
   const own: Record<string, string> = {
     "node.id": "0",
     "cluster.id": deployment.clusterId,
@@ -131,17 +133,18 @@ export function renderProperties(files: BrokerFiles, deployment: ClusterDeployme
     "admin.listener": `${host}:${adminPort}`,
     "admin.token.file": files.tokenFile,
     "data.dir": join(files.folder, "data"),
-    "s3.wal.path": `0@file://${join(files.folder, "wal", "wal")}?capacity=${deployment.walCapacityBytes}&iodepth=8&iops=3000`,
-    "s3.data.buckets": `0@file://${join(files.folder, "objects")}`,
+    "s3.wal.path": `0@${fileUri("wal/wal")}?capacity=${deployment.walCapacityBytes}&iodepth=8&iops=3000`,
+    "s3.data.buckets": `0@${fileUri("objects")}`,
   };
   for (const key of Object.keys(deployment.properties)) {
     if (RESERVED_KEYS.has(key)) throw new Error(`the property ${key} is the driver's own`);
   }
   const lines = Object.entries({ ...own, ...deployment.properties }).map(([key, value]) => {
-    if (/[\r\n\\]/.test(value) || !/^[A-Za-z0-9._-]+$/.test(key)) {
+    if (/[\r\n]/.test(value) || !/^[A-Za-z0-9._-]+$/.test(key)) {
       throw new ProvisionError("start_failed", `the property ${key} cannot be written to a file`);
     }
-    return `${key}=${value}`;
+    // A backslash begins an escape in this format.
+    return `${key}=${value.replaceAll("\\", "\\\\")}`;
   });
   return `# Written by Millrace; changes are overwritten.\n${lines.join("\n")}\n`;
 }

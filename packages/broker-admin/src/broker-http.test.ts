@@ -1,0 +1,76 @@
+import { once } from "node:events";
+import { createServer, type RequestListener, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, expect, test } from "vitest";
+import { BrokerHttp } from "./broker-http.ts";
+
+let server: Server | undefined;
+
+afterEach(() => {
+  server?.closeAllConnections();
+  server?.close();
+});
+
+async function brokerThat(listener: RequestListener, timeoutMs = 2_000): Promise<BrokerHttp> {
+  server = createServer(listener).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  return new BrokerHttp({ adminUrl: `http://127.0.0.1:${port}/`, adminToken: "secret", timeoutMs });
+}
+
+test("sends the token and reads status and metrics", async () => {
+  const broker = await brokerThat((request, response) => {
+    expect(request.headers.authorization).toBe("Bearer secret");
+    if (request.url === "/metrics") return response.end("a_total 1\n");
+    return response.end(JSON.stringify({ cluster_id: "clu_a", version: "1", phase: "running" }));
+  });
+  expect(await broker.ready()).toBe(true);
+  const status = await broker.status();
+  expect(status).toMatchObject({ clusterId: "clu_a", version: "1" });
+  expect(status.raw.phase).toBe("running");
+  expect(await broker.metrics()).toEqual([{ name: "a_total", labels: {}, value: 1 }]);
+});
+
+for (const [status, code] of [
+  [401, "unauthorized"],
+  [503, "refused"],
+  [302, "unreachable"],
+] as const) {
+  test(`an answer of ${status} is ${code}, and not ready`, async () => {
+    const broker = await brokerThat((_request, response) =>
+      response.writeHead(status, { location: "/elsewhere" }).end(),
+    );
+    await expect(broker.status()).rejects.toMatchObject({ code });
+    expect(await broker.ready()).toBe(false);
+  });
+}
+
+test("answers that cannot be understood are malformed", async () => {
+  const broker = await brokerThat((request, response) =>
+    response.end(request.url === "/metrics" ? "{" : "[1]"),
+  );
+  await expect(broker.status()).rejects.toMatchObject({ code: "malformed_answer" });
+  await expect(broker.metrics()).rejects.toMatchObject({ code: "malformed_answer" });
+});
+
+test("an answer without end is cut at the bound", async () => {
+  const broker = await brokerThat((_request, response) => {
+    const block = Buffer.alloc(1024 * 1024, "a 1\n");
+    const more = () => {
+      while (!response.destroyed && response.write(block));
+      if (!response.destroyed) response.once("drain", more);
+    };
+    more();
+  }, 20_000);
+  await expect(broker.metrics()).rejects.toMatchObject({ code: "malformed_answer" });
+});
+
+test("a broker that says nothing is given up at the timeout", async () => {
+  const broker = await brokerThat(() => {}, 100);
+  await expect(broker.status()).rejects.toMatchObject({ code: "timeout", retryable: true });
+});
+
+test("a broker that is not there is unreachable", async () => {
+  const broker = new BrokerHttp({ adminUrl: "http://127.0.0.1:1", adminToken: "secret" });
+  await expect(broker.status()).rejects.toMatchObject({ code: "unreachable", retryable: true });
+});

@@ -1,0 +1,31 @@
+import { expect, test } from "vitest";
+import type { ClusterDeployment } from "../cluster-driver.ts";
+import { BrokerFiles, renderProperties } from "./broker-files.ts";
+
+function deployment(properties: Record<string, string>): ClusterDeployment {
+  return {
+    clusterId: "clu_a",
+    placement: { host: "127.0.0.1", kafkaPort: 19_092, adminPort: 19_592 },
+    walCapacityBytes: 268_435_456,
+    properties,
+  };
+}
+
+test("paths survive spaces, percent and question marks in the state folder's name", () => {
+  const text = renderProperties(new BrokerFiles("/home/a b/50%?", "clu_a"), deployment({}));
+  expect(text).toContain(
+    "\ns3.wal.path=0@file:///home/a%20b/50%25%3F/clusters/clu_a/wal/wal?capacity=268435456&iodepth=8&iops=3000\n",
+  );
+  expect(text).toContain(
+    "\ns3.data.buckets=0@file:///home/a%20b/50%25%3F/clusters/clu_a/objects\n",
+  );
+  expect(text).toContain("\ndata.dir=/home/a b/50%?/clusters/clu_a/data\n");
+});
+
+test("backslashes are escaped, line breaks and odd keys are refused", () => {
+  const files = new BrokerFiles("/home", "clu_a");
+  expect(renderProperties(files, deployment({ a: "x\\y" }))).toContain("\na=x\\\\y\n");
+  expect(() => renderProperties(files, deployment({ a: "x\ny=z" }))).toThrow("a cannot be written");
+  expect(() => renderProperties(files, deployment({ "a b": "x" }))).toThrow("cannot be written");
+  expect(() => renderProperties(files, deployment({ listeners: "x" }))).toThrow("listeners");
+});
