@@ -116,6 +116,8 @@ function configure(options: IdentityOptions) {
     },
     advanced: {
       cookiePrefix: "millrace",
+      // The browser sees the console's origin; where that has no TLS, neither can the cookie.
+      useSecureCookies: options.trustedOrigins.every((origin) => origin.startsWith("https:")),
       ipAddress: { ipAddressHeaders: [CLIENT_IP_HEADER] },
       database: { generateId: ({ model }) => newId(prefixOf(model)) },
     },

@@ -29,6 +29,8 @@ export interface ContractDefinition<
   readonly successStatus: 200 | 201 | 202 | 204;
   /** Set where the answer is a stream of server-sent events, each shaped like `response`. */
   readonly stream?: boolean;
+  /** Set where the answer holds a secret: it is never stored, not even for idempotent replays. */
+  readonly holdsSecret?: boolean;
   readonly params: P;
   readonly query: Q;
   /** Request headers; the field `if_match` is the header `If-Match`. */

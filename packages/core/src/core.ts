@@ -1,7 +1,7 @@
-import type { KafkaAddress, KafkaAdmin } from "@millrace/broker-admin";
+import { type KafkaAddress, type KafkaAdmin, withKafkaAdmin } from "@millrace/broker-admin";
 import type { Database } from "@millrace/db";
-import type { Clock } from "@millrace/domain";
-import type { PageTokens } from "./page-token.ts";
+import { type Clock, systemClock } from "@millrace/domain";
+import { PageTokens } from "./page-token.ts";
 
 /** The part of Kafka's admin protocol that use cases speak. */
 export type KafkaAdminPort = Pick<
@@ -21,4 +21,22 @@ export interface Core {
   readonly clock: Clock;
   readonly pageTokens: PageTokens;
   readonly kafka: KafkaAccess;
+}
+
+export interface CoreOptions {
+  readonly db: Database;
+  /** Signs page tokens; at least 32 characters. */
+  readonly secret: string;
+  readonly clock?: Clock;
+  /** Another way to brokers than the network, for tests. */
+  readonly kafka?: KafkaAccess;
+}
+
+export function createCore({ db, secret, clock, kafka }: CoreOptions): Core {
+  return {
+    db,
+    clock: clock ?? systemClock,
+    pageTokens: new PageTokens(secret),
+    kafka: kafka ?? withKafkaAdmin,
+  };
 }

@@ -10,7 +10,13 @@ export { deleteCluster } from "./cluster/delete-cluster.ts";
 export { type ClusterView, getCluster } from "./cluster/get-cluster.ts";
 export { listClusters } from "./cluster/list-clusters.ts";
 export { listConsumerGroups } from "./consumer-group/list-consumer-groups.ts";
-export type { Core, KafkaAccess, KafkaAdminPort } from "./core.ts";
+export {
+  type Core,
+  type CoreOptions,
+  createCore,
+  type KafkaAccess,
+  type KafkaAdminPort,
+} from "./core.ts";
 export {
   LEASE_MS_DEFAULT,
   type RunOptions,
@@ -25,7 +31,6 @@ export { getOperation } from "./operation/get-operation.ts";
 export { listOperations } from "./operation/list-operations.ts";
 export { watchOperation } from "./operation/watch-operation.ts";
 export type { PageResult } from "./page.ts";
-export { PageTokens } from "./page-token.ts";
 export {
   type BootstrapAnswer,
   type BootstrapInput,

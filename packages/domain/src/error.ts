@@ -29,6 +29,11 @@ export const ERROR_KINDS = {
     title: "The first request with this key is still running",
     retryable: true,
   },
+  idempotent_answer_not_kept: {
+    status: 409,
+    title: "The first request with this key succeeded; its answer was not kept",
+    retryable: false,
+  },
   precondition_failed: { status: 412, title: "The resource has changed", retryable: false },
   payload_too_large: { status: 413, title: "The request body is too large", retryable: false },
   idempotency_key_reused: {

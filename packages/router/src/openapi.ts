@@ -3,6 +3,7 @@ import { z } from "zod";
 import {
   type CreateDocumentOptions,
   createDocument,
+  type ZodOpenApiObject,
   type ZodOpenApiOperationObject,
 } from "zod-openapi";
 

@@ -12,6 +12,7 @@ export const createApiKey = defineContract({
   tag: "API keys",
   permission: "apikey:write",
   successStatus: 201,
+  holdsSecret: true,
   body: {
     name: z.string().trim().min(1).max(LABEL_MAX),
     role: z.enum(ROLES).default("admin"),

@@ -1,0 +1,103 @@
+import type { HttpBindings } from "@hono/node-server";
+import { AUTH_BASE_PATH, createIdentity } from "@millrace/auth";
+import { createCore, type KafkaAccess } from "@millrace/core";
+import type { Database } from "@millrace/db";
+import { type Clock, DomainError, systemClock } from "@millrace/domain";
+import { appRouter, toDomainError } from "@millrace/router";
+import { fetchRequestHandler } from "@trpc/server/adapters/fetch";
+import { Hono } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import type { Logger } from "pino";
+import { withClientAddress } from "./client-address.ts";
+import { docsRoutes } from "./docs-routes.ts";
+import { problemResponse } from "./problem-response.ts";
+import { type ApiEnv, type ApiParts, requestContext } from "./request-context.ts";
+import { restRoutes } from "./rest/rest-routes.ts";
+
+/** The largest sensible request is a topic with many settings; this is ten of those. */
+const BODY_BYTES_MAX = 1024 * 1024;
+/** Procedures in one tRPC request; the console asks for fewer. */
+const BATCH_MAX = 20;
+const TRPC_PATH = "/trpc";
+
+export interface ApiOptions {
+  readonly db: Database;
+  /** Signs sessions and page tokens; at least 32 characters. */
+  readonly secret: string;
+  readonly apiUrl: string;
+  readonly consoleUrl: string;
+  readonly log: Logger;
+  /** Another way to brokers than the network, for tests. */
+  readonly kafka?: KafkaAccess;
+  readonly clock?: Clock;
+  /** Off in tests that sign in often. */
+  readonly rateLimit?: boolean;
+}
+
+/** The whole API as one function from request to response. */
+export function createApi(options: ApiOptions): Hono<ApiEnv> {
+  const { db, log, secret, apiUrl } = options;
+  const clock = options.clock ?? systemClock;
+  const trustedOrigins = [new URL(options.consoleUrl).origin, new URL(apiUrl).origin];
+  const identity = createIdentity({
+    db,
+    secret,
+    apiUrl,
+    trustedOrigins,
+    ...(options.rateLimit !== undefined && { rateLimit: options.rateLimit }),
+  });
+  const core = createCore({ db, secret, clock, ...(options.kafka && { kafka: options.kafka }) });
+  const parts: ApiParts = { core, authenticator: { db, clock, identity, trustedOrigins }, log };
+
+  const app = new Hono<ApiEnv>();
+  app.use(requestContext(parts));
+  app.use(async (c, next) => {
+    await next();
+    c.header("X-Content-Type-Options", "nosniff");
+    c.header("Referrer-Policy", "no-referrer");
+  });
+  app.use(
+    bodyLimit({
+      maxSize: BODY_BYTES_MAX,
+      onError: (c) => problemResponse(c, log, tooLarge()),
+    }),
+  );
+  app.get("/healthz", async (c) => {
+    await db.ping();
+    return c.json({ status: "ok" });
+  });
+  app.on(["GET", "POST"], `${AUTH_BASE_PATH}/*`, (c) => {
+    const { incoming } = (c.env ?? {}) as Partial<HttpBindings>;
+    return identity.handle(withClientAddress(c.req.raw, incoming));
+  });
+  app.all(`${TRPC_PATH}/*`, (c) => trpc(c.req.raw, parts, c.get("context")));
+  app.route("/", docsRoutes(apiUrl));
+  app.route("/", restRoutes(log));
+  app.notFound((c) => problemResponse(c, log, noRoute(c.req.method, c.req.path)));
+  app.onError((error, c) => problemResponse(c, log, error));
+  return app;
+}
+
+function trpc(req: Request, { log }: ApiParts, context: ApiEnv["Variables"]["context"]) {
+  return fetchRequestHandler({
+    endpoint: TRPC_PATH,
+    req,
+    router: appRouter,
+    createContext: () => context,
+    maxBatchSize: BATCH_MAX,
+    onError: ({ error, path }) => {
+      if (toDomainError(error).status < 500) return;
+      log.error({ requestId: context.requestId, path, err: error }, "a procedure failed");
+    },
+  });
+}
+
+function tooLarge(): DomainError {
+  return new DomainError("payload_too_large", `A request has at most ${BODY_BYTES_MAX} bytes.`);
+}
+
+function noRoute(method: string, path: string): DomainError {
+  return new DomainError("not_found", `There is no ${method} ${path}.`, {
+    remedy: "The reference at /docs lists every route.",
+  });
+}

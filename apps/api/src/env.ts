@@ -1,0 +1,31 @@
+import { resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { z } from "zod";
+
+const PROJECT_ROOT = fileURLToPath(new URL("../../..", import.meta.url));
+
+const Environment = z.object({
+  DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }),
+  MILLRACE_HOME: z
+    .string()
+    .default(resolve(PROJECT_ROOT, ".millrace"))
+    .transform((path) => resolve(path)),
+  MILLRACE_API_HOST: z.string().default("127.0.0.1"),
+  MILLRACE_API_PORT: z.coerce.number().int().min(1).max(65_535).default(4000),
+  MILLRACE_API_URL: z.url().default("http://localhost:4000"),
+  MILLRACE_CONSOLE_URL: z.url().default("http://localhost:3000"),
+  /** 32 characters of at least 4 bits each. */
+  MILLRACE_AUTH_SECRET: z.string().min(32),
+  LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
+});
+export type Environment = z.infer<typeof Environment>;
+
+/** The program's settings. Prints what is wrong with them and ends the process where something is. */
+export function readEnvironment(): Environment {
+  const parsed = Environment.safeParse(process.env);
+  if (parsed.success) return parsed.data;
+  for (const issue of parsed.error.issues) {
+    process.stderr.write(`${issue.path.join(".")}: ${issue.message}\n`);
+  }
+  process.exit(2);
+}

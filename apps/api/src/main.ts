@@ -1,0 +1,48 @@
+import { once } from "node:events";
+import type { Server } from "node:http";
+import { serve } from "@hono/node-server";
+import { openDatabase } from "@millrace/db";
+import { pino } from "pino";
+import { createApi } from "./create-api.ts";
+import { readEnvironment } from "./env.ts";
+
+/** Requests in flight at shutdown get this long; a long poll or a stream is cut after it. */
+const DRAIN_MS_MAX = 5_000;
+
+const env = readEnvironment();
+const log = pino({ level: env.LOG_LEVEL, base: { service: "api" } });
+const db = openDatabase({
+  url: env.DATABASE_URL,
+  onError: (error) => log.warn({ err: error }, "the job queue's connection failed"),
+});
+const app = createApi({
+  db,
+  log,
+  secret: env.MILLRACE_AUTH_SECRET,
+  apiUrl: env.MILLRACE_API_URL,
+  consoleUrl: env.MILLRACE_CONSOLE_URL,
+});
+const server = serve({
+  fetch: app.fetch,
+  hostname: env.MILLRACE_API_HOST,
+  port: env.MILLRACE_API_PORT,
+}) as Server;
+server.on("listening", () => log.info({ url: env.MILLRACE_API_URL }, "serving"));
+server.on("error", (error) => {
+  log.fatal({ err: error }, "cannot serve");
+  process.exit(1);
+});
+
+let stopping = false;
+async function stop(signal: string): Promise<void> {
+  if (stopping) return;
+  stopping = true;
+  log.info({ signal }, "stopping");
+  const cut = setTimeout(() => server.closeAllConnections(), DRAIN_MS_MAX);
+  server.close();
+  server.closeIdleConnections();
+  await once(server, "close");
+  clearTimeout(cut);
+  await db.close();
+}
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => void stop(signal));

@@ -1,0 +1,112 @@
+import { createHash } from "node:crypto";
+import type { Contract } from "@millrace/contract";
+import type { IdempotentRequest } from "@millrace/db";
+import { DomainError, ERROR_KINDS, principalKey } from "@millrace/domain";
+import type { RequestContext } from "@millrace/router";
+
+/** A request that runs longer than this belongs to a process that died. */
+const LOCK_MS = 60_000;
+const KEEP_MS = 24 * 3_600_000;
+const KEY_LENGTH_MAX = 255;
+const RETRY_AFTER_SECONDS = 2;
+/** Headers that a replay repeats. */
+const KEPT_HEADERS = ["content-type", "location", "etag"];
+/** Stands in for an answer that holds a secret. */
+const NOT_KEPT_BODY = "";
+
+/**
+ * Runs `answer` at most once per key: a repetition gets the first answer again. Answers that a
+ * retry may better are forgotten. Throws `idempotency_key_reused` for another request under the
+ * same key, `idempotency_key_in_use` while the first one runs.
+ */
+export async function idempotent(
+  contract: Contract,
+  context: RequestContext,
+  key: string,
+  body: string,
+  answer: () => Promise<Response>,
+): Promise<Response> {
+  const { idempotency } = context.core.db;
+  const request = await requestOf(contract, context, key, body);
+  const begun = await idempotency.begin(request);
+  if (begun.kind === "mismatch") {
+    throw new DomainError("idempotency_key_reused", "This key was sent with another request.", {
+      remedy: "Use a new key for each request that is meant to do something new.",
+    });
+  }
+  if (begun.kind === "running") {
+    throw new DomainError("idempotency_key_in_use", "The first request is still running.", {
+      retryAfterSeconds: RETRY_AFTER_SECONDS,
+    });
+  }
+  if (begun.kind === "replay") {
+    const { status, headers, body: stored } = begun.response;
+    if (contract.holdsSecret && status < 300) throw notKept();
+    return new Response(stored, {
+      status,
+      headers: { ...headers, "Idempotency-Replayed": "true" },
+    });
+  }
+  let response: Response;
+  try {
+    response = await answer();
+  } catch (error) {
+    await idempotency.abandon(request);
+    throw error;
+  }
+  if (!isFinal(response.status)) {
+    await idempotency.abandon(request);
+    return response;
+  }
+  const headers = Object.fromEntries(
+    KEPT_HEADERS.flatMap((name) => {
+      const value = response.headers.get(name);
+      return value === null ? [] : [[name, value]];
+    }),
+  );
+  const kept = contract.holdsSecret ? NOT_KEPT_BODY : await response.clone().text();
+  await idempotency.complete(request, { status: response.status, headers, body: kept });
+  return response;
+}
+
+async function requestOf(
+  contract: Contract,
+  context: RequestContext,
+  key: string,
+  body: string,
+): Promise<IdempotentRequest> {
+  if (key === "" || key.length > KEY_LENGTH_MAX) {
+    throw new DomainError("validation_failed", "The Idempotency-Key is empty or too long.", {
+      fields: [
+        { pointer: "/Idempotency-Key", code: "too_big", message: `1 to ${KEY_LENGTH_MAX} letters` },
+      ],
+    });
+  }
+  const principal = await context.authenticate();
+  const hash = createHash("sha256").update(body).digest();
+  return {
+    organizationId: principal.organizationId,
+    principal: principalKey(principal),
+    key,
+    route: `${contract.name} ${context.instance}`,
+    requestHash: new Uint8Array(hash),
+    lockMs: LOCK_MS,
+    keepMs: KEEP_MS,
+  };
+}
+
+/** Whether the same request would get the same kind of answer for ever. */
+function isFinal(status: number): boolean {
+  const retryable = Object.values(ERROR_KINDS).some(
+    (kind) => kind.status === status && kind.retryable,
+  );
+  return !retryable && status < 500;
+}
+
+function notKept(): DomainError {
+  return new DomainError(
+    "idempotent_answer_not_kept",
+    "The first request succeeded; its answer held a secret, which is shown once.",
+    { remedy: "Delete what the first request made, and make it anew with a new key." },
+  );
+}

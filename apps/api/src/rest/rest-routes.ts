@@ -1,0 +1,85 @@
+import { type Contract, contracts, type OperationEvent } from "@millrace/contract";
+import { createCaller, type RequestContext } from "@millrace/router";
+import { type Context, Hono } from "hono";
+import type { Logger } from "pino";
+import { problemResponse } from "../problem-response.ts";
+import type { ApiEnv } from "../request-context.ts";
+import { eventStream } from "./event-stream.ts";
+import { idempotent } from "./idempotency.ts";
+import { readInput } from "./read-input.ts";
+
+/** Calls the procedure of a contract with what came over HTTP. */
+type Call = (input: unknown) => Promise<unknown>;
+
+/** The REST API: one route per contract, answered by the same procedure that tRPC calls. */
+export function restRoutes(log: Logger): Hono<ApiEnv> {
+  const app = new Hono<ApiEnv>();
+  for (const contract of contracts) {
+    app.on(contract.method, honoPath(contract.path), async (c) => {
+      try {
+        return await answer(contract, c);
+      } catch (error) {
+        return problemResponse(c, log, error);
+      }
+    });
+  }
+  return app;
+}
+
+async function answer(contract: Contract, c: Context<ApiEnv>): Promise<Response> {
+  const context = c.get("context");
+  // Strangers learn nothing, not even what is wrong with their request.
+  await context.authenticate();
+  const body = contract.method === "GET" ? "" : await c.req.text();
+  const input = await readInput(contract, c.req, body);
+  const call = callOf(contract, context);
+  if (contract.stream) return stream(c, context, call, input);
+  const run = async () => present(contract, c, await call(input));
+  const key = contract.method === "POST" ? c.req.header("idempotency-key") : undefined;
+  return key === undefined ? run() : idempotent(contract, context, key, body, run);
+}
+
+function callOf(contract: Contract, context: RequestContext): Call {
+  const [noun = "", verb = ""] = contract.name.split(".");
+  const caller = createCaller(context) as unknown as Record<string, Record<string, Call>>;
+  const call = caller[noun]?.[verb];
+  if (!call) throw new Error(`there is no procedure ${contract.name}`);
+  return call;
+}
+
+/** Asks for the operation itself first, so that a foreign id is 404 and not a broken stream. */
+async function stream(
+  c: Context<ApiEnv>,
+  context: RequestContext,
+  call: Call,
+  input: Record<string, unknown>,
+): Promise<Response> {
+  await createCaller(context).operation.get({ operation_id: String(input.operation_id) });
+  const events = await call(input);
+  return eventStream(c, events as AsyncIterable<[string, OperationEvent]>);
+}
+
+function present(contract: Contract, c: Context<ApiEnv>, value: unknown): Response {
+  c.header("Cache-Control", "no-store");
+  if (contract.successStatus === 204) return c.body(null, 204);
+  const { metadata, operation_id, id } = value as {
+    metadata?: { etag?: string };
+    operation_id?: string;
+    id?: string;
+  };
+  if (contract.successStatus === 202) {
+    c.header("Location", `/v1/operations/${operation_id ?? id}`);
+  }
+  if (metadata?.etag) {
+    c.header("ETag", metadata.etag);
+    if (contract.method === "GET" && c.req.header("if-none-match") === metadata.etag) {
+      return c.body(null, 304);
+    }
+  }
+  return c.json(value as object, contract.successStatus);
+}
+
+/** `/v1/clusters/{cluster_id}` as Hono writes it. */
+function honoPath(path: string): string {
+  return path.replaceAll(/\{(\w+)\}/g, ":$1");
+}
