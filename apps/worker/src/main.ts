@@ -1,54 +1,58 @@
 import { LocalDriver } from "@millrace/provisioner";
 import { pino } from "pino";
 import { readEnv, type WorkerEnv } from "./env.ts";
-import { startWorker, type Worker } from "./worker.ts";
+import { startWorker, stopAllBrokers, type Worker } from "./worker.ts";
 
 /** Longer than a broker's drain and a database's time-out together; then something hangs. */
 const STOP_TIMEOUT_MS = 60_000;
 
 const env = environment();
 const logger = pino({ level: env.logLevel, base: { service: "worker" } });
-let worker: Worker | undefined;
-let stopping = false;
+const driver = new LocalDriver({
+  home: env.home,
+  program: { command: [env.brokerBin], environment: env.brokerEnvironment },
+});
+const stopping = new AbortController();
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
-  process.on(signal, () => void stop(signal));
+  process.on(signal, () => {
+    if (stopping.signal.aborted) {
+      // Whoever signals again does not want to wait. What is cut short here is resumed later.
+      logger.warn({ signal }, "stopped without waiting");
+      process.exit(1);
+    }
+    logger.info({ signal }, "worker stops");
+    stopping.abort();
+  });
 }
 
 try {
-  worker = await startWorker({
-    databaseUrl: env.databaseUrl,
-    driver: new LocalDriver({
-      home: env.home,
-      program: { command: [env.brokerBin], environment: env.brokerEnvironment },
-    }),
-    logger,
-  });
+  const { databaseUrl } = env;
+  const worker = await startWorker({ databaseUrl, driver, logger, signal: stopping.signal });
+  await stopped();
+  await shutDown(worker);
 } catch (error) {
-  logger.fatal({ err: error }, "the worker cannot start");
-  process.exit(1);
-}
-// The signal may have come while the worker was starting.
-if (stopping) await shutDown(worker);
-
-async function stop(signal: string): Promise<void> {
-  if (stopping) {
-    // Whoever signals again does not want to wait. What is cut short here is resumed later.
-    logger.warn({ signal }, "stopped without waiting");
+  if (!stopping.signal.aborted) {
+    logger.fatal({ err: error }, "the worker cannot start");
     process.exit(1);
   }
-  stopping = true;
-  logger.info({ signal }, "worker stops");
-  if (worker) await shutDown(worker);
+  // Told to stop before it had begun. Brokers may run since an earlier life.
+  await shutDown(undefined);
 }
 
-async function shutDown(running: Worker): Promise<void> {
+async function stopped(): Promise<void> {
+  if (stopping.signal.aborted) return;
+  await new Promise((resolve) => stopping.signal.addEventListener("abort", resolve));
+}
+
+async function shutDown(worker: Worker | undefined): Promise<never> {
   setTimeout(() => {
     logger.fatal("the worker did not stop in time");
     process.exit(1);
   }, STOP_TIMEOUT_MS).unref();
   try {
-    await running.stop({ stopBrokers: env.stopBrokersOnExit });
+    if (worker) await worker.stop({ stopBrokers: env.stopBrokersOnExit });
+    else if (env.stopBrokersOnExit) await stopAllBrokers(driver, logger);
     process.exit(0);
   } catch (error) {
     logger.fatal({ err: error }, "the worker did not stop well");

@@ -27,6 +27,8 @@ export interface WorkerOptions {
   /** How long an operation stays with this worker after its death, in milliseconds. */
   readonly leaseMs?: number;
   readonly smokeCheck?: WorkerTools["smokeCheck"];
+  /** Ends the wait for the database at the start. */
+  readonly signal?: AbortSignal;
 }
 
 export interface Worker {
@@ -68,7 +70,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     logger,
   };
   try {
-    await waitForDatabase(parts.db);
+    await waitForDatabase(parts.db, options.signal);
     const runner = operationRunner(parts, options);
     await runner.start();
     const scraper = new BrokerScraper(parts);
@@ -79,7 +81,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
       async stop({ stopBrokers }) {
         await Promise.all([runner.stop(), ...tasks.map((task) => task.stop())]);
         await scraper.close();
-        if (stopBrokers) await stopAllBrokers(parts);
+        if (stopBrokers) await stopAllBrokers(parts.driver, logger);
         await parts.db.close();
         logger.info("worker stopped");
       },
@@ -129,7 +131,7 @@ function periodicTasks(parts: Parts, scraper: BrokerScraper): PeriodicTask[] {
 }
 
 /** Every broker at once: their bounds of time do not add up. One that fails does not keep others. */
-async function stopAllBrokers({ driver, logger }: Parts): Promise<void> {
+export async function stopAllBrokers(driver: ClusterDriver, logger: Logger): Promise<void> {
   const ids = await driver.list();
   if (ids.length > 0) logger.info({ clusters: ids.length }, "stopping brokers");
   await Promise.all(
@@ -143,13 +145,13 @@ async function stopAllBrokers({ driver, logger }: Parts): Promise<void> {
   );
 }
 
-async function waitForDatabase(db: Database): Promise<void> {
+async function waitForDatabase(db: Database, signal: AbortSignal | undefined): Promise<void> {
   const deadline = performance.now() + DATABASE_WAIT_MS;
   for (;;) {
     try {
       return await db.ping();
     } catch (error) {
-      if (performance.now() >= deadline) {
+      if (signal?.aborted || performance.now() >= deadline) {
         throw new Error("the database does not answer", { cause: error });
       }
     }

@@ -13,9 +13,9 @@ import {
   type OperationId,
   type OperationKind,
 } from "@millrace/domain";
+import { systemProcessTable } from "@millrace/provisioner";
 import { type TestDatabase, withPostgres } from "@millrace/testkit";
 import { afterAll, afterEach, beforeAll } from "vitest";
-import { systemProcessTable } from "../../../packages/provisioner/src/local/process-table.ts";
 
 const WORKER = join(import.meta.dirname, "worker-process.ts");
 const table = systemProcessTable();

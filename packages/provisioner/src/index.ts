@@ -13,3 +13,8 @@ export {
 export type { BrokerProgram } from "./local/broker-process.ts";
 export { LocalDriver, type LocalDriverOptions } from "./local/local-driver.ts";
 export type { PortRange } from "./local/ports.ts";
+export {
+  type ProcessIdentity,
+  type ProcessTable,
+  systemProcessTable,
+} from "./local/process-table.ts";

@@ -1,0 +1,94 @@
+/** Readings written to a real PostgreSQL and asked for again. */
+import { type Database, openDatabase } from "@millrace/db";
+import { type ClusterId, type MetricName, newId } from "@millrace/domain";
+import { type TestDatabase, withPostgres } from "@millrace/testkit";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { applyRetention, queryMetrics, RETENTION_MS, readScrape } from "../src/index.ts";
+
+let database: TestDatabase;
+let db: Database;
+let clusterId: ClusterId;
+/** A whole minute some time ago. */
+const T0 = Date.UTC(2026, 10, 21, 12);
+
+beforeAll(async () => {
+  database = await withPostgres();
+  db = openDatabase({ url: database.url });
+  const { id: organizationId } = await db.organizations.create({ name: "T", slug: "t" });
+  const environment = await db.organizations.ensureEnvironment(organizationId, "default");
+  const cluster = await db.clusters.create({
+    organizationId,
+    environmentId: environment.id,
+    name: newId("clu").slice(-8).toLowerCase(),
+    region: "local",
+    size: "dev",
+    labels: {},
+    conditions: [],
+  });
+  clusterId = cluster.id;
+});
+
+afterAll(async () => {
+  await db?.close();
+  await database?.drop();
+});
+
+/** A minute of one broker: 1,000 bytes and 10 produces of 5 ms per second, read every 2 s. */
+async function addMinute(): Promise<void> {
+  for (let seconds = 0; seconds <= 60; seconds += 2) {
+    const source = { clusterId, brokerId: 0, at: new Date(T0 + seconds * 1_000 + 137) };
+    const produce = { api: "produce" };
+    const { broker, topics } = readScrape(source, [
+      { name: "millrace_topic_bytes_in_total", labels: { topic: "a" }, value: seconds * 1_000 },
+      {
+        name: "millrace_request_seconds_bucket",
+        labels: { ...produce, le: "0.006" },
+        value: seconds * 10,
+      },
+      {
+        name: "millrace_request_seconds_bucket",
+        labels: { ...produce, le: "+Inf" },
+        value: seconds * 10,
+      },
+    ]);
+    await db.metrics.addScrapes([broker]);
+    await db.metrics.addTopicScrapes(topics);
+    await db.metrics.addLag([{ clusterId, groupId: "g", at: source.at, lag: 7n }]);
+  }
+}
+
+async function valuesOf(name: MetricName, stepSeconds: number) {
+  const series = await queryMetrics(db.metrics, {
+    clusterId,
+    from: new Date(T0 + 10_000),
+    to: new Date(T0 + 50_000),
+    stepSeconds,
+  });
+  return series.find((each) => each.name === name)?.points.map(([, value]) => value) ?? [];
+}
+
+test("rates, percentiles and lag come back at every step", async () => {
+  await addMinute();
+  for (const step of [2, 5, 10, 20]) {
+    const rates = await valuesOf("bytes_in_rate", step);
+    expect(rates.length).toBeGreaterThan(0);
+    for (const rate of rates) expect(rate).toBeCloseTo(1_000, 6);
+    for (const p99 of await valuesOf("produce_latency_p99", step)) {
+      // All observations lie in the bucket from 4 to 6 ms.
+      expect(p99).toBeGreaterThan(4);
+      expect(p99).toBeLessThanOrEqual(6);
+    }
+    expect(new Set(await valuesOf("consumer_lag", step))).toEqual(new Set([7]));
+  }
+});
+
+test("retention removes what is old and keeps the rest", async () => {
+  await addMinute();
+  const now = new Date(T0 + 30_000 + RETENTION_MS);
+  expect(await applyRetention(db.metrics, now)).toBeGreaterThan(0);
+  const range = { from: new Date(T0), to: new Date(T0 + 120_000) };
+  const left = await db.metrics.scrapes(clusterId, range, 1);
+  expect(left.length).toBeGreaterThan(0);
+  expect(left.every(({ at }) => at.getTime() >= T0 + 30_000)).toBe(true);
+  expect(await applyRetention(db.metrics, now)).toBe(0);
+});

@@ -1,0 +1,129 @@
+/** The local driver and the admin clients against the real broker program. */
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { BrokerHttp, type KafkaAdmin, smokeCheck, withKafkaAdmin } from "@millrace/broker-admin";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  bootstrapServersOf,
+  type ClusterDeployment,
+  LocalDriver,
+  ProvisionError,
+} from "../src/index.ts";
+import { systemProcessTable } from "../src/local/process-table.ts";
+
+const ROOT = resolve(import.meta.dirname, "../../..");
+const CANDIDATES = [
+  process.env.MILLRACE_BROKER_BIN,
+  join(ROOT, "dataplane/target/release/millrace"),
+  join(ROOT, "dataplane/target/debug/millrace"),
+];
+const program = CANDIDATES.find((path) => path !== undefined && existsSync(path));
+const MIB = 1024 ** 2;
+const TIMEOUT_MS = 60_000;
+
+describe.skipIf(program === undefined)("the real broker", () => {
+  let home: string;
+  let driver: LocalDriver;
+  let deployment: ClusterDeployment;
+
+  beforeAll(async () => {
+    // A space in the path, as macOS likes them.
+    home = await mkdtemp(join(tmpdir(), "millrace real "));
+    driver = new LocalDriver({
+      home,
+      program: { command: [program ?? ""], environment: { PATH: process.env.PATH ?? "" } },
+      ports: { kafkaFirst: 25_000, adminFirst: 25_500, count: 500 },
+    });
+    deployment = {
+      clusterId: "clu_real",
+      placement: await driver.allocate("clu_real", []),
+      walCapacityBytes: 64 * MIB,
+      properties: {
+        "s3.wal.cache.size": String(64 * MIB),
+        "s3.wal.upload.threshold": String(16 * MIB),
+        "s3.block.cache.size": String(32 * MIB),
+        "offsets.topic.num.partitions": "4",
+      },
+    };
+    await driver.prepare(deployment);
+    await driver.ensureRunning(deployment);
+    await driver.waitReady(deployment).catch((error: unknown) => {
+      throw error instanceof ProvisionError
+        ? new Error(`${error.message}\n${error.detail}`)
+        : error;
+    });
+  }, TIMEOUT_MS);
+
+  afterAll(async () => {
+    await driver?.destroy("clu_real");
+    await rm(home, { recursive: true, force: true });
+  }, TIMEOUT_MS);
+
+  const kafka = <T>(work: (admin: KafkaAdmin) => Promise<T>) =>
+    withKafkaAdmin({ bootstrapServers: bootstrapServersOf(deployment.placement) }, work);
+
+  test("passes the smoke check and keeps nothing of it", { timeout: TIMEOUT_MS }, async () => {
+    await smokeCheck({ bootstrapServers: bootstrapServersOf(deployment.placement) });
+    const names = await kafka((admin) => admin.topicNames({ includeInternal: true }));
+    expect(names.filter((name) => name.includes("smoke"))).toEqual([]);
+    expect(await kafka((admin) => admin.listConsumerGroups())).toEqual([]);
+  });
+
+  test("answers about itself, and refuses a wrong token", async () => {
+    const access = await driver.access(deployment);
+    expect((await new BrokerHttp(access).status()).clusterId).toBe("clu_real");
+    const samples = await new BrokerHttp(access).metrics();
+    const produced = samples.filter(
+      ({ name, labels }) =>
+        name === "millrace_request_seconds_bucket" && labels.api?.toLowerCase() === "produce",
+    );
+    expect(produced.find(({ labels }) => labels.le === "+Inf")?.value).toBeGreaterThan(0);
+    const stranger = new BrokerHttp({ ...access, adminToken: "0".repeat(64) });
+    await expect(stranger.status()).rejects.toMatchObject({ code: "unauthorized" });
+  });
+
+  test("creates, describes, lists and deletes topics", { timeout: TIMEOUT_MS }, async () => {
+    await kafka(async (admin) => {
+      const configs = { "retention.ms": "3600000" };
+      await admin.createTopic({ name: "orders", partitions: 3, configs });
+      const described = await admin.describeTopic("orders");
+      expect(described).toMatchObject({ name: "orders", partitions: 3, replicationFactor: 1 });
+      expect(described.configs).toMatchObject(configs);
+      expect((await admin.listTopics()).map((topic) => topic.name)).toEqual(["orders"]);
+      const again = admin.createTopic({ name: "orders", partitions: 1, configs: {} });
+      await expect(again).rejects.toMatchObject({ code: "topic_exists" });
+      const bad = admin.createTopic({ name: "no spaces", partitions: 1, configs: {} });
+      await expect(bad).rejects.toMatchObject({ code: "invalid_topic_name" });
+      const none = admin.createTopic({ name: "none", partitions: 0, configs: {} });
+      await expect(none).rejects.toMatchObject({ code: "invalid_partitions" });
+      await expect(admin.describeTopic("nope")).rejects.toMatchObject({ code: "topic_not_found" });
+      await expect(admin.deleteTopic("nope")).rejects.toMatchObject({ code: "topic_not_found" });
+    });
+  });
+
+  test("comes back with its topics after kill -9", { timeout: TIMEOUT_MS }, async () => {
+    const config = join(home, "clusters", "clu_real", "server.properties");
+    const pids = () =>
+      systemProcessTable()
+        .findByArguments(["broker", "--config", config])
+        .map(({ pid }) => pid);
+    const [pid] = pids();
+    process.kill(pid ?? 0, "SIGKILL");
+    await expect.poll(() => driver.observe(deployment), { timeout: 5_000 }).toBe("stopped");
+    await driver.ensureRunning(deployment);
+    await driver.waitReady(deployment);
+    expect(pids()).toHaveLength(1);
+    expect((await kafka((admin) => admin.listTopics())).map((topic) => topic.name)).toEqual([
+      "orders",
+    ]);
+    await kafka((admin) => admin.deleteTopic("orders"));
+    expect(await kafka((admin) => admin.listTopics())).toEqual([]);
+  });
+
+  test("drains and ends on a stop", { timeout: TIMEOUT_MS }, async () => {
+    await driver.stop("clu_real");
+    expect(await driver.observe(deployment)).toBe("stopped");
+  });
+});
