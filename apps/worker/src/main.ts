@@ -16,11 +16,9 @@ const stopping = new AbortController();
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.on(signal, () => {
-    if (stopping.signal.aborted) {
-      // Whoever signals again does not want to wait. What is cut short here is resumed later.
-      logger.warn({ signal }, "stopped without waiting");
-      process.exit(1);
-    }
+    // A terminal's Ctrl-C reaches this program twice, from the terminal and from the program that
+    // started it. Stopping is bounded anyway; cutting it short would leave brokers behind.
+    if (stopping.signal.aborted) return;
     logger.info({ signal }, "worker stops");
     stopping.abort();
   });

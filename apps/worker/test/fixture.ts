@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Database, openDatabase } from "@millrace/db";
 import {
@@ -18,6 +18,8 @@ import { type TestDatabase, withPostgres } from "@millrace/testkit";
 import { afterAll, afterEach, beforeAll } from "vitest";
 
 const WORKER = join(import.meta.dirname, "worker-process.ts");
+const PRODUCT = join(import.meta.dirname, "../src/main.ts");
+const FAKE_BROKER = join(import.meta.dirname, "../../../packages/provisioner/test/fake-broker.mjs");
 const table = systemProcessTable();
 
 export interface WorkerProcess {
@@ -68,7 +70,7 @@ export class Installation {
     this.#workers.add(child);
     child.once("exit", () => this.#workers.delete(child));
     if (options.waitForStart ?? true) {
-      for await (const chunk of child.stdout) {
+      for await (const chunk of child.stdout.iterator({ destroyOnReturn: false })) {
         if (String(chunk).includes("worker-process: started")) break;
       }
     }
@@ -78,6 +80,26 @@ export class Installation {
       kill: () => killAndWait(child, "SIGKILL"),
       stop: () => killAndWait(child, "SIGTERM"),
     };
+  }
+
+  /** The program as it is shipped, with a broker that speaks no Kafka. */
+  async startProduct(options: { stopBrokers: boolean }): Promise<ChildProcess> {
+    const child = spawn(process.execPath, [PRODUCT], {
+      stdio: ["ignore", "pipe", "inherit"],
+      env: {
+        // The fake broker's first line asks PATH for node.
+        PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
+        DATABASE_URL: this.#database?.url ?? "",
+        MILLRACE_HOME: this.home,
+        MILLRACE_BROKER_BIN: FAKE_BROKER,
+        MILLRACE_STOP_BROKERS_ON_EXIT: options.stopBrokers ? "1" : "0",
+      },
+    });
+    this.#workers.add(child);
+    for await (const chunk of child.stdout.iterator({ destroyOnReturn: false }))
+      if (String(chunk).includes("worker started")) break;
+    child.stdout.resume();
+    return child;
   }
 
   /** A worker that runs until it kills itself at that point. */
