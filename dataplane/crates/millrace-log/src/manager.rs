@@ -359,8 +359,8 @@ impl Inner {
         let config = Arc::new(config);
         let missing = &topic.partitions[partitions.len().min(topic.partitions.len())..];
         let (name, id) = (&topic.name, topic.id);
-        let opened: Vec<Arc<PartitionLog>> = stream::iter(missing)
-            .map(|&streams| self.open_partition(name, id, streams, Arc::clone(&config)))
+        let opened: Vec<Arc<PartitionLog>> = stream::iter(missing.to_vec())
+            .map(|streams| self.open_partition(name, id, streams, Arc::clone(&config)))
             .buffered(OPENS_AT_ONCE)
             .try_collect()
             .await?;

@@ -153,11 +153,15 @@ impl StreamState {
         ticket
     }
 
-    /// A ticket for everything below `end`, which is at most the next offset.
+    /// A ticket for everything below `end`. Above the next offset there is nothing to wait for.
     pub(crate) fn when_confirmed(&self, end: Offset) -> AppendTicket {
         let mut inner = self.lock();
         if end <= self.confirm_offset() {
             return AppendTicket::settled(Ok(()));
+        }
+        if end > inner.next {
+            let refused = inner.acks.failed().cloned().unwrap_or(AppendError::Closed);
+            return AppendTicket::settled(Err(refused));
         }
         inner.acks.wait_for(end)
     }

@@ -105,8 +105,8 @@ impl Stream {
             .appended(inner, entry, in_flight, &self.store.runtime)
     }
 
-    /// A ticket that resolves when everything below `end` is durable. `end` is at most
-    /// [`Stream::next_offset`].
+    /// A ticket that resolves when everything below `end` is durable. Above
+    /// [`Stream::next_offset`] it resolves at once, with the reason why the stream ends before.
     pub fn when_confirmed(&self, end: Offset) -> AppendTicket {
         self.state.when_confirmed(end)
     }

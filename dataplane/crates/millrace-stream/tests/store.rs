@@ -1,0 +1,400 @@
+//! The store as its users see it: what was appended is acknowledged, read, uploaded, trimmed,
+//! deleted, and there again after a restart.
+
+mod world;
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use millrace_meta::MetaStore;
+use millrace_model::{StreamId, limits::ENTRY_BYTES_MAX};
+use millrace_stream::{AppendError, Bottleneck, Entry, FetchError, StreamConfig, TrimError};
+use millrace_testkit::{BucketFaults, Crash};
+use world::{World, append, read_all, small};
+
+const MIB: u64 = 1024 * 1024;
+
+#[tokio::test]
+async fn what_is_acknowledged_is_read_from_memory_and_from_objects() {
+    let world = World::new(1, small(), 16 * MIB).await;
+    let (_, ids) = world.create_streams(2).await;
+    let store = world.open().await;
+    let streams = store.open_streams(&ids).await.expect("open");
+    let mut written: Vec<Vec<Entry>> = vec![Vec::new(); streams.len()];
+    for n in 0..400_u32 {
+        let which = n as usize % streams.len();
+        let (entry, ticket) = append(&streams[which], 1 + n % 3, 1, 2_000).await;
+        assert_eq!(ticket.await, Ok(()));
+        assert_eq!(streams[which].confirm_offset(), entry.end_offset());
+        written[which].push(entry);
+    }
+    store.flush().await.expect("uploads");
+    assert!(store.stats().pending_bytes == 0);
+    // 800 kB went through a cache of 256 KiB: the beginning is in objects only.
+    assert_eq!(streams[0].fetch_cached(0, 10, 1), None);
+    assert!(world.bucket.counts().puts > 10);
+    for (stream, written) in streams.iter().zip(&written) {
+        for step in [1, 5_000, 1_000_000] {
+            assert_eq!(&read_all(stream, step).await, written);
+        }
+        // In the middle of an entry: the entry comes whole.
+        for entry in written.iter().filter(|entry| entry.count == 3).take(5) {
+            let found = stream.fetch(entry.base_offset + 1, u64::MAX, 1).await.expect("there");
+            assert_eq!(found, [entry.clone()]);
+        }
+    }
+    store.close().await;
+}
+
+#[tokio::test]
+async fn nothing_is_read_before_it_is_durable() {
+    let world = World::new(2, small(), 16 * MIB).await;
+    let (_, ids) = world.create_streams(1).await;
+    let store = world.open().await;
+    let stream = store.open_stream(ids[0]).await.expect("opens");
+    let (first, ticket) = append(&stream, 1, 1, 100).await;
+    ticket.await.expect("durable");
+    // The process is dead from the disk's view: nothing becomes durable any more.
+    world.disk.crash(Crash::Killed);
+    let (second, ticket) = append(&stream, 1, 1, 100).await;
+    assert_eq!(stream.next_offset(), second.end_offset());
+    tokio::time::timeout(Duration::from_millis(50), ticket).await.expect_err("never durable");
+    assert_eq!(stream.confirm_offset(), first.end_offset());
+    assert_eq!(stream.fetch(0, u64::MAX, usize::MAX).await, Ok(vec![first.clone()]));
+    assert_eq!(stream.fetch_cached(1, u64::MAX, usize::MAX), Some(vec![]));
+    drop((store, stream));
+
+    let store = world.open().await;
+    let stream = store.open_stream(ids[0]).await.expect("opens");
+    let found = read_all(&stream, 1_000).await;
+    assert!(found == [first.clone()] || found == [first, second]);
+}
+
+#[tokio::test]
+async fn a_clean_restart_finds_everything_and_an_empty_log() {
+    let world = World::new(3, small(), 16 * MIB).await;
+    let (_, ids) = world.create_streams(3).await;
+    let mut written = Vec::new();
+    for life in 1..4 {
+        let store = world.open().await;
+        assert_eq!(store.stats().recovery.kept, 0);
+        let stream = store.open_stream(ids[2]).await.expect("opens");
+        assert_eq!(read_all(&stream, 3_000).await, written);
+        for _ in 0..20 {
+            let (entry, ticket) = append(&stream, 2, life, 1_500).await;
+            ticket.await.expect("durable");
+            written.push(entry);
+        }
+        store.close().await;
+        let refused = stream.reserve(1).await.expect_err("closed");
+        assert_eq!(refused, AppendError::Closed);
+    }
+}
+
+#[tokio::test]
+async fn a_crash_before_any_upload_loses_nothing_that_was_acknowledged() {
+    let world = World::new(4, small(), 16 * MIB).await;
+    world.bucket.set(BucketFaults { down: true, ..BucketFaults::default() });
+    let (_, ids) = world.create_streams(2).await;
+    let mut written = Vec::new();
+    for life in 1..4 {
+        let store = world.open().await;
+        assert_eq!(store.stats().recovery.kept as usize, written.len());
+        let stream = store.open_stream(ids[0]).await.expect("opens");
+        assert_eq!(read_all(&stream, 3_000).await, written);
+        for _ in 0..10 {
+            let (entry, ticket) = append(&stream, 1, life, 3_000).await;
+            ticket.await.expect("durable");
+            written.push(entry);
+        }
+        world.disk.crash(Crash::PowerLoss);
+    }
+    // The bucket comes back: what three lives left is uploaded, and the log is empty.
+    world.bucket.set(BucketFaults::default());
+    let store = world.open().await;
+    store.flush().await.expect("uploads");
+    store.close().await;
+    let store = world.open().await;
+    assert_eq!(store.stats().recovery.kept, 0);
+    let stream = store.open_stream(ids[0]).await.expect("opens");
+    assert_eq!(read_all(&stream, 3_000).await, written);
+}
+
+#[tokio::test]
+async fn a_full_cache_pushes_back_and_a_bucket_that_returns_frees_it() {
+    let config = StreamConfig { reserve_wait: Duration::from_millis(100), ..small() };
+    let world = World::new(5, config, 64 * MIB).await;
+    world.bucket.set(BucketFaults { down: true, ..BucketFaults::default() });
+    let (_, ids) = world.create_streams(1).await;
+    let store = world.open().await;
+    let stream = store.open_stream(ids[0]).await.expect("opens");
+    let mut written = Vec::new();
+    let refused = loop {
+        let base_offset = stream.next_offset();
+        let payload = world::payload(stream.id(), base_offset, 1, 4_000);
+        match stream.reserve(payload.len()).await {
+            Err(refused) => break refused,
+            Ok(permit) => {
+                let entry = Entry { base_offset, count: 1, payload };
+                stream.append(permit, entry.clone()).await.expect("durable");
+                written.push(entry);
+            }
+        }
+        assert!(written.len() < 100, "the cache is bounded");
+    };
+    assert_eq!(refused, AppendError::Overloaded(Bottleneck::LogCache));
+    let stats = store.stats();
+    assert!(stats.cache_used_bytes <= stats.cache_capacity_bytes);
+    // Small entries are charged for what they cost beside their bytes.
+    assert!(stats.cache_used_bytes >= written.len() as u64 * (4_000 + 512));
+
+    world.bucket.set(BucketFaults::default());
+    for _ in 0..100 {
+        let (entry, ticket) = append(&stream, 1, 1, 4_000).await;
+        ticket.await.expect("durable");
+        written.push(entry);
+    }
+    assert_eq!(read_all(&stream, 50_000).await, written);
+}
+
+#[tokio::test]
+async fn a_full_log_pushes_back_and_is_trimmed_by_uploads() {
+    let config = StreamConfig {
+        cache_bytes: 64 * MIB,
+        upload_threshold_bytes: 16 * MIB,
+        upload_interval: Duration::from_secs(3_600),
+        reserve_wait: Duration::from_millis(200),
+        ..small()
+    };
+    let world = World::new(6, config, MIB).await;
+    let (_, ids) = world.create_streams(1).await;
+    let store = world.open().await;
+    let stream = store.open_stream(ids[0]).await.expect("opens");
+    // Many times the log's size: only trims make this possible, long before the threshold.
+    let mut written = Vec::new();
+    for _ in 0..300 {
+        let (entry, ticket) = append(&stream, 1, 1, 20_000).await;
+        ticket.await.expect("durable");
+        written.push(entry);
+    }
+    world.bucket.set(BucketFaults { down: true, ..BucketFaults::default() });
+    let refused = loop {
+        match stream.reserve(20_000).await {
+            Err(refused) => break refused,
+            Ok(permit) => {
+                let base_offset = stream.next_offset();
+                let payload = world::payload(stream.id(), base_offset, 1, 20_000);
+                let entry = Entry { base_offset, count: 1, payload };
+                stream.append(permit, entry.clone()).await.expect("durable");
+                written.push(entry);
+            }
+        }
+        assert!(written.len() < 400, "the log is bounded");
+    };
+    assert_eq!(refused, AppendError::Overloaded(Bottleneck::WriteAheadLog));
+    world.bucket.set(BucketFaults::default());
+    assert_eq!(read_all(&stream, 100_000).await, written);
+    let (_, ticket) = append(&stream, 1, 1, 20_000).await;
+    ticket.await.expect("there is room again");
+}
+
+#[tokio::test]
+async fn uploads_survive_a_bucket_that_fails_and_loses_replies() {
+    let world = World::new(7, small(), 16 * MIB).await;
+    let (_, ids) = world.create_streams(2).await;
+    let store = world.open().await;
+    let streams = store.open_streams(&ids).await.expect("open");
+    world.bucket.set(BucketFaults {
+        fail_permille: 300,
+        lose_reply_permille: 200,
+        conflict_permille: 100,
+        ..BucketFaults::default()
+    });
+    let mut written: Vec<Vec<Entry>> = vec![Vec::new(); streams.len()];
+    for n in 0..200_usize {
+        let (entry, ticket) = append(&streams[n % 4], 1, 1, 3_000).await;
+        ticket.await.expect("durable whatever the bucket does");
+        written[n % 4].push(entry);
+    }
+    store.flush().await.expect("uploads at last");
+    assert!(world.bucket.counts().faults > 20);
+    world.bucket.set(BucketFaults::default());
+    for (stream, written) in streams.iter().zip(&written) {
+        assert_eq!(&read_all(stream, 10_000).await, written);
+    }
+}
+
+#[tokio::test]
+async fn a_trim_is_durable_and_frees_objects() {
+    let world = World::new(8, small(), 16 * MIB).await;
+    let (_, ids) = world.create_streams(1).await;
+    let store = world.open().await;
+    let stream = store.open_stream(ids[0]).await.expect("opens");
+    let mut written = Vec::new();
+    for _ in 0..40 {
+        let (entry, ticket) = append(&stream, 10, 1, 3_000).await;
+        ticket.await.expect("durable");
+        written.push(entry);
+    }
+    store.flush().await.expect("uploads");
+    let objects = world.bucket.counts().puts;
+    let above = TrimError::AboveConfirmed { offset: 401, confirmed: 400 };
+    assert_eq!(stream.trim(401).await, Err(above));
+    assert_eq!(stream.trim(355).await, Ok(355));
+    assert_eq!(stream.trim(100).await, Ok(355), "never back");
+    let below = FetchError::BelowStart { offset: 354, start: 355 };
+    assert_eq!(stream.fetch(354, 400, 1).await, Err(below));
+    assert_eq!(read_all(&stream, 1).await, written[35..]);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(world.bucket.counts().deletes > 0 && objects > 2, "unused objects were deleted");
+
+    // What is only in the log can be trimmed too, and stays trimmed.
+    world.bucket.set(BucketFaults { down: true, ..BucketFaults::default() });
+    let (_, ticket) = append(&stream, 10, 1, 100).await;
+    ticket.await.expect("durable");
+    assert_eq!(stream.trim(410).await, Ok(410));
+    world.disk.crash(Crash::PowerLoss);
+    drop((store, stream));
+    world.bucket.set(BucketFaults::default());
+    let store = world.open().await;
+    let stream = store.open_stream(ids[0]).await.expect("opens");
+    assert_eq!((stream.start_offset(), stream.confirm_offset()), (410, 410));
+    let (entry, ticket) = append(&stream, 1, 2, 100).await;
+    ticket.await.expect("durable");
+    store.flush().await.expect("uploads");
+    assert_eq!(read_all(&stream, 100).await, [entry]);
+}
+
+#[tokio::test]
+async fn a_deleted_stream_takes_nothing_and_is_forgotten_by_recovery() {
+    let world = World::new(9, small(), 16 * MIB).await;
+    world.bucket.set(BucketFaults { down: true, ..BucketFaults::default() });
+    let (_, kept) = world.create_streams(1).await;
+    let (name, doomed) = world.create_streams(1).await;
+    let store = world.open().await;
+    let kept_stream = store.open_stream(kept[0]).await.expect("opens");
+    let doomed_stream = store.open_stream(doomed[0]).await.expect("opens");
+    let (entry, ticket) = append(&kept_stream, 1, 1, 100).await;
+    ticket.await.expect("durable");
+    let (_, ticket) = append(&doomed_stream, 1, 1, 100).await;
+    ticket.await.expect("durable");
+    world.meta.delete_topic(&name).await.expect("deleted");
+    store.discard_streams(&doomed);
+    let permit = doomed_stream.reserve(1).await.expect("room is not the stream's");
+    let late = Entry { base_offset: 1, count: 1, payload: Bytes::from_static(b"x") };
+    assert_eq!(doomed_stream.append(permit, late).await, Err(AppendError::Closed));
+    assert!(store.open_stream(doomed[0]).await.is_err());
+    world.disk.crash(Crash::Killed);
+    drop((store, kept_stream, doomed_stream));
+
+    world.bucket.set(BucketFaults::default());
+    let store = world.open().await;
+    let recovery = store.stats().recovery;
+    assert_eq!((recovery.kept, recovery.forgotten), (1, 1));
+    store.flush().await.expect("uploads");
+    let stream = store.open_stream(kept[0]).await.expect("opens");
+    assert_eq!(read_all(&stream, 100).await, [entry]);
+}
+
+#[tokio::test]
+async fn what_can_never_fit_is_refused_at_once() {
+    let world = World::new(10, small(), 16 * MIB).await;
+    let (_, ids) = world.create_streams(1).await;
+    let store = world.open().await;
+    let stream = store.open_stream(ids[0]).await.expect("opens");
+    for bytes in [ENTRY_BYTES_MAX + 1, 256 * 1024, 100 * 1024] {
+        let refused = stream.reserve(bytes).await.expect_err("too large");
+        assert!(matches!(refused, AppendError::TooLarge { .. }), "{refused}");
+    }
+    assert!(store.open_stream(StreamId(9_999)).await.is_err());
+}
+
+#[tokio::test]
+async fn a_failed_device_fails_the_store_and_acknowledges_nothing() {
+    let world = World::new(11, small(), 16 * MIB).await;
+    let (_, ids) = world.create_streams(1).await;
+    let store = world.open().await;
+    let stream = store.open_stream(ids[0]).await.expect("opens");
+    world.disk.fail_writes_after(0);
+    let (_, ticket) = append(&stream, 1, 1, 100).await;
+    assert!(matches!(ticket.await, Err(AppendError::Failed(_))));
+    store.failed().await;
+    assert!(matches!(stream.reserve(1).await, Err(AppendError::Failed(_))));
+    assert!(store.flush().await.is_err());
+    assert_eq!((stream.confirm_offset(), stream.fetch(0, 1, 1).await), (0, Ok(vec![])));
+}
+
+/// A reader that follows the log from its beginning crosses from objects to memory again and again,
+/// while commits evict what it was about to read. It must never see a gap.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_across_the_boundary_have_no_gap_while_uploads_evict() {
+    const ENTRIES: u64 = 3_000;
+    let world = World::new(12, small(), 16 * MIB).await;
+    world.bucket.set(BucketFaults { delay: Duration::from_micros(500), ..BucketFaults::default() });
+    let (_, ids) = world.create_streams(1).await;
+    let store = world.open().await;
+    let stream = store.open_stream(ids[0]).await.expect("opens");
+    let reader = |step_bytes: usize| {
+        let stream = stream.clone();
+        tokio::spawn(async move {
+            let mut at = 0;
+            while at < ENTRIES {
+                let confirmed = stream.confirm_offset();
+                let found = stream.fetch(at, u64::MAX, step_bytes).await.expect("readable");
+                assert!(!found.is_empty() || at >= confirmed, "there was something at {at}");
+                for entry in found {
+                    assert_eq!(entry.base_offset, at, "no gap, no repetition");
+                    let expected = world::payload(stream.id(), at, 1, entry.payload.len());
+                    assert_eq!(entry.payload, expected);
+                    at = entry.end_offset();
+                }
+                tokio::task::yield_now().await;
+            }
+        })
+    };
+    let readers: Vec<_> = [1, 3_000, 20_000, 200_000].into_iter().map(reader).collect();
+    for n in 0..ENTRIES {
+        let (_, ticket) = append(&stream, 1, 1, 500 + (n as usize * 7) % 3_000).await;
+        if n % 16 == 0 {
+            ticket.await.expect("durable");
+        }
+    }
+    for reader in readers {
+        reader.await.expect("saw everything in order");
+    }
+    store.flush().await.expect("uploads");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_streams_append_at_once() {
+    let world = World::new(13, small(), 16 * MIB).await;
+    let (_, ids) = world.create_streams(20).await;
+    let store = world.open().await;
+    let streams = store.open_streams(&ids).await.expect("open");
+    let again = store.open_streams(&ids).await.expect("the same");
+    assert!(streams.iter().zip(&again).all(|(a, b)| a.epoch() == b.epoch()));
+    let confirmed = Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let write = |stream: millrace_stream::Stream| {
+        let confirmed = Arc::clone(&confirmed);
+        async move {
+            let count = Arc::clone(&confirmed);
+            stream.on_confirm(Arc::new(move |offset| {
+                count.fetch_max(offset, std::sync::atomic::Ordering::Relaxed);
+            }));
+            let mut tickets = Vec::new();
+            for _ in 0..30 {
+                tickets.push(append(&stream, 1, 1, 700).await.1);
+            }
+            for ticket in tickets {
+                ticket.await.expect("durable");
+            }
+            assert_eq!(read_all(&stream, 2_000).await.len(), 30);
+        }
+    };
+    let tasks: Vec<_> = streams.into_iter().map(|stream| tokio::spawn(write(stream))).collect();
+    for task in join_all(tasks).await {
+        task.expect("no panic");
+    }
+    assert_eq!(confirmed.load(std::sync::atomic::Ordering::Relaxed), 30);
+}

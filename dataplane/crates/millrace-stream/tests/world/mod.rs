@@ -1,0 +1,160 @@
+//! A broker's storage that can crash: a simulated disk, a bucket that fails on demand, metadata in
+//! SQLite. Disk, bucket and metadata outlive the store, as they would outlive the process.
+#![allow(dead_code, reason = "each test uses its part")]
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use millrace_blockcache::{BlockCache, BlockCacheConfig};
+use millrace_meta::{MetaStore, NewTopic, SqliteMeta, SqliteOptions};
+use millrace_model::{NodeId, Offset, StreamId, TopicId, TopicName};
+use millrace_objects::{BucketUri, ObjectStorage, RetryPolicy, StoreBucket, TimeoutPolicy};
+use millrace_stream::{AppendTicket, Entry, Stream, StreamConfig, StreamParts, StreamStore};
+use millrace_testkit::{FaultyBucket, SimDisk};
+use millrace_time::{SeededRandom, SharedClock, SharedRandom, SystemClock};
+use millrace_wal::{Wal, WalConfig};
+use tempfile::TempDir;
+
+pub(crate) struct World {
+    pub(crate) disk: SimDisk,
+    pub(crate) bucket: FaultyBucket,
+    pub(crate) meta: SqliteMeta,
+    pub(crate) random: SharedRandom,
+    pub(crate) clock: SharedClock,
+    pub(crate) config: StreamConfig,
+    topics: std::sync::atomic::AtomicU32,
+    _folder: TempDir,
+}
+
+/// Small enough that a few kilobytes seal blocks, split objects and evict.
+pub(crate) fn small() -> StreamConfig {
+    StreamConfig {
+        cache_bytes: 256 * 1024,
+        upload_threshold_bytes: 16 * 1024,
+        upload_interval: Duration::from_millis(50),
+        object_block_bytes: 4 * 1024,
+        stream_object_split_bytes: 8 * 1024,
+        reserve_wait: Duration::from_secs(5),
+        close_wait: Duration::from_secs(5),
+        retry_pause_min: Duration::from_millis(1),
+        retry_pause_max: Duration::from_millis(10),
+        reclaim_interval: Duration::from_millis(20),
+        ..StreamConfig::default()
+    }
+}
+
+/// In memory where the machine has such a folder: these tests are not about this disk.
+pub(crate) fn folder() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder")
+}
+
+impl World {
+    pub(crate) async fn new(seed: u64, config: StreamConfig, wal_bytes: u64) -> Self {
+        let folder = folder();
+        let (random, clock) = (SeededRandom::shared(seed), SystemClock::shared());
+        let uri: BucketUri =
+            format!("0@file://{}/bucket", folder.path().display()).parse().expect("legal");
+        let bucket = StoreBucket::open(&uri).expect("opens");
+        let options = SqliteOptions { doomed_retention: Duration::ZERO };
+        let path = folder.path().join("meta.db");
+        Self {
+            disk: SimDisk::new(wal_bytes, Duration::from_micros(300), random.clone()),
+            bucket: FaultyBucket::new(bucket, random.clone()),
+            meta: SqliteMeta::open(&path, options, clock.clone()).await.expect("opens"),
+            random,
+            clock,
+            config,
+            topics: 0.into(),
+            _folder: folder,
+        }
+    }
+
+    /// Streams of a new topic: two per partition.
+    pub(crate) async fn create_streams(&self, partitions: u32) -> (TopicName, Vec<StreamId>) {
+        let n = self.topics.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let name = TopicName::new(format!("t{n}")).expect("legal");
+        let id = TopicId(uuid::Uuid::from_bytes(self.random.next_bytes16()));
+        let topic = NewTopic { name: name.clone(), id, partitions, configs: BTreeMap::new() };
+        let topic = self.meta.create_topic(topic).await.expect("created");
+        (name, topic.partitions.iter().flat_map(|p| [p.data, p.meta]).collect())
+    }
+
+    pub(crate) async fn open(&self) -> StreamStore {
+        let config = WalConfig {
+            record_bytes_max: 64 * 1024,
+            chunk_bytes_max: 64 * 1024,
+            reserve_wait_max: Duration::from_secs(5),
+            trim_delay: Duration::from_millis(1),
+            ..WalConfig::new(7)
+        };
+        let epoch = self.meta.register_node(NodeId(1)).await.expect("registers");
+        let (wal, recovered) =
+            Wal::open(self.disk.attach(), config, self.clock.clone()).await.expect("recovers");
+        let retry = RetryPolicy {
+            tries: 2,
+            delay_base: Duration::from_millis(1),
+            delay_max: Duration::from_millis(2),
+        };
+        let (clock, random) = (self.clock.clone(), self.random.clone());
+        let timeout = TimeoutPolicy::default();
+        let storage =
+            ObjectStorage::over(self.bucket.clone(), retry, timeout, clock.clone(), random.clone());
+        let meta: Arc<dyn MetaStore> = Arc::new(self.meta.clone());
+        let cache = BlockCacheConfig { cluster: "c".into(), bytes: 64 * 1024 };
+        let block_cache = BlockCache::new(cache, storage.clone(), meta.clone());
+        let parts = StreamParts {
+            wal,
+            recovered,
+            storage,
+            meta,
+            block_cache,
+            clock,
+            random,
+            cluster_id: "c".into(),
+            node: (NodeId(1), epoch),
+            config: self.config.clone(),
+        };
+        StreamStore::open(parts).await.expect("opens")
+    }
+}
+
+/// Bytes that tell where they belong: another offset, another life, another stream differ.
+pub(crate) fn payload(stream: StreamId, base: Offset, life: u64, length: usize) -> Bytes {
+    let mut out = Vec::with_capacity(length + 24);
+    for number in [stream.get(), base, life] {
+        out.extend_from_slice(&number.to_be_bytes());
+    }
+    let mut state = stream.get() ^ base.rotate_left(20) ^ life.rotate_left(40);
+    while out.len() < length {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        out.push((state >> 56) as u8);
+    }
+    out.into()
+}
+
+pub(crate) async fn append(stream: &Stream, count: u32, life: u64, length: usize) -> (Entry, AppendTicket) {
+    let base_offset = stream.next_offset();
+    let payload = payload(stream.id(), base_offset, life, length);
+    let permit = stream.reserve(payload.len()).await.expect("there is room");
+    let entry = Entry { base_offset, count, payload };
+    (entry.clone(), stream.append(permit, entry))
+}
+
+/// Reads everything that can be read, in steps, and checks that it has no gap.
+pub(crate) async fn read_all(stream: &Stream, step_bytes: usize) -> Vec<Entry> {
+    let (mut at, end) = (stream.start_offset(), stream.confirm_offset());
+    let mut all: Vec<Entry> = Vec::new();
+    while at < end {
+        let found = stream.fetch(at, end, step_bytes).await.expect("readable");
+        for entry in found {
+            if let Some(last) = all.last() {
+                assert_eq!(last.end_offset(), entry.base_offset, "no gap");
+            } else {
+                assert!(entry.base_offset <= at && at < entry.end_offset());
+            }
+            at = entry.end_offset();
+            all.push(entry);
+        }
+    }
+    all
+}
