@@ -19,6 +19,8 @@ const BROKER_ID = 0;
 const TOPIC_INTERVAL_MS = 10_000;
 /** Lag needs a handful of requests per reading. */
 const LAG_INTERVAL_MS = 4_000;
+/** Bound of one reading of the lag, below its interval. */
+const LAG_TIMEOUT_MS = 3_000;
 
 /** What the scraper keeps per cluster between two rounds. */
 interface Target {
@@ -37,28 +39,39 @@ interface Target {
 export class BrokerScraper {
   readonly #options: ScraperOptions;
   readonly #targets = new Map<string, Target>();
+  readonly #underWay = new Map<string, Promise<void>>();
 
   constructor(options: ScraperOptions) {
     this.#options = options;
   }
 
-  /** One reading of each cluster, all at once: each request has its own bound. */
+  /**
+   * Begins a reading of each cluster and does not wait for its end: a broker that hangs must not
+   * make holes in the others' series. Its next reading begins when the last one has ended.
+   */
   async runOnce(): Promise<void> {
     const clusters = await this.#options.db.clusters.inPhases(SERVING_PHASES);
     const ids = new Set<string>(clusters.map((cluster) => cluster.id));
     for (const [id, target] of this.#targets) {
-      if (ids.has(id)) continue;
+      if (ids.has(id) || this.#underWay.has(id)) continue;
       this.#targets.delete(id);
       await target.kafka?.close();
     }
-    await Promise.all(clusters.map((cluster) => this.#scrape(cluster)));
+    for (const cluster of clusters) {
+      if (this.#underWay.has(cluster.id)) continue;
+      const reading = this.#scrape(cluster).finally(() => this.#underWay.delete(cluster.id));
+      this.#underWay.set(cluster.id, reading);
+    }
   }
 
+  /** Waits for the readings under way. */
   async close(): Promise<void> {
+    await Promise.all(this.#underWay.values());
     await Promise.all([...this.#targets.values()].map((target) => target.kafka?.close()));
     this.#targets.clear();
   }
 
+  /** Never rejects. */
   async #scrape(cluster: Cluster): Promise<void> {
     const deployment = this.#options.deploymentOf(cluster);
     if (deployment === undefined) return;
@@ -124,7 +137,7 @@ export class BrokerScraper {
       await target.kafka?.close();
       target.kafka = undefined;
     }
-    const kafka = target.kafka ?? new KafkaAdmin({ bootstrapServers });
+    const kafka = target.kafka ?? new KafkaAdmin({ bootstrapServers, timeoutMs: LAG_TIMEOUT_MS });
     target.kafka = kafka;
     target.bootstrapServers = bootstrapServers;
     try {

@@ -1,0 +1,88 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Cluster, MetricScrape } from "@millrace/domain";
+import { systemClock } from "@millrace/domain";
+import type { ClusterDriver } from "@millrace/provisioner";
+import { pino } from "pino";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { BrokerScraper } from "./broker-scraper.ts";
+
+const HEALTHY = "clu_01JD0000000000000000000000";
+const HANGING = "clu_01JD0000000000000000000001";
+
+let server: Server;
+let adminUrl: string;
+let scrapes: MetricScrape[];
+let lines: string[];
+let clusters: string[];
+let scraper: BrokerScraper;
+
+beforeEach(async () => {
+  server = createServer((request, response) => {
+    // One broker answers, the other takes the request and says nothing.
+    if (request.headers.authorization === `Bearer ${HEALTHY}`) {
+      response.end('millrace_topic_bytes_in_total{topic="orders"} 42\n');
+    }
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  adminUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  scrapes = [];
+  lines = [];
+  clusters = [HEALTHY, HANGING];
+  const driver = {
+    // No Kafka listens there: reading the lag fails at once.
+    access: async ({ clusterId }: { clusterId: string }) => ({
+      adminUrl,
+      adminToken: clusterId,
+      bootstrapServers: "127.0.0.1:1",
+    }),
+  };
+  scraper = new BrokerScraper({
+    db: {
+      clusters: { inPhases: async () => clusters.map((id) => ({ id }) as Cluster) },
+      metrics: {
+        addScrapes: async (added: MetricScrape[]) => void scrapes.push(...added),
+        addTopicScrapes: async () => {},
+        addLag: async () => {},
+      },
+    } as never,
+    driver: driver as unknown as ClusterDriver,
+    deploymentOf: ({ id }) => ({
+      clusterId: id,
+      placement: { host: "127.0.0.1", kafkaPort: 1, adminPort: 1 },
+      walCapacityBytes: 1,
+      properties: {},
+    }),
+    clock: systemClock,
+    logger: pino({ level: "warn" }, { write: (line: string) => void lines.push(line) }),
+  });
+});
+
+afterEach(async () => {
+  server.closeAllConnections();
+  await scraper.close();
+  server.close();
+});
+
+test("a broker that hangs makes no holes in another's series", async () => {
+  // The hanging broker's reading takes two seconds; in less, the other one is read three times.
+  const rounds = async () => {
+    await scraper.runOnce();
+    return scrapes.length;
+  };
+  await expect.poll(rounds, { timeout: 1_800, interval: 10 }).toBeGreaterThanOrEqual(3);
+  expect(scrapes.every((scrape) => scrape.clusterId === HEALTHY)).toBe(true);
+  expect(scrapes[0]?.bytesIn).toBe(42n);
+});
+
+test("a failure is told once, not at every round", async () => {
+  clusters = [HEALTHY];
+  const rounds = async () => {
+    await scraper.runOnce();
+    return scrapes.length;
+  };
+  await expect.poll(rounds, { timeout: 5_000, interval: 10 }).toBeGreaterThanOrEqual(3);
+  await scraper.close();
+  expect(lines.filter((line) => line.includes("metrics cannot be read"))).toHaveLength(1);
+});
