@@ -29,6 +29,8 @@ export interface ApiOptions {
   readonly log: Logger;
   /** Another way to brokers than the network, for tests. */
   readonly kafka?: KafkaAccess;
+  /** Aborts when the server stops: streams and long polls end. */
+  readonly stopping?: AbortSignal;
   readonly clock?: Clock;
   /** Off in tests that sign in often. */
   readonly rateLimit?: boolean;
@@ -47,7 +49,12 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
     ...(options.rateLimit !== undefined && { rateLimit: options.rateLimit }),
   });
   const core = createCore({ db, secret, clock, ...(options.kafka && { kafka: options.kafka }) });
-  const parts: ApiParts = { core, authenticator: { db, clock, identity, trustedOrigins }, log };
+  const parts: ApiParts = {
+    core,
+    authenticator: { db, clock, identity, trustedOrigins },
+    log,
+    stopping: options.stopping ?? new AbortController().signal,
+  };
 
   const app = new Hono<ApiEnv>();
   app.use(requestContext(parts));

@@ -6,7 +6,7 @@ import { pino } from "pino";
 import { createApi } from "./create-api.ts";
 import { readEnvironment } from "./env.ts";
 
-/** Requests in flight at shutdown get this long; a long poll or a stream is cut after it. */
+/** Requests in flight at shutdown get this long; streams and long polls end at once. */
 const DRAIN_MS_MAX = 5_000;
 
 const env = readEnvironment();
@@ -15,9 +15,11 @@ const db = openDatabase({
   url: env.DATABASE_URL,
   onError: (error) => log.warn({ err: error }, "the job queue's connection failed"),
 });
+const stopping = new AbortController();
 const app = createApi({
   db,
   log,
+  stopping: stopping.signal,
   secret: env.MILLRACE_AUTH_SECRET,
   apiUrl: env.MILLRACE_API_URL,
   consoleUrl: env.MILLRACE_CONSOLE_URL,
@@ -33,10 +35,9 @@ server.on("error", (error) => {
   process.exit(1);
 });
 
-let stopping = false;
 async function stop(signal: string): Promise<void> {
-  if (stopping) return;
-  stopping = true;
+  if (stopping.signal.aborted) return;
+  stopping.abort();
   log.info({ signal }, "stopping");
   const cut = setTimeout(() => server.closeAllConnections(), DRAIN_MS_MAX);
   server.close();

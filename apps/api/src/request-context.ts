@@ -10,6 +10,8 @@ export interface ApiParts {
   readonly core: Core;
   readonly authenticator: Authenticator;
   readonly log: Logger;
+  /** Aborts when the server stops: streams and long polls end. */
+  readonly stopping: AbortSignal;
 }
 
 export interface ApiEnv {
@@ -47,7 +49,7 @@ function contextOf(parts: ApiParts, c: Context<ApiEnv>, requestId: string): Requ
     core: parts.core,
     requestId,
     instance: c.req.path,
-    signal,
+    signal: AbortSignal.any([signal, parts.stopping]),
     authenticate() {
       principal ??= authenticate(parts.authenticator, { method, headers });
       return principal;

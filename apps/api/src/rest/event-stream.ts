@@ -11,17 +11,20 @@ const RECONNECT_MS = 2_000;
 /**
  * Server-sent events (WHATWG HTML, 9.2): `id` is the event's seq, so that a browser which lost the
  * connection goes on after the last event it has seen. The stream ends after `operation.succeeded`
- * or `operation.failed` with an event `end`, at which clients close.
+ * or `operation.failed` with an event `end`, at which clients close. `gone` is aborted
+ * when the reader has left; a stream that it ends has no `end`, so that browsers come back.
  */
 export function eventStream(
   c: Context<ApiEnv>,
   events: AsyncIterable<readonly [id: string, data: OperationEvent, ...unknown[]]>,
+  gone: AbortController,
 ): Response {
   c.header("X-Accel-Buffering", "no");
   return streamSSE(c, async (stream) => {
+    stream.onAbort(() => gone.abort());
     const pings = setInterval(() => void stream.write(": ping\n\n"), PING_INTERVAL_MS);
     try {
-      await pipe(stream, events);
+      await pipe(stream, events, gone.signal);
     } finally {
       clearInterval(pings);
     }
@@ -31,11 +34,11 @@ export function eventStream(
 async function pipe(
   stream: SSEStreamingApi,
   events: AsyncIterable<readonly [id: string, data: OperationEvent, ...unknown[]]>,
+  gone: AbortSignal,
 ): Promise<void> {
   for await (const [id, event] of events) {
-    if (stream.aborted) return;
     const data = JSON.stringify(event);
     await stream.writeSSE({ id, event: event.kind, data, retry: RECONNECT_MS });
   }
-  await stream.writeSSE({ event: "end", data: "{}" });
+  if (!gone.aborted) await stream.writeSSE({ event: "end", data: "{}" });
 }

@@ -32,8 +32,8 @@ async function answer(contract: Contract, c: Context<ApiEnv>): Promise<Response>
   await context.authenticate();
   const body = contract.method === "GET" ? "" : await c.req.text();
   const input = await readInput(contract, c.req, body);
+  if (contract.stream) return stream(contract, c, input);
   const call = callOf(contract, context);
-  if (contract.stream) return stream(c, context, call, input);
   const run = async () => present(contract, c, await call(input));
   const key = contract.method === "POST" ? c.req.header("idempotency-key") : undefined;
   return key === undefined ? run() : idempotent(contract, context, key, body, run);
@@ -49,14 +49,16 @@ function callOf(contract: Contract, context: RequestContext): Call {
 
 /** Asks for the operation itself first, so that a foreign id is 404 and not a broken stream. */
 async function stream(
+  contract: Contract,
   c: Context<ApiEnv>,
-  context: RequestContext,
-  call: Call,
   input: Record<string, unknown>,
 ): Promise<Response> {
+  const gone = new AbortController();
+  const context = c.get("context");
+  context.signal.addEventListener("abort", () => gone.abort(), { once: true });
   await createCaller(context).operation.get({ operation_id: String(input.operation_id) });
-  const events = await call(input);
-  return eventStream(c, events as AsyncIterable<[string, OperationEvent]>);
+  const events = await callOf(contract, { ...context, signal: gone.signal })(input);
+  return eventStream(c, events as AsyncIterable<[string, OperationEvent]>, gone);
 }
 
 function present(contract: Contract, c: Context<ApiEnv>, value: unknown): Response {

@@ -1,0 +1,122 @@
+import { contracts } from "@millrace/contract";
+import { describe, expect, test } from "vitest";
+import { apiFixture, call } from "./fixture.ts";
+
+const fixture = apiFixture();
+
+describe.each(contracts)("$method $path", (contract) => {
+  const path = contract.path.replaceAll(/\{\w+\}/g, "x");
+
+  test("a query field that it does not have is named", async () => {
+    const { app, ours } = fixture;
+    const body = contract.method === "POST" ? { body: {} } : {};
+    const answer = await call(app, contract.method, `${path}?no_such=1`, {
+      apiKey: ours.apiKey,
+      ...body,
+    });
+    expect(answer.status).toBe(400);
+    expect(answer.body).toMatchObject({ code: "validation_failed", retryable: false });
+    expect(answer.body.errors).toContainEqual(
+      expect.objectContaining({ pointer: "/no_such", code: "unknown_field" }),
+    );
+  });
+});
+
+describe.each(contracts.filter((contract) => contract.method === "POST"))(
+  "$method $path",
+  (contract) => {
+    const path = contract.path.replaceAll(/\{\w+\}/g, "x");
+
+    test("a body field that it does not have is named, also one of the path", async () => {
+      for (const field of ["no_such", "a/b", ...Object.keys(contract.params)]) {
+        const { apiKey } = fixture.ours;
+        const body = { name: "n", [field]: "x" };
+        const answer = await call(fixture.app, "POST", path, { apiKey, body });
+        expect(answer.status).toBe(400);
+        const pointer = `/${field.replace("/", "~1")}`;
+        expect(answer.body.errors).toContainEqual(expect.objectContaining({ pointer }));
+      }
+    });
+
+    test.each(["", "{", "[]", "null", '"text"', "17"])("%j is no body", async (text) => {
+      const response = await fixture.app.request(path, {
+        method: "POST",
+        headers: {
+          authorization: `Bearer ${fixture.ours.apiKey}`,
+          "content-type": "application/json",
+        },
+        body: text,
+      });
+      expect(response.status).toBe(400);
+    });
+
+    test("a form is no body: other sites' pages can send one", async () => {
+      const response = await fixture.app.request(path, {
+        method: "POST",
+        headers: {
+          authorization: `Bearer ${fixture.ours.apiKey}`,
+          "content-type": "text/plain",
+        },
+        body: '{"name":"n"}',
+      });
+      expect(response.status).toBe(400);
+    });
+  },
+);
+
+test.each([
+  [{ name: "Bad Name" }, "/name"],
+  [{ name: "" }, "/name"],
+  [{ name: 7 }, "/name"],
+  [{}, "/name"],
+  [{ name: "a", size: "galaxy" }, "/size"],
+  [{ name: "a", region: "moon" }, "/region"],
+  [{ name: "a", environment_id: "default" }, "/environment_id"],
+  [{ name: "a", labels: { ok: 1 } }, "/labels/ok"],
+])("a cluster %j is refused at %s", async (body, pointer) => {
+  const { app, ours } = fixture;
+  const answer = await call(app, "POST", "/v1/clusters", { apiKey: ours.apiKey, body });
+  expect(answer.status).toBe(400);
+  expect(answer.body.errors[0].pointer).toBe(pointer);
+});
+
+test.each([
+  ["/v1/clusters?page_size=0", "/page_size"],
+  ["/v1/clusters?page_size=1001", "/page_size"],
+  ["/v1/clusters?page_size=many", "/page_size"],
+  ["/v1/clusters?page_size=1&page_size=2", "/page_size"],
+  ["/v1/clusters?page_token=zzzz", "/page_token"],
+  ["/v1/operations/op_x?wait=1h", "/wait"],
+  ["/v1/operations/op_x?wait=99s", "/wait"],
+])("GET %s is refused at %s", async (path, pointer) => {
+  const answer = await call(fixture.app, "GET", path, { apiKey: fixture.ours.apiKey });
+  expect(answer.status).toBe(400);
+  expect(answer.body.errors[0].pointer).toBe(pointer);
+});
+
+test("a huge body is refused before it is read whole", async () => {
+  const body = { name: "n".repeat(2 * 1024 * 1024) };
+  const answer = await call(fixture.app, "POST", "/v1/clusters", {
+    apiKey: fixture.ours.apiKey,
+    body,
+  });
+  expect(answer.status).toBe(413);
+  expect(answer.body.code).toBe("payload_too_large");
+});
+
+test("a route that does not exist says so in the same words as every error", async () => {
+  const answer = await call(fixture.app, "GET", "/v1/nothing", { apiKey: fixture.ours.apiKey });
+  expect(answer.status).toBe(404);
+  expect(answer.headers.get("content-type")).toBe("application/problem+json");
+  expect(answer.body.request_id).toBe(answer.headers.get("x-request-id"));
+});
+
+test("a request keeps the name that its sender gave it, if it is one", async () => {
+  const named = await call(fixture.app, "GET", "/v1/me", {
+    headers: { "x-request-id": "my-request-0001" },
+  });
+  expect(named.headers.get("x-request-id")).toBe("my-request-0001");
+  expect(named.body.request_id).toBe("my-request-0001");
+  const odd = await call(fixture.app, "GET", "/v1/me", { headers: { "x-request-id": "<script>" } });
+  expect(odd.headers.get("x-request-id")).toMatch(/^req_/);
+});

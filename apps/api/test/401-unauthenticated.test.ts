@@ -1,0 +1,103 @@
+import { contracts } from "@millrace/contract";
+import { beforeAll, describe, expect, test } from "vitest";
+import { apiFixture, call, keyOfRole } from "./fixture.ts";
+
+const fixture = apiFixture();
+
+describe.each(contracts)("$method $path", (contract) => {
+  const path = contract.path.replaceAll(/\{\w+\}/g, "x");
+
+  test.each([
+    ["no credentials", {}],
+    ["a key that nobody has", { authorization: `Bearer mrk_${"a".repeat(43)}` }],
+    ["something that is no key", { authorization: "Bearer hello" }],
+    ["another scheme", { authorization: "Basic b3VyczpvdXJz" }],
+  ])("%s", async (_, headers) => {
+    const body = contract.method === "POST" ? { no_such_field: 1 } : undefined;
+    const answer = await call(fixture.app, contract.method, path, {
+      headers,
+      ...(body && { body }),
+    });
+    expect(answer.status).toBe(401);
+    expect(answer.headers.get("content-type")).toBe("application/problem+json");
+    expect(answer.body).toMatchObject({ code: "unauthenticated", errors: [] });
+  });
+});
+
+describe("keys", () => {
+  let apiKey: string;
+  beforeAll(async () => {
+    apiKey = await keyOfRole(fixture.db, fixture.ours, "viewer");
+  });
+
+  test("a live key is let in, a revoked one is out with the next request", async () => {
+    const { app, ours } = fixture;
+    const me = await call(app, "GET", "/v1/me", { apiKey });
+    expect(me.status).toBe(200);
+    const id = me.body.api_key.id;
+    const removed = await call(app, "DELETE", `/v1/api-keys/${id}`, { apiKey: ours.apiKey });
+    expect(removed.status).toBe(204);
+    expect((await call(app, "GET", "/v1/me", { apiKey })).status).toBe(401);
+  });
+
+  test("an expired key is out", async () => {
+    const { app, ours } = fixture;
+    const soon = new Date(Date.now() + 300).toISOString();
+    const made = await call(app, "POST", "/v1/api-keys", {
+      apiKey: ours.apiKey,
+      body: { name: "brief", expires_at: soon },
+    });
+    expect(made.status).toBe(201);
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    const answer = await call(app, "GET", "/v1/me", { apiKey: made.body.secret });
+    expect(answer.status).toBe(401);
+  });
+
+  test("a good cookie does not save a bad key", async () => {
+    const cookie = await signIn(fixture.ours.email, fixture.ours.password);
+    const headers = { cookie, authorization: "Bearer nope" };
+    expect((await call(fixture.app, "GET", "/v1/me", { headers })).status).toBe(401);
+  });
+});
+
+describe("sign-in", () => {
+  test("the right password opens a session, and signing out ends it", async () => {
+    const cookie = await signIn(fixture.ours.email, fixture.ours.password);
+    const headers = { cookie, origin: "http://localhost:3000" };
+    const me = await call(fixture.app, "GET", "/v1/me", { headers });
+    expect(me.body.user.email).toBe(fixture.ours.email);
+    await call(fixture.app, "POST", "/api/auth/sign-out", { headers, body: {} });
+    expect((await call(fixture.app, "GET", "/v1/me", { headers })).status).toBe(401);
+  });
+
+  test("a wrong password and an unknown person get the same words", async () => {
+    const answers = await Promise.all(
+      ["ours@example.com", "nobody@example.com"].map((email) =>
+        call(fixture.app, "POST", "/api/auth/sign-in/email", {
+          body: { email, password: "not the password" },
+        }),
+      ),
+    );
+    expect(answers.map((answer) => answer.status)).toEqual([401, 401]);
+    expect(answers[0]?.body).toEqual(answers[1]?.body);
+    expect(answers.some((answer) => answer.headers.has("set-cookie"))).toBe(false);
+  });
+
+  test("nobody signs up by themselves", async () => {
+    const body = { email: "new@example.com", name: "n", password: "long enough, this one" };
+    const answer = await call(fixture.app, "POST", "/api/auth/sign-up/email", { body });
+    expect(answer.status).toBe(400);
+    expect(await fixture.db.organizations.findUserByEmail(body.email)).toBeUndefined();
+  });
+});
+
+async function signIn(email: string, password: string): Promise<string> {
+  const answer = await call(fixture.app, "POST", "/api/auth/sign-in/email", {
+    body: { email, password },
+  });
+  expect(answer.status).toBe(200);
+  const cookie = answer.headers.get("set-cookie") ?? "";
+  expect(cookie).toMatch(/HttpOnly/);
+  expect(cookie).toMatch(/SameSite=Lax/);
+  return cookie.split(";")[0] ?? "";
+}

@@ -1,0 +1,119 @@
+import { expect, test } from "vitest";
+import { apiFixture, call, runningCluster } from "./fixture.ts";
+
+const fixture = apiFixture();
+
+test("a cluster is accepted: visible at once, with its operation to follow", async () => {
+  const { app, ours } = fixture;
+  const { apiKey } = ours;
+  const body = { name: "accepted", region: "local", size: "dev", labels: { team: "a" } };
+  const made = await call(app, "POST", "/v1/clusters", { apiKey, body });
+  expect(made.status).toBe(202);
+  expect(made.headers.get("location")).toBe(`/v1/operations/${made.body.operation_id}`);
+  expect(made.body).toMatchObject({
+    metadata: { id: expect.stringMatching(/^clu_/), labels: { team: "a" } },
+    spec: { name: "accepted", environment_id: ours.environment.id },
+    status: { phase: "PROVISIONING", endpoints: [], observed_revision: 0 },
+  });
+  const { operation_id, ...cluster } = made.body;
+  const got = await call(app, "GET", `/v1/clusters/${made.body.metadata.id}`, { apiKey });
+  expect(got.body).toEqual(cluster);
+  const operation = await call(app, "GET", made.headers.get("location") ?? "", { apiKey });
+  expect(operation.body).toMatchObject({
+    id: operation_id,
+    kind: "cluster.create",
+    target: { type: "cluster", id: made.body.metadata.id },
+    phase: "PENDING",
+    done: false,
+    progress: { percent: 0 },
+  });
+  expect(operation.body.steps.length).toBeGreaterThan(3);
+});
+
+test("a name can be had once, by one of many who ask at the same time", async () => {
+  const { app, ours } = fixture;
+  const { apiKey } = ours;
+  const answers = await Promise.all(
+    Array.from({ length: 5 }, () =>
+      call(app, "POST", "/v1/clusters", { apiKey, body: { name: "wanted" } }),
+    ),
+  );
+  expect(answers.map((answer) => answer.status).sort()).toEqual([202, 409, 409, 409, 409]);
+  const refused = answers.find((answer) => answer.status === 409);
+  expect(refused?.body).toMatchObject({
+    code: "cluster_name_taken",
+    errors: [{ pointer: "/name", code: "taken" }],
+  });
+  const theirs = await call(app, "POST", "/v1/clusters", {
+    apiKey: fixture.theirs.apiKey,
+    body: { name: "wanted" },
+  });
+  expect(theirs.status).toBe(202);
+});
+
+test("a running cluster shows its endpoint, and its entity tag saves the body", async () => {
+  const { app, db, ours } = fixture;
+  const { cluster } = await runningCluster(db, ours, "running");
+  const path = `/v1/clusters/${cluster.id}`;
+  const got = await call(app, "GET", path, { apiKey: ours.apiKey });
+  expect(got.body.status.endpoints).toEqual([
+    { name: "kafka", bootstrap_servers: `127.0.0.1:${cluster.placement?.kafkaPort}` },
+  ]);
+  const etag = got.headers.get("etag") ?? "";
+  expect(got.body.metadata.etag).toBe(etag);
+  const headers = { "if-none-match": etag };
+  expect((await call(app, "GET", path, { apiKey: ours.apiKey, headers })).status).toBe(304);
+});
+
+test("deleting checks the entity tag, then makes the cluster busy", async () => {
+  const { app, db, ours } = fixture;
+  const { apiKey } = ours;
+  const { cluster } = await runningCluster(db, ours, "doomed");
+  const path = `/v1/clusters/${cluster.id}`;
+  const stale = await call(app, "DELETE", path, { apiKey, headers: { "if-match": '"0"' } });
+  expect(stale.status).toBe(412);
+  const { body: seen } = await call(app, "GET", path, { apiKey });
+  const headers = { "if-match": seen.metadata.etag };
+  const accepted = await call(app, "DELETE", path, { apiKey, headers });
+  expect(accepted.status).toBe(202);
+  expect(accepted.headers.get("location")).toBe(`/v1/operations/${accepted.body.id}`);
+  expect((await call(app, "GET", path, { apiKey })).body.status.phase).toBe("DELETING");
+  const again = await call(app, "DELETE", path, { apiKey });
+  expect(again.status).toBe(409);
+  expect(again.body).toMatchObject({ code: "cluster_busy", retryable: true });
+  expect(again.body.detail).toContain(accepted.body.id);
+  expect(again.headers.get("retry-after")).toMatch(/^\d+$/);
+});
+
+test("pages cover the list once, newest first", async () => {
+  const { app, db, theirs } = fixture;
+  const names = ["p1", "p2", "p3", "p4", "p5"];
+  for (const name of names) await runningCluster(db, theirs, name);
+  const seen: string[] = [];
+  let path: string | undefined = "/v1/clusters?page_size=2";
+  while (path) {
+    const { body } = await call(app, "GET", path, { apiKey: theirs.apiKey });
+    expect(body.items.length).toBeLessThanOrEqual(2);
+    seen.push(...body.items.map((cluster: { spec: { name: string } }) => cluster.spec.name));
+    path = body.next_page_token && `/v1/clusters?page_size=2&page_token=${body.next_page_token}`;
+  }
+  expect(seen.filter((name) => names.includes(name))).toEqual([...names].reverse());
+  expect(new Set(seen).size).toBe(seen.length);
+});
+
+test("a long poll answers when the operation is done, and at the latest after its time", async () => {
+  const { app, db, ours } = fixture;
+  const { apiKey } = ours;
+  const made = await call(app, "POST", "/v1/clusters", { apiKey, body: { name: "polled" } });
+  const operationId = made.body.operation_id;
+  const path = `/v1/operations/${operationId}`;
+  const begun = performance.now();
+  const early = await call(app, "GET", `${path}?wait=1s`, { apiKey });
+  expect(early.body.done).toBe(false);
+  expect(performance.now() - begun).toBeGreaterThan(900);
+  const waiting = call(app, "GET", `${path}?wait=30s`, { apiKey });
+  await db.journal.claim(operationId, "test", 60_000);
+  await db.journal.complete({ operationId, attempt: 1 }, { phase: "SUCCEEDED" });
+  expect((await waiting).body).toMatchObject({ done: true, progress: { percent: 100 } });
+  expect(performance.now() - begun).toBeLessThan(10_000);
+});

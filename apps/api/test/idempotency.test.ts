@@ -1,0 +1,69 @@
+import { expect, test } from "vitest";
+import { apiFixture, call, keyOfRole } from "./fixture.ts";
+
+const fixture = apiFixture();
+
+function post(key: string, body: object, apiKey = fixture.ours.apiKey, path = "/v1/clusters") {
+  return call(fixture.app, "POST", path, { apiKey, body, headers: { "idempotency-key": key } });
+}
+
+test("the same request again gets the first answer, and makes nothing", async () => {
+  const first = await post("k1", { name: "once" });
+  const second = await post("k1", { name: "once" });
+  expect(first.status).toBe(202);
+  expect(first.headers.get("idempotency-replayed")).toBeNull();
+  expect(second.status).toBe(202);
+  expect(second.body).toEqual(first.body);
+  expect(second.headers.get("location")).toBe(first.headers.get("location"));
+  expect(second.headers.get("idempotency-replayed")).toBe("true");
+});
+
+test("many at once make one cluster", async () => {
+  const answers = await Promise.all(Array.from({ length: 6 }, () => post("k2", { name: "many" })));
+  const accepted = answers.filter((answer) => answer.status === 202);
+  const running = answers.filter((answer) => answer.body.code === "idempotency_key_in_use");
+  expect(accepted.length + running.length).toBe(6);
+  expect(new Set(accepted.map((answer) => answer.body.metadata.id)).size).toBe(1);
+});
+
+test("another body, or another route, under the same key is refused", async () => {
+  await post("k3", { name: "first" });
+  const body = await post("k3", { name: "second" });
+  expect(body.status).toBe(422);
+  expect(body.body.code).toBe("idempotency_key_reused");
+  expect((await post("k3", { name: "first" }, undefined, "/v1/api-keys")).status).toBe(422);
+});
+
+test("a key is its sender's own: another sender's request is another request", async () => {
+  const first = await post("k4", { name: "shared" });
+  const theirs = await post("k4", { name: "shared" }, fixture.theirs.apiKey);
+  expect(theirs.status).toBe(202);
+  expect(theirs.body.metadata.id).not.toBe(first.body.metadata.id);
+  const colleague = await keyOfRole(fixture.db, fixture.ours, "admin");
+  const same = await post("k4", { name: "shared" }, colleague);
+  expect(same.body.code).toBe("cluster_name_taken");
+});
+
+test("a refusal for good is replayed; one that time may cure is not", async () => {
+  const taken = await post("k5", { name: "once" });
+  expect(taken.status).toBe(409);
+  const invalid = await post("k6", { name: "Not A Name" });
+  expect(invalid.status).toBe(400);
+  const repaired = await post("k6b", { name: "a-name" });
+  expect(repaired.status).toBe(202);
+});
+
+test("a secret is never kept for a replay", async () => {
+  const first = await post("k7", { name: "robot" }, undefined, "/v1/api-keys");
+  expect(first.body.secret).toMatch(/^mrk_/);
+  const second = await post("k7", { name: "robot" }, undefined, "/v1/api-keys");
+  expect(second.status).toBe(409);
+  expect(second.body.code).toBe("idempotent_answer_not_kept");
+  expect(JSON.stringify(second.body)).not.toContain(first.body.secret);
+});
+
+test("a key that is empty or too long is refused", async () => {
+  for (const key of [" ", "k".repeat(256)]) {
+    expect((await post(key, { name: "n" })).body.code).toBe("validation_failed");
+  }
+});

@@ -1,0 +1,128 @@
+import { expect, test } from "vitest";
+import { apiFixture, call, runningCluster } from "./fixture.ts";
+
+const fixture = apiFixture();
+
+test("topics are made, listed by name in pages, and deleted", async () => {
+  const { app, db, ours } = fixture;
+  const { apiKey } = ours;
+  const { cluster } = await runningCluster(db, ours, "topics");
+  const path = `/v1/clusters/${cluster.id}/topics`;
+  for (const name of ["b", "a", "c"]) {
+    const body = { name, partitions: 8, configs: {} };
+    const made = await call(app, "POST", path, { apiKey, body });
+    expect(made.status).toBe(201);
+    expect(made.body).toMatchObject({ name, partitions: 8 });
+  }
+  const again = await call(app, "POST", path, { apiKey, body: { name: "a" } });
+  expect(again.status).toBe(409);
+  expect(again.body.code).toBe("topic_name_taken");
+
+  const first = await call(app, "GET", `${path}?page_size=2`, { apiKey });
+  const token = first.body.next_page_token;
+  const rest = await call(app, "GET", `${path}?page_size=2&page_token=${token}`, { apiKey });
+  const names = [...first.body.items, ...rest.body.items].map((topic) => topic.name);
+  expect(names).toEqual(["a", "b", "c"]);
+  expect(rest.body.next_page_token).toBeUndefined();
+
+  expect((await call(app, "DELETE", `${path}/b`, { apiKey })).status).toBe(204);
+  expect((await call(app, "DELETE", `${path}/b`, { apiKey })).status).toBe(404);
+  const internal = await call(app, "DELETE", `${path}/__consumer_offsets`, { apiKey });
+  expect(internal.status).toBe(404);
+});
+
+test("groups show their lag as decimal strings, past 2^53 too", async () => {
+  const { app, db, kafka, ours } = fixture;
+  const { cluster } = await runningCluster(db, ours, "groups");
+  kafka.groups.set(`127.0.0.1:${cluster.placement?.kafkaPort}`, [
+    {
+      groupId: "g",
+      state: "Stable",
+      protocolType: "consumer",
+      members: 1,
+      partitions: [
+        { topic: "t", partition: 0, committedOffset: 0n, endOffset: 2n ** 62n, lag: 2n ** 62n },
+        { topic: "t", partition: 1, committedOffset: 5n, endOffset: 8n, lag: 3n },
+      ],
+    },
+  ]);
+  const path = `/v1/clusters/${cluster.id}/consumer-groups`;
+  const { body } = await call(app, "GET", path, { apiKey: ours.apiKey });
+  expect(body.items).toMatchObject([
+    {
+      group_id: "g",
+      total_lag: String(2n ** 62n + 3n),
+      partitions: [{ lag: String(2n ** 62n) }, {}],
+    },
+  ]);
+});
+
+test("a broker that does not answer is 503 with a time to come back", async () => {
+  const { app, db, kafka, ours } = fixture;
+  const { cluster } = await runningCluster(db, ours, "silent");
+  kafka.down.add(`127.0.0.1:${cluster.placement?.kafkaPort}`);
+  const path = `/v1/clusters/${cluster.id}/topics`;
+  const answer = await call(app, "GET", path, { apiKey: ours.apiKey });
+  expect(answer.status).toBe(503);
+  expect(answer.body).toMatchObject({ code: "broker_unavailable", retryable: true });
+  expect(answer.headers.get("retry-after")).toMatch(/^\d+$/);
+});
+
+test("a cluster that is not up yet has no topics to ask for", async () => {
+  const { app, ours } = fixture;
+  const { apiKey } = ours;
+  const made = await call(app, "POST", "/v1/clusters", { apiKey, body: { name: "early" } });
+  const path = `/v1/clusters/${made.body.metadata.id}/topics`;
+  const answer = await call(app, "GET", path, { apiKey });
+  expect(answer.status).toBe(409);
+  expect(answer.body.code).toBe("cluster_not_ready");
+});
+
+test("metrics come as the series that were asked for, on the step's grid", async () => {
+  const { app, db, ours } = fixture;
+  const { cluster } = await runningCluster(db, ours, "measured");
+  const t0 = Date.UTC(2026, 0, 1);
+  await db.metrics.addScrapes(
+    [0, 2, 4, 6, 8, 10].map((second) => ({
+      clusterId: cluster.id,
+      brokerId: 0,
+      at: new Date(t0 + second * 1_000),
+      bytesIn: BigInt(second * 1_000),
+      bytesOut: 0n,
+      recordsIn: 0n,
+      produceBuckets: [BigInt(second), BigInt(second)],
+      fetchBuckets: [0n, 0n],
+      bucketBoundsUs: [4_000],
+      connections: 2,
+    })),
+  );
+  const path = `/v1/clusters/${cluster.id}/metrics`;
+  const range = `from=${new Date(t0).toISOString()}&to=${t0 + 10_000}`;
+  const { status, body } = await call(app, "GET", `${path}?${range}&step=2`, {
+    apiKey: ours.apiKey,
+  });
+  expect(status).toBe(200);
+  const series = new Map<string, { unit: string; points: [number, number | null][] }>(
+    body.series.map((each: { name: string }) => [each.name, each]),
+  );
+  for (const name of [
+    "bytes_in_rate",
+    "bytes_out_rate",
+    "produce_latency_p50",
+    "produce_latency_p99",
+    "fetch_latency_p99",
+    "consumer_lag",
+  ]) {
+    expect(series.has(name)).toBe(true);
+  }
+  const bytesIn = series.get("bytes_in_rate")?.points ?? [];
+  expect(bytesIn.every(([time]) => time % 2_000 === 0)).toBe(true);
+  expect(bytesIn.map(([, rate]) => rate)).toContain(1_000);
+  const p99 = series.get("produce_latency_p99")?.points.map(([, value]) => value) ?? [];
+  expect(Math.max(...p99.map((value) => value ?? 0))).toBeLessThanOrEqual(4);
+
+  const tooMany = await call(app, "GET", `${path}?from=0&step=2`, { apiKey: ours.apiKey });
+  expect(tooMany.status).toBe(400);
+  const backwards = await call(app, "GET", `${path}?from=${t0}&to=${t0}`, { apiKey: ours.apiKey });
+  expect(backwards.body.errors[0].pointer).toBe("/from");
+});
