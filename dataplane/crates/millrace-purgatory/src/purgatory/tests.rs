@@ -1,5 +1,8 @@
 use std::{
-    sync::atomic::{AtomicU64, AtomicUsize},
+    sync::{
+        Barrier,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize},
+    },
     thread,
 };
 
@@ -210,6 +213,87 @@ fn an_operation_may_check_its_own_key_while_it_is_tried() {
     });
     let watched = purgatory.watch(nested, &["a"], HOUR);
     purgatory.check(&"a");
+    assert!(watched.is_done());
+}
+
+/// Is overtaken by the event that it waits for, just after it judged its condition first.
+struct Overtaken {
+    purgatory: Purgatory<&'static str, Overtaken>,
+    level: AtomicU64,
+}
+
+impl DelayedOperation for Overtaken {
+    fn try_complete(&self) -> bool {
+        let ready = self.level.swap(1, SeqCst) > 0;
+        if !ready {
+            assert_eq!(self.purgatory.check(&"a"), 0, "it is in no list yet");
+        }
+        ready
+    }
+
+    fn on_expire(&self) {}
+}
+
+#[test]
+fn what_happens_before_the_operation_is_in_its_lists_is_not_missed() {
+    let purgatory = Purgatory::new(ManualClock::shared(), PurgatoryConfig::default());
+    let overtaken = Overtaken {
+        purgatory: purgatory.clone(),
+        level: AtomicU64::new(0),
+    };
+    assert!(
+        purgatory
+            .watch(Arc::new(overtaken), &["a", "b"], HOUR)
+            .is_done()
+    );
+    assert_eq!(
+        (purgatory.delayed(), purgatory.watched(), purgatory.keys()),
+        (0, 0, 0)
+    );
+}
+
+/// Judges its condition and then dawdles, so that a test can change the world in between.
+struct Dawdler {
+    level: AtomicU64,
+    dawdles: AtomicBool,
+    judged: Barrier,
+    go_on: Barrier,
+}
+
+impl DelayedOperation for Dawdler {
+    fn try_complete(&self) -> bool {
+        let ready = self.level.load(SeqCst) > 0;
+        if self.dawdles.swap(false, SeqCst) {
+            self.judged.wait();
+            self.go_on.wait();
+        }
+        ready
+    }
+
+    fn on_expire(&self) {}
+}
+
+#[test]
+fn a_check_that_meets_a_running_try_is_made_up_for() {
+    let purgatory = Purgatory::new(ManualClock::shared(), PurgatoryConfig::default());
+    let (level, dawdles) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (judged, go_on) = (Barrier::new(2), Barrier::new(2));
+    let dawdler = Arc::new(Dawdler {
+        level,
+        dawdles,
+        judged,
+        go_on,
+    });
+    let watched = purgatory.watch(dawdler.clone(), &["a"], HOUR);
+    dawdler.dawdles.store(true, SeqCst);
+    thread::scope(|scope| {
+        let slow = scope.spawn(|| purgatory.check(&"a"));
+        dawdler.judged.wait();
+        dawdler.level.store(1, SeqCst);
+        assert_eq!(purgatory.check(&"a"), 0, "the other thread has the turn");
+        dawdler.go_on.wait();
+        assert_eq!(slow.join().expect("no panic"), 1);
+    });
     assert!(watched.is_done());
 }
 

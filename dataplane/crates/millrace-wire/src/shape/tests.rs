@@ -205,7 +205,9 @@ proptest! {
 
     #[test]
     fn a_cut_body_is_refused((api_key, version, body) in body(), cut in any::<prop::sample::Index>()) {
-        prop_assume!(!body.is_empty());
+        if body.is_empty() {
+            return Ok(());
+        }
         let cut = body.slice(..cut.index(body.len()));
         prop_assert!(check(api_key, version, &cut).is_err());
     }
@@ -222,7 +224,9 @@ proptest! {
             proptest::collection::vec(any::<u8>(), 1..6),
         ],
     ) {
-        prop_assume!(!body.is_empty());
+        if body.is_empty() {
+            return Ok(());
+        }
         let mut damaged = BytesMut::from(&body[..]);
         let at = at.index(damaged.len());
         for (byte, with) in damaged[at..].iter_mut().zip(damage) {
