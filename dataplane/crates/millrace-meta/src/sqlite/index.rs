@@ -154,6 +154,13 @@ impl Index {
         ranges.iter().any(|range| self.is_live(range))
     }
 
+    /// Those of `ranges` whose stream exists but has been trimmed beyond them.
+    pub(super) fn trimmed<'a>(&self, ranges: &'a [StreamRange]) -> Vec<&'a StreamRange> {
+        let trimmed =
+            |range: &&StreamRange| self.streams.contains_key(&range.stream) && !self.is_live(range);
+        ranges.iter().filter(trimmed).collect()
+    }
+
     fn is_live(&self, range: &StreamRange) -> bool {
         self.streams
             .get(&range.stream)

@@ -9,7 +9,7 @@ use super::{
     index::{Committed, Index},
     nodes::Sequence,
     number::{from_sql, to_sql},
-    ranges,
+    ranges, streams,
 };
 use crate::{CommitError, ObjectKind, ReserveError, StoreFailure, SweepError};
 
@@ -195,17 +195,21 @@ impl Inner {
         if recorded {
             return Ok(());
         }
-        let live: Vec<bool> = {
-            let index = self.index.read();
-            index.check(&objects, node_epoch)?;
-            objects
-                .iter()
-                .map(|object| index.any_live(&object.ranges))
-                .collect()
-        };
+        self.index.read().check(&objects, node_epoch)?;
         let now_ms = self.clock.wall_ms();
-        for (object, live) in objects.iter().zip(live) {
+        for object in &objects {
+            let (live, trimmed) = {
+                let index = self.index.read();
+                (
+                    index.any_live(&object.ranges),
+                    index.trimmed(&object.ranges),
+                )
+            };
             record(&mut tx, object, node_epoch, (!live).then_some(now_ms)).await?;
+            for range in trimmed {
+                // The object's row may go away before the stream does, and with it this end.
+                streams::keep_end(&mut tx, range.stream, range.end).await?;
+            }
         }
         self.commit(tx, |index| {
             objects.into_iter().for_each(|object| index.add(object))

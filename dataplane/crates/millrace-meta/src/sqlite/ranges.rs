@@ -81,11 +81,11 @@ mod tests {
         #[test]
         fn a_flipped_bit_is_seen(
             ranges in prop::collection::vec(any_range(), 0..5), at in any::<prop::sample::Index>(),
-            bit in 0..8,
+            bit in 0..8_u32,
         ) {
             let mut blob = encode(&ranges);
             let at = at.index(blob.len());
-            blob[at] ^= 1 << bit;
+            blob[at] ^= 1_u8 << bit;
             prop_assert!(decode(&blob).is_err());
         }
 

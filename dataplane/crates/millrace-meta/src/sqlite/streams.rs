@@ -50,6 +50,20 @@ pub(super) async fn create(
     Ok(first)
 }
 
+/// Notes a stream's end in its own row.
+pub(super) async fn keep_end(
+    tx: &mut Transaction<'_, Sqlite>,
+    stream: StreamId,
+    end: Offset,
+) -> Result<(), StoreFailure> {
+    sqlx::query("UPDATE streams SET end_offset = $1 WHERE stream_id = $2 AND end_offset < $1")
+        .bind(to_sql(end)?)
+        .bind(to_sql(stream.get())?)
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
 /// Lets the index know `count` streams that were created.
 pub(super) fn created(index: &mut Index, first: u64, count: u32) {
     index.next_stream = first + u64::from(count);

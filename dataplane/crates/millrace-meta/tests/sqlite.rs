@@ -1,0 +1,515 @@
+//! What SQLite adds to the contract: it survives crashes, and the index in memory always agrees with
+//! the file.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs,
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
+
+use millrace_meta::{
+    CommitError, MetaStore, NewTopic, OpenError, SqliteMeta, SqliteOptions, StreamMeta,
+    StreamObject, StreamSetObject, Upload,
+};
+use millrace_model::{
+    NodeEpoch, NodeId, ObjectId, Offset, StreamId, StreamRange, TopicId, TopicName,
+};
+use millrace_time::ManualClock;
+use proptest::prelude::*;
+use tempfile::TempDir;
+use uuid::Uuid;
+
+async fn open(path: &Path) -> SqliteMeta {
+    let options = SqliteOptions {
+        doomed_retention: Duration::ZERO,
+    };
+    SqliteMeta::open(path, options, ManualClock::shared())
+        .await
+        .expect("opens")
+}
+
+/// The file as a power cut would leave it: what has reached the database and its journal, without
+/// the shared memory, `journal_len` bytes of the journal.
+fn crash_image(path: &Path, into: &TempDir, journal_len: u64) -> std::path::PathBuf {
+    let image = into.path().join("image.db");
+    let _ = fs::remove_file(into.path().join("image.db-shm"));
+    fs::copy(path, &image).expect("copied");
+    let (from, to) = (
+        path.with_extension("db-wal"),
+        image.with_extension("db-wal"),
+    );
+    fs::copy(from, &to).expect("copied");
+    let journal = fs::OpenOptions::new().write(true).open(to).expect("opened");
+    journal.set_len(journal_len).expect("cut");
+    image
+}
+
+async fn create_stream(store: &SqliteMeta, nth: u128) -> StreamId {
+    let name = TopicName::new(format!("t{nth}")).expect("legal");
+    let id = TopicId(Uuid::from_u128(nth + 1));
+    let topic = NewTopic {
+        name,
+        id,
+        partitions: 1,
+        configs: BTreeMap::new(),
+    };
+    store.create_topic(topic).await.expect("creates").partitions[0].data
+}
+
+fn one_object(
+    node_epoch: NodeEpoch,
+    id: ObjectId,
+    stream: StreamId,
+    start: Offset,
+    end: Offset,
+) -> Upload {
+    let range = StreamRange { stream, start, end };
+    let stream_objects = vec![StreamObject {
+        id,
+        size: 100,
+        range,
+    }];
+    Upload {
+        node_epoch,
+        stream_set: None,
+        stream_objects,
+    }
+}
+
+async fn commit_one(
+    store: &SqliteMeta,
+    node_epoch: NodeEpoch,
+    stream: StreamId,
+    start: Offset,
+    end: Offset,
+) -> Result<(), CommitError> {
+    let id = store.reserve_objects(node_epoch, 1).await.expect("an id");
+    store
+        .commit_upload(one_object(node_epoch, id, stream, start, end))
+        .await
+}
+
+#[tokio::test]
+async fn what_was_committed_survives_a_crash_at_any_point() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("meta.db");
+    let store = open(&path).await;
+    let node_epoch = store.register_node(NodeId(1)).await.expect("registers");
+    let stream = create_stream(&store, 1).await;
+    store.open_stream(stream, node_epoch).await.expect("opens");
+    let journal = path.with_extension("db-wal");
+    let journal_len = || fs::metadata(&journal).expect("there").len();
+
+    // How long the journal was when each commit had returned.
+    let base = journal_len();
+    let mut lens = Vec::new();
+    for nth in 0..10 {
+        commit_one(&store, node_epoch, stream, nth, nth + 1)
+            .await
+            .expect("commits");
+        lens.push(journal_len());
+    }
+    let last = *lens.last().expect("ten");
+    let cuts = (base..=last).step_by(1_501).chain(lens.iter().copied());
+    for cut in cuts {
+        let into = tempfile::tempdir().expect("a folder");
+        let image = crash_image(&path, &into, cut);
+        let reopened = open(&image).await;
+        let next_epoch = reopened.register_node(NodeId(1)).await.expect("registers");
+        assert!(next_epoch > node_epoch, "epochs never repeat");
+        let meta = reopened
+            .open_stream(stream, next_epoch)
+            .await
+            .expect("opens");
+        let returned = lens.iter().filter(|len| **len <= cut).count() as u64;
+        assert!(
+            meta.end >= returned,
+            "cut at {cut}: {} of {returned} commits",
+            meta.end
+        );
+        let ranges = reopened.objects_of(stream, 0, 100).await.expect("found");
+        let ranges: Vec<_> = ranges
+            .iter()
+            .map(|r| (r.range.start, r.range.end))
+            .collect();
+        assert_eq!(
+            ranges,
+            (0..meta.end).map(|nth| (nth, nth + 1)).collect::<Vec<_>>()
+        );
+        reopened.close().await;
+    }
+}
+
+#[tokio::test]
+async fn ids_go_on_after_a_restart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("meta.db");
+    let (mut objects, mut streams, mut producers) = (0, 0, 0);
+    for start in 0..4 {
+        let store = open(&path).await;
+        assert_eq!(
+            store.cluster_id(&format!("c{start}")).await.expect("an id"),
+            "c0"
+        );
+        let node_epoch = store.register_node(NodeId(1)).await.expect("registers");
+        let object = store
+            .reserve_objects(node_epoch, 5)
+            .await
+            .expect("ids")
+            .get();
+        let stream = create_stream(&store, start).await.get();
+        let producer = store.allocate_producer_ids(7).await.expect("ids").start;
+        assert!(start == 0 || (object >= objects + 5 && stream > streams + 1));
+        assert!(start == 0 || producer == producers + 7);
+        (objects, streams, producers) = (object, stream, producer);
+        if start % 2 == 0 {
+            store.close().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_caller_who_stops_waiting_leaves_the_index_right() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = open(&folder.path().join("meta.db")).await;
+    let node_epoch = store.register_node(NodeId(1)).await.expect("registers");
+    let stream = create_stream(&store, 1).await;
+    store.open_stream(stream, node_epoch).await.expect("opens");
+    for nth in 0..50 {
+        let id = store.reserve_objects(node_epoch, 1).await.expect("an id");
+        let upload = one_object(node_epoch, id, stream, nth, nth + 1);
+        let patience = Duration::from_micros(nth * 40);
+        let _gave_up = tokio::time::timeout(patience, store.commit_upload(upload.clone())).await;
+        store
+            .commit_upload(upload)
+            .await
+            .expect("committed now or before");
+    }
+    let ranges = store.objects_of(stream, 0, 100).await.expect("found");
+    assert_eq!(ranges.len(), 50);
+}
+
+#[tokio::test]
+async fn doomed_objects_stay_for_as_long_as_a_read_may_take() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let clock = ManualClock::shared();
+    let options = SqliteOptions {
+        doomed_retention: Duration::from_secs(600),
+    };
+    let path = folder.path().join("meta.db");
+    let store = SqliteMeta::open(&path, options, clock.clone())
+        .await
+        .expect("opens");
+    clock.advance(Duration::from_secs(1_000_000));
+    let node_epoch = store.register_node(NodeId(1)).await.expect("registers");
+    let stream = create_stream(&store, 1).await;
+    store.open_stream(stream, node_epoch).await.expect("opens");
+    commit_one(&store, node_epoch, stream, 0, 10)
+        .await
+        .expect("commits");
+    store
+        .trim_stream(stream, node_epoch, 10)
+        .await
+        .expect("trims");
+    let doomed = async || {
+        store
+            .doomed_objects(node_epoch, 10)
+            .await
+            .expect("a list")
+            .len()
+    };
+    assert_eq!(doomed().await, 0);
+    clock.advance(Duration::from_millis(599_999));
+    assert_eq!(doomed().await, 0);
+    clock.advance(Duration::from_millis(1));
+    assert_eq!(doomed().await, 1);
+}
+
+#[tokio::test]
+async fn a_file_of_a_newer_version_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("meta.db");
+    open(&path).await.close().await;
+    let url = format!("sqlite://{}", path.display());
+    let pool = sqlx::SqlitePool::connect(&url).await.expect("connects");
+    let newer = "INSERT INTO _sqlx_migrations (version, description, success, checksum, \
+                 execution_time) VALUES (9999, 'from the future', TRUE, x'00', 0)";
+    sqlx::query(newer).execute(&pool).await.expect("inserted");
+    pool.close().await;
+    let opened = SqliteMeta::open(&path, SqliteOptions::default(), ManualClock::shared()).await;
+    assert!(matches!(opened, Err(OpenError::Newer(9_999))), "{opened:?}");
+}
+
+#[tokio::test]
+async fn damaged_ranges_are_refused_and_not_guessed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("meta.db");
+    let store = open(&path).await;
+    let node_epoch = store.register_node(NodeId(1)).await.expect("registers");
+    let stream = create_stream(&store, 1).await;
+    store.open_stream(stream, node_epoch).await.expect("opens");
+    commit_one(&store, node_epoch, stream, 0, 10)
+        .await
+        .expect("commits");
+    store.close().await;
+    let url = format!("sqlite://{}", path.display());
+    let pool = sqlx::SqlitePool::connect(&url).await.expect("connects");
+    let damage = "UPDATE objects SET ranges = x'010203040506070809'";
+    sqlx::query(damage).execute(&pool).await.expect("damaged");
+    pool.close().await;
+    let opened = SqliteMeta::open(&path, SqliteOptions::default(), ManualClock::shared()).await;
+    assert!(matches!(opened, Err(OpenError::Store(_))), "{opened:?}");
+}
+
+/// What a test may do to a store of a few streams.
+#[derive(Debug, Clone)]
+enum Step {
+    /// Commit a stream-set object; per stream how far from its end the range begins, and its length.
+    Commit(Vec<(usize, i64, u64)>),
+    Trim(usize, u64),
+    Delete(usize),
+    Reopen,
+}
+
+const STREAMS: usize = 4;
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let skew = prop_oneof![12 => Just(0_i64), 1 => -3..3_i64];
+    let ranges = prop::collection::vec((0..STREAMS, skew, 1..20_u64), 1..4);
+    prop_oneof![
+        8 => ranges.prop_map(Step::Commit),
+        3 => (0..STREAMS, 0..100_u64).prop_map(|(stream, to)| Step::Trim(stream, to)),
+        1 => (0..STREAMS).prop_map(Step::Delete),
+        2 => Just(Step::Reopen),
+    ]
+}
+
+/// What a stream ought to be.
+#[derive(Debug, Clone, Default)]
+struct Expected {
+    start: Offset,
+    end: Offset,
+    ranges: Vec<(Offset, Offset, ObjectId)>,
+}
+
+/// A store beside a plain model of it.
+struct Pair {
+    folder: TempDir,
+    store: SqliteMeta,
+    node_epoch: NodeEpoch,
+    streams: Vec<StreamId>,
+    model: HashMap<StreamId, Expected>,
+    /// Objects that were committed, and those of them that can still be read.
+    committed: Vec<ObjectId>,
+}
+
+impl Pair {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = open(&folder.path().join("meta.db")).await;
+        let node_epoch = store.register_node(NodeId(1)).await.expect("registers");
+        let mut streams = Vec::new();
+        for nth in 0..STREAMS {
+            streams.push(create_stream(&store, nth as u128).await);
+        }
+        store
+            .open_streams(&streams, node_epoch)
+            .await
+            .expect("opens");
+        let model = streams
+            .iter()
+            .map(|&stream| (stream, Expected::default()))
+            .collect();
+        Self {
+            folder,
+            store,
+            node_epoch,
+            streams,
+            model,
+            committed: Vec::new(),
+        }
+    }
+
+    async fn apply(&mut self, step: Step) {
+        match step {
+            Step::Commit(ranges) => self.commit(&ranges).await,
+            Step::Trim(nth, to) => self.trim(self.streams[nth], to).await,
+            Step::Delete(nth) => {
+                let name = TopicName::new(format!("t{nth}")).expect("legal");
+                let deleted = self.store.delete_topic(&name).await;
+                assert_eq!(
+                    deleted.is_ok(),
+                    self.model.remove(&self.streams[nth]).is_some()
+                );
+            }
+            Step::Reopen => {
+                self.store = open(&self.folder.path().join("meta.db")).await;
+                self.node_epoch = self
+                    .store
+                    .register_node(NodeId(1))
+                    .await
+                    .expect("registers");
+                self.store
+                    .open_streams(&self.streams, self.node_epoch)
+                    .await
+                    .expect("opens");
+            }
+        }
+    }
+
+    async fn commit(&mut self, planned: &[(usize, i64, u64)]) {
+        let mut ends = HashMap::new();
+        let mut ranges = Vec::new();
+        let mut fits = true;
+        for &(nth, skew, len) in planned {
+            let stream = self.streams[nth];
+            let known = self.model.get(&stream).cloned();
+            let known_end = known.as_ref().map_or(0, |known| known.end);
+            let end = *ends.get(&stream).unwrap_or(&known_end);
+            let start = end.saturating_add_signed(skew);
+            ranges.push(StreamRange {
+                stream,
+                start,
+                end: start + len,
+            });
+            ends.insert(stream, start + len);
+            let trimmed = known.as_ref().map_or(0, |known| known.start);
+            let gap_is_trimmed = start > end && start <= trimmed;
+            fits &= known.is_none() || start == end || gap_is_trimmed;
+        }
+        let id = self
+            .store
+            .reserve_objects(self.node_epoch, 1)
+            .await
+            .expect("an id");
+        let set = StreamSetObject {
+            id,
+            size: 9,
+            ranges: ranges.clone(),
+        };
+        let (node_epoch, stream_objects) = (self.node_epoch, Vec::new());
+        let upload = Upload {
+            node_epoch,
+            stream_set: Some(set),
+            stream_objects,
+        };
+        let outcome = self.store.commit_upload(upload).await;
+        assert_eq!(outcome.is_ok(), fits, "{ranges:?}: {outcome:?}");
+        if !fits {
+            return;
+        }
+        self.committed.push(id);
+        for range in ranges {
+            if let Some(known) = self.model.get_mut(&range.stream) {
+                known.end = range.end;
+                if range.end > known.start {
+                    known.ranges.push((range.start, range.end, id));
+                }
+            }
+        }
+    }
+
+    async fn trim(&mut self, stream: StreamId, to: Offset) {
+        let trimmed = self.store.trim_stream(stream, self.node_epoch, to).await;
+        let Some(known) = self.model.get_mut(&stream) else {
+            assert!(trimmed.is_err());
+            return;
+        };
+        known.start = known.start.max(to);
+        known.ranges.retain(|(_, end, _)| *end > known.start);
+        assert_eq!(trimmed.expect("trims"), known.start);
+    }
+
+    async fn compare(&self) {
+        for (&stream, known) in &self.model {
+            let StreamMeta { start, end, .. } = self
+                .store
+                .open_stream(stream, self.node_epoch)
+                .await
+                .expect("opens");
+            assert_eq!((start, end), (known.start, known.end));
+            let found = self
+                .store
+                .objects_of(stream, 0, 1_000)
+                .await
+                .expect("found");
+            let found: Vec<_> = found
+                .iter()
+                .map(|f| (f.range.start, f.range.end, f.object))
+                .collect();
+            assert_eq!(found, known.ranges);
+            // Gaps may only be where everything has been trimmed.
+            for pair in found.windows(2) {
+                assert!(pair[0].1 == pair[1].0 || pair[1].0 <= known.start);
+            }
+        }
+        let live: Vec<_> = self
+            .model
+            .values()
+            .flat_map(|known| &known.ranges)
+            .map(|range| range.2)
+            .collect();
+        let doomed = self
+            .store
+            .doomed_objects(self.node_epoch, 1_000)
+            .await
+            .expect("a list");
+        for object in &self.committed {
+            assert_ne!(
+                live.contains(object),
+                doomed.contains(object),
+                "{object} live and doomed"
+            );
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn ranges_stay_contiguous_whatever_happens(
+        steps in prop::collection::vec(any_step(), 1..40),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let mut pair = Pair::new().await;
+            for step in steps {
+                pair.apply(step).await;
+                pair.compare().await;
+            }
+            pair.apply(Step::Reopen).await;
+            pair.compare().await;
+        });
+    }
+}
+
+#[tokio::test]
+async fn many_clones_may_write_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Arc::new(open(&folder.path().join("meta.db")).await);
+    let tasks = (0..8).map(|task| {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move {
+            let node_epoch = store.register_node(NodeId(task)).await.expect("registers");
+            let stream = create_stream(&store, u128::from(task)).await;
+            store.open_stream(stream, node_epoch).await.expect("opens");
+            for nth in 0..10 {
+                commit_one(&store, node_epoch, stream, nth, nth + 1)
+                    .await
+                    .expect("commits");
+            }
+            stream
+        })
+    });
+    let streams = futures_util::future::join_all(tasks).await;
+    for stream in streams {
+        let ranges = store
+            .objects_of(stream.expect("no panic"), 0, 100)
+            .await
+            .expect("found");
+        assert_eq!(ranges.len(), 10);
+    }
+}
