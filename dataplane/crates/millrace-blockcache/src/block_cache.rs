@@ -153,7 +153,8 @@ impl Gathered {
                 continue;
             }
             let bytes = self.bytes.saturating_add(entry.payload.len());
-            if entry.base_offset >= self.end || (bytes > self.max_bytes && !self.entries.is_empty()) {
+            if entry.base_offset >= self.end || (bytes > self.max_bytes && !self.entries.is_empty())
+            {
                 self.done = true;
                 return;
             }

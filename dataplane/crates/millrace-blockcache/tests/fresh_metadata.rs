@@ -1,0 +1,223 @@
+//! A read that was told of an object that is gone asks the metadata again.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    ops::Range,
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use millrace_blockcache::{BlockCache, BlockCacheConfig, ReadError};
+use millrace_meta::{
+    CommitError, CreatePartitionsError, CreateTopicError, MetaStore, NewTopic, ObjectKind,
+    ObjectRange, OpenStreamError, ReserveError, StoreFailure, StreamMeta, SweepError, Topic,
+    TopicError, TrimError, Upload,
+};
+use millrace_model::{
+    NodeEpoch, NodeId, ObjectId, Offset, StreamEpoch, StreamId, StreamRange, TopicName,
+};
+use millrace_objects::{ObjectBuilder, ObjectKey, ObjectStorage, StreamEntry};
+use millrace_time::{ManualClock, SeededRandom};
+use parking_lot::Mutex;
+
+const STREAM: StreamId = StreamId(1);
+
+/// Metadata that answers `objects_of` from a script and is asked nothing else.
+#[derive(Debug)]
+struct Scripted(Mutex<VecDeque<Vec<ObjectRange>>>);
+
+#[async_trait]
+impl MetaStore for Scripted {
+    async fn objects_of(
+        &self,
+        _: StreamId,
+        _: Offset,
+        _: usize,
+    ) -> Result<Vec<ObjectRange>, StoreFailure> {
+        Ok(self.0.lock().pop_front().expect("the script goes on"))
+    }
+
+    async fn cluster_id(&self, _: &str) -> Result<String, StoreFailure> {
+        panic!("not asked")
+    }
+    async fn register_node(&self, _: NodeId) -> Result<NodeEpoch, StoreFailure> {
+        panic!("not asked")
+    }
+    async fn create_topic(&self, _: NewTopic) -> Result<Topic, CreateTopicError> {
+        panic!("not asked")
+    }
+    async fn create_partitions(
+        &self,
+        _: &TopicName,
+        _: u32,
+    ) -> Result<Topic, CreatePartitionsError> {
+        panic!("not asked")
+    }
+    async fn delete_topic(&self, _: &TopicName) -> Result<Topic, TopicError> {
+        panic!("not asked")
+    }
+    async fn set_topic_configs(
+        &self,
+        _: &TopicName,
+        _: BTreeMap<String, String>,
+    ) -> Result<Topic, TopicError> {
+        panic!("not asked")
+    }
+    async fn topics(&self) -> Result<Vec<Topic>, StoreFailure> {
+        panic!("not asked")
+    }
+    async fn open_streams(
+        &self,
+        _: &[StreamId],
+        _: NodeEpoch,
+    ) -> Result<Vec<StreamMeta>, OpenStreamError> {
+        panic!("not asked")
+    }
+    async fn reserve_objects(&self, _: NodeEpoch, _: u32) -> Result<ObjectId, ReserveError> {
+        panic!("not asked")
+    }
+    async fn commit_upload(&self, _: Upload) -> Result<(), CommitError> {
+        panic!("not asked")
+    }
+    async fn trim_stream(&self, _: StreamId, _: NodeEpoch, _: Offset) -> Result<Offset, TrimError> {
+        panic!("not asked")
+    }
+    async fn doomed_objects(&self, _: NodeEpoch, _: usize) -> Result<Vec<ObjectId>, SweepError> {
+        panic!("not asked")
+    }
+    async fn mark_deleted(&self, _: NodeEpoch, _: &[ObjectId]) -> Result<(), SweepError> {
+        panic!("not asked")
+    }
+    async fn allocate_producer_ids(&self, _: u32) -> Result<Range<i64>, StoreFailure> {
+        panic!("not asked")
+    }
+    async fn get_kv(&self, _: &str) -> Result<Option<Vec<u8>>, StoreFailure> {
+        panic!("not asked")
+    }
+    async fn put_kv(&self, _: &str, _: &[u8]) -> Result<(), StoreFailure> {
+        panic!("not asked")
+    }
+}
+
+fn key(id: u64) -> ObjectKey {
+    ObjectKey::of("test", ObjectId(id))
+}
+
+/// Puts an object with one entry, and gives what the metadata says of it.
+async fn put(storage: &ObjectStorage, id: u64, base_offset: Offset) -> ObjectRange {
+    let payload = Bytes::from_static(&[7; 4_096]);
+    let epoch = StreamEpoch(1);
+    let entry = StreamEntry {
+        stream: STREAM,
+        epoch,
+        base_offset,
+        count: 10,
+        payload,
+    };
+    let mut builder = ObjectBuilder::new(1_024);
+    builder.add(entry).expect("the first");
+    let built = builder.finish();
+    storage.put(&key(id), built.chunks).await.expect("puts");
+    let range = StreamRange {
+        stream: STREAM,
+        start: base_offset,
+        end: base_offset + 10,
+    };
+    ObjectRange {
+        object: ObjectId(id),
+        size: built.size,
+        range,
+        kind: ObjectKind::Stream,
+    }
+}
+
+fn cache(storage: &ObjectStorage, script: &[&[ObjectRange]]) -> (BlockCache, Arc<Scripted>) {
+    let script = script.iter().map(|answer| answer.to_vec()).collect();
+    let meta = Arc::new(Scripted(Mutex::new(script)));
+    let config = BlockCacheConfig {
+        cluster: "test".to_owned(),
+        bytes: 1 << 20,
+    };
+    (BlockCache::new(config, storage.clone(), meta.clone()), meta)
+}
+
+#[tokio::test]
+async fn a_read_begins_again_on_fresh_metadata() {
+    let storage = ObjectStorage::memory(ManualClock::shared(), SeededRandom::shared(1));
+    let old = put(&storage, 1, 0).await;
+    let new = put(&storage, 2, 0).await;
+    storage.delete(&[key(1)]).await.expect("deletes");
+    let (cache, _) = cache(&storage, &[&[old], &[new]]);
+    let read = cache
+        .read(STREAM, 0, 10, 100)
+        .await
+        .expect("reads the new object");
+    assert_eq!(read.len(), 1);
+}
+
+#[tokio::test]
+async fn an_index_in_memory_does_not_hide_that_its_object_is_gone() {
+    let storage = ObjectStorage::memory(ManualClock::shared(), SeededRandom::shared(1));
+    let old = put(&storage, 1, 0).await;
+    let new = put(&storage, 2, 0).await;
+    let script = vec![vec![old], vec![old], vec![new]].into();
+    let meta = Arc::new(Scripted(Mutex::new(script)));
+    // A sixteenth is for indexes: there is room for them, and for no block.
+    let config = BlockCacheConfig {
+        cluster: "test".to_owned(),
+        bytes: 4_096,
+    };
+    let cache = BlockCache::new(config, storage.clone(), meta.clone());
+    cache
+        .read(STREAM, 0, 10, 1)
+        .await
+        .expect("the old object is still there");
+    assert!(
+        (1..256).contains(&cache.used_bytes()),
+        "{}",
+        cache.used_bytes()
+    );
+    storage.delete(&[key(1)]).await.expect("deletes");
+    cache
+        .read(STREAM, 0, 10, 1)
+        .await
+        .expect("reads the new object");
+    assert!(meta.0.lock().is_empty());
+}
+
+#[tokio::test]
+async fn a_read_does_not_ask_for_ever() {
+    let storage = ObjectStorage::memory(ManualClock::shared(), SeededRandom::shared(1));
+    let gone = put(&storage, 1, 0).await;
+    storage.delete(&[key(1)]).await.expect("deletes");
+    let (cache, meta) = cache(&storage, &[[gone].as_slice(); 10]);
+    let error = cache
+        .read(STREAM, 0, 10, 100)
+        .await
+        .expect_err("gone for good");
+    assert!(matches!(error, ReadError::Object(error) if error.is_not_found()));
+    assert_eq!(meta.0.lock().len(), 7);
+}
+
+#[tokio::test]
+async fn a_gap_in_the_metadata_ends_a_read_and_is_never_read_over() {
+    let storage = ObjectStorage::memory(ManualClock::shared(), SeededRandom::shared(1));
+    let (first, third) = (put(&storage, 1, 0).await, put(&storage, 3, 20).await);
+    let (cache, _) = cache(&storage, &[&[first, third], &[third], &[third]]);
+    let read = cache
+        .read(STREAM, 0, 30, usize::MAX)
+        .await
+        .expect("reads up to the gap");
+    assert_eq!(
+        read.iter()
+            .map(|entry| entry.base_offset)
+            .collect::<Vec<_>>(),
+        [0]
+    );
+    let error = cache
+        .read(STREAM, 10, 30, usize::MAX)
+        .await
+        .expect_err("nothing at 10");
+    assert!(matches!(error, ReadError::Missing { offset: 10, .. }));
+}
