@@ -5,7 +5,8 @@
 //! - a power loss leaves each piece (512 or 4,096 bytes) of a write in flight old or new;
 //! - a killed process leaves its writes in flight done, undone or torn, and some of it only in a
 //!   cache, where it is read but lost with the power unless somebody syncs;
-//! - a write of a killed process may land later, when the next process already runs;
+//! - a write of a killed process may land later, when the next process already runs, though not
+//!   after that one has ended too;
 //! - bytes rot; reads and writes fail.
 //!
 //! A write that was answered is durable: that is the contract of `BlockDevice`, and the only
@@ -102,6 +103,9 @@ impl SimDisk {
     pub fn crash(&self, crash: Crash) {
         let medium = &mut *self.medium.lock();
         medium.process += 1;
+        for write in std::mem::take(&mut medium.late) {
+            self.tear(medium, &write, false);
+        }
         medium.writes_until_failure = None;
         medium.reads_fail = false;
         for (_, mut write) in std::mem::take(&mut medium.in_flight) {
@@ -113,14 +117,11 @@ impl SimDisk {
             }
         }
         if crash == Crash::PowerLoss {
-            // What lingered in a cache, and what was to land late, is decided now.
+            // What lingered in a cache is kept or lost now.
             for (sector, data) in std::mem::take(&mut medium.cached) {
                 if self.random.below(2) == 0 {
                     medium.store(sector, &data);
                 }
-            }
-            for write in std::mem::take(&mut medium.late) {
-                self.tear(medium, &write, false);
             }
         }
     }

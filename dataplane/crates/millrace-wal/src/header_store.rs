@@ -1,9 +1,16 @@
 //! Keeps the header in its two slots.
 //!
-//! An update writes the next generation to the slot that does **not** hold the newest header, waits,
-//! writes it to the other slot too, waits, and only then counts as done. So at rest both slots say
-//! the same, and in between one of them is whole: a torn write and a rotten byte both leave a slot
-//! that is enough. The newest generation among the valid slots is the header; no clock takes part.
+//! An update writes the next generation to one slot, waits, writes it to the other slot too, waits,
+//! and only then counts as done. So at rest both slots say the same, and in between one of them is
+//! whole: a torn write and a rotten byte both leave a slot that is enough. Before an update the slot
+//! that is written second is read: where it does not hold the newest header, because it has rotted
+//! or a dead process's last write landed on it, it is written first. The newest generation among
+//! the valid slots is the header; no clock takes part.
+//!
+//! A process that dies has at most one header write in the kernel, whose generation is at most one
+//! above the newest on the device, and it may land late. So an opening first writes the header that
+//! it found under the next generation (the **claim**), and then its own under the one after: a late
+//! write is older than that and never counts.
 
 use std::{io, sync::Arc};
 
@@ -15,15 +22,13 @@ use crate::{
     },
 };
 
-/// A dead process may have had one more header write in the kernel, which can land late. The first
-/// header of an opening skips this many generations, so the late one never counts.
-const GENERATIONS_SKIPPED: u64 = 16;
-
 /// The header's slots, and what was last written to them.
 #[derive(Debug)]
 pub(crate) struct HeaderStore {
     device: Arc<dyn BlockDevice>,
     header: Header,
+    /// The generation that is on the device.
+    stored: u64,
     /// The slot that the next update writes first.
     next_slot: u64,
 }
@@ -80,11 +85,11 @@ fn survivor(header: Header, slot: u64, other: &Slot) -> Stored {
 impl HeaderStore {
     /// Continues after the header that [`read`] found in `slot`, or before the first one.
     pub(crate) fn after(device: Arc<dyn BlockDevice>, header: Header, slot: u64) -> Self {
-        let mut header = header;
-        header.generation += GENERATIONS_SKIPPED;
+        let stored = header.generation;
         Self {
             device,
             header,
+            stored,
             next_slot: 1 - slot,
         }
     }
@@ -93,15 +98,34 @@ impl HeaderStore {
         &self.header
     }
 
+    /// Writes the header as it was found, under the next generation.
+    pub(crate) async fn claim(&mut self) -> io::Result<()> {
+        self.update(|_| ()).await
+    }
+
     /// Changes the header; durable, in both slots, when this answers.
     pub(crate) async fn update(&mut self, change: impl FnOnce(&mut Header)) -> io::Result<()> {
         change(&mut self.header);
         self.header.generation += 1;
-        for slot in [self.next_slot, 1 - self.next_slot] {
-            self.device
-                .write(slot * HEADER_SLOT_BYTES, self.header.encode())
-                .await?;
+        if !self.holds_newest(1 - self.next_slot).await? {
+            self.next_slot = 1 - self.next_slot;
         }
+        for slot in [self.next_slot, 1 - self.next_slot] {
+            let block = self.header.encode();
+            self.device.write(slot * HEADER_SLOT_BYTES, block).await?;
+        }
+        self.stored = self.header.generation;
         Ok(())
+    }
+
+    async fn holds_newest(&self, slot: u64) -> io::Result<bool> {
+        let offset = slot * HEADER_SLOT_BYTES;
+        let found = self.device.read(offset, HEADER_SLOT_BYTES as usize).await?;
+        match Header::decode(&found) {
+            Slot::Valid(header) => Ok(header.generation == self.stored),
+            // Before the first header there is nothing to keep.
+            Slot::Blank => Ok(self.stored == 0),
+            Slot::Version(_) | Slot::Invalid => Ok(false),
+        }
     }
 }

@@ -4,8 +4,8 @@
 //! 0 ─ header slot A, 64 KiB ─ header slot B, 64 KiB ─ ring of whole 4 KiB blocks ─ capacity
 //! ```
 //!
-//! A **position** counts bytes written to the ring since the device was formatted; it never goes
-//! back and is never given out twice. Position `p` lies at byte `128 KiB + p mod ring`.
+//! A **position** counts bytes of the ring, lap after lap, since the device was formatted. No
+//! position is ever written twice. Position `p` lies at byte `128 KiB + p mod ring`.
 //!
 //! - [`sector`]: 512-byte sectors, each closed by a tag that says which position it was written for
 //! - [`chunk`]: what one write of the log carries: a header and whole records

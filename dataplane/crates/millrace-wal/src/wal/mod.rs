@@ -226,6 +226,11 @@ async fn start_session(
     scan: &Scan,
     limits: &Limits,
 ) -> Result<(), OpenError> {
+    let failed = |source| OpenError::Device {
+        operation: "write the header",
+        source,
+    };
+    store.claim().await.map_err(failed)?;
     let updated = store.update(|header| {
         header.session += 1;
         header.session_start = scan.next;
@@ -235,10 +240,7 @@ async fn start_session(
         header.clean_end = None;
         header.extents.clone_from(&scan.extents);
     });
-    updated.await.map_err(|source| OpenError::Device {
-        operation: "write the header",
-        source,
-    })
+    updated.await.map_err(failed)
 }
 
 impl Shared {
