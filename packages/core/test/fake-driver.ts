@@ -1,0 +1,80 @@
+import type {
+  BrokerAccess,
+  ClusterDeployment,
+  ClusterDriver,
+  Observation,
+  Placement,
+} from "@millrace/provisioner";
+
+/**
+ * Brokers in memory. It keeps what would be on disk, so that it outlives a worker that dies, and
+ * counts what a repeated call must not do twice.
+ */
+export class FakeDriver implements ClusterDriver {
+  readonly name = "local";
+  readonly states = new Map<string, Exclude<Observation, "absent">>();
+  /** Every effect in order, as `verb cluster`. */
+  readonly effects: string[] = [];
+  /** Called before each effect takes place; throws to interrupt. */
+  before: (effect: string) => Promise<void> = async () => {};
+  #nextPort = 30_000;
+
+  async allocate(_clusterId: string, taken: readonly Placement[]): Promise<Placement> {
+    while (taken.some((each) => each.kafkaPort === this.#nextPort)) this.#nextPort += 2;
+    return { host: "127.0.0.1", kafkaPort: this.#nextPort, adminPort: this.#nextPort + 1 };
+  }
+
+  async prepare({ clusterId }: ClusterDeployment): Promise<void> {
+    await this.#effect("prepare", clusterId);
+    if (!this.states.has(clusterId)) this.states.set(clusterId, "stopped");
+  }
+
+  async isPrepared({ clusterId }: ClusterDeployment): Promise<boolean> {
+    return this.states.has(clusterId);
+  }
+
+  async ensureRunning({ clusterId }: ClusterDeployment): Promise<void> {
+    if (this.states.get(clusterId) !== "stopped") return;
+    await this.#effect("start", clusterId);
+    this.states.set(clusterId, "starting");
+  }
+
+  async waitReady({ clusterId }: ClusterDeployment): Promise<void> {
+    await this.#effect("wait", clusterId);
+    this.states.set(clusterId, "ready");
+  }
+
+  async observe({ clusterId }: ClusterDeployment): Promise<Observation> {
+    return this.states.get(clusterId) ?? "absent";
+  }
+
+  async access(): Promise<BrokerAccess> {
+    throw new Error("operations do not ask for it");
+  }
+
+  async stop(clusterId: string): Promise<void> {
+    if (!this.states.has(clusterId) || this.states.get(clusterId) === "stopped") return;
+    await this.#effect("stop", clusterId);
+    this.states.set(clusterId, "stopped");
+  }
+
+  async destroy(clusterId: string): Promise<void> {
+    await this.#effect("destroy", clusterId);
+    this.states.delete(clusterId);
+  }
+
+  async isDestroyed(clusterId: string): Promise<boolean> {
+    return !this.states.has(clusterId);
+  }
+
+  async list(): Promise<readonly string[]> {
+    return [...this.states.keys()];
+  }
+
+  async maintain(): Promise<void> {}
+
+  async #effect(verb: string, clusterId: string): Promise<void> {
+    await this.before(verb);
+    this.effects.push(`${verb} ${clusterId}`);
+  }
+}

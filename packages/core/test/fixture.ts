@@ -1,0 +1,55 @@
+import { type Database, openDatabase } from "@millrace/db";
+import { type Principal, systemClock } from "@millrace/domain";
+import { type TestDatabase, withPostgres } from "@millrace/testkit";
+import { afterAll, beforeAll } from "vitest";
+import { createCluster, createCore, type Log, type WorkerTools } from "../src/index.ts";
+import { FakeDriver } from "./fake-driver.ts";
+
+export interface CoreFixture {
+  db: Database;
+  principal: Principal;
+}
+
+const silent: Log = { info: () => {}, warn: () => {}, error: () => {} };
+
+/** One database with one tenant for a test file; read its parts inside tests only. */
+export function coreFixture(): CoreFixture {
+  const fixture = {} as CoreFixture;
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await withPostgres();
+    fixture.db = openDatabase({ url: database.url });
+    const { organizations } = fixture.db;
+    const organization = await organizations.create({ name: "Tenant", slug: "tenant" });
+    await organizations.ensureEnvironment(organization.id, "default");
+    fixture.principal = {
+      organizationId: organization.id,
+      role: "owner",
+      userId: undefined,
+      apiKeyId: undefined,
+    };
+  });
+  afterAll(async () => {
+    await fixture.db?.close();
+    await database?.drop();
+  });
+  return fixture;
+}
+
+export interface TestTools extends WorkerTools {
+  readonly driver: FakeDriver;
+}
+
+export function newTools(db: Database, changes: Partial<WorkerTools> = {}): TestTools {
+  const driver = new FakeDriver();
+  return { db, clock: systemClock, smokeCheck: async () => {}, log: silent, ...changes, driver };
+}
+
+let names = 0;
+
+/** A cluster as a tenant asks for it, with the operation that makes it. */
+export async function askForCluster({ db, principal }: CoreFixture) {
+  names += 1;
+  const core = createCore({ db, secret: "a secret of the tests, long enough" });
+  return createCluster(core, principal, { name: `c${names}`, region: "local", size: "dev" });
+}
