@@ -2,10 +2,8 @@
 
 mod faulty_bucket;
 mod kafka_client;
+mod sim_disk;
 
 pub use faulty_bucket::{BucketCounts, BucketFaults, FaultyBucket};
 pub use kafka_client::{Fetched, KafkaClient, PRODUCE_VERSION, produce_request};
-
-mod sim_disk;
-
 pub use sim_disk::{Crash, SimDisk};

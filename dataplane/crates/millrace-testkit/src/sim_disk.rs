@@ -251,10 +251,10 @@ struct Attachment {
 impl Attachment {
     fn check(&self, offset: u64, len: usize) -> io::Result<()> {
         let aligned = offset.is_multiple_of(4096) && len.is_multiple_of(4096) && len > 0;
-        if aligned && offset + len as u64 <= self.disk.capacity {
-            return Ok(());
+        match offset.checked_add(len as u64) {
+            Some(end) if aligned && end <= self.disk.capacity => Ok(()),
+            _ => Err(io::ErrorKind::InvalidInput.into()),
         }
-        Err(io::ErrorKind::InvalidInput.into())
     }
 
     /// Takes the time of one operation; never ends once the process is dead.
