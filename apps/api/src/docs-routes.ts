@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { openApiDocument } from "@millrace/router";
 import { Hono } from "hono";
 import type { ApiEnv } from "./request-context.ts";
@@ -61,6 +61,6 @@ export function docsRoutes(apiUrl: string): Hono<ApiEnv> {
 }
 
 function scalarBundle(): string {
-  const entry = createRequire(import.meta.url).resolve("@scalar/api-reference");
+  const entry = fileURLToPath(import.meta.resolve("@scalar/api-reference"));
   return join(dirname(entry), "browser", "standalone.js");
 }

@@ -7,8 +7,8 @@
  * Two ways to be called: `cli can-connect-to-database | create-database | drop-database`, and
  * without a command as a server of one request per line, answered in order.
  */
-import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
+import { enginesVersion } from "@prisma/engines-version";
 import {
   createDatabase,
   type Datasource,
@@ -45,8 +45,7 @@ function valuesOf(option: string): string[] {
 }
 
 function printVersion(): void {
-  const versions = createRequire(import.meta.url)("@prisma/engines-version");
-  process.stdout.write(`schema-engine-wasm ${versions.enginesVersion}\n`);
+  process.stdout.write(`schema-engine-wasm ${enginesVersion}\n`);
 }
 
 async function runCommand(name: string): Promise<void> {
