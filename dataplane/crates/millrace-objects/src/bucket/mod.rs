@@ -6,6 +6,7 @@
 //! settled within the try that met its object.
 
 mod body;
+mod folder;
 mod idempotent;
 mod limited;
 mod measured;

@@ -1,6 +1,6 @@
 //! Buckets that the `object_store` crate knows: folders, S3, memory.
 
-use std::{collections::BinaryHeap, fs::File, ops::Range, path::Path as FilePath, sync::Arc};
+use std::{collections::BinaryHeap, io, ops::Range, path::Path as FilePath, sync::Arc};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -14,15 +14,16 @@ use object_store::{
     path::Path,
 };
 
-use super::{Body, Bucket, BucketError, BucketUri, Listed, uri::S3Uri};
+use super::{Body, Bucket, BucketError, BucketUri, Listed, folder::Folder, uri::S3Uri};
 use crate::ObjectKey;
 
 /// A bucket over one of `object_store`'s stores, without retries or deadlines of its own.
 #[derive(Debug)]
 pub struct StoreBucket {
     store: Arc<dyn ObjectStore>,
-    /// Whether the store lists in the order of the keys; then a page is read and no more.
-    lists_in_order: bool,
+    /// The folder, where the store is one: it is not listed in the order of the keys, and its
+    /// objects are only as durable as the folders above them.
+    folder: Option<Folder>,
 }
 
 impl StoreBucket {
@@ -44,28 +45,30 @@ impl StoreBucket {
     pub fn memory() -> Self {
         Self {
             store: Arc::new(InMemory::new()),
-            lists_in_order: true,
+            folder: None,
         }
     }
 }
 
 /// Files are synced, and so are the folders that name them, before a PUT returns: the WAL is
 /// trimmed on the strength of it.
-fn open_folder(folder: &FilePath) -> Result<StoreBucket, BucketError> {
-    let failed = |error: std::io::Error| BucketError::Failed(Box::new(error));
-    std::fs::create_dir_all(folder).map_err(failed)?;
-    if let Some(parent) = folder.parent() {
-        File::open(parent)
-            .and_then(|parent| parent.sync_all())
-            .map_err(failed)?;
+fn open_folder(root: &FilePath) -> Result<StoreBucket, BucketError> {
+    let folder = Folder::create(root).map_err(from_io)?;
+    let removed = folder.remove_unfinished().map_err(from_io)?;
+    if removed > 0 {
+        tracing::info!(removed, "removed what a crash left of unfinished PUTs");
     }
-    let store = LocalFileSystem::new_with_prefix(folder)
+    let store = LocalFileSystem::new_with_prefix(root)
         .map_err(from_store)?
         .with_fsync(true);
     Ok(StoreBucket {
         store: Arc::new(store),
-        lists_in_order: false,
+        folder: Some(folder),
     })
+}
+
+fn from_io(error: io::Error) -> BucketError {
+    BucketError::Failed(Box::new(error))
 }
 
 fn open_s3(s3: &S3Uri) -> Result<StoreBucket, BucketError> {
@@ -97,7 +100,7 @@ fn open_s3(s3: &S3Uri) -> Result<StoreBucket, BucketError> {
     }
     Ok(StoreBucket {
         store: Arc::new(builder.build().map_err(from_store)?),
-        lists_in_order: true,
+        folder: None,
     })
 }
 
@@ -136,11 +139,12 @@ impl Bucket for StoreBucket {
             ..PutOptions::default()
         };
         let path = path_of(key);
-        self.store
-            .put_opts(&path, payload, options)
-            .await
-            .map(drop)
-            .map_err(from_store)
+        let put = self.store.put_opts(&path, payload, options).await;
+        let put = put.map(drop).map_err(from_store);
+        if let (Ok(()) | Err(BucketError::AlreadyExists), Some(folder)) = (&put, &self.folder) {
+            folder.sync_above(key).await.map_err(from_io)?;
+        }
+        put
     }
 
     async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {
@@ -191,7 +195,7 @@ impl Bucket for StoreBucket {
             None => self.store.list(prefix.as_ref()),
         };
         let mut found = found.map_ok(listed).map_err(from_store);
-        if self.lists_in_order {
+        if self.folder.is_none() {
             return found.take(limit).try_collect().await;
         }
         let mut first = BinaryHeap::new();

@@ -1,0 +1,132 @@
+//! What a folder needs to be a durable bucket, beyond what `object_store` does.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+};
+
+use crate::ObjectKey;
+
+/// Folders between the bucket and an object: `<spread>/<cluster>/`.
+const KEY_FOLDERS: usize = 2;
+
+/// The folder that is a bucket.
+#[derive(Debug, Clone)]
+pub(super) struct Folder {
+    root: PathBuf,
+}
+
+impl Folder {
+    /// Creates the folder where it is missing; it then survives power loss.
+    pub(super) fn create(root: &Path) -> io::Result<Self> {
+        let missing = root.ancestors().take_while(|folder| !folder.exists());
+        let missing: Vec<_> = missing
+            .filter_map(Path::parent)
+            .map(Path::to_path_buf)
+            .collect();
+        fs::create_dir_all(root)?;
+        for parent in &missing {
+            sync(if parent.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                parent
+            })?;
+        }
+        Ok(Self {
+            root: root.to_path_buf(),
+        })
+    }
+
+    /// Removes what a crash left of PUTs that were under way: files named `<object>#<number>`, which
+    /// no reader and no listing sees. A PUT of another process that loses its file fails and is
+    /// tried again.
+    pub(super) fn remove_unfinished(&self) -> io::Result<u64> {
+        remove_unfinished(&self.root, KEY_FOLDERS)
+    }
+
+    /// Syncs the folders above an object. The PUT that created a folder syncs it, but another PUT
+    /// into it may be faster; and one whose last sync failed leaves an object that a next try finds.
+    pub(super) async fn sync_above(&self, key: &ObjectKey) -> io::Result<()> {
+        let (root, object) = (self.root.clone(), self.root.join(key.as_str()));
+        let syncing = tokio::task::spawn_blocking(move || {
+            let above = object.ancestors().skip(1);
+            above
+                .take_while(|folder| folder.starts_with(&root))
+                .try_for_each(sync)
+        });
+        syncing.await.map_err(io::Error::other)?
+    }
+}
+
+fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+fn remove_unfinished(folder: &Path, depth: usize) -> io::Result<u64> {
+    let mut removed = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            removed += if depth > 0 {
+                remove_unfinished(&entry.path(), depth - 1)?
+            } else {
+                0
+            };
+        } else if entry.file_name().to_str().is_some_and(is_unfinished) {
+            match fs::remove_file(entry.path()) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => removed += 1,
+            }
+        }
+    }
+    Ok(removed)
+}
+
+/// Whether a file's name is that of an object key's last part with a staging number behind it.
+fn is_unfinished(name: &str) -> bool {
+    name.split_once('#').is_some_and(|(object, number)| {
+        object.len() == 16
+            && object.chars().all(|c| c.is_ascii_hexdigit())
+            && !number.is_empty()
+            && number.chars().all(|c| c.is_ascii_digit())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_unfinished_objects_are_removed() {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = Folder::create(&root.path().join("a/b")).expect("creates");
+        let inner = folder.root.join("1000/c");
+        fs::create_dir_all(&inner).expect("creates");
+        let object = "0000000000000001";
+        for name in [
+            object,
+            "0000000000000001#1",
+            "0000000000000002#12",
+            "x#1",
+            "0000000000000003#x",
+        ] {
+            fs::write(inner.join(name), name).expect("writes");
+        }
+        assert_eq!(folder.remove_unfinished().expect("removes"), 2);
+        assert_eq!(folder.remove_unfinished().expect("removes"), 0);
+        assert_eq!(fs::read_dir(&inner).expect("lists").count(), 3);
+        assert!(inner.join(object).exists());
+    }
+
+    #[tokio::test]
+    async fn the_folders_above_an_object_can_be_synced() {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = Folder::create(root.path()).expect("is there already");
+        let key = ObjectKey::listed("1000/c/0000000000000001");
+        let missing = folder.sync_above(&key).await.expect_err("not there yet");
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+        fs::create_dir_all(root.path().join("1000/c")).expect("creates");
+        folder.sync_above(&key).await.expect("there");
+    }
+}
