@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use millrace_api::{ApiParts, ApiService};
+use millrace_api::{AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, BrokerSetting};
 use millrace_coordinator::{CoordinatorParts, GroupCoordinator};
 use millrace_log::{LogManager, LogParts};
 use millrace_net::{BindError, DrainReport, ListenerConfig, Listeners, Server};
@@ -13,7 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     admin::{Admin, AdminError, Token},
-    config::{BrokerConfig, Endpoint, HostPort},
+    config::{BrokerConfig, Endpoint, HostPort, Setting},
     folder::{DataFolder, FolderError},
     state::{Identity, Phase, Serving, State},
     storage::{Seams, Storage, StorageError},
@@ -71,7 +71,10 @@ impl Broker {
     /// # Errors
     /// The first part that did not start; what had started before is gone again.
     pub async fn start(config: BrokerConfig) -> Result<Self, StartError> {
-        let seams = Seams { clock: SystemClock::shared(), random: SystemRandom::shared() };
+        let seams = Seams {
+            clock: SystemClock::shared(),
+            random: SystemRandom::shared(),
+        };
         Self::start_with(config, seams).await
     }
 
@@ -92,7 +95,10 @@ impl Broker {
         let folding = AbortOnDropHandle::new(tokio::spawn(fold(telemetry)));
         let storage = Storage::open(&config, &folder, &seams).await?;
         let (cluster_id, node_epoch) = (storage.cluster_id.clone(), storage.node_epoch);
-        let _ = state.identity.set(Identity { cluster_id, node_epoch });
+        let _ = state.identity.set(Identity {
+            cluster_id,
+            node_epoch,
+        });
         let logs = open_logs(&config, &storage, &seams).await?;
         let timers = Timers::new(seams.clock.clone());
         let groups = open_groups(&config, &logs, &timers, &seams).await?;
@@ -104,14 +110,16 @@ impl Broker {
             meta: Arc::clone(&storage.meta),
             clock: seams.clock.clone(),
             timers,
-            cluster_id: storage.cluster_id.clone(),
-            node_id: config.node_id,
-            advertised: advertised.clone(),
+            config: api_config(&config, &storage, &advertised),
         };
         let service = Arc::new(ApiService::new(parts));
         let server = listeners.serve(config.net.clone(), service.clone(), seams.clock.clone());
         let told = advertised.iter().map(ToString::to_string).collect();
-        let serving = Serving { server: server.clone(), logs: logs.clone(), listeners: told };
+        let serving = Serving {
+            server: server.clone(),
+            logs: logs.clone(),
+            listeners: told,
+        };
         let _ = state.serving.set(serving);
         state.enter(Phase::Running);
         tracing::info!(listeners = ?addresses, "the broker is ready");
@@ -155,10 +163,13 @@ impl Broker {
         self.state.enter(Phase::Stopping);
         tracing::info!("stopping: requests in flight are answered");
         self.server.stop_reading();
-        self.service.close();
+        self.service.stop_waiting();
         let report = self.server.drain(self.drain).await;
         if report.cut > 0 {
-            tracing::warn!(connections = report.cut, "cut: their requests took too long");
+            tracing::warn!(
+                connections = report.cut,
+                "cut: their requests took too long"
+            );
         }
         self.groups.close().await;
         self.logs.close().await;
@@ -176,7 +187,9 @@ async fn start_admin(
     state: &Arc<State>,
     telemetry: &Telemetry,
 ) -> Result<Option<Admin>, AdminError> {
-    let Some(at) = &config.admin_listener else { return Ok(None) };
+    let Some(at) = &config.admin_listener else {
+        return Ok(None);
+    };
     let token = match &config.admin_token_file {
         Some(file) => Token::read(file)?,
         None => {
@@ -184,7 +197,10 @@ async fn start_admin(
             Token::none()
         }
     };
-    let listen = |source| AdminError::Listen { address: at.to_string(), source };
+    let listen = |source| AdminError::Listen {
+        address: at.to_string(),
+        source,
+    };
     let HostPort { host, port } = at;
     let host = if host.is_empty() { "0.0.0.0" } else { host };
     let listener = TcpListener::bind((host, *port)).await.map_err(listen)?;
@@ -205,7 +221,10 @@ fn listener_configs(endpoints: &[Endpoint]) -> Vec<ListenerConfig> {
 /// What clients are told; a port of 0 becomes the port that the listener got.
 fn advertised(config: &BrokerConfig, addresses: &[(String, SocketAddr)]) -> Vec<Endpoint> {
     let real_port = |name: &str| {
-        addresses.iter().find(|(listener, _)| listener == name).map(|(_, at)| at.port())
+        addresses
+            .iter()
+            .find(|(listener, _)| listener == name)
+            .map(|(_, at)| at.port())
     };
     let told = |endpoint: &Endpoint| {
         let mut endpoint = endpoint.clone();
@@ -246,6 +265,26 @@ async fn open_groups(
         config: config.group.clone(),
     })
     .await
+}
+
+fn api_config(config: &BrokerConfig, storage: &Storage, advertised: &[Endpoint]) -> ApiConfig {
+    let told = |endpoint: &Endpoint| AdvertisedEndpoint {
+        listener: endpoint.name.clone(),
+        host: endpoint.at.host.clone(),
+        port: endpoint.at.port,
+    };
+    let shown = |setting: &Setting| BrokerSetting {
+        name: setting.key.to_owned(),
+        value: setting.value.clone(),
+        is_default: setting.is_default,
+    };
+    ApiConfig {
+        node_id: config.node_id,
+        cluster_id: storage.cluster_id.clone(),
+        endpoints: advertised.iter().map(told).collect(),
+        fetch_bytes_max: config.fetch_bytes_max,
+        settings: config.settings.iter().map(shown).collect(),
+    }
 }
 
 async fn fold(telemetry: Telemetry) {

@@ -12,7 +12,7 @@
 //! | `telemetry` | the metrics recorder |
 
 mod admin;
-//mod broker;
+mod broker;
 pub mod config;
 mod folder;
 pub mod properties;
@@ -21,7 +21,7 @@ mod storage;
 mod telemetry;
 
 pub use admin::AdminError;
-//pub use broker::{Broker, StartError};
+pub use broker::{Broker, StartError};
 pub use config::{BrokerConfig, ConfigError};
 pub use folder::FolderError;
 pub use properties::{InvalidProperties, Properties};

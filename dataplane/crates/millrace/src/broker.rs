@@ -42,7 +42,11 @@ pub(crate) fn run(options: &BrokerOptions) -> ExitCode {
     };
     if options.check {
         for setting in &config.settings {
-            println!("{}={}", setting.key, setting.value);
+            println!(
+                "{}={}",
+                setting.key,
+                setting.value.as_deref().unwrap_or("(hidden)")
+            );
         }
         config
             .unknown

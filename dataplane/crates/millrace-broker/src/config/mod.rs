@@ -14,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+use millrace_api::FETCH_BYTES_MAX;
 use millrace_coordinator::GroupConfig;
 use millrace_log::LogDefaults;
 use millrace_model::NodeId;
@@ -63,6 +64,8 @@ pub struct BrokerConfig {
     pub storage: StorageConfig,
     /// The network layer.
     pub net: NetConfig,
+    /// `fetch.max.bytes`: the most that one fetch answers, in bytes, whatever the client allows.
+    pub fetch_bytes_max: usize,
     /// The logs.
     pub log: LogDefaults,
     /// The group coordinator.
@@ -99,8 +102,8 @@ pub struct StorageConfig {
 pub struct Setting {
     /// Its name.
     pub key: &'static str,
-    /// Its value; `(hidden)` where it may hold credentials.
-    pub value: String,
+    /// Its value; `None` where it may hold credentials.
+    pub value: Option<String>,
     /// Whether nobody set it.
     pub is_default: bool,
 }
@@ -153,6 +156,7 @@ impl BrokerConfig {
         let drain = r.millis("shutdown.drain.ms", Duration::from_secs(10), 0..=600_000);
         let storage = read_storage(r, &data_dir);
         let net = read_net(r);
+        let fetch_bytes_max = r.bytes("fetch.max.bytes", FETCH_BYTES_MAX, 1_024..=1 << 30);
         let log = read_log(r);
         let group = read_group(r);
         r.number("default.replication.factor", 1, 1..=i64::from(i16::MAX));
@@ -171,6 +175,7 @@ impl BrokerConfig {
             drain,
             storage,
             net,
+            fetch_bytes_max,
             log,
             group,
             settings,

@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
     fn note(&mut self, key: &'static str, value: impl Display, is_default: bool) {
         self.settings.push(Setting {
             key,
-            value: value.to_string(),
+            value: Some(value.to_string()),
             is_default,
         });
     }
@@ -118,12 +118,12 @@ impl<'a> Reader<'a> {
         let set = self.raw(key).map(|value| value.text.clone());
         let is_default = set.is_none();
         let text = set.unwrap_or_else(|| default.to_owned());
-        let visible = if shown == Shown::Hidden {
-            "(hidden)"
-        } else {
-            &text
-        };
-        self.note(key, visible, is_default);
+        let visible = (shown == Shown::Plainly).then(|| text.clone());
+        self.settings.push(Setting {
+            key,
+            value: visible,
+            is_default,
+        });
         match text.parse() {
             Ok(value) => Some(value),
             Err(error) => {

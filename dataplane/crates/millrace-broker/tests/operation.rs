@@ -1,0 +1,125 @@
+//! Running a broker: the lock, ports, the cluster's id, the admin HTTP.
+
+mod support;
+
+use millrace_broker::{Broker, StartError};
+use support::{Home, TOKEN, client};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+/// Status code and body of a GET.
+async fn get(broker: &Broker, path: &str, token: Option<&str>) -> (u16, String) {
+    let address = broker.admin_address().expect("the admin HTTP is on");
+    let mut stream = TcpStream::connect(address).await.expect("it listens");
+    let auth = token.map_or(String::new(), |token| {
+        format!("Authorization: Bearer {token}\r\n")
+    });
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n{auth}Connection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("open");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("text");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    let code = head.split(' ').nth(1).and_then(|code| code.parse().ok());
+    (code.expect("a status line"), body.to_owned())
+}
+
+async fn refusal(outcome: Result<Broker, StartError>) -> StartError {
+    match outcome {
+        Ok(_) => panic!("it must not start"),
+        Err(error) => error,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_admin_http_answers_who_shows_the_token() {
+    let home = Home::new();
+    let broker = home.start(&[]).await;
+    assert_eq!(client(&broker).await.create_topic("t", 3).await, 0);
+    assert_eq!(
+        get(&broker, "/healthz", None).await,
+        (200, "ok\n".to_owned())
+    );
+    for path in ["/readyz", "/metrics", "/v1/status", "/v1/config"] {
+        assert_eq!(get(&broker, path, None).await.0, 401, "{path}");
+        assert_eq!(get(&broker, path, Some("wrong")).await.0, 401, "{path}");
+        assert_eq!(get(&broker, path, Some(TOKEN)).await.0, 200, "{path}");
+    }
+    assert_eq!(get(&broker, "/nothing", Some(TOKEN)).await.0, 404);
+    let (_, status) = get(&broker, "/v1/status", Some(TOKEN)).await;
+    let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
+    assert_eq!(status["phase"], "running");
+    assert_eq!(status["cluster_id"], "test");
+    assert_eq!(status["partitions"], 3);
+    let (_, config) = get(&broker, "/v1/config", Some(TOKEN)).await;
+    assert!(
+        config.contains("\"s3.wal.cache.size\"") && config.contains("33554432"),
+        "{config}"
+    );
+    let (_, metrics) = get(&broker, "/metrics", Some(TOKEN)).await;
+    assert!(metrics.contains("millrace_connections "), "{metrics}");
+    broker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_broker_on_the_same_folder_is_refused() {
+    let home = Home::new();
+    let broker = home.start(&[]).await;
+    let error = refusal(Broker::start(home.config(&[])).await).await;
+    assert!(matches!(error, StartError::Folder(_)), "{error}");
+    assert!(
+        error.to_string().contains("in use by another broker"),
+        "{error}"
+    );
+    assert_eq!(
+        client(&broker).await.create_topic("t", 1).await,
+        0,
+        "the first is not disturbed"
+    );
+    broker.stop().await;
+    home.start(&[]).await.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_taken_port_is_named() {
+    let home = Home::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = taken.local_addr().expect("bound").port();
+    let listener = format!("listeners=PLAINTEXT://127.0.0.1:{port}");
+    let error = refusal(Broker::start(home.config(&[&listener])).await).await;
+    assert!(matches!(error, StartError::Bind(_)), "{error}");
+    assert!(error.to_string().contains(&port.to_string()), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_clusters_folder_is_refused() {
+    let home = Home::new();
+    home.start(&[]).await.stop().await;
+    let error = refusal(Broker::start(home.config(&["cluster.id=other"])).await).await;
+    let text = error.to_string();
+    assert!(
+        text.contains("other") && text.contains("belongs to the cluster test"),
+        "{text}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn auto_creation_makes_a_topic_that_has_the_configured_partitions() {
+    let home = Home::new();
+    let broker = home.start(&["num.partitions=3"]).await;
+    let mut client = client(&broker).await;
+    let mut partitions = 0;
+    for _ in 0..20 {
+        let metadata = client.metadata("new").await;
+        partitions = metadata.topics[0].partitions.len();
+        if partitions > 0 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert_eq!(partitions, 3);
+    let advertised = &client.metadata("new").await.brokers[0];
+    assert_eq!(advertised.port, i32::from(support::address(&broker).port()));
+    broker.stop().await;
+}

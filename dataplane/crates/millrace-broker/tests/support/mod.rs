@@ -1,0 +1,83 @@
+//! A broker in this process, on free ports and in a temporary folder.
+
+use std::{net::SocketAddr, path::Path};
+
+use bytes::Bytes;
+use millrace_broker::{Broker, BrokerConfig, Properties};
+use millrace_record::{BatchBuilder, Compression, records};
+use millrace_testkit::{Fetched, KafkaClient};
+use tempfile::TempDir;
+
+pub const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+/// A folder in which brokers run, one after the other.
+pub struct Home(TempDir);
+
+impl Home {
+    pub fn new() -> Self {
+        let home = tempfile::tempdir().expect("a temporary folder");
+        std::fs::write(home.path().join("admin.token"), TOKEN).expect("writable");
+        Self(home)
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub fn config(&self, extra: &[&str]) -> BrokerConfig {
+        let home = self.path().display();
+        let text = format!(
+            "listeners=PLAINTEXT://127.0.0.1:0\nadmin.listener=127.0.0.1:0\n\
+             admin.token.file={home}/admin.token\ndata.dir={home}/data\ncluster.id=test\n\
+             s3.wal.path=0@file://{home}/wal/wal?capacity=67108864&iodepth=4\n\
+             s3.data.buckets=0@file://{home}/objects\ns3.wal.cache.size=32MiB\n\
+             s3.block.cache.size=16MiB\noffsets.topic.num.partitions=2\n"
+        );
+        let mut properties = Properties::parse(&text).expect("legal");
+        extra
+            .iter()
+            .for_each(|line| properties.set_override(line).expect("legal"));
+        BrokerConfig::new(&properties).unwrap_or_else(|errors| panic!("{errors:?}"))
+    }
+
+    pub async fn start(&self, extra: &[&str]) -> Broker {
+        Broker::start(self.config(extra))
+            .await
+            .unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+pub fn address(broker: &Broker) -> SocketAddr {
+    broker.addresses()[0].1
+}
+
+pub async fn client(broker: &Broker) -> KafkaClient {
+    KafkaClient::connect(address(broker)).await
+}
+
+/// A batch of these values, at one millisecond apart from 1,000,000.
+pub fn batch(values: &[&str], compression: Compression) -> Bytes {
+    let mut builder = BatchBuilder::new(compression);
+    for (value, timestamp) in values.iter().zip(1_000_000..) {
+        builder.push(timestamp, None, Some(value.as_bytes()), &[]);
+    }
+    builder.build().freeze()
+}
+
+/// Offset and value of every record of a fetch.
+pub fn values(fetched: &Fetched) -> Vec<(i64, String)> {
+    assert_eq!(fetched.error_code, 0, "{fetched:?}");
+    let mut rest = fetched.records.clone();
+    let mut values = Vec::new();
+    while !rest.is_empty() {
+        let size = millrace_record::header_of(&rest)
+            .expect("a sound batch")
+            .size_bytes();
+        for record in records(&rest.split_to(size)).expect("a sound batch") {
+            let record = record.expect("a sound record");
+            let value = record.value.expect("a value").to_vec();
+            values.push((record.offset, String::from_utf8(value).expect("text")));
+        }
+    }
+    values
+}

@@ -1,0 +1,237 @@
+//! The program as a process: signals, exit codes, `kill -9`.
+
+use std::{
+    net::SocketAddr,
+    path::Path,
+    process::{Child, Command, ExitStatus, Output, Stdio},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use millrace_record::{BatchBuilder, Compression, records};
+use millrace_testkit::{KafkaClient, PRODUCE_VERSION, produce_request};
+use millrace_wire::messages::ProduceRequest;
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+use tokio::net::TcpStream;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_millrace");
+/// Neither a start nor a stop takes longer, unless it hangs.
+const SOON: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(20);
+
+struct Home {
+    folder: TempDir,
+    kafka: SocketAddr,
+}
+
+/// A broker process; killed when this is dropped.
+struct Running {
+    child: Child,
+    kafka: SocketAddr,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Home {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let free = || {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+            listener.local_addr().expect("bound")
+        };
+        let kafka = free();
+        let home = folder.path().display();
+        let text = format!(
+            "listeners=PLAINTEXT://{kafka}\nadmin.listener=none\ndata.dir={home}/data\n\
+             s3.wal.path=0@file://{home}/wal/wal?capacity=67108864&iodepth=8\n\
+             s3.data.buckets=0@file://{home}/objects\ns3.wal.cache.size=32MiB\n\
+             s3.wal.upload.interval.ms=300\n"
+        );
+        std::fs::write(folder.path().join("server.properties"), text).expect("writable");
+        Self { folder, kafka }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command.arg("broker").arg("--config").arg(self.path().join("server.properties"));
+        command
+    }
+
+    async fn start(&self) -> Running {
+        let log = std::fs::OpenOptions::new().create(true).append(true);
+        let log = log.clone().open(self.path().join("log")).expect("writable");
+        let child = self.command().stdin(Stdio::null()).stderr(log).spawn().expect("it starts");
+        let mut running = Running { child, kafka: self.kafka };
+        let ready = async {
+            while TcpStream::connect(self.kafka).await.is_err() || !running.answers().await {
+                if let Some(status) = running.child.try_wait().expect("our child") {
+                    panic!("the broker ended with {status}: {}", self.log());
+                }
+                tokio::time::sleep(POLL).await;
+            }
+        };
+        tokio::time::timeout(SOON, ready).await.expect("it is ready soon");
+        running
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.path().join("log")).unwrap_or_default()
+    }
+}
+
+impl Running {
+    /// Ports are bound before the log is recovered; an answer means that clients are served.
+    async fn answers(&self) -> bool {
+        let metadata = async { self.client().await.metadata("t").await };
+        tokio::time::timeout(Duration::from_secs(5), metadata).await.is_ok()
+    }
+
+    async fn client(&self) -> KafkaClient {
+        KafkaClient::connect(self.kafka).await
+    }
+
+    async fn terminate(mut self) -> ExitStatus {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        kill_process(pid.expect("a process id"), Signal::TERM).expect("our child");
+        let ended = async {
+            loop {
+                if let Some(status) = self.child.try_wait().expect("our child") {
+                    return status;
+                }
+                tokio::time::sleep(POLL).await;
+            }
+        };
+        tokio::time::timeout(SOON, ended).await.expect("it stops soon")
+    }
+
+    fn kill_9(mut self) {
+        self.child.kill().expect("our child");
+        self.child.wait().expect("our child");
+    }
+}
+
+fn numbered(number: i64) -> Bytes {
+    let mut builder = BatchBuilder::new(Compression::None);
+    builder.push(1_000, None, Some(format!("{number:08}-{}", "x".repeat(500)).as_bytes()), &[]);
+    builder.build().freeze()
+}
+
+/// All numbers in the partition, checked to lie at contiguous offsets.
+async fn read_all(client: &mut KafkaClient) -> Vec<i64> {
+    let end = client.offset_at("t", 0, -1).await.expect("the partition answers");
+    let mut numbers = Vec::new();
+    let mut next = 0;
+    while next < end {
+        let fetched = client.fetch("t", 0, next, Duration::ZERO).await;
+        assert_eq!(fetched.error_code, 0);
+        let mut rest = fetched.records;
+        assert!(!rest.is_empty(), "nothing at {next} of {end}");
+        while !rest.is_empty() {
+            let size = millrace_record::header_of(&rest).expect("a sound batch").size_bytes();
+            for record in records(&rest.split_to(size)).expect("a sound batch") {
+                let record = record.expect("a sound record");
+                assert_eq!(record.offset, next, "offsets are contiguous");
+                next += 1;
+                let value = record.value.expect("a value");
+                let digits = std::str::from_utf8(&value[..8]).expect("digits");
+                numbers.push(digits.parse().expect("digits"));
+            }
+        }
+    }
+    numbers
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_acknowledged_record_is_lost_when_the_process_is_killed() {
+    const ROUNDS: usize = 6;
+    const IN_FLIGHT: usize = 5;
+    let home = Home::new();
+    let mut number = 0;
+    let mut acknowledged: Vec<i64> = Vec::new();
+    for round in 0..ROUNDS {
+        let running = home.start().await;
+        let mut client = running.client().await;
+        let mut in_flight = std::collections::VecDeque::new();
+        // Different lengths, so that the kill falls into appends, uploads and commits.
+        for _ in 0..(150 + 97 * round) {
+            let request = produce_request("t", 0, numbered(number));
+            in_flight.push_back((number, client.send(PRODUCE_VERSION, &request).await));
+            number += 1;
+            if in_flight.len() == IN_FLIGHT {
+                let (sent, id) = in_flight.pop_front().expect("five are there");
+                let answer = client.receive::<ProduceRequest>(PRODUCE_VERSION, id).await;
+                assert_eq!(answer.responses[0].partition_responses[0].error_code, 0);
+                acknowledged.push(sent);
+            }
+        }
+        running.kill_9();
+    }
+    let running = home.start().await;
+    let stored = read_all(&mut running.client().await).await;
+    assert!(stored.is_sorted_by(|a, b| a < b), "in order, none twice");
+    let lost: Vec<&i64> =
+        acknowledged.iter().filter(|number| stored.binary_search(number).is_err()).collect();
+    assert!(lost.is_empty(), "lost {lost:?} of {}", acknowledged.len());
+    assert!(running.terminate().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sigterm_stops_in_peace_and_keeps_everything() {
+    let home = Home::new();
+    let running = home.start().await;
+    let mut client = running.client().await;
+    for number in 0..100 {
+        assert_eq!(client.produce("t", 0, numbered(number)).await, Ok(number));
+    }
+    let status = running.terminate().await;
+    assert!(status.success(), "{status}: {}", home.log());
+    let wal = home.path().join("wal/wal");
+    let shown = Command::new(PROGRAM).arg("inspect").arg("wal").arg(&wal).output();
+    let shown: serde_json::Value =
+        serde_json::from_slice(&shown.expect("it runs").stdout).expect("JSON");
+    assert_eq!(shown["closed_cleanly"], true, "{shown}");
+    assert_eq!(shown["records"], 0, "all is uploaded: {shown}");
+    let running = home.start().await;
+    let stored = read_all(&mut running.client().await).await;
+    assert_eq!(stored, (0..100).collect::<Vec<i64>>());
+    running.terminate().await;
+}
+
+fn outcome(mut command: Command) -> (Option<i32>, String) {
+    let Output { status, stderr, .. } = command.output().expect("it runs");
+    (status.code(), String::from_utf8_lossy(&stderr).into_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_in_use_and_a_wrong_configuration_have_their_exit_codes() {
+    let home = Home::new();
+    let running = home.start().await;
+    let mut second = home.command();
+    second.args(["--override", "listeners=PLAINTEXT://127.0.0.1:0"]);
+    let (code, text) = outcome(second);
+    assert_eq!(code, Some(75), "{text}");
+    assert!(text.contains("in use by another broker"), "{text}");
+    running.terminate().await;
+
+    let mut wrong = home.command();
+    wrong.args(["--override", "num.partitions=many", "--override", "listeners=localhost"]);
+    let (code, text) = outcome(wrong);
+    assert_eq!(code, Some(78), "{text}");
+    assert!(text.contains("num.partitions (--override)") && text.contains("listeners"), "{text}");
+
+    let mut missing = Command::new(PROGRAM);
+    missing.args(["broker", "--config", "/nowhere/server.properties"]);
+    let (code, text) = outcome(missing);
+    assert_eq!(code, Some(78), "{text}");
+    assert!(text.contains("/nowhere/server.properties"), "{text}");
+}
