@@ -150,10 +150,15 @@ impl GroupCoordinator {
     async fn start(&self, logs: Vec<Arc<dyn StateLog>>) -> Result<(), LoadError> {
         let ground = &self.0.ground;
         let now = ground.now();
-        let loads = logs.iter().enumerate().map(|(index, log)| {
-            let log = log.clone();
-            async move { load(index, &*log, &ground.config, now).await }
-        });
+        let loads: Vec<_> = logs
+            .iter()
+            .cloned()
+            .enumerate()
+            .map(|(index, log)| {
+                let config = ground.config.clone();
+                async move { load(index, &*log, &config, now).await }
+            })
+            .collect();
         let loaded: Vec<Loaded> = stream::iter(loads)
             .buffered(LOADS_MAX)
             .try_collect()
@@ -176,6 +181,16 @@ impl GroupCoordinator {
         drop(self.0.shards.set(shards));
         tasks.sweeper = Some(tokio::spawn(sweep_for_ever(Arc::downgrade(&self.0))));
         Ok(())
+    }
+
+    /// Tells everybody who waits for other members that the coordinator is going away, so that a
+    /// broker that drains does not have to wait for a rebalance. Later requests wait as before.
+    pub fn stop_waiting(&self) {
+        for shard in self.0.shards.get().into_iter().flatten() {
+            for cell in shard.cells() {
+                shard.with(&cell, |turn| turn.group.refuse_waiting(turn.now));
+            }
+        }
     }
 
     /// Stops taking writes and waits until those taken are durable and answered.

@@ -49,7 +49,7 @@ pub(crate) struct Write {
 /// What a write is about.
 pub(crate) enum Outcome {
     /// A generation.
-    Generation(GroupMetadata, Then),
+    Generation(Box<(GroupMetadata, Then)>),
     /// A commit of offsets, and who waits for it.
     Commit(Vec<(TopicPartition, CommittedOffset)>, Reply<()>),
     /// The deletion of the group, and who waits for it.
@@ -61,7 +61,10 @@ pub(crate) enum Outcome {
 impl Outcome {
     fn apply(self, group: &mut Group, result: Result<(), GroupError>, now: Now) {
         match self {
-            Self::Generation(metadata, then) => group.stored(metadata, then, result, now),
+            Self::Generation(generation) => {
+                let (metadata, then) = *generation;
+                group.stored(metadata, then, result, now);
+            }
             Self::Commit(offsets, reply) => {
                 group.commit_finished(offsets, result.is_ok());
                 drop(reply.send(result));
@@ -214,7 +217,7 @@ impl Shard {
                     group: group.id().to_owned(),
                 };
                 let record = GroupRecord::Group(key, Some(metadata.clone()));
-                let outcome = Outcome::Generation(metadata, then);
+                let outcome = Outcome::Generation(Box::new((metadata, then)));
                 self.hand_over(cell, group, vec![record], outcome, now);
             }
         }

@@ -156,6 +156,24 @@ impl Group {
         }
     }
 
+    /// Answers everybody who waits, with the request to look for the coordinator elsewhere.
+    pub(crate) fn refuse_waiting(&mut self, now: Now) {
+        let ids: Vec<String> = self.members.keys().cloned().collect();
+        for id in ids {
+            let Some(member) = self.members.get_mut(&id) else {
+                continue;
+            };
+            if let Some(reply) = member.syncing.take() {
+                answer(reply, Err(GroupError::CoordinatorNotAvailable));
+            }
+            if let Some(reply) = member.joining.take() {
+                answer(reply, Err(GroupError::CoordinatorNotAvailable));
+            }
+            self.refresh(&id, now);
+        }
+        self.joining = 0;
+    }
+
     /// Members that joined this generation but never asked for their assignment are gone.
     pub(super) fn give_up_unsynced(&mut self, now: Now) {
         self.sync_deadline = None;

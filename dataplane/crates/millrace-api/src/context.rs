@@ -1,0 +1,139 @@
+//! What handlers work with.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use millrace_coordinator::GroupCoordinator;
+use millrace_log::LogManager;
+use millrace_meta::MetaStore;
+use millrace_model::{NodeId, TopicPartition};
+use millrace_purgatory::{Purgatory, PurgatoryConfig, Timers, Wait};
+use millrace_time::SharedClock;
+use millrace_wire::{StrBytes, messages::BrokerId, service::Peer};
+use tokio::sync::Semaphore;
+
+use crate::{meters::Meters, producer_ids::ProducerIds, wakeups::Wakeups};
+
+/// Reads from objects that fetches may have under way at one time. Each holds at most one
+/// partition's answer (1 MiB by default), so this bounds their memory to about 64 MiB.
+const COLD_READS_MAX: usize = 64;
+
+/// What the service is built on.
+pub struct ApiParts {
+    /// The partitions.
+    pub logs: LogManager,
+    /// The groups.
+    pub groups: GroupCoordinator,
+    /// Gives out producer ids.
+    pub meta: Arc<dyn MetaStore>,
+    /// Time.
+    pub clock: SharedClock,
+    /// Deadlines of waiting requests.
+    pub timers: Timers,
+    /// What the broker says of itself.
+    pub config: ApiConfig,
+}
+
+/// What the broker says of itself, and bounds.
+#[derive(Debug, Clone)]
+pub struct ApiConfig {
+    /// `node.id`
+    pub node_id: NodeId,
+    /// The cluster's id.
+    pub cluster_id: String,
+    /// What clients are told to connect to, by listener; never empty.
+    pub endpoints: Vec<AdvertisedEndpoint>,
+    /// `fetch.max.bytes`: the most that one fetch answers, whatever the client allows.
+    pub fetch_bytes_max: usize,
+    /// What DescribeConfigs shows of the broker.
+    pub settings: Vec<BrokerSetting>,
+}
+
+/// Where clients of a listener are sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdvertisedEndpoint {
+    /// The listener's name.
+    pub listener: String,
+    /// The host that clients are told.
+    pub host: String,
+    /// The port that clients are told.
+    pub port: u16,
+}
+
+/// One setting of the broker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrokerSetting {
+    /// The property.
+    pub name: String,
+    /// Its value; none where it is a secret.
+    pub value: Option<String>,
+    /// Whether nobody set it.
+    pub is_default: bool,
+}
+
+/// `fetch.max.bytes` by default: Kafka's 55 MiB.
+pub const FETCH_BYTES_MAX: usize = 55 * 1024 * 1024;
+
+/// What handlers share.
+pub(crate) struct Context {
+    pub(crate) logs: LogManager,
+    pub(crate) groups: GroupCoordinator,
+    pub(crate) clock: SharedClock,
+    /// Fetches that wait for data.
+    pub(crate) purgatory: Purgatory<TopicPartition, Wait>,
+    pub(crate) wakeups: Wakeups,
+    pub(crate) producer_ids: ProducerIds,
+    pub(crate) cold_reads: Arc<Semaphore>,
+    pub(crate) meters: Meters,
+    pub(crate) config: ApiConfig,
+}
+
+impl Context {
+    pub(crate) fn new(parts: ApiParts) -> Arc<Self> {
+        let purgatory = Purgatory::with_timers(parts.timers, PurgatoryConfig::default());
+        Arc::new(Self {
+            logs: parts.logs,
+            groups: parts.groups,
+            clock: parts.clock,
+            wakeups: Wakeups::new(purgatory.clone()),
+            purgatory,
+            producer_ids: ProducerIds::new(parts.meta),
+            cold_reads: Arc::new(Semaphore::new(COLD_READS_MAX)),
+            meters: Meters::new(),
+            config: parts.config,
+        })
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        self.clock.now()
+    }
+
+    /// This broker's id as the wire writes it.
+    pub(crate) fn broker_id(&self) -> BrokerId {
+        BrokerId(i32::try_from(self.config.node_id.get()).unwrap_or(i32::MAX))
+    }
+
+    /// Where the peer's listener sends clients.
+    pub(crate) fn endpoint(&self, peer: &Peer) -> (StrBytes, i32) {
+        let endpoints = &self.config.endpoints;
+        let own = endpoints
+            .iter()
+            .find(|endpoint| endpoint.listener == peer.listener);
+        match own.or(endpoints.first()) {
+            Some(endpoint) => (text(endpoint.host.clone()), i32::from(endpoint.port)),
+            None => (StrBytes::default(), -1),
+        }
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A text for the wire.
+pub(crate) fn text(text: impl Into<String>) -> StrBytes {
+    StrBytes::from_string(text.into())
+}

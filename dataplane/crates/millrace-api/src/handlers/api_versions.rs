@@ -1,0 +1,65 @@
+//! ApiVersions: what is served. A version that is not served is answered by the service itself.
+
+use std::sync::Arc;
+
+use millrace_wire::{
+    advertised_versions, decode,
+    error_code::{ErrorCode, NONE},
+    messages::{ApiVersionsRequest, ApiVersionsResponse},
+};
+
+use crate::{
+    call::{Call, Outcome},
+    context::Context,
+};
+
+/// The first version in which clients tell their name and version (KIP-511).
+const FIRST_WITH_SOFTWARE_NAME: i16 = 3;
+
+pub(crate) async fn handle(_context: &Arc<Context>, call: Call) -> Outcome {
+    let request: ApiVersionsRequest = decode(&call.request)?;
+    let named = call.version() >= FIRST_WITH_SOFTWARE_NAME;
+    let legal = is_software_name(&request.client_software_name)
+        && is_software_name(&request.client_software_version);
+    if named && !legal {
+        let error = ErrorCode::InvalidRequest.code();
+        return call.reply().now(
+            &ApiVersionsResponse::default().with_error_code(error),
+            error,
+        );
+    }
+    let response = ApiVersionsResponse::default().with_api_keys(advertised_versions());
+    call.reply().now(&response, NONE)
+}
+
+/// Letters and digits, and between them `-` and `.`.
+fn is_software_name(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    let ends = [bytes.first(), bytes.last()];
+    ends.iter()
+        .all(|end| end.is_some_and(u8::is_ascii_alphanumeric))
+        && bytes
+            .iter()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_client_software() {
+        for legal in [
+            "a",
+            "apache-kafka-java",
+            "4.2.0",
+            "librdkafka",
+            "2.10.0-RC1",
+        ] {
+            assert!(is_software_name(legal), "{legal}");
+        }
+        for illegal in ["", "-a", "a.", "a b", "é"] {
+            assert!(!is_software_name(illegal), "{illegal}");
+        }
+    }
+}

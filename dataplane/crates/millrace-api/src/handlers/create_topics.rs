@@ -1,0 +1,248 @@
+//! CreateTopics: each topic stands or falls by itself.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use millrace_log::{Topic, TopicConfig};
+use millrace_model::{TopicName, limits::TOPIC_PARTITIONS_MAX};
+use millrace_wire::{
+    decode,
+    error_code::{ErrorCode, NONE},
+    messages::{
+        BrokerId, CreateTopicsRequest, CreateTopicsResponse, TopicName as WireTopic,
+        create_topics_request::{CreatableReplicaAssignment, CreatableTopic},
+        create_topics_response::{CreatableTopicConfigs, CreatableTopicResult},
+    },
+};
+use uuid::Uuid;
+
+use crate::{
+    call::{Answer, Call, Outcome, Reply, Taken, first_error},
+    catalogue, code,
+    context::{Context, text},
+    topics::{Refused, is_internal},
+};
+
+/// Partitions or replicas as the broker sees fit.
+const UNSET: i32 = -1;
+
+/// What will stand in the answer for a topic that is, or could be, created.
+struct Created {
+    id: Uuid,
+    partitions: u32,
+    overrides: BTreeMap<String, String>,
+}
+
+pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
+    let request: CreateTopicsRequest = decode(&call.request)?;
+    let (context, reply) = (Arc::clone(context), call.reply());
+    Taken::later(async move { answer(&context, reply, request).await })
+}
+
+async fn answer(context: &Context, reply: Reply, request: CreateTopicsRequest) -> Answer {
+    let mut named: HashMap<WireTopic, usize> = HashMap::new();
+    for topic in &request.topics {
+        *named.entry(topic.name.clone()).or_default() += 1;
+    }
+    let mut topics = Vec::with_capacity(named.len());
+    for topic in request.topics {
+        let outcome = match named.get(&topic.name) {
+            Some(1) => create(context, &topic, request.validate_only).await,
+            Some(2..) => Err(Refused::new(
+                ErrorCode::InvalidRequest,
+                "Duplicate topic name.",
+            )),
+            _ => continue,
+        };
+        // A name that comes twice is answered once.
+        named.remove(&topic.name);
+        topics.push(result(context, topic.name, outcome));
+    }
+    let error = first_error(topics.iter().map(|topic| topic.error_code));
+    reply.with(&CreateTopicsResponse::default().with_topics(topics), error)
+}
+
+async fn create(
+    context: &Context,
+    asked: &CreatableTopic,
+    validate_only: bool,
+) -> Result<Created, Refused> {
+    let name = check_name(context, &asked.name)?;
+    let partitions = check_partitions(context, asked)?;
+    let overrides = check_configs(asked)?;
+    let defaults = context.logs.defaults();
+    if validate_only {
+        let valid = context.logs.validate_topic(&name, partitions, &overrides);
+        valid.map_err(|error| refused(&error))?;
+        let partitions = partitions.unwrap_or(defaults.num_partitions);
+        return Ok(Created {
+            id: Uuid::nil(),
+            partitions,
+            overrides,
+        });
+    }
+    let topic: Arc<Topic> = context
+        .logs
+        .create_topic(&name, partitions, overrides.clone())
+        .await
+        .map_err(|error| refused(&error))?;
+    tracing::info!(topic = %name, partitions = topic.partitions.len(), "created");
+    let partitions = u32::try_from(topic.partitions.len()).unwrap_or(u32::MAX);
+    Ok(Created {
+        id: topic.id.0,
+        partitions,
+        overrides,
+    })
+}
+
+fn refused(error: &millrace_log::CreateTopicError) -> Refused {
+    let code = code::of_create_topic(error);
+    if code == ErrorCode::UnknownServerError {
+        tracing::warn!(%error, "a topic could not be created");
+    }
+    Refused::new(code, error.to_string())
+}
+
+fn check_name(context: &Context, name: &str) -> Result<TopicName, Refused> {
+    let invalid = |message: String| Refused::new(ErrorCode::InvalidTopicException, message);
+    let legal = TopicName::new(name).map_err(|error| invalid(error.to_string()))?;
+    if is_internal(name) {
+        return Err(invalid(format!(
+            "{name} is an internal topic of the broker"
+        )));
+    }
+    // Kafka's metrics write dots as underscores, so names that differ only in them collide.
+    let folded = |name: &str| name.replace('.', "_");
+    let (own, topics) = (folded(name), context.logs.topics());
+    let other = topics
+        .iter()
+        .map(|topic| topic.name.as_str())
+        .find(|other| *other != name && folded(other) == own);
+    match other {
+        Some(other) => Err(invalid(format!(
+            "Topic '{name}' collides with existing topics: {other}"
+        ))),
+        None => Ok(legal),
+    }
+}
+
+/// How many partitions are asked for; none for the default.
+fn check_partitions(context: &Context, asked: &CreatableTopic) -> Result<Option<u32>, Refused> {
+    if !asked.assignments.is_empty() {
+        return check_assignments(context, asked).map(Some);
+    }
+    check_replication(asked.replication_factor)?;
+    let invalid = || {
+        let message = format!(
+            "Number of partitions was set to an invalid value, {}: 1 to {TOPIC_PARTITIONS_MAX} \
+             are allowed, or -1 for the default.",
+            asked.num_partitions
+        );
+        Refused::new(ErrorCode::InvalidPartitions, message)
+    };
+    match u32::try_from(asked.num_partitions) {
+        Err(_) if asked.num_partitions == UNSET => Ok(None),
+        Ok(count @ 1..=TOPIC_PARTITIONS_MAX) => Ok(Some(count)),
+        _ => Err(invalid()),
+    }
+}
+
+fn check_replication(factor: i16) -> Result<(), Refused> {
+    let invalid = |message: String| Err(Refused::new(ErrorCode::InvalidReplicationFactor, message));
+    match factor {
+        -1 | 1 => Ok(()),
+        2.. => invalid(format!(
+            "Replication factor: {factor} larger than available brokers: 1. Records are kept in \
+             object storage, so 1 is enough."
+        )),
+        _ => invalid("Replication factor must be larger than 0, or -1.".to_owned()),
+    }
+}
+
+/// Assignments by hand: partitions 0, 1, 2 … in any order, each on this broker alone.
+fn check_assignments(context: &Context, asked: &CreatableTopic) -> Result<u32, Refused> {
+    if asked.num_partitions != UNSET || asked.replication_factor != -1 {
+        let message = "A manual partition assignment was specified, but numPartitions or \
+                       replicationFactor was not set to -1.";
+        return Err(Refused::new(ErrorCode::InvalidRequest, message));
+    }
+    let invalid = |message: &str| Err(Refused::new(ErrorCode::InvalidReplicaAssignment, message));
+    let mut indexes: Vec<i32> = asked
+        .assignments
+        .iter()
+        .map(|a| a.partition_index)
+        .collect();
+    indexes.sort_unstable();
+    if !indexes
+        .iter()
+        .zip(0..)
+        .all(|(index, expected)| *index == expected)
+    {
+        return invalid("Partitions must be numbered from 0 without a gap or repetition.");
+    }
+    let on_this_broker =
+        |a: &CreatableReplicaAssignment| check_replicas(&a.broker_ids, context.broker_id());
+    if !asked.assignments.iter().all(on_this_broker) {
+        return invalid("Every partition must be assigned to this broker, and to no other.");
+    }
+    match u32::try_from(indexes.len()) {
+        Ok(count @ ..=TOPIC_PARTITIONS_MAX) => Ok(count),
+        _ => Err(Refused::new(
+            ErrorCode::InvalidPartitions,
+            "Too many partitions.",
+        )),
+    }
+}
+
+/// Whether replicas are assigned to the one broker that there is.
+pub(super) fn check_replicas(replicas: &[BrokerId], broker: BrokerId) -> bool {
+    replicas == [broker]
+}
+
+fn check_configs(asked: &CreatableTopic) -> Result<BTreeMap<String, String>, Refused> {
+    let pair = |config: &millrace_wire::messages::create_topics_request::CreatableTopicConfig| {
+        let name = config.name.to_string();
+        match &config.value {
+            Some(value) => Ok((name, value.to_string())),
+            None => {
+                let message = format!("Null value not supported for topic configs: {name}");
+                Err(Refused::new(ErrorCode::InvalidConfig, message))
+            }
+        }
+    };
+    asked.configs.iter().map(pair).collect()
+}
+
+fn result(
+    context: &Context,
+    name: WireTopic,
+    outcome: Result<Created, Refused>,
+) -> CreatableTopicResult {
+    let (error, message) = Refused::parts(&outcome);
+    let result = CreatableTopicResult::default()
+        .with_name(name)
+        .with_error_code(error)
+        .with_error_message(message);
+    let Ok(created) = outcome else {
+        return result.with_num_partitions(-1).with_replication_factor(-1);
+    };
+    let resolved = TopicConfig::resolve(context.logs.defaults(), &created.overrides);
+    let configs = resolved.map(|config| {
+        let entries = catalogue::topic(&config, &created.overrides, &context.config.settings);
+        let shown = |entry: catalogue::Entry| {
+            CreatableTopicConfigs::default()
+                .with_name(text(entry.name))
+                .with_value(entry.value.map(text))
+                .with_config_source(entry.source as i8)
+        };
+        entries.into_iter().map(shown).collect()
+    });
+    result
+        .with_topic_id(created.id)
+        .with_topic_config_error_code(NONE)
+        .with_num_partitions(i32::try_from(created.partitions).unwrap_or(i32::MAX))
+        .with_replication_factor(1)
+        .with_configs(configs.ok())
+}

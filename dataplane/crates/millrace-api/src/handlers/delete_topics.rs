@@ -1,0 +1,114 @@
+//! DeleteTopics, by name or by id.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use millrace_log::Topic;
+use millrace_model::{TopicId, TopicName};
+use millrace_wire::{
+    decode,
+    error_code::ErrorCode,
+    messages::{
+        DeleteTopicsRequest, DeleteTopicsResponse, TopicName as WireTopic,
+        delete_topics_request::DeleteTopicState, delete_topics_response::DeletableTopicResult,
+    },
+};
+
+use crate::{
+    call::{Answer, Call, Outcome, Reply, Taken, first_error},
+    code,
+    context::{Context, text},
+    topics::{Refused, is_internal},
+};
+
+/// The first version in which topics may be told by their ids (KIP-516).
+const FIRST_WITH_IDS: i16 = 6;
+
+pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
+    let request: DeleteTopicsRequest = decode(&call.request)?;
+    let (context, reply) = (Arc::clone(context), call.reply());
+    Taken::later(async move { answer(&context, reply, request).await })
+}
+
+async fn answer(context: &Context, reply: Reply, request: DeleteTopicsRequest) -> Answer {
+    let asked: Vec<DeleteTopicState> = if reply.version >= FIRST_WITH_IDS {
+        request.topics
+    } else {
+        let state = |name: WireTopic| DeleteTopicState::default().with_name(Some(name));
+        request.topic_names.into_iter().map(state).collect()
+    };
+    let mut responses = Vec::with_capacity(asked.len());
+    let mut gone = BTreeSet::new();
+    for topic in asked {
+        let found = find(context, &topic);
+        let (name, id) = match &found {
+            Ok(topic) => (Some(WireTopic(text(topic.name.as_str()))), topic.id.0),
+            Err(_) => (topic.name, topic.topic_id),
+        };
+        let deleted = match found {
+            Ok(topic) => delete(context, &topic)
+                .await
+                .map(|()| gone.insert(topic.name.clone())),
+            Err(refused) => Err(refused),
+        };
+        let (error, message) = Refused::parts(&deleted);
+        responses.push(
+            DeletableTopicResult::default()
+                .with_name(name)
+                .with_topic_id(id)
+                .with_error_code(error)
+                .with_error_message(message),
+        );
+    }
+    if !gone.is_empty() {
+        context.groups.topics_deleted(&gone);
+    }
+    let error = first_error(responses.iter().map(|response| response.error_code));
+    reply.with(
+        &DeleteTopicsResponse::default().with_responses(responses),
+        error,
+    )
+}
+
+fn find(context: &Context, asked: &DeleteTopicState) -> Result<Arc<Topic>, Refused> {
+    match &asked.name {
+        Some(_) if !asked.topic_id.is_nil() => {
+            let message = "Topic name and topic id must not both be given.";
+            Err(Refused::new(ErrorCode::InvalidRequest, message))
+        }
+        None if asked.topic_id.is_nil() => {
+            let message = "Neither topic name nor id were specified.";
+            Err(Refused::new(ErrorCode::InvalidRequest, message))
+        }
+        Some(name) => {
+            let topic = TopicName::new(name.as_str()).ok();
+            let topic = topic.and_then(|name| context.logs.topic(&name));
+            topic.ok_or_else(|| ErrorCode::UnknownTopicOrPartition.into())
+        }
+        None => {
+            let topic = context.logs.topic_by_id(TopicId(asked.topic_id));
+            topic.ok_or_else(|| ErrorCode::UnknownTopicId.into())
+        }
+    }
+}
+
+async fn delete(context: &Context, topic: &Topic) -> Result<(), Refused> {
+    if is_internal(topic.name.as_str()) {
+        let message = "An internal topic cannot be deleted.";
+        return Err(Refused::new(ErrorCode::InvalidRequest, message));
+    }
+    context
+        .logs
+        .delete_topic(&topic.name)
+        .await
+        .map_err(|error| {
+            tracing::warn!(topic = %topic.name, %error, "could not be deleted");
+            Refused::new(code::of_delete_topic(&error), error.to_string())
+        })?;
+    tracing::info!(topic = %topic.name, id = %topic.id, "deleted");
+    context.meters.forget_topic(&topic.name);
+    // Fetches that wait for its data are told now.
+    for log in &topic.partitions {
+        context.purgatory.check(log.id());
+    }
+    Ok(())
+}

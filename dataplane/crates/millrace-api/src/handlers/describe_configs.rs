@@ -1,0 +1,128 @@
+//! DescribeConfigs: of topics and of this broker, with where each value comes from.
+
+use std::sync::Arc;
+
+use millrace_model::TopicName;
+use millrace_wire::{
+    StrBytes, decode,
+    error_code::ErrorCode,
+    messages::{
+        DescribeConfigsRequest, DescribeConfigsResponse,
+        describe_configs_request::DescribeConfigsResource,
+        describe_configs_response::{
+            DescribeConfigsResourceResult, DescribeConfigsResult, DescribeConfigsSynonym,
+        },
+    },
+};
+
+use crate::{
+    call::{Call, Outcome, first_error},
+    catalogue::{self, Entry, Synonym},
+    context::{Context, text},
+    topics::Refused,
+};
+
+const TOPIC: i8 = 2;
+const BROKER: i8 = 4;
+/// The first version that tells types and explanations (KIP-569).
+const FIRST_WITH_TYPES: i16 = 3;
+
+pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
+    let request: DescribeConfigsRequest = decode(&call.request)?;
+    let wants = Wants {
+        synonyms: request.include_synonyms,
+        types: call.version() >= FIRST_WITH_TYPES,
+    };
+    let results: Vec<_> = request
+        .resources
+        .iter()
+        .map(|resource| describe(context, resource, wants))
+        .collect();
+    let error = first_error(results.iter().map(|result| result.error_code));
+    call.reply().now(
+        &DescribeConfigsResponse::default().with_results(results),
+        error,
+    )
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Wants {
+    synonyms: bool,
+    types: bool,
+}
+
+fn describe(
+    context: &Context,
+    resource: &DescribeConfigsResource,
+    wants: Wants,
+) -> DescribeConfigsResult {
+    let entries = find(context, resource);
+    let (error, message) = Refused::parts(&entries);
+    let is_wanted = |entry: &Entry| match &resource.configuration_keys {
+        None => true,
+        Some(keys) => keys.iter().any(|key| key.as_str() == entry.name),
+    };
+    let entries = entries.unwrap_or_default().into_iter().filter(is_wanted);
+    DescribeConfigsResult::default()
+        .with_error_code(error)
+        .with_error_message(message)
+        .with_resource_type(resource.resource_type)
+        .with_resource_name(resource.resource_name.clone())
+        .with_configs(entries.map(|entry| show(entry, wants)).collect())
+}
+
+fn find(context: &Context, resource: &DescribeConfigsResource) -> Result<Vec<Entry>, Refused> {
+    let settings = &context.config.settings;
+    match resource.resource_type {
+        TOPIC => {
+            let name = TopicName::new(resource.resource_name.as_str()).map_err(|error| {
+                Refused::new(ErrorCode::InvalidTopicException, error.to_string())
+            })?;
+            let topic = context.logs.topic(&name);
+            let topic = topic.ok_or(ErrorCode::UnknownTopicOrPartition)?;
+            Ok(catalogue::topic(&topic.config, &topic.overrides, settings))
+        }
+        // An empty name means what is set for all brokers at run time; nothing is.
+        BROKER if resource.resource_name.is_empty() => Ok(Vec::new()),
+        BROKER => {
+            check_broker(context, &resource.resource_name).map(|()| catalogue::broker(settings))
+        }
+        other => {
+            let message = format!("Resource type {other} is not supported.");
+            Err(Refused::new(ErrorCode::InvalidRequest, message))
+        }
+    }
+}
+
+fn check_broker(context: &Context, name: &StrBytes) -> Result<(), Refused> {
+    let id = context.config.node_id;
+    if name.as_str() == id.to_string() {
+        return Ok(());
+    }
+    let message =
+        format!("Unexpected broker id, expected {id} or empty string, but received {name}");
+    Err(Refused::new(ErrorCode::InvalidRequest, message))
+}
+
+fn show(entry: Entry, wants: Wants) -> DescribeConfigsResourceResult {
+    let synonym = |synonym: Synonym| {
+        DescribeConfigsSynonym::default()
+            .with_name(text(synonym.name))
+            .with_value(synonym.value.map(text))
+            .with_source(synonym.source as i8)
+    };
+    let shown = DescribeConfigsResourceResult::default()
+        .with_name(text(entry.name))
+        .with_value(entry.value.map(text))
+        .with_read_only(entry.is_read_only)
+        .with_config_source(entry.source as i8)
+        .with_is_sensitive(entry.is_sensitive);
+    let shown = match wants.synonyms {
+        true => shown.with_synonyms(entry.synonyms.into_iter().map(synonym).collect()),
+        false => shown,
+    };
+    match wants.types {
+        true => shown.with_config_type(entry.kind as i8),
+        false => shown,
+    }
+}

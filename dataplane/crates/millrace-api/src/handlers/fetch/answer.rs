@@ -1,0 +1,181 @@
+//! What has been read, and the writing of the answer.
+
+use bytes::Bytes;
+use millrace_log::{PartitionLog, ReadResult};
+use millrace_model::TopicId;
+use millrace_wire::{
+    FetchAnswer, FetchedPartition, FetchedTopic, encode_fetch,
+    error_code::{ErrorCode, NONE},
+};
+
+use super::plan::{Plan, Wanted};
+use crate::{
+    call::{Answer, Reply, first_error},
+    context::Context,
+    topics::wire_offset,
+};
+
+/// What was found of one partition.
+#[derive(Debug)]
+pub(super) enum Part {
+    /// Whole batches, perhaps none.
+    Read(ReadResult),
+    /// There are records, but not in memory.
+    Missed,
+    /// Nothing can be read.
+    Failed(ErrorCode),
+}
+
+/// What was found of all partitions, in the order of the plan.
+#[derive(Debug)]
+pub(super) struct Gathered {
+    parts: Vec<Part>,
+    bytes: usize,
+}
+
+impl Part {
+    /// No records, because the answer is full.
+    pub(super) fn nothing(log: &PartitionLog) -> Self {
+        Self::Read(ReadResult {
+            batches: Vec::new(),
+            high_watermark: log.high_watermark(),
+            log_start: log.start_offset(),
+        })
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Read(read) => read.batches.iter().map(Bytes::len).sum(),
+            Self::Missed | Self::Failed(_) => 0,
+        }
+    }
+}
+
+impl Gathered {
+    pub(super) fn new(partitions: usize) -> Self {
+        Self {
+            parts: Vec::with_capacity(partitions),
+            bytes: 0,
+        }
+    }
+
+    pub(super) fn push(&mut self, part: Part) {
+        self.bytes += part.bytes();
+        self.parts.push(part);
+    }
+
+    /// Fills in what was missed.
+    pub(super) fn fill(&mut self, at: usize, part: Part) {
+        self.bytes += part.bytes();
+        if let Some(missed) = self.parts.get_mut(at) {
+            *missed = part;
+        }
+    }
+
+    /// Bytes of records so far.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn missed_any(&self) -> bool {
+        self.missed().next().is_some()
+    }
+
+    /// The places in the plan of what was missed.
+    pub(super) fn missed(&self) -> impl Iterator<Item = usize> {
+        let parts = self.parts.iter().enumerate();
+        parts
+            .filter(|(_, part)| matches!(part, Part::Missed))
+            .map(|(at, _)| at)
+    }
+
+    /// Whether this can be answered without waiting: there is enough, or an error to tell, or the
+    /// client does not want to wait; and nothing has to be read from objects.
+    pub(super) fn suffices(&self, plan: &Plan) -> bool {
+        let failed = self
+            .parts
+            .iter()
+            .any(|part| matches!(part, Part::Failed(_)));
+        let enough = self.bytes >= plan.bytes_min;
+        let no_wait = plan.wait.is_zero() || plan.partitions.is_empty();
+        !self.missed_any() && (failed || enough || no_wait)
+    }
+}
+
+/// Answers the whole request with an error.
+pub(super) fn refuse(reply: Reply, code: ErrorCode) -> Answer {
+    let answer = FetchAnswer {
+        error_code: code.code(),
+        ..FetchAnswer::default()
+    };
+    let response = encode_fetch(reply.version, reply.correlation_id, answer);
+    Reply::finished(
+        response.expect("an answer without topics is small"),
+        code.code(),
+    )
+}
+
+/// Writes the answer and counts what it carries.
+pub(super) fn write(context: &Context, reply: Reply, plan: &Plan, gathered: Gathered) -> Answer {
+    let mut topics: Vec<FetchedTopic> = plan
+        .topics
+        .iter()
+        .map(|key| FetchedTopic {
+            topic: key.name.clone(),
+            topic_id: TopicId(key.id),
+            partitions: Vec::new(),
+        })
+        .collect();
+    for (wanted, part) in plan.partitions.iter().zip(gathered.parts) {
+        count(context, wanted, &part);
+        if let Some(topic) = topics.get_mut(wanted.topic) {
+            topic.partitions.push(fetched(wanted, part));
+        }
+    }
+    let all = topics.iter().flat_map(|topic| &topic.partitions);
+    let error = first_error(all.map(|partition| partition.error_code));
+    let answer = FetchAnswer {
+        topics,
+        ..FetchAnswer::default()
+    };
+    let response = encode_fetch(reply.version, reply.correlation_id, answer);
+    Reply::finished(
+        response.expect("fetch.max.bytes keeps answers far below 2 GiB"),
+        error,
+    )
+}
+
+fn count(context: &Context, wanted: &Wanted, part: &Part) {
+    let (Ok(source), bytes @ 1..) = (&wanted.source, part.bytes()) else {
+        return;
+    };
+    context.meters.fetched(&source.log.id().topic, bytes);
+}
+
+fn fetched(wanted: &Wanted, part: Part) -> FetchedPartition {
+    let empty = FetchedPartition {
+        index: wanted.index,
+        ..FetchedPartition::default()
+    };
+    match (part, &wanted.source) {
+        (Part::Read(read), _) => FetchedPartition {
+            error_code: NONE,
+            high_watermark: wire_offset(read.high_watermark),
+            // Without transactions, everything below the high watermark is stable.
+            last_stable_offset: wire_offset(read.high_watermark),
+            log_start_offset: wire_offset(read.log_start),
+            records: read.batches,
+            ..empty
+        },
+        // Objects took too long. The client asks again; meanwhile they may have come.
+        (Part::Missed, Ok(source)) => fetched(wanted, Part::nothing(&source.log)),
+        (Part::Missed, Err(code)) => FetchedPartition {
+            error_code: code.code(),
+            ..empty
+        },
+        (Part::Failed(code), _) => FetchedPartition {
+            error_code: code.code(),
+            ..empty
+        },
+    }
+}

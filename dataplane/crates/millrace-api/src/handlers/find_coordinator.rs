@@ -1,0 +1,101 @@
+//! FindCoordinator: this broker, for every group.
+
+use std::sync::Arc;
+
+use millrace_wire::{
+    StrBytes, decode,
+    error_code::{ErrorCode, NONE},
+    messages::{
+        BrokerId, FindCoordinatorRequest, FindCoordinatorResponse,
+        find_coordinator_response::Coordinator,
+    },
+    service::Peer,
+};
+
+use crate::{
+    call::{Answer, Call, Outcome, Reply, Taken, first_error},
+    context::{Context, text},
+    topics::Refused,
+};
+
+/// The first version that asks for many keys at once (KIP-699).
+const FIRST_BATCHED: i16 = 4;
+const GROUP: i8 = 0;
+const TRANSACTION: i8 = 1;
+
+pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
+    let request: FindCoordinatorRequest = decode(&call.request)?;
+    let (context, reply) = (Arc::clone(context), call.reply());
+    // The first time, the topic that keeps the groups is created.
+    Taken::later(async move { answer(&context, &call.peer, reply, request).await })
+}
+
+async fn answer(
+    context: &Context,
+    peer: &Peer,
+    reply: Reply,
+    request: FindCoordinatorRequest,
+) -> Answer {
+    let found = find(context, request.key_type).await;
+    let coordinator = |key: StrBytes| coordinator(context, peer, key, &found);
+    if reply.version >= FIRST_BATCHED {
+        let keys = request.coordinator_keys.into_iter();
+        let coordinators: Vec<_> = keys.map(coordinator).collect();
+        let error = first_error(coordinators.iter().map(|c| c.error_code));
+        let response = FindCoordinatorResponse::default().with_coordinators(coordinators);
+        return reply.with(&response, error);
+    }
+    let found = coordinator(StrBytes::default());
+    let response = FindCoordinatorResponse::default()
+        .with_error_code(found.error_code)
+        .with_error_message(found.error_message)
+        .with_node_id(found.node_id)
+        .with_host(found.host)
+        .with_port(found.port);
+    reply.with(&response, found.error_code)
+}
+
+async fn find(context: &Context, key_type: i8) -> Result<(), Refused> {
+    match key_type {
+        GROUP => context.groups.ready().await.map_err(|error| {
+            tracing::warn!(%error, "consumer groups are not ready");
+            Refused::from(ErrorCode::CoordinatorNotAvailable)
+        }),
+        TRANSACTION => {
+            let message = "transactions are not supported by this broker";
+            Err(Refused::new(ErrorCode::InvalidRequest, message))
+        }
+        other => {
+            let message = format!("coordinator type {other} is not supported");
+            Err(Refused::new(ErrorCode::InvalidRequest, message))
+        }
+    }
+}
+
+fn coordinator(
+    context: &Context,
+    peer: &Peer,
+    key: StrBytes,
+    found: &Result<(), Refused>,
+) -> Coordinator {
+    let entry = Coordinator::default().with_key(key);
+    match found {
+        Ok(()) => {
+            let (host, port) = context.endpoint(peer);
+            entry
+                .with_node_id(context.broker_id())
+                .with_host(host)
+                .with_port(port)
+                .with_error_code(NONE)
+                .with_error_message(Some(text("NONE")))
+        }
+        Err(_) => {
+            let (error, message) = Refused::parts(found);
+            entry
+                .with_node_id(BrokerId(-1))
+                .with_port(-1)
+                .with_error_code(error)
+                .with_error_message(message)
+        }
+    }
+}

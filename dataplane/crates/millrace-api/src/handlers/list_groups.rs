@@ -1,0 +1,50 @@
+//! ListGroups: all groups, or those in some states and of some types.
+
+use std::sync::Arc;
+
+use millrace_coordinator::GroupListing;
+use millrace_wire::{
+    StrBytes, decode,
+    error_code::NONE,
+    messages::{GroupId, ListGroupsRequest, ListGroupsResponse, list_groups_response::ListedGroup},
+};
+
+use crate::{
+    call::{Call, Outcome},
+    context::{Context, text},
+};
+
+/// All our groups use the protocol in which a member of the group assigns.
+const TYPE: &str = "classic";
+
+pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
+    let request: ListGroupsRequest = decode(&call.request)?;
+    let wanted = |group: &GroupListing| {
+        is_among(&request.states_filter, group.state.name())
+            && is_among(&request.types_filter, TYPE)
+    };
+    let listed = |group: GroupListing| {
+        ListedGroup::default()
+            .with_group_id(GroupId(text(group.group_id)))
+            .with_protocol_type(text(group.protocol_type))
+            .with_group_state(text(group.state.name()))
+            .with_group_type(text(TYPE))
+    };
+    let groups = context
+        .groups
+        .list()
+        .into_iter()
+        .filter(wanted)
+        .map(listed)
+        .collect();
+    call.reply()
+        .now(&ListGroupsResponse::default().with_groups(groups), NONE)
+}
+
+/// Whether a filter lets a word pass; an empty one lets all.
+fn is_among(filter: &[StrBytes], word: &str) -> bool {
+    filter.is_empty()
+        || filter
+            .iter()
+            .any(|wanted| wanted.eq_ignore_ascii_case(word))
+}

@@ -1,0 +1,142 @@
+//! ListOffsets: the first and last offset, and offsets by timestamp.
+
+use std::{collections::HashMap, sync::Arc};
+
+use futures_util::{StreamExt, stream};
+use millrace_log::{PartitionLog, TimestampOffset};
+use millrace_wire::{
+    decode,
+    error_code::ErrorCode,
+    messages::{
+        ListOffsetsRequest, ListOffsetsResponse, TopicName as WireTopic,
+        list_offsets_request::ListOffsetsPartition,
+        list_offsets_response::{ListOffsetsPartitionResponse, ListOffsetsTopicResponse},
+    },
+};
+use uuid::Uuid;
+
+use crate::{
+    call::{Answer, Call, Outcome, Reply, Taken, code_of, first_error},
+    code,
+    context::Context,
+    topics::{check_leader_epoch, find, partition, wire_offset},
+};
+
+/// Instead of a timestamp: the high watermark.
+const LATEST: i64 = -1;
+/// The log start offset.
+const EARLIEST: i64 = -2;
+/// The record with the largest timestamp (KIP-734), from version 7.
+const MAX_TIMESTAMP: i64 = -3;
+/// The first offset on the broker's own disk (KIP-405), from version 8. We have no other place.
+const EARLIEST_LOCAL: i64 = -4;
+/// The last offset in remote storage (KIP-1005), from version 9. There is none apart.
+const LATEST_TIERED: i64 = -5;
+
+/// Lookups of one request that run at one time; each may read an object.
+const LOOKUPS_MAX: usize = 8;
+
+/// The version from which the answer tells the leader's epoch (KIP-320).
+const LEADER_EPOCH_SINCE: i16 = 4;
+
+/// What is found: an offset, its timestamp (−1 where the question was not for one), and whether
+/// there is anything at all.
+type Found = Option<TimestampOffset>;
+
+pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
+    let request: ListOffsetsRequest = decode(&call.request)?;
+    let (context, reply) = (Arc::clone(context), call.reply());
+    Taken::later(async move { answer(&context, reply, request).await })
+}
+
+async fn answer(context: &Context, reply: Reply, request: ListOffsetsRequest) -> Answer {
+    let mut asked: HashMap<(WireTopic, i32), usize> = HashMap::new();
+    for topic in &request.topics {
+        for partition in &topic.partitions {
+            let key = (topic.name.clone(), partition.partition_index);
+            *asked.entry(key).or_default() += 1;
+        }
+    }
+    let mut topics = Vec::with_capacity(request.topics.len());
+    for topic in &request.topics {
+        let mut lookups = Vec::with_capacity(topic.partitions.len());
+        for partition in &topic.partitions {
+            let key = (topic.name.clone(), partition.partition_index);
+            let twice = asked.get(&key).is_some_and(|count| *count > 1);
+            lookups.push(one(context, reply, &topic.name, partition, twice));
+        }
+        let partitions: Vec<_> = stream::iter(lookups).buffered(LOOKUPS_MAX).collect().await;
+        topics.push(
+            ListOffsetsTopicResponse::default()
+                .with_name(topic.name.clone())
+                .with_partitions(partitions),
+        );
+    }
+    let all = topics.iter().flat_map(|topic| &topic.partitions);
+    let error = first_error(all.map(|partition| partition.error_code));
+    reply.with(&ListOffsetsResponse::default().with_topics(topics), error)
+}
+
+async fn one(
+    context: &Context,
+    reply: Reply,
+    topic: &WireTopic,
+    asked: &ListOffsetsPartition,
+    twice: bool,
+) -> ListOffsetsPartitionResponse {
+    let found = if twice {
+        Err(ErrorCode::InvalidRequest)
+    } else {
+        look_up(context, reply, topic, asked).await
+    };
+    let response = ListOffsetsPartitionResponse::default()
+        .with_partition_index(asked.partition_index)
+        .with_error_code(code_of(&found))
+        .with_timestamp(-1)
+        .with_offset(-1)
+        .with_leader_epoch(-1);
+    match found {
+        Ok((Some(found), epoch)) => response
+            .with_timestamp(found.timestamp)
+            .with_offset(wire_offset(found.offset))
+            .with_leader_epoch(if reply.version >= LEADER_EPOCH_SINCE {
+                epoch
+            } else {
+                -1
+            }),
+        Ok((None, _)) | Err(_) => response,
+    }
+}
+
+async fn look_up(
+    context: &Context,
+    reply: Reply,
+    topic: &WireTopic,
+    asked: &ListOffsetsPartition,
+) -> Result<(Found, i32), ErrorCode> {
+    let topic = find(&context.logs, false, topic, Uuid::nil())?;
+    let log = partition(&topic, asked.partition_index)?;
+    check_leader_epoch(log, asked.current_leader_epoch)?;
+    let found = at(log, reply.version, asked.timestamp).await?;
+    Ok((found, log.leader_epoch()))
+}
+
+async fn at(log: &PartitionLog, version: i16, timestamp: i64) -> Result<Found, ErrorCode> {
+    let offset = |offset| {
+        Ok(Some(TimestampOffset {
+            offset,
+            timestamp: -1,
+        }))
+    };
+    let lookup = match timestamp {
+        // Without transactions, both isolation levels end at the high watermark.
+        LATEST => return offset(log.high_watermark()),
+        EARLIEST => return offset(log.start_offset()),
+        EARLIEST_LOCAL if version >= 8 => return offset(log.start_offset()),
+        LATEST_TIERED if version >= 9 => return Ok(None),
+        MAX_TIMESTAMP if version >= 7 => log.max_timestamp().await,
+        ..0 => return Err(ErrorCode::UnsupportedVersion),
+        _ => log.offset_for_timestamp(timestamp).await,
+    };
+    lookup.map_err(|error| code::of_lookup(&error))
+}

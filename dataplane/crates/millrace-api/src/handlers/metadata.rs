@@ -1,0 +1,207 @@
+//! Metadata: the broker, and topics by name, by id, or all. May create topics that do not exist.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use millrace_log::{CreateTopicError, Topic};
+use millrace_model::{TopicId, TopicName};
+use millrace_wire::{
+    decode,
+    error_code::{ErrorCode, NONE},
+    messages::{
+        MetadataRequest, MetadataResponse, TopicName as WireTopic,
+        metadata_request::MetadataRequestTopic,
+        metadata_response::{
+            MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
+        },
+    },
+    service::Peer,
+};
+
+use crate::{
+    call::{Answer, Call, Outcome, Reply, Taken, first_error},
+    code,
+    context::{Context, text},
+    topics::{CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, TOPIC_OPERATIONS, is_internal},
+};
+
+/// The version in which an empty list still means all topics.
+const EMPTY_MEANS_ALL: i16 = 0;
+/// The first version in which clients may forbid creation.
+const FIRST_WITH_AUTO_CREATION: i16 = 4;
+/// The first version that may leave out the name of a topic asked for by id.
+const FIRST_WITH_NULL_NAME: i16 = 12;
+
+pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
+    let request: MetadataRequest = decode(&call.request)?;
+    let reply = call.reply();
+    let all = match &request.topics {
+        None => true,
+        Some(topics) => topics.is_empty() && reply.version == EMPTY_MEANS_ALL,
+    };
+    let asked = request.topics.as_deref().unwrap_or_default();
+    let existing: Option<Vec<_>> = asked
+        .iter()
+        .map(|topic| without_creation(context, reply, topic))
+        .collect();
+    if let Some(found) = existing {
+        let topics = if all { everything(context) } else { found };
+        return Ok(Taken::Now(answer(
+            context, &call.peer, reply, &request, topics,
+        )));
+    }
+    let context = Arc::clone(context);
+    Taken::later(async move {
+        let mut topics = Vec::with_capacity(request.topics.iter().flatten().count());
+        for topic in request.topics.iter().flatten() {
+            topics.push(with_creation(&context, reply, topic, &request).await);
+        }
+        answer(&context, &call.peer, reply, &request, topics)
+    })
+}
+
+fn everything(context: &Context) -> Vec<MetadataResponseTopic> {
+    context
+        .logs
+        .topics()
+        .iter()
+        .map(|topic| describe(context, topic))
+        .collect()
+}
+
+/// The answer for one topic; none where the topic is named and does not exist.
+fn without_creation(
+    context: &Context,
+    reply: Reply,
+    asked: &MetadataRequestTopic,
+) -> Option<MetadataResponseTopic> {
+    let Some(name) = &asked.name else {
+        return Some(match context.logs.topic_by_id(TopicId(asked.topic_id)) {
+            Some(topic) => describe(context, &topic),
+            None if asked.topic_id.is_nil() => by_id(reply, asked, ErrorCode::InvalidRequest),
+            None => by_id(reply, asked, ErrorCode::UnknownTopicId),
+        });
+    };
+    match TopicName::new(name.as_str()) {
+        Err(_) => Some(failed(name, ErrorCode::InvalidTopicException)),
+        Ok(legal) => context
+            .logs
+            .topic(&legal)
+            .map(|topic| describe(context, &topic)),
+    }
+}
+
+async fn with_creation(
+    context: &Context,
+    reply: Reply,
+    asked: &MetadataRequestTopic,
+    request: &MetadataRequest,
+) -> MetadataResponseTopic {
+    if let Some(found) = without_creation(context, reply, asked) {
+        return found;
+    }
+    let name = asked.name.clone().unwrap_or_default();
+    let client_allows =
+        reply.version < FIRST_WITH_AUTO_CREATION || request.allow_auto_topic_creation;
+    if !client_allows || !context.logs.defaults().auto_create_topics {
+        return failed(&name, ErrorCode::UnknownTopicOrPartition);
+    }
+    match create(context, &name).await {
+        Ok(topic) => describe(context, &topic),
+        Err(error) => failed(&name, error),
+    }
+}
+
+async fn create(context: &Context, name: &WireTopic) -> Result<Arc<Topic>, ErrorCode> {
+    let legal = TopicName::new(name.as_str()).map_err(|_| ErrorCode::InvalidTopicException)?;
+    if is_internal(name) {
+        let ready = context.groups.ready().await;
+        ready.map_err(|_| ErrorCode::LeaderNotAvailable)?;
+        return context
+            .logs
+            .topic(&legal)
+            .ok_or(ErrorCode::LeaderNotAvailable);
+    }
+    match context
+        .logs
+        .create_topic(&legal, None, BTreeMap::new())
+        .await
+    {
+        Ok(topic) => {
+            tracing::info!(topic = %legal, "created because a client asked for it");
+            Ok(topic)
+        }
+        // Somebody else was faster.
+        Err(CreateTopicError::Exists(_)) => context
+            .logs
+            .topic(&legal)
+            .ok_or(ErrorCode::LeaderNotAvailable),
+        Err(error) => {
+            tracing::warn!(topic = %legal, %error, "could not be created");
+            Err(code::of_create_topic(&error))
+        }
+    }
+}
+
+fn describe(context: &Context, topic: &Topic) -> MetadataResponseTopic {
+    let broker = context.broker_id();
+    let partition = |(index, epoch): (usize, i32)| {
+        MetadataResponsePartition::default()
+            .with_partition_index(i32::try_from(index).unwrap_or(i32::MAX))
+            .with_leader_id(broker)
+            .with_leader_epoch(epoch)
+            .with_replica_nodes(vec![broker])
+            .with_isr_nodes(vec![broker])
+    };
+    let epochs = topic
+        .partitions
+        .iter()
+        .map(|log| log.leader_epoch())
+        .enumerate();
+    MetadataResponseTopic::default()
+        .with_name(Some(WireTopic(text(topic.name.as_str()))))
+        .with_topic_id(topic.id.0)
+        .with_is_internal(topic.is_internal())
+        .with_partitions(epochs.map(partition).collect())
+}
+
+fn failed(name: &WireTopic, error: ErrorCode) -> MetadataResponseTopic {
+    MetadataResponseTopic::default()
+        .with_name(Some(name.clone()))
+        .with_error_code(error.code())
+}
+
+fn by_id(reply: Reply, asked: &MetadataRequestTopic, error: ErrorCode) -> MetadataResponseTopic {
+    let name = (reply.version < FIRST_WITH_NULL_NAME).then(WireTopic::default);
+    MetadataResponseTopic::default()
+        .with_name(name)
+        .with_topic_id(asked.topic_id)
+        .with_error_code(error.code())
+}
+
+fn answer(
+    context: &Context,
+    peer: &Peer,
+    reply: Reply,
+    request: &MetadataRequest,
+    mut topics: Vec<MetadataResponseTopic>,
+) -> Answer {
+    let operations = |asked: bool, all: i32| if asked { all } else { OPERATIONS_NOT_ASKED };
+    for topic in &mut topics {
+        let asked = request.include_topic_authorized_operations && topic.error_code == NONE;
+        topic.topic_authorized_operations = operations(asked, TOPIC_OPERATIONS);
+    }
+    let (host, port) = context.endpoint(peer);
+    let broker = MetadataResponseBroker::default()
+        .with_node_id(context.broker_id())
+        .with_host(host)
+        .with_port(port);
+    let error = first_error(topics.iter().map(|topic| topic.error_code));
+    let cluster_operations = request.include_cluster_authorized_operations;
+    let response = MetadataResponse::default()
+        .with_brokers(vec![broker])
+        .with_cluster_id(Some(text(context.config.cluster_id.clone())))
+        .with_controller_id(context.broker_id())
+        .with_topics(topics)
+        .with_cluster_authorized_operations(operations(cluster_operations, CLUSTER_OPERATIONS));
+    reply.with(&response, error)
+}

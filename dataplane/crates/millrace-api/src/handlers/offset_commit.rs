@@ -1,0 +1,113 @@
+//! OffsetCommit: answered when the offsets are durable.
+
+use std::sync::Arc;
+
+use millrace_coordinator::{Caller, CommittedOffset, PartitionOffsets};
+use millrace_model::{TopicName, TopicPartition};
+use millrace_wire::{
+    decode,
+    error_code::{ErrorCode, NONE},
+    messages::{
+        OffsetCommitRequest, OffsetCommitResponse,
+        offset_commit_request::{OffsetCommitRequestPartition, OffsetCommitRequestTopic},
+        offset_commit_response::{OffsetCommitResponsePartition, OffsetCommitResponseTopic},
+    },
+};
+
+use crate::{
+    call::{Answer, Call, Outcome, Reply, Taken, code_of, first_error},
+    code,
+    context::Context,
+};
+
+pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
+    let request: OffsetCommitRequest = decode(&call.request)?;
+    let reply = call.reply();
+    let mut offsets = PartitionOffsets::new();
+    let retention_ms = request.retention_time_ms;
+    let topics: Vec<_> = request
+        .topics
+        .iter()
+        .map(|topic| judge_topic(context, topic, retention_ms, &mut offsets))
+        .collect();
+    if offsets.is_empty() && !request.topics.is_empty() {
+        return Ok(Taken::Now(answer(reply, topics, NONE)));
+    }
+    let caller = Caller {
+        member_id: request.member_id.to_string(),
+        instance_id: request.group_instance_id.map(|id| id.to_string()),
+        generation: request.generation_id_or_member_epoch,
+    };
+    let committing = context.groups.commit(&request.group_id, &caller, offsets);
+    Taken::later(async move {
+        let committed = committing.await.map_err(|error| code::of_group(&error));
+        answer(reply, topics, code_of(&committed))
+    })
+}
+
+/// Takes what may be committed out of one topic, and says of each partition what is wrong with it.
+fn judge_topic(
+    context: &Context,
+    topic: &OffsetCommitRequestTopic,
+    retention_ms: i64,
+    offsets: &mut PartitionOffsets,
+) -> OffsetCommitResponseTopic {
+    let name = TopicName::new(topic.name.as_str()).ok();
+    let partition = |asked: &OffsetCommitRequestPartition| {
+        let judged = judge(context, name.as_ref(), asked, retention_ms);
+        let error = code_of(&judged);
+        offsets.extend(judged.ok());
+        OffsetCommitResponsePartition::default()
+            .with_partition_index(asked.partition_index)
+            .with_error_code(error)
+    };
+    let partitions = topic.partitions.iter().map(partition).collect();
+    OffsetCommitResponseTopic::default()
+        .with_name(topic.name.clone())
+        .with_partitions(partitions)
+}
+
+fn judge(
+    context: &Context,
+    name: Option<&TopicName>,
+    asked: &OffsetCommitRequestPartition,
+    retention_ms: i64,
+) -> Result<(TopicPartition, CommittedOffset), ErrorCode> {
+    let unknown = ErrorCode::UnknownTopicOrPartition;
+    let index = u32::try_from(asked.partition_index).map_err(|_| unknown)?;
+    let partition = TopicPartition {
+        topic: name.ok_or(unknown)?.clone(),
+        partition: index,
+    };
+    context.logs.partition(&partition).ok_or(unknown)?;
+    let metadata = asked
+        .committed_metadata
+        .as_ref()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    if metadata.len() > context.groups.config().offset_metadata_bytes_max {
+        return Err(ErrorCode::OffsetMetadataTooLarge);
+    }
+    let offset =
+        u64::try_from(asked.committed_offset).map_err(|_| ErrorCode::InvalidCommitOffsetSize)?;
+    let commit_ms = context.clock.wall_ms();
+    let committed = CommittedOffset {
+        offset,
+        leader_epoch: asked.committed_leader_epoch,
+        metadata,
+        commit_ms,
+        expire_ms: (retention_ms >= 0).then(|| commit_ms.saturating_add(retention_ms)),
+    };
+    Ok((partition, committed))
+}
+
+/// Partitions that had nothing wrong with them share the fate of the commit.
+fn answer(reply: Reply, mut topics: Vec<OffsetCommitResponseTopic>, committed: i16) -> Answer {
+    let partitions = topics.iter_mut().flat_map(|topic| &mut topic.partitions);
+    for partition in partitions.filter(|partition| partition.error_code == NONE) {
+        partition.error_code = committed;
+    }
+    let all = topics.iter().flat_map(|topic| &topic.partitions);
+    let error = first_error(all.map(|partition| partition.error_code));
+    reply.with(&OffsetCommitResponse::default().with_topics(topics), error)
+}

@@ -1,0 +1,204 @@
+//! OffsetFetch: the durable offsets of one group, or, in newer versions, of many.
+
+use std::sync::Arc;
+
+use millrace_coordinator::{CommittedOffset, GroupError};
+use millrace_model::{TopicName, TopicPartition};
+use millrace_wire::{
+    decode,
+    error_code::NONE,
+    messages::{
+        GroupId, OffsetFetchRequest, OffsetFetchResponse, TopicName as WireTopic,
+        offset_fetch_response::{
+            OffsetFetchResponseGroup, OffsetFetchResponsePartition, OffsetFetchResponsePartitions,
+            OffsetFetchResponseTopic, OffsetFetchResponseTopics,
+        },
+    },
+};
+
+use crate::{
+    call::{Call, Outcome, Reply, first_error},
+    code,
+    context::{Context, text},
+    topics::wire_offset,
+};
+
+/// The first version with an error of the whole request; before, each partition repeats it.
+const FIRST_WITH_TOP_ERROR: i16 = 2;
+/// The first version that asks for many groups (KIP-709).
+const FIRST_BATCHED: i16 = 8;
+
+/// A topic and the partitions asked for.
+type Asked = (WireTopic, Vec<i32>);
+/// A topic and what is known of the partitions asked for.
+type Found = (WireTopic, Vec<(i32, Option<CommittedOffset>)>);
+
+pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
+    let request: OffsetFetchRequest = decode(&call.request)?;
+    let reply = call.reply();
+    if call.version() >= FIRST_BATCHED {
+        return many(context, reply, request);
+    }
+    let asked: Option<Vec<Asked>> = request.topics.map(|topics| {
+        topics
+            .into_iter()
+            .map(|t| (t.name, t.partition_indexes))
+            .collect()
+    });
+    one(context, reply, &request.group_id, asked)
+}
+
+fn many(context: &Context, reply: Reply, request: OffsetFetchRequest) -> Outcome {
+    let groups: Vec<OffsetFetchResponseGroup> = request
+        .groups
+        .into_iter()
+        .map(|group| {
+            let asked: Option<Vec<Asked>> = group.topics.map(|topics| {
+                topics
+                    .into_iter()
+                    .map(|t| (t.name, t.partition_indexes))
+                    .collect()
+            });
+            of_group(context, group.group_id, asked)
+        })
+        .collect();
+    let error = first_error(groups.iter().map(|group| group.error_code));
+    reply.now(&OffsetFetchResponse::default().with_groups(groups), error)
+}
+
+fn of_group(
+    context: &Context,
+    group_id: GroupId,
+    asked: Option<Vec<Asked>>,
+) -> OffsetFetchResponseGroup {
+    let partition = |(index, committed): (i32, Option<CommittedOffset>)| {
+        let CommittedOffset {
+            leader_epoch,
+            metadata,
+            ..
+        } = known(&committed);
+        OffsetFetchResponsePartitions::default()
+            .with_partition_index(index)
+            .with_committed_offset(offset_of(committed.as_ref()))
+            .with_committed_leader_epoch(leader_epoch)
+            .with_metadata(Some(text(metadata)))
+    };
+    let topic = |(name, partitions): Found| {
+        OffsetFetchResponseTopics::default()
+            .with_name(name)
+            .with_partitions(partitions.into_iter().map(partition).collect())
+    };
+    let found = find(context, &group_id, asked);
+    let response = OffsetFetchResponseGroup::default().with_group_id(group_id);
+    match found {
+        Ok(found) => response.with_topics(found.into_iter().map(topic).collect()),
+        Err(error) => response.with_error_code(code::of_group(&error).code()),
+    }
+}
+
+fn one(context: &Context, reply: Reply, group_id: &GroupId, asked: Option<Vec<Asked>>) -> Outcome {
+    let top_error = reply.version >= FIRST_WITH_TOP_ERROR;
+    let (found, error) = match find(context, group_id, asked.clone()) {
+        Ok(found) => (found, NONE),
+        Err(error) => {
+            let none = |(name, indexes): Asked| {
+                (
+                    name,
+                    indexes.into_iter().map(|index| (index, None)).collect(),
+                )
+            };
+            let nothing = asked.unwrap_or_default().into_iter().map(none).collect();
+            (nothing, code::of_group(&error).code())
+        }
+    };
+    let partition = |(index, committed): (i32, Option<CommittedOffset>)| {
+        let CommittedOffset {
+            leader_epoch,
+            metadata,
+            ..
+        } = known(&committed);
+        OffsetFetchResponsePartition::default()
+            .with_partition_index(index)
+            .with_committed_offset(offset_of(committed.as_ref()))
+            .with_committed_leader_epoch(leader_epoch)
+            .with_metadata(Some(text(metadata)))
+            .with_error_code(error)
+    };
+    let topic = |(name, partitions): Found| {
+        OffsetFetchResponseTopic::default()
+            .with_name(name)
+            .with_partitions(partitions.into_iter().map(partition).collect())
+    };
+    let response = OffsetFetchResponse::default()
+        .with_topics(found.into_iter().map(topic).collect())
+        .with_error_code(if top_error { error } else { NONE });
+    reply.now(&response, error)
+}
+
+/// What is told of an offset; of none, what Kafka tells.
+fn known(committed: &Option<CommittedOffset>) -> CommittedOffset {
+    let none = || CommittedOffset {
+        offset: 0,
+        leader_epoch: -1,
+        metadata: String::new(),
+        commit_ms: -1,
+        expire_ms: None,
+    };
+    committed.clone().unwrap_or_else(none)
+}
+
+fn offset_of(committed: Option<&CommittedOffset>) -> i64 {
+    committed.map_or(-1, |committed| wire_offset(committed.offset))
+}
+
+fn find(
+    context: &Context,
+    group_id: &str,
+    asked: Option<Vec<Asked>>,
+) -> Result<Vec<Found>, GroupError> {
+    let Some(asked) = asked else {
+        return all(context, group_id);
+    };
+    let find = |(name, indexes): Asked| {
+        let topic = TopicName::new(name.as_str()).ok();
+        let found = indexes
+            .into_iter()
+            .map(|index| Ok((index, offset(context, group_id, topic.as_ref(), index)?)))
+            .collect::<Result<Vec<_>, GroupError>>()?;
+        Ok((name, found))
+    };
+    asked.into_iter().map(find).collect()
+}
+
+fn offset(
+    context: &Context,
+    group_id: &str,
+    topic: Option<&TopicName>,
+    index: i32,
+) -> Result<Option<CommittedOffset>, GroupError> {
+    let (Some(topic), Ok(partition)) = (topic, u32::try_from(index)) else {
+        return Ok(None);
+    };
+    let partition = TopicPartition {
+        topic: topic.clone(),
+        partition,
+    };
+    let mut found = context.groups.offsets(group_id, &[partition])?;
+    Ok(found.pop().flatten())
+}
+
+fn all(context: &Context, group_id: &str) -> Result<Vec<Found>, GroupError> {
+    let mut topics: Vec<Found> = Vec::new();
+    // They come in the order of their topics.
+    for (partition, committed) in context.groups.all_offsets(group_id)? {
+        let index = i32::try_from(partition.partition).unwrap_or(i32::MAX);
+        let name = partition.topic.as_str();
+        match topics.last_mut() {
+            Some((last, partitions)) if last.as_str() == name => {
+                partitions.push((index, Some(committed)));
+            }
+            _ => topics.push((WireTopic(text(name)), vec![(index, Some(committed))])),
+        }
+    }
+    Ok(topics)
+}

@@ -1,0 +1,254 @@
+//! Produce: offsets are assigned in stage 1, in the order of the connection's requests; the answer
+//! comes when the records are durable. Partitions succeed and fail each by itself.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::BytesMut;
+use futures_util::future::join_all;
+use millrace_log::{AppendError, AppendOrigin, AppendTicket, Appended, Topic};
+use millrace_record::{Batch, BatchLimits, Compression, split};
+use millrace_wire::{
+    StrBytes,
+    error_code::{ErrorCode, NONE},
+    messages::{
+        ProduceRequest, ProduceResponse,
+        produce_request::{PartitionProduceData, TopicProduceData},
+        produce_response::{PartitionProduceResponse, TopicProduceResponse},
+    },
+    service::CloseReason,
+    split_produce,
+};
+use tokio::time::timeout;
+
+use crate::{
+    call::{Call, Outcome, Reply, Taken, first_error},
+    code,
+    context::Context,
+    topics::{FIRST_WITH_TOPIC_IDS, Refused, find, is_internal, partition, wire_offset},
+};
+
+/// The first version that may carry zstd (KIP-110).
+const FIRST_WITH_ZSTD: i16 = 7;
+
+/// The shortest time that durability is waited for, whatever the client says: a write that takes
+/// longer than a group commit must not be reported as lost while it is about to succeed.
+const DURABLE_WAIT_MIN: Duration = Duration::from_secs(1);
+/// The longest. Clients give up earlier.
+const DURABLE_WAIT_MAX: Duration = Duration::from_secs(120);
+
+/// How far one partition has come in stage 1.
+struct Started {
+    index: i32,
+    progress: Result<AppendTicket, Refused>,
+}
+
+/// One topic of the request, with what its partitions have come to.
+struct StartedTopic {
+    topic: TopicProduceData,
+    partitions: Vec<Started>,
+}
+
+pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
+    let reply = call.reply();
+    let (request, records) = split_produce(call.request)?;
+    let ProduceRequest {
+        acks,
+        timeout_ms,
+        topic_data,
+        ..
+    } = request;
+    let legal_acks = matches!(acks, -1..=1);
+    let mut started = Vec::with_capacity(topic_data.len());
+    for (mut topic, records) in topic_data.into_iter().zip(records) {
+        let data = std::mem::take(&mut topic.partition_data);
+        let partitions = if legal_acks {
+            start_topic(context, reply, &topic, data, records).await
+        } else {
+            data.iter()
+                .map(|data| refuse(data, ErrorCode::InvalidRequiredAcks.into()))
+                .collect()
+        };
+        started.push(StartedTopic { topic, partitions });
+    }
+    let wait = Duration::from_millis(u64::try_from(timeout_ms).unwrap_or(0))
+        .clamp(DURABLE_WAIT_MIN, DURABLE_WAIT_MAX);
+    if acks == 0 {
+        return unacknowledged(started, wait);
+    }
+    Taken::later(async move {
+        let responses = join_all(started.into_iter().map(|topic| finish_topic(topic, wait))).await;
+        let all = responses
+            .iter()
+            .flat_map(|topic| &topic.partition_responses);
+        let error = first_error(all.map(|partition| partition.error_code));
+        reply.with(&ProduceResponse::default().with_responses(responses), error)
+    })
+}
+
+/// A client that wants no answer learns of a failure only by losing its connection, as in Kafka.
+fn unacknowledged(started: Vec<StartedTopic>, wait: Duration) -> Outcome {
+    let refused = started.iter().flat_map(|topic| &topic.partitions);
+    let refused = refused
+        .filter_map(|partition| partition.progress.as_ref().err())
+        .next();
+    if let Some(refused) = refused {
+        let reason = refused
+            .message
+            .clone()
+            .unwrap_or_else(|| refused.code.to_string());
+        return Err(CloseReason::Unacknowledged(reason));
+    }
+    Ok(Taken::Silent(Box::pin(async move {
+        let responses = join_all(started.into_iter().map(|topic| finish_topic(topic, wait))).await;
+        let all = responses
+            .iter()
+            .flat_map(|topic| &topic.partition_responses);
+        first_error(all.map(|partition| partition.error_code))
+    })))
+}
+
+fn refuse(data: &PartitionProduceData, refused: Refused) -> Started {
+    Started {
+        index: data.index,
+        progress: Err(refused),
+    }
+}
+
+/// Appends one topic's records, partition after partition: this is what orders them.
+async fn start_topic(
+    context: &Context,
+    reply: Reply,
+    topic: &TopicProduceData,
+    data: Vec<PartitionProduceData>,
+    records: Vec<BytesMut>,
+) -> Vec<Started> {
+    let by_id = reply.version >= FIRST_WITH_TOPIC_IDS;
+    let found = find(&context.logs, by_id, &topic.name, topic.topic_id);
+    let found = match found.map_err(Refused::from).and_then(check_writable) {
+        Ok(found) => found,
+        Err(refused) => {
+            return data
+                .iter()
+                .map(|data| refuse(data, refused.clone()))
+                .collect();
+        }
+    };
+    let mut started = Vec::with_capacity(data.len());
+    for (data, records) in data.iter().zip(records) {
+        let progress = start(&found, reply.version, data.index, records).await;
+        started.push(Started {
+            index: data.index,
+            progress,
+        });
+    }
+    started
+}
+
+fn check_writable(topic: Arc<Topic>) -> Result<Arc<Topic>, Refused> {
+    if is_internal(topic.name.as_str()) {
+        let message = "Cannot append to an internal topic.";
+        return Err(Refused::new(ErrorCode::InvalidTopicException, message));
+    }
+    Ok(topic)
+}
+
+async fn start(
+    topic: &Topic,
+    version: i16,
+    index: i32,
+    records: BytesMut,
+) -> Result<AppendTicket, Refused> {
+    let log = partition(topic, index)?;
+    let batch = only_batch(records, version)?;
+    let batch = judge(topic, batch)?;
+    let ticket = log.append(vec![batch], AppendOrigin::Client).await;
+    ticket.map_err(|error| refused_append(&error))
+}
+
+fn refused_append(error: &AppendError) -> Refused {
+    Refused::new(code::of_append(error), error.to_string())
+}
+
+/// Kafka takes exactly one batch per partition since version 3.
+fn only_batch(records: BytesMut, version: i16) -> Result<Batch, Refused> {
+    let invalid = |message: &str| Refused::new(ErrorCode::InvalidRecord, message);
+    let batches = split(records).map_err(|error| refused_batch(&error))?;
+    let mut batches = batches.into_iter();
+    let (Some(batch), None) = (batches.next(), batches.next()) else {
+        return Err(invalid(
+            "Produce requests carry exactly one record batch per partition.",
+        ));
+    };
+    let zstd = batch.header().compression() == Ok(Compression::Zstd);
+    if zstd && version < FIRST_WITH_ZSTD {
+        let message = "zstd needs Produce version 7.";
+        return Err(Refused::new(ErrorCode::UnsupportedCompressionType, message));
+    }
+    Ok(batch)
+}
+
+fn refused_batch(error: &millrace_record::InvalidBatch) -> Refused {
+    Refused::new(code::of_batch(error), error.to_string())
+}
+
+/// Judges the batch and every record in it, as Kafka does, so that no consumer meets a record that
+/// it cannot read.
+fn judge(topic: &Topic, mut batch: Batch) -> Result<Batch, Refused> {
+    let limits = BatchLimits {
+        bytes_max: topic.config.max_message_bytes,
+        control: false,
+    };
+    batch
+        .validate(&limits)
+        .map_err(|error| refused_batch(&error))?;
+    let summary = batch
+        .inspect_records()
+        .map_err(|error| refused_batch(&error))?;
+    if summary.keyless && topic.config.cleanup_policy.contains("compact") {
+        let message = "Compacted topic cannot accept message without key.";
+        return Err(Refused::new(ErrorCode::InvalidRecord, message));
+    }
+    batch.set_max_timestamp(summary.max_timestamp);
+    Ok(batch)
+}
+
+async fn finish_topic(started: StartedTopic, wait: Duration) -> TopicProduceResponse {
+    let StartedTopic { topic, partitions } = started;
+    let partitions = join_all(partitions.into_iter().map(|p| finish(p, wait))).await;
+    TopicProduceResponse::default()
+        .with_name(topic.name)
+        .with_topic_id(topic.topic_id)
+        .with_partition_responses(partitions)
+}
+
+async fn finish(started: Started, wait: Duration) -> PartitionProduceResponse {
+    let finished = match started.progress {
+        Ok(ticket) => durable(ticket, wait).await,
+        Err(refused) => Err(refused),
+    };
+    let (error, message): (i16, Option<StrBytes>) = Refused::parts(&finished);
+    let response = PartitionProduceResponse::default().with_index(started.index);
+    match finished {
+        Ok(appended) => response
+            .with_error_code(NONE)
+            .with_base_offset(wire_offset(appended.base_offset))
+            .with_log_append_time_ms(appended.log_append_time.unwrap_or(-1))
+            .with_log_start_offset(wire_offset(appended.log_start_offset)),
+        Err(_) => response
+            .with_error_code(error)
+            .with_error_message(message)
+            .with_base_offset(-1)
+            .with_log_append_time_ms(-1)
+            .with_log_start_offset(-1),
+    }
+}
+
+async fn durable(ticket: AppendTicket, wait: Duration) -> Result<Appended, Refused> {
+    match timeout(wait, ticket).await {
+        Ok(appended) => appended.map_err(|error| refused_append(&error)),
+        Err(_) => {
+            let message = "The records were not durable in time; they may become so yet.";
+            Err(Refused::new(ErrorCode::RequestTimedOut, message))
+        }
+    }
+}

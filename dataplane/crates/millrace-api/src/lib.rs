@@ -1,0 +1,33 @@
+//! Kafka's APIs, one file per API key: request to response. Never imports net.
+//!
+//! [`ApiService`] takes a frame, finds its handler in the `registry`, and measures it. A handler's
+//! stage 1 runs while the connection waits: it decodes, checks, and fixes the request's place in
+//! the order of things (offsets are assigned, commits enter the group's log). Whatever takes time —
+//! durability, other members of a group, data that is not there yet, objects — happens in stage 2,
+//! a future that runs beside the connection's next requests.
+//!
+//! | part | what it is |
+//! |---|---|
+//! | `service` | frames in, responses out, measured |
+//! | `registry` | which handler serves which API |
+//! | `handlers` | one file per API key |
+//! | `context` | what handlers work with |
+//! | `code` | the one place where failures become Kafka's error codes |
+//! | `catalogue` | the configurations that clients expect a topic to have |
+//! | `topics` | finding and checking topics by name or id |
+//! | `wakeups` | new data wakes waiting fetches |
+
+mod call;
+mod catalogue;
+mod code;
+mod context;
+mod handlers;
+mod meters;
+mod producer_ids;
+mod registry;
+mod service;
+mod topics;
+mod wakeups;
+
+pub use context::{AdvertisedEndpoint, ApiConfig, ApiParts, BrokerSetting, FETCH_BYTES_MAX};
+pub use service::ApiService;

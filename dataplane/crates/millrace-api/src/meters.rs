@@ -1,0 +1,164 @@
+//! Measures requests and topics. Handles are looked up once and kept.
+
+use std::{collections::HashMap, time::Duration};
+
+use metrics::{Counter, Histogram};
+use millrace_model::TopicName;
+use millrace_wire::{ApiKey, SUPPORTED, error_code::ErrorCode};
+use parking_lot::RwLock;
+
+/// Meters of everything that this crate does.
+#[derive(Debug)]
+pub(crate) struct Meters {
+    /// By API key; as many as are served.
+    apis: Vec<(ApiKey, ApiMeters)>,
+    /// Bytes that clients have fetched; what they produce, the log counts.
+    bytes_out: RwLock<HashMap<TopicName, Counter>>,
+    malformed: Counter,
+}
+
+#[derive(Debug)]
+struct ApiMeters {
+    name: &'static str,
+    whole: Histogram,
+    service: Histogram,
+    /// By error code. Only codes that Kafka defines come in here, so there are at most about 130.
+    outcomes: RwLock<HashMap<i16, Counter>>,
+}
+
+impl Meters {
+    pub(crate) fn new() -> Self {
+        let of = |key: ApiKey| {
+            let name: &'static str = name_of(key);
+            let meters = ApiMeters {
+                name,
+                whole: metrics::histogram!("millrace_request_seconds", "api" => name),
+                service: metrics::histogram!("millrace_request_service_seconds", "api" => name),
+                outcomes: RwLock::default(),
+            };
+            (key, meters)
+        };
+        Self {
+            apis: SUPPORTED
+                .iter()
+                .map(|support| of(support.api_key))
+                .collect(),
+            bytes_out: RwLock::default(),
+            malformed: metrics::counter!(
+                "millrace_requests_total", "api" => "unknown", "error" => "INVALID_REQUEST"
+            ),
+        }
+    }
+
+    /// A request is answered: how long it took, and how much of that it waited on purpose.
+    pub(crate) fn answered(&self, key: ApiKey, error: i16, took: Duration, waited: Duration) {
+        let Some((_, api)) = self.apis.iter().find(|(api, _)| *api == key) else {
+            return;
+        };
+        api.whole.record(took);
+        api.service.record(took.saturating_sub(waited));
+        api.count(error);
+    }
+
+    /// A frame was no request.
+    pub(crate) fn malformed(&self) {
+        self.malformed.increment(1);
+    }
+
+    /// Records of a topic are on their way to a client.
+    pub(crate) fn fetched(&self, topic: &TopicName, bytes: usize) {
+        let bytes = bytes as u64;
+        if let Some(counter) = self.bytes_out.read().get(topic) {
+            return counter.increment(bytes);
+        }
+        let label = topic.as_str().to_owned();
+        let counter = metrics::counter!("millrace_topic_bytes_out_total", "topic" => label);
+        counter.increment(bytes);
+        self.bytes_out.write().insert(topic.clone(), counter);
+    }
+
+    /// A topic is gone.
+    pub(crate) fn forget_topic(&self, topic: &TopicName) {
+        self.bytes_out.write().remove(topic);
+    }
+}
+
+impl ApiMeters {
+    fn count(&self, error: i16) {
+        if let Some(counter) = self.outcomes.read().get(&error) {
+            return counter.increment(1);
+        }
+        let error_name = match ErrorCode::try_from_code(error) {
+            None => "NONE".to_owned(),
+            Some(code) => screaming(&format!("{code:?}")),
+        };
+        let counter = metrics::counter!(
+            "millrace_requests_total", "api" => self.name, "error" => error_name
+        );
+        counter.increment(1);
+        self.outcomes.write().insert(error, counter);
+    }
+}
+
+/// The label of an API.
+fn name_of(key: ApiKey) -> &'static str {
+    match key {
+        ApiKey::Produce => "Produce",
+        ApiKey::Fetch => "Fetch",
+        ApiKey::ListOffsets => "ListOffsets",
+        ApiKey::Metadata => "Metadata",
+        ApiKey::OffsetCommit => "OffsetCommit",
+        ApiKey::OffsetFetch => "OffsetFetch",
+        ApiKey::FindCoordinator => "FindCoordinator",
+        ApiKey::JoinGroup => "JoinGroup",
+        ApiKey::Heartbeat => "Heartbeat",
+        ApiKey::LeaveGroup => "LeaveGroup",
+        ApiKey::SyncGroup => "SyncGroup",
+        ApiKey::DescribeGroups => "DescribeGroups",
+        ApiKey::ListGroups => "ListGroups",
+        ApiKey::ApiVersions => "ApiVersions",
+        ApiKey::CreateTopics => "CreateTopics",
+        ApiKey::DeleteTopics => "DeleteTopics",
+        ApiKey::InitProducerId => "InitProducerId",
+        ApiKey::DescribeConfigs => "DescribeConfigs",
+        ApiKey::CreatePartitions => "CreatePartitions",
+        ApiKey::DeleteGroups => "DeleteGroups",
+        ApiKey::DescribeCluster => "DescribeCluster",
+        _ => "other",
+    }
+}
+
+/// `UnknownTopicId` → `UNKNOWN_TOPIC_ID`, the way Kafka writes its codes.
+fn screaming(camel: &str) -> String {
+    let mut name = String::with_capacity(camel.len() + 8);
+    for (at, letter) in camel.chars().enumerate() {
+        if at > 0 && letter.is_ascii_uppercase() {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_uppercase());
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use millrace_wire::error_code::NONE;
+
+    use super::*;
+
+    #[test]
+    fn codes_are_written_as_kafka_writes_them() {
+        assert_eq!(
+            screaming("UnknownTopicOrPartition"),
+            "UNKNOWN_TOPIC_OR_PARTITION"
+        );
+        assert_eq!(ErrorCode::try_from_code(NONE), None);
+    }
+
+    #[test]
+    fn every_api_has_a_label() {
+        for support in SUPPORTED {
+            assert_eq!(name_of(support.api_key), format!("{:?}", support.api_key));
+        }
+    }
+}

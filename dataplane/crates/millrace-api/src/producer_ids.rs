@@ -1,0 +1,34 @@
+//! Gives out producer ids from blocks that the metadata store has set aside.
+
+use std::{ops::Range, sync::Arc};
+
+use millrace_meta::{MetaStore, StoreFailure};
+
+/// Ids per block: Kafka's number. A restart skips what is left of one.
+const BLOCK: u32 = 1_000;
+
+#[derive(Debug)]
+pub(crate) struct ProducerIds {
+    meta: Arc<dyn MetaStore>,
+    left: tokio::sync::Mutex<Range<i64>>,
+}
+
+impl ProducerIds {
+    pub(crate) fn new(meta: Arc<dyn MetaStore>) -> Self {
+        Self {
+            meta,
+            left: tokio::sync::Mutex::new(0..0),
+        }
+    }
+
+    /// An id that was never given out before.
+    pub(crate) async fn next(&self) -> Result<i64, StoreFailure> {
+        let mut left = self.left.lock().await;
+        loop {
+            if let Some(id) = left.next() {
+                return Ok(id);
+            }
+            *left = self.meta.allocate_producer_ids(BLOCK).await?;
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Which handler serves which API.
+
+use millrace_wire::ApiKey;
+
+use crate::{call::Handler, handlers};
+
+/// A line of the table.
+macro_rules! serve {
+    ($key:ident, $module:ident) => {
+        (ApiKey::$key, |context, call| {
+            Box::pin(handlers::$module::handle(context, call))
+        })
+    };
+}
+
+/// Every API that is served, by API key.
+const TABLE: &[(ApiKey, Handler)] = &[
+    serve!(Produce, produce),
+    serve!(Fetch, fetch),
+    serve!(ListOffsets, list_offsets),
+    serve!(Metadata, metadata),
+    serve!(OffsetCommit, offset_commit),
+    serve!(OffsetFetch, offset_fetch),
+    serve!(FindCoordinator, find_coordinator),
+    serve!(JoinGroup, join_group),
+    serve!(Heartbeat, heartbeat),
+    serve!(LeaveGroup, leave_group),
+    serve!(SyncGroup, sync_group),
+    serve!(DescribeGroups, describe_groups),
+    serve!(ListGroups, list_groups),
+    serve!(ApiVersions, api_versions),
+    serve!(CreateTopics, create_topics),
+    serve!(DeleteTopics, delete_topics),
+    serve!(InitProducerId, init_producer_id),
+    serve!(DescribeConfigs, describe_configs),
+    serve!(CreatePartitions, create_partitions),
+    serve!(DeleteGroups, delete_groups),
+    serve!(DescribeCluster, describe_cluster),
+];
+
+/// The handler of an API.
+pub(crate) fn handler(key: ApiKey) -> Option<Handler> {
+    TABLE
+        .iter()
+        .find(|(api, _)| *api == key)
+        .map(|(_, handler)| *handler)
+}
+
+#[cfg(test)]
+mod tests {
+    use millrace_wire::SUPPORTED;
+
+    use super::*;
+
+    #[test]
+    fn what_is_advertised_is_served() {
+        assert_eq!(TABLE.len(), SUPPORTED.len());
+        for support in SUPPORTED {
+            assert!(handler(support.api_key).is_some(), "{:?}", support.api_key);
+        }
+    }
+}

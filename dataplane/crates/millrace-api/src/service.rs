@@ -1,0 +1,134 @@
+//! Frames in, responses out, measured.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use bytes::BytesMut;
+use millrace_wire::{
+    ApiKey, MalformedRequest, encode_unsupported_api_versions,
+    error_code::ErrorCode,
+    parse_request,
+    service::{Accepted, BoxFuture, CloseReason, Peer, Service},
+};
+
+use crate::{
+    call::{Answer, Call, Taken},
+    context::{ApiParts, Context},
+    registry::handler,
+};
+
+/// Serves every API. Cheap to clone.
+#[derive(Clone)]
+pub struct ApiService {
+    context: Arc<Context>,
+}
+
+impl fmt::Debug for ApiService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.context.fmt(f)
+    }
+}
+
+impl ApiService {
+    /// A service on these parts.
+    #[must_use]
+    pub fn new(parts: ApiParts) -> Self {
+        Self {
+            context: Context::new(parts),
+        }
+    }
+
+    /// Ends the waiting of fetches for data and of group members for each other. To be called when
+    /// the broker begins to drain, so that nobody waits for what will not come.
+    pub fn stop_waiting(&self) {
+        self.context.purgatory.close();
+        self.context.groups.stop_waiting();
+    }
+
+    /// Number of fetches that wait for data.
+    #[must_use]
+    pub fn delayed_fetches(&self) -> usize {
+        self.context.purgatory.delayed()
+    }
+
+    async fn take(&self, peer: &Arc<Peer>, frame: BytesMut) -> Accepted {
+        let started = self.context.now();
+        let request = match parse_request(frame.freeze()) {
+            Ok(request) => request,
+            Err(malformed) => return self.refuse(malformed),
+        };
+        let key = request.api_key;
+        let Some(handler) = handler(key) else {
+            let correlation_id = request.correlation_id;
+            let unknown = MalformedRequest::UnknownApi {
+                api_key: key as i16,
+                correlation_id,
+            };
+            return self.refuse(unknown);
+        };
+        let call = Call {
+            request,
+            peer: Arc::clone(peer),
+        };
+        let context = Arc::clone(&self.context);
+        match handler(&self.context, call).await {
+            Ok(Taken::Now(answer)) => {
+                let Answer {
+                    response,
+                    error,
+                    waited,
+                } = answer;
+                measure(&context, key, started, error, waited);
+                Accepted::Ready(response)
+            }
+            Ok(Taken::Later(rest)) => Accepted::Pending(Box::pin(async move {
+                let Answer {
+                    response,
+                    error,
+                    waited,
+                } = rest.await;
+                measure(&context, key, started, error, waited);
+                response
+            })),
+            Ok(Taken::Silent(rest)) => Accepted::Silent(Box::pin(async move {
+                let error = rest.await;
+                measure(&context, key, started, error, Duration::ZERO);
+            })),
+            Err(reason) => {
+                tracing::debug!(%reason, ?key, peer = %peer.address, "closing the connection");
+                let error = ErrorCode::InvalidRequest.code();
+                measure(&context, key, started, error, Duration::ZERO);
+                Accepted::Close(reason)
+            }
+        }
+    }
+
+    /// What is no request ends the connection, as in Kafka; only a client that asks for our
+    /// versions in a version that we do not know is told which ones we do (KIP-511).
+    fn refuse(&self, malformed: MalformedRequest) -> Accepted {
+        self.context.meters.malformed();
+        if let MalformedRequest::UnsupportedVersion {
+            api_key: ApiKey::ApiVersions,
+            correlation_id,
+            ..
+        } = malformed
+        {
+            return match encode_unsupported_api_versions(correlation_id) {
+                Ok(response) => Accepted::Ready(response),
+                Err(error) => Accepted::Close(CloseReason::Unencodable(error)),
+            };
+        }
+        tracing::debug!(%malformed, "closing the connection");
+        Accepted::Close(CloseReason::Malformed(malformed))
+    }
+}
+
+fn measure(context: &Context, key: ApiKey, started: Duration, error: i16, waited: Duration) {
+    let took = context.now().saturating_sub(started);
+    context.meters.answered(key, error, took, waited);
+}
+
+impl Service for ApiService {
+    fn accept<'a>(&'a self, peer: &'a Arc<Peer>, frame: BytesMut) -> BoxFuture<'a, Accepted> {
+        Box::pin(self.take(peer, frame))
+    }
+}

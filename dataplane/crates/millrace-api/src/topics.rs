@@ -1,0 +1,131 @@
+//! Finding and checking topics by name or id.
+
+use std::sync::Arc;
+
+use millrace_log::{CONSUMER_OFFSETS_TOPIC, LogManager, PartitionLog, Topic};
+use millrace_model::{TopicId, TopicName};
+use millrace_wire::{
+    StrBytes,
+    error_code::{ErrorCode, NONE},
+    messages,
+};
+use uuid::Uuid;
+
+/// The first version of Produce and Fetch that names topics by id alone.
+pub(crate) const FIRST_WITH_TOPIC_IDS: i16 = 13;
+
+/// The bits of `READ WRITE CREATE DELETE ALTER DESCRIBE DESCRIBE_CONFIGS ALTER_CONFIGS`: without
+/// access rules, everybody may do everything that can be done to a topic (KIP-430).
+pub(crate) const TOPIC_OPERATIONS: i32 = operations(&[3, 4, 5, 6, 7, 8, 10, 11]);
+/// The same for a group: `READ DELETE DESCRIBE DESCRIBE_CONFIGS ALTER_CONFIGS`.
+pub(crate) const GROUP_OPERATIONS: i32 = operations(&[3, 6, 8, 10, 11]);
+/// The same for the cluster: `CREATE ALTER DESCRIBE CLUSTER_ACTION DESCRIBE_CONFIGS ALTER_CONFIGS
+/// IDEMPOTENT_WRITE`.
+pub(crate) const CLUSTER_OPERATIONS: i32 = operations(&[5, 7, 8, 9, 10, 11, 12]);
+/// What stands in an answer whose request did not ask for operations.
+pub(crate) const OPERATIONS_NOT_ASKED: i32 = i32::MIN;
+
+const fn operations(codes: &[u32]) -> i32 {
+    let mut bits = 0;
+    let mut at = 0;
+    while at < codes.len() {
+        bits |= 1 << codes[at];
+        at += 1;
+    }
+    bits
+}
+
+/// The topic of a request that names it, or, in newer versions, gives its id.
+pub(crate) fn find(
+    logs: &LogManager,
+    by_id: bool,
+    name: &messages::TopicName,
+    id: Uuid,
+) -> Result<Arc<Topic>, ErrorCode> {
+    if by_id {
+        return logs
+            .topic_by_id(TopicId(id))
+            .ok_or(ErrorCode::UnknownTopicId);
+    }
+    let name = TopicName::new(name.as_str()).map_err(|_| ErrorCode::UnknownTopicOrPartition)?;
+    logs.topic(&name).ok_or(ErrorCode::UnknownTopicOrPartition)
+}
+
+/// One of its partitions.
+pub(crate) fn partition(topic: &Topic, index: i32) -> Result<&Arc<PartitionLog>, ErrorCode> {
+    let index = usize::try_from(index).map_err(|_| ErrorCode::UnknownTopicOrPartition)?;
+    topic
+        .partitions
+        .get(index)
+        .ok_or(ErrorCode::UnknownTopicOrPartition)
+}
+
+/// Judges the leader epoch that a client believes in (KIP-320); −1 for a client that does not.
+pub(crate) fn check_leader_epoch(log: &PartitionLog, theirs: i32) -> Result<(), ErrorCode> {
+    match theirs {
+        ..0 => Ok(()),
+        _ if theirs < log.leader_epoch() => Err(ErrorCode::FencedLeaderEpoch),
+        _ if theirs > log.leader_epoch() => Err(ErrorCode::UnknownLeaderEpoch),
+        _ => Ok(()),
+    }
+}
+
+/// An offset as the wire writes it.
+pub(crate) fn wire_offset(offset: millrace_model::Offset) -> i64 {
+    i64::try_from(offset).unwrap_or(i64::MAX)
+}
+
+/// Whether only the broker itself writes to the topic.
+pub(crate) fn is_internal(name: &str) -> bool {
+    name == CONSUMER_OFFSETS_TOPIC
+}
+
+/// The error of one thing that a client asked for, and a text that says more where there is more
+/// to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) code: ErrorCode,
+    pub(crate) message: Option<String>,
+}
+
+impl Refused {
+    pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: Some(message.into()),
+        }
+    }
+
+    /// The code and text of an outcome, as the wire writes them.
+    pub(crate) fn parts<T>(result: &Result<T, Self>) -> (i16, Option<StrBytes>) {
+        match result {
+            Ok(_) => (NONE, None),
+            Err(refused) => (
+                refused.code.code(),
+                refused.message.clone().map(crate::context::text),
+            ),
+        }
+    }
+}
+
+impl From<ErrorCode> for Refused {
+    fn from(code: ErrorCode) -> Self {
+        Self {
+            code,
+            message: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers that Kafka's tools print.
+    #[test]
+    fn operations_are_kafkas_bits() {
+        assert_eq!(TOPIC_OPERATIONS, 3_576);
+        assert_eq!(GROUP_OPERATIONS, 3_400);
+        assert_eq!(CLUSTER_OPERATIONS, 8_096);
+    }
+}

@@ -1,0 +1,9 @@
+//! Every API over a real storage engine, spoken to in frames.
+
+mod calls;
+mod fetch;
+mod groups;
+mod produce;
+mod topics;
+mod versions;
+mod world;

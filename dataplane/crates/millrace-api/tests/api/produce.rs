@@ -1,0 +1,299 @@
+use bytes::BytesMut;
+use kafka_protocol::{
+    error::ResponseError as Code,
+    messages::{InitProducerIdRequest, ProduceRequest, TransactionalId},
+};
+use millrace_record::{BatchBuilder, Compression};
+use millrace_wire::service::CloseReason;
+
+use crate::{
+    calls::{NAMED_PRODUCE, batch, only_partition, produce_request, values},
+    world::{Sent, World, answer, text},
+};
+
+#[tokio::test]
+async fn what_is_produced_is_fetched_with_its_offsets() {
+    let world = World::new().await;
+    world.create("t", 2, &[]).await;
+    for (expected, values) in [(0, &["a", "b"][..]), (2, &["c"])] {
+        let produced = world.produce("t", 1, batch(values)).await;
+        assert_eq!((produced.error_code, produced.base_offset), (0, expected));
+        assert_eq!(
+            (produced.log_append_time_ms, produced.log_start_offset),
+            (-1, 0)
+        );
+    }
+    let fetched = world.fetch_from("t", 1, 1).await;
+    assert_eq!((fetched.error_code, fetched.high_watermark), (0, 3));
+    assert_eq!(
+        values(&fetched),
+        [(0, "a".into()), (1, "b".into()), (2, "c".into())]
+    );
+    assert_eq!(values(&world.fetch_from("t", 0, 0).await), []);
+}
+
+#[tokio::test]
+async fn every_compression_passes_unchanged() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    let all = [
+        Compression::None,
+        Compression::Gzip,
+        Compression::Snappy,
+        Compression::Lz4,
+        Compression::Zstd,
+    ];
+    for (at, compression) in all.into_iter().enumerate() {
+        let mut builder = BatchBuilder::new(compression);
+        builder.push(
+            5,
+            Some(b"k"),
+            Some("x".repeat(500).as_bytes()),
+            &[("h", Some(b"v"))],
+        );
+        let produced = world.produce("t", 0, builder.build()).await;
+        assert_eq!(
+            produced.error_code, 0,
+            "{compression:?}: {:?}",
+            produced.error_message
+        );
+        let fetched = world.fetch_from("t", 0, produced.base_offset).await;
+        assert_eq!(values(&fetched), [(at as i64, "x".repeat(500))]);
+    }
+    let mut zstd = BatchBuilder::new(Compression::Zstd);
+    zstd.push(5, None, Some(b"v"), &[]);
+    let request = produce_request("t", &[(0, zstd.build())], -1);
+    let refused = only_partition(world.ask(6, &request).await);
+    assert_eq!(refused.error_code, Code::UnsupportedCompressionType.code());
+}
+
+#[tokio::test]
+async fn partitions_fail_each_by_itself() {
+    let world = World::new().await;
+    world.create("t", 2, &[("max.message.bytes", "200")]).await;
+    let mut corrupt = batch(&["x"]);
+    let last = corrupt.len() - 1;
+    corrupt[last] ^= 1;
+    let two = [batch(&["a"]), batch(&["b"])].concat();
+    let partitions = [
+        (0, batch(&["good"])),
+        (7, batch(&["nowhere"])),
+        (-1, batch(&["nowhere"])),
+        (1, corrupt),
+        (1, batch(&[&"x".repeat(300)])),
+        (1, BytesMut::new()),
+        (1, BytesMut::from(&two[..])),
+        (1, batch(&["good"])),
+    ];
+    let response = world
+        .ask(NAMED_PRODUCE, &produce_request("t", &partitions, -1))
+        .await;
+    let codes: Vec<i16> = response.responses[0]
+        .partition_responses
+        .iter()
+        .map(|p| p.error_code)
+        .collect();
+    let unknown = Code::UnknownTopicOrPartition.code();
+    let expected = [
+        0,
+        unknown,
+        unknown,
+        Code::CorruptMessage.code(),
+        Code::MessageTooLarge.code(),
+        Code::InvalidRecord.code(),
+        Code::InvalidRecord.code(),
+        0,
+    ];
+    assert_eq!(codes, expected);
+    assert_eq!(
+        values(&world.fetch_from("t", 1, 0).await),
+        [(0, "good".into())]
+    );
+    let response = world
+        .ask(NAMED_PRODUCE, &produce_request("none", &partitions, -1))
+        .await;
+    let mut codes = response.responses[0]
+        .partition_responses
+        .iter()
+        .map(|p| p.error_code);
+    assert!(codes.all(|code| code == unknown));
+}
+
+#[tokio::test]
+async fn a_record_that_no_consumer_could_read_is_refused() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    let mut broken = batch(&["abc"]);
+    // The record's own length, with a checksum that fits.
+    let header = millrace_record::header::HEADER_BYTES;
+    broken[header] = 0x7f;
+    let crc = crc32c(&broken[21..]);
+    broken[17..21].copy_from_slice(&crc.to_be_bytes());
+    let refused = world.produce("t", 0, broken).await;
+    assert_eq!(refused.error_code, Code::InvalidRecord.code());
+}
+
+/// The checksum of a batch, worked out bit by bit.
+fn crc32c(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0_u32, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            if crc & 1 == 1 {
+                (crc >> 1) ^ 0x82f6_3b78
+            } else {
+                crc >> 1
+            }
+        })
+    })
+}
+
+#[tokio::test]
+async fn a_compacted_topic_wants_keys() {
+    let world = World::new().await;
+    world.create("t", 1, &[("cleanup.policy", "compact")]).await;
+    let refused = world.produce("t", 0, batch(&["no key"])).await;
+    assert_eq!(refused.error_code, Code::InvalidRecord.code());
+    let mut builder = BatchBuilder::new(Compression::None);
+    builder.push(1, Some(b"k"), Some(b"v"), &[]);
+    assert_eq!(world.produce("t", 0, builder.build()).await.error_code, 0);
+}
+
+#[tokio::test]
+async fn acks_are_all_one_or_none() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    for acks in [1, -1] {
+        let request = produce_request("t", &[(0, batch(&["x"]))], acks);
+        assert_eq!(
+            only_partition(world.ask(NAMED_PRODUCE, &request).await).error_code,
+            0
+        );
+    }
+    let request = produce_request("t", &[(0, batch(&["x"]))], 2);
+    let refused = only_partition(world.ask(NAMED_PRODUCE, &request).await);
+    assert_eq!(refused.error_code, Code::InvalidRequiredAcks.code());
+
+    let request = produce_request("t", &[(0, batch(&["silent"]))], 0);
+    let Sent::Silent(done) = world.send(NAMED_PRODUCE, &request).await else {
+        panic!("no answer is wanted")
+    };
+    done.await;
+    assert_eq!(
+        values(&world.fetch_from("t", 0, 2).await),
+        [(2, "silent".into())]
+    );
+    let request = produce_request("t", &[(9, batch(&["lost"]))], 0);
+    let sent = world.send(NAMED_PRODUCE, &request).await;
+    assert!(matches!(sent, Sent::Closed(CloseReason::Unacknowledged(_))));
+}
+
+#[tokio::test]
+async fn pipelined_requests_keep_their_order() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    let mut sent = Vec::new();
+    for at in 0..50 {
+        let request = produce_request("t", &[(0, batch(&[&at.to_string()]))], -1);
+        sent.push(world.send(NAMED_PRODUCE, &request).await);
+    }
+    for (at, sent) in sent.into_iter().enumerate() {
+        let response = answer::<ProduceRequest>(NAMED_PRODUCE, sent).await;
+        assert_eq!(only_partition(response).base_offset, at as i64);
+    }
+}
+
+#[tokio::test]
+async fn idempotent_producers_are_checked() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    let given = world
+        .ask(
+            5,
+            &InitProducerIdRequest::default().with_transactional_id(None),
+        )
+        .await;
+    assert_eq!((given.error_code, given.producer_epoch), (0, 0));
+    let other = world
+        .ask(
+            0,
+            &InitProducerIdRequest::default().with_transactional_id(None),
+        )
+        .await;
+    assert_ne!(other.producer_id, given.producer_id);
+    let sequenced = |sequence| {
+        let builder = BatchBuilder::new(Compression::None);
+        let mut builder = builder.producer(given.producer_id.0, 0, sequence);
+        builder.push(1, None, Some(b"v"), &[]);
+        builder.build()
+    };
+    assert_eq!(world.produce("t", 0, sequenced(0)).await.base_offset, 0);
+    assert_eq!(world.produce("t", 0, sequenced(1)).await.base_offset, 1);
+    let duplicate = world.produce("t", 0, sequenced(0)).await;
+    assert_eq!((duplicate.error_code, duplicate.base_offset), (0, 0));
+    let gap = world.produce("t", 0, sequenced(5)).await;
+    assert_eq!(gap.error_code, Code::OutOfOrderSequenceNumber.code());
+}
+
+#[tokio::test]
+async fn transactions_are_refused_in_words() {
+    let world = World::new().await;
+    let id = Some(TransactionalId(text("tx")));
+    let refused = world
+        .ask(
+            4,
+            &InitProducerIdRequest::default().with_transactional_id(id),
+        )
+        .await;
+    assert_eq!(refused.error_code, Code::UnsupportedVersion.code());
+    assert_eq!((refused.producer_id.0, refused.producer_epoch), (-1, -1));
+}
+
+#[tokio::test]
+async fn topics_are_named_by_id_from_version_13() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    let id = world
+        .logs
+        .topics()
+        .iter()
+        .find(|t| t.name.as_str() == "t")
+        .expect("created")
+        .id;
+    let mut request = produce_request("", &[(0, batch(&["x"]))], -1);
+    request.topic_data[0].topic_id = id.0;
+    assert_eq!(only_partition(world.ask(13, &request).await).error_code, 0);
+    request.topic_data[0].topic_id = uuid_of(1);
+    let refused = only_partition(world.ask(13, &request).await);
+    assert_eq!(refused.error_code, Code::UnknownTopicId.code());
+}
+
+fn uuid_of(number: u128) -> uuid::Uuid {
+    uuid::Uuid::from_u128(number)
+}
+
+#[tokio::test]
+async fn nobody_writes_to_the_groups_log() {
+    let world = World::new().await;
+    world.find_coordinator().await;
+    let refused = world.produce("__consumer_offsets", 0, batch(&["x"])).await;
+    assert_eq!(refused.error_code, Code::InvalidTopicException.code());
+}
+
+#[tokio::test]
+async fn malformed_frames_end_the_connection_and_nothing_else() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    for bytes in [
+        &b""[..],
+        b"\0",
+        &[0; 8],
+        &[0xff; 40],
+        &[0, 0, 0, 9, 0, 0, 0, 1, 0xff, 0xff, 0, 9],
+    ] {
+        let sent = world.send_frame(BytesMut::from(bytes)).await;
+        assert!(
+            matches!(sent, Sent::Closed(CloseReason::Malformed(_))),
+            "{bytes:?}"
+        );
+    }
+    assert_eq!(world.produce("t", 0, batch(&["x"])).await.error_code, 0);
+}

@@ -1,0 +1,297 @@
+//! Every API answers in every version that it advertises, in good and in bad cases, with something
+//! that a client of that version can read.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use kafka_protocol::{
+    messages::*,
+    protocol::{Request, StrBytes},
+};
+use millrace_wire::{SUPPORTED, support_of};
+
+use crate::{
+    calls::{batch, fetch_request, produce_request, topic_name},
+    world::{Sent, World, decode, text},
+};
+
+/// Asks in every version; `request` says how in each.
+async fn ask_all<R: Request>(world: &World, request: impl Fn(i16) -> R) {
+    let key = ApiKey::try_from(R::KEY).expect("an API");
+    let support = support_of(key).expect("served");
+    for version in support.min..=support.max {
+        world.ask(version, &request(version)).await;
+    }
+}
+
+fn group(id: &str) -> GroupId {
+    GroupId(text(id))
+}
+
+#[tokio::test]
+async fn every_version_advertised_is_served() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    let id = world.logs.topics()[0].id.0;
+    let unknown = uuid::Uuid::from_u128(1);
+    for name in ["t", "none"] {
+        let id = if name == "t" { id } else { unknown };
+        ask_all(&world, |version| {
+            let mut request = produce_request(name, &[(0, batch(&["x"]))], -1);
+            if version >= 13 {
+                request.topic_data[0].topic_id = id;
+                request.topic_data[0].name = TopicName::default();
+            }
+            request
+        })
+        .await;
+        ask_all(&world, |version| {
+            let mut request = fetch_request(name, &[(0, 0)]);
+            if version >= 13 {
+                request.topics[0].topic_id = id;
+                request.topics[0].topic = TopicName::default();
+            }
+            request
+        })
+        .await;
+        ask_all(&world, |_| list_offsets(name)).await;
+        ask_all(&world, |version| {
+            metadata_request::MetadataRequestTopic::default()
+                .with_name(Some(topic_name(name)))
+                .into_request(version >= 4)
+        })
+        .await;
+        ask_all(&world, |_| describe_configs(name)).await;
+        ask_all(&world, |_| create_partitions(name)).await;
+    }
+    ask_all(&world, |_| {
+        ApiVersionsRequest::default()
+            .with_client_software_name(text("test"))
+            .with_client_software_version(text("1"))
+    })
+    .await;
+    ask_all(&world, |_| ApiVersionsRequest::default()).await;
+    ask_all(&world, |_| {
+        InitProducerIdRequest::default().with_transactional_id(None)
+    })
+    .await;
+    let tx = Some(TransactionalId(text("tx")));
+    ask_all(&world, |_| {
+        InitProducerIdRequest::default().with_transactional_id(tx.clone())
+    })
+    .await;
+    ask_all(&world, |_| {
+        DescribeClusterRequest::default().with_endpoint_type(1)
+    })
+    .await;
+    ask_all(&world, |version| create_topics(&format!("made-{version}"))).await;
+    ask_all(&world, |_| create_topics("t")).await;
+    ask_all(&world, |version| {
+        delete_topics(&format!("made-{}", version.max(2)), version)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn every_version_of_the_group_apis_is_served() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    world.find_coordinator().await;
+    for key_type in [0, 1] {
+        ask_all(&world, |version| {
+            let request = FindCoordinatorRequest::default().with_key_type(if version >= 1 {
+                key_type
+            } else {
+                0
+            });
+            match version {
+                4.. => request.with_coordinator_keys(vec![text("k")]),
+                _ => request.with_key(text("k")),
+            }
+        })
+        .await;
+    }
+    // Good: each in a group of its own, so that nobody waits. Bad: no such member.
+    ask_all(&world, |version| join(&format!("g{version}"), "")).await;
+    ask_all(&world, |version| join(&format!("h{version}"), "stranger")).await;
+    ask_all(&world, |_| {
+        SyncGroupRequest::default()
+            .with_group_id(group("g0"))
+            .with_protocol_type(Some(text("consumer")))
+            .with_protocol_name(Some(text("range")))
+    })
+    .await;
+    ask_all(&world, |_| {
+        HeartbeatRequest::default().with_group_id(group("g0"))
+    })
+    .await;
+    ask_all(&world, |version| {
+        let request = LeaveGroupRequest::default().with_group_id(group("g0"));
+        match version {
+            3.. => request.with_members(vec![leave_group_request::MemberIdentity::default()]),
+            _ => request.with_member_id(text("x")),
+        }
+    })
+    .await;
+    ask_all(&world, |_| offset_commit("o", "t")).await;
+    ask_all(&world, |_| offset_commit("o", "none")).await;
+    for id in ["o", "none"] {
+        ask_all(&world, |version| offset_fetch(id, version)).await;
+        ask_all(&world, |_| {
+            DescribeGroupsRequest::default().with_groups(vec![group(id)])
+        })
+        .await;
+    }
+    ask_all(&world, |_| ListGroupsRequest::default()).await;
+    ask_all(&world, |_| {
+        DeleteGroupsRequest::default().with_groups_names(vec![group("none")])
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_member_of_every_version_gets_its_assignment() {
+    let world = World::new().await;
+    world.find_coordinator().await;
+    for version in 0..=9 {
+        let id = format!("m{version}");
+        let mut joined = world.ask(version, &join(&id, "")).await;
+        if version >= 4 {
+            assert_eq!(joined.error_code, 79);
+            joined = world.ask(version, &join(&id, &joined.member_id)).await;
+        }
+        assert_eq!(joined.error_code, 0);
+        let assignment = sync_group_request::SyncGroupRequestAssignment::default()
+            .with_member_id(joined.member_id.clone())
+            .with_assignment(Bytes::from_static(b"a"));
+        let sync = SyncGroupRequest::default()
+            .with_group_id(group(&id))
+            .with_generation_id(joined.generation_id)
+            .with_member_id(joined.member_id.clone())
+            .with_protocol_type(Some(text("consumer")))
+            .with_protocol_name(Some(text("range")))
+            .with_assignments(vec![assignment]);
+        let synced = world.ask(version.min(5), &sync).await;
+        assert_eq!((synced.error_code, &synced.assignment[..]), (0, &b"a"[..]));
+        ask_all(&world, |_| {
+            DescribeGroupsRequest::default().with_groups(vec![group(&id)])
+        })
+        .await;
+    }
+}
+
+/// A client that is newer than we are asks in its newest version; the answer is in version 0, which
+/// every client can read (KIP-511).
+#[tokio::test]
+async fn newer_clients_learn_our_versions() {
+    let world = World::new().await;
+    let mut frame = BytesMut::new();
+    frame.put_i16(18);
+    frame.put_i16(99);
+    frame.put_i32(7);
+    frame.put_i16(-1);
+    frame.put_slice(b"whatever comes then");
+    let Sent::Answer(bytes) = world.send_frame(frame).await else {
+        panic!("an answer")
+    };
+    let response = decode::<ApiVersionsRequest>(0, bytes);
+    assert_eq!(response.error_code, 35);
+    assert_eq!(response.api_keys.len(), SUPPORTED.len());
+    let produce = &response.api_keys[0];
+    assert_eq!(
+        (produce.api_key, produce.min_version, produce.max_version),
+        (0, 0, 13)
+    );
+}
+
+trait IntoRequest {
+    fn into_request(self, create: bool) -> MetadataRequest;
+}
+
+impl IntoRequest for metadata_request::MetadataRequestTopic {
+    fn into_request(self, create: bool) -> MetadataRequest {
+        MetadataRequest::default()
+            .with_topics(Some(vec![self]))
+            .with_allow_auto_topic_creation(!create)
+    }
+}
+
+fn list_offsets(name: &str) -> ListOffsetsRequest {
+    let partition = list_offsets_request::ListOffsetsPartition::default().with_timestamp(-1);
+    let topic = list_offsets_request::ListOffsetsTopic::default()
+        .with_name(topic_name(name))
+        .with_partitions(vec![partition]);
+    ListOffsetsRequest::default().with_topics(vec![topic])
+}
+
+fn describe_configs(name: &str) -> DescribeConfigsRequest {
+    let resource = describe_configs_request::DescribeConfigsResource::default()
+        .with_resource_type(2)
+        .with_resource_name(text(name));
+    DescribeConfigsRequest::default()
+        .with_resources(vec![resource])
+        .with_include_synonyms(true)
+}
+
+fn create_partitions(name: &str) -> CreatePartitionsRequest {
+    let topic = create_partitions_request::CreatePartitionsTopic::default()
+        .with_name(topic_name(name))
+        .with_count(1);
+    CreatePartitionsRequest::default().with_topics(vec![topic])
+}
+
+fn create_topics(name: &str) -> CreateTopicsRequest {
+    let topic = create_topics_request::CreatableTopic::default()
+        .with_name(topic_name(name))
+        .with_num_partitions(1)
+        .with_replication_factor(1);
+    CreateTopicsRequest::default().with_topics(vec![topic])
+}
+
+fn delete_topics(name: &str, version: i16) -> DeleteTopicsRequest {
+    if version >= 6 {
+        let state = |name: &str| {
+            delete_topics_request::DeleteTopicState::default().with_name(Some(topic_name(name)))
+        };
+        return DeleteTopicsRequest::default().with_topics(vec![state(name), state("none")]);
+    }
+    DeleteTopicsRequest::default().with_topic_names(vec![topic_name(name), topic_name("none")])
+}
+
+fn join(group_id: &str, member_id: &str) -> JoinGroupRequest {
+    let protocol = join_group_request::JoinGroupRequestProtocol::default()
+        .with_name(StrBytes::from_static_str("range"));
+    JoinGroupRequest::default()
+        .with_group_id(group(group_id))
+        .with_member_id(text(member_id))
+        .with_protocol_type(text("consumer"))
+        .with_session_timeout_ms(10_000)
+        .with_rebalance_timeout_ms(10_000)
+        .with_protocols(vec![protocol])
+}
+
+fn offset_commit(group_id: &str, topic: &str) -> OffsetCommitRequest {
+    let partition = offset_commit_request::OffsetCommitRequestPartition::default()
+        .with_committed_offset(1)
+        .with_committed_metadata(None);
+    let topic = offset_commit_request::OffsetCommitRequestTopic::default()
+        .with_name(topic_name(topic))
+        .with_partitions(vec![partition]);
+    OffsetCommitRequest::default()
+        .with_group_id(group(group_id))
+        .with_generation_id_or_member_epoch(-1)
+        .with_topics(vec![topic])
+}
+
+fn offset_fetch(group_id: &str, version: i16) -> OffsetFetchRequest {
+    if version >= 8 {
+        let asked = offset_fetch_request::OffsetFetchRequestGroup::default()
+            .with_group_id(group(group_id))
+            .with_topics(None);
+        return OffsetFetchRequest::default().with_groups(vec![asked]);
+    }
+    let topic = offset_fetch_request::OffsetFetchRequestTopic::default()
+        .with_name(topic_name("t"))
+        .with_partition_indexes(vec![0, 3]);
+    OffsetFetchRequest::default()
+        .with_group_id(group(group_id))
+        .with_topics(Some(vec![topic]))
+}

@@ -1,0 +1,368 @@
+//! A service on a real storage engine whose disk and bucket are in memory, and a client that speaks
+//! to it in frames, without sockets.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::{
+        Arc,
+        atomic::{AtomicI32, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use kafka_protocol::{
+    messages::{RequestHeader, ResponseHeader},
+    protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes},
+};
+use millrace_api::{AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, BrokerSetting};
+use millrace_blockcache::{BlockCache, BlockCacheConfig};
+use millrace_coordinator::{CoordinatorParts, GroupConfig, GroupCoordinator};
+use millrace_log::{LogDefaults, LogManager, LogParts};
+use millrace_meta::{MetaStore, SqliteMeta, SqliteOptions};
+use millrace_model::NodeId;
+use millrace_objects::{ObjectStorage, RetryPolicy, StoreBucket, TimeoutPolicy};
+use millrace_purgatory::Timers;
+use millrace_stream::{StreamConfig, StreamParts, StreamStore};
+use millrace_testkit::{FaultyBucket, SimDisk};
+use millrace_time::{SeededRandom, SharedClock, SharedRandom, SystemClock};
+use millrace_wal::{Wal, WalConfig};
+use millrace_wire::{
+    Response,
+    service::{Accepted, BoxFuture, CloseReason, Peer, Service},
+};
+use tempfile::TempDir;
+use tokio::time::timeout;
+
+/// No answer takes longer unless it hangs.
+const ANSWER_WAIT_MAX: Duration = Duration::from_secs(20);
+
+pub(crate) struct World {
+    pub(crate) service: ApiService,
+    pub(crate) logs: LogManager,
+    pub(crate) bucket: FaultyBucket,
+    groups: GroupCoordinator,
+    store: StreamStore,
+    disk: SimDisk,
+    meta: SqliteMeta,
+    random: SharedRandom,
+    clock: SharedClock,
+    settings: Settings,
+    folder: TempDir,
+    correlation: AtomicI32,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) defaults: LogDefaults,
+    pub(crate) groups: GroupConfig,
+    pub(crate) streams: StreamConfig,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            defaults: LogDefaults {
+                offsets_topic_partitions: 3,
+                ..LogDefaults::default()
+            },
+            groups: GroupConfig {
+                session_timeout_min: Duration::from_millis(100),
+                ..GroupConfig::default()
+            },
+            streams: StreamConfig::default(),
+        }
+    }
+}
+
+/// What a request came to.
+pub(crate) enum Sent {
+    Answer(Bytes),
+    Later(BoxFuture<'static, Response>),
+    Silent(BoxFuture<'static, ()>),
+    Closed(CloseReason),
+}
+
+struct Running {
+    logs: LogManager,
+    groups: GroupCoordinator,
+    store: StreamStore,
+    service: ApiService,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        Self::with(Settings::default()).await
+    }
+
+    pub(crate) async fn with(settings: Settings) -> Self {
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+        let folder = folder.expect("a folder");
+        let (random, clock) = (SeededRandom::shared(7), SystemClock::shared());
+        let disk = SimDisk::new(64 << 20, Duration::from_micros(300), random.clone());
+        let bucket = FaultyBucket::new(StoreBucket::memory(), random.clone());
+        let path = folder.path().join("meta.db");
+        let meta = SqliteMeta::open(&path, SqliteOptions::default(), clock.clone()).await;
+        let meta = meta.expect("opens");
+        let running = start(&disk, &bucket, &meta, &random, &clock, &settings).await;
+        let Running {
+            logs,
+            groups,
+            store,
+            service,
+        } = running;
+        let correlation = AtomicI32::new(1);
+        Self {
+            service,
+            logs,
+            bucket,
+            groups,
+            store,
+            disk,
+            meta,
+            random,
+            clock,
+            settings,
+            folder,
+            correlation,
+        }
+    }
+
+    /// Stops everything in order and starts it again on the same disk, bucket and metadata.
+    pub(crate) async fn restart(self) -> Self {
+        self.service.stop_waiting();
+        self.groups.close().await;
+        self.logs.close().await;
+        self.store.close().await;
+        let Self {
+            bucket,
+            disk,
+            meta,
+            random,
+            clock,
+            settings,
+            folder,
+            correlation,
+            ..
+        } = self;
+        let running = start(&disk, &bucket, &meta, &random, &clock, &settings).await;
+        let Running {
+            logs,
+            groups,
+            store,
+            service,
+        } = running;
+        Self {
+            service,
+            logs,
+            bucket,
+            groups,
+            store,
+            disk,
+            meta,
+            random,
+            clock,
+            settings,
+            folder,
+            correlation,
+        }
+    }
+
+    /// Uploads everything and forgets what memory holds, so that reads go to objects.
+    pub(crate) async fn chill(self) -> Self {
+        self.restart().await
+    }
+
+    pub(crate) async fn send_frame(&self, frame: BytesMut) -> Sent {
+        let accepted = timeout(ANSWER_WAIT_MAX, self.service.accept(&peer(), frame)).await;
+        match accepted.expect("stage 1 is short") {
+            Accepted::Ready(response) => Sent::Answer(joined(&response)),
+            Accepted::Pending(future) => Sent::Later(future),
+            Accepted::Silent(future) => Sent::Silent(future),
+            Accepted::Close(reason) => Sent::Closed(reason),
+        }
+    }
+
+    pub(crate) async fn send<R: Request>(&self, version: i16, request: &R) -> Sent {
+        let correlation = self.correlation.fetch_add(1, Ordering::Relaxed);
+        self.send_frame(frame(version, correlation, request)).await
+    }
+
+    /// Sends a request and waits for its answer.
+    pub(crate) async fn ask<R: Request>(&self, version: i16, request: &R) -> R::Response {
+        let sent = self.send(version, request).await;
+        answer::<R>(version, sent).await
+    }
+}
+
+/// Waits for the answer to a request that was sent.
+pub(crate) async fn answer<R: Request>(version: i16, sent: Sent) -> R::Response {
+    let bytes = match sent {
+        Sent::Answer(bytes) => bytes,
+        Sent::Later(future) => joined(
+            &timeout(ANSWER_WAIT_MAX, future)
+                .await
+                .expect("an answer in time"),
+        ),
+        Sent::Silent(_) => panic!("no answer to a request of API {}", R::KEY),
+        Sent::Closed(reason) => panic!("closed: {reason}"),
+    };
+    decode::<R>(version, bytes)
+}
+
+pub(crate) fn decode<R: Request>(version: i16, mut bytes: Bytes) -> R::Response {
+    let length = bytes.get_i32();
+    assert_eq!(
+        usize::try_from(length),
+        Ok(bytes.len()),
+        "the length prefix"
+    );
+    let header_version = R::Response::header_version(version);
+    ResponseHeader::decode(&mut bytes, header_version).expect("a response header");
+    let response = R::Response::decode(&mut bytes, version);
+    let response = response.unwrap_or_else(|e| panic!("API {} version {version}: {e}", R::KEY));
+    assert!(
+        bytes.is_empty(),
+        "API {} version {version}: bytes after the answer",
+        R::KEY
+    );
+    response
+}
+
+/// A request as it comes from the network, without its length prefix.
+pub(crate) fn frame<R: Request>(version: i16, correlation: i32, request: &R) -> BytesMut {
+    let mut frame = BytesMut::new();
+    RequestHeader::default()
+        .with_request_api_key(R::KEY)
+        .with_request_api_version(version)
+        .with_correlation_id(correlation)
+        .with_client_id(Some(StrBytes::from_static_str("test")))
+        .encode(&mut frame, R::header_version(version))
+        .expect("a legal header");
+    let encoded = request.encode(&mut frame, version);
+    encoded.unwrap_or_else(|e| panic!("API {} version {version}: {e}", R::KEY));
+    frame
+}
+
+fn joined(response: &Response) -> Bytes {
+    let mut bytes = BytesMut::new();
+    response
+        .segments()
+        .iter()
+        .for_each(|segment| bytes.put_slice(segment));
+    bytes.freeze()
+}
+
+pub(crate) fn text(text: &str) -> StrBytes {
+    StrBytes::from_string(text.to_owned())
+}
+
+fn peer() -> Arc<Peer> {
+    Arc::new(Peer {
+        id: 1,
+        address: SocketAddr::from((Ipv4Addr::LOCALHOST, 50_000)),
+        listener: "INTERNAL".into(),
+    })
+}
+
+fn config() -> ApiConfig {
+    let endpoint = |listener: &str, host: &str, port| AdvertisedEndpoint {
+        listener: listener.into(),
+        host: host.into(),
+        port,
+    };
+    let setting = |name: &str, value: Option<&str>, is_default| BrokerSetting {
+        name: name.into(),
+        value: value.map(Into::into),
+        is_default,
+    };
+    ApiConfig {
+        node_id: NodeId(5),
+        cluster_id: "cluster".into(),
+        endpoints: vec![
+            endpoint("PLAINTEXT", "outside", 9_092),
+            endpoint("INTERNAL", "inside", 9_093),
+        ],
+        fetch_bytes_max: millrace_api::FETCH_BYTES_MAX,
+        settings: vec![
+            setting("num.partitions", Some("1"), true),
+            setting("log.retention.ms", Some("1000"), false),
+            setting("s3.data.buckets", None, false),
+        ],
+    }
+}
+
+async fn start(
+    disk: &SimDisk,
+    bucket: &FaultyBucket,
+    meta: &SqliteMeta,
+    random: &SharedRandom,
+    clock: &SharedClock,
+    settings: &Settings,
+) -> Running {
+    let node = NodeId(5);
+    let epoch = meta.register_node(node).await.expect("registers");
+    let opened = Wal::open(disk.attach(), WalConfig::new(7), clock.clone()).await;
+    let (wal, recovered) = opened.expect("recovers");
+    let (retry, patience) = (RetryPolicy::default(), TimeoutPolicy::default());
+    let storage = ObjectStorage::over(
+        bucket.clone(),
+        retry,
+        patience,
+        clock.clone(),
+        random.clone(),
+    );
+    let shared: Arc<dyn MetaStore> = Arc::new(meta.clone());
+    let cache = BlockCacheConfig {
+        cluster: "cluster".into(),
+        bytes: 16 << 20,
+    };
+    let block_cache = BlockCache::new(cache, storage.clone(), shared.clone());
+    let store = StreamStore::open(StreamParts {
+        wal,
+        recovered,
+        storage,
+        meta: shared.clone(),
+        block_cache,
+        clock: clock.clone(),
+        random: random.clone(),
+        cluster_id: "cluster".into(),
+        node: (node, epoch),
+        config: settings.streams.clone(),
+    })
+    .await
+    .expect("opens");
+    let logs = LogManager::open(LogParts {
+        meta: shared.clone(),
+        store: store.clone(),
+        clock: clock.clone(),
+        random: random.clone(),
+        defaults: settings.defaults.clone(),
+    })
+    .await
+    .expect("opens");
+    let timers = Timers::new(clock.clone());
+    let groups = GroupCoordinator::open(CoordinatorParts {
+        topic: Arc::new(logs.clone()),
+        clock: clock.clone(),
+        random: random.clone(),
+        timers: timers.clone(),
+        config: settings.groups.clone(),
+    })
+    .await
+    .expect("loads");
+    let service = ApiService::new(ApiParts {
+        logs: logs.clone(),
+        groups: groups.clone(),
+        meta: shared,
+        clock: clock.clone(),
+        timers,
+        config: config(),
+    });
+    Running {
+        logs,
+        groups,
+        store,
+        service,
+    }
+}
