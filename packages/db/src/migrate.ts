@@ -29,16 +29,13 @@ export async function migrate(url: string): Promise<void> {
 }
 
 /** The schema engine is a script that `node` runs: the same one that runs this program. */
-function environment(url: string): Record<string, string> {
+function environment(url: string): NodeJS.ProcessEnv {
+  // biome-ignore lint/style/noProcessEnv: a child process inherits the environment as a whole.
+  const inherited = process.env;
   return {
-    ...inherited(),
-    PATH: `${dirname(process.execPath)}${delimiter}${inherited().PATH ?? ""}`,
+    ...inherited,
+    PATH: `${dirname(process.execPath)}${delimiter}${inherited.PATH ?? ""}`,
     DATABASE_URL: url,
     CHECKPOINT_DISABLE: "1",
   };
-}
-
-function inherited(): Record<string, string> {
-  // biome-ignore lint/style/noProcessEnv: a child process inherits the environment as a whole.
-  return process.env as Record<string, string>;
 }

@@ -64,7 +64,7 @@ export class BrokerProcess {
       const child = spawn(file, [...before, ...this.#arguments()], {
         cwd: this.#files.folder,
         detached: true,
-        env: program.environment,
+        env: program.environment as NodeJS.ProcessEnv,
         stdio: ["ignore", log, log],
       });
       // At once and synchronously: the shorter the gap, the rarer the search by command line.

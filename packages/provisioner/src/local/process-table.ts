@@ -97,7 +97,7 @@ function ps(parameters: readonly string[]): string {
     return execFileSync("ps", parameters, {
       encoding: "utf8",
       // The start time is text: a fixed language and zone make it comparable.
-      env: { PATH: "/bin:/usr/bin", LC_ALL: "C", TZ: "UTC" },
+      env: { PATH: "/bin:/usr/bin", LC_ALL: "C", TZ: "UTC" } as NodeJS.ProcessEnv,
       maxBuffer: PS_OUTPUT_BYTES_MAX,
       stdio: ["ignore", "pipe", "ignore"],
     });
