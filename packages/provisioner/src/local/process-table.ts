@@ -92,12 +92,14 @@ export class PsProcessTable implements ProcessTable {
   }
 }
 
+/** The start time is text: a fixed language and zone make it comparable. */
+const PS_ENVIRONMENT: Record<string, string> = { PATH: "/bin:/usr/bin", LC_ALL: "C", TZ: "UTC" };
+
 function ps(parameters: readonly string[]): string {
   try {
     return execFileSync("ps", parameters, {
       encoding: "utf8",
-      // The start time is text: a fixed language and zone make it comparable.
-      env: { PATH: "/bin:/usr/bin", LC_ALL: "C", TZ: "UTC" } as NodeJS.ProcessEnv,
+      env: PS_ENVIRONMENT as NodeJS.ProcessEnv,
       maxBuffer: PS_OUTPUT_BYTES_MAX,
       stdio: ["ignore", "pipe", "ignore"],
     });
