@@ -315,6 +315,14 @@ impl LogManager {
         topic.partitions.get(id.partition as usize).cloned()
     }
 
+    /// Writes a checkpoint of every partition that has changed since its last one, as happens by
+    /// itself from time to time: whatever is covered need not be replayed by the next start.
+    pub async fn checkpoint(&self) {
+        self.inner
+            .each_partition(|log| async move { log.checkpoint().await }, |_| true)
+            .await;
+    }
+
     /// Refuses further appends and writes the last checkpoints. The stream store is closed after
     /// this. What cannot be written is replayed by the next start.
     pub async fn close(&self) {

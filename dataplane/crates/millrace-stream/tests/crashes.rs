@@ -4,6 +4,8 @@
 
 mod world;
 
+use std::time::Duration;
+
 use futures_util::FutureExt;
 use millrace_model::{Offset, StreamId};
 use millrace_stream::{AppendTicket, Entry, Stream, StreamStore};
@@ -13,13 +15,31 @@ use world::{World, append, read_all, small};
 
 #[derive(Debug, Clone)]
 enum Step {
-    Append { stream: usize, count: u32, length: usize },
+    Append {
+        stream: usize,
+        count: u32,
+        length: usize,
+    },
     Settle,
     Flush,
-    Trim { stream: usize, permille: u64 },
-    Read { stream: usize, permille: u64, bytes: usize },
-    Faults { fail: u64, lose: u64, down: bool },
-    Crash { power: bool },
+    Trim {
+        stream: usize,
+        permille: u64,
+    },
+    Read {
+        stream: usize,
+        permille: u64,
+        bytes: usize,
+    },
+    Faults {
+        fail: u64,
+        lose: u64,
+        down: bool,
+        delay_ms: u64,
+    },
+    Crash {
+        power: bool,
+    },
     Restart,
 }
 
@@ -35,8 +55,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|(stream, permille)| Step::Trim { stream, permille }),
         3 => (0..STREAMS, 0u64..1_000, 0usize..20_000)
             .prop_map(|(stream, permille, bytes)| Step::Read { stream, permille, bytes }),
-        1 => (0u64..500, 0u64..300, any::<bool>())
-            .prop_map(|(fail, lose, down)| Step::Faults { fail, lose, down }),
+        2 => (0u64..500, 0u64..300, any::<bool>(), 0u64..8)
+            .prop_map(|(fail, lose, down, delay_ms)| Step::Faults { fail, lose, down, delay_ms }),
         1 => any::<bool>().prop_map(|power| Step::Crash { power }),
         1 => Just(Step::Restart),
     ];
@@ -56,8 +76,12 @@ struct Model {
 impl Model {
     /// Entries that can be read when the stream ends at `end`.
     fn readable(&self, end: Offset) -> &[Entry] {
-        let first = self.entries.partition_point(|entry| entry.end_offset() <= self.start);
-        let last = self.entries.partition_point(|entry| entry.base_offset < end);
+        let first = self
+            .entries
+            .partition_point(|entry| entry.end_offset() <= self.start);
+        let last = self
+            .entries
+            .partition_point(|entry| entry.base_offset < end);
         &self.entries[first.min(last)..last]
     }
 
@@ -78,6 +102,8 @@ struct Run {
     store: Option<StreamStore>,
     streams: Vec<Stream>,
     life: u64,
+    /// How slow the bucket is.
+    delay: Duration,
 }
 
 impl Run {
@@ -85,7 +111,16 @@ impl Run {
         let world = World::new(seed, small(), 4 * 1024 * 1024).await;
         let (_, ids) = world.create_streams(STREAMS as u32 / 2).await;
         let models = (0..STREAMS).map(|_| Model::default()).collect();
-        let mut run = Self { world, ids, models, store: None, streams: vec![], life: 0 };
+        let (store, streams, delay) = (None, Vec::new(), Duration::ZERO);
+        let mut run = Self {
+            world,
+            ids,
+            models,
+            store,
+            streams,
+            life: 0,
+            delay,
+        };
         run.open().await;
         run
     }
@@ -98,7 +133,11 @@ impl Run {
         for (stream, model) in self.streams.iter().zip(&mut self.models) {
             let (next, confirmed) = (stream.next_offset(), stream.confirm_offset());
             assert_eq!(next, confirmed, "what is recovered is durable");
-            assert!(next >= model.acknowledged, "{next} < {}", model.acknowledged);
+            assert!(
+                next >= model.acknowledged,
+                "{next} < {}",
+                model.acknowledged
+            );
             assert!(
                 next == 0 || model.entries.iter().any(|entry| entry.end_offset() == next),
                 "the end {next} is the end of an entry"
@@ -108,8 +147,16 @@ impl Run {
             assert_eq!(stream.start_offset(), model.start);
         }
         // Everything is read from the bucket or from what was recovered, so it must answer.
-        self.world.bucket.set(BucketFaults::default());
+        self.heal();
         self.check().await;
+    }
+
+    /// The bucket works, but may be slow: uploads are under way when the next crash comes.
+    fn heal(&self) {
+        self.world.bucket.set(BucketFaults {
+            delay: self.delay,
+            ..BucketFaults::default()
+        });
     }
 
     async fn check(&self) {
@@ -131,15 +178,26 @@ impl Run {
 
     async fn step(&mut self, step: Step) {
         match step {
-            Step::Append { stream, count, length } => {
+            Step::Append {
+                stream,
+                count,
+                length,
+            } => {
                 let (entry, ticket) = append(&self.streams[stream], count, self.life, length).await;
-                self.models[stream].tickets.push((entry.end_offset(), ticket));
+                self.models[stream]
+                    .tickets
+                    .push((entry.end_offset(), ticket));
                 self.models[stream].entries.push(entry);
             }
             Step::Settle => self.settle().await,
             Step::Flush => {
-                self.world.bucket.set(BucketFaults::default());
-                self.store.as_ref().expect("open").flush().await.expect("uploads");
+                self.heal();
+                self.store
+                    .as_ref()
+                    .expect("open")
+                    .flush()
+                    .await
+                    .expect("uploads");
             }
             Step::Trim { stream, permille } => {
                 let handle = &self.streams[stream];
@@ -148,26 +206,43 @@ impl Run {
                 assert_eq!(handle.trim(new_start).await, Ok(new_start));
                 self.models[stream].start = new_start;
             }
-            Step::Read { stream, permille, bytes } => {
-                self.world.bucket.set(BucketFaults::default());
+            Step::Read {
+                stream,
+                permille,
+                bytes,
+            } => {
+                self.heal();
                 self.read(stream, permille, bytes).await;
             }
-            Step::Faults { fail, lose, down } => self.world.bucket.set(BucketFaults {
-                fail_permille: fail,
-                lose_reply_permille: lose,
-                // Only for a few appends at a time: the cache is small, and a full one refuses.
-                down: down && fail < 100,
-                ..BucketFaults::default()
-            }),
+            Step::Faults {
+                fail,
+                lose,
+                down,
+                delay_ms,
+            } => {
+                self.delay = Duration::from_millis(delay_ms);
+                self.world.bucket.set(BucketFaults {
+                    fail_permille: fail,
+                    lose_reply_permille: lose,
+                    // Only for a few appends at a time: the cache is small, and a full one refuses.
+                    down: down && fail < 100,
+                    delay: self.delay,
+                    ..BucketFaults::default()
+                });
+            }
             Step::Crash { power } => {
-                self.world.disk.crash(if power { Crash::PowerLoss } else { Crash::Killed });
+                self.world.disk.crash(if power {
+                    Crash::PowerLoss
+                } else {
+                    Crash::Killed
+                });
                 self.models.iter_mut().for_each(Model::crash);
                 (self.store, self.streams) = (None, Vec::new());
                 self.open().await;
             }
             Step::Restart => {
                 self.settle().await;
-                self.world.bucket.set(BucketFaults::default());
+                self.heal();
                 self.store.take().expect("open").close().await;
                 self.streams.clear();
                 self.open().await;
@@ -185,7 +260,11 @@ impl Run {
             return;
         }
         assert!(found[0].base_offset <= at && at < found[0].end_offset());
-        let from = model.entries.iter().position(|e| *e == found[0]).expect("appended");
+        let from = model
+            .entries
+            .iter()
+            .position(|e| *e == found[0])
+            .expect("appended");
         assert_eq!(model.entries[from..from + found.len()], found);
         let total: usize = found.iter().map(|entry| entry.payload.len()).sum();
         assert!(found.len() == 1 || total <= bytes, "{total} > {bytes}");
@@ -193,7 +272,7 @@ impl Run {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 32, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     #[test]
     fn acknowledged_entries_survive_whatever_happens(steps in steps(), seed: u64) {

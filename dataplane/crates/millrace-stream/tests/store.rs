@@ -40,7 +40,10 @@ async fn what_is_acknowledged_is_read_from_memory_and_from_objects() {
         }
         // In the middle of an entry: the entry comes whole.
         for entry in written.iter().filter(|entry| entry.count == 3).take(5) {
-            let found = stream.fetch(entry.base_offset + 1, u64::MAX, 1).await.expect("there");
+            let found = stream
+                .fetch(entry.base_offset + 1, u64::MAX, 1)
+                .await
+                .expect("there");
             assert_eq!(found, [entry.clone()]);
         }
     }
@@ -59,9 +62,14 @@ async fn nothing_is_read_before_it_is_durable() {
     world.disk.crash(Crash::Killed);
     let (second, ticket) = append(&stream, 1, 1, 100).await;
     assert_eq!(stream.next_offset(), second.end_offset());
-    tokio::time::timeout(Duration::from_millis(50), ticket).await.expect_err("never durable");
+    tokio::time::timeout(Duration::from_millis(50), ticket)
+        .await
+        .expect_err("never durable");
     assert_eq!(stream.confirm_offset(), first.end_offset());
-    assert_eq!(stream.fetch(0, u64::MAX, usize::MAX).await, Ok(vec![first.clone()]));
+    assert_eq!(
+        stream.fetch(0, u64::MAX, usize::MAX).await,
+        Ok(vec![first.clone()])
+    );
     assert_eq!(stream.fetch_cached(1, u64::MAX, usize::MAX), Some(vec![]));
     drop((store, stream));
 
@@ -95,7 +103,10 @@ async fn a_clean_restart_finds_everything_and_an_empty_log() {
 #[tokio::test]
 async fn a_crash_before_any_upload_loses_nothing_that_was_acknowledged() {
     let world = World::new(4, small(), 16 * MIB).await;
-    world.bucket.set(BucketFaults { down: true, ..BucketFaults::default() });
+    world.bucket.set(BucketFaults {
+        down: true,
+        ..BucketFaults::default()
+    });
     let (_, ids) = world.create_streams(2).await;
     let mut written = Vec::new();
     for life in 1..4 {
@@ -123,9 +134,15 @@ async fn a_crash_before_any_upload_loses_nothing_that_was_acknowledged() {
 
 #[tokio::test]
 async fn a_full_cache_pushes_back_and_a_bucket_that_returns_frees_it() {
-    let config = StreamConfig { reserve_wait: Duration::from_millis(100), ..small() };
+    let config = StreamConfig {
+        reserve_wait: Duration::from_millis(100),
+        ..small()
+    };
     let world = World::new(5, config, 64 * MIB).await;
-    world.bucket.set(BucketFaults { down: true, ..BucketFaults::default() });
+    world.bucket.set(BucketFaults {
+        down: true,
+        ..BucketFaults::default()
+    });
     let (_, ids) = world.create_streams(1).await;
     let store = world.open().await;
     let stream = store.open_stream(ids[0]).await.expect("opens");
@@ -136,7 +153,11 @@ async fn a_full_cache_pushes_back_and_a_bucket_that_returns_frees_it() {
         match stream.reserve(payload.len()).await {
             Err(refused) => break refused,
             Ok(permit) => {
-                let entry = Entry { base_offset, count: 1, payload };
+                let entry = Entry {
+                    base_offset,
+                    count: 1,
+                    payload,
+                };
                 stream.append(permit, entry.clone()).await.expect("durable");
                 written.push(entry);
             }
@@ -178,14 +199,21 @@ async fn a_full_log_pushes_back_and_is_trimmed_by_uploads() {
         ticket.await.expect("durable");
         written.push(entry);
     }
-    world.bucket.set(BucketFaults { down: true, ..BucketFaults::default() });
+    world.bucket.set(BucketFaults {
+        down: true,
+        ..BucketFaults::default()
+    });
     let refused = loop {
         match stream.reserve(20_000).await {
             Err(refused) => break refused,
             Ok(permit) => {
                 let base_offset = stream.next_offset();
                 let payload = world::payload(stream.id(), base_offset, 1, 20_000);
-                let entry = Entry { base_offset, count: 1, payload };
+                let entry = Entry {
+                    base_offset,
+                    count: 1,
+                    payload,
+                };
                 stream.append(permit, entry.clone()).await.expect("durable");
                 written.push(entry);
             }
@@ -239,18 +267,30 @@ async fn a_trim_is_durable_and_frees_objects() {
     }
     store.flush().await.expect("uploads");
     let objects = world.bucket.counts().puts;
-    let above = TrimError::AboveConfirmed { offset: 401, confirmed: 400 };
+    let above = TrimError::AboveConfirmed {
+        offset: 401,
+        confirmed: 400,
+    };
     assert_eq!(stream.trim(401).await, Err(above));
     assert_eq!(stream.trim(355).await, Ok(355));
     assert_eq!(stream.trim(100).await, Ok(355), "never back");
-    let below = FetchError::BelowStart { offset: 354, start: 355 };
+    let below = FetchError::BelowStart {
+        offset: 354,
+        start: 355,
+    };
     assert_eq!(stream.fetch(354, 400, 1).await, Err(below));
     assert_eq!(read_all(&stream, 1).await, written[35..]);
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert!(world.bucket.counts().deletes > 0 && objects > 2, "unused objects were deleted");
+    assert!(
+        world.bucket.counts().deletes > 0 && objects > 2,
+        "unused objects were deleted"
+    );
 
     // What is only in the log can be trimmed too, and stays trimmed.
-    world.bucket.set(BucketFaults { down: true, ..BucketFaults::default() });
+    world.bucket.set(BucketFaults {
+        down: true,
+        ..BucketFaults::default()
+    });
     let (_, ticket) = append(&stream, 10, 1, 100).await;
     ticket.await.expect("durable");
     assert_eq!(stream.trim(410).await, Ok(410));
@@ -269,7 +309,10 @@ async fn a_trim_is_durable_and_frees_objects() {
 #[tokio::test]
 async fn a_deleted_stream_takes_nothing_and_is_forgotten_by_recovery() {
     let world = World::new(9, small(), 16 * MIB).await;
-    world.bucket.set(BucketFaults { down: true, ..BucketFaults::default() });
+    world.bucket.set(BucketFaults {
+        down: true,
+        ..BucketFaults::default()
+    });
     let (_, kept) = world.create_streams(1).await;
     let (name, doomed) = world.create_streams(1).await;
     let store = world.open().await;
@@ -281,9 +324,19 @@ async fn a_deleted_stream_takes_nothing_and_is_forgotten_by_recovery() {
     ticket.await.expect("durable");
     world.meta.delete_topic(&name).await.expect("deleted");
     store.discard_streams(&doomed);
-    let permit = doomed_stream.reserve(1).await.expect("room is not the stream's");
-    let late = Entry { base_offset: 1, count: 1, payload: Bytes::from_static(b"x") };
-    assert_eq!(doomed_stream.append(permit, late).await, Err(AppendError::Closed));
+    let permit = doomed_stream
+        .reserve(1)
+        .await
+        .expect("room is not the stream's");
+    let late = Entry {
+        base_offset: 1,
+        count: 1,
+        payload: Bytes::from_static(b"x"),
+    };
+    assert_eq!(
+        doomed_stream.append(permit, late).await,
+        Err(AppendError::Closed)
+    );
     assert!(store.open_stream(doomed[0]).await.is_err());
     world.disk.crash(Crash::Killed);
     drop((store, kept_stream, doomed_stream));
@@ -320,9 +373,15 @@ async fn a_failed_device_fails_the_store_and_acknowledges_nothing() {
     let (_, ticket) = append(&stream, 1, 1, 100).await;
     assert!(matches!(ticket.await, Err(AppendError::Failed(_))));
     store.failed().await;
-    assert!(matches!(stream.reserve(1).await, Err(AppendError::Failed(_))));
+    assert!(matches!(
+        stream.reserve(1).await,
+        Err(AppendError::Failed(_))
+    ));
     assert!(store.flush().await.is_err());
-    assert_eq!((stream.confirm_offset(), stream.fetch(0, 1, 1).await), (0, Ok(vec![])));
+    assert_eq!(
+        (stream.confirm_offset(), stream.fetch(0, 1, 1).await),
+        (0, Ok(vec![]))
+    );
 }
 
 /// A reader that follows the log from its beginning crosses from objects to memory again and again,
@@ -331,7 +390,10 @@ async fn a_failed_device_fails_the_store_and_acknowledges_nothing() {
 async fn reads_across_the_boundary_have_no_gap_while_uploads_evict() {
     const ENTRIES: u64 = 3_000;
     let world = World::new(12, small(), 16 * MIB).await;
-    world.bucket.set(BucketFaults { delay: Duration::from_micros(500), ..BucketFaults::default() });
+    world.bucket.set(BucketFaults {
+        delay: Duration::from_micros(500),
+        ..BucketFaults::default()
+    });
     let (_, ids) = world.create_streams(1).await;
     let store = world.open().await;
     let stream = store.open_stream(ids[0]).await.expect("opens");
@@ -341,8 +403,14 @@ async fn reads_across_the_boundary_have_no_gap_while_uploads_evict() {
             let mut at = 0;
             while at < ENTRIES {
                 let confirmed = stream.confirm_offset();
-                let found = stream.fetch(at, u64::MAX, step_bytes).await.expect("readable");
-                assert!(!found.is_empty() || at >= confirmed, "there was something at {at}");
+                let found = stream
+                    .fetch(at, u64::MAX, step_bytes)
+                    .await
+                    .expect("readable");
+                assert!(
+                    !found.is_empty() || at >= confirmed,
+                    "there was something at {at}"
+                );
                 for entry in found {
                     assert_eq!(entry.base_offset, at, "no gap, no repetition");
                     let expected = world::payload(stream.id(), at, 1, entry.payload.len());
@@ -353,7 +421,10 @@ async fn reads_across_the_boundary_have_no_gap_while_uploads_evict() {
             }
         })
     };
-    let readers: Vec<_> = [1, 3_000, 20_000, 200_000].into_iter().map(reader).collect();
+    let readers: Vec<_> = [1, 3_000, 20_000, 200_000]
+        .into_iter()
+        .map(reader)
+        .collect();
     for n in 0..ENTRIES {
         let (_, ticket) = append(&stream, 1, 1, 500 + (n as usize * 7) % 3_000).await;
         if n % 16 == 0 {
@@ -373,7 +444,12 @@ async fn many_streams_append_at_once() {
     let store = world.open().await;
     let streams = store.open_streams(&ids).await.expect("open");
     let again = store.open_streams(&ids).await.expect("the same");
-    assert!(streams.iter().zip(&again).all(|(a, b)| a.epoch() == b.epoch()));
+    assert!(
+        streams
+            .iter()
+            .zip(&again)
+            .all(|(a, b)| a.epoch() == b.epoch())
+    );
     let confirmed = Arc::new(std::sync::atomic::AtomicU64::new(0));
     let write = |stream: millrace_stream::Stream| {
         let confirmed = Arc::clone(&confirmed);
@@ -392,7 +468,10 @@ async fn many_streams_append_at_once() {
             assert_eq!(read_all(&stream, 2_000).await.len(), 30);
         }
     };
-    let tasks: Vec<_> = streams.into_iter().map(|stream| tokio::spawn(write(stream))).collect();
+    let tasks: Vec<_> = streams
+        .into_iter()
+        .map(|stream| tokio::spawn(write(stream)))
+        .collect();
     for task in join_all(tasks).await {
         task.expect("no panic");
     }

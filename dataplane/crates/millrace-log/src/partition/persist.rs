@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use millrace_model::Offset;
 use millrace_record::header_of;
-use millrace_stream::{Entry, FetchError};
+use millrace_stream::{Entry, FetchError, Stream};
 use parking_lot::Mutex;
 
 use super::{PartitionLog, PartitionParts, State};
@@ -34,6 +34,10 @@ const CHECKPOINTS_KEPT_MAX: u64 = 16;
 
 /// Bytes per read of a replay: large enough that the round trips to the bucket do not dominate.
 const REPLAY_BYTES: usize = 4 * 1024 * 1024;
+
+/// The first pause before an opening asks the bucket again, and the longest.
+const OPEN_PAUSE_MIN: Duration = Duration::from_millis(100);
+const OPEN_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// Which checkpoints there are.
 #[derive(Debug, Default)]
@@ -110,7 +114,7 @@ impl PartitionLog {
         let Some(newest) = end.checked_sub(1).filter(|&newest| newest >= start) else {
             return Ok(None);
         };
-        let found = self.meta.fetch(newest, end, usize::MAX).await;
+        let found = self.fetch_patiently(&self.meta, newest, usize::MAX).await;
         let found = found.map_err(|error| broken(error.to_string()))?;
         let Some(entry) = found.into_iter().next_back() else {
             return Ok(None);
@@ -127,6 +131,28 @@ impl PartitionLog {
         Ok(Some(checkpoint))
     }
 
+    /// Reads what opening cannot do without. While the bucket does not answer, the partition waits
+    /// for it: opening without its state would accept duplicates, and giving up would turn an
+    /// outage of the bucket into one of the broker.
+    async fn fetch_patiently(
+        &self,
+        stream: &Stream,
+        from: Offset,
+        max_bytes: usize,
+    ) -> Result<Vec<Entry>, FetchError> {
+        let mut pause = OPEN_PAUSE_MIN;
+        loop {
+            match stream.fetch(from, Offset::MAX, max_bytes).await {
+                Err(FetchError::Storage(reason)) => {
+                    tracing::warn!(partition = %self.id, reason, "opening waits for the bucket");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(OPEN_PAUSE_MAX);
+                }
+                settled => return settled,
+            }
+        }
+    }
+
     /// Takes note of the batches from `from` on, as if they were appended now.
     async fn replay(&self, mut from: Offset) -> Result<(), OpenError> {
         let failed = |source| OpenError::Replay {
@@ -135,8 +161,8 @@ impl PartitionLog {
         };
         let (end, now_ms) = (self.data.confirm_offset(), self.clock.wall_ms());
         while from < end {
-            let found = self.data.fetch(from, end, REPLAY_BYTES).await;
-            let found = found.map_err(|error: FetchError| failed(self.read_error(error)))?;
+            let found = self.fetch_patiently(&self.data, from, REPLAY_BYTES).await;
+            let found = found.map_err(|error| failed(self.read_error(error)))?;
             let mut state = self.state.lock();
             for entry in &found {
                 let header = header_of(&entry.payload).map_err(|error| {

@@ -45,22 +45,29 @@ pub(crate) fn small() -> StreamConfig {
 
 /// In memory where the machine has such a folder: these tests are not about this disk.
 pub(crate) fn folder() -> TempDir {
-    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder")
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .expect("a folder")
 }
 
 impl World {
     pub(crate) async fn new(seed: u64, config: StreamConfig, wal_bytes: u64) -> Self {
         let folder = folder();
         let (random, clock) = (SeededRandom::shared(seed), SystemClock::shared());
-        let uri: BucketUri =
-            format!("0@file://{}/bucket", folder.path().display()).parse().expect("legal");
+        let uri: BucketUri = format!("0@file://{}/bucket", folder.path().display())
+            .parse()
+            .expect("legal");
         let bucket = StoreBucket::open(&uri).expect("opens");
-        let options = SqliteOptions { doomed_retention: Duration::ZERO };
+        let options = SqliteOptions {
+            doomed_retention: Duration::ZERO,
+        };
         let path = folder.path().join("meta.db");
         Self {
             disk: SimDisk::new(wal_bytes, Duration::from_micros(300), random.clone()),
             bucket: FaultyBucket::new(bucket, random.clone()),
-            meta: SqliteMeta::open(&path, options, clock.clone()).await.expect("opens"),
+            meta: SqliteMeta::open(&path, options, clock.clone())
+                .await
+                .expect("opens"),
             random,
             clock,
             config,
@@ -71,12 +78,26 @@ impl World {
 
     /// Streams of a new topic: two per partition.
     pub(crate) async fn create_streams(&self, partitions: u32) -> (TopicName, Vec<StreamId>) {
-        let n = self.topics.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let n = self
+            .topics
+            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let name = TopicName::new(format!("t{n}")).expect("legal");
         let id = TopicId(uuid::Uuid::from_bytes(self.random.next_bytes16()));
-        let topic = NewTopic { name: name.clone(), id, partitions, configs: BTreeMap::new() };
+        let topic = NewTopic {
+            name: name.clone(),
+            id,
+            partitions,
+            configs: BTreeMap::new(),
+        };
         let topic = self.meta.create_topic(topic).await.expect("created");
-        (name, topic.partitions.iter().flat_map(|p| [p.data, p.meta]).collect())
+        (
+            name,
+            topic
+                .partitions
+                .iter()
+                .flat_map(|p| [p.data, p.meta])
+                .collect(),
+        )
     }
 
     pub(crate) async fn open(&self) -> StreamStore {
@@ -88,8 +109,9 @@ impl World {
             ..WalConfig::new(7)
         };
         let epoch = self.meta.register_node(NodeId(1)).await.expect("registers");
-        let (wal, recovered) =
-            Wal::open(self.disk.attach(), config, self.clock.clone()).await.expect("recovers");
+        let (wal, recovered) = Wal::open(self.disk.attach(), config, self.clock.clone())
+            .await
+            .expect("recovers");
         let retry = RetryPolicy {
             tries: 2,
             delay_base: Duration::from_millis(1),
@@ -97,10 +119,18 @@ impl World {
         };
         let (clock, random) = (self.clock.clone(), self.random.clone());
         let timeout = TimeoutPolicy::default();
-        let storage =
-            ObjectStorage::over(self.bucket.clone(), retry, timeout, clock.clone(), random.clone());
+        let storage = ObjectStorage::over(
+            self.bucket.clone(),
+            retry,
+            timeout,
+            clock.clone(),
+            random.clone(),
+        );
         let meta: Arc<dyn MetaStore> = Arc::new(self.meta.clone());
-        let cache = BlockCacheConfig { cluster: "c".into(), bytes: 64 * 1024 };
+        let cache = BlockCacheConfig {
+            cluster: "c".into(),
+            bytes: 64 * 1024,
+        };
         let block_cache = BlockCache::new(cache, storage.clone(), meta.clone());
         let parts = StreamParts {
             wal,
@@ -126,17 +156,28 @@ pub(crate) fn payload(stream: StreamId, base: Offset, life: u64, length: usize) 
     }
     let mut state = stream.get() ^ base.rotate_left(20) ^ life.rotate_left(40);
     while out.len() < length {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         out.push((state >> 56) as u8);
     }
     out.into()
 }
 
-pub(crate) async fn append(stream: &Stream, count: u32, life: u64, length: usize) -> (Entry, AppendTicket) {
+pub(crate) async fn append(
+    stream: &Stream,
+    count: u32,
+    life: u64,
+    length: usize,
+) -> (Entry, AppendTicket) {
     let base_offset = stream.next_offset();
     let payload = payload(stream.id(), base_offset, life, length);
     let permit = stream.reserve(payload.len()).await.expect("there is room");
-    let entry = Entry { base_offset, count, payload };
+    let entry = Entry {
+        base_offset,
+        count,
+        payload,
+    };
     (entry.clone(), stream.append(permit, entry))
 }
 

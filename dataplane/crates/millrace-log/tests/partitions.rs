@@ -1,0 +1,601 @@
+//! Partitions as the API layer uses them, over real streams, with restarts and crashes.
+
+#[path = "../../millrace-stream/tests/world/mod.rs"]
+mod world;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use millrace_log::{
+    AppendError, AppendOrigin, Appended, CreatePartitionsError, CreateTopicError, DeleteTopicError,
+    LogDefaults, LogManager, LogParts, PartitionLog, ReadError, TimestampOffset, TrimError,
+};
+use millrace_model::{TopicName, TopicPartition};
+use millrace_record::{Batch, BatchBuilder, Compression, TimestampType, header_of, records, split};
+use millrace_stream::StreamStore;
+use millrace_testkit::{BucketFaults, Crash};
+use world::{World, small};
+
+const MIB: u64 = 1024 * 1024;
+
+struct Broker {
+    logs: LogManager,
+    store: StreamStore,
+}
+
+async fn open(world: &World) -> Broker {
+    let store = world.open().await;
+    let logs = LogManager::open(LogParts {
+        meta: Arc::new(world.meta.clone()),
+        store: store.clone(),
+        clock: world.clock.clone(),
+        random: world.random.clone(),
+        defaults: LogDefaults::default(),
+    });
+    Broker {
+        logs: logs.await.expect("opens"),
+        store,
+    }
+}
+
+impl Broker {
+    async fn close(self) {
+        self.logs.close().await;
+        self.store.close().await;
+    }
+}
+
+fn name(text: &str) -> TopicName {
+    TopicName::new(text).expect("legal")
+}
+
+fn partition(broker: &Broker, topic: &str) -> Arc<PartitionLog> {
+    let id = TopicPartition {
+        topic: name(topic),
+        partition: 0,
+    };
+    broker.logs.partition(&id).expect("there")
+}
+
+async fn create(broker: &Broker, topic: &str, configs: &[(&str, &str)]) -> Arc<PartitionLog> {
+    let configs = configs
+        .iter()
+        .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+        .collect();
+    broker
+        .logs
+        .create_topic(&name(topic), Some(1), configs)
+        .await
+        .expect("created");
+    partition(broker, topic)
+}
+
+/// A batch of an idempotent producer, or of none.
+fn batch(producer: Option<(i64, i16, i32)>, timestamps: &[i64]) -> Batch {
+    let mut builder = BatchBuilder::new(Compression::None);
+    if let Some((id, epoch, sequence)) = producer {
+        builder = builder.producer(id, epoch, sequence);
+    }
+    for (n, &timestamp) in timestamps.iter().enumerate() {
+        let value = format!("{producer:?} {n}");
+        builder.push(timestamp, Some(b"key"), Some(value.as_bytes()), &[]);
+    }
+    split(builder.build()).expect("sound").remove(0)
+}
+
+async fn append(log: &PartitionLog, batch: Batch) -> Result<Appended, AppendError> {
+    log.append(vec![batch], AppendOrigin::Client).await?.await
+}
+
+async fn read_all(log: &PartitionLog) -> Vec<Bytes> {
+    let mut at = log.start_offset();
+    let mut all = Vec::new();
+    while at < log.high_watermark() {
+        let read = log.read(at, 10_000, true).await.expect("readable");
+        for batch in read.batches {
+            let header = header_of(&batch).expect("a batch");
+            let base = u64::try_from(header.base_offset).expect("not negative");
+            assert!(
+                if all.is_empty() {
+                    base <= at
+                } else {
+                    base == at
+                },
+                "no gap"
+            );
+            at = u64::try_from(header.next_offset()).expect("not negative");
+            all.push(batch);
+        }
+    }
+    all
+}
+
+#[tokio::test]
+async fn batches_get_offsets_and_come_back_whole() {
+    let world = World::new(1, small(), 16 * MIB).await;
+    let broker = open(&world).await;
+    let log = create(&broker, "t", &[]).await;
+    for n in 0..100_u64 {
+        let appended = append(&log, batch(None, &[5, 6, 7]))
+            .await
+            .expect("appended");
+        let expected = Appended {
+            base_offset: n * 3,
+            last_offset: n * 3 + 2,
+            log_append_time: None,
+            log_start_offset: 0,
+        };
+        assert_eq!(appended, expected);
+        assert_eq!(log.high_watermark(), n * 3 + 3);
+    }
+    broker.store.flush().await.expect("uploads");
+    for offset in [0, 1, 2, 150, 299] {
+        let read = log.read(offset, 1, true).await.expect("readable");
+        let [batch] = &read.batches[..] else {
+            panic!("one batch for offset {offset}")
+        };
+        let header = header_of(batch).expect("a batch");
+        assert_eq!(header.base_offset, offset as i64 / 3 * 3);
+        assert_eq!(header.leader_epoch, log.leader_epoch());
+        let offsets: Vec<i64> = records(batch)
+            .expect("sound")
+            .map(|r| r.expect("r").offset)
+            .collect();
+        let base = header.base_offset;
+        assert_eq!(offsets, [base, base + 1, base + 2]);
+        assert_eq!(
+            log.read(offset, 1, false).await.expect("readable").batches,
+            [Bytes::new(); 0]
+        );
+    }
+    assert_eq!(
+        log.read(300, 1, true).await.expect("the end").batches,
+        [Bytes::new(); 0]
+    );
+    let out = ReadError::OutOfRange {
+        offset: 301,
+        log_start: 0,
+        log_end: 300,
+    };
+    assert_eq!(log.read(301, 1, true).await, Err(out.clone()));
+    assert_eq!(log.try_read_cached(301, 1, true), Err(out));
+    assert_eq!(
+        log.try_read_cached(300, 1, true)
+            .expect("in range")
+            .expect("cached")
+            .batches
+            .len(),
+        0
+    );
+    assert_eq!(read_all(&log).await.len(), 100);
+}
+
+#[tokio::test]
+async fn a_duplicate_is_answered_only_once_the_first_is_durable() {
+    let world = World::new(2, small(), 16 * MIB).await;
+    let broker = open(&world).await;
+    let log = create(&broker, "t", &[]).await;
+    append(&log, batch(Some((7, 0, 0)), &[1]))
+        .await
+        .expect("appended");
+    let duplicate = append(&log, batch(Some((7, 0, 0)), &[1]))
+        .await
+        .expect("a duplicate");
+    assert_eq!((duplicate.base_offset, log.end_offset()), (0, 1));
+
+    world.disk.crash(Crash::Killed);
+    let first = log
+        .append(vec![batch(Some((7, 0, 1)), &[1, 2])], AppendOrigin::Client)
+        .await;
+    let second = log
+        .append(vec![batch(Some((7, 0, 1)), &[1, 2])], AppendOrigin::Client)
+        .await;
+    assert_eq!(log.end_offset(), 3, "it was written once");
+    let both = join_all([first.expect("accepted"), second.expect("accepted")]);
+    tokio::time::timeout(Duration::from_millis(50), both)
+        .await
+        .expect_err("neither is durable");
+    assert_eq!(log.high_watermark(), 1);
+}
+
+#[tokio::test]
+async fn producers_are_remembered_across_crashes_and_restarts() {
+    let world = World::new(3, small(), 16 * MIB).await;
+    let broker = open(&world).await;
+    create(&broker, "t", &[]).await;
+    broker.close().await;
+    let mut next_sequence = 0;
+    for life in 0..8 {
+        let broker = open(&world).await;
+        // Sometimes everything is only in the log, sometimes it is in objects.
+        world.bucket.set(BucketFaults {
+            down: life % 3 == 1,
+            ..BucketFaults::default()
+        });
+        let log = partition(&broker, "t");
+        if next_sequence > 0 {
+            let last = batch(Some((7, 0, next_sequence - 1)), &[1]);
+            let duplicate = append(&log, last).await.expect("known");
+            assert_eq!(
+                duplicate.base_offset,
+                next_sequence as u64 - 1,
+                "life {life}"
+            );
+            let gap = append(&log, batch(Some((7, 0, next_sequence + 1)), &[1])).await;
+            assert!(
+                matches!(gap, Err(AppendError::OutOfOrderSequence { .. })),
+                "{gap:?}"
+            );
+        }
+        for _ in 0..10 {
+            append(&log, batch(Some((7, 0, next_sequence)), &[1]))
+                .await
+                .expect("appended");
+            next_sequence += 1;
+        }
+        if life % 2 == 0 {
+            world.bucket.set(BucketFaults::default());
+            drop(log);
+            broker.close().await;
+        } else {
+            world.disk.crash(Crash::PowerLoss);
+            world.bucket.set(BucketFaults::default());
+        }
+    }
+    let broker = open(&world).await;
+    assert_eq!(
+        read_all(&partition(&broker, "t")).await.len() as i32,
+        next_sequence
+    );
+}
+
+#[tokio::test]
+async fn opening_waits_for_a_bucket_that_does_not_answer() {
+    let world = World::new(12, small(), 16 * MIB).await;
+    let broker = open(&world).await;
+    let log = create(&broker, "t", &[]).await;
+    append(&log, batch(Some((7, 0, 0)), &[1]))
+        .await
+        .expect("appended");
+    drop(log);
+    broker.close().await;
+    world.bucket.set(BucketFaults {
+        down: true,
+        ..BucketFaults::default()
+    });
+    let opening = open(&world);
+    let mut opening = std::pin::pin!(opening);
+    let early = tokio::time::timeout(Duration::from_millis(300), &mut opening).await;
+    assert!(early.is_err(), "its checkpoint cannot be read");
+    world.bucket.set(BucketFaults::default());
+    let broker = opening.await;
+    let duplicate = append(&partition(&broker, "t"), batch(Some((7, 0, 0)), &[1])).await;
+    assert_eq!(duplicate.expect("known").base_offset, 0);
+}
+
+#[tokio::test]
+async fn a_request_with_several_batches_is_appended_whole_or_not_at_all() {
+    let world = World::new(4, small(), 16 * MIB).await;
+    let broker = open(&world).await;
+    let log = create(&broker, "t", &[]).await;
+    let good = vec![
+        batch(Some((1, 0, 0)), &[1, 1]),
+        batch(Some((1, 0, 2)), &[1]),
+    ];
+    let appended = log
+        .append(good, AppendOrigin::Client)
+        .await
+        .expect("ok")
+        .await
+        .expect("durable");
+    assert_eq!((appended.base_offset, appended.last_offset), (0, 2));
+    let bad = vec![batch(Some((1, 0, 3)), &[1]), batch(Some((1, 0, 5)), &[1])];
+    let refused = log
+        .append(bad, AppendOrigin::Client)
+        .await
+        .expect_err("a gap");
+    assert!(matches!(
+        refused,
+        AppendError::OutOfOrderSequence {
+            expected: 4,
+            got: 5,
+            ..
+        }
+    ));
+    assert_eq!(log.end_offset(), 3);
+    append(&log, batch(Some((1, 0, 3)), &[1]))
+        .await
+        .expect("nothing of it was noted");
+    let empty = log
+        .append(Vec::new(), AppendOrigin::Client)
+        .await
+        .expect_err("empty");
+    assert_eq!(empty, AppendError::Empty);
+}
+
+#[tokio::test]
+async fn what_a_topic_does_not_allow_is_refused() {
+    let world = World::new(5, small(), 16 * MIB).await;
+    let broker = open(&world).await;
+    let log = create(&broker, "t", &[("max.message.bytes", "100")]).await;
+    let large = append(&log, batch(None, &[1, 2, 3])).await;
+    assert!(matches!(
+        large,
+        Err(AppendError::BatchTooLarge { limit: 100, .. })
+    ));
+    let special = |builder: BatchBuilder| {
+        let mut builder = builder;
+        builder.push(1, None, None, &[]);
+        split(builder.build()).expect("sound").remove(0)
+    };
+    let control = special(BatchBuilder::new(Compression::None).control());
+    assert_eq!(append(&log, control).await, Err(AppendError::ControlBatch));
+    let transactional = BatchBuilder::new(Compression::None)
+        .transactional()
+        .producer(1, 0, 0);
+    assert_eq!(
+        append(&log, special(transactional)).await,
+        Err(AppendError::Transactional)
+    );
+    let own = vec![batch(None, &[1, 2, 3])];
+    log.append(own, AppendOrigin::Coordinator)
+        .await
+        .expect("its own")
+        .await
+        .expect("durable");
+}
+
+#[tokio::test]
+async fn the_broker_stamps_where_the_topic_wants_it() {
+    let world = World::new(6, small(), 16 * MIB).await;
+    let broker = open(&world).await;
+    let log = create(&broker, "t", &[("message.timestamp.type", "LogAppendTime")]).await;
+    let before = world.clock.wall_ms();
+    let appended = append(&log, batch(Some((1, 0, 0)), &[1, 2]))
+        .await
+        .expect("appended");
+    let time = appended.log_append_time.expect("stamped");
+    assert!(time >= before);
+    let again = append(&log, batch(Some((1, 0, 0)), &[1, 2]))
+        .await
+        .expect("a duplicate");
+    assert_eq!(again.log_append_time, Some(time));
+    let stored = read_all(&log).await.remove(0);
+    let header = header_of(&stored).expect("a batch");
+    assert_eq!(
+        (header.timestamp_type(), header.max_timestamp),
+        (TimestampType::LogAppendTime, time)
+    );
+    split(stored.as_ref().into()).expect("sound")[0]
+        .validate(&Default::default())
+        .expect("its CRC");
+    let found = log.offset_for_timestamp(time).await.expect("readable");
+    assert_eq!(
+        found,
+        Some(TimestampOffset {
+            offset: 0,
+            timestamp: time
+        })
+    );
+}
+
+#[tokio::test]
+async fn timestamps_are_found_as_a_walk_would_find_them() {
+    let world = World::new(7, small(), 16 * MIB).await;
+    let mut broker = open(&world).await;
+    create(&broker, "t", &[]).await;
+    let mut timestamps: Vec<i64> = Vec::new();
+    let mut state = 5_u64;
+    for life in 0..4 {
+        let log = partition(&broker, "t");
+        for _ in 0..60 {
+            let size = timestamps.len() % 4 + 1;
+            let next: Vec<i64> = (0..size)
+                .map(|_| {
+                    state = state
+                        .wrapping_mul(6_364_136_223_846_793_005)
+                        .wrapping_add(1);
+                    timestamps.len() as i64 + (state >> 58) as i64
+                })
+                .collect();
+            append(&log, batch(None, &next)).await.expect("appended");
+            timestamps.extend(next);
+        }
+        let start = life * 37;
+        assert_eq!(log.trim(start as u64).await, Ok(start as u64));
+        let kept = || timestamps.iter().enumerate().skip(start);
+        for wanted in (0..timestamps.len() as i64 + 80).step_by(7) {
+            let expected = kept().find(|&(_, &timestamp)| timestamp >= wanted);
+            let expected = expected.map(|(o, &timestamp)| TimestampOffset {
+                offset: o as u64,
+                timestamp,
+            });
+            let found = log.offset_for_timestamp(wanted).await.expect("readable");
+            assert_eq!(found, expected, "{wanted} in life {life}");
+        }
+        let max = kept().map(|(_, &timestamp)| timestamp).max().expect("some");
+        let (offset, &timestamp) = kept().find(|&(_, &t)| t == max).expect("it is there");
+        let expected = TimestampOffset {
+            offset: offset as u64,
+            timestamp,
+        };
+        assert_eq!(log.max_timestamp().await, Ok(Some(expected)));
+        drop(log);
+        if life % 2 == 0 {
+            broker.close().await;
+        } else {
+            world.disk.crash(Crash::Killed);
+            drop(broker);
+        }
+        broker = open(&world).await;
+    }
+    // Everything is trimmed: nothing is found, although the index remembers.
+    let log = partition(&broker, "t");
+    log.trim(log.high_watermark()).await.expect("trimmed");
+    assert_eq!(log.offset_for_timestamp(0).await, Ok(None));
+    assert_eq!(log.max_timestamp().await, Ok(None));
+}
+
+#[tokio::test]
+async fn trimmed_records_stay_away() {
+    let world = World::new(8, small(), 16 * MIB).await;
+    let broker = open(&world).await;
+    let log = create(&broker, "t", &[]).await;
+    for _ in 0..10 {
+        append(&log, batch(None, &[1, 2, 3]))
+            .await
+            .expect("appended");
+    }
+    let above = TrimError::OutOfRange {
+        offset: 31,
+        high_watermark: 30,
+    };
+    assert_eq!(log.trim(31).await, Err(above));
+    assert_eq!(log.trim(10).await, Ok(10));
+    let out = ReadError::OutOfRange {
+        offset: 9,
+        log_start: 10,
+        log_end: 30,
+    };
+    assert_eq!(log.read(9, 1, true).await, Err(out));
+    let read = log.read(10, 1, true).await.expect("readable");
+    assert_eq!(
+        header_of(&read.batches[0]).expect("a batch").base_offset,
+        9,
+        "whole batches"
+    );
+    world.disk.crash(Crash::PowerLoss);
+    drop((broker, log));
+    let broker = open(&world).await;
+    let log = partition(&broker, "t");
+    assert_eq!((log.start_offset(), log.high_watermark()), (10, 30));
+    let appended = append(&log, batch(None, &[1])).await.expect("appended");
+    assert_eq!((appended.base_offset, appended.log_start_offset), (30, 10));
+}
+
+#[tokio::test]
+async fn topics_are_created_grown_found_and_deleted() {
+    let world = World::new(9, small(), 16 * MIB).await;
+    let broker = open(&world).await;
+    let logs = &broker.logs;
+    let (a, b) = (name("a"), name("b"));
+    let configs = BTreeMap::from([("retention.ms".to_owned(), "5".to_owned())]);
+    let topic = logs
+        .create_topic(&a, Some(3), configs)
+        .await
+        .expect("created");
+    assert_eq!((topic.partitions.len(), topic.config.retention_ms), (3, 5));
+    logs.create_topic(&b, None, BTreeMap::new())
+        .await
+        .expect("created");
+    let exists = logs
+        .create_topic(&a, None, BTreeMap::new())
+        .await
+        .expect_err("taken");
+    assert!(matches!(exists, CreateTopicError::Exists(_)));
+    let none = logs
+        .create_topic(&name("c"), Some(0), BTreeMap::new())
+        .await
+        .expect_err("none");
+    assert!(matches!(
+        none,
+        CreateTopicError::InvalidPartitions { requested: 0, .. }
+    ));
+    let wrong = BTreeMap::from([("colour".to_owned(), "red".to_owned())]);
+    let unknown = logs
+        .validate_topic(&name("c"), None, &wrong)
+        .expect_err("no such config");
+    assert!(matches!(unknown, CreateTopicError::InvalidConfig(_)));
+
+    let old = partition(&broker, "a");
+    append(&old, batch(None, &[1])).await.expect("appended");
+    let grown = logs.create_partitions(&a, 5).await.expect("grown");
+    assert_eq!(grown.partitions.len(), 5);
+    assert!(
+        Arc::ptr_eq(&grown.partitions[0], &old),
+        "the old ones stay open"
+    );
+    let fewer = logs.create_partitions(&a, 5).await.expect_err("not more");
+    assert!(matches!(
+        fewer,
+        CreatePartitionsError::InvalidTotal { current: 5, .. }
+    ));
+    let offsets = logs.consumer_offsets().await.expect("created");
+    assert!(offsets.is_internal() && !topic.is_internal());
+    assert!(Arc::ptr_eq(
+        &offsets,
+        &logs.consumer_offsets().await.expect("the same")
+    ));
+
+    logs.delete_topic(&a).await.expect("deleted");
+    assert!(logs.topic(&a).is_none() && logs.topic_by_id(topic.id).is_none());
+    assert_eq!(
+        append(&old, batch(None, &[1])).await,
+        Err(AppendError::Closed)
+    );
+    assert_eq!(old.read(0, 1, true).await, Err(ReadError::Closed));
+    assert_eq!(old.trim(1).await, Err(TrimError::Closed));
+    let gone = logs.delete_topic(&a).await.expect_err("gone");
+    assert!(matches!(gone, DeleteTopicError::UnknownTopic(_)));
+
+    let again = logs
+        .create_topic(&a, Some(1), BTreeMap::new())
+        .await
+        .expect("the name is free");
+    assert_ne!(again.id, topic.id);
+    assert_eq!(partition(&broker, "a").high_watermark(), 0);
+    drop(old);
+    broker.close().await;
+    let broker = open(&world).await;
+    let found: Vec<_> = broker
+        .logs
+        .topics()
+        .iter()
+        .map(|t| t.name.to_string())
+        .collect();
+    assert_eq!(found, ["__consumer_offsets", "a", "b"]);
+    assert_eq!(broker.logs.topic_by_id(again.id).expect("known").name, a);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_partitions_open_at_once_after_a_crash() {
+    let world = World::new(10, small(), 16 * MIB).await;
+    let broker = open(&world).await;
+    broker
+        .logs
+        .create_topic(&name("t"), Some(300), BTreeMap::new())
+        .await
+        .expect("created");
+    let topic = broker.logs.topic(&name("t")).expect("there");
+    let appends = topic
+        .partitions
+        .iter()
+        .map(|log| append(log, batch(Some((9, 0, 0)), &[1])));
+    for appended in join_all(appends).await {
+        appended.expect("appended");
+    }
+    world.disk.crash(Crash::PowerLoss);
+    drop((broker, topic));
+    let broker = open(&world).await;
+    let topic = broker.logs.topic(&name("t")).expect("there");
+    for log in &topic.partitions {
+        assert_eq!(log.high_watermark(), 1);
+        let duplicate = append(log, batch(Some((9, 0, 0)), &[1]))
+            .await
+            .expect("known");
+        assert_eq!(duplicate.base_offset, 0);
+    }
+}
+
+#[tokio::test]
+async fn listeners_hear_of_the_high_watermark() {
+    let world = World::new(11, small(), 16 * MIB).await;
+    let broker = open(&world).await;
+    let log = create(&broker, "t", &[]).await;
+    let (sender, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    log.on_advance(Arc::new(move |offset| sender.send(offset).expect("heard")));
+    append(&log, batch(None, &[1, 2])).await.expect("appended");
+    let waited = tokio::time::timeout(Duration::from_millis(500), heard.recv()).await;
+    assert_eq!(waited, Ok(Some(2)));
+}
