@@ -3,12 +3,14 @@
 use std::{
     future::poll_fn,
     io,
+    panic::AssertUnwindSafe,
     pin::pin,
     sync::{Arc, atomic::Ordering},
     task::Poll,
 };
 
 use bytes::BytesMut;
+use futures_util::FutureExt;
 use millrace_time::SharedClock;
 use millrace_wire::service::{CloseReason, Peer, Service};
 use parking_lot::Mutex;
@@ -50,6 +52,8 @@ enum End {
     Stopped,
     #[error("closed by the broker: {0}")]
     Killed(&'static str),
+    #[error("a request made its handler panic")]
+    Panicked,
 }
 
 impl End {
@@ -63,12 +67,16 @@ impl End {
             Self::Io(_) => "io_error",
             Self::Stopped => "stopping",
             Self::Killed(verdict) => verdict,
+            Self::Panicked => "panicked",
         }
     }
 
     /// Whether somebody did something that should not have been done.
     fn is_violation(&self) -> bool {
-        matches!(self, Self::Frame(_) | Self::Service(_) | Self::Truncated)
+        matches!(
+            self,
+            Self::Frame(_) | Self::Service(_) | Self::Truncated | Self::Panicked
+        )
     }
 }
 
@@ -92,7 +100,11 @@ pub(crate) async fn serve(stream: TcpStream, peer: Arc<Peer>, shared: Arc<Shared
         shared,
         pulse: Arc::clone(&entry.pulse),
     };
-    let end = connection.run().await;
+    // A handler that panics is a defect; it must cost its own connection only, and be seen.
+    let end = AssertUnwindSafe(connection.run())
+        .catch_unwind()
+        .await
+        .unwrap_or(End::Panicked);
     connection.report(&end);
     connection.shared.service.disconnected(&connection.peer);
 }

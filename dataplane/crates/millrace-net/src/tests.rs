@@ -34,6 +34,7 @@ const WAIT: u8 = b'w';
 const SILENT: u8 = b's';
 const CLOSE: u8 = b'c';
 const BIG: u8 = b'b';
+const PANIC: u8 = b'p';
 const BIG_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Default)]
@@ -81,6 +82,7 @@ impl Service for TestService {
                         response(&[name])
                     }))
                 }
+                PANIC => panic!("asked for"),
                 SILENT => Accepted::Silent(Box::pin(async {})),
                 CLOSE => Accepted::Close(CloseReason::Unacknowledged("asked for".into())),
                 BIG => Accepted::Pending(Box::pin(async move {
@@ -424,4 +426,18 @@ async fn one_connection_too_many_is_refused() {
     assert!(is_closed(&mut second).await);
     send(&mut first, &frame(ECHO, 2)).await;
     assert_eq!(receive(&mut first).await, [2]);
+}
+
+#[tokio::test]
+async fn a_panicking_handler_costs_its_own_connection_only() {
+    let rig = rig(NetConfig::default()).await;
+    let mut bystander = rig.connect().await;
+    let mut client = rig.connect().await;
+    send(&mut client, &frame(PANIC, 1)).await;
+    assert!(is_closed(&mut client).await);
+    send(&mut bystander, &frame(ECHO, 2)).await;
+    assert_eq!(receive(&mut bystander).await, [2]);
+    until(|| rig.server.stats().connections == 1).await;
+    assert_eq!(rig.probe.disconnected.load(Ordering::SeqCst), 1);
+    assert_eq!(rig.server.stats().bytes_in_flight, 0);
 }
