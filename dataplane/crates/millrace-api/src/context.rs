@@ -11,7 +11,9 @@ use millrace_time::SharedClock;
 use millrace_wire::{StrBytes, messages::BrokerId, service::Peer};
 use tokio::sync::Semaphore;
 
-use crate::{meters::Meters, producer_ids::ProducerIds, wakeups::Wakeups};
+use crate::{
+    meters::Meters, producer_ids::ProducerIds, topic_changes::TopicChanges, wakeups::Wakeups,
+};
 
 /// Reads from objects that fetches may have under way at one time. Each holds at most one
 /// partition's answer (1 MiB by default), so this bounds their memory to about 64 MiB.
@@ -83,6 +85,7 @@ pub(crate) struct Context {
     pub(crate) wakeups: Wakeups,
     pub(crate) producer_ids: ProducerIds,
     pub(crate) cold_reads: Arc<Semaphore>,
+    pub(crate) topic_changes: TopicChanges,
     pub(crate) meters: Meters,
     pub(crate) config: ApiConfig,
 }
@@ -98,6 +101,7 @@ impl Context {
             purgatory,
             producer_ids: ProducerIds::new(parts.meta),
             cold_reads: Arc::new(Semaphore::new(COLD_READS_MAX)),
+            topic_changes: TopicChanges::start(),
             meters: Meters::new(),
             config: parts.config,
         })

@@ -15,6 +15,7 @@
 //! | `code` | the one place where failures become Kafka's error codes |
 //! | `catalogue` | the configurations that clients expect a topic to have |
 //! | `topics` | finding and checking topics by name or id |
+//! | `topic_changes` | topics change one after the other, each to the end |
 //! | `wakeups` | new data wakes waiting fetches |
 
 mod call;
@@ -26,6 +27,7 @@ mod meters;
 mod producer_ids;
 mod registry;
 mod service;
+mod topic_changes;
 mod topics;
 mod wakeups;
 

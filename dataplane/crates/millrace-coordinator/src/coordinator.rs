@@ -330,6 +330,25 @@ impl GroupCoordinator {
         Ok(Waiting(answer))
     }
 
+    /// Waits until what the group is committing now is durable, or is not; none where nothing is
+    /// under way. A client that commits and asks for its offsets behind it, without waiting in
+    /// between, is to see what it committed.
+    #[must_use]
+    pub fn settling(&self, group_id: &str) -> Option<Waiting<()>> {
+        let shard = self.shard(group_id).ok()?;
+        let cell = shard.cell(group_id)?;
+        shard.with(&cell, |turn| {
+            if !turn.group.has_commits_in_flight() {
+                return None;
+            }
+            // Nothing to write, but finished in order.
+            let (reply, answer) = oneshot::channel();
+            turn.group.commit_started();
+            turn.write(Vec::new(), Outcome::Commit(Vec::new(), reply));
+            Some(Waiting(answer))
+        })
+    }
+
     /// The group's durable offsets in these partitions; none where there is none.
     ///
     /// # Errors

@@ -16,16 +16,17 @@ use millrace_wire::{
 
 use super::create_topics::check_replicas;
 use crate::{
-    call::{Answer, Call, Outcome, Reply, Taken, first_error},
+    call::{Answer, Call, Outcome, Reply, first_error},
     code,
     context::Context,
+    topic_changes::enqueue,
     topics::{Refused, is_internal},
 };
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: CreatePartitionsRequest = decode(&call.request)?;
-    let (context, reply) = (Arc::clone(context), call.reply());
-    Taken::later(async move { answer(&context, reply, request).await })
+    let (own, reply) = (Arc::clone(context), call.reply());
+    enqueue(context, async move { answer(&own, reply, request).await }).await
 }
 
 async fn answer(context: &Context, reply: Reply, request: CreatePartitionsRequest) -> Answer {

@@ -19,9 +19,10 @@ use millrace_wire::{
 use uuid::Uuid;
 
 use crate::{
-    call::{Answer, Call, Outcome, Reply, Taken, first_error},
+    call::{Answer, Call, Outcome, Reply, first_error},
     catalogue, code,
     context::{Context, text},
+    topic_changes::enqueue,
     topics::{Refused, is_internal},
 };
 
@@ -37,8 +38,8 @@ struct Created {
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: CreateTopicsRequest = decode(&call.request)?;
-    let (context, reply) = (Arc::clone(context), call.reply());
-    Taken::later(async move { answer(&context, reply, request).await })
+    let (own, reply) = (Arc::clone(context), call.reply());
+    enqueue(context, async move { answer(&own, reply, request).await }).await
 }
 
 async fn answer(context: &Context, reply: Reply, request: CreateTopicsRequest) -> Answer {

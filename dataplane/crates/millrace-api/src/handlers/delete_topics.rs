@@ -14,9 +14,10 @@ use millrace_wire::{
 };
 
 use crate::{
-    call::{Answer, Call, Outcome, Reply, Taken, first_error},
+    call::{Answer, Call, Outcome, Reply, first_error},
     code,
     context::{Context, text},
+    topic_changes::enqueue,
     topics::{Refused, is_internal},
 };
 
@@ -25,8 +26,8 @@ const FIRST_WITH_IDS: i16 = 6;
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: DeleteTopicsRequest = decode(&call.request)?;
-    let (context, reply) = (Arc::clone(context), call.reply());
-    Taken::later(async move { answer(&context, reply, request).await })
+    let (own, reply) = (Arc::clone(context), call.reply());
+    enqueue(context, async move { answer(&own, reply, request).await }).await
 }
 
 async fn answer(context: &Context, reply: Reply, request: DeleteTopicsRequest) -> Answer {

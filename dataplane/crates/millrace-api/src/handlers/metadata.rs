@@ -21,6 +21,7 @@ use crate::{
     call::{Answer, Call, Outcome, Reply, Taken, first_error},
     code,
     context::{Context, text},
+    topic_changes::enqueue,
     topics::{CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, TOPIC_OPERATIONS, is_internal},
 };
 
@@ -38,25 +39,43 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         None => true,
         Some(topics) => topics.is_empty() && reply.version == EMPTY_MEANS_ALL,
     };
-    let asked = request.topics.as_deref().unwrap_or_default();
-    let existing: Option<Vec<_>> = asked
-        .iter()
-        .map(|topic| without_creation(context, reply, topic))
-        .collect();
-    if let Some(found) = existing {
-        let topics = if all { everything(context) } else { found };
+    if all {
+        let topics = everything(context);
         return Ok(Taken::Now(answer(
             context, &call.peer, reply, &request, topics,
         )));
     }
-    let context = Arc::clone(context);
-    Taken::later(async move {
+    let asked = request.topics.as_deref().unwrap_or_default();
+    let found: Vec<_> = asked
+        .iter()
+        .map(|topic| existing(context, reply, topic))
+        .collect();
+    let all_exist = found.iter().all(Option::is_some);
+    if all_exist || !may_create(context, reply, &request) {
+        let or_unknown = |(found, asked): (Option<_>, &MetadataRequestTopic)| {
+            found.unwrap_or_else(|| unknown(asked))
+        };
+        let topics = found.into_iter().zip(asked).map(or_unknown).collect();
+        return Ok(Taken::Now(answer(
+            context, &call.peer, reply, &request, topics,
+        )));
+    }
+    let own = Arc::clone(context);
+    let change = async move {
         let mut topics = Vec::with_capacity(request.topics.iter().flatten().count());
         for topic in request.topics.iter().flatten() {
-            topics.push(with_creation(&context, reply, topic, &request).await);
+            topics.push(existing_or_new(&own, reply, topic).await);
         }
-        answer(&context, &call.peer, reply, &request, topics)
-    })
+        answer(&own, &call.peer, reply, &request, topics)
+    };
+    enqueue(context, change).await
+}
+
+/// Whether client and broker agree that topics which do not exist are created.
+fn may_create(context: &Context, reply: Reply, request: &MetadataRequest) -> bool {
+    let client_allows =
+        reply.version < FIRST_WITH_AUTO_CREATION || request.allow_auto_topic_creation;
+    client_allows && context.logs.defaults().auto_create_topics
 }
 
 fn everything(context: &Context) -> Vec<MetadataResponseTopic> {
@@ -69,7 +88,7 @@ fn everything(context: &Context) -> Vec<MetadataResponseTopic> {
 }
 
 /// The answer for one topic; none where the topic is named and does not exist.
-fn without_creation(
+fn existing(
     context: &Context,
     reply: Reply,
     asked: &MetadataRequestTopic,
@@ -90,21 +109,15 @@ fn without_creation(
     }
 }
 
-async fn with_creation(
+async fn existing_or_new(
     context: &Context,
     reply: Reply,
     asked: &MetadataRequestTopic,
-    request: &MetadataRequest,
 ) -> MetadataResponseTopic {
-    if let Some(found) = without_creation(context, reply, asked) {
+    if let Some(found) = existing(context, reply, asked) {
         return found;
     }
     let name = asked.name.clone().unwrap_or_default();
-    let client_allows =
-        reply.version < FIRST_WITH_AUTO_CREATION || request.allow_auto_topic_creation;
-    if !client_allows || !context.logs.defaults().auto_create_topics {
-        return failed(&name, ErrorCode::UnknownTopicOrPartition);
-    }
     match create(context, &name).await {
         Ok(topic) => describe(context, &topic),
         Err(error) => failed(&name, error),
@@ -162,6 +175,11 @@ fn describe(context: &Context, topic: &Topic) -> MetadataResponseTopic {
         .with_topic_id(topic.id.0)
         .with_is_internal(topic.is_internal())
         .with_partitions(epochs.map(partition).collect())
+}
+
+fn unknown(asked: &MetadataRequestTopic) -> MetadataResponseTopic {
+    let name = asked.name.clone().unwrap_or_default();
+    failed(&name, ErrorCode::UnknownTopicOrPartition)
 }
 
 fn failed(name: &WireTopic, error: ErrorCode) -> MetadataResponseTopic {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use millrace_coordinator::{CommittedOffset, GroupError};
 use millrace_model::{TopicName, TopicPartition};
 use millrace_wire::{
@@ -17,7 +18,7 @@ use millrace_wire::{
 };
 
 use crate::{
-    call::{Call, Outcome, Reply, first_error},
+    call::{Answer, Call, Outcome, Reply, Taken, first_error},
     code,
     context::{Context, text},
     topics::wire_offset,
@@ -36,7 +37,29 @@ type Found = (WireTopic, Vec<(i32, Option<CommittedOffset>)>);
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: OffsetFetchRequest = decode(&call.request)?;
     let reply = call.reply();
-    if call.version() >= FIRST_BATCHED {
+    let batched = call.version() >= FIRST_BATCHED;
+    let ids: Vec<&GroupId> = if batched {
+        request.groups.iter().map(|group| &group.group_id).collect()
+    } else {
+        vec![&request.group_id]
+    };
+    let settling: Vec<_> = ids
+        .iter()
+        .filter_map(|id| context.groups.settling(id))
+        .collect();
+    if settling.is_empty() {
+        return Ok(Taken::Now(answer(context, reply, request)));
+    }
+    let context = Arc::clone(context);
+    Taken::later(async move {
+        // Whether those commits succeed is for their own answers to tell.
+        join_all(settling).await;
+        answer(&context, reply, request)
+    })
+}
+
+fn answer(context: &Context, reply: Reply, request: OffsetFetchRequest) -> Answer {
+    if reply.version >= FIRST_BATCHED {
         return many(context, reply, request);
     }
     let asked: Option<Vec<Asked>> = request.topics.map(|topics| {
@@ -48,7 +71,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     one(context, reply, &request.group_id, asked)
 }
 
-fn many(context: &Context, reply: Reply, request: OffsetFetchRequest) -> Outcome {
+fn many(context: &Context, reply: Reply, request: OffsetFetchRequest) -> Answer {
     let groups: Vec<OffsetFetchResponseGroup> = request
         .groups
         .into_iter()
@@ -63,7 +86,7 @@ fn many(context: &Context, reply: Reply, request: OffsetFetchRequest) -> Outcome
         })
         .collect();
     let error = first_error(groups.iter().map(|group| group.error_code));
-    reply.now(&OffsetFetchResponse::default().with_groups(groups), error)
+    reply.with(&OffsetFetchResponse::default().with_groups(groups), error)
 }
 
 fn of_group(
@@ -96,7 +119,7 @@ fn of_group(
     }
 }
 
-fn one(context: &Context, reply: Reply, group_id: &GroupId, asked: Option<Vec<Asked>>) -> Outcome {
+fn one(context: &Context, reply: Reply, group_id: &GroupId, asked: Option<Vec<Asked>>) -> Answer {
     let top_error = reply.version >= FIRST_WITH_TOP_ERROR;
     let (found, error) = match find(context, group_id, asked.clone()) {
         Ok(found) => (found, NONE),
@@ -132,7 +155,7 @@ fn one(context: &Context, reply: Reply, group_id: &GroupId, asked: Option<Vec<As
     let response = OffsetFetchResponse::default()
         .with_topics(found.into_iter().map(topic).collect())
         .with_error_code(if top_error { error } else { NONE });
-    reply.now(&response, error)
+    reply.with(&response, error)
 }
 
 /// What is told of an offset; of none, what Kafka tells.

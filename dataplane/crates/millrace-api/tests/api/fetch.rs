@@ -6,6 +6,7 @@ use kafka_protocol::{
     messages::{DeleteTopicsRequest, FetchRequest, FetchResponse, ListOffsetsRequest},
 };
 use millrace_record::{BatchBuilder, Compression};
+use millrace_testkit::BucketFaults;
 
 use crate::{
     calls::{
@@ -237,8 +238,10 @@ async fn what_has_left_memory_comes_from_objects() {
         world.produce("t", at % 3, batch(&[&at.to_string()])).await;
     }
     let world = world.chill().await;
+    let gets = world.bucket.counts().gets;
     let request = waiting("t", &[(0, 0), (1, 5), (2, 0)], 10_000, 1);
     let response = world.ask(NAMED_FETCH, &request).await;
+    assert!(world.bucket.counts().gets > gets, "read from the bucket");
     let partitions = &response.responses[0].partitions;
     assert_eq!(values(&partitions[0]).len(), 10);
     assert_eq!(values(&partitions[1])[0], (5, "16".into()));
@@ -251,6 +254,41 @@ async fn what_has_left_memory_comes_from_objects() {
     let partitions = &response.responses[0].partitions;
     assert_eq!(values(&partitions[0]), [(10, "new".into())]);
     assert_eq!(values(&partitions[1]).len(), 10);
+}
+
+#[tokio::test]
+async fn new_records_do_not_wait_for_old_ones() {
+    let world = World::new().await;
+    world.create("t", 2, &[]).await;
+    world.produce("t", 0, batch(&["old"])).await;
+    let world = world.chill().await;
+    world.produce("t", 1, batch(&["new"])).await;
+    world.bucket.set(BucketFaults {
+        delay: Duration::from_millis(700),
+        ..BucketFaults::default()
+    });
+    let began = now();
+    let request = waiting("t", &[(0, 0), (1, 0)], 10_000, 1);
+    let response = world.ask(NAMED_FETCH, &request).await;
+    assert!(
+        began.elapsed() < Duration::from_millis(500),
+        "{:?}",
+        began.elapsed()
+    );
+    let partitions = &response.responses[0].partitions;
+    assert_eq!(values(&partitions[1]), [(0, "new".into())]);
+    assert_eq!(
+        (partitions[0].error_code, values(&partitions[0]).len()),
+        (0, 0)
+    );
+    // The slow read has gone on by itself: a client that only takes what is fast gets it too.
+    for _ in 0..100 {
+        let response = world.ask(NAMED_FETCH, &request).await;
+        if values(&response.responses[0].partitions[0]).len() == 1 {
+            return;
+        }
+    }
+    panic!("the old record never came");
 }
 
 #[tokio::test]

@@ -387,3 +387,17 @@ async fn stopping_releases_members_that_wait() {
     let refused = answer::<JoinGroupRequest>(9, waiting).await;
     assert_eq!(refused.error_code, Code::CoordinatorNotAvailable.code());
 }
+
+#[tokio::test]
+async fn a_client_sees_its_own_commits_in_flight() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    world.find_coordinator().await;
+    for offset in 1..20 {
+        let sent = world.send(9, &commit("g", "t", 0, offset)).await;
+        // Asked for behind it on the same connection, before it is acknowledged.
+        assert_eq!(committed(&world, "g", &[0]).await, [offset]);
+        let response = answer::<OffsetCommitRequest>(9, sent).await;
+        assert_eq!(response.topics[0].partitions[0].error_code, 0);
+    }
+}

@@ -3,6 +3,7 @@
 mod calls;
 mod fetch;
 mod groups;
+mod measures;
 mod produce;
 mod topics;
 mod versions;

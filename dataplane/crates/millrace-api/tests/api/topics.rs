@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::{
     calls::topic_name,
-    world::{Settings, World, text},
+    world::{Settings, World, answer, text},
 };
 
 fn asked(name: &str) -> MetadataRequestTopic {
@@ -471,4 +471,28 @@ async fn the_cluster_is_described() {
     assert_eq!(cluster.cluster_authorized_operations, 8_096);
     let controllers = world.ask(1, &request.with_endpoint_type(2)).await;
     assert_eq!(controllers.error_code, Code::MismatchedEndpointType.code());
+}
+
+#[tokio::test]
+async fn changes_happen_in_order_and_to_the_end() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    // One behind the other without waiting: delete, create anew, grow. The client then goes away.
+    let delete = DeleteTopicsRequest::default().with_topic_names(vec![topic_name("t")]);
+    let create = CreateTopicsRequest::default().with_topics(vec![creatable("t", 2, 1)]);
+    let more = CreatePartitionsTopic::default()
+        .with_name(topic_name("t"))
+        .with_count(3)
+        .with_assignments(None);
+    let grow = CreatePartitionsRequest::default().with_topics(vec![more]);
+    drop(world.send(5, &delete).await);
+    drop(world.send(7, &create).await);
+    let last = world.send(3, &grow).await;
+    let grown = answer::<CreatePartitionsRequest>(3, last).await;
+    assert_eq!(
+        grown.results[0].error_code, 0,
+        "{:?}",
+        grown.results[0].error_message
+    );
+    assert_eq!(world.logs.topics()[0].partitions.len(), 3);
 }

@@ -565,3 +565,26 @@ async fn closing_answers_everyone() {
         .commit("g", &nobody(), vec![(partition("t"), at(2))]);
     assert_eq!(late.await, Err(GroupError::CoordinatorNotAvailable));
 }
+
+#[tokio::test]
+async fn what_is_being_committed_can_be_waited_for() {
+    let world = ready(1, GroupConfig::default()).await;
+    assert!(world.coordinator.settling("g").is_none());
+    world.topic.logs[0].durable.send_replace(false);
+    let commit = world
+        .coordinator
+        .commit("g", &nobody(), vec![(partition("t"), at(1))]);
+    let mut settled = world
+        .coordinator
+        .settling("g")
+        .expect("a commit is under way");
+    let early = tokio::time::timeout(Duration::from_millis(20), &mut settled).await;
+    assert!(early.is_err(), "settled before it was durable");
+    world.topic.logs[0].durable.send_replace(true);
+    assert_eq!((settled.await, commit.await), (Ok(()), Ok(())));
+    assert_eq!(
+        world.coordinator.offsets("g", &[partition("t")]),
+        Ok(vec![Some(at(1))])
+    );
+    assert!(world.coordinator.settling("g").is_none());
+}

@@ -1,6 +1,8 @@
-//! The value of an offset record: versions 0 to 4 are read, 3 is written.
+//! The value of an offset record: versions 0 to 4 are read, 3 is written, and 1 where the client
+//! said itself when the offset expires, as Kafka does.
 //!
-//! Version 3 is: offset (64 bits), leader epoch (32), metadata (text), commit time (64).
+//! Version 3 is: offset (64 bits), leader epoch (32), metadata (text), commit time (64). Version 1
+//! has no leader epoch and ends with the time of expiry (64).
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -18,12 +20,22 @@ const FIRST_FLEXIBLE: i16 = 4;
 const LAST: i16 = 4;
 
 pub(super) fn encode(committed: &CommittedOffset) -> Bytes {
-    let mut out = BytesMut::with_capacity(24 + committed.metadata.len());
-    out.put_i16(VERSION);
+    let mut out = BytesMut::with_capacity(28 + committed.metadata.len());
+    let version = if committed.expire_ms.is_some() {
+        ONLY_WITH_EXPIRY
+    } else {
+        VERSION
+    };
+    out.put_i16(version);
     out.put_u64(committed.offset);
-    out.put_i32(committed.leader_epoch);
+    if version >= FIRST_WITH_LEADER_EPOCH {
+        out.put_i32(committed.leader_epoch);
+    }
     put_text(&mut out, Some(&committed.metadata));
     out.put_i64(committed.commit_ms);
+    if let Some(expire_ms) = committed.expire_ms {
+        out.put_i64(expire_ms);
+    }
     out.freeze()
 }
 

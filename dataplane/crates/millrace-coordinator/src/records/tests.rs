@@ -62,21 +62,21 @@ fn groups() -> impl Strategy<Value = GroupMetadata> {
 }
 
 fn offsets() -> impl Strategy<Value = CommittedOffset> {
-    (
-        0..=i64::MAX.unsigned_abs(),
-        any::<i32>(),
-        texts(),
-        any::<i64>(),
-    )
-        .prop_map(
-            |(offset, leader_epoch, metadata, commit_ms)| CommittedOffset {
-                offset,
-                leader_epoch,
-                metadata,
-                commit_ms,
-                expire_ms: None,
+    let numbers = (0..=i64::MAX.unsigned_abs(), any::<i32>(), any::<i64>());
+    (numbers, texts(), prop::option::of(0..i64::MAX)).prop_map(
+        |((offset, leader_epoch, commit_ms), metadata, expire_ms)| CommittedOffset {
+            offset,
+            // The format that has an expiry has no leader epoch.
+            leader_epoch: if expire_ms.is_some() {
+                -1
+            } else {
+                leader_epoch
             },
-        )
+            metadata,
+            commit_ms,
+            expire_ms,
+        },
+    )
 }
 
 fn records() -> impl Strategy<Value = GroupRecord> {
