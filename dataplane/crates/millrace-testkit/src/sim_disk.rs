@@ -67,7 +67,8 @@ struct Write {
 }
 
 impl SimDisk {
-    /// A disk of `capacity` zero bytes, whose operations take up to `latency_max`.
+    /// A disk of `capacity` zero bytes, whose operations take up to `latency_max`, and one in eight
+    /// up to ten times as long.
     #[must_use]
     pub fn new(capacity: u64, latency_max: Duration, random: SharedRandom) -> Self {
         let medium = Medium {
@@ -169,7 +170,13 @@ impl SimDisk {
 
     fn latency(&self) -> Duration {
         let bound_us = u64::try_from(self.latency_max.as_micros()).expect("a short time");
-        Duration::from_micros(self.random.below(bound_us + 1))
+        let usual = Duration::from_micros(self.random.below(bound_us + 1));
+        // Now and then others overtake an operation many times.
+        if self.random.below(8) == 0 {
+            usual * 10
+        } else {
+            usual
+        }
     }
 
     /// Leaves each piece of a write old or new: all, none, a front part, or any.

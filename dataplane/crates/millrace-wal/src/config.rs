@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use millrace_model::limits::REQUEST_BYTES_MAX;
 
-use crate::{
-    format::{BLOCK, chunk::record_footprint},
-    ring::Ring,
-};
+use crate::{format::BLOCK, ring::Ring};
 
 /// What a record may carry besides a batch as large as a whole request: the stream layer's header.
 const RECORD_SPARE_BYTES: usize = 64 * 1024;
@@ -62,8 +59,10 @@ pub(crate) struct Limits {
     pub(crate) chunk_bytes: u64,
     pub(crate) record_bytes: usize,
     pub(crate) pending_bytes: u64,
-    /// See [`crate::format::header::Header::window`].
+    /// The window that a session starts with: see [`crate::format::header::Header::window`].
     pub(crate) window: u64,
+    /// The window that the largest record needs, and a little beyond it.
+    pub(crate) window_max: u64,
 }
 
 impl Limits {
@@ -75,16 +74,14 @@ impl Limits {
         let chunk_bytes = u64::from(config.chunk_bytes_max)
             .max(BLOCK)
             .min(ring.bytes() / 8);
-        let full = (depth as u64 * chunk_bytes).min(ring.bytes() / 4);
-        let window = full
-            .max(record_footprint(record_bytes as u64))
-            .next_multiple_of(BLOCK);
+        let all_slots = (depth as u64 * chunk_bytes).min(ring.bytes() / 4);
         Self {
             depth,
             chunk_bytes,
             record_bytes,
             pending_bytes: config.pending_bytes_max,
-            window,
+            window: all_slots.max(chunk_bytes).next_multiple_of(BLOCK),
+            window_max: ring.bytes() / 2 / BLOCK * BLOCK,
         }
     }
 }
@@ -92,17 +89,16 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::chunk::record_footprint;
 
     #[test]
     fn limits_fit_every_ring() {
         for blocks in [64, 65, 100, 1_000, 100_000, 5_000_000] {
             let ring = Ring::of(crate::format::RING_START + blocks * BLOCK).expect("large enough");
             let limits = Limits::of(&WalConfig::new(1), ring);
-            assert!(limits.window <= ring.bytes() / 2, "{limits:?}");
-            assert!(
-                record_footprint(limits.record_bytes as u64) <= limits.window,
-                "{limits:?}"
-            );
+            assert!(limits.window <= limits.window_max, "{limits:?}");
+            let largest = record_footprint(limits.record_bytes as u64);
+            assert!(largest <= limits.window_max, "{limits:?}");
             assert!(limits.chunk_bytes <= limits.window, "{limits:?}");
             assert!(limits.record_bytes > 0);
         }

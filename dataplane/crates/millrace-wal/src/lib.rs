@@ -6,13 +6,13 @@
 //! was not trimmed. `RECOVERY.md` beside this crate says which states a crash can leave and why
 //! recovery is right for each of them.
 //!
-//! Reading order: [`format`], then `wal` (append and commit), then `recovery`.
+//! Reading order: `format`, then `wal` (append and commit), then `recovery`.
 
 mod aligned;
 mod config;
 mod device;
 mod error;
-pub mod format;
+mod format;
 mod header_store;
 mod metrics;
 mod pacer;

@@ -3,7 +3,8 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use millrace_time::SystemClock;
+use millrace_testkit::SimDisk;
+use millrace_time::{ManualClock, SeededRandom, SystemClock};
 use millrace_wal::{
     Backend, BlockDevice, DeviceConfig, ReserveError, Wal, WalConfig, WalRange, inspect,
     open_device,
@@ -36,7 +37,8 @@ async fn open_as(path: &Path, capacity: u64, config: WalConfig) -> (Wal, Vec<(Wa
 }
 
 async fn append(wal: &Wal, payload: &Bytes) -> WalRange {
-    let reservation = wal.reserve(payload.len()).await.expect("room");
+    let reservation = wal.reserve(payload.len()).await;
+    let reservation = reservation.unwrap_or_else(|error| panic!("{error}: {:?}", wal.stats()));
     let append = wal.append(reservation, std::slice::from_ref(payload));
     let range = append.range;
     append.await.expect("durable");
@@ -121,12 +123,14 @@ async fn the_ring_wraps_many_times() {
     let path = dir.path().join("wal");
     let (mut wal, _) = open(&path, 1 << 20).await;
     let mut kept: Vec<(WalRange, Bytes)> = Vec::new();
+    let mut trimmed = 0;
     for n in 0..400 {
         let payload = payload(n, n * 97 % 30_000);
         kept.push((append(&wal, &payload).await, payload));
         if kept.len() > 8 {
             let (oldest, _) = kept.remove(0);
-            wal.trim(oldest.end);
+            trimmed = oldest.end;
+            wal.trim(trimmed);
         }
         if n % 50 == 49 {
             if n % 100 == 49 {
@@ -136,6 +140,8 @@ async fn the_ring_wraps_many_times() {
             let recovered;
             (wal, recovered) = open(&path, 1 << 20).await;
             assert!(recovered.ends_with(&kept), "at {n}");
+            // The last trims may not have reached the header, and a crash costs some room.
+            wal.trim(trimmed);
         }
     }
     assert!(wal.stats().next > 4 << 20, "{:?}", wal.stats());
@@ -175,6 +181,73 @@ async fn a_full_ring_pushes_back_until_it_is_trimmed() {
     waiting.await.expect("runs").expect("room after the trim");
     let too_large = wal.reserve(wal.record_bytes_max() + 1).await;
     assert!(matches!(too_large, Err(ReserveError::TooLarge { .. })));
+}
+
+#[tokio::test]
+async fn caps_slow_writes_down_and_nothing_is_lost() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("wal");
+    let config = WalConfig {
+        iops: Some(100),
+        ..WalConfig::new(7)
+    };
+    let (wal, _) = open_as(&path, 1 << 20, config).await;
+    let clock = SystemClock::shared();
+    let start = clock.now();
+    for n in 0..30 {
+        append(&wal, &payload(n, 100)).await;
+    }
+    // A tenth of a second's worth goes at once, and the rest at 100 per second.
+    let took = clock.now() - start;
+    assert!(took >= Duration::from_millis(180), "{took:?}");
+    drop(wal);
+    assert_eq!(open(&path, 1 << 20).await.1.len(), 30);
+}
+
+/// Many producers, a log that is full most of the time, and an owner that trims slowly: everyone
+/// gets their turn, and nobody is refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn producers_share_a_full_log_fairly() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (wal, _) = open(&dir.path().join("wal"), 1 << 20).await;
+    let producers = (0..8).map(|producer| {
+        let wal = wal.clone();
+        tokio::spawn(async move {
+            for n in 0..40 {
+                let range = append(&wal, &payload(n, 1 + producer * 9_000)).await;
+                wal.trim(range.end.saturating_sub(600_000));
+            }
+        })
+    });
+    futures_util::future::try_join_all(producers)
+        .await
+        .expect("nobody is refused");
+    let stats = wal.stats();
+    assert!(
+        stats.next > 10 << 20 && stats.used <= stats.capacity,
+        "{stats:?}"
+    );
+}
+
+/// A trim above a write that is still in flight takes effect when that write is done, without
+/// another trim.
+#[tokio::test(start_paused = true)]
+async fn a_trim_ahead_of_a_slow_write_is_not_forgotten() {
+    let disk = SimDisk::new(1 << 20, Duration::from_millis(5), SeededRandom::shared(3));
+    let opened = Wal::open(disk.attach(), WalConfig::new(7), ManualClock::shared()).await;
+    let (wal, _) = opened.expect("opens");
+    let mut appends = Vec::new();
+    for n in 0..4 {
+        let reservation = wal.reserve(5_000).await.expect("room");
+        appends.push(wal.append(reservation, &[payload(n, 5_000)]));
+    }
+    wal.trim(appends[3].range.end);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    futures_util::future::try_join_all(appends)
+        .await
+        .expect("durable");
+    let stats = wal.stats();
+    assert_eq!((stats.trim, stats.used), (stats.next, 0), "{stats:?}");
 }
 
 #[tokio::test]

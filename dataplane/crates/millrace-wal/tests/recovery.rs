@@ -93,7 +93,9 @@ impl World {
         let config = WalConfig {
             depth: 1 + random.below(8) as u32,
             chunk_bytes_max: 4096 << random.below(5),
-            pending_bytes_max: 32 * 1024 << random.below(4),
+            // Small ones make a small window, which a slow write then holds up.
+            record_bytes_max: 3_000 << random.below(7),
+            pending_bytes_max: 32_768 << random.below(4),
             reserve_wait_max: Duration::from_millis(100),
             trim_delay: Duration::from_millis(random.below(5)),
             ..WalConfig::new(random.next_u64())

@@ -1,8 +1,9 @@
 //! The seam at the device: everything above it is the same on a disk, a file and a simulation.
 //!
-//! - [`file`](self): opening and preallocating, direct or buffered
+//! - `file`: opening and preallocating, direct or buffered
 //! - `threads`: a small pool of threads that block in `pwrite`
 //! - `uring`: io_uring, where the kernel allows it
+//! - `shaped`: a decorator that slows writes down, for measurements
 
 mod file;
 mod shaped;

@@ -40,6 +40,10 @@ pub(super) struct Commit {
     pacer: Pacer,
     /// A task waits for the pacer.
     pacing: bool,
+    /// What the durable header says: see [`crate::format::header::Header::window`].
+    window: u64,
+    /// A task writes a header with a larger window.
+    growing: bool,
 }
 
 /// A chunk that has not been written.
@@ -75,6 +79,8 @@ struct Startable {
     more: Vec<Sealed>,
     /// The pacer asks to look again after this long.
     look_again: Option<Duration>,
+    /// The next chunk needs a window of this many bytes first.
+    grow_to: Option<u64>,
 }
 
 impl Draft {
@@ -103,7 +109,7 @@ impl Draft {
 }
 
 impl Commit {
-    pub(super) fn new(next: u64, pacer: Pacer) -> Self {
+    pub(super) fn new(next: u64, window: u64, pacer: Pacer) -> Self {
         Self {
             next,
             draft: None,
@@ -113,6 +119,8 @@ impl Commit {
             stable: next,
             pacer,
             pacing: false,
+            window,
+            growing: false,
         }
     }
 
@@ -230,10 +238,15 @@ impl Shared {
     fn startable(&self, state: &mut State, now: Duration) -> Startable {
         let mut startable = Startable::default();
         while let Some((start, end)) = self.candidate(state) {
+            if end - start > state.commit.window {
+                if !std::mem::replace(&mut state.commit.growing, true) {
+                    startable.grow_to = Some(end - start);
+                }
+                break;
+            }
             let wait = state.commit.pacer.wait(now);
             if !wait.is_zero() {
-                if !state.commit.pacing {
-                    state.commit.pacing = true;
+                if !std::mem::replace(&mut state.commit.pacing, true) {
                     startable.look_again = Some(wait);
                 }
                 break;
@@ -248,7 +261,8 @@ impl Shared {
         startable
     }
 
-    /// The range of the next chunk, if there is one, a slot is free, and the window allows it.
+    /// The range of the next chunk, if there is one, a slot is free, and it fits the window behind
+    /// the lowest chunk in flight. One that does not even fit alone waits until it is the lowest.
     fn candidate(&self, state: &State) -> Option<(u64, u64)> {
         let commit = &state.commit;
         if commit.writing >= self.limits.depth || matches!(state.phase, Phase::Failed(_)) {
@@ -259,8 +273,9 @@ impl Shared {
             .in_flight
             .front()
             .map_or(layout.position, |chunk| chunk.start);
-        let range = (layout.position, layout.end());
-        (range.1 - lowest <= self.limits.window).then_some(range)
+        let (start, end) = (layout.position, layout.end());
+        let alone = start == lowest;
+        (alone || end - lowest <= commit.window).then_some((start, end))
     }
 
     /// Takes the next chunk for writing.
@@ -300,6 +315,31 @@ impl Shared {
         if let Some(wait) = startable.look_again {
             self.runtime.spawn(Arc::clone(self).look_again(wait));
         }
+        if let Some(bytes) = startable.grow_to {
+            self.runtime.spawn(Arc::clone(self).grow_window(bytes));
+        }
+    }
+
+    /// Makes the window large enough for a chunk of `bytes`: in the header first, because recovery
+    /// must know how far to look before anything is written that far. Rare, as only records of many
+    /// mebibytes need it; a window that always had room for the largest record would cost that much
+    /// of the ring after every crash.
+    async fn grow_window(self: Arc<Self>, bytes: u64) {
+        let window = bytes
+            .next_power_of_two()
+            .min(self.limits.window_max)
+            .max(bytes);
+        if self.write_window(window).await.is_err() {
+            return;
+        }
+        let now = self.clock.now();
+        let startable = {
+            let mut state = self.state.lock();
+            state.commit.growing = false;
+            state.commit.window = window;
+            self.startable(&mut state, now)
+        };
+        self.start(startable);
     }
 
     /// Waits for the pacer and starts what it then allows.
@@ -374,7 +414,7 @@ impl Shared {
             });
         }
         let now = self.clock.now();
-        let mut startable = {
+        let (mut startable, trim_due) = {
             let mut state = self.state.lock();
             state.commit.writing -= 1;
             if let Phase::Failed(failure) = &state.phase {
@@ -390,12 +430,13 @@ impl Shared {
             if state.commit.is_idle() {
                 self.idle.notify_waiters();
             }
-            startable
+            (startable, state.trim_is_due())
         };
         completion.complete(Ok(()));
         self.count(header, payload_bytes, now.saturating_sub(started));
         let next = startable.first.take();
         self.start(startable);
+        self.start_trims(trim_due);
         next
     }
 

@@ -258,7 +258,7 @@ impl Shared {
         let pacer = Pacer::new(config.iops, config.bytes_per_s);
         let state = State {
             phase: Phase::Open,
-            commit: Commit::new(scan.next, pacer),
+            commit: Commit::new(scan.next, limits.window, pacer),
             spans: Spans::new(header.trim, header.trimmed_to, &scan.spans),
             rate: FillRate::default(),
         };

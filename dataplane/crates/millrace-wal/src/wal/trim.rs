@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Phase, Shared, Wal, admission};
+use super::{Phase, Shared, State, Wal, admission};
 use crate::{WalFailure, format::BLOCK, recovery::Span};
 
 /// Where chunks end, so that a trim can be rounded down to a whole chunk.
@@ -90,8 +90,14 @@ impl Shared {
             return;
         }
         state.spans.wanted = up_to;
-        if !std::mem::replace(&mut state.spans.writing, true) {
-            drop(state);
+        let due = state.trim_is_due();
+        drop(state);
+        self.start_trims(due);
+    }
+
+    /// Starts the task that writes trims, where [`State::trim_is_due`] said so.
+    pub(super) fn start_trims(self: &Arc<Self>, due: bool) {
+        if due {
             self.runtime.spawn(write_trims(Arc::downgrade(self)));
         }
     }
@@ -175,6 +181,15 @@ impl Shared {
         Ok(())
     }
 
+    /// Writes a header with another window.
+    pub(super) async fn write_window(&self, window: u64) -> Result<(), WalFailure> {
+        let mut header = self.header.lock().await;
+        let written = header.update(|header| header.window = window).await;
+        written.map_err(|error| self.header_failed(error))?;
+        self.metrics.header_writes.increment(1);
+        Ok(())
+    }
+
     fn header_failed(&self, error: io::Error) -> WalFailure {
         let failure = WalFailure {
             operation: "write the header",
@@ -183,6 +198,17 @@ impl Shared {
         };
         self.fail(failure.clone());
         failure
+    }
+}
+
+impl State {
+    /// True where the header has something to say and nobody is about to write it; the caller then
+    /// must. What is wanted above the stable line becomes due when that line has moved.
+    pub(super) fn trim_is_due(&mut self) -> bool {
+        let limit = self.spans.wanted.min(self.commit.stable());
+        let due = !self.spans.writing && limit > self.spans.durable_records;
+        self.spans.writing |= due;
+        due
     }
 }
 
