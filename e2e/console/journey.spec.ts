@@ -18,14 +18,14 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
     await page.goto("/clusters");
     await expect(page).toHaveURL(/sign-in/);
     await page.getByLabel("E-mail").fill(credentials.email);
-    await page.getByLabel("Password").fill("not the password");
+    await page.getByRole("textbox", { name: "Password" }).fill("not the password");
     await page.getByRole("button", { name: "Sign in" }).click();
     await expect(page.getByRole("alert").filter({ hasText: "wrong" })).toBeVisible();
     await checkPage(page, "sign-in");
   });
 
   await test.step("the right one leads to the clusters", async () => {
-    await page.getByLabel("Password").fill(credentials.password);
+    await page.getByRole("textbox", { name: "Password" }).fill(credentials.password);
     await page.getByRole("button", { name: "Sign in" }).click();
     await expect(page.getByRole("heading", { name: "Clusters" })).toBeVisible();
   });
@@ -52,7 +52,7 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
     await page.getByLabel("Partitions").fill("4");
     await checkPage(page, "create-topic");
     await page.getByRole("button", { name: "Create", exact: true }).click();
-    await expect(page.getByRole("cell", { name: "orders" })).toBeVisible();
+    await expect(page.getByRole("cell", { name: "orders", exact: true })).toBeVisible();
     await checkPage(page, "topics");
   });
 

@@ -29,6 +29,7 @@ const SERVE_MS = 700;
 const PRODUCER = [
   "enable.idempotence=true",
   "acks=all",
+  "retries=2147483647",
   "linger.ms=2",
   "delivery.timeout.ms=120000",
   "request.timeout.ms=3000",
@@ -56,9 +57,14 @@ describe.skipIf(!process.env.MILLRACE_KAFKA_JARS)("kill -9 under a running produ
     const acked: Acked[] = [];
     let ended = false;
     const enough = new AbortController();
-    const producer = producing(cluster.bootstrap, topic, acked, enough.signal).finally(() => {
-      ended = true;
-    });
+    const producer = producing(cluster.bootstrap, topic, acked, enough.signal)
+      .then(
+        () => undefined,
+        (error: Error) => error,
+      )
+      .finally(() => {
+        ended = true;
+      });
 
     let kills = 0;
     let degraded = 0;
@@ -73,7 +79,7 @@ describe.skipIf(!process.env.MILLRACE_KAFKA_JARS)("kill -9 under a running produ
     }
     await sleep(SERVE_MS);
     enough.abort();
-    await producer;
+    expect(await producer, "how the producer ended").toBeUndefined();
     expect(kills).toBe(KILLS);
     expect(degraded, "kills after which the cluster showed DEGRADED").toBeGreaterThan(KILLS / 2);
     expect(acked.length).toBeGreaterThan(KILLS * 100);
@@ -112,7 +118,7 @@ async function producing(
       String(THROUGHPUT),
       "--acks",
       "-1",
-      "--command-config",
+      "--producer.config",
       config,
     ],
     {

@@ -1,9 +1,10 @@
 "use client";
 
 import { Box, Card, Group, Text, useComputedColorScheme } from "@mantine/core";
-import { useResizeObserver } from "@mantine/hooks";
+import { useMergedRef, useResizeObserver } from "@mantine/hooks";
 import { useEffect, useRef } from "react";
 import type uPlot from "uplot";
+import { byteRate } from "../format/quantity.ts";
 import { type ChartLine, type Columns, columnsOf, latest, summaryOf } from "./chart-data.ts";
 
 interface TimeChartProps {
@@ -17,11 +18,23 @@ interface TimeChartProps {
 const HEIGHT = 190;
 /** Room for the widest label that the formatters make. */
 const AXIS_WIDTH = 72;
+/** The top of the scale while nothing happens. */
+const SMALLEST_TOP = 1;
+/** Steps between labels that are round in KiB, MiB and GiB. */
+const BINARY_STEPS = [0, 1, 2, 3].flatMap((power) =>
+  [1, 2, 5, 10, 20, 50, 100, 200, 500].map((step) => step * 1024 ** power),
+);
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+const clockWithSeconds = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+const CLOCK_LABELS: uPlot.Axis.Values = (_chart, splits, _axis, _space, step) =>
+  splits.map((at) => (step < 60 ? clockWithSeconds : clock).format(at * 1_000));
 
 /** A live time series. Canvas, so a sentence beside it says what it shows. */
 export function TimeChart({ title, lines, format, span }: TimeChartProps) {
   const scheme = useComputedColorScheme("light");
-  const [frame, { width }] = useResizeObserver<HTMLDivElement>();
+  const [observe, { width }] = useResizeObserver<HTMLDivElement>();
+  const host = useRef<HTMLDivElement>(null);
+  const frame = useMergedRef(observe, host);
   const chart = useRef<uPlot>(null);
   const columns = columnsOf(lines);
   const newest = useRef({ columns, span });
@@ -30,13 +43,13 @@ export function TimeChart({ title, lines, format, span }: TimeChartProps) {
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: lines and format change by identity on every render; their labels and the scheme are what the drawing depends on
   useEffect(() => {
-    const host = frame.current;
-    if (!host || width === 0) return;
+    const element = host.current;
+    if (!element || width === 0) return;
     let gone = false;
     void import("uplot").then(({ default: UPlot }) => {
       if (gone) return;
-      const options = optionsOf(lines, format, width, host);
-      chart.current = new UPlot(options, newest.current.columns as uPlot.AlignedData, host);
+      const options = optionsOf(lines, format, width, element);
+      chart.current = new UPlot(options, newest.current.columns as uPlot.AlignedData, element);
       show(chart.current, newest.current.columns, newest.current.span);
     });
     return () => {
@@ -114,16 +127,15 @@ function optionsOf(
     height: HEIGHT,
     legend: { show: false },
     cursor: { sync: { key: "cluster" }, y: false },
-    scales: { y: { range: (_chart, _min, max) => [0, Math.max(max ?? 0, 1e-9) * 1.15] } },
+    // Round labels need a scale that ends on one: the highest value and some air above it.
+    scales: { y: { range: (_chart, _min, max) => [0, Math.max(max ?? 0, SMALLEST_TOP) * 1.1] } },
     axes: [
-      { ...axis, space: 70 },
+      { ...axis, size: 30, space: 70, values: CLOCK_LABELS },
       {
         ...axis,
         size: AXIS_WIDTH,
-        splits: (_chart, _axis, _min, max) =>
-          [0, 0.25, 0.5, 0.75, 1].map((part) => (part * max) / 1.15),
-        values: (_chart, splits) =>
-          splits.map((value) => (value > 1e-6 || value === 0 ? format(value) : "")),
+        ...(format === byteRate ? { incrs: BINARY_STEPS } : {}),
+        values: (_chart, splits) => splits.map(format),
       },
     ],
     series: [
@@ -132,7 +144,7 @@ function optionsOf(
         label: line.label,
         stroke: resolve(line.color),
         width: 1.75,
-        points: { show: false },
+        points: { size: 4 },
         value: (_chart: uPlot, value: number | null) => (value === null ? "–" : format(value)),
       })),
     ],

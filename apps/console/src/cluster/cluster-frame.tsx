@@ -11,9 +11,10 @@ import {
   Title,
   UnstyledButton,
 } from "@mantine/core";
+import type { Cluster } from "@millrace/contract";
 import Link from "next/link";
 import { usePathname, useRouter } from "next/navigation";
-import type { ReactNode } from "react";
+import { type ReactNode, useState } from "react";
 import { statusOf } from "../api/client.tsx";
 import { OperationSteps } from "../operation/operation-steps.tsx";
 import { Empty } from "../shell/empty.tsx";
@@ -22,11 +23,11 @@ import { useCluster } from "./live.ts";
 import { PhaseBadge } from "./phase-badge.tsx";
 
 const TABS = [
-  ["", "Overview"],
-  ["/connect", "Connect"],
-  ["/topics", "Topics"],
-  ["/groups", "Consumer groups"],
-  ["/settings", "Settings"],
+  ["overview", "Overview"],
+  ["connect", "Connect"],
+  ["topics", "Topics"],
+  ["groups", "Consumer groups"],
+  ["settings", "Settings"],
 ] as const;
 
 /** What every page of one cluster shares: its name and state, what is being done to it, the tabs. */
@@ -34,6 +35,7 @@ export function ClusterFrame({ clusterId, children }: { clusterId: string; child
   const router = useRouter();
   const path = usePathname();
   const { data: cluster, error } = useCluster(clusterId);
+  const watched = useWatchedOperation(cluster);
   if (statusOf(error) === 404) {
     return (
       <Empty
@@ -46,9 +48,7 @@ export function ClusterFrame({ clusterId, children }: { clusterId: string; child
       </Empty>
     );
   }
-  const base = `/clusters/${clusterId}`;
-  const operationId = cluster?.status.operation_id;
-  const changing = cluster && ["PROVISIONING", "DELETING", "FAILED"].includes(cluster.status.phase);
+  const here = path.split("/")[3] ?? "overview";
   return (
     <Stack gap="lg">
       <div>
@@ -75,10 +75,11 @@ export function ClusterFrame({ clusterId, children }: { clusterId: string; child
           text={cluster.status.conditions[0]?.message ?? "The broker does not answer."}
         />
       )}
-      {changing && operationId && (
-        <OperationSteps operationId={operationId} clusterId={clusterId} />
-      )}
-      <Tabs value={path.slice(base.length)} onChange={(tab) => router.push(`${base}${tab ?? ""}`)}>
+      {watched && <OperationSteps operationId={watched} clusterId={clusterId} />}
+      <Tabs
+        value={here}
+        onChange={(tab) => router.push(`/clusters/${clusterId}/${tab === "overview" ? "" : tab}`)}
+      >
         <Tabs.List>
           {TABS.map(([tab, label]) => (
             <Tabs.Tab key={tab} value={tab}>
@@ -86,12 +87,22 @@ export function ClusterFrame({ clusterId, children }: { clusterId: string; child
             </Tabs.Tab>
           ))}
         </Tabs.List>
-        <Tabs.Panel value={path.slice(base.length)} pt="lg">
+        <Tabs.Panel value={here} pt="lg">
           {children}
         </Tabs.Panel>
       </Tabs>
     </Stack>
   );
+}
+
+/** The operation that changes the cluster now, kept after its end so that its end is seen too. */
+function useWatchedOperation(cluster: Cluster | undefined): string | undefined {
+  const [watched, setWatched] = useState<string>();
+  const changing =
+    cluster !== undefined && ["PROVISIONING", "DELETING", "FAILED"].includes(cluster.status.phase);
+  const current = changing ? cluster.status.operation_id : undefined;
+  if (current !== undefined && current !== watched) setWatched(current);
+  return watched;
 }
 
 function ProblemNote({ text }: { text: string }) {

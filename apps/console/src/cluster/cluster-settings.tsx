@@ -68,7 +68,7 @@ function DeleteCard({ clusterId, name }: { clusterId: string; name: string }) {
             Its topics and all their records are deleted for good.
           </Text>
         </div>
-        <Button color="red" variant="outline" onClick={() => setAsked(true)}>
+        <Button color="red.9" onClick={() => setAsked(true)}>
           Delete cluster
         </Button>
       </Group>

@@ -1,6 +1,17 @@
 "use client";
 
-import { Alert, Card, Group, Loader, Progress, Stack, Text, ThemeIcon } from "@mantine/core";
+import {
+  Alert,
+  Card,
+  CloseButton,
+  Flex,
+  Group,
+  Loader,
+  Progress,
+  Stack,
+  Text,
+  ThemeIcon,
+} from "@mantine/core";
 import type { Operation } from "@millrace/contract";
 import {
   IconAlertTriangle,
@@ -10,6 +21,7 @@ import {
 } from "@tabler/icons-react";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useSubscription } from "@trpc/tanstack-react-query";
+import { useState } from "react";
 import { useTRPC } from "../api/client.tsx";
 
 type Step = Operation["steps"][number];
@@ -31,6 +43,7 @@ export function OperationSteps({
 }) {
   const trpc = useTRPC();
   const queryClient = useQueryClient();
+  const [dismissed, setDismissed] = useState(false);
   const { data: operation } = useQuery(
     trpc.operation.get.queryOptions(
       { operation_id: operationId },
@@ -53,22 +66,35 @@ export function OperationSteps({
       },
     ),
   );
-  if (!operation) return null;
+  if (!operation || dismissed) return null;
   return (
     <Card component="section" aria-label={TITLES[operation.kind]}>
       <Stack gap="md">
-        <Group justify="space-between">
+        <Group justify="space-between" wrap="nowrap">
           <Text fw={600}>{TITLES[operation.kind]}</Text>
-          <Text fz="sm" className="quiet number">
-            {etaOf(operation)}
-          </Text>
+          <Group gap="xs" wrap="nowrap">
+            <Text fz="sm" className="quiet number">
+              {operation.done ? doneText(operation) : etaOf(operation)}
+            </Text>
+            {operation.done && (
+              <CloseButton size="sm" aria-label="Dismiss" onClick={() => setDismissed(true)} />
+            )}
+          </Group>
         </Group>
-        <Progress value={operation.progress.percent} aria-label="Progress" />
-        <Stack gap="xs" component="ol" m={0} p={0}>
+        {!operation.done && <Progress value={operation.progress.percent} aria-label="Progress" />}
+        <Flex
+          component="ol"
+          direction={operation.done ? "row" : "column"}
+          wrap="wrap"
+          rowGap="xs"
+          columnGap="lg"
+          m={0}
+          p={0}
+        >
           {operation.steps.map((step) => (
             <StepLine key={step.name} step={step} />
           ))}
-        </Stack>
+        </Flex>
         {operation.error && (
           <Alert color="red" icon={<IconAlertTriangle size={18} />} title="It did not work out">
             {operation.error.message}
@@ -101,7 +127,7 @@ function StepLine({ step }: { step: Step }) {
 }
 
 function StepIcon({ state }: { state: Step["state"] }) {
-  if (state === "RUNNING") return <Loader size={20} type="oval" aria-label="running" />;
+  if (state === "RUNNING") return <Loader size={20} type="oval" role="img" aria-label="running" />;
   const [color, Icon] = {
     PENDING: ["gray", IconCircleDashed] as const,
     SUCCEEDED: ["green", IconCheck] as const,
@@ -122,8 +148,12 @@ function StepIcon({ state }: { state: Step["state"] }) {
   );
 }
 
-function etaOf({ done, progress }: Operation): string {
-  if (done) return "done";
+function doneText({ phase, started_at, ended_at }: Operation): string {
+  if (phase !== "SUCCEEDED" || !started_at || !ended_at) return "failed";
+  return `done in ${((Date.parse(ended_at) - Date.parse(started_at)) / 1_000).toFixed(1)} s`;
+}
+
+function etaOf({ progress }: Operation): string {
   if (progress.eta_seconds === null) return `${progress.percent} %`;
   return `${progress.percent} %, about ${Math.max(1, progress.eta_seconds)} s left`;
 }

@@ -1,7 +1,7 @@
 "use client";
 
 import { Avatar, Menu, Text, UnstyledButton } from "@mantine/core";
-import { IconKey, IconLogout } from "@tabler/icons-react";
+import { IconKey, IconLogout, IconUser } from "@tabler/icons-react";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import Link from "next/link";
 import { useRouter } from "next/navigation";
@@ -26,7 +26,9 @@ export function UserMenu() {
     <Menu position="bottom-end" width={240}>
       <Menu.Target>
         <UnstyledButton aria-label="Account">
-          <Avatar color="race" radius="xl" size={34} name={me?.user?.name ?? email} />
+          <Avatar color="race" radius="xl" size={34}>
+            <IconUser size={18} />
+          </Avatar>
         </UnstyledButton>
       </Menu.Target>
       <Menu.Dropdown>

@@ -55,7 +55,7 @@ export function ConfirmByName(props: ConfirmByNameProps) {
             <Button variant="default" onClick={onClose}>
               Cancel
             </Button>
-            <Button type="submit" color="red" disabled={typed !== name} loading={busy}>
+            <Button type="submit" color="red.9" disabled={typed !== name} loading={busy}>
               Delete {what}
             </Button>
           </Group>

@@ -17,9 +17,9 @@ const PLACES = [
 export function Shell({ children }: { children: ReactNode }) {
   const path = usePathname();
   return (
-    <AppShell header={{ height: 60 }} padding="lg">
+    <AppShell header={{ height: 60 }}>
       <AppShell.Header>
-        <Container size="xl" h="100%">
+        <Container size="xl" h="100%" px="lg">
           <Group h="100%" justify="space-between" wrap="nowrap">
             <Group gap="xl" wrap="nowrap">
               <Anchor
@@ -58,7 +58,7 @@ export function Shell({ children }: { children: ReactNode }) {
         </Container>
       </AppShell.Header>
       <AppShell.Main>
-        <Container size="xl" px={0}>
+        <Container size="xl" p="lg">
           {children}
         </Container>
       </AppShell.Main>
