@@ -29,6 +29,9 @@ const STREAMS_PER_TRANSACTION: usize = 512;
 /// Checkpoints that are written at the same time.
 const CHECKPOINTS_AT_ONCE: usize = 8;
 
+/// How long closing waits for the last checkpoints; they only save work.
+const CLOSE_WAIT: Duration = Duration::from_secs(20);
+
 /// Pause between two looks at which checkpoints are due.
 const CHECKPOINT_TICK: Duration = Duration::from_secs(5);
 
@@ -323,12 +326,15 @@ impl LogManager {
             .await;
     }
 
-    /// Refuses further appends and writes the last checkpoints. The stream store is closed after
-    /// this. What cannot be written is replayed by the next start.
+    /// Refuses further appends and writes the last checkpoints, within bounds. The stream store is
+    /// closed after this. What cannot be written is replayed by the next start.
     pub async fn close(&self) {
-        self.inner
-            .each_partition(|log| async move { log.close().await }, |_| true)
-            .await;
+        let closing = self
+            .inner
+            .each_partition(|log| async move { log.close().await }, |_| true);
+        if tokio::time::timeout(CLOSE_WAIT, closing).await.is_err() {
+            tracing::warn!("not all checkpoints were written in time; the next start replays more");
+        }
     }
 }
 

@@ -146,12 +146,12 @@ async fn batches_get_offsets_and_come_back_whole() {
         assert_eq!(offsets, [base, base + 1, base + 2]);
         assert_eq!(
             log.read(offset, 1, false).await.expect("readable").batches,
-            [Bytes::new(); 0]
+            Vec::<Bytes>::new()
         );
     }
     assert_eq!(
         log.read(300, 1, true).await.expect("the end").batches,
-        [Bytes::new(); 0]
+        Vec::<Bytes>::new()
     );
     let out = ReadError::OutOfRange {
         offset: 301,
@@ -475,7 +475,7 @@ async fn trimmed_records_stay_away() {
 }
 
 #[tokio::test]
-async fn topics_are_created_grown_found_and_deleted() {
+async fn topics_are_created_as_asked_or_not_at_all() {
     let world = World::new(9, small(), 16 * MIB).await;
     let broker = open(&world).await;
     let logs = &broker.logs;
@@ -507,8 +507,14 @@ async fn topics_are_created_grown_found_and_deleted() {
         .validate_topic(&name("c"), None, &wrong)
         .expect_err("no such config");
     assert!(matches!(unknown, CreateTopicError::InvalidConfig(_)));
+}
 
-    let old = partition(&broker, "a");
+#[tokio::test]
+async fn a_topic_grows_and_stays_so() {
+    let world = World::new(14, small(), 16 * MIB).await;
+    let broker = open(&world).await;
+    let (logs, a) = (&broker.logs, name("a"));
+    let old = create(&broker, "a", &[("retention.ms", "5")]).await;
     append(&old, batch(None, &[1])).await.expect("appended");
     let grown = logs.create_partitions(&a, 5).await.expect("grown");
     assert_eq!(grown.partitions.len(), 5);
@@ -522,14 +528,44 @@ async fn topics_are_created_grown_found_and_deleted() {
         CreatePartitionsError::InvalidTotal { current: 5, .. }
     ));
     let offsets = logs.consumer_offsets().await.expect("created");
-    assert!(offsets.is_internal() && !topic.is_internal());
+    assert!(offsets.is_internal() && !grown.is_internal());
     assert!(Arc::ptr_eq(
         &offsets,
         &logs.consumer_offsets().await.expect("the same")
     ));
+    let id = grown.id;
+    drop((old, grown, offsets));
+    broker.close().await;
+    let broker = open(&world).await;
+    let topics = broker.logs.topics();
+    let found = topics
+        .iter()
+        .map(|topic| (topic.name.as_str(), topic.partitions.len()));
+    assert!(
+        found.eq([("__consumer_offsets", 8), ("a", 5)]),
+        "{topics:?}"
+    );
+    assert_eq!(
+        broker
+            .logs
+            .topic_by_id(id)
+            .expect("known")
+            .config
+            .retention_ms,
+        5
+    );
+}
 
+#[tokio::test]
+async fn a_deleted_topic_is_gone_and_its_name_free() {
+    let world = World::new(13, small(), 16 * MIB).await;
+    let broker = open(&world).await;
+    let (logs, a) = (&broker.logs, name("a"));
+    let old = create(&broker, "a", &[]).await;
+    append(&old, batch(None, &[1])).await.expect("appended");
+    let id = old.topic_id();
     logs.delete_topic(&a).await.expect("deleted");
-    assert!(logs.topic(&a).is_none() && logs.topic_by_id(topic.id).is_none());
+    assert!(logs.topic(&a).is_none() && logs.topic_by_id(id).is_none());
     assert_eq!(
         append(&old, batch(None, &[1])).await,
         Err(AppendError::Closed)
@@ -543,7 +579,7 @@ async fn topics_are_created_grown_found_and_deleted() {
         .create_topic(&a, Some(1), BTreeMap::new())
         .await
         .expect("the name is free");
-    assert_ne!(again.id, topic.id);
+    assert_ne!(again.id, id);
     assert_eq!(partition(&broker, "a").high_watermark(), 0);
     drop(old);
     broker.close().await;
@@ -554,7 +590,7 @@ async fn topics_are_created_grown_found_and_deleted() {
         .iter()
         .map(|t| t.name.to_string())
         .collect();
-    assert_eq!(found, ["__consumer_offsets", "a", "b"]);
+    assert_eq!(found, ["a"]);
     assert_eq!(broker.logs.topic_by_id(again.id).expect("known").name, a);
 }
 

@@ -321,16 +321,16 @@ mod tests {
             for (epoch, life) in lives.iter().enumerate() {
                 let committed = HashMap::from([(StreamId(1), 0)]);
                 let (kept, _) = sort_out(records(&log), &committed).expect("sound");
-                let mut next = kept.last().map_or(0, |last| last.logged.entry.end_offset());
+                let end = kept.last().map_or(0, |last| last.logged.entry.end_offset());
                 for (n, &survives) in life.appends.iter().enumerate() {
+                    let offset = end + n as u64;
                     tag += 1;
                     if survives {
-                        log.push((epoch as u64 + 1, next, 1, tag));
+                        log.push((epoch as u64 + 1, offset, 1, tag));
                     }
                     if n < life.acknowledged {
-                        acknowledged.push((next, tag));
+                        acknowledged.push((offset, tag));
                     }
-                    next += 1;
                 }
             }
             // Some of the acknowledged prefix may be committed by now; the log still has it.

@@ -189,8 +189,10 @@ impl StreamStore {
                 "uploads did not finish in time; the log keeps the rest"
             ),
         }
-        if let Err(error) = self.inner.wal.close().await {
-            tracing::error!(%error, "the log did not close cleanly; the next start will scan it");
+        match timeout(self.inner.config.close_wait, self.inner.wal.close()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(%error, "the log did not close cleanly"),
+            Err(_) => tracing::error!("the log's device does not answer; the next start recovers"),
         }
     }
 

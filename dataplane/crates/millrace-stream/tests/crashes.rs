@@ -230,24 +230,28 @@ impl Run {
                     ..BucketFaults::default()
                 });
             }
-            Step::Crash { power } => {
-                self.world.disk.crash(if power {
-                    Crash::PowerLoss
-                } else {
-                    Crash::Killed
-                });
-                self.models.iter_mut().for_each(Model::crash);
-                (self.store, self.streams) = (None, Vec::new());
-                self.open().await;
-            }
-            Step::Restart => {
-                self.settle().await;
-                self.heal();
-                self.store.take().expect("open").close().await;
-                self.streams.clear();
-                self.open().await;
-            }
+            Step::Crash { power } => self.crash(power).await,
+            Step::Restart => self.restart().await,
         }
+    }
+
+    async fn crash(&mut self, power: bool) {
+        self.world.disk.crash(if power {
+            Crash::PowerLoss
+        } else {
+            Crash::Killed
+        });
+        self.models.iter_mut().for_each(Model::crash);
+        (self.store, self.streams) = (None, Vec::new());
+        self.open().await;
+    }
+
+    async fn restart(&mut self) {
+        self.settle().await;
+        self.heal();
+        self.store.take().expect("open").close().await;
+        self.streams.clear();
+        self.open().await;
     }
 
     async fn read(&self, stream: usize, permille: u64, bytes: usize) {

@@ -44,7 +44,7 @@ async fn what_is_acknowledged_is_read_from_memory_and_from_objects() {
                 .fetch(entry.base_offset + 1, u64::MAX, 1)
                 .await
                 .expect("there");
-            assert_eq!(found, [entry.clone()]);
+            assert_eq!(found, std::slice::from_ref(entry));
         }
     }
     store.close().await;

@@ -39,6 +39,10 @@ const BLOCKS_IN_CACHE_MIN: u64 = 4;
 /// cost it more than their payload, so the payload alone does not bound it.
 const BLOCKS_IN_LOG_MIN: u64 = 4;
 
+/// The most bytes of one block, whatever the cache: an object is written with one PUT, whose bound
+/// is 5 GiB, and a restart begins again what one upload did not finish.
+const BLOCK_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
 /// What recovery hands to the store.
 struct Replayed {
     streams: HashMap<StreamId, Arc<StreamState>>,
@@ -57,7 +61,8 @@ pub(super) async fn open(
     let upload_threshold = parts
         .config
         .upload_threshold_bytes
-        .min(parts.config.cache_bytes / BLOCKS_IN_CACHE_MIN);
+        .min(parts.config.cache_bytes / BLOCKS_IN_CACHE_MIN)
+        .min(BLOCK_BYTES_MAX);
     let recovered_to = parts.recovered.last().map(|record| record.range.end);
     let (located, metas) = identify(&parts).await?;
     let replay = Replay {

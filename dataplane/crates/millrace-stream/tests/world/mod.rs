@@ -2,7 +2,7 @@
 //! SQLite. Disk, bucket and metadata outlive the store, as they would outlive the process.
 #![allow(dead_code, reason = "each test uses its part")]
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use millrace_blockcache::{BlockCache, BlockCacheConfig};
@@ -12,7 +12,7 @@ use millrace_objects::{BucketUri, ObjectStorage, RetryPolicy, StoreBucket, Timeo
 use millrace_stream::{AppendTicket, Entry, Stream, StreamConfig, StreamParts, StreamStore};
 use millrace_testkit::{FaultyBucket, SimDisk};
 use millrace_time::{SeededRandom, SharedClock, SharedRandom, SystemClock};
-use millrace_wal::{Wal, WalConfig};
+use millrace_wal::{BlockDevice, Wal, WalConfig};
 use tempfile::TempDir;
 
 pub(crate) struct World {
@@ -23,7 +23,7 @@ pub(crate) struct World {
     pub(crate) clock: SharedClock,
     pub(crate) config: StreamConfig,
     topics: std::sync::atomic::AtomicU32,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// Small enough that a few kilobytes seal blocks, split objects and evict.
@@ -72,7 +72,7 @@ impl World {
             clock,
             config,
             topics: 0.into(),
-            _folder: folder,
+            folder,
         }
     }
 
@@ -100,7 +100,16 @@ impl World {
         )
     }
 
+    /// A place for a file of the test.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
     pub(crate) async fn open(&self) -> StreamStore {
+        self.open_on(self.disk.attach()).await
+    }
+
+    pub(crate) async fn open_on(&self, device: Arc<dyn BlockDevice>) -> StreamStore {
         let config = WalConfig {
             record_bytes_max: 64 * 1024,
             chunk_bytes_max: 64 * 1024,
@@ -109,7 +118,7 @@ impl World {
             ..WalConfig::new(7)
         };
         let epoch = self.meta.register_node(NodeId(1)).await.expect("registers");
-        let (wal, recovered) = Wal::open(self.disk.attach(), config, self.clock.clone())
+        let (wal, recovered) = Wal::open(device, config, self.clock.clone())
             .await
             .expect("recovers");
         let retry = RetryPolicy {
