@@ -52,12 +52,12 @@ pub enum AdminError {
 
 /// The secret that callers show.
 #[derive(Clone)]
-pub struct Token(Option<Arc<str>>);
+pub(crate) struct Token(Option<Arc<str>>);
 
 impl Token {
     /// No token: what needs one is refused to everybody.
     #[must_use]
-    pub fn none() -> Self {
+    pub(crate) fn none() -> Self {
         Self(None)
     }
 
@@ -65,7 +65,7 @@ impl Token {
     ///
     /// # Errors
     /// The file cannot be read, or its token is too short.
-    pub fn read(path: &Path) -> Result<Self, AdminError> {
+    pub(crate) fn read(path: &Path) -> Result<Self, AdminError> {
         let shown = path.display().to_string();
         let text = fs::read_to_string(path).map_err(|source| AdminError::Token {
             path: shown.clone(),
@@ -91,33 +91,54 @@ impl Token {
 
 /// What `/v1/status` answers.
 #[derive(Debug, Clone, Serialize)]
-pub struct Status {
+pub(crate) struct Status {
     /// The program's version.
-    pub version: &'static str,
+    pub(crate) version: &'static str,
     /// `starting`, `running` or `stopping`.
-    pub phase: &'static str,
+    pub(crate) phase: &'static str,
     /// Kafka's cluster id.
-    pub cluster_id: String,
+    pub(crate) cluster_id: String,
     /// `node.id`
-    pub node_id: u32,
+    pub(crate) node_id: u32,
     /// Counts the starts of this node.
-    pub node_epoch: u64,
+    pub(crate) node_epoch: u64,
     /// Milliseconds since the start.
-    pub uptime_ms: u64,
+    pub(crate) uptime_ms: u64,
     /// What clients are told, as `NAME://host:port`.
-    pub listeners: Vec<String>,
+    pub(crate) listeners: Vec<String>,
     /// Topics, internal ones included.
-    pub topics: usize,
+    pub(crate) topics: usize,
     /// Partitions of those.
-    pub partitions: usize,
+    pub(crate) partitions: usize,
     /// Open client connections.
-    pub connections: usize,
+    pub(crate) connections: usize,
     /// Requests whose responses have not been written.
-    pub requests_in_flight: usize,
+    pub(crate) requests_in_flight: usize,
+    /// The storage engine; `null` until clients are served.
+    pub(crate) storage: Option<StorageStatus>,
+}
+
+/// The storage engine in `/v1/status`. All in bytes but the last.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct StorageStatus {
+    /// The write-ahead log's ring.
+    pub(crate) wal_capacity_bytes: u64,
+    /// What of it is needed.
+    pub(crate) wal_used_bytes: u64,
+    /// How long the rest lasts at the present rate, in seconds; at most a day.
+    pub(crate) wal_seconds_left: f64,
+    /// Entries in the log cache.
+    pub(crate) log_cache_used_bytes: u64,
+    /// The log cache's bound.
+    pub(crate) log_cache_capacity_bytes: u64,
+    /// What is not in objects yet.
+    pub(crate) upload_pending_bytes: u64,
+    /// Open streams.
+    pub(crate) streams: u64,
 }
 
 /// What the admin HTTP asks the broker.
-pub trait Inspect: Send + Sync + 'static {
+pub(crate) trait Inspect: Send + Sync + 'static {
     /// Whether clients are served now.
     fn is_ready(&self) -> bool;
     /// The answer to `/v1/status`.
@@ -134,7 +155,7 @@ struct Desk {
 }
 
 /// A served admin HTTP.
-pub struct Admin {
+pub(crate) struct Admin {
     address: SocketAddr,
     stop: CancellationToken,
     task: JoinHandle<()>,
@@ -145,7 +166,7 @@ impl Admin {
     ///
     /// # Errors
     /// The listener is not usable.
-    pub fn serve(
+    pub(crate) fn serve(
         listener: TcpListener,
         broker: Arc<dyn Inspect>,
         telemetry: Telemetry,
@@ -174,12 +195,12 @@ impl Admin {
 
     /// Where it listens.
     #[must_use]
-    pub fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Stops. Connections that are kept alive are cut.
-    pub fn stop(self) {
+    pub(crate) fn stop(self) {
         self.stop.cancel();
         self.task.abort();
     }

@@ -7,7 +7,6 @@ use millrace_coordinator::{CoordinatorParts, GroupCoordinator};
 use millrace_log::{LogManager, LogParts};
 use millrace_net::{BindError, DrainReport, ListenerConfig, Listeners, Server};
 use millrace_purgatory::Timers;
-use millrace_time::{SystemClock, SystemRandom};
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -71,11 +70,7 @@ impl Broker {
     /// # Errors
     /// The first part that did not start; what had started before is gone again.
     pub async fn start(config: BrokerConfig) -> Result<Self, StartError> {
-        let seams = Seams {
-            clock: SystemClock::shared(),
-            random: SystemRandom::shared(),
-        };
-        Self::start_with(config, seams).await
+        Self::start_with(config, Seams::system()).await
     }
 
     /// The same on a clock and randomness of the caller's.
@@ -114,11 +109,12 @@ impl Broker {
         };
         let service = Arc::new(ApiService::new(parts));
         let server = listeners.serve(config.net.clone(), service.clone(), seams.clock.clone());
-        let told = advertised.iter().map(ToString::to_string).collect();
         let serving = Serving {
             server: server.clone(),
             logs: logs.clone(),
-            listeners: told,
+            listeners: advertised.iter().map(ToString::to_string).collect(),
+            wal: storage.wal.clone(),
+            store: storage.store.clone(),
         };
         let _ = state.serving.set(serving);
         state.enter(Phase::Running);

@@ -36,7 +36,7 @@ pub enum FolderError {
 
 /// A data folder that belongs to this process until this is dropped, or the process dies.
 #[derive(Debug)]
-pub struct DataFolder {
+pub(crate) struct DataFolder {
     path: PathBuf,
     /// The kernel releases the lock with the file.
     _lock: File,
@@ -47,7 +47,7 @@ impl DataFolder {
     ///
     /// # Errors
     /// It cannot be written, or another broker has it.
-    pub fn lock(path: &Path) -> Result<Self, FolderError> {
+    pub(crate) fn lock(path: &Path) -> Result<Self, FolderError> {
         let io = |source| FolderError::Io {
             path: path.to_owned(),
             source,
@@ -85,7 +85,7 @@ impl DataFolder {
 
     /// Where the metadata is.
     #[must_use]
-    pub fn metadata_file(&self) -> PathBuf {
+    pub(crate) fn metadata_file(&self) -> PathBuf {
         self.path.join("meta.db")
     }
 }

@@ -11,10 +11,12 @@ use std::{
 use millrace_log::LogManager;
 use millrace_model::{NodeEpoch, NodeId};
 use millrace_net::Server;
+use millrace_stream::StreamStore;
 use millrace_time::SharedClock;
+use millrace_wal::Wal;
 
 use crate::{
-    admin::{Inspect, Status},
+    admin::{Inspect, Status, StorageStatus},
     config::Setting,
 };
 
@@ -59,6 +61,23 @@ pub(crate) struct Serving {
     pub(crate) server: Server,
     pub(crate) logs: LogManager,
     pub(crate) listeners: Vec<String>,
+    pub(crate) wal: Wal,
+    pub(crate) store: StreamStore,
+}
+
+impl Serving {
+    fn storage(&self) -> StorageStatus {
+        let (wal, store) = (self.wal.stats(), self.store.stats());
+        StorageStatus {
+            wal_capacity_bytes: wal.capacity,
+            wal_used_bytes: wal.used,
+            wal_seconds_left: wal.seconds_left,
+            log_cache_used_bytes: store.cache_used_bytes,
+            log_cache_capacity_bytes: store.cache_capacity_bytes,
+            upload_pending_bytes: store.pending_bytes,
+            streams: store.streams,
+        }
+    }
 }
 
 impl State {
@@ -117,6 +136,7 @@ impl Inspect for State {
             partitions: topics.iter().map(|topic| topic.partitions.len()).sum(),
             connections: net.map_or(0, |net| net.connections),
             requests_in_flight: net.map_or(0, |net| net.requests_in_flight),
+            storage: serving.map(Serving::storage),
         }
     }
 

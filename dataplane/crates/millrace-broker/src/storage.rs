@@ -3,13 +3,14 @@
 use std::{io, path::PathBuf, sync::Arc};
 
 use millrace_blockcache::{BlockCache, BlockCacheConfig};
+use millrace_limiter::{Limiter, Tier};
 use millrace_meta::{MetaStore, SqliteMeta, SqliteOptions, StoreFailure};
 use millrace_model::{NodeEpoch, NodeId};
 use millrace_objects::{
-    BucketError, BucketUri, ObjectStorage, RetryPolicy, StoreBucket, TimeoutPolicy,
+    BucketError, BucketUri, NetworkShare, ObjectStorage, RetryPolicy, StoreBucket, TimeoutPolicy,
 };
 use millrace_stream::{StreamConfig, StreamParts, StreamStore};
-use millrace_time::{SharedClock, SharedRandom};
+use millrace_time::{SharedClock, SharedRandom, SystemClock, SystemRandom};
 use millrace_wal::{Backend, BlockDevice, DeviceConfig, DeviceError, Recovered, Wal, WalConfig};
 
 use crate::{
@@ -71,6 +72,20 @@ pub struct Seams {
     pub clock: SharedClock,
     /// Randomness.
     pub random: SharedRandom,
+    /// The write-ahead log's device; `None` opens the one that is configured.
+    pub device: Option<Arc<dyn BlockDevice>>,
+}
+
+impl Seams {
+    /// The machine's own.
+    #[must_use]
+    pub fn system() -> Self {
+        Self {
+            clock: SystemClock::shared(),
+            random: SystemRandom::shared(),
+            device: None,
+        }
+    }
 }
 
 /// The opened storage engine.
@@ -88,7 +103,7 @@ impl Storage {
         folder: &DataFolder,
         seams: &Seams,
     ) -> Result<Self, StorageError> {
-        let Seams { clock, random } = seams.clone();
+        let Seams { clock, random, .. } = seams.clone();
         let path = folder.metadata_file();
         let meta = SqliteMeta::open(&path, SqliteOptions::default(), clock.clone()).await?;
         let meta: Arc<dyn MetaStore> = Arc::new(meta);
@@ -100,11 +115,13 @@ impl Storage {
             bytes: bytes_of(config.storage.block_cache_bytes),
             cluster: cluster_id.clone(),
         };
-        let block_cache = BlockCache::new(cache, storage.clone(), Arc::clone(&meta));
+        let network = Network::new(&config.storage, seams);
+        let reads = storage.limited(network.share(Tier::CatchUpMiss));
+        let block_cache = BlockCache::new(cache, reads, Arc::clone(&meta));
         let store = StreamStore::open(StreamParts {
             wal: wal.clone(),
             recovered,
-            storage,
+            storage: storage.limited(network.share(Tier::WalUpload)),
             meta: Arc::clone(&meta),
             block_cache,
             clock,
@@ -128,6 +145,29 @@ impl Storage {
 fn report(cluster_id: &str, node_id: NodeId, node_epoch: NodeEpoch, store: &StreamStore) {
     let recovery = store.stats().recovery;
     tracing::info!(cluster_id, %node_id, %node_epoch, ?recovery, "storage is open");
+}
+
+/// The bandwidth to the bucket, which its uses share.
+struct Network {
+    ingress: Limiter,
+    egress: Limiter,
+}
+
+impl Network {
+    fn new(config: &StorageConfig, seams: &Seams) -> Self {
+        Self {
+            ingress: Limiter::new(seams.clock.clone(), config.ingress_bytes_per_s),
+            egress: Limiter::new(seams.clock.clone(), config.egress_bytes_per_s),
+        }
+    }
+
+    fn share(&self, tier: Tier) -> NetworkShare {
+        NetworkShare {
+            ingress: self.ingress.clone(),
+            egress: self.egress.clone(),
+            tier,
+        }
+    }
 }
 
 /// The folder's cluster id: the stored one, else the configured one, else a new one.
@@ -159,17 +199,15 @@ fn open_bucket(uri: &BucketUri, seams: &Seams) -> Result<ObjectStorage, StorageE
         uri: uri.to_string(),
         source,
     })?;
-    let Seams { clock, random } = seams.clone();
+    let Seams { clock, random, .. } = seams.clone();
     let (retry, timeout) = (RetryPolicy::default(), TimeoutPolicy::default());
     Ok(ObjectStorage::over(bucket, retry, timeout, clock, random))
 }
 
 async fn open_wal(uri: &WalUri, seams: &Seams) -> Result<(Wal, Vec<Recovered>), StorageError> {
-    let opened = uri.clone();
-    let opening = tokio::task::spawn_blocking(move || open_device(&opened));
-    let device = match opening.await {
-        Ok(device) => device?,
-        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    let device = match &seams.device {
+        Some(device) => Arc::clone(device),
+        None => open_device(uri.clone()).await?,
     };
     let config = WalConfig {
         depth: uri.io_depth,
@@ -181,7 +219,14 @@ async fn open_wal(uri: &WalUri, seams: &Seams) -> Result<(Wal, Vec<Recovered>), 
 }
 
 /// Opens or creates the log's device. Preallocating a large file takes a while, so not on a worker.
-fn open_device(uri: &WalUri) -> Result<Arc<dyn BlockDevice>, StorageError> {
+async fn open_device(uri: WalUri) -> Result<Arc<dyn BlockDevice>, StorageError> {
+    match tokio::task::spawn_blocking(move || open_device_blocking(&uri)).await {
+        Ok(device) => device,
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    }
+}
+
+fn open_device_blocking(uri: &WalUri) -> Result<Arc<dyn BlockDevice>, StorageError> {
     if let Some(folder) = uri.path.parent() {
         std::fs::create_dir_all(folder).map_err(|source| StorageError::WalFolder {
             path: folder.to_owned(),

@@ -20,14 +20,14 @@ pub struct TelemetryError(String);
 
 /// Renders the process's metrics. Brokers in one process (tests) share one recorder.
 #[derive(Clone)]
-pub struct Telemetry(PrometheusHandle);
+pub(crate) struct Telemetry(PrometheusHandle);
 
 impl Telemetry {
     /// Installs the recorder, once per process. Must happen before any part makes its handles.
     ///
     /// # Errors
     /// Another recorder is in place.
-    pub fn install() -> Result<Self, TelemetryError> {
+    pub(crate) fn install() -> Result<Self, TelemetryError> {
         static INSTALLED: OnceLock<PrometheusHandle> = OnceLock::new();
         static INSTALLING: Mutex<()> = Mutex::new(());
         let _one_at_a_time = INSTALLING.lock();
@@ -46,13 +46,13 @@ impl Telemetry {
 
     /// The metrics in Prometheus' text format.
     #[must_use]
-    pub fn render(&self) -> String {
+    pub(crate) fn render(&self) -> String {
         self.0.render()
     }
 
     /// Folds recorded samples into their buckets; has to be called now and then, or memory grows
     /// with every sample between two renderings.
-    pub fn fold(&self) {
+    pub(crate) fn fold(&self) {
         self.0.run_upkeep();
     }
 }

@@ -52,6 +52,11 @@ async fn the_admin_http_answers_who_shows_the_token() {
     assert_eq!(status["phase"], "running");
     assert_eq!(status["cluster_id"], "test");
     assert_eq!(status["partitions"], 3);
+    assert_eq!(status["storage"]["log_cache_capacity_bytes"], 33_554_432);
+    assert!(
+        status["storage"]["wal_capacity_bytes"].as_u64() > Some(60_000_000),
+        "{status}"
+    );
     let (_, config) = get(&broker, "/v1/config", Some(TOKEN)).await;
     assert!(
         config.contains("\"s3.wal.cache.size\"") && config.contains("33554432"),

@@ -63,15 +63,27 @@ impl Home {
 
     fn command(&self) -> Command {
         let mut command = Command::new(PROGRAM);
-        command.arg("broker").arg("--config").arg(self.path().join("server.properties"));
+        command
+            .arg("broker")
+            .arg("--config")
+            .arg(self.path().join("server.properties"));
         command
     }
 
     async fn start(&self) -> Running {
-        let log = std::fs::OpenOptions::new().create(true).append(true);
-        let log = log.clone().open(self.path().join("log")).expect("writable");
-        let child = self.command().stdin(Stdio::null()).stderr(log).spawn().expect("it starts");
-        let mut running = Running { child, kafka: self.kafka };
+        let mut appending = std::fs::OpenOptions::new();
+        appending.create(true).append(true);
+        let log = appending.open(self.path().join("log")).expect("writable");
+        let child = self
+            .command()
+            .stdin(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .expect("it starts");
+        let mut running = Running {
+            child,
+            kafka: self.kafka,
+        };
         let ready = async {
             while TcpStream::connect(self.kafka).await.is_err() || !running.answers().await {
                 if let Some(status) = running.child.try_wait().expect("our child") {
@@ -80,7 +92,9 @@ impl Home {
                 tokio::time::sleep(POLL).await;
             }
         };
-        tokio::time::timeout(SOON, ready).await.expect("it is ready soon");
+        tokio::time::timeout(SOON, ready)
+            .await
+            .expect("it is ready soon");
         running
     }
 
@@ -93,7 +107,9 @@ impl Running {
     /// Ports are bound before the log is recovered; an answer means that clients are served.
     async fn answers(&self) -> bool {
         let metadata = async { self.client().await.metadata("t").await };
-        tokio::time::timeout(Duration::from_secs(5), metadata).await.is_ok()
+        tokio::time::timeout(Duration::from_secs(5), metadata)
+            .await
+            .is_ok()
     }
 
     async fn client(&self) -> KafkaClient {
@@ -111,7 +127,9 @@ impl Running {
                 tokio::time::sleep(POLL).await;
             }
         };
-        tokio::time::timeout(SOON, ended).await.expect("it stops soon")
+        tokio::time::timeout(SOON, ended)
+            .await
+            .expect("it stops soon")
     }
 
     fn kill_9(mut self) {
@@ -122,13 +140,21 @@ impl Running {
 
 fn numbered(number: i64) -> Bytes {
     let mut builder = BatchBuilder::new(Compression::None);
-    builder.push(1_000, None, Some(format!("{number:08}-{}", "x".repeat(500)).as_bytes()), &[]);
+    builder.push(
+        1_000,
+        None,
+        Some(format!("{number:08}-{}", "x".repeat(500)).as_bytes()),
+        &[],
+    );
     builder.build().freeze()
 }
 
 /// All numbers in the partition, checked to lie at contiguous offsets.
 async fn read_all(client: &mut KafkaClient) -> Vec<i64> {
-    let end = client.offset_at("t", 0, -1).await.expect("the partition answers");
+    let end = client
+        .offset_at("t", 0, -1)
+        .await
+        .expect("the partition answers");
     let mut numbers = Vec::new();
     let mut next = 0;
     while next < end {
@@ -137,7 +163,9 @@ async fn read_all(client: &mut KafkaClient) -> Vec<i64> {
         let mut rest = fetched.records;
         assert!(!rest.is_empty(), "nothing at {next} of {end}");
         while !rest.is_empty() {
-            let size = millrace_record::header_of(&rest).expect("a sound batch").size_bytes();
+            let size = millrace_record::header_of(&rest)
+                .expect("a sound batch")
+                .size_bytes();
             for record in records(&rest.split_to(size)).expect("a sound batch") {
                 let record = record.expect("a sound record");
                 assert_eq!(record.offset, next, "offsets are contiguous");
@@ -179,8 +207,10 @@ async fn no_acknowledged_record_is_lost_when_the_process_is_killed() {
     let running = home.start().await;
     let stored = read_all(&mut running.client().await).await;
     assert!(stored.is_sorted_by(|a, b| a < b), "in order, none twice");
-    let lost: Vec<&i64> =
-        acknowledged.iter().filter(|number| stored.binary_search(number).is_err()).collect();
+    let lost: Vec<&i64> = acknowledged
+        .iter()
+        .filter(|number| stored.binary_search(number).is_err())
+        .collect();
     assert!(lost.is_empty(), "lost {lost:?} of {}", acknowledged.len());
     assert!(running.terminate().await.success());
 }
@@ -196,7 +226,11 @@ async fn sigterm_stops_in_peace_and_keeps_everything() {
     let status = running.terminate().await;
     assert!(status.success(), "{status}: {}", home.log());
     let wal = home.path().join("wal/wal");
-    let shown = Command::new(PROGRAM).arg("inspect").arg("wal").arg(&wal).output();
+    let shown = Command::new(PROGRAM)
+        .arg("inspect")
+        .arg("wal")
+        .arg(&wal)
+        .output();
     let shown: serde_json::Value =
         serde_json::from_slice(&shown.expect("it runs").stdout).expect("JSON");
     assert_eq!(shown["closed_cleanly"], true, "{shown}");
@@ -224,10 +258,18 @@ async fn a_folder_in_use_and_a_wrong_configuration_have_their_exit_codes() {
     running.terminate().await;
 
     let mut wrong = home.command();
-    wrong.args(["--override", "num.partitions=many", "--override", "listeners=localhost"]);
+    wrong.args([
+        "--override",
+        "num.partitions=many",
+        "--override",
+        "listeners=localhost",
+    ]);
     let (code, text) = outcome(wrong);
     assert_eq!(code, Some(78), "{text}");
-    assert!(text.contains("num.partitions (--override)") && text.contains("listeners"), "{text}");
+    assert!(
+        text.contains("num.partitions (--override)") && text.contains("listeners"),
+        "{text}"
+    );
 
     let mut missing = Command::new(PROGRAM);
     missing.args(["broker", "--config", "/nowhere/server.properties"]);

@@ -91,6 +91,11 @@ pub struct StorageConfig {
     pub block_cache_bytes: usize,
     /// `s3.data.buckets`
     pub bucket: BucketUri,
+    /// `s3.network.ingress.baseline.bandwidth`: bytes per second read from the bucket; `None` is no
+    /// bound. Where it is not set, `s3.network.baseline.bandwidth` holds.
+    pub ingress_bytes_per_s: Option<u64>,
+    /// `s3.network.egress.baseline.bandwidth`: the same for what is written to the bucket.
+    pub egress_bytes_per_s: Option<u64>,
     /// `s3.stream.object.split.size`, in bytes: from here on a stream gets an object of its own.
     pub stream_object_split_bytes: usize,
     /// `s3.object.block.size`, in bytes.
@@ -157,8 +162,9 @@ impl BrokerConfig {
         let storage = read_storage(r, &data_dir);
         let net = read_net(r);
         let fetch_bytes_max = r.bytes("fetch.max.bytes", FETCH_BYTES_MAX, 1_024..=1 << 30);
-        let log = read_log(r);
-        let group = read_group(r);
+        let offsets_partitions = read_offsets_partitions(r);
+        let log = read_log(r, offsets_partitions);
+        let group = read_group(r, offsets_partitions);
         r.number("default.replication.factor", 1, 1..=i64::from(i16::MAX));
         let unknown = reader.unknown();
         let settings = reader.finish()?;
@@ -281,7 +287,10 @@ fn read_storage(r: &mut Reader<'_>, data_dir: &Path) -> Option<StorageConfig> {
             "write at most a third of s3.wal.cache.size",
         );
     }
+    let (ingress_bytes_per_s, egress_bytes_per_s) = read_bandwidth(r);
     let storage = StorageConfig {
+        ingress_bytes_per_s,
+        egress_bytes_per_s,
         wal: wal?,
         wal_cache_bytes,
         upload_threshold_bytes,
@@ -300,6 +309,15 @@ fn read_storage(r: &mut Reader<'_>, data_dir: &Path) -> Option<StorageConfig> {
         object_block_bytes: r.bytes("s3.object.block.size", 512 * 1024, 4_096..=64 << 20),
     };
     Some(storage)
+}
+
+/// Bytes per second from and to the bucket; 0 is no bound.
+fn read_bandwidth(r: &mut Reader<'_>) -> (Option<u64>, Option<u64>) {
+    let both = r.number("s3.network.baseline.bandwidth", 0, 0..=BYTES_MAX);
+    let ingress = r.number("s3.network.ingress.baseline.bandwidth", both, 0..=BYTES_MAX);
+    let egress = r.number("s3.network.egress.baseline.bandwidth", both, 0..=BYTES_MAX);
+    let bound = |number: i64| u64::try_from(number).ok().filter(|&bytes| bytes > 0);
+    (bound(ingress), bound(egress))
 }
 
 fn read_net(r: &mut Reader<'_>) -> NetConfig {
@@ -339,7 +357,7 @@ fn read_broker_bytes(r: &mut Reader<'_>, default: usize) -> usize {
         .unwrap_or(default)
 }
 
-fn read_log(r: &mut Reader<'_>) -> LogDefaults {
+fn read_log(r: &mut Reader<'_>, offsets_topic_partitions: u32) -> LogDefaults {
     let default = LogDefaults::default();
     let partitions = |number: i64| u32::try_from(number).unwrap_or(1);
     LogDefaults {
@@ -357,18 +375,18 @@ fn read_log(r: &mut Reader<'_>) -> LogDefaults {
             default.retention_bytes,
             -1..=i64::MAX,
         ),
-        offsets_topic_partitions: partitions(r.number(
-            "offsets.topic.num.partitions",
-            8,
-            1..=1_000,
-        )),
+        offsets_topic_partitions,
         producer_id_expiration_ms: r.number(
             "producer.id.expiration.ms",
             default.producer_id_expiration_ms,
             1..=MILLIS_MAX,
         ),
-        ..default
     }
+}
+
+/// Kafka's default of 50 suits a fleet; each partition costs a broker of this size two streams.
+fn read_offsets_partitions(r: &mut Reader<'_>) -> u32 {
+    u32::try_from(r.number("offsets.topic.num.partitions", 8, 1..=1_000)).unwrap_or(8)
 }
 
 fn read_timestamp_type(r: &mut Reader<'_>) -> TimestampType {
@@ -408,7 +426,7 @@ fn read_retention(r: &mut Reader<'_>, default_ms: i64) -> i64 {
         .unwrap_or_else(|| scaled(hours, HOUR_MS))
 }
 
-fn read_group(r: &mut Reader<'_>) -> GroupConfig {
+fn read_group(r: &mut Reader<'_>, offsets_topic_partitions: u32) -> GroupConfig {
     let default = GroupConfig::default();
     let minutes = r.number(
         "offsets.retention.minutes",
@@ -458,12 +476,7 @@ fn read_group(r: &mut Reader<'_>) -> GroupConfig {
             default.offset_metadata_bytes_max,
             0..=1 << 20,
         ),
-        offsets_topic_partitions: u32::try_from(r.number(
-            "offsets.topic.num.partitions",
-            8,
-            1..=1_000,
-        ))
-        .unwrap_or(default.offsets_topic_partitions),
+        offsets_topic_partitions,
         ..default
     }
 }

@@ -25,7 +25,10 @@ fn an_empty_file_is_a_broker_for_this_machine() {
     );
     assert!(config.unknown.is_empty());
     assert!(config.settings.iter().all(|setting| setting.is_default));
-    assert!(config.settings.is_sorted_by(|a, b| a.key <= b.key));
+    assert!(
+        config.settings.is_sorted_by(|a, b| a.key < b.key),
+        "each key once"
+    );
 }
 
 #[test]
@@ -134,5 +137,20 @@ fn unbounded_memory_is_not_offered() {
             .net
             .broker_bytes_max,
         1_048_576
+    );
+}
+
+#[test]
+fn bandwidth_has_one_name_for_both_ways_and_one_for_each() {
+    let storage = legal("").storage;
+    assert_eq!(
+        (storage.ingress_bytes_per_s, storage.egress_bytes_per_s),
+        (None, None)
+    );
+    let text = "s3.network.baseline.bandwidth=7\ns3.network.egress.baseline.bandwidth=9";
+    let storage = legal(text).storage;
+    assert_eq!(
+        (storage.ingress_bytes_per_s, storage.egress_bytes_per_s),
+        (Some(7), Some(9))
     );
 }

@@ -1,4 +1,9 @@
 //! A broker in this process, on free ports and in a temporary folder.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test binary uses a part of it"
+)]
 
 use std::{net::SocketAddr, path::Path};
 
