@@ -60,7 +60,7 @@ export default {
   ],
   options: {
     doNotFollow: { path: "node_modules|/generated/" },
-    exclude: { path: "[.]next|/dist/|/target/|^e2e/.artefacts" },
+    exclude: { path: "next-env[.]d[.]ts|[.]next|/dist/|/target/|^e2e/.artefacts" },
     tsPreCompilationDeps: true,
     tsConfig: { fileName: "tsconfig.base.json" },
     enhancedResolveOptions: {
