@@ -28,6 +28,8 @@ interface Target {
   kafka: KafkaAdmin | undefined;
   topicsAt: number;
   lagAt: number;
+  /** Whether the broker's start is among its readings. */
+  startRead: boolean;
   /** Said once when it begins to fail and once when it works again, not at every round. */
   failing: boolean;
 }
@@ -89,6 +91,7 @@ export class BrokerScraper {
     }
     if (!target.failing) log.warn({ err: failure.reason }, "metrics cannot be read");
     target.failing = true;
+    target.startRead = false;
   }
 
   async #scrapeCounters(
@@ -97,14 +100,32 @@ export class BrokerScraper {
     target: Target,
   ): Promise<void> {
     const { driver, db, clock } = this.#options;
-    const samples = await new BrokerHttp(await driver.access(deployment)).metrics();
+    const http = new BrokerHttp(await driver.access(deployment));
+    const samples = await http.metrics();
     const at = clock.now();
     const source = { clusterId: cluster.id, brokerId: BROKER_ID, at };
     const { broker, topics } = readScrape(source, samples);
+    if (!target.startRead) await this.#addStart(cluster, http);
+    target.startRead = true;
     await db.metrics.addScrapes([broker]);
     if (at.getTime() - target.topicsAt < TOPIC_INTERVAL_MS || topics.length === 0) return;
     await db.metrics.addTopicScrapes(topics);
     target.topicsAt = at.getTime();
+  }
+
+  /**
+   * Every counter was zero when the broker's process started: with that as a reading, what the
+   * broker did before it was first read is not lost.
+   */
+  async #addStart(cluster: Cluster, http: BrokerHttp): Promise<void> {
+    const { db, clock } = this.#options;
+    const { uptimeMs } = await http.status();
+    if (uptimeMs === undefined) return;
+    const at = new Date(clock.now().getTime() - uptimeMs);
+    const since = await db.metrics.latest([cluster.id], at);
+    if (since.length > 0) return;
+    const { broker } = readScrape({ clusterId: cluster.id, brokerId: BROKER_ID, at }, []);
+    await db.metrics.addScrapes([broker]);
   }
 
   async #scrapeLag(cluster: Cluster, deployment: ClusterDeployment, target: Target): Promise<void> {
@@ -159,6 +180,7 @@ export class BrokerScraper {
       kafka: undefined,
       topicsAt: 0,
       lagAt: 0,
+      startRead: false,
       failing: false,
     };
     this.#targets.set(id, target);

@@ -82,8 +82,8 @@ export class Installation {
     };
   }
 
-  /** The program as it is shipped, with a broker that speaks no Kafka. */
-  async startProduct(options: { stopBrokers: boolean }): Promise<ChildProcess> {
+  /** The program as it is shipped; its broker speaks no Kafka unless another one is given. */
+  async startProduct(options: { stopBrokers: boolean; brokerBin?: string }): Promise<ChildProcess> {
     const child = spawn(process.execPath, [PRODUCT], {
       stdio: ["ignore", "pipe", "inherit"],
       env: {
@@ -91,7 +91,7 @@ export class Installation {
         PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
         DATABASE_URL: this.#database?.url ?? "",
         MILLRACE_HOME: this.home,
-        MILLRACE_BROKER_BIN: FAKE_BROKER,
+        MILLRACE_BROKER_BIN: options.brokerBin ?? FAKE_BROKER,
         MILLRACE_STOP_BROKERS_ON_EXIT: options.stopBrokers ? "1" : "0",
       },
     });

@@ -22,11 +22,13 @@ test("sends the token and reads status and metrics", async () => {
   const broker = await brokerThat((request, response) => {
     expect(request.headers.authorization).toBe("Bearer secret");
     if (request.url === "/metrics") return response.end("a_total 1\n");
-    return response.end(JSON.stringify({ cluster_id: "clu_a", version: "1", phase: "running" }));
+    return response.end(
+      JSON.stringify({ cluster_id: "clu_a", version: "1", uptime_ms: 5, phase: "running" }),
+    );
   });
   expect(await broker.ready()).toBe(true);
   const status = await broker.status();
-  expect(status).toMatchObject({ clusterId: "clu_a", version: "1" });
+  expect(status).toMatchObject({ clusterId: "clu_a", version: "1", uptimeMs: 5 });
   expect(status.raw.phase).toBe("running");
   expect(await broker.metrics()).toEqual([{ name: "a_total", labels: {}, value: 1 }]);
 });

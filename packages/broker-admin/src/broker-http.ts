@@ -17,6 +17,8 @@ export interface BrokerHttpOptions {
 export interface BrokerStatus {
   readonly version: string | undefined;
   readonly clusterId: string | undefined;
+  /** Milliseconds since the broker's process started. */
+  readonly uptimeMs: number | undefined;
   readonly raw: Readonly<Record<string, unknown>>;
 }
 
@@ -56,7 +58,12 @@ export class BrokerHttp {
     if (!isObject(raw)) {
       throw new BrokerError("malformed_answer", "the broker's status is not an object");
     }
-    return { version: stringOf(raw.version), clusterId: stringOf(raw.cluster_id), raw };
+    return {
+      version: stringOf(raw.version),
+      clusterId: stringOf(raw.cluster_id),
+      uptimeMs: typeof raw.uptime_ms === "number" ? raw.uptime_ms : undefined,
+      raw,
+    };
   }
 
   async metrics(): Promise<MetricSample[]> {

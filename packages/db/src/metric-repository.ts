@@ -44,17 +44,29 @@ export class MetricRepository {
 
   /**
    * Readings of one cluster in order of (broker, time): the last one of each stretch of
-   * `stepSeconds`. Counters are cumulative, so nothing is lost by leaving out those between.
+   * `stepSeconds`. Counters are cumulative, so nothing is lost by leaving out those between; but for
+   * two, which are there too: the first one, without which the growth up to the second is unknown,
+   * and each last one before a broker restarted and began to count anew.
    */
   async scrapes(clusterId: ClusterId, range: TimeRange, stepSeconds: number) {
     const rows = await this.#client.$queryRaw<ScrapeRow[]>`
-      SELECT DISTINCT ON (broker_id, stretch) *
-      FROM (
-        SELECT *, floor(extract(epoch FROM at) / ${stepSeconds}::int) AS stretch
-        FROM metric_scrape
-        WHERE cluster_id = ${clusterId} AND at >= ${range.from} AND at < ${range.to}
+      SELECT * FROM (
+        SELECT *,
+          at = min(at) OVER broker AS is_first,
+          at = max(at) OVER (PARTITION BY broker_id, stretch) AS is_last,
+          requests > lead(requests) OVER (PARTITION BY broker_id ORDER BY at) AS restarts
+        FROM (
+          SELECT *,
+            floor(extract(epoch FROM at) / ${stepSeconds}::int) AS stretch,
+            produce_buckets[cardinality(produce_buckets)]
+              + fetch_buckets[cardinality(fetch_buckets)] AS requests
+          FROM metric_scrape
+          WHERE cluster_id = ${clusterId} AND at >= ${range.from} AND at < ${range.to}
+        ) AS scrape
+        WINDOW broker AS (PARTITION BY broker_id)
       ) AS scrape
-      ORDER BY broker_id, stretch, at DESC`;
+      WHERE is_first OR is_last OR restarts
+      ORDER BY broker_id, at`;
     return rows.map((row): MetricScrape => toScrape(clusterId, row));
   }
 

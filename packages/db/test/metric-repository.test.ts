@@ -31,13 +31,25 @@ test("a reading comes back to the last digit, once, however often it is written"
   expect(await db.metrics.latest([id], new Date(T0))).toEqual([scrape(id, 0)]);
 });
 
-test("a coarser step keeps the last reading of each stretch", async () => {
+test("a coarser step keeps the last reading of each stretch, and the very first", async () => {
   const { db } = fixture;
   const { id } = await newCluster(db, await newTenant(db));
   await db.metrics.addScrapes(Array.from({ length: 20 }, (_, second) => scrape(id, second)));
   const range = { from: new Date(T0), to: new Date(T0 + 20_000) };
   const rows = await db.metrics.scrapes(id, range, 10);
-  expect(rows.map((row) => row.recordsIn)).toEqual([9n, 19n]);
+  expect(rows.map((row) => row.recordsIn)).toEqual([0n, 9n, 19n]);
+});
+
+test("a coarser step keeps what a broker had counted when it restarted", async () => {
+  const { db } = fixture;
+  const { id } = await newCluster(db, await newTenant(db));
+  const counts = [0n, 5n, 8n, 2n, 4n, 6n, 7n, 8n];
+  await db.metrics.addScrapes(
+    counts.map((count, second) => ({ ...scrape(id, second), fetchBuckets: [0n, count] })),
+  );
+  const range = { from: new Date(T0), to: new Date(T0 + 20_000) };
+  const rows = await db.metrics.scrapes(id, range, 10);
+  expect(rows.map((row) => row.recordsIn)).toEqual([0n, 2n, 7n]);
 });
 
 test("retention removes what is older than its limit and nothing else", async () => {

@@ -45,8 +45,6 @@ export interface MetricsReadings {
 const GAP_MS_MAX = 180_000;
 /** A gauge that was last read longer ago than this is not known any more. */
 const GAUGE_MS_MAX = 30_000;
-/** An interval of which less than this share was measured has no value. */
-const COVERAGE_MIN = 0.5;
 
 /**
  * Every series of `METRIC_NAMES`. The point at `t` describes the time (t − step, t], with `t` a
@@ -147,7 +145,10 @@ function intervalsOf(
   return intervals;
 }
 
-/** Adds one broker's segments to an interval. Its rates are over the time that was measured. */
+/**
+ * Adds one broker's segments to an interval. Its rates are over the time that was measured, however
+ * short: they are the averages of whole segments, not of the part that lies inside.
+ */
 function withSegments(
   before: Interval | undefined,
   segments: readonly Segment[],
@@ -158,7 +159,7 @@ function withSegments(
     (segment) => Math.min(endMs, segment.toMs) - Math.max(startMs, segment.fromMs),
   );
   const coveredMs = overlaps.reduce((sum, overlap) => sum + overlap, 0);
-  if (coveredMs < (endMs - startMs) * COVERAGE_MIN) return before;
+  if (coveredMs <= 0) return before;
   const interval = before ?? emptyInterval(segments.at(-1)?.bucketBoundsUs ?? []);
   const seconds = coveredMs / 1_000;
   for (const [index, segment] of segments.entries()) {
