@@ -329,6 +329,12 @@ impl LogManager {
     /// Refuses further appends and writes the last checkpoints, within bounds. The stream store is
     /// closed after this. What cannot be written is replayed by the next start.
     pub async fn close(&self) {
+        for topic in self.inner.registry.all() {
+            topic
+                .partitions
+                .iter()
+                .for_each(|partition| partition.shut());
+        }
         let closing = self
             .inner
             .each_partition(|log| async move { log.close().await }, |_| true);

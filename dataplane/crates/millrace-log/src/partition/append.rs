@@ -13,7 +13,7 @@ use parking_lot::MutexGuard;
 use super::{PartitionLog, State};
 use crate::{
     error::AppendError,
-    producers::{Sequenced, Stamped, Verdict},
+    producers::{Sequenced, Stamped, Verdict, WrittenBatch},
 };
 
 /// Who appends.
@@ -78,6 +78,16 @@ struct Stand {
     base_offset: Offset,
     last_offset: Offset,
     log_append_time: Option<i64>,
+}
+
+impl Stand {
+    fn of(written: &WrittenBatch) -> Self {
+        Self {
+            base_offset: written.base_offset,
+            last_offset: written.last_offset,
+            log_append_time: Some(written.log_append_time).filter(|&time| time >= 0),
+        }
+    }
 }
 
 impl PartitionLog {
@@ -145,22 +155,27 @@ impl PartitionLog {
     ) -> AppendTicket {
         let mut first: Option<Stand> = None;
         let mut last: Option<Stand> = None;
-        let mut end = 0;
+        let mut written: Option<millrace_stream::AppendTicket> = None;
+        let mut duplicated = 0;
         for ((batch, room), verdict) in batches.into_iter().zip(rooms).zip(verdicts) {
             let stand = match verdict {
-                Verdict::Append => self.write(&mut state, batch, room),
-                Verdict::Duplicate(written) => Stand {
-                    base_offset: written.base_offset,
-                    last_offset: written.last_offset,
-                    log_append_time: Some(written.log_append_time).filter(|&time| time >= 0),
-                },
+                Verdict::Append => {
+                    let (stand, ticket) = self.write(&mut state, batch, room);
+                    // Tickets resolve in order, so the last one speaks for those before it.
+                    written = Some(ticket);
+                    stand
+                }
+                Verdict::Duplicate(known) => {
+                    duplicated = duplicated.max(known.last_offset + 1);
+                    Stand::of(&known)
+                }
             };
-            end = end.max(stand.last_offset + 1);
             first.get_or_insert(stand);
             last = Some(stand);
         }
         // A duplicate may be of a batch that is itself under way: it must not be answered first.
-        let durable = self.data.when_confirmed(end);
+        // Whatever is written now stands behind every batch that it could be a duplicate of.
+        let durable = written.unwrap_or_else(|| self.data.when_confirmed(duplicated));
         drop(state);
         let base = first.map_or(0, |stand| stand.base_offset);
         let appended = Appended {
@@ -172,7 +187,12 @@ impl PartitionLog {
         AppendTicket { durable, appended }
     }
 
-    fn write(&self, state: &mut State, mut batch: Batch, room: Permit) -> Stand {
+    fn write(
+        &self,
+        state: &mut State,
+        mut batch: Batch,
+        room: Permit,
+    ) -> (Stand, millrace_stream::AppendTicket) {
         let now_ms = self.clock.wall_ms();
         let stamp = matches!(self.config.timestamp_type, TimestampType::LogAppendTime);
         let log_append_time = stamp.then_some(now_ms);
@@ -181,26 +201,28 @@ impl PartitionLog {
         let (count, header) = (batch.count(), *batch.header());
         let payload = batch.freeze();
         let bytes = payload.len() as u64;
-        // The ticket is not needed: the caller waits for the whole request's end.
-        drop(self.data.append(
+        let ticket = self.data.append(
             room,
             Entry {
                 base_offset,
                 count,
                 payload,
             },
-        ));
+        );
         let last_offset = base_offset + u64::from(count.max(1)) - 1;
         state.note(&header, base_offset, bytes, now_ms);
         state.dirty_bytes += bytes;
         state.dirty_since.get_or_insert_with(|| self.clock.now());
         self.bytes_in.increment(bytes);
         self.records_in.increment(u64::from(count));
-        Stand {
-            base_offset,
-            last_offset,
-            log_append_time,
-        }
+        (
+            Stand {
+                base_offset,
+                last_offset,
+                log_append_time,
+            },
+            ticket,
+        )
     }
 }
 
