@@ -75,6 +75,10 @@ where
     outcome
 }
 
+#[expect(
+    clippy::async_yields_async,
+    reason = "operations start in order and end later"
+)]
 async fn device_alone(device: Arc<dyn BlockDevice>, load: &Load, clock: &SharedClock) -> Outcome {
     let len = load.record_bytes.next_multiple_of(BLOCK_BYTES as usize);
     let mut at = 0;
@@ -89,6 +93,10 @@ async fn device_alone(device: Arc<dyn BlockDevice>, load: &Load, clock: &SharedC
     .await
 }
 
+#[expect(
+    clippy::async_yields_async,
+    reason = "operations start in order and end later"
+)]
 async fn the_log(device: Arc<dyn BlockDevice>, load: &Load, clock: &SharedClock) -> Outcome {
     let opened = Wal::open(device, WalConfig::new(1), Arc::clone(clock)).await;
     let (wal, _) = opened.expect("opens");
