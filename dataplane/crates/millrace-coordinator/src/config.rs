@@ -41,8 +41,6 @@ pub struct GroupConfig {
     pub retention_check_interval: Duration,
     /// `offset.metadata.max.bytes`: the text that a commit may carry.
     pub offset_metadata_bytes_max: usize,
-    /// `offsets.topic.num.partitions`
-    pub offsets_topic_partitions: u32,
     /// Records that the log of one partition gathers before its live state is written anew at its
     /// tail and the rest is trimmed. At least twice the live state is always allowed.
     pub rewrite_after_records: u64,
@@ -58,7 +56,6 @@ impl Default for GroupConfig {
             offsets_retention: Duration::from_secs(7 * 24 * 60 * 60),
             retention_check_interval: Duration::from_secs(600),
             offset_metadata_bytes_max: 4_096,
-            offsets_topic_partitions: 8,
             rewrite_after_records: 50_000,
         }
     }

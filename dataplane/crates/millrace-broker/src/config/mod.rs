@@ -164,7 +164,7 @@ impl BrokerConfig {
         let fetch_bytes_max = r.bytes("fetch.max.bytes", FETCH_BYTES_MAX, 1_024..=1 << 30);
         let offsets_partitions = read_offsets_partitions(r);
         let log = read_log(r, offsets_partitions);
-        let group = read_group(r, offsets_partitions);
+        let group = read_group(r);
         r.number("default.replication.factor", 1, 1..=i64::from(i16::MAX));
         let unknown = reader.unknown();
         let settings = reader.finish()?;
@@ -426,7 +426,7 @@ fn read_retention(r: &mut Reader<'_>, default_ms: i64) -> i64 {
         .unwrap_or_else(|| scaled(hours, HOUR_MS))
 }
 
-fn read_group(r: &mut Reader<'_>, offsets_topic_partitions: u32) -> GroupConfig {
+fn read_group(r: &mut Reader<'_>) -> GroupConfig {
     let default = GroupConfig::default();
     let minutes = r.number(
         "offsets.retention.minutes",
@@ -476,7 +476,6 @@ fn read_group(r: &mut Reader<'_>, offsets_topic_partitions: u32) -> GroupConfig 
             default.offset_metadata_bytes_max,
             0..=1 << 20,
         ),
-        offsets_topic_partitions,
         ..default
     }
 }
