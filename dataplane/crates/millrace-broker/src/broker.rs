@@ -160,6 +160,7 @@ impl Broker {
         tracing::info!("stopping: requests in flight are answered");
         self.server.stop_reading();
         self.service.stop_waiting();
+        self.groups.stop_waiting();
         let report = self.server.drain(self.drain).await;
         if report.cut > 0 {
             tracing::warn!(

@@ -2,7 +2,17 @@
 
 mod support;
 
+use std::time::Duration;
+
+use bytes::Bytes;
 use millrace_broker::{Broker, StartError};
+use millrace_wire::{
+    StrBytes,
+    messages::{
+        FindCoordinatorRequest, GroupId, JoinGroupRequest, SyncGroupRequest,
+        join_group_request::JoinGroupRequestProtocol,
+    },
+};
 use support::{Home, TOKEN, client};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -127,4 +137,54 @@ async fn auto_creation_makes_a_topic_that_has_the_configured_partitions() {
     let advertised = &client.metadata("new").await.brokers[0];
     assert_eq!(advertised.port, i32::from(support::address(&broker).port()));
     broker.stop().await;
+}
+
+/// Kafka's COORDINATOR_NOT_AVAILABLE.
+const COORDINATOR_NOT_AVAILABLE: i16 = 15;
+/// A version of JoinGroup and SyncGroup in which the first join is answered at once.
+const GROUP_VERSION: i16 = 3;
+
+fn join_request() -> JoinGroupRequest {
+    let protocol = JoinGroupRequestProtocol::default()
+        .with_name(StrBytes::from_static_str("range"))
+        .with_metadata(Bytes::from_static(b"m"));
+    JoinGroupRequest::default()
+        .with_group_id(GroupId(StrBytes::from_static_str("g")))
+        .with_protocol_type(StrBytes::from_static_str("consumer"))
+        .with_session_timeout_ms(30_000)
+        .with_rebalance_timeout_ms(60_000)
+        .with_protocols(vec![protocol])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_does_not_wait_for_a_rebalance_or_a_long_poll() {
+    let home = Home::new();
+    let broker = home.start(&[]).await;
+    let mut first = client(&broker).await;
+    assert_eq!(first.create_topic("t", 1).await, 0);
+    let find = FindCoordinatorRequest::default().with_key(StrBytes::from_static_str("g"));
+    assert_eq!(
+        first.call(2, &find).await.error_code,
+        0,
+        "it creates the groups' topic"
+    );
+    let joined = first.call(GROUP_VERSION, &join_request()).await;
+    assert_eq!(joined.error_code, 0);
+    let sync = SyncGroupRequest::default()
+        .with_group_id(GroupId(StrBytes::from_static_str("g")))
+        .with_generation_id(joined.generation_id)
+        .with_member_id(joined.member_id);
+    assert_eq!(first.call(GROUP_VERSION, &sync).await.error_code, 0);
+    let mut second = client(&broker).await;
+    let waiting = second.send(GROUP_VERSION, &join_request()).await;
+    let mut third = client(&broker).await;
+    let poll = tokio::spawn(async move { third.fetch("t", 0, 0, Duration::from_secs(60)).await });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let stopped = tokio::time::timeout(Duration::from_secs(5), broker.stop()).await;
+    assert_eq!(stopped.expect("well before the drain's end").cut, 0);
+    let refused = second
+        .receive::<JoinGroupRequest>(GROUP_VERSION, waiting)
+        .await;
+    assert_eq!(refused.error_code, COORDINATOR_NOT_AVAILABLE);
+    assert!(poll.await.expect("answered").records.is_empty());
 }

@@ -48,7 +48,8 @@ pub struct NetConfig {
     pub broker_bytes_max: usize,
     /// `connections.max.idle.ms`: a connection on which no byte moved for this long is closed.
     pub idle_max: Duration,
-    /// `max.connections`: one more is closed as soon as it is accepted.
+    /// `max.connections`: one more is closed as soon as it is accepted. The default is a power of two
+    /// above ten thousand, which the file descriptors of a stock Linux allow.
     pub connections_max: usize,
 }
 
@@ -60,7 +61,7 @@ impl Default for NetConfig {
             connection_bytes_max: 64 * 1024 * 1024,
             broker_bytes_max: 512 * 1024 * 1024,
             idle_max: Duration::from_secs(600),
-            connections_max: 50_000,
+            connections_max: 16_384,
         }
     }
 }

@@ -8,7 +8,7 @@ use millrace_broker::{
 };
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{command::BrokerOptions, logging};
+use crate::{command::BrokerOptions, descriptors, logging};
 
 /// The device failed or another broker took over (BSD's `EX_SOFTWARE`).
 const EXIT_FAILED: u8 = 70;
@@ -55,6 +55,7 @@ pub(crate) fn run(options: &BrokerOptions) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     logging::install(options.log_format);
+    descriptors::raise_limit(config.net.connections_max);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

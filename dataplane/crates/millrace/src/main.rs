@@ -6,6 +6,7 @@
 
 mod broker;
 mod command;
+mod descriptors;
 mod inspect;
 mod logging;
 

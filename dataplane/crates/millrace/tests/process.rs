@@ -239,6 +239,43 @@ async fn sigterm_stops_in_peace_and_keeps_everything() {
     let stored = read_all(&mut running.client().await).await;
     assert_eq!(stored, (0..100).collect::<Vec<i64>>());
     running.terminate().await;
+    inspect_objects(&home);
+}
+
+/// Shows every object of the bucket; each block is checked against its checksum on the way.
+fn inspect_objects(home: &Home) {
+    let objects = home.path().join("objects");
+    let folders = |path: &Path| -> Vec<std::path::PathBuf> {
+        let entries = std::fs::read_dir(path).expect("a folder");
+        entries
+            .map(|entry| entry.expect("readable").path())
+            .collect()
+    };
+    let mut shown = 0;
+    let prefixes = folders(&objects);
+    let clusters: Vec<_> = prefixes.iter().flat_map(|prefix| folders(prefix)).collect();
+    for file in clusters.iter().flat_map(|cluster| folders(cluster)) {
+        let name = |path: &Path| {
+            path.file_name()
+                .expect("named")
+                .to_string_lossy()
+                .into_owned()
+        };
+        let cluster = name(file.parent().expect("in a folder"));
+        let number = u64::from_str_radix(&name(&file), 16).expect("named by its number");
+        let bucket = format!("file://{}", objects.display());
+        let output = Command::new(PROGRAM)
+            .args(["inspect", "object", &bucket, &cluster, &number.to_string()])
+            .output()
+            .expect("it runs");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            output.status.success() && text.contains("payload_bytes"),
+            "{file:?}: {text}"
+        );
+        shown += 1;
+    }
+    assert!(shown > 0, "something was uploaded");
 }
 
 fn outcome(mut command: Command) -> (Option<i32>, String) {

@@ -343,7 +343,7 @@ fn read_net(r: &mut Reader<'_>) -> NetConfig {
             default.idle_max,
             1_000..=MILLIS_MAX,
         ),
-        connections_max: count(r.number("max.connections", 50_000, 1..=i64::from(i32::MAX))),
+        connections_max: count(r.number("max.connections", 16_384, 1..=i64::from(i32::MAX))),
     }
 }
 
