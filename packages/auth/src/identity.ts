@@ -1,7 +1,9 @@
+import { createHash } from "node:crypto";
 import type { Database } from "@millrace/db";
 import { type IdPrefix, newId, type UserId } from "@millrace/domain";
 import { betterAuth } from "better-auth";
 import { prismaAdapter } from "better-auth/adapters/prisma";
+import { APIError, createAuthMiddleware } from "better-auth/api";
 
 /** Where better-auth's own endpoints are served. */
 export const AUTH_BASE_PATH = "/api/auth";
@@ -16,6 +18,13 @@ const PASSWORD_LENGTH_MAX = 128;
 /** Tries to sign in per address and minute: many for people, few for a dictionary. */
 const SIGN_IN_PER_MINUTE = 20;
 const REQUESTS_PER_MINUTE = 600;
+/**
+ * Tries per account and minute, from whatever address: addresses are many, and behind a proxy they
+ * are what the client says. More than one address gets, so that one alone locks nobody out.
+ */
+const ACCOUNT_TRIES_PER_MINUTE = 30;
+const MINUTE_MS = 60_000;
+const SIGN_IN_PATH = "/sign-in/email";
 
 export interface IdentityOptions {
   readonly db: Database;
@@ -107,12 +116,18 @@ function configure(options: IdentityOptions) {
       maxPasswordLength: PASSWORD_LENGTH_MAX,
     },
     session: { expiresIn: SESSION_SECONDS, updateAge: SESSION_RENEW_SECONDS },
+    hooks: {
+      before: createAuthMiddleware(async ({ path, body }) => {
+        if (path !== SIGN_IN_PATH || options.rateLimit === false) return;
+        await limitTries(options.db, body?.email);
+      }),
+    },
     rateLimit: {
       enabled: options.rateLimit ?? true,
       storage: "database",
       window: 60,
       max: REQUESTS_PER_MINUTE,
-      customRules: { "/sign-in/email": { window: 60, max: SIGN_IN_PER_MINUTE } },
+      customRules: { [SIGN_IN_PATH]: { window: 60, max: SIGN_IN_PER_MINUTE } },
     },
     advanced: {
       cookiePrefix: "millrace",
@@ -124,6 +139,16 @@ function configure(options: IdentityOptions) {
     logger: { level: "error" },
     telemetry: { enabled: false },
   });
+}
+
+/** Counts unknown accounts too: who is refused must not tell which accounts there are. */
+async function limitTries(db: Database, email: unknown): Promise<void> {
+  if (typeof email !== "string") return;
+  // Hashed: the key has a bounded length, and no addresses lie about.
+  const account = createHash("sha256").update(email.toLowerCase()).digest("base64url");
+  const tries = await db.rateLimits.count(`sign-in|${account}`, MINUTE_MS, Date.now());
+  if (tries <= ACCOUNT_TRIES_PER_MINUTE) return;
+  throw new APIError("TOO_MANY_REQUESTS", { message: "Too many tries. Wait a minute." });
 }
 
 function prefixOf(model: string): IdPrefix {

@@ -10,6 +10,7 @@ import { OperationQueue } from "./operation-queue.ts";
 import { OperationRepository } from "./operation-repository.ts";
 import { OperationSignal } from "./operation-signal.ts";
 import { OrganizationRepository } from "./organization-repository.ts";
+import { RateLimitRepository } from "./rate-limit-repository.ts";
 
 /** All repositories over one connection or one transaction. */
 export interface Repositories {
@@ -20,6 +21,7 @@ export interface Repositories {
   readonly journal: OperationJournal;
   readonly idempotency: IdempotencyRepository;
   readonly metrics: MetricRepository;
+  readonly rateLimits: RateLimitRepository;
 }
 
 export interface Transaction extends Repositories {
@@ -92,5 +94,6 @@ function repositoriesOf(client: Client): Repositories {
     journal: new OperationJournal(client),
     idempotency: new IdempotencyRepository(client),
     metrics: new MetricRepository(client),
+    rateLimits: new RateLimitRepository(client),
   };
 }
