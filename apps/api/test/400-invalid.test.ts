@@ -1,6 +1,6 @@
 import { contracts } from "@millrace/contract";
 import { describe, expect, test } from "vitest";
-import { apiFixture, call } from "./fixture.ts";
+import { apiFixture, call, runningCluster } from "./fixture.ts";
 
 const fixture = apiFixture();
 
@@ -73,6 +73,8 @@ test.each([
   [{ name: "a", region: "moon" }, "/region"],
   [{ name: "a", environment_id: "default" }, "/environment_id"],
   [{ name: "a", labels: { ok: 1 } }, "/labels/ok"],
+  [{ name: "a", labels: { ok: "\u0000" } }, "/labels/ok"],
+  [{ name: "a", labels: { ok: "\ud800" } }, "/labels/ok"],
 ])("a cluster %j is refused at %s", async (body, pointer) => {
   const { app, ours } = fixture;
   const answer = await call(app, "POST", "/v1/clusters", { apiKey: ours.apiKey, body });
@@ -92,6 +94,28 @@ test.each([
   const answer = await call(fixture.app, "GET", path, { apiKey: fixture.ours.apiKey });
   expect(answer.status).toBe(400);
   expect(answer.body.errors[0].pointer).toBe(pointer);
+});
+
+test.each([
+  ["from=0&to=999999999999999", "/from"],
+  ["from=0000-01-01T00:00:00Z&to=0000-01-01T00:01:00Z", "/from"],
+])("metrics of %s are refused at %s", async (query, pointer) => {
+  const { app, db, ours } = fixture;
+  const { cluster } = await runningCluster(db, ours, `metrics-${query.length}`);
+  const path = `/v1/clusters/${cluster.id}/metrics?${query}`;
+  const answer = await call(app, "GET", path, { apiKey: ours.apiKey });
+  expect(answer.status).toBe(400);
+  expect(answer.body.errors[0].pointer).toBe(pointer);
+});
+
+test("a key's name with a control character is refused, not a fault of ours", async () => {
+  const body = { name: "a\u0000b" };
+  const answer = await call(fixture.app, "POST", "/v1/api-keys", {
+    apiKey: fixture.ours.apiKey,
+    body,
+  });
+  expect(answer.status).toBe(400);
+  expect(answer.body.errors[0].pointer).toBe("/name");
 });
 
 test("a huge body is refused before it is read whole", async () => {

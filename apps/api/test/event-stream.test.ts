@@ -1,5 +1,5 @@
 import type { Operation } from "@millrace/domain";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { apiFixture, call } from "./fixture.ts";
 
 const fixture = apiFixture();
@@ -104,4 +104,26 @@ test("a stream of an operation that is done gives what is left, and ends", async
   expect(rest.map((event) => event.event)).toEqual(["operation.failed", "end"]);
   const nothing = await read(operationId, () => false, { "last-event-id": "3" });
   expect(nothing.map((event) => event.event)).toEqual(["end"]);
+});
+
+test("a last event that no operation can have is refused", async () => {
+  const operationId = await newOperation("far");
+  const answer = await call(fixture.app, "GET", `/v1/operations/${operationId}/events`, {
+    apiKey: fixture.ours.apiKey,
+    headers: { "last-event-id": "99999999999" },
+  });
+  expect(answer.status).toBe(400);
+});
+
+test("HEAD of a stream is answered without a stream behind it", async () => {
+  const operationId = await newOperation("head");
+  const events = vi.spyOn(fixture.db.operations, "events");
+  const response = await fixture.app.request(`/v1/operations/${operationId}/events`, {
+    method: "HEAD",
+    headers: { authorization: `Bearer ${fixture.ours.apiKey}` },
+  });
+  expect(response.status).toBe(200);
+  expect(response.headers.get("content-type")).toContain("text/event-stream");
+  expect(events).not.toHaveBeenCalled();
+  events.mockRestore();
 });

@@ -67,3 +67,8 @@ test("a key that is empty or too long is refused", async () => {
     expect((await post(key, { name: "n" })).body.code).toBe("validation_failed");
   }
 });
+
+test("a path that cannot be stored as it is finds no cluster, and breaks nothing", async () => {
+  const answer = await post("k8", { name: "t" }, undefined, "/v1/clusters/%00/topics");
+  expect(answer.status).toBe(404);
+});

@@ -1,4 +1,4 @@
-import { type IdPrefix, isId } from "@millrace/domain";
+import { type IdPrefix, isId, PLAIN_TEXT_PATTERN } from "@millrace/domain";
 import { z } from "zod";
 
 /** An id of one kind, for example `clu_01J…`. */
@@ -23,6 +23,9 @@ export function pathId<P extends IdPrefix>(prefix: P) {
     .transform((value) => value as `${P}_${string}`)
     .meta({ description: `Id with the prefix ${prefix}_` });
 }
+
+/** Text that people write, on one line. */
+export const plainText = z.string().regex(PLAIN_TEXT_PATTERN, "no control characters");
 
 /** RFC 3339, UTC. */
 export const timestamp = z.iso.datetime().meta({ description: "RFC 3339, UTC" });

@@ -17,7 +17,7 @@ export { MetricSeries, queryMetrics } from "./metrics/query-metrics.ts";
 export { getOperation } from "./operation/get-operation.ts";
 export { listOperations } from "./operation/list-operations.ts";
 export { Operation, OperationEvent, OperationStep } from "./operation/operation.ts";
-export { watchOperation } from "./operation/watch-operation.ts";
+export { SEQ_MAX, watchOperation } from "./operation/watch-operation.ts";
 export { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "./page.ts";
 export { Problem } from "./problem.ts";
 export { createTopic } from "./topic/create-topic.ts";

@@ -7,8 +7,13 @@ export const CLUSTER_NAME_PATTERN = /^[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 export const TOPIC_NAME_MAX = 249;
 export const TOPIC_NAME_PATTERN = /^[a-zA-Z0-9._-]{1,249}$/;
 
-/** Names shown to people (API keys, environments): no control characters. */
+/** Names shown to people (API keys, environments). */
 export const LABEL_MAX = 100;
+/**
+ * Text that people write: no control characters and no halves of surrogate pairs. PostgreSQL stores
+ * neither U+0000 nor, in JSON, a lone surrogate.
+ */
+export const PLAIN_TEXT_PATTERN = /^[^\p{Cc}\p{Cs}]*$/u;
 
 export function isClusterName(name: string): boolean {
   return CLUSTER_NAME_PATTERN.test(name);

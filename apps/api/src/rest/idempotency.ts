@@ -88,7 +88,8 @@ async function requestOf(
     organizationId: principal.organizationId,
     principal: principalKey(principal),
     key,
-    route: `${contract.name} ${context.instance}`,
+    // Encoded again: a decoded path may hold U+0000, which PostgreSQL does not store.
+    route: `${contract.name} ${encodeURI(context.instance)}`,
     requestHash: new Uint8Array(hash),
     lockMs: LOCK_MS,
     keepMs: KEEP_MS,

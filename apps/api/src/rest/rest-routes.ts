@@ -57,6 +57,8 @@ async function stream(
   const context = c.get("context");
   context.signal.addEventListener("abort", () => gone.abort(), { once: true });
   await createCaller(context).operation.get({ operation_id: String(input.operation_id) });
+  // Nobody reads the body of an answer to HEAD, nor would anybody end the stream.
+  if (c.req.method === "HEAD") return c.body(null, 200, { "Content-Type": "text/event-stream" });
   const events = await callOf(contract, { ...context, signal: gone.signal })(input);
   return eventStream(c, events as AsyncIterable<[string, OperationEvent]>, gone);
 }

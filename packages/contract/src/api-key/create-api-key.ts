@@ -1,7 +1,7 @@
 import { LABEL_MAX, ROLES } from "@millrace/domain";
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
-import { timestamp } from "../field.ts";
+import { plainText, timestamp } from "../field.ts";
 import { ApiKey } from "./api-key.ts";
 
 export const createApiKey = defineContract({
@@ -14,7 +14,7 @@ export const createApiKey = defineContract({
   successStatus: 201,
   holdsSecret: true,
   body: {
-    name: z.string().trim().min(1).max(LABEL_MAX),
+    name: plainText.trim().min(1).max(LABEL_MAX),
     role: z.enum(ROLES).default("admin"),
     expires_at: timestamp.optional(),
   },

@@ -1,12 +1,12 @@
 import { CLUSTER_PHASES, CLUSTER_SIZE_NAMES, REGIONS } from "@millrace/domain";
 import { z } from "zod";
-import { timestamp } from "../field.ts";
+import { plainText, timestamp } from "../field.ts";
 
 /** `DELETED` never leaves the house. */
 export const PUBLIC_CLUSTER_PHASES = CLUSTER_PHASES.filter((phase) => phase !== "DELETED");
 
 export const labels = z
-  .record(z.string().regex(/^[a-z][a-z0-9_-]{0,62}$/), z.string().max(255))
+  .record(z.string().regex(/^[a-z][a-z0-9_-]{0,62}$/), plainText.max(255))
   .refine((value) => Object.keys(value).length <= 32, { error: "at most 32 labels" });
 
 export const Condition = z

@@ -3,6 +3,9 @@ import { defineContract } from "../contract.ts";
 import { pathId } from "../field.ts";
 import { OperationEvent } from "./operation.ts";
 
+/** Events are numbered with 32-bit integers. */
+export const SEQ_MAX = 2 ** 31 - 1;
+
 export const watchOperation = defineContract({
   name: "operation.watch",
   method: "GET",
@@ -18,6 +21,7 @@ export const watchOperation = defineContract({
       .number<string | number>()
       .int()
       .min(0)
+      .max(SEQ_MAX)
       .optional()
       .meta({ description: "seq of the last event seen; the stream goes on after it" }),
   },

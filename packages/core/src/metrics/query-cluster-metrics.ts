@@ -12,6 +12,8 @@ import type { Core } from "../core.ts";
 
 /** Range of a query that names none. */
 const RANGE_DEFAULT_MS = 15 * 60 * 1_000;
+/** A century: longer than any range that is meant, and no step outgrows a 32-bit number. */
+const RANGE_SECONDS_MAX = 100 * 366 * 24 * 3_600;
 /** Points per series when the caller leaves the step to us: enough for a wide chart. */
 const POINTS_DEFAULT = 300;
 
@@ -40,6 +42,8 @@ export async function queryClusterMetrics(
   const from = input.from ?? new Date(to.getTime() - RANGE_DEFAULT_MS);
   const seconds = (to.getTime() - from.getTime()) / 1_000;
   if (!(seconds > 0)) throw invalid("/from", "from must be before to");
+  if (from.getTime() < 0) throw invalid("/from", "from must not be before 1970");
+  if (seconds > RANGE_SECONDS_MAX) throw invalid("/from", "the range is longer than a century");
   const stepSeconds =
     input.stepSeconds ?? Math.max(METRIC_STEP_SECONDS_MIN, Math.ceil(seconds / POINTS_DEFAULT));
   if (seconds / stepSeconds > METRIC_POINTS_MAX) {

@@ -1,4 +1,4 @@
-import { watchOperation as contract } from "@millrace/contract";
+import { watchOperation as contract, SEQ_MAX } from "@millrace/contract";
 import { watchOperation } from "@millrace/core";
 import { tracked } from "@trpc/server";
 import { z } from "zod";
@@ -7,7 +7,7 @@ import { presentOperationEvent } from "./present-operation.ts";
 
 /** tRPC clients name the last event they have seen `lastEventId` when they connect again. */
 const input = contract.input.safeExtend({
-  lastEventId: z.coerce.number<string | number>().int().min(0).nullish(),
+  lastEventId: z.coerce.number<string | number>().int().min(0).max(SEQ_MAX).nullish(),
 });
 
 export const watchOperationProcedure = procedure(contract.permission)
