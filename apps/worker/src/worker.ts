@@ -127,6 +127,7 @@ function periodicTasks(parts: Parts, scraper: BrokerScraper): PeriodicTask[] {
     task("retention", RETENTION_INTERVAL_MS, (signal) =>
       applyRetention(parts.db.metrics, parts.clock.now(), signal),
     ),
+    task("idempotency keys", RETENTION_INTERVAL_MS, () => parts.db.idempotency.deleteExpired()),
   ];
 }
 

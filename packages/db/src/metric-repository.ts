@@ -100,13 +100,20 @@ export class MetricRepository {
     await this.#client.lagSample.createMany({ data: [...samples], skipDuplicates: true });
   }
 
-  /** Lag of every group of one cluster in order of (group, time). */
-  async lag(clusterId: ClusterId, range: TimeRange): Promise<LagSample[]> {
-    const rows = await this.#client.lagSample.findMany({
-      where: { clusterId, at: { gte: range.from, lt: range.to } },
-      orderBy: [{ groupId: "asc" }, { at: "asc" }],
-    });
-    return rows.map((row) => ({ ...row, clusterId }));
+  /**
+   * Lag of every group of one cluster in order of (group, time): the last reading of each stretch of
+   * `stepSeconds`, so that a long range does not bring every reading of every group into memory.
+   */
+  async lag(clusterId: ClusterId, range: TimeRange, stepSeconds: number): Promise<LagSample[]> {
+    const rows = await this.#client.$queryRaw<{ group_id: string; at: Date; lag: bigint }[]>`
+      SELECT DISTINCT ON (group_id, stretch) group_id, at, lag
+      FROM (
+        SELECT *, floor(extract(epoch FROM at) / ${stepSeconds}::int) AS stretch
+        FROM consumer_lag_sample
+        WHERE cluster_id = ${clusterId} AND at >= ${range.from} AND at < ${range.to}
+      ) AS sample
+      ORDER BY group_id, stretch, at DESC`;
+    return rows.map((row) => ({ clusterId, groupId: row.group_id, at: row.at, lag: row.lag }));
   }
 
   /** Removes some of what is older than `limit`; the number of rows removed, 0 when none is left. */

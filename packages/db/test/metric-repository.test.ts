@@ -63,5 +63,28 @@ test("retention removes what is older than its limit and nothing else", async ()
   while ((await db.metrics.deleteBefore(new Date(T0 + 50_000))) > 0);
   const range = { from: new Date(T0), to: new Date(T0 + 200_000) };
   expect(await db.metrics.scrapes(id, range, 1)).toEqual([scrape(id, 100)]);
-  expect((await db.metrics.lag(id, range)).map((sample) => sample.lag)).toEqual([PAST_2_53]);
+  expect((await db.metrics.lag(id, range, 1)).map((sample) => sample.lag)).toEqual([PAST_2_53]);
+});
+
+test("lag over a coarse step is one reading per group and stretch, the last one", async () => {
+  const { db } = fixture;
+  const { id } = await newCluster(db, await newTenant(db));
+  await db.metrics.addLag(
+    ["a", "b"].flatMap((groupId) =>
+      Array.from({ length: 20 }, (_, second) => ({
+        clusterId: id,
+        groupId,
+        at: new Date(T0 + second * 1000),
+        lag: BigInt(second),
+      })),
+    ),
+  );
+  const range = { from: new Date(T0), to: new Date(T0 + 20_000) };
+  const samples = await db.metrics.lag(id, range, 10);
+  expect(samples.map((sample) => [sample.groupId, sample.lag])).toEqual([
+    ["a", 9n],
+    ["a", 19n],
+    ["b", 9n],
+    ["b", 19n],
+  ]);
 });

@@ -35,7 +35,8 @@ export interface MetricsReadings {
     range: TimeRange,
     stepSeconds: number,
   ): Promise<readonly MetricScrape[]>;
-  lag(clusterId: ClusterId, range: TimeRange): Promise<readonly LagSample[]>;
+  /** Lag of all groups; the last reading of each stretch of `stepSeconds` is enough. */
+  lag(clusterId: ClusterId, range: TimeRange, stepSeconds: number): Promise<readonly LagSample[]>;
 }
 
 /**
@@ -66,7 +67,7 @@ export async function queryMetrics(
   };
   const [scrapes, lagSamples] = await Promise.all([
     readings.scrapes(query.clusterId, range, query.stepSeconds),
-    readings.lag(query.clusterId, range),
+    readings.lag(query.clusterId, range, query.stepSeconds),
   ]);
   const values = {
     ...counterValues(intervalsOf(scrapes, times, stepMs, gapMsMax)),
