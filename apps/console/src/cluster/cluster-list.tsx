@@ -14,7 +14,7 @@ import {
 } from "@mantine/core";
 import type { Cluster } from "@millrace/contract";
 import { IconPlus } from "@tabler/icons-react";
-import { useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery } from "@tanstack/react-query";
 import Link from "next/link";
 import { useTRPC } from "../api/client.tsx";
 import { latest, pointsOf } from "../charts/chart-data.ts";
@@ -31,9 +31,13 @@ const LIST_POLL_MS = 3_000;
 /** All clusters of the organization with what flows through them now. */
 export function ClusterList() {
   const trpc = useTRPC();
-  const { data, error, isPending } = useQuery(
-    trpc.cluster.list.queryOptions({}, { refetchInterval: LIST_POLL_MS }),
+  const { data, error, isPending, fetchNextPage, hasNextPage } = useInfiniteQuery(
+    trpc.cluster.list.infiniteQueryOptions(
+      {},
+      { getNextPageParam: (page) => page.next_page_token, refetchInterval: LIST_POLL_MS },
+    ),
   );
+  const clusters = data?.pages.flatMap((page) => page.items) ?? [];
   return (
     <Stack gap="lg">
       <Group justify="space-between">
@@ -44,7 +48,7 @@ export function ClusterList() {
       </Group>
       {error && <ProblemAlert error={error} title="The clusters cannot be listed" />}
       {isPending && <Skeleton h={160} radius="md" />}
-      {data?.items.length === 0 && (
+      {data && clusters.length === 0 && (
         <Empty
           title="No cluster yet"
           text="A cluster takes a few seconds to create. Any Kafka client connects to it."
@@ -52,7 +56,12 @@ export function ClusterList() {
           <CreateButton />
         </Empty>
       )}
-      {data && data.items.length > 0 && <ClusterTable clusters={data.items} />}
+      {clusters.length > 0 && <ClusterTable clusters={clusters} />}
+      {hasNextPage && (
+        <Button variant="default" onClick={() => fetchNextPage()}>
+          Show more
+        </Button>
+      )}
     </Stack>
   );
 }

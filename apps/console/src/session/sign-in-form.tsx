@@ -5,6 +5,7 @@ import { useForm } from "@mantine/form";
 import { useQueryClient } from "@tanstack/react-query";
 import { useRouter, useSearchParams } from "next/navigation";
 import { useState } from "react";
+import { returnPath } from "./return-path.ts";
 import { signIn } from "./session.ts";
 
 export function SignInForm() {
@@ -29,7 +30,7 @@ export function SignInForm() {
     setBusy(false);
     if (!result.ok) return setProblem(result.message);
     queryClient.clear();
-    router.replace(pathWithin(search.get("then")));
+    router.replace(returnPath(search.get("then"), window.location.origin));
   }
 
   return (
@@ -60,9 +61,4 @@ export function SignInForm() {
       </Stack>
     </form>
   );
-}
-
-/** Only a path of this console: a link must not lead a fresh session elsewhere. */
-function pathWithin(then: string | null): string {
-  return then && /^\/(?![/\\])/.test(then) ? then : "/clusters";
 }
