@@ -1,7 +1,8 @@
 /** A program that the supervisor keeps running: started, watched, started again, stopped. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { createWriteStream, existsSync, readFileSync, renameSync, statSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
+import { BoundedLog } from "./bounded-log.ts";
 
 /** What to run and how to know that it answers. */
 export interface ServiceSpec {
@@ -22,8 +23,6 @@ const START_SECONDS_MAX = 60;
 const RESTART_MS = { first: 500, max: 15_000 };
 /** A run this long counts as healthy: the next restart waits the short time again. */
 const STEADY_MS = 60_000;
-/** A log larger than this is moved to `<log>.1` at the next start, so two files bound the space. */
-const LOG_BYTES_MAX = 32 * 1024 * 1024;
 
 /** One supervised program. */
 export class Service {
@@ -91,10 +90,7 @@ export class Service {
 
   #spawn(): void {
     const { command, args, env, cwd, log } = this.spec;
-    if ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) > LOG_BYTES_MAX) {
-      renameSync(log, `${log}.1`);
-    }
-    const sink = createWriteStream(log, { flags: "a", mode: 0o600 });
+    const sink = new BoundedLog(log);
     const startedAt = Date.now();
     // A session of its own: Ctrl-C in the terminal reaches the supervisor alone, which then stops
     // the services in the right order.
