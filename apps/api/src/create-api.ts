@@ -40,7 +40,7 @@ export interface ApiOptions {
 export function createApi(options: ApiOptions): Hono<ApiEnv> {
   const { db, log, secret, apiUrl } = options;
   const clock = options.clock ?? systemClock;
-  const trustedOrigins = [new URL(options.consoleUrl).origin, new URL(apiUrl).origin];
+  const trustedOrigins = [options.consoleUrl, apiUrl].flatMap(originsOf);
   const identity = createIdentity({
     db,
     secret,
@@ -75,7 +75,7 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
   });
   app.on(["GET", "POST"], `${AUTH_BASE_PATH}/*`, (c) => {
     const { incoming } = (c.env ?? {}) as Partial<HttpBindings>;
-    return identity.handle(withClientAddress(c.req.raw, incoming));
+    return identity.handle(withClientAddress(c.req.raw, incoming)) ?? c.notFound();
   });
   app.all(`${TRPC_PATH}/*`, (c) => trpc(c.req.raw, parts, c.get("context")));
   app.route("/", docsRoutes(apiUrl));
@@ -97,6 +97,13 @@ function trpc(req: Request, { log }: ApiParts, context: ApiEnv["Variables"]["con
       log.error({ requestId: context.requestId, path, err: error }, "a procedure failed");
     },
   });
+}
+
+/** The origin of `url`; of this machine by name, also by address: people type either. */
+function originsOf(url: string): string[] {
+  const { origin, protocol, hostname, port } = new URL(url);
+  if (hostname !== "localhost") return [origin];
+  return [origin, new URL(`${protocol}//127.0.0.1:${port}`).origin];
 }
 
 function tooLarge(): DomainError {

@@ -83,10 +83,42 @@ describe("sign-in", () => {
     expect(answers.some((answer) => answer.headers.has("set-cookie"))).toBe(false);
   });
 
+  test("the console is the console by this machine's name and by its address", async () => {
+    const { email, password } = fixture.ours;
+    const statuses = [
+      "http://localhost:3000",
+      "http://127.0.0.1:3000",
+      "http://127.0.0.1:3001",
+    ].map(async (origin) => {
+      const request = { body: { email, password }, headers: { origin, cookie: "a=b" } };
+      return (await call(fixture.app, "POST", "/api/auth/sign-in/email", request)).status;
+    });
+    expect(await Promise.all(statuses)).toEqual([200, 200, 403]);
+  });
+
+  test("another site's page can end nobody's session", async () => {
+    const cookie = await signIn(fixture.ours.email, fixture.ours.password);
+    const foreign = { cookie, origin: "http://evil.example" };
+    const answer = await call(fixture.app, "POST", "/api/auth/sign-out", {
+      headers: foreign,
+      body: {},
+    });
+    expect(answer.status).toBe(403);
+    expect((await call(fixture.app, "GET", "/v1/me", { headers: { cookie } })).status).toBe(200);
+  });
+
+  test.each(["sign-up/email", "update-user", "request-password-reset", "sign-in/social", "ok"])(
+    "%s is not served",
+    async (path) => {
+      const answer = await call(fixture.app, "POST", `/api/auth/${path}`, { body: {} });
+      expect(answer.status).toBe(404);
+    },
+  );
+
   test("nobody signs up by themselves", async () => {
     const body = { email: "new@example.com", name: "n", password: "long enough, this one" };
     const answer = await call(fixture.app, "POST", "/api/auth/sign-up/email", { body });
-    expect(answer.status).toBe(400);
+    expect(answer.status).toBe(404);
     expect(await fixture.db.organizations.findUserByEmail(body.email)).toBeUndefined();
   });
 });
