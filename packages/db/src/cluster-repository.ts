@@ -74,7 +74,8 @@ export class ClusterRepository {
 
   /** Like `get`, and keeps the row locked until the transaction ends. */
   async lock(organizationId: OrganizationId, id: ClusterId): Promise<Cluster | undefined> {
-    await this.#client.$queryRaw`SELECT 1 FROM cluster WHERE id = ${id} FOR UPDATE`;
+    await this.#client.$queryRaw`
+      SELECT 1 FROM cluster WHERE id = ${id} AND organization_id = ${organizationId} FOR UPDATE`;
     return this.get(organizationId, id);
   }
 

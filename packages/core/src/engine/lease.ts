@@ -9,10 +9,18 @@ export class Lease {
   readonly #timer: NodeJS.Timeout;
   #heldUntil: number;
 
-  constructor(journal: Pick<OperationJournal, "renew">, fence: Fence, leaseMs: number) {
-    this.#heldUntil = performance.now() + leaseMs;
+  /** `askedMs` is when the claim was asked for, by `performance.now()`: the lease runs since then. */
+  constructor(
+    journal: Pick<OperationJournal, "renew">,
+    fence: Fence,
+    leaseMs: number,
+    askedMs: number,
+  ) {
+    this.#heldUntil = askedMs + leaseMs;
     this.#timer = setInterval(() => {
-      void this.#renew(journal, fence, leaseMs);
+      // A renewal that never answers must not keep what is another worker's by now.
+      if (performance.now() >= this.#heldUntil) this.#lose(new LeaseLost("not renewed in time"));
+      else void this.#renew(journal, fence, leaseMs);
     }, leaseMs / RENEWALS_PER_LEASE);
   }
 
@@ -36,9 +44,13 @@ export class Lease {
       this.#heldUntil = asked + leaseMs;
     } catch (error) {
       // A database that does not answer is no proof: the lease holds until its time is over.
-      if (!(error instanceof LeaseLost) && performance.now() < this.#heldUntil) return;
-      this.end();
-      this.#abort.abort(error instanceof LeaseLost ? error : new LeaseLost("not renewed in time"));
+      // The next tick looks at that.
+      if (error instanceof LeaseLost) this.#lose(error);
     }
+  }
+
+  #lose(reason: LeaseLost): void {
+    this.end();
+    this.#abort.abort(reason);
   }
 }

@@ -49,10 +49,11 @@ export async function runOperation(
 ): Promise<RunResult> {
   const leaseMs = options.leaseMs ?? LEASE_MS_DEFAULT;
   const { db } = tools;
+  const askedMs = performance.now();
   const operation = await db.transaction((tx) => tx.journal.claim(id, options.workerId, leaseMs));
   if (!operation) return "not_claimed";
   const fence: Fence = { operationId: id, attempt: operation.attempt };
-  const lease = new Lease(db.journal, fence, leaseMs);
+  const lease = new Lease(db.journal, fence, leaseMs, askedMs);
   const signal = AbortSignal.any([lease.signal, options.signal]);
   try {
     return await new Run(tools, operation, fence, signal, options).toTheEnd();
