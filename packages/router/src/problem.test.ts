@@ -36,3 +36,11 @@ test("what we did not foresee tells the caller nothing of its cause", () => {
   expect(problem).toMatchObject({ code: "internal", status: 500 });
   expect(JSON.stringify(problem)).not.toContain("password");
 });
+
+test.each(["BAD_REQUEST", "PARSE_ERROR", "UNSUPPORTED_MEDIA_TYPE"] as const)(
+  "tRPC's %s is the caller's mistake",
+  (code) => {
+    const problem = toProblem(new TRPCError({ code }), CONTEXT);
+    expect(problem).toMatchObject({ code: "validation_failed", status: 400, retryable: false });
+  },
+);

@@ -8,6 +8,13 @@ const TYPE_BASE = "https://millrace.dev/errors/";
 /** Field errors of one answer; a broken request of thousands of fields gets the first ones. */
 const FIELD_ERRORS_MAX = 50;
 
+/** How tRPC says that it cannot make sense of a request. */
+const UNREADABLE: ReadonlySet<TRPCError["code"]> = new Set([
+  "BAD_REQUEST",
+  "PARSE_ERROR",
+  "UNSUPPORTED_MEDIA_TYPE",
+]);
+
 export interface ProblemContext {
   readonly requestId: string;
   /** Path of the request. */
@@ -43,7 +50,7 @@ export function toDomainError(error: unknown): DomainError {
     if (error.code === "BAD_REQUEST" && error.cause instanceof ZodError) {
       return invalidInput(error.cause);
     }
-    if (error.code === "BAD_REQUEST" || error.code === "PARSE_ERROR") {
+    if (UNREADABLE.has(error.code)) {
       return new DomainError("validation_failed", "The request cannot be read.", { cause: error });
     }
     if (error.code === "NOT_FOUND" || error.code === "METHOD_NOT_SUPPORTED") {
