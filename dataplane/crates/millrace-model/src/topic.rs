@@ -83,12 +83,21 @@ mod tests {
 
     #[test]
     fn kafkas_rules_hold() {
-        for name in ["a", "A.b_c-9", "...", "__consumer_offsets", &"x".repeat(249)] {
+        for name in [
+            "a",
+            "A.b_c-9",
+            "...",
+            "__consumer_offsets",
+            &"x".repeat(249),
+        ] {
             assert_eq!(TopicName::new(name).expect("legal").as_str(), name);
         }
         assert_eq!(TopicName::new(""), Err(InvalidTopicName::Empty));
         assert_eq!(TopicName::new(".."), Err(InvalidTopicName::Dots));
-        assert_eq!(TopicName::new("x".repeat(250)), Err(InvalidTopicName::TooLong(250)));
+        assert_eq!(
+            TopicName::new("x".repeat(250)),
+            Err(InvalidTopicName::TooLong(250))
+        );
         assert_eq!(TopicName::new("a b"), Err(InvalidTopicName::Character(' ')));
         assert_eq!(TopicName::new("é"), Err(InvalidTopicName::Character('é')));
     }
