@@ -96,16 +96,23 @@ describe("prepare", () => {
 describe("allocate", () => {
   test("passes over what is taken and over ports that somebody holds", async () => {
     const first = await driver.allocate("clu_a", []);
-    const second = await driver.allocate("clu_b", [first]);
+    const second = await driver.allocate("clu_a", [first]);
     expect(second.kafkaPort).not.toBe(first.kafkaPort);
     const squatter = createServer().listen(second.adminPort, "127.0.0.1");
     await once(squatter, "listening");
     try {
-      const third = await driver.allocate("clu_c", [first]);
+      const third = await driver.allocate("clu_a", [first]);
       expect(third.adminPort).not.toBe(second.adminPort);
     } finally {
       squatter.close();
     }
+  });
+
+  test("clusters that do not know of each other seldom meet", async () => {
+    const wide = new LocalDriver({ home, program: { command: ["false"], environment: {} } });
+    const ids = Array.from({ length: 8 }, (_, index) => `clu_${index}`);
+    const placements = await Promise.all(ids.map((id) => wide.allocate(id, [])));
+    expect(new Set(placements.map((placement) => placement.kafkaPort)).size).toBeGreaterThan(6);
   });
 
   test("says so when every place is taken", async () => {

@@ -43,8 +43,8 @@ export class LocalDriver implements ClusterDriver {
     this.#table = options.processTable ?? systemProcessTable();
   }
 
-  async allocate(_clusterId: string, taken: readonly Placement[]): Promise<Placement> {
-    return await allocatePorts(this.#options.ports ?? DEFAULT_PORTS, taken);
+  async allocate(clusterId: string, taken: readonly Placement[]): Promise<Placement> {
+    return await allocatePorts(clusterId, this.#options.ports ?? DEFAULT_PORTS, taken);
   }
 
   async prepare(deployment: ClusterDeployment): Promise<void> {

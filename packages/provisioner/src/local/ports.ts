@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { createServer } from "node:net";
 import { type Placement, ProvisionError } from "../cluster-driver.ts";
 
@@ -16,13 +17,20 @@ export const DEFAULT_PORTS: PortRange = { kafkaFirst: 19_092, adminFirst: 19_592
 
 const HOST = "127.0.0.1";
 
-/** The lowest pair of ports that nobody holds on this machine and no cluster has been given. */
+/**
+ * A pair of ports that nobody holds on this machine and no cluster has been given. The search begins
+ * at a place of the cluster's own: clusters made at the same time, and those of another installation
+ * on this machine, whose stopped brokers hold no port, would all meet at the lowest pair.
+ */
 export async function allocatePorts(
+  clusterId: string,
   range: PortRange,
   taken: readonly Placement[],
 ): Promise<Placement> {
   const takenPorts = new Set(taken.flatMap((each) => [each.kafkaPort, each.adminPort]));
-  for (let index = 0; index < range.count; index += 1) {
+  const first = createHash("sha256").update(clusterId).digest().readUInt32BE() % range.count;
+  for (let tried = 0; tried < range.count; tried += 1) {
+    const index = (first + tried) % range.count;
     const kafkaPort = range.kafkaFirst + index;
     const adminPort = range.adminFirst + index;
     if (takenPorts.has(kafkaPort) || takenPorts.has(adminPort)) continue;
