@@ -157,6 +157,9 @@ function environment(settings: Settings, postgres: RunningPostgres): NodeJS.Proc
 function services(settings: Settings, env: NodeJS.ProcessEnv) {
   const log = (name: string) => join(settings.home, "logs", `${name}.log`);
   const node = process.execPath;
+  // Each program knows the secrets that it uses: browsers speak to the console.
+  const workerEnv = { ...env, MILLRACE_AUTH_SECRET: undefined };
+  const consoleEnv = { ...workerEnv, DATABASE_URL: undefined };
   return [
     {
       name: "api",
@@ -172,7 +175,7 @@ function services(settings: Settings, env: NodeJS.ProcessEnv) {
       name: "worker",
       command: node,
       args: [join(root, "apps/worker/src/main.ts")],
-      env,
+      env: workerEnv,
       cwd: root,
       log: log("worker"),
       stopSecondsMax: WORKER_STOP_SECONDS_MAX,
@@ -181,7 +184,7 @@ function services(settings: Settings, env: NodeJS.ProcessEnv) {
       name: "console",
       command: node,
       args: [join(root, "apps/console/.next/standalone/apps/console/server.js")],
-      env: { ...env, PORT: String(settings.consolePort), HOSTNAME: "127.0.0.1" },
+      env: { ...consoleEnv, PORT: String(settings.consolePort), HOSTNAME: "127.0.0.1" },
       cwd: root,
       log: log("console"),
       health: `http://127.0.0.1:${settings.consolePort}/sign-in`,
