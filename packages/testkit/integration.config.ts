@@ -9,7 +9,7 @@ export default defineConfig({
   test: {
     dir: "test",
     globalSetup: [fileURLToPath(new URL("./src/postgres-setup.ts", import.meta.url))],
-    testTimeout: 30_000,
+    testTimeout: 120_000,
     hookTimeout: 120_000,
   },
 });

@@ -26,6 +26,8 @@ interface Stage {
 }
 
 const STAGE_SECONDS_MAX = 1_500;
+/** Tasks of one stage at a time: more would only make each other's time limits too short. */
+const CONCURRENCY = 2;
 const artefacts = join(root, "test-results");
 const total: Tally = { passed: 0, failed: 0, skipped: 0 };
 const failures: string[] = [];
@@ -69,6 +71,7 @@ async function stage({ name, tasks, env, gate, secondsMax }: Stage): Promise<voi
       "run",
       ...tasks,
       "--continue=dependencies-successful",
+      `--concurrency=${CONCURRENCY}`,
       "--output-logs=full",
       "--log-order=grouped",
     ],
