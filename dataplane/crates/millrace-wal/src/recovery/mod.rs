@@ -290,9 +290,10 @@ impl Scanner<'_> {
         let bytes = reader.at(at).await.map_err(unread)?;
         let (sector, _) = bytes.split_at(SECTOR_BYTES.min(bytes.len()));
         let Some(header) = self.chunk_header(sector, at, end, of_session) else {
-            return Ok(match self.tagger.read(sector, at) {
-                Tag::Head => Examined::Rotten("the header of a chunk is not what was written"),
-                Tag::Body | Tag::Foreign => Examined::Hole(BLOCK),
+            return Ok(if self.tagger.starts_chunk(sector, at) {
+                Examined::Rotten("the header of a chunk is not what was written")
+            } else {
+                Examined::Hole(BLOCK)
             });
         };
         let (content, all_written) = self.content(reader, &header).await?;
