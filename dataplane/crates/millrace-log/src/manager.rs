@@ -163,23 +163,20 @@ impl LogManager {
             partitions: partitions.unwrap_or(self.inner.defaults.num_partitions),
             configs,
         };
-        let created = self
-            .inner
-            .meta
-            .create_topic(topic)
-            .await
-            .map_err(|error| match error {
-                meta::CreateTopicError::Exists(name) => CreateTopicError::Exists(name),
-                meta::CreateTopicError::Partitions { asked, max } => {
-                    CreateTopicError::InvalidPartitions {
-                        requested: asked,
-                        max,
-                    }
+        let created = self.inner.meta.create_topic(topic).await;
+        if let Err(meta::CreateTopicError::Exists(name)) = &created {
+            self.inner.finish_topic(name).await?;
+        }
+        let created = created.map_err(|error| match error {
+            meta::CreateTopicError::Exists(name) => CreateTopicError::Exists(name),
+            meta::CreateTopicError::Partitions { asked, max } => {
+                CreateTopicError::InvalidPartitions {
+                    requested: asked,
+                    max,
                 }
-                error @ meta::CreateTopicError::Store(_) => {
-                    CreateTopicError::Meta(error.to_string())
-                }
-            })?;
+            }
+            error @ meta::CreateTopicError::Store(_) => CreateTopicError::Meta(error.to_string()),
+        })?;
         Ok(self.inner.open_topic(created).await?)
     }
 
@@ -362,6 +359,17 @@ impl Inner {
                 self.open_topic(topic).await.map(|_| ())
             })
             .await
+    }
+
+    /// Opens a topic that is recorded and not known: its creation failed half-way. Without this it
+    /// could be neither used, created nor deleted until the next start.
+    async fn finish_topic(&self, name: &TopicName) -> Result<(), OpenError> {
+        let topics = self.meta.topics().await;
+        let topics = topics.map_err(|error| OpenError::Meta(error.to_string()))?;
+        if let Some(topic) = topics.into_iter().find(|topic| topic.name == *name) {
+            self.open_topic(topic).await?;
+        }
+        Ok(())
     }
 
     /// Opens the partitions of `topic` that are not open yet, and makes it known.

@@ -11,7 +11,8 @@ use millrace_log::{
     AppendError, AppendOrigin, Appended, CreatePartitionsError, CreateTopicError, DeleteTopicError,
     LogDefaults, LogManager, LogParts, PartitionLog, ReadError, TimestampOffset, TrimError,
 };
-use millrace_model::{TopicName, TopicPartition};
+use millrace_meta::{MetaStore, NewTopic};
+use millrace_model::{TopicId, TopicName, TopicPartition};
 use millrace_record::{Batch, BatchBuilder, Compression, TimestampType, header_of, records, split};
 use millrace_stream::StreamStore;
 use millrace_testkit::{BucketFaults, Crash};
@@ -507,6 +508,33 @@ async fn topics_are_created_as_asked_or_not_at_all() {
         .validate_topic(&name("c"), None, &wrong)
         .expect_err("no such config");
     assert!(matches!(unknown, CreateTopicError::InvalidConfig(_)));
+}
+
+#[tokio::test]
+async fn a_topic_whose_creation_failed_half_way_is_finished_by_the_next_attempt() {
+    let world = World::new(23, small(), 16 * MIB).await;
+    let broker = open(&world).await;
+    // What is left when the partitions of a recorded topic could not be opened.
+    let recorded = NewTopic {
+        name: name("half"),
+        id: TopicId(uuid::Uuid::from_u128(7)),
+        partitions: 2,
+        configs: BTreeMap::new(),
+    };
+    world.meta.create_topic(recorded).await.expect("recorded");
+    let half = name("half");
+    let again = broker.logs.create_topic(&half, Some(1), BTreeMap::new());
+    let again = again.await;
+    assert!(
+        matches!(again, Err(CreateTopicError::Exists(_))),
+        "{again:?}"
+    );
+    let topic = broker.logs.topic(&half).expect("usable");
+    assert_eq!(topic.partitions.len(), 2);
+    let written = append(&topic.partitions[1], batch(None, &[5])).await;
+    assert_eq!(written.expect("appended").base_offset, 0);
+    broker.logs.delete_topic(&half).await.expect("gone");
+    broker.close().await;
 }
 
 #[tokio::test]
