@@ -9,7 +9,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, TryStreamExt, future::join_all, stream};
 use millrace_model::{TopicName, TopicPartition};
 use millrace_purgatory::Timers;
 use millrace_time::{SharedClock, SharedRandom};
@@ -29,7 +29,7 @@ use crate::{
         Leaving, PartitionOffsets, SyncRequest, Synced,
     },
     records::{GroupRecord, Key},
-    shard::{Cell, Ground, Outcome, Shard, WRITES_MAX},
+    shard::{Cell, Ground, Outcome, Shard, Turn, WRITES_MAX},
     writer::Writer,
 };
 
@@ -337,16 +337,7 @@ impl GroupCoordinator {
     pub fn settling(&self, group_id: &str) -> Option<Waiting<()>> {
         let shard = self.shard(group_id).ok()?;
         let cell = shard.cell(group_id)?;
-        shard.with(&cell, |turn| {
-            if !turn.group.has_commits_in_flight() {
-                return None;
-            }
-            // Nothing to write, but finished in order.
-            let (reply, answer) = oneshot::channel();
-            turn.group.commit_started();
-            turn.write(Vec::new(), Outcome::Commit(Vec::new(), reply));
-            Some(Waiting(answer))
-        })
+        shard.with(&cell, settle)
     }
 
     /// The group's durable offsets in these partitions; none where there is none.
@@ -422,19 +413,36 @@ impl GroupCoordinator {
         deleted().unwrap_or_else(|error| Waiting::ready(Err(error)))
     }
 
-    /// Drops all offsets in topics that are gone.
-    pub fn topics_deleted(&self, topics: &BTreeSet<TopicName>) {
+    /// Drops all offsets in topics that are gone; done where it can be when it returns. Commits in
+    /// these topics must not be let in any more. Those that are on their way are waited for first:
+    /// one that landed behind the deletion would tell the consumers of a new topic with the same
+    /// name to begin in the middle.
+    pub async fn topics_deleted(&self, topics: &BTreeSet<TopicName>) {
+        join_all(self.each_group(settle)).await;
+        let forgotten = self.each_group(|turn| {
+            let gone = turn.group.offsets_in(topics);
+            if gone.is_empty() {
+                return None;
+            }
+            let tombstones = turn.group.offset_tombstones(&gone);
+            turn.write(tombstones, Outcome::Forget(gone));
+            Some(behind_all(turn))
+        });
+        join_all(forgotten).await;
+    }
+
+    /// Works on every group; gives what there is to wait for.
+    fn each_group(
+        &self,
+        mut work: impl FnMut(&mut Turn<'_>) -> Option<Waiting<()>>,
+    ) -> Vec<Waiting<()>> {
+        let mut waiting = Vec::new();
         for shard in self.0.shards.get().into_iter().flatten() {
             for cell in shard.cells() {
-                shard.with(&cell, |turn| {
-                    let gone = turn.group.offsets_in(topics);
-                    if !gone.is_empty() {
-                        let tombstones = turn.group.offset_tombstones(&gone);
-                        turn.write(tombstones, Outcome::Forget(gone));
-                    }
-                });
+                waiting.extend(shard.with(&cell, &mut work));
             }
         }
+        waiting
     }
 
     /// The shard that keeps a group, by Kafka's rule. An empty id is legal for offsets alone.
@@ -465,6 +473,20 @@ impl GroupCoordinator {
         let cell = shard.cell(group_id).ok_or(GroupError::UnknownMemberId)?;
         Ok((shard, cell))
     }
+}
+
+/// Resolves when what the group is committing now is settled; none where nothing is under way.
+fn settle(turn: &mut Turn<'_>) -> Option<Waiting<()>> {
+    turn.group.has_commits_in_flight().then(|| behind_all(turn))
+}
+
+/// Resolves behind everything that the group has handed to the log: nothing to write, but finished
+/// in order.
+fn behind_all(turn: &mut Turn<'_>) -> Waiting<()> {
+    let (reply, answer) = oneshot::channel();
+    turn.group.commit_started();
+    turn.write(Vec::new(), Outcome::Commit(Vec::new(), reply));
+    Waiting(answer)
 }
 
 /// Which partition keeps a group: Java's `String.hashCode` without its sign bit, as in Kafka, so

@@ -61,7 +61,7 @@ async fn answer(context: &Context, reply: Reply, request: DeleteTopicsRequest) -
         );
     }
     if !gone.is_empty() {
-        context.groups.topics_deleted(&gone);
+        context.groups.topics_deleted(&gone).await;
     }
     let error = first_error(responses.iter().map(|response| response.error_code));
     reply.with(

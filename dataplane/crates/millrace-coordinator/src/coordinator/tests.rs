@@ -1,4 +1,5 @@
 use std::{
+    pin::pin,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
@@ -475,17 +476,32 @@ async fn offsets_in_deleted_topics_go() {
         .expect("durable");
     world
         .coordinator
-        .topics_deleted(&BTreeSet::from([partition("t").topic]));
-    // A later write of the same shard is finished after it.
-    world
-        .coordinator
-        .commit("h", &nobody(), vec![(partition("x"), at(1))])
-        .await
-        .expect("durable");
+        .topics_deleted(&BTreeSet::from([partition("t").topic]))
+        .await;
     assert_eq!(
         world.coordinator.all_offsets("g"),
         Ok(vec![(partition("u"), at(2))])
     );
+}
+
+#[tokio::test]
+async fn a_commit_that_was_under_way_when_its_topic_was_deleted_leaves_no_offset() {
+    let world = ready(1, GroupConfig::default()).await;
+    world.topic.logs[0].durable.send_replace(false);
+    let offsets = vec![(partition("t"), at(1)), (partition("u"), at(2))];
+    let commit = world.coordinator.commit("g", &nobody(), offsets);
+    let gone = BTreeSet::from([partition("t").topic]);
+    let mut deleted = pin!(world.coordinator.topics_deleted(&gone));
+    let early = tokio::time::timeout(Duration::from_millis(20), &mut deleted).await;
+    assert!(early.is_err(), "done before the offsets could go");
+    world.topic.logs[0].durable.send_replace(true);
+    deleted.await;
+    assert_eq!(commit.await, Ok(()));
+    let left = Ok(vec![(partition("u"), at(2))]);
+    assert_eq!(world.coordinator.all_offsets("g"), left);
+
+    let again = open(&world.topic, GroupConfig::default()).await;
+    assert_eq!(again.coordinator.all_offsets("g"), left);
 }
 
 #[tokio::test]
