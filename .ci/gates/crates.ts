@@ -27,7 +27,7 @@ const ROWS: Record<string, number> = {
 };
 
 /** Development crates: any crate's tests may use them, no crate's code may. */
-const DEVELOPMENT = new Set(["millrace-testkit"]);
+const DEVELOPMENT = new Set(["millrace-testkit", "millrace-bench"]);
 
 /** The client library serves users' programs: it must not drag a server crate along. */
 const CLIENT_MAY = new Set(["millrace-model", "millrace-time", "millrace-record", "millrace-wire"]);

@@ -3,13 +3,18 @@
 //! An operation that cannot be completed yet is kept here until either something happens to one of
 //! the keys that it watches and lets it complete, or its time is up. [`Purgatory`] holds
 //! operations of any kind; its [`Purgatory::wait`] makes one of a condition, for code that simply
-//! wants to `await` it. [`Timers`] are plain timeouts on the same wheel.
+//! wants to `await` it. [`Timers`] are plain timeouts, driven by the same task.
 //!
-//! One task per [`Timers`] drives the wheel. It sleeps until the next non-empty bucket, and for
+//! One task per [`Timers`] drives all wheels. It sleeps until the next non-empty bucket, and for
 //! ever while there is none.
+//!
+//! What happens to an operation, in the order of the files: `purgatory` tries it, `registry` puts
+//! it on a wheel, `watchers` notes its id under its keys; a check finds the ids again, and the
+//! registry knows which of them still wait; `timers` says when the wheels must turn.
 
 mod operation;
 mod purgatory;
+mod registry;
 mod timers;
 mod wait;
 mod watchers;

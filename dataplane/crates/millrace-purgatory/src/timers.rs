@@ -3,7 +3,10 @@
 use std::{
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+    },
     time::Duration,
 };
 
@@ -16,8 +19,11 @@ use tokio::{
 
 /// Length of a tick. Kafka's, and as fine as any of its timeouts.
 const TICK: Duration = Duration::from_millis(1);
+const NANOS_PER_TICK: u32 = TICK.subsec_nanos();
+const NANOS_PER_SECOND: u32 = 1_000_000_000;
 
-/// Calls functions after a while. Cheap to clone; all clones share one wheel and one task.
+/// Calls functions after a while, and drives the wheels of purgatories. Cheap to clone; all clones
+/// share one wheel for functions and one task.
 ///
 /// The task is started by the first timer that is set inside a tokio runtime, and ends with the
 /// last clone. Times are the injected clock's; while that clock stands still and tokio's runs, the
@@ -34,44 +40,61 @@ pub struct TimerHandle {
     id: TimerId,
 }
 
-/// Something that wants to know when its time is up.
-pub(crate) trait Expire: Send + Sync {
-    fn expire(self: Arc<Self>);
+/// A wheel of somebody else's that the task drives as well. Whoever adds to it then calls
+/// [`Timers::wake_by`].
+pub(crate) trait Source: Send + Sync {
+    /// Advances the wheel to a tick and fires what is due.
+    fn fire_due(&self, now: u64) -> Fired;
+
+    /// Number of timers on the wheel.
+    fn pending(&self) -> usize;
 }
 
-enum Due {
-    Call(Box<dyn FnOnce() + Send>),
-    Operation(Arc<dyn Expire>),
+/// What came of advancing wheels.
+#[derive(Debug, Default)]
+pub(crate) struct Fired {
+    /// How many timers were due.
+    pub(crate) count: usize,
+    /// The tick at which they must be advanced next; nothing while they are empty.
+    pub(crate) next_expiry: Option<u64>,
 }
+
+impl Fired {
+    /// Takes another wheel's next expiry into account.
+    pub(crate) fn expects(&mut self, next_expiry: Option<u64>) {
+        self.next_expiry = [self.next_expiry, next_expiry].into_iter().flatten().min();
+    }
+}
+
+type Call = Box<dyn FnOnce() + Send>;
 
 struct Shared {
     clock: SharedClock,
-    state: Mutex<State>,
+    calls: Mutex<TimingWheel<Call>>,
+    sources: Mutex<Vec<Weak<dyn Source>>>,
+    /// The tick that the task sleeps until, or an earlier one that somebody asked for; the largest
+    /// number while nobody did.
+    wakes_at: AtomicU64,
+    /// The task looks at the wheels, and at `wakes_at` before it sleeps: it need not be woken.
+    looking: AtomicBool,
+    driven: AtomicBool,
     /// Wakes the task when an earlier deadline came, or when the last clone went.
     wake: Arc<Notify>,
-}
-
-struct State {
-    wheel: TimingWheel<Due>,
-    /// The tick that the task sleeps until; the largest number while it waits for a timer.
-    wakes_at: u64,
-    driven: bool,
 }
 
 impl Timers {
     /// Timers on a clock.
     #[must_use]
     pub fn new(clock: SharedClock) -> Self {
-        let wheel = TimingWheel::new(ticks_passed(clock.now()));
-        let state = Mutex::new(State {
-            wheel,
-            wakes_at: u64::MAX,
-            driven: false,
-        });
+        let calls = Mutex::new(TimingWheel::new(ticks_passed(clock.now())));
         Self {
             shared: Arc::new(Shared {
                 clock,
-                state,
+                calls,
+                sources: Mutex::default(),
+                wakes_at: AtomicU64::new(u64::MAX),
+                looking: AtomicBool::new(false),
+                driven: AtomicBool::new(false),
                 wake: Arc::default(),
             }),
         }
@@ -80,7 +103,12 @@ impl Timers {
     /// Calls `call` once `delay` has passed, on the task that drives all timers: it must be short
     /// and must not block. Never earlier than asked, and normally less than 2 ms later.
     pub fn after(&self, delay: Duration, call: impl FnOnce() + Send + 'static) -> TimerHandle {
-        let id = self.set(delay, Due::Call(Box::new(call)));
+        let deadline = self.deadline(delay);
+        let mut calls = self.shared.calls.lock();
+        let id = calls.insert(deadline, Box::new(call));
+        let next_expiry = calls.next_expiry().unwrap_or(u64::MAX);
+        drop(calls);
+        self.wake_by(next_expiry);
         TimerHandle {
             shared: Arc::downgrade(&self.shared),
             id,
@@ -102,10 +130,12 @@ impl Timers {
         let _timers_went = wait.await;
     }
 
-    /// Number of timers that are set.
+    /// Number of timers that are set, those of purgatories included.
     #[must_use]
     pub fn pending(&self) -> usize {
-        self.shared.state.lock().wheel.len()
+        let of_sources = self.shared.sources().into_iter();
+        let of_sources: usize = of_sources.map(|source| source.pending()).sum();
+        self.shared.calls.lock().len() + of_sources
     }
 
     /// Fires what is due now by the injected clock, here instead of on the task; returns how many.
@@ -114,35 +144,49 @@ impl Timers {
         self.shared.fire_due().0
     }
 
-    pub(crate) fn expire_after(&self, delay: Duration, operation: Arc<dyn Expire>) -> TimerId {
-        self.set(delay, Due::Operation(operation))
+    /// Drives a wheel from now on, until it is dropped.
+    pub(crate) fn add_source(&self, source: Weak<dyn Source>) {
+        let mut sources = self.shared.sources.lock();
+        sources.retain(|source| source.strong_count() > 0);
+        sources.push(source);
     }
 
-    pub(crate) fn cancel(&self, id: TimerId) -> bool {
-        self.shared.cancel(id)
+    /// The tick at which a wheel stands now.
+    pub(crate) fn now(&self) -> u64 {
+        ticks_passed(self.shared.clock.now())
     }
 
-    fn set(&self, delay: Duration, due: Due) -> TimerId {
-        let deadline = ticks_until(self.shared.clock.now().saturating_add(delay));
-        let mut state = self.shared.state.lock();
-        let id = state.wheel.insert(deadline, due);
-        let next = state.wheel.next_expiry().unwrap_or(u64::MAX);
-        let wake = next < state.wakes_at;
-        state.wakes_at = state.wakes_at.min(next);
-        let runtime = if state.driven {
-            None
-        } else {
-            Handle::try_current().ok()
-        };
-        state.driven |= runtime.is_some();
-        drop(state);
-        if let Some(runtime) = runtime {
+    /// The first tick that is not before the end of `delay`.
+    pub(crate) fn deadline(&self, delay: Duration) -> u64 {
+        ticks_until(self.shared.clock.now().saturating_add(delay))
+    }
+
+    /// Makes sure that the wheels are advanced at a tick, or earlier.
+    ///
+    /// No call is missed: the task forgets when it sleeps until *before* it looks at the wheels,
+    /// and reads what was asked for after it stopped looking. So a deadline is on its wheel when
+    /// the task looks, or is read by the task, or finds the task asleep for too long.
+    pub(crate) fn wake_by(&self, tick: u64) {
+        let shared = &*self.shared;
+        if !shared.driven.load(SeqCst) {
+            self.start();
+        }
+        if tick < shared.wakes_at.load(SeqCst) {
+            shared.wakes_at.fetch_min(tick, SeqCst);
+            if !shared.looking.load(SeqCst) {
+                shared.wake.notify_one();
+            }
+        }
+    }
+
+    /// Starts the task where there is a runtime for it.
+    fn start(&self) {
+        if let Ok(runtime) = Handle::try_current()
+            && !self.shared.driven.swap(true, SeqCst)
+        {
             let wake = Arc::clone(&self.shared.wake);
             runtime.spawn(drive(Arc::downgrade(&self.shared), wake));
-        } else if wake {
-            self.shared.wake.notify_one();
         }
-        id
     }
 }
 
@@ -167,25 +211,51 @@ impl TimerHandle {
 impl Shared {
     fn cancel(&self, id: TimerId) -> bool {
         // Dropped outside the lock: the value may own what locks again.
-        let cancelled = self.state.lock().wheel.cancel(id);
+        let cancelled = self.calls.lock().cancel(id);
         cancelled.is_some()
     }
 
-    /// Fires what is due; returns how many, and how long the task may sleep.
-    fn fire_due(&self) -> (usize, Option<Duration>) {
+    fn sources(&self) -> Vec<Arc<dyn Source>> {
+        self.sources
+            .lock()
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect()
+    }
+
+    /// Fires what is due on all wheels; returns how many, and the tick at which to look again.
+    fn fire_due(&self) -> (usize, u64) {
+        self.looking.store(true, SeqCst);
+        self.wakes_at.store(u64::MAX, SeqCst);
+        let now = ticks_passed(self.clock.now());
+        let mut fired = self.fire_calls(now);
+        for source in self.sources() {
+            let of_source = source.fire_due(now);
+            fired.count += of_source.count;
+            fired.expects(of_source.next_expiry);
+        }
+        if let Some(next_expiry) = fired.next_expiry {
+            self.wakes_at.fetch_min(next_expiry, SeqCst);
+        }
+        self.looking.store(false, SeqCst);
+        (fired.count, self.wakes_at.load(SeqCst))
+    }
+
+    fn fire_calls(&self, now: u64) -> Fired {
         let mut due = Vec::new();
-        let now = self.clock.now();
-        let next = {
-            let mut state = self.state.lock();
-            state.wheel.advance(ticks_passed(now), &mut due);
-            let next = state.wheel.next_expiry();
-            state.wakes_at = next.unwrap_or(u64::MAX);
-            next
+        let next_expiry = {
+            let mut calls = self.calls.lock();
+            calls.advance(now, &mut due);
+            calls.next_expiry()
         };
-        let fired = due.len();
-        due.into_iter().for_each(Due::fire);
-        let asleep = next.map(|tick| time_of(tick).saturating_sub(now).max(TICK));
-        (fired, asleep)
+        let count = due.len();
+        for call in due {
+            // A panic inside stops this timer, not the task that all timers depend on.
+            if catch_unwind(AssertUnwindSafe(call)).is_err() {
+                tracing::error!("a timer's function panicked");
+            }
+        }
+        Fired { count, next_expiry }
     }
 }
 
@@ -201,19 +271,6 @@ impl fmt::Debug for Shared {
     }
 }
 
-impl Due {
-    /// A panic inside stops this timer, not the task that all timers depend on.
-    fn fire(self) {
-        let fired = catch_unwind(AssertUnwindSafe(|| match self {
-            Self::Call(call) => call(),
-            Self::Operation(operation) => operation.expire(),
-        }));
-        if fired.is_err() {
-            tracing::error!("a timer's function panicked");
-        }
-    }
-}
-
 /// The task: fires what is due, then sleeps until the next non-empty bucket, an earlier timer, or
 /// the end of all clones.
 async fn drive(shared: Weak<Shared>, wake: Arc<Notify>) {
@@ -222,31 +279,39 @@ async fn drive(shared: Weak<Shared>, wake: Arc<Notify>) {
     impl Drop for Undriven {
         fn drop(&mut self) {
             if let Some(timers) = self.0.upgrade() {
-                timers.state.lock().driven = false;
+                timers.driven.store(false, SeqCst);
             }
         }
     }
     let _undriven = Undriven(Weak::clone(&shared));
     while let Some(timers) = shared.upgrade() {
-        let (_, asleep) = timers.fire_due();
+        let (_, tick) = timers.fire_due();
+        let now = timers.clock.now();
         drop(timers);
-        match asleep {
-            None => wake.notified().await,
-            Some(asleep) => {
-                let _passed_or_woken = tokio::time::timeout(asleep, wake.notified()).await;
-            }
+        if tick == u64::MAX {
+            wake.notified().await;
+        } else {
+            let asleep = time_of(tick).saturating_sub(now).max(TICK);
+            let _passed_or_woken = tokio::time::timeout(asleep, wake.notified()).await;
         }
     }
 }
 
 /// Ticks that have passed whole.
 fn ticks_passed(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos() / TICK.as_nanos()).unwrap_or(u64::MAX)
+    let of_second = u64::from(time.subsec_nanos() / NANOS_PER_TICK);
+    ticks_of_seconds(time).saturating_add(of_second)
 }
 
 /// The first tick that is not before `time`.
 fn ticks_until(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos().div_ceil(TICK.as_nanos())).unwrap_or(u64::MAX)
+    let of_second = u64::from(time.subsec_nanos().div_ceil(NANOS_PER_TICK));
+    ticks_of_seconds(time).saturating_add(of_second)
+}
+
+fn ticks_of_seconds(time: Duration) -> u64 {
+    let ticks_per_second = u64::from(NANOS_PER_SECOND / NANOS_PER_TICK);
+    time.as_secs().saturating_mul(ticks_per_second)
 }
 
 fn time_of(tick: u64) -> Duration {

@@ -1,6 +1,6 @@
 //! Waiting for a condition in async code.
 
-use std::{fmt, hash::Hash, sync::Arc, time::Duration};
+use std::{fmt, hash::Hash, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -21,7 +21,7 @@ pub enum Outcome {
 
 /// A condition that somebody awaits.
 pub struct Wait {
-    ready: Box<dyn Fn() -> bool + Send + Sync>,
+    ready: Box<dyn Fn() -> bool + Send>,
     outcome: Mutex<Option<oneshot::Sender<Outcome>>>,
 }
 
@@ -54,11 +54,14 @@ impl fmt::Debug for Wait {
 }
 
 /// Forgets the operation when the future that awaits it is dropped.
-struct CancelOnDrop(Watched<Wait>);
+struct CancelOnDrop<'a, K: Hash + Eq + Clone> {
+    purgatory: &'a Purgatory<K, Wait>,
+    watched: Watched,
+}
 
-impl Drop for CancelOnDrop {
+impl<K: Hash + Eq + Clone> Drop for CancelOnDrop<'_, K> {
     fn drop(&mut self) {
-        self.0.cancel();
+        self.purgatory.cancel(self.watched);
     }
 }
 
@@ -70,15 +73,17 @@ impl<K: Hash + Eq + Clone> Purgatory<K, Wait> {
         &self,
         keys: &[K],
         timeout: Duration,
-        ready: impl Fn() -> bool + Send + Sync + 'static,
+        ready: impl Fn() -> bool + Send + 'static,
     ) -> Outcome {
         let (sender, outcome) = oneshot::channel();
-        let outcome_of = Mutex::new(Some(sender));
-        let wait = Arc::new(Wait {
+        let wait = Wait {
             ready: Box::new(ready),
-            outcome: outcome_of,
-        });
-        let _guard = CancelOnDrop(self.watch(wait, keys, timeout));
+            outcome: Mutex::new(Some(sender)),
+        };
+        let _guard = CancelOnDrop {
+            purgatory: self,
+            watched: self.watch(wait, keys, timeout),
+        };
         // The sender lives in the operation, which the guard keeps until it is done.
         outcome.await.unwrap_or(Outcome::Expired)
     }

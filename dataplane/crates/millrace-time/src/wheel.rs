@@ -12,6 +12,8 @@
 
 /// Slots in the ring of every level.
 const SLOTS: u64 = 20;
+/// The span of every level's slots, in ticks: as many as cover all of `u64`.
+const SPANS: [u64; 15] = spans();
 /// No entry.
 const NIL: u32 = u32::MAX;
 
@@ -31,7 +33,11 @@ pub struct TimingWheel<T> {
     /// Timers whose deadline had passed when they were inserted.
     due: List,
     entries: Vec<Entry<T>>,
-    free: u32,
+    /// Of the entries, in a row of their own: who only asks whether timers are there, as one who
+    /// sweeps a list of their ids does, touches little memory.
+    generations: Vec<u32>,
+    /// Places that are free, by the ids that their next timers get.
+    free: Vec<TimerId>,
 }
 
 /// One ring.
@@ -39,6 +45,8 @@ pub struct TimingWheel<T> {
 struct Level {
     /// Ticks of one slot.
     span: u64,
+    /// The slot in which the wheel stands, counted from tick 0.
+    current: u64,
     slots: [List; SLOTS as usize],
     /// Bit n is set while slot n has timers.
     occupied: u32,
@@ -51,13 +59,12 @@ struct List {
     tail: u32,
 }
 
-/// A timer, or a free place that `next` links to the next free place.
+/// A timer, or a free place.
 #[derive(Debug)]
 struct Entry<T> {
-    generation: u32,
+    deadline: u64,
     prev: u32,
     next: u32,
-    deadline: u64,
     place: Place,
     value: Option<T>,
 }
@@ -66,7 +73,32 @@ struct Entry<T> {
 #[derive(Debug, Clone, Copy)]
 enum Place {
     Due,
-    Slot { level: usize, slot: usize },
+    Slot { level: u8, slot: u8 },
+}
+
+impl TimerId {
+    /// The timer's place in its wheel, which is dense, and the number of its use of that place.
+    /// For who packs ids.
+    #[must_use]
+    pub fn to_parts(self) -> (u32, u32) {
+        (self.index, self.generation)
+    }
+
+    /// The id with these parts.
+    #[must_use]
+    pub fn from_parts((index, generation): (u32, u32)) -> Self {
+        Self { index, generation }
+    }
+}
+
+const fn spans() -> [u64; 15] {
+    let mut spans = [1; 15];
+    let mut level = 1;
+    while level < spans.len() {
+        spans[level] = spans[level - 1] * SLOTS;
+        level += 1;
+    }
+    spans
 }
 
 impl List {
@@ -81,23 +113,26 @@ impl List {
 }
 
 impl Level {
-    fn new(span: u64) -> Self {
+    fn new(span: u64, now: u64) -> Self {
         Self {
             span,
+            current: now / span,
             slots: [List::EMPTY; SLOTS as usize],
             occupied: 0,
         }
     }
 
-    /// The start of the next slot after `now`'s that has timers.
-    fn next_start(&self, now: u64) -> Option<u64> {
-        let current = now / self.span;
-        let turn = current % SLOTS;
-        // Turned so that bit 0 is the current slot, which is always empty.
+    /// The start of the next slot, the current one included, that has timers.
+    fn next_start(&self) -> Option<u64> {
+        if self.occupied == 0 {
+            return None;
+        }
+        let turn = self.current % SLOTS;
+        // Turned so that bit 0 is the current slot, which is empty unless an advance is unfinished.
         let ahead = (self.occupied >> turn) | (self.occupied << (SLOTS - turn));
         let ahead = ahead & ((1 << SLOTS) - 1);
         // No overflow: the slot has a timer whose deadline is not before the slot's start.
-        (ahead != 0).then(|| (current + u64::from(ahead.trailing_zeros())) * self.span)
+        Some((self.current + u64::from(ahead.trailing_zeros())) * self.span)
     }
 }
 
@@ -117,7 +152,8 @@ impl<T> TimingWheel<T> {
             levels: Vec::new(),
             due: List::EMPTY,
             entries: Vec::new(),
-            free: NIL,
+            generations: Vec::new(),
+            free: Vec::new(),
         }
     }
 
@@ -145,20 +181,30 @@ impl<T> TimingWheel<T> {
     /// # Panics
     /// At 2^32 - 1 timers; whoever creates timers bounds them far below.
     pub fn insert(&mut self, deadline: u64, value: T) -> TimerId {
-        let index = self.allocate();
-        let entry = &mut self.entries[index as usize];
-        entry.deadline = deadline;
-        entry.value = Some(value);
-        let generation = entry.generation;
+        let id = self.allocate(value);
         self.len += 1;
-        self.place(index, deadline);
-        TimerId { index, generation }
+        self.place(id.index, deadline);
+        id
+    }
+
+    /// Whether a timer has neither expired nor been cancelled.
+    #[must_use]
+    pub fn has(&self, id: TimerId) -> bool {
+        // A place that is freed gets a new generation at once.
+        self.generations.get(id.index as usize) == Some(&id.generation)
+    }
+
+    /// A timer's value, to change it; nothing where the timer has expired or was cancelled.
+    pub fn get_mut(&mut self, id: TimerId) -> Option<&mut T> {
+        if !self.has(id) {
+            return None;
+        }
+        self.entries[id.index as usize].value.as_mut()
     }
 
     /// Removes a timer and returns its value; nothing where it has expired or was cancelled.
     pub fn cancel(&mut self, id: TimerId) -> Option<T> {
-        let entry = self.entries.get(id.index as usize)?;
-        if entry.generation != id.generation || entry.value.is_none() {
+        if !self.has(id) {
             return None;
         }
         self.unlink(id.index);
@@ -168,15 +214,47 @@ impl<T> TimingWheel<T> {
     /// Moves the wheel to tick `now`, which is not before where it stands, and appends what
     /// expired, earlier ticks first.
     pub fn advance(&mut self, now: u64, expired: &mut Vec<T>) {
-        let due = std::mem::replace(&mut self.due, List::EMPTY);
-        self.empty(due, expired);
-        while let Some(tick) = self.next_start().filter(|&tick| tick <= now) {
-            self.now = tick;
-            for level in (0..self.levels.len()).rev() {
-                self.turn(level, expired);
+        let finished = self.advance_some(now, usize::MAX, expired);
+        debug_assert!(finished, "no wheel has that many timers");
+    }
+
+    /// Like [`Self::advance`], but handles at most `timers_max` timers, for a driver that must let
+    /// others use the wheel meanwhile. True where the wheel stands at `now`; otherwise there is
+    /// more to do, and time must not pass over it: the next call continues.
+    pub fn advance_some(&mut self, now: u64, timers_max: usize, expired: &mut Vec<T>) -> bool {
+        let mut handled = 0;
+        loop {
+            while let Some(index) = self.first_to_handle() {
+                if handled == timers_max {
+                    return false;
+                }
+                handled += 1;
+                self.handle(index, expired);
+            }
+            match self.next_start().filter(|&tick| tick <= now) {
+                Some(tick) => self.stand_at(tick),
+                None => break,
             }
         }
-        self.now = self.now.max(now);
+        if now > self.now {
+            self.stand_at(now);
+        }
+        true
+    }
+
+    /// Removes all timers and appends their values, in no particular order.
+    pub fn drain(&mut self, drained: &mut Vec<T>) {
+        self.due = List::EMPTY;
+        for level in &mut self.levels {
+            level.slots = [List::EMPTY; SLOTS as usize];
+            level.occupied = 0;
+        }
+        for index in 0..self.entries.len() {
+            if self.entries[index].value.is_some() {
+                // No entry has an index that does not fit.
+                drained.extend(self.release(index as u32));
+            }
+        }
     }
 
     /// The tick at which the wheel must be advanced next: not after the earliest deadline, and
@@ -191,36 +269,35 @@ impl<T> TimingWheel<T> {
     }
 
     fn next_start(&self) -> Option<u64> {
-        self.levels
-            .iter()
-            .filter_map(|level| level.next_start(self.now))
-            .min()
+        self.levels.iter().filter_map(Level::next_start).min()
     }
 
-    /// Empties the slot of `level` that starts now, if one does.
-    fn turn(&mut self, level: usize, expired: &mut Vec<T>) {
-        let now = self.now;
-        let ring = &mut self.levels[level];
-        if now.is_multiple_of(ring.span) {
-            let slot = (now / ring.span % SLOTS) as usize;
-            ring.occupied &= !(1 << slot);
-            let list = std::mem::replace(&mut ring.slots[slot], List::EMPTY);
-            self.empty(list, expired);
+    fn stand_at(&mut self, now: u64) {
+        self.now = now;
+        for level in &mut self.levels {
+            level.current = now / level.span;
         }
     }
 
-    /// Expires or places anew every entry of a list that is no longer in the wheel.
-    fn empty(&mut self, list: List, expired: &mut Vec<T>) {
-        let mut next = list.head;
-        while next != NIL {
-            let index = next;
-            let entry = &self.entries[index as usize];
-            next = entry.next;
-            if entry.deadline <= self.now {
-                expired.extend(self.release(index));
-            } else {
-                self.place(index, entry.deadline);
-            }
+    /// A timer that was overdue when it was inserted, or whose slot has come, the highest level's
+    /// first.
+    fn first_to_handle(&self) -> Option<u32> {
+        if !self.due.is_empty() {
+            return Some(self.due.head);
+        }
+        let come = |level: &&Level| level.occupied >> (level.current % SLOTS) & 1 == 1;
+        let level = self.levels.iter().rev().find(come)?;
+        Some(level.slots[(level.current % SLOTS) as usize].head)
+    }
+
+    /// Expires an entry or places it anew, nearer to its deadline.
+    fn handle(&mut self, index: u32, expired: &mut Vec<T>) {
+        self.unlink(index);
+        let deadline = self.entries[index as usize].deadline;
+        if deadline <= self.now {
+            expired.extend(self.release(index));
+        } else {
+            self.place(index, deadline);
         }
     }
 
@@ -239,32 +316,30 @@ impl<T> TimingWheel<T> {
             self.entries[tail as usize].next = index;
         }
         let entry = &mut self.entries[index as usize];
-        entry.place = place;
+        entry.deadline = deadline;
         entry.prev = tail;
         entry.next = NIL;
+        entry.place = place;
         if let Place::Slot { level, slot } = place {
-            self.levels[level].occupied |= 1 << slot;
+            self.levels[usize::from(level)].occupied |= 1 << slot;
         }
     }
 
     /// The slot for a deadline that is still ahead, in the lowest level that reaches it.
     fn slot_for(&mut self, deadline: u64) -> Place {
-        let mut level = 0;
-        loop {
+        for (level, &span) in SPANS.iter().enumerate() {
             if level == self.levels.len() {
-                let span = self.levels.last().map_or(1, |top| top.span * SLOTS);
-                self.levels.push(Level::new(span));
+                self.levels.push(Level::new(span, self.now));
             }
-            let span = self.levels[level].span;
-            // Never endless: the ring of level 14 reaches past `u64::MAX`.
-            if deadline / span - self.now / span < SLOTS {
+            let slot = deadline / span;
+            if slot - self.levels[level].current < SLOTS {
                 return Place::Slot {
-                    level,
-                    slot: (deadline / span % SLOTS) as usize,
+                    level: level as u8,
+                    slot: (slot % SLOTS) as u8,
                 };
             }
-            level += 1;
         }
+        unreachable!("the ring of the last level reaches past `u64::MAX`")
     }
 
     fn unlink(&mut self, index: u32) {
@@ -280,46 +355,52 @@ impl<T> TimingWheel<T> {
             next => self.entries[next as usize].prev = prev,
         }
         if let Place::Slot { level, slot } = place
-            && self.levels[level].slots[slot].is_empty()
+            && self.list_mut(place).is_empty()
         {
-            self.levels[level].occupied &= !(1 << slot);
+            self.levels[usize::from(level)].occupied &= !(1 << slot);
         }
     }
 
     fn list_mut(&mut self, place: Place) -> &mut List {
         match place {
             Place::Due => &mut self.due,
-            Place::Slot { level, slot } => &mut self.levels[level].slots[slot],
+            Place::Slot { level, slot } => {
+                &mut self.levels[usize::from(level)].slots[usize::from(slot)]
+            }
         }
     }
 
-    fn allocate(&mut self) -> u32 {
-        if self.free != NIL {
-            let index = self.free;
-            self.free = self.entries[index as usize].next;
-            return index;
+    /// An entry that is in no list yet.
+    fn allocate(&mut self, value: T) -> TimerId {
+        if let Some(id) = self.free.pop() {
+            // A free place holds nothing. To forget that instead of dropping it spares a look at
+            // memory that was last touched long ago.
+            std::mem::forget(self.entries[id.index as usize].value.replace(value));
+            return id;
         }
         let index = u32::try_from(self.entries.len()).unwrap_or(NIL);
         assert!(index != NIL, "a wheel has at most 2^32 - 1 timers");
         self.entries.push(Entry {
-            generation: 0,
+            deadline: 0,
             prev: NIL,
             next: NIL,
-            deadline: 0,
             place: Place::Due,
-            value: None,
+            value: Some(value),
         });
-        index
+        self.generations.push(0);
+        TimerId {
+            index,
+            generation: 0,
+        }
     }
 
     /// Frees an entry that is in no list.
     fn release(&mut self, index: u32) -> Option<T> {
-        let entry = &mut self.entries[index as usize];
-        entry.generation = entry.generation.wrapping_add(1);
-        entry.next = self.free;
-        self.free = index;
+        let generation = self.generations[index as usize].wrapping_add(1);
+        self.generations[index as usize] = generation;
+        self.free.push(TimerId { index, generation });
         self.len -= 1;
-        entry.value.take()
+        self.entries[index as usize].value.take()
     }
 }
 

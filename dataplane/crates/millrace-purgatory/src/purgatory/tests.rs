@@ -56,7 +56,7 @@ impl DelayedOperation for Goal {
     }
 }
 
-fn purgatory_with_clock() -> (Purgatory<&'static str, Goal>, Arc<ManualClock>) {
+fn purgatory_with_clock() -> (Purgatory<&'static str, Arc<Goal>>, Arc<ManualClock>) {
     let clock = ManualClock::shared();
     (
         Purgatory::new(clock.clone(), PurgatoryConfig::default()),
@@ -68,7 +68,8 @@ fn purgatory_with_clock() -> (Purgatory<&'static str, Goal>, Arc<ManualClock>) {
 fn what_can_be_completed_at_once_does_not_wait() {
     let (purgatory, _) = purgatory_with_clock();
     let goal = Goal::new(&Arc::default(), 0);
-    assert!(purgatory.watch(goal.clone(), &["a"], HOUR).is_done());
+    let watched = purgatory.watch(goal.clone(), &["a"], HOUR);
+    assert!(!purgatory.waits(watched));
     assert_eq!(goal.ends(), (1, 0));
     assert_eq!(
         (purgatory.delayed(), purgatory.watched(), purgatory.keys()),
@@ -87,7 +88,7 @@ fn a_check_completes_and_the_timer_leaves_at_once() {
     level.store(1, SeqCst);
     assert_eq!(purgatory.check(&"other"), 0);
     assert_eq!(purgatory.check(&"a"), 1);
-    assert!(watched.is_done());
+    assert!(!purgatory.waits(watched));
     assert_eq!((purgatory.delayed(), purgatory.timers().pending()), (0, 0));
     assert_eq!(purgatory.watched(), 1, "b's list is not checked yet");
     assert_eq!(purgatory.check(&"b"), 0);
@@ -117,8 +118,8 @@ fn a_cancelled_operation_neither_completes_nor_expires() {
     let level = Arc::default();
     let goal = Goal::new(&level, 1);
     let watched = purgatory.watch(goal.clone(), &["a"], ms(30));
-    assert!(watched.cancel());
-    assert!(!watched.cancel());
+    assert!(purgatory.cancel(watched));
+    assert!(!purgatory.cancel(watched));
     assert_eq!((purgatory.delayed(), purgatory.timers().pending()), (0, 0));
     level.store(1, SeqCst);
     purgatory.check(&"a");
@@ -159,7 +160,7 @@ fn waiting_operations_are_not_purged() {
     let goals: Vec<_> = (0..50).map(|_| Goal::new(&waiting, 1)).collect();
     for goal in &goals {
         purgatory.watch(goal.clone(), &["wait"], HOUR);
-        purgatory.watch(Goal::new(&reached, 1), &["done", "rest"], HOUR);
+        purgatory.watch(Goal::new(&reached, 1), &["done", "rest", "more"], HOUR);
     }
     reached.store(1, SeqCst);
     assert_eq!(purgatory.check(&"done"), 50);
@@ -178,7 +179,8 @@ fn closing_expires_what_waits_and_what_comes_later() {
     purgatory.close();
     assert_eq!(early.ends(), (0, 1));
     let late = Goal::new(&level, 1);
-    assert!(purgatory.watch(late.clone(), &["a"], HOUR).is_done());
+    let watched = purgatory.watch(late.clone(), &["a"], HOUR);
+    assert!(!purgatory.waits(watched));
     assert_eq!(late.ends(), (0, 1));
     let books = (
         purgatory.delayed(),
@@ -190,7 +192,7 @@ fn closing_expires_what_waits_and_what_comes_later() {
 
 /// Checks its own key while it is tried, as an operation that changes what others watch does.
 struct Nested {
-    purgatory: Purgatory<&'static str, Nested>,
+    purgatory: Purgatory<&'static str, Arc<Nested>>,
     tries: AtomicUsize,
 }
 
@@ -213,12 +215,12 @@ fn an_operation_may_check_its_own_key_while_it_is_tried() {
     });
     let watched = purgatory.watch(nested, &["a"], HOUR);
     purgatory.check(&"a");
-    assert!(watched.is_done());
+    assert!(!purgatory.waits(watched));
 }
 
 /// Is overtaken by the event that it waits for, just after it judged its condition first.
 struct Overtaken {
-    purgatory: Purgatory<&'static str, Overtaken>,
+    purgatory: Purgatory<&'static str, Arc<Overtaken>>,
     level: AtomicU64,
 }
 
@@ -241,11 +243,8 @@ fn what_happens_before_the_operation_is_in_its_lists_is_not_missed() {
         purgatory: purgatory.clone(),
         level: AtomicU64::new(0),
     };
-    assert!(
-        purgatory
-            .watch(Arc::new(overtaken), &["a", "b"], HOUR)
-            .is_done()
-    );
+    let watched = purgatory.watch(Arc::new(overtaken), &["a", "b"], HOUR);
+    assert!(!purgatory.waits(watched));
     assert_eq!(
         (purgatory.delayed(), purgatory.watched(), purgatory.keys()),
         (0, 0, 0)
@@ -255,9 +254,39 @@ fn what_happens_before_the_operation_is_in_its_lists_is_not_missed() {
 /// Judges its condition and then dawdles, so that a test can change the world in between.
 struct Dawdler {
     level: AtomicU64,
+    expired: AtomicUsize,
     dawdles: AtomicBool,
     judged: Barrier,
     go_on: Barrier,
+}
+
+impl Dawdler {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            level: AtomicU64::new(0),
+            expired: AtomicUsize::new(0),
+            dawdles: AtomicBool::new(false),
+            judged: Barrier::new(2),
+            go_on: Barrier::new(2),
+        })
+    }
+
+    /// Has another thread try the operation and does something meanwhile; returns how many
+    /// operations the other thread completed.
+    fn meanwhile(
+        &self,
+        purgatory: &Purgatory<&'static str, Arc<Self>>,
+        act: impl FnOnce(),
+    ) -> usize {
+        self.dawdles.store(true, SeqCst);
+        thread::scope(|scope| {
+            let slow = scope.spawn(|| purgatory.check(&"a"));
+            self.judged.wait();
+            act();
+            self.go_on.wait();
+            slow.join().expect("no panic")
+        })
+    }
 }
 
 impl DelayedOperation for Dawdler {
@@ -270,31 +299,113 @@ impl DelayedOperation for Dawdler {
         ready
     }
 
-    fn on_expire(&self) {}
+    fn on_expire(&self) {
+        self.expired.fetch_add(1, SeqCst);
+    }
 }
 
 #[test]
 fn a_check_that_meets_a_running_try_is_made_up_for() {
     let purgatory = Purgatory::new(ManualClock::shared(), PurgatoryConfig::default());
-    let (level, dawdles) = (AtomicU64::new(0), AtomicBool::new(false));
-    let (judged, go_on) = (Barrier::new(2), Barrier::new(2));
-    let dawdler = Arc::new(Dawdler {
-        level,
-        dawdles,
-        judged,
-        go_on,
-    });
+    let dawdler = Dawdler::new();
     let watched = purgatory.watch(dawdler.clone(), &["a"], HOUR);
-    dawdler.dawdles.store(true, SeqCst);
-    thread::scope(|scope| {
-        let slow = scope.spawn(|| purgatory.check(&"a"));
-        dawdler.judged.wait();
+    let completed = dawdler.meanwhile(&purgatory, || {
         dawdler.level.store(1, SeqCst);
         assert_eq!(purgatory.check(&"a"), 0, "the other thread has the turn");
-        dawdler.go_on.wait();
-        assert_eq!(slow.join().expect("no panic"), 1);
     });
-    assert!(watched.is_done());
+    assert_eq!(completed, 1);
+    assert!(!purgatory.waits(watched));
+}
+
+#[test]
+fn what_is_due_while_it_is_tried_expires_afterwards() {
+    let clock = ManualClock::shared();
+    let purgatory = Purgatory::new(clock.clone(), PurgatoryConfig::default());
+    let dawdler = Dawdler::new();
+    purgatory.watch(dawdler.clone(), &["a"], ms(30));
+    let completed = dawdler.meanwhile(&purgatory, || {
+        clock.advance(ms(30));
+        assert_eq!(purgatory.timers().fire_due(), 1);
+        assert_eq!(dawdler.expired.load(SeqCst), 0, "it is being tried");
+    });
+    assert_eq!((completed, dawdler.expired.load(SeqCst)), (0, 1));
+    assert_eq!(purgatory.delayed(), 0);
+}
+
+#[test]
+fn what_is_cancelled_while_it_is_tried_is_forgotten_afterwards() {
+    let purgatory = Purgatory::new(ManualClock::shared(), PurgatoryConfig::default());
+    let dawdler = Dawdler::new();
+    let watched = purgatory.watch(dawdler.clone(), &["a"], HOUR);
+    let completed = dawdler.meanwhile(&purgatory, || assert!(!purgatory.cancel(watched)));
+    assert_eq!((completed, dawdler.expired.load(SeqCst)), (0, 0));
+    assert_eq!((purgatory.delayed(), Arc::strong_count(&dawdler)), (0, 1));
+}
+
+#[test]
+fn an_operation_is_handed_over_once() {
+    let (purgatory, clock) = purgatory_with_clock();
+    let level = Arc::default();
+    let watched = purgatory.watch(Goal::new(&level, 1), &["a"], ms(30));
+    let goal = purgatory.take(watched).expect("it waits");
+    assert!(purgatory.take(watched).is_none());
+    assert_eq!((purgatory.delayed(), purgatory.timers().pending()), (0, 0));
+    level.store(1, SeqCst);
+    assert_eq!(purgatory.check(&"a"), 0);
+    clock.advance(HOUR);
+    assert_eq!(purgatory.timers().fire_due(), 0);
+    assert_eq!(goal.ends(), (0, 0), "that is the taker's affair");
+}
+
+#[test]
+fn dropping_the_last_clone_expires_what_waits() {
+    let (purgatory, _) = purgatory_with_clock();
+    let timers = purgatory.timers().clone();
+    let goal = Goal::new(&Arc::default(), 1);
+    purgatory.clone().watch(goal.clone(), &["a"], HOUR);
+    assert_eq!((goal.ends(), timers.pending()), ((0, 0), 1));
+    drop(purgatory);
+    assert_eq!((goal.ends(), timers.pending()), ((0, 1), 0));
+}
+
+#[test]
+fn a_crowd_that_is_due_at_once_expires_completely() {
+    const CROWD: usize = 20_000;
+    let (purgatory, clock) = purgatory_with_clock();
+    let goal = Goal::new(&Arc::default(), 1);
+    for _ in 0..CROWD {
+        purgatory.watch(goal.clone(), &["a"], ms(30));
+    }
+    clock.advance(ms(30));
+    assert_eq!(purgatory.timers().fire_due(), CROWD);
+    assert_eq!(goal.ends(), (0, CROWD));
+    assert_eq!(purgatory.check(&"a"), 0);
+    assert_eq!((purgatory.watched(), purgatory.keys()), (0, 0));
+}
+
+/// Panics when it is tried for the second time.
+struct Panics(AtomicUsize);
+
+impl DelayedOperation for Panics {
+    fn try_complete(&self) -> bool {
+        if self.0.fetch_add(1, SeqCst) > 0 {
+            std::panic::resume_unwind(Box::new("on purpose"));
+        }
+        false
+    }
+
+    fn on_expire(&self) {}
+}
+
+#[test]
+fn an_operation_that_panics_is_gone() {
+    let purgatory = Purgatory::new(ManualClock::shared(), PurgatoryConfig::default());
+    let watched = purgatory.watch(Panics(AtomicUsize::new(0)), &["a"], HOUR);
+    let check = std::panic::AssertUnwindSafe(|| purgatory.check(&"a"));
+    std::panic::catch_unwind(check).expect_err("it panics");
+    assert!(!purgatory.waits(watched));
+    assert_eq!((purgatory.delayed(), purgatory.timers().pending()), (0, 0));
+    assert_eq!(purgatory.check(&"a"), 0);
 }
 
 /// Many threads raise levels and check, others watch: whatever is reached must be completed,
@@ -350,7 +461,7 @@ fn racing_check_expiry_and_cancel_end_an_operation_once() {
                 clock.advance(ms(1));
                 purgatory.timers().fire_due();
             });
-            let cancel = scope.spawn(|| round % 2 == 0 && watched.cancel());
+            let cancel = scope.spawn(|| round % 2 == 0 && purgatory.cancel(watched));
             cancel.join().expect("no panic")
         });
         let (completed, expired) = goal.ends();
@@ -397,7 +508,7 @@ fn step() -> impl Strategy<Value = Step> {
 /// One operation as the model sees it.
 struct Modelled {
     goal: Arc<Goal>,
-    watched: Watched<Goal>,
+    watched: Watched,
     keys: Vec<u8>,
     deadline_ms: u64,
     ends: Option<(usize, usize)>,
@@ -441,7 +552,7 @@ proptest! {
                 Step::Cancel { nth } => {
                     let index = nth % all.len().max(1);
                     if let Some(one) = all.get_mut(index) {
-                        prop_assert_eq!(one.watched.cancel(), one.ends.is_none());
+                        prop_assert_eq!(purgatory.cancel(one.watched), one.ends.is_none());
                         one.ends.get_or_insert((0, 0));
                     }
                 }
@@ -459,7 +570,7 @@ proptest! {
             prop_assert_eq!(purgatory.timers().pending(), waiting);
             for one in &all {
                 prop_assert_eq!(one.goal.ends(), one.ends.unwrap_or_default());
-                prop_assert_eq!(one.watched.is_done(), one.ends.is_some());
+                prop_assert_eq!(purgatory.waits(one.watched), one.ends.is_none());
             }
         }
     }

@@ -31,6 +31,8 @@ enum Step {
     Cancel { nth: usize },
     Advance { by: u64 },
     AdvanceToNext,
+    AdvanceSome { by: u64, timers_max: usize },
+    Drain,
 }
 
 fn ticks() -> impl Strategy<Value = u64> {
@@ -52,6 +54,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => (0..500u64).prop_map(|by| Step::Advance { by }),
         1 => ticks().prop_map(|by| Step::Advance { by }),
         2 => Just(Step::AdvanceToNext),
+        2 => (0..500u64, 1..4usize)
+            .prop_map(|(by, timers_max)| Step::AdvanceSome { by, timers_max }),
+        1 => Just(Step::Drain),
     ];
     proptest::collection::vec(step, 1..120)
 }
@@ -102,8 +107,11 @@ proptest! {
                     next_value += 1;
                 }
                 Step::Cancel { nth } => {
-                    let Some(&(id, value)) = ids.get(nth % ids.len().max(1)) else { continue };
+                    let Some(&(id, mut value)) = ids.get(nth % ids.len().max(1)) else { continue };
                     let alive = naive.timers.iter().any(|timer| timer.1 == value);
+                    prop_assert_eq!(TimerId::from_parts(id.to_parts()), id);
+                    prop_assert_eq!(wheel.has(id), alive);
+                    prop_assert_eq!(wheel.get_mut(id), alive.then_some(&mut value));
                     naive.timers.retain(|timer| timer.1 != value);
                     prop_assert_eq!(wheel.cancel(id), alive.then_some(value));
                 }
@@ -115,6 +123,36 @@ proptest! {
                     if let Some(next) = wheel.next_expiry() {
                         advance_both(&mut wheel, &mut naive, next);
                     }
+                }
+                Step::AdvanceSome { by, timers_max } => {
+                    let now = naive.now.saturating_add(by);
+                    let mut expired = Vec::new();
+                    let mut finished = false;
+                    while !finished {
+                        let before = expired.len();
+                        finished = wheel.advance_some(now, timers_max, &mut expired);
+                        prop_assert!(expired.len() - before <= timers_max);
+                        prop_assert!(finished || wheel.next_expiry() <= Some(now));
+                        // What is cancelled meanwhile does not expire.
+                        let first = ids.iter().find(|(id, _)| wheel.has(*id));
+                        if let Some(&(id, value)) = first {
+                            prop_assert_eq!(wheel.cancel(id), Some(value));
+                            naive.timers.retain(|timer| timer.1 != value);
+                        }
+                    }
+                    expired.sort_unstable();
+                    let mut expected = naive.advance(now);
+                    expected.sort_unstable();
+                    prop_assert_eq!(expired, expected);
+                }
+                Step::Drain => {
+                    let mut drained = Vec::new();
+                    wheel.drain(&mut drained);
+                    drained.sort_unstable();
+                    let mut expected: Vec<_> =
+                        naive.timers.drain(..).map(|timer| timer.1).collect();
+                    expected.sort_unstable();
+                    prop_assert_eq!(drained, expected);
                 }
             }
             prop_assert_eq!(wheel.len(), naive.timers.len());

@@ -1,0 +1,30 @@
+//! Whether the machine is quiet.
+
+use std::{thread, time::Duration};
+
+use crate::usage::machine_ticks;
+
+/// How much of the machine must idle.
+const IDLE_PERCENT_MIN: f64 = 93.0;
+/// How long it must.
+const QUIET: Duration = Duration::from_secs(2);
+/// How often that is tried.
+const TRIES_MAX: usize = 5;
+
+/// Waits until the machine is quiet, but not for ever. Returns the last share of idle time seen,
+/// in percent, for the report to show.
+#[expect(clippy::disallowed_methods, reason = "a benchmark waits")]
+pub(crate) fn wait_until_quiet() -> f64 {
+    let mut idle_percent = 0.0;
+    for _ in 0..TRIES_MAX {
+        let (busy_before, total_before) = machine_ticks();
+        thread::sleep(QUIET);
+        let (busy, total) = machine_ticks();
+        let passed = total.saturating_sub(total_before).max(1);
+        idle_percent = 100.0 - 100.0 * busy.saturating_sub(busy_before) as f64 / passed as f64;
+        if idle_percent >= IDLE_PERCENT_MIN {
+            break;
+        }
+    }
+    idle_percent
+}
