@@ -7,7 +7,7 @@ use millrace_coordinator::{CoordinatorParts, GroupCoordinator};
 use millrace_log::{LogManager, LogParts};
 use millrace_net::{BindError, DrainReport, ListenerConfig, Listeners, Server};
 use millrace_purgatory::Timers;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
@@ -168,7 +168,11 @@ impl Broker {
                 "cut: their requests took too long"
             );
         }
-        self.groups.close().await;
+        if timeout(self.drain, self.groups.close()).await.is_err() {
+            tracing::warn!(
+                "the groups' last writes take too long; nobody was told they are durable"
+            );
+        }
         self.logs.close().await;
         self.storage.store.close().await;
         if let Some(admin) = self.admin {
