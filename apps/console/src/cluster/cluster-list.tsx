@@ -102,7 +102,7 @@ function ClusterTable({ clusters }: { clusters: Cluster[] }) {
 
 function ClusterRow({ cluster }: { cluster: Cluster }) {
   const { metadata, spec, status } = cluster;
-  const { data } = useMetrics(metadata.id, 5, 5);
+  const { data } = useMetrics(metadata.id, 5, 5, status.phase !== "DELETING");
   const p99 = latest(pointsOf(data?.series, "produce_latency_p99"));
   return (
     <Table.Tr>

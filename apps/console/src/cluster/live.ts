@@ -27,7 +27,7 @@ export function useCluster(clusterId: string) {
  * The last `minutes` of a cluster's series, live. The span is worked out when the question is asked,
  * so it is no part of the key: the same picture moves on instead of becoming another one.
  */
-export function useMetrics(clusterId: string, minutes: number, stepSeconds: number) {
+export function useMetrics(clusterId: string, minutes: number, stepSeconds: number, live = true) {
   const client = useTRPCClient();
   return useQuery({
     queryKey: ["metrics", clusterId, minutes, stepSeconds],
@@ -44,6 +44,8 @@ export function useMetrics(clusterId: string, minutes: number, stepSeconds: numb
         { signal },
       );
     },
+    // A cluster that is being deleted is gone at any moment.
+    enabled: live,
     refetchInterval: METRICS_POLL_MS,
     placeholderData: keepPreviousData,
   });
