@@ -8,14 +8,18 @@ use crate::{
 };
 
 pub(crate) const USAGE: &str = "\
-usage: npm run bench:purgatory -- [--quick] [--without-kafka] [--rounds N] [--json FILE]
-  --quick          two rounds instead of five, and one at an equal rate
+usage: npm run bench:purgatory -- [--quick] [--without-kafka] [--rounds N] [--requests N]
+                                  [--json FILE]
+  --quick          one round instead of five, and an equal rate with many timeouts only
   --without-kafka  leaves Apache Kafka out, which needs a JDK 17 with Maven
   --rounds N       another number of rounds
+  --requests N     another number of requests than a million in each run
   --json FILE      writes the results there as well; README.md lists the keys";
 
+/// Rounds that a median is taken over.
+const ROUNDS: usize = 5;
 /// Of the article.
-pub(crate) const REQUESTS: usize = 1_000_000;
+const REQUESTS: usize = 1_000_000;
 pub(crate) const TIMEOUT: Duration = Duration::from_millis(200);
 
 /// What to do.
@@ -35,6 +39,7 @@ pub(crate) enum Command {
 pub(crate) struct Options {
     pub(crate) quick: bool,
     pub(crate) rounds: usize,
+    pub(crate) requests: usize,
     pub(crate) kafka: bool,
     pub(crate) json: Option<PathBuf>,
 }
@@ -47,22 +52,27 @@ impl Command {
         }
         let mut options = Options {
             quick: false,
-            rounds: 5,
+            rounds: ROUNDS,
+            requests: REQUESTS,
             kafka: true,
             json: None,
         };
         while let Some(argument) = arguments.next() {
+            let mut count = || {
+                let count = arguments.next().and_then(|count| count.parse().ok());
+                count.filter(|&count| count > 0).ok_or(USAGE)
+            };
             match argument.as_str() {
                 "--quick" => {
                     options.quick = true;
-                    options.rounds = 2;
+                    options.rounds = 1;
                 }
                 "--without-kafka" => options.kafka = false,
-                "--rounds" => {
-                    let rounds = arguments.next().and_then(|rounds| rounds.parse().ok());
-                    options.rounds = rounds.filter(|&rounds| rounds > 0).ok_or(USAGE)?;
+                "--rounds" => options.rounds = count()?,
+                "--requests" => options.requests = count()?,
+                "--json" => {
+                    options.json = Some(from_callers_folder(arguments.next().ok_or(USAGE)?))
                 }
-                "--json" => options.json = Some(arguments.next().ok_or(USAGE)?.into()),
                 "--help" => return Ok(Self::Help),
                 other => return Err(format!("unknown argument {other}\n{USAGE}")),
             }
@@ -70,27 +80,28 @@ impl Command {
         Ok(Self::Bench(options))
     }
 
-    /// `run CONTENDER SETTING RATE SEED`
+    /// `run CONTENDER SETTING REQUESTS RATE SEED`
     fn run(arguments: &[String]) -> Result<Self, String> {
-        let [contender, setting, rate, seed] = arguments else {
-            return Err("run CONTENDER SETTING RATE SEED".into());
+        let [contender, setting, requests, rate, seed] = arguments else {
+            return Err("run CONTENDER SETTING REQUESTS RATE SEED".into());
         };
         let contender = InProcess::ALL
             .into_iter()
             .find(|known| known.name() == contender)
             .ok_or("no such contender")?;
+        let requests = requests.parse().map_err(|_| "requests is no number")?;
         let rate = rate.parse().map_err(|_| "the rate is no number")?;
         let seed = seed.parse().map_err(|_| "the seed is no number")?;
-        let plan = plan(setting_named(setting)?, rate, seed);
+        let plan = plan(setting_named(setting)?, requests, rate, seed);
         Ok(Self::Run { contender, plan })
     }
 }
 
 /// The article's plan at a rate.
-pub(crate) fn plan(setting: Setting, rate: f64, seed: u64) -> Plan {
+pub(crate) fn plan(setting: Setting, requests: usize, rate: f64, seed: u64) -> Plan {
     Plan {
         setting,
-        requests: REQUESTS,
+        requests,
         rate,
         timeout: TIMEOUT,
         seed,
@@ -102,4 +113,11 @@ fn setting_named(name: &str) -> Result<Setting, String> {
         .into_iter()
         .find(|setting| setting.name == name)
         .ok_or_else(|| "no such setting".into())
+}
+
+/// npm runs this program in another folder than it was called in, and says which that was.
+fn from_callers_folder(path: String) -> PathBuf {
+    std::env::var_os("INIT_CWD")
+        .map_or_else(PathBuf::new, PathBuf::from)
+        .join(path)
 }

@@ -10,7 +10,11 @@ use std::{
     time::Duration,
 };
 
-use crate::{runs::Run, usage::peak_memory_kib, workload::Plan};
+use crate::{
+    runs::{Run, per_million},
+    usage::peak_memory_kib,
+    workload::Plan,
+};
 
 /// The version of the article's successor that still carries the benchmark in Scala; the one that
 /// the pom beside this file names.
@@ -108,7 +112,7 @@ fn parse(plan: &Plan, line: &str, peak_kib: u64) -> Option<Run> {
         target_rate,
         actual_rate,
         drain_ms: elapsed_ms - plan.requests as f64 * 1_000.0 / actual_rate,
-        cpu_seconds: cpu_ms / 1_000.0,
+        cpu_seconds_per_million: per_million(plan, cpu_ms / 1_000.0),
         peak_mib: peak_kib as f64 / 1_024.0,
     })
 }
@@ -120,12 +124,17 @@ mod tests {
 
     #[test]
     fn the_line_of_kafkas_benchmark_is_understood() {
-        let plan = plan(SETTINGS[1], f64::INFINITY, 1);
+        let plan = plan(SETTINGS[1], 1_000_000, f64::INFINITY, 1);
         let line = "2200\tInfinity\t500000.000000\t2900\t0 22\t0 225";
         let run = parse(&plan, line, 2_048).expect("well-formed");
         assert!(run.target_rate.is_infinite());
         assert_eq!(
-            (run.actual_rate, run.drain_ms, run.cpu_seconds, run.peak_mib),
+            (
+                run.actual_rate,
+                run.drain_ms,
+                run.cpu_seconds_per_million,
+                run.peak_mib
+            ),
             (500_000.0, 200.0, 2.9, 2.0)
         );
         assert!(parse(&plan, "Exception in thread \"main\"", 0).is_none());

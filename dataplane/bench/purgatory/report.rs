@@ -5,7 +5,7 @@ use std::{fs, io, path::Path};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    arguments::{REQUESTS, TIMEOUT},
+    arguments::{Options, TIMEOUT},
     rounds::{EQUAL_RATE, keeps_up},
     runs::{Contender, Run},
     workload::{SETTINGS, Setting},
@@ -25,6 +25,7 @@ pub(crate) enum Series {
 #[derive(Debug)]
 pub(crate) struct Report {
     rounds: usize,
+    requests: usize,
     names: Vec<&'static str>,
     /// How idle the machine was before each round, in percent.
     pub(crate) idle_percent: Vec<f64>,
@@ -58,9 +59,10 @@ impl Spread {
 }
 
 impl Report {
-    pub(crate) fn new(rounds: usize, contenders: &[Contender]) -> Self {
+    pub(crate) fn new(options: &Options, contenders: &[Contender]) -> Self {
         Self {
-            rounds,
+            rounds: options.rounds,
+            requests: options.requests,
             names: contenders.iter().map(Contender::name).collect(),
             idle_percent: Vec::new(),
             runs: Vec::new(),
@@ -79,9 +81,9 @@ impl Report {
 
     /// One line per contender and setting, in Markdown.
     pub(crate) fn print(&self) {
-        let requests = REQUESTS / 1_000;
         println!(
-            "\n{requests} k requests of 100 bytes, timeout {} ms; median (min–max)\n",
+            "\n{} requests of 100 bytes, timeout {} ms; median (min–max)\n",
+            self.requests,
             TIMEOUT.as_millis()
         );
         println!(
@@ -128,7 +130,7 @@ impl Report {
             }
         }
         all.extend(self.ratios().map(|(key, ratio)| (key, json!(ratio))));
-        all.insert("requests".into(), json!(REQUESTS));
+        all.insert("requests".into(), json!(self.requests));
         all.insert("timeout_ms".into(), json!(TIMEOUT.as_millis() as u64));
         all.insert("rounds".into(), json!(self.rounds));
         all.insert(
@@ -223,7 +225,7 @@ impl Field {
     fn get(self, run: &Run) -> f64 {
         match self {
             Self::Rate => run.actual_rate,
-            Self::Cpu => run.cpu_seconds * 1e6 / REQUESTS as f64,
+            Self::Cpu => run.cpu_seconds_per_million,
             Self::Memory => run.peak_mib,
             Self::Drain => run.drain_ms,
         }

@@ -32,28 +32,33 @@ pub(crate) fn measure(options: &Options) -> Result<Report, Box<dyn Error>> {
     if options.kafka {
         contenders.push(Contender::Kafka(Kafka::fetch()?));
     }
-    let mut report = Report::new(options.rounds, &contenders);
+    let mut report = Report::new(options, &contenders);
     for contender in &contenders {
         eprintln!("warming up: {}", contender.name());
-        contender.run(&plan(SETTINGS[0], f64::INFINITY, 0))?;
+        contender.run(&plan(SETTINGS[0], options.requests, f64::INFINITY, 0))?;
     }
     for round in 0..options.rounds {
         report.idle_percent.push(wait_until_quiet());
         for setting in SETTINGS {
             for contender in &contenders {
-                let run = saturate(contender, setting, round)?;
+                let run = saturate(contender, setting, options.requests, round)?;
                 say(round, contender, setting, &run);
                 report.add(Series::Saturation, contender, setting, run);
             }
         }
         contenders.rotate_left(1);
     }
-    let rounds = if options.quick { 1 } else { EQUAL_ROUNDS };
+    let (rounds, settings) = if options.quick {
+        (1, &SETTINGS[1..])
+    } else {
+        (EQUAL_ROUNDS, &SETTINGS[..])
+    };
     for round in 0..rounds {
         report.idle_percent.push(wait_until_quiet());
-        for setting in SETTINGS {
+        for &setting in settings {
             for contender in &contenders {
-                let run = contender.run(&plan(setting, EQUAL_RATE, seed(round)))?;
+                let plan = plan(setting, options.requests, EQUAL_RATE, seed(round));
+                let run = contender.run(&plan)?;
                 say(round, contender, setting, &run);
                 report.add(Series::EqualRate, contender, setting, run);
             }
@@ -65,17 +70,21 @@ pub(crate) fn measure(options: &Options) -> Result<Report, Box<dyn Error>> {
 
 /// The highest rate at which a contender keeps up: what it reaches when nothing holds it back,
 /// or the first rate below that it sustains. Where it sustains none of them, the last.
-fn saturate(contender: &Contender, setting: Setting, round: usize) -> Result<Run, Box<dyn Error>> {
-    let mut target = contender
-        .run(&plan(setting, f64::INFINITY, seed(round)))?
-        .actual_rate;
-    let mut run = contender.run(&plan(setting, target, seed(round)))?;
+fn saturate(
+    contender: &Contender,
+    setting: Setting,
+    requests: usize,
+    round: usize,
+) -> Result<Run, Box<dyn Error>> {
+    let run_at = |rate| contender.run(&plan(setting, requests, rate, seed(round)));
+    let mut target = run_at(f64::INFINITY)?.actual_rate;
+    let mut run = run_at(target)?;
     for _ in 1..STEPS_MAX {
         if keeps_up(&run) {
             break;
         }
         target *= STEP;
-        run = contender.run(&plan(setting, target, seed(round)))?;
+        run = run_at(target)?;
     }
     Ok(run)
 }
@@ -92,13 +101,13 @@ fn seed(round: usize) -> u64 {
 
 fn say(round: usize, contender: &Contender, setting: Setting, run: &Run) {
     eprintln!(
-        "round {}, {}, {} timeouts: {:.0}/s of {:.0}/s, {:.2} CPU s, {:.0} MiB, drained in {:.0} ms",
+        "round {}, {}, {} timeouts: {:.0}/s of {:.0}/s, {:.2} CPU s per million, {:.0} MiB, drained in {:.0} ms",
         round + 1,
         contender.name(),
         setting.name,
         run.actual_rate,
         run.target_rate,
-        run.cpu_seconds,
+        run.cpu_seconds_per_million,
         run.peak_mib,
         run.drain_ms,
     );
@@ -114,7 +123,7 @@ mod tests {
             target_rate: 1_000.0,
             actual_rate,
             drain_ms,
-            cpu_seconds: 1.0,
+            cpu_seconds_per_million: 1.0,
             peak_mib: 1.0,
         };
         assert!(keeps_up(&run(950.0, 450.0)));

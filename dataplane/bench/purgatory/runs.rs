@@ -30,7 +30,7 @@ pub(crate) struct Run {
     pub(crate) actual_rate: f64,
     /// From the last arrival until all had ended.
     pub(crate) drain_ms: f64,
-    pub(crate) cpu_seconds: f64,
+    pub(crate) cpu_seconds_per_million: f64,
     pub(crate) peak_mib: f64,
 }
 
@@ -49,6 +49,11 @@ impl Contender {
             Self::Kafka(kafka) => kafka.run(plan),
         }
     }
+}
+
+/// What a million requests cost, where a plan's requests cost that.
+pub(crate) fn per_million(plan: &Plan, cost: f64) -> f64 {
+    cost * 1e6 / plan.requests as f64
 }
 
 /// The other side of [`run_again`]: runs the plan and prints what it showed.
@@ -70,7 +75,7 @@ pub(crate) fn run_here(contender: InProcess, plan: &Plan) -> Result<(), Box<dyn 
 }
 
 /// A contender that ends requests otherwise than the workload says does not take part.
-fn check(plan: &Plan, measured: &Measured) -> Result<(), String> {
+pub(crate) fn check(plan: &Plan, measured: &Measured) -> Result<(), String> {
     let ended = measured.completed + measured.expired;
     if ended != plan.requests {
         return Err(format!("{ended} of {} requests ended", plan.requests));
@@ -85,6 +90,7 @@ fn check(plan: &Plan, measured: &Measured) -> Result<(), String> {
 fn run_again(contender: InProcess, plan: &Plan) -> Result<Run, Box<dyn Error>> {
     let output = Command::new(std::env::current_exe()?)
         .args(["run", contender.name(), plan.setting.name])
+        .arg(plan.requests.to_string())
         .args([plan.rate.to_string(), plan.seed.to_string()])
         .stderr(Stdio::inherit())
         .output()?;
@@ -98,7 +104,7 @@ fn run_again(contender: InProcess, plan: &Plan) -> Result<Run, Box<dyn Error>> {
         target_rate: number("target_rate").unwrap_or(f64::INFINITY),
         actual_rate: must("actual_rate")?,
         drain_ms: must("drain_ms")?,
-        cpu_seconds: must("cpu_seconds")?,
+        cpu_seconds_per_million: per_million(plan, must("cpu_seconds")?),
         peak_mib: must("peak_mib")?,
     })
 }

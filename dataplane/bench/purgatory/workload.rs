@@ -353,3 +353,6 @@ fn wait_until_ended(scene: &'static Scene, plan: &Plan) -> Duration {
     }
     scene.now() - start
 }
+
+#[cfg(test)]
+mod tests;

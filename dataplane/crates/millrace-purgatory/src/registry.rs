@@ -2,9 +2,9 @@
 //!
 //! An operation lies in its wheel, by value: at the rates that this is for, an operation costs
 //! what memory it touches, and an allocation of its own, or a counter that threads share, would
-//! cost more than the wheel does. Whoever tries an operation takes it out, leaves a mark in its
-//! place, and puts it back. So an operation is never tried by two threads, nobody waits for a turn,
-//! and none of the locks here is held while foreign code runs.
+//! cost more than the wheel does. Whoever tries an operation takes it out, leaves its place empty,
+//! and puts it back. So an operation is never tried by two threads, nobody waits for a turn, and
+//! none of the locks here is held while foreign code runs.
 
 use std::{
     cell::Cell,
@@ -24,8 +24,8 @@ const SHARD_BITS: u32 = 4;
 /// list are found under one lock.
 const RUN: usize = 16;
 /// Ids that are looked up, or timers that are moved, before whoever waits for the lock gets it:
-/// some 10 µs.
-const STEPS_LOCKED: usize = 256;
+/// some microseconds.
+const STEPS_LOCKED: usize = 32;
 
 /// Names an operation in its registry. Stays harmless after the operation is gone.
 ///
@@ -74,19 +74,16 @@ struct Shard<O> {
     closed: bool,
 }
 
+/// In cache lines of its own, because the thread that adds it and the one that takes it are seldom
+/// the same.
+#[repr(align(64))]
 struct Kept<O> {
-    turn: Turn<O>,
+    /// Nothing while somebody tries the operation.
+    operation: Option<O>,
     places: u32,
-}
-
-enum Turn<O> {
-    Free(O),
-    /// Somebody tries the operation.
-    Taken {
-        /// Others wanted to meanwhile, so it has to be tried again.
-        wanted: bool,
-        cancelled: bool,
-    },
+    /// Others wanted to try it meanwhile, so it has to be tried again.
+    wanted: bool,
+    cancelled: bool,
 }
 
 /// What came of an insertion.
@@ -129,8 +126,13 @@ impl<O> Registry<O> {
         if shard.closed {
             return Err(operation);
         }
-        let turn = Turn::Free(operation);
-        let timer = shard.wheel.insert(deadline, Kept { turn, places });
+        let kept = Kept {
+            operation: Some(operation),
+            places,
+            wanted: false,
+            cancelled: false,
+        };
+        let timer = shard.wheel.insert(deadline, kept);
         shard.places += places as usize;
         Ok(Inserted {
             id: OperationId::new(index, timer),
@@ -144,17 +146,13 @@ impl<O> Registry<O> {
     /// being tried: then it is tried once more, or forgotten where `cancel` is set.
     pub(crate) fn take(&self, id: OperationId, cancel: bool) -> Option<O> {
         let mut shard = self.shard(id);
-        match &mut shard.wheel.get_mut(id.timer())?.turn {
-            Turn::Taken { wanted, cancelled } => {
-                *wanted = true;
-                *cancelled |= cancel;
-                None
-            }
-            Turn::Free(_) => match shard.remove(id.timer())?.turn {
-                Turn::Free(operation) => Some(operation),
-                Turn::Taken { .. } => None,
-            },
+        let kept = shard.wheel.get_mut(id.timer())?;
+        if kept.operation.is_none() {
+            kept.wanted = true;
+            kept.cancelled |= cancel;
+            return None;
         }
+        shard.remove(id.timer())?.operation
     }
 
     /// Whether an operation waits, or is being tried.
@@ -196,19 +194,11 @@ impl<O> Registry<O> {
 
     fn take_turn(&self, id: OperationId) -> Option<O> {
         let mut shard = self.shard(id);
-        let turn = &mut shard.wheel.get_mut(id.timer())?.turn;
-        if let Turn::Taken { wanted, .. } = turn {
-            *wanted = true;
-            return None;
-        }
-        let taken = Turn::Taken {
-            wanted: false,
-            cancelled: false,
-        };
-        match std::mem::replace(turn, taken) {
-            Turn::Free(operation) => Some(operation),
-            Turn::Taken { .. } => None,
-        }
+        let kept = shard.wheel.get_mut(id.timer())?;
+        let operation = kept.operation.take();
+        // Whoever has it shall try it for us; who gets it now tries it anyway.
+        kept.wanted = operation.is_none();
+        operation
     }
 
     fn put_back(&self, id: OperationId, operation: O) -> PutBack<O> {
@@ -216,21 +206,15 @@ impl<O> Registry<O> {
         let Some(kept) = shard.wheel.get_mut(id.timer()) else {
             return PutBack::Expired(operation);
         };
-        match &mut kept.turn {
-            Turn::Taken {
-                cancelled: true, ..
-            } => {
-                shard.remove(id.timer());
-                PutBack::Cancelled(operation)
-            }
-            Turn::Taken { wanted, .. } if *wanted => {
-                *wanted = false;
-                PutBack::Wanted(operation)
-            }
-            turn => {
-                *turn = Turn::Free(operation);
-                PutBack::Waits
-            }
+        if kept.cancelled {
+            shard.remove(id.timer());
+            PutBack::Cancelled(operation)
+        } else if kept.wanted {
+            kept.wanted = false;
+            PutBack::Wanted(operation)
+        } else {
+            kept.operation = Some(operation);
+            PutBack::Waits
         }
     }
 
@@ -311,7 +295,7 @@ impl<O: DelayedOperation> Registry<O> {
 /// Ends an operation that is off its wheel. A panic inside stops this one, not those behind it.
 fn expire<O: DelayedOperation>(kept: Kept<O>) {
     // Who is trying the operation finds that it was due, and ends it.
-    if let Turn::Free(operation) = kept.turn {
+    if let Some(operation) = kept.operation {
         let expired = catch_unwind(AssertUnwindSafe(move || operation.on_expire()));
         if expired.is_err() {
             tracing::error!("an operation that expired panicked");

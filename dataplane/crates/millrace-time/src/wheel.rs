@@ -14,6 +14,8 @@
 const SLOTS: u64 = 20;
 /// The span of every level's slots, in ticks: as many as cover all of `u64`.
 const SPANS: [u64; 15] = spans();
+/// Values in one chunk: one allocation for many timers, and little memory for few.
+const CHUNK: usize = 64;
 /// No entry.
 const NIL: u32 = u32::MAX;
 
@@ -32,10 +34,13 @@ pub struct TimingWheel<T> {
     levels: Vec<Level>,
     /// Timers whose deadline had passed when they were inserted.
     due: List,
-    entries: Vec<Entry<T>>,
-    /// Of the entries, in a row of their own: who only asks whether timers are there, as one who
-    /// sweeps a list of their ids does, touches little memory.
+    /// The entries, each part in a row of its own, because what a timer costs is mostly the memory
+    /// that it touches: moving timers touches links only, and a timer's neighbours in a list are
+    /// often its neighbours there; asking whether timers are there touches generations only.
+    links: Vec<Link>,
     generations: Vec<u32>,
+    /// In chunks, because values may be large: they never move.
+    values: Vec<Box<[Option<T>]>>,
     /// Places that are free, by the ids that their next timers get.
     free: Vec<TimerId>,
 }
@@ -59,14 +64,13 @@ struct List {
     tail: u32,
 }
 
-/// A timer, or a free place.
-#[derive(Debug)]
-struct Entry<T> {
+/// Where a timer is.
+#[derive(Debug, Clone, Copy)]
+struct Link {
     deadline: u64,
     prev: u32,
     next: u32,
     place: Place,
-    value: Option<T>,
 }
 
 /// Which list an entry is in.
@@ -151,8 +155,9 @@ impl<T> TimingWheel<T> {
             len: 0,
             levels: Vec::new(),
             due: List::EMPTY,
-            entries: Vec::new(),
+            links: Vec::new(),
             generations: Vec::new(),
+            values: Vec::new(),
             free: Vec::new(),
         }
     }
@@ -199,7 +204,7 @@ impl<T> TimingWheel<T> {
         if !self.has(id) {
             return None;
         }
-        self.entries[id.index as usize].value.as_mut()
+        self.value_mut(id.index).as_mut()
     }
 
     /// Removes a timer and returns its value; nothing where it has expired or was cancelled.
@@ -249,10 +254,10 @@ impl<T> TimingWheel<T> {
             level.slots = [List::EMPTY; SLOTS as usize];
             level.occupied = 0;
         }
-        for index in 0..self.entries.len() {
-            if self.entries[index].value.is_some() {
-                // No entry has an index that does not fit.
-                drained.extend(self.release(index as u32));
+        // No entry has an index that does not fit.
+        for index in 0..self.links.len() as u32 {
+            if self.value_mut(index).is_some() {
+                drained.extend(self.release(index));
             }
         }
     }
@@ -293,7 +298,7 @@ impl<T> TimingWheel<T> {
     /// Expires an entry or places it anew, nearer to its deadline.
     fn handle(&mut self, index: u32, expired: &mut Vec<T>) {
         self.unlink(index);
-        let deadline = self.entries[index as usize].deadline;
+        let deadline = self.links[index as usize].deadline;
         if deadline <= self.now {
             expired.extend(self.release(index));
         } else {
@@ -313,13 +318,14 @@ impl<T> TimingWheel<T> {
         if tail == NIL {
             list.head = index;
         } else {
-            self.entries[tail as usize].next = index;
+            self.links[tail as usize].next = index;
         }
-        let entry = &mut self.entries[index as usize];
-        entry.deadline = deadline;
-        entry.prev = tail;
-        entry.next = NIL;
-        entry.place = place;
+        self.links[index as usize] = Link {
+            deadline,
+            prev: tail,
+            next: NIL,
+            place,
+        };
         if let Place::Slot { level, slot } = place {
             self.levels[usize::from(level)].occupied |= 1 << slot;
         }
@@ -343,16 +349,16 @@ impl<T> TimingWheel<T> {
     }
 
     fn unlink(&mut self, index: u32) {
-        let Entry {
+        let Link {
             prev, next, place, ..
-        } = self.entries[index as usize];
+        } = self.links[index as usize];
         match prev {
             NIL => self.list_mut(place).head = next,
-            prev => self.entries[prev as usize].next = next,
+            prev => self.links[prev as usize].next = next,
         }
         match next {
             NIL => self.list_mut(place).tail = prev,
-            next => self.entries[next as usize].prev = prev,
+            next => self.links[next as usize].prev = prev,
         }
         if let Place::Slot { level, slot } = place
             && self.list_mut(place).is_empty()
@@ -370,24 +376,31 @@ impl<T> TimingWheel<T> {
         }
     }
 
+    fn value_mut(&mut self, index: u32) -> &mut Option<T> {
+        &mut self.values[index as usize / CHUNK][index as usize % CHUNK]
+    }
+
     /// An entry that is in no list yet.
     fn allocate(&mut self, value: T) -> TimerId {
         if let Some(id) = self.free.pop() {
             // A free place holds nothing. To forget that instead of dropping it spares a look at
             // memory that was last touched long ago.
-            std::mem::forget(self.entries[id.index as usize].value.replace(value));
+            std::mem::forget(self.value_mut(id.index).replace(value));
             return id;
         }
-        let index = u32::try_from(self.entries.len()).unwrap_or(NIL);
+        let index = u32::try_from(self.links.len()).unwrap_or(NIL);
         assert!(index != NIL, "a wheel has at most 2^32 - 1 timers");
-        self.entries.push(Entry {
+        self.links.push(Link {
             deadline: 0,
             prev: NIL,
             next: NIL,
             place: Place::Due,
-            value: Some(value),
         });
         self.generations.push(0);
+        if index as usize % CHUNK == 0 {
+            self.values.push((0..CHUNK).map(|_| None).collect());
+        }
+        *self.value_mut(index) = Some(value);
         TimerId {
             index,
             generation: 0,
@@ -400,7 +413,7 @@ impl<T> TimingWheel<T> {
         self.generations[index as usize] = generation;
         self.free.push(TimerId { index, generation });
         self.len -= 1;
-        self.entries[index as usize].value.take()
+        self.value_mut(index).take()
     }
 }
 
