@@ -43,7 +43,10 @@ export class Home {
       if (identity(left.pid) !== left.identity) continue;
       if (left.name === "supervisor") throw new HomeInUse(left.pid);
     }
-    for (const left of home.#read()) await endLeftover(left);
+    // Newest first, as a stop goes. PostgreSQL is left to its own start, which ends it as it wants to
+    // be ended: SIGTERM would wait for sessions that nobody closes.
+    const leftovers = home.#read().filter(({ name }) => name !== "postgres");
+    for (const left of leftovers.reverse()) await endLeftover(left);
     home.record("supervisor", process.pid);
     return home;
   }
