@@ -92,6 +92,8 @@ async function stage({ name, tasks, env, gate, secondsMax }: Stage): Promise<voi
     tally.failed = 1;
     failures.push(`${name}: ran no test`);
   }
+  for (const [, test] of output.matchAll(/test (\S+) \.\.\. ignored/g))
+    skips.push(`${name}: ${test}`);
   count(name, tally, from);
   if (code !== 0) {
     failures.push(name);
