@@ -397,7 +397,7 @@ impl<T> TimingWheel<T> {
             place: Place::Due,
         });
         self.generations.push(0);
-        if index as usize % CHUNK == 0 {
+        if (index as usize).is_multiple_of(CHUNK) {
             self.values.push((0..CHUNK).map(|_| None).collect());
         }
         *self.value_mut(index) = Some(value);
