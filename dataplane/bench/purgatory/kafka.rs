@@ -2,7 +2,6 @@
 
 use std::{
     error::Error,
-    fs,
     io::Read,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -10,9 +9,13 @@ use std::{
     time::Duration,
 };
 
+use millrace_bench::{
+    maven::{self, FetchError},
+    usage::peak_memory_kib,
+};
+
 use crate::{
     runs::{Run, per_million},
-    usage::peak_memory_kib,
     workload::Plan,
 };
 
@@ -23,8 +26,6 @@ const VERSION: &str = "3.7.0";
 const BENCHMARK: &str = "kafka.TestPurgatoryPerformance";
 /// The article's heap, "to reproduce a memory tight situation".
 const HEAP: &str = "-Xmx200m";
-/// Written once all jars are there.
-const COMPLETE: &str = "complete";
 /// How often the JVM's memory is looked at. Its peak only grows, so the last look is what counts.
 const LOOK: Duration = Duration::from_millis(20);
 /// Stands for "as many as possible": all intervals round to nothing.
@@ -38,25 +39,9 @@ pub(crate) struct Kafka {
 
 impl Kafka {
     /// Fetches the jars unless they are there.
-    pub(crate) fn fetch() -> Result<Self, Box<dyn Error>> {
-        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let jars = here
-            .join("../../.millrace-tools")
-            .join(format!("kafka-purgatory-{VERSION}"));
-        if !jars.join(COMPLETE).exists() {
-            eprintln!("fetching Apache Kafka {VERSION} …");
-            let status = Command::new("mvn")
-                .args(["-q", "-B", "-f"])
-                .arg(here.join("purgatory/kafka.pom.xml"))
-                .arg("dependency:copy-dependencies")
-                .arg(format!("-DoutputDirectory={}", jars.display()))
-                .status()
-                .map_err(|error| format!("mvn: {error}; see --without-kafka"))?;
-            if !status.success() {
-                return Err(format!("mvn: {status}").into());
-            }
-            fs::write(jars.join(COMPLETE), "")?;
-        }
+    pub(crate) fn fetch() -> Result<Self, FetchError> {
+        let pom = Path::new(env!("CARGO_MANIFEST_DIR")).join("purgatory/kafka.pom.xml");
+        let jars = maven::fetch(&pom, &format!("kafka-purgatory-{VERSION}"), VERSION)?;
         Ok(Self { jars })
     }
 

@@ -7,11 +7,9 @@
 mod arguments;
 mod contenders;
 mod kafka;
-mod machine;
 mod report;
 mod rounds;
 mod runs;
-mod usage;
 mod workload;
 
 use std::{error::Error, process::ExitCode};

@@ -2,11 +2,12 @@
 
 use std::{error::Error, time::Duration};
 
+use millrace_bench::machine::wait_until_quiet;
+
 use crate::{
     arguments::{Options, TIMEOUT, plan},
     contenders::InProcess,
     kafka::Kafka,
-    machine::wait_until_quiet,
     report::{Report, Series},
     runs::{Contender, Run},
     workload::{SETTINGS, Setting},

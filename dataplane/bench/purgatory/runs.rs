@@ -5,12 +5,12 @@ use std::{
     process::{Command, Stdio},
 };
 
+use millrace_bench::usage::peak_memory_kib;
 use serde_json::{Value, json};
 
 use crate::{
     contenders::InProcess,
     kafka::Kafka,
-    usage::peak_memory_kib,
     workload::{Measured, Plan},
 };
 

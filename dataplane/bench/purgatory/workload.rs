@@ -14,10 +14,9 @@ use std::{
 };
 
 use fastrand::Rng;
+use millrace_bench::usage::cpu_time;
 use millrace_time::SharedClock;
 use parking_lot::Mutex;
-
-use crate::usage::cpu_time;
 
 /// Where three quarters of the standard normal distribution lie below.
 const NORMAL_PCT75: f64 = 0.674_490;

@@ -6,7 +6,7 @@ use std::{fs, time::Duration};
 const TICKS_PER_SECOND: u64 = 100;
 
 /// CPU time of this process, all threads.
-pub(crate) fn cpu_time() -> Duration {
+pub fn cpu_time() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The program's name, in brackets, may hold spaces; user and system time are the 12th and
     // 13th fields after it.
@@ -21,14 +21,14 @@ pub(crate) fn cpu_time() -> Duration {
 }
 
 /// The largest resident set of a process so far, in KiB; nothing where it has ended.
-pub(crate) fn peak_memory_kib(process: &str) -> Option<u64> {
+pub fn peak_memory_kib(process: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
     line.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// Busy and total CPU time of the machine, in ticks.
-pub(crate) fn machine_ticks() -> (u64, u64) {
+pub fn machine_ticks() -> (u64, u64) {
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
     let fields: Vec<u64> = stat
         .lines()

@@ -14,7 +14,7 @@ const TRIES_MAX: usize = 5;
 /// Waits until the machine is quiet, but not for ever. Returns the last share of idle time seen,
 /// in percent, for the report to show.
 #[expect(clippy::disallowed_methods, reason = "a benchmark waits")]
-pub(crate) fn wait_until_quiet() -> f64 {
+pub fn wait_until_quiet() -> f64 {
     let mut idle_percent = 0.0;
     for _ in 0..TRIES_MAX {
         let (busy_before, total_before) = machine_ticks();
