@@ -21,8 +21,8 @@ use crate::ObjectKey;
 #[derive(Debug)]
 pub struct StoreBucket {
     store: Arc<dyn ObjectStore>,
-    /// The folder, where the store is one: it is not listed in the order of the keys, and its
-    /// objects are only as durable as the folders above them.
+    /// The folder, where the store is one: it writes durably and past the page cache, and it is not
+    /// listed in the order of the keys.
     folder: Option<Folder>,
 }
 
@@ -50,17 +50,14 @@ impl StoreBucket {
     }
 }
 
-/// Files are synced, and so are the folders that name them, before a PUT returns: the WAL is
-/// trimmed on the strength of it.
+/// [`Folder`] writes, `object_store` reads, lists and deletes.
 fn open_folder(root: &FilePath) -> Result<StoreBucket, BucketError> {
     let folder = Folder::create(root).map_err(from_io)?;
     let removed = folder.remove_unfinished().map_err(from_io)?;
     if removed > 0 {
         tracing::info!(removed, "removed what a crash left of unfinished PUTs");
     }
-    let store = LocalFileSystem::new_with_prefix(root)
-        .map_err(from_store)?
-        .with_fsync(true);
+    let store = LocalFileSystem::new_with_prefix(root).map_err(from_store)?;
     Ok(StoreBucket {
         store: Arc::new(store),
         folder: Some(folder),
@@ -69,6 +66,14 @@ fn open_folder(root: &FilePath) -> Result<StoreBucket, BucketError> {
 
 fn from_io(error: io::Error) -> BucketError {
     BucketError::Failed(Box::new(error))
+}
+
+fn from_put(error: io::Error) -> BucketError {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => BucketError::AlreadyExists,
+        io::ErrorKind::PermissionDenied => BucketError::Denied(Box::new(error)),
+        _ => from_io(error),
+    }
 }
 
 fn open_s3(s3: &S3Uri) -> Result<StoreBucket, BucketError> {
@@ -133,6 +138,9 @@ fn listed(meta: ObjectMeta) -> Listed {
 #[async_trait]
 impl Bucket for StoreBucket {
     async fn put(&self, key: &ObjectKey, body: &Body) -> Result<(), BucketError> {
+        if let Some(folder) = &self.folder {
+            return folder.put(key, body).await.map_err(from_put);
+        }
         let payload: PutPayload = body.chunks().iter().cloned().collect();
         let options = PutOptions {
             mode: PutMode::Create,
@@ -140,11 +148,7 @@ impl Bucket for StoreBucket {
         };
         let path = path_of(key);
         let put = self.store.put_opts(&path, payload, options).await;
-        let put = put.map(drop).map_err(from_store);
-        if let (Ok(()) | Err(BucketError::AlreadyExists), Some(folder)) = (&put, &self.folder) {
-            folder.sync_above(key).await.map_err(from_io)?;
-        }
-        put
+        put.map(drop).map_err(from_store)
     }
 
     async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {

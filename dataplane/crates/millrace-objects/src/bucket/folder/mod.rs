@@ -1,11 +1,16 @@
 //! What a folder needs to be a durable bucket, beyond what `object_store` does.
 
+mod direct;
+
 use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
 };
 
+use bytes::Bytes;
+
+use super::Body;
 use crate::ObjectKey;
 
 /// Folders between the bucket and an object: `<spread>/<cluster>/`.
@@ -45,18 +50,58 @@ impl Folder {
         remove_unfinished(&self.root, KEY_FOLDERS)
     }
 
-    /// Syncs the folders above an object. The PUT that created a folder syncs it, but another PUT
-    /// into it may be faster; and one whose last sync failed leaves an object that a next try finds.
-    pub(super) async fn sync_above(&self, key: &ObjectKey) -> io::Result<()> {
+    /// Writes an object that does not exist yet; it and its name survive power loss once this
+    /// returns. Where the object exists, so does its name.
+    pub(super) async fn put(&self, key: &ObjectKey, body: &Body) -> io::Result<()> {
         let (root, object) = (self.root.clone(), self.root.join(key.as_str()));
-        let syncing = tokio::task::spawn_blocking(move || {
-            let above = object.ancestors().skip(1);
-            above
-                .take_while(|folder| folder.starts_with(&root))
-                .try_for_each(sync)
+        let body = body.clone();
+        let writing = tokio::task::spawn_blocking(move || {
+            let put = put(&object, body.chunks());
+            match &put {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => put,
+                // The PUT that created a folder syncs it, but another one into it may be faster;
+                // and one whose last sync failed leaves an object that a next try finds.
+                _ => sync_above(&root, &object).and(put),
+            }
         });
-        syncing.await.map_err(io::Error::other)?
+        writing.await.map_err(io::Error::other)?
     }
+}
+
+/// Writes a file beside the object, and gives it the object's name if that is free.
+fn put(object: &Path, chunks: &[Bytes]) -> io::Result<()> {
+    if let Some(parent) = object.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    let staged = stage(object, chunks)?;
+    let named = fs::hard_link(&staged, object);
+    named.and(fs::remove_file(&staged))
+}
+
+/// Writes the bytes under the first staging name that is free.
+fn stage(object: &Path, chunks: &[Bytes]) -> io::Result<PathBuf> {
+    let mut number = 1_u64;
+    loop {
+        let mut name = object.as_os_str().to_owned();
+        name.push(format!("#{number}"));
+        let staged = PathBuf::from(name);
+        match direct::create(&staged, chunks) {
+            Ok(()) => return Ok(staged),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            Err(error) => {
+                // What cannot be removed now is removed at the next start.
+                let _ = fs::remove_file(&staged);
+                return Err(error);
+            }
+        }
+    }
+}
+
+fn sync_above(root: &Path, object: &Path) -> io::Result<()> {
+    let above = object.ancestors().skip(1);
+    above
+        .take_while(|folder| folder.starts_with(root))
+        .try_for_each(sync)
 }
 
 fn sync(folder: &Path) -> io::Result<()> {
@@ -120,13 +165,31 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_folders_above_an_object_can_be_synced() {
+    async fn an_object_is_written_once_and_leaves_nothing_else() {
         let root = tempfile::tempdir().expect("a folder");
         let folder = Folder::create(root.path()).expect("is there already");
         let key = ObjectKey::listed("1000/c/0000000000000001");
-        let missing = folder.sync_above(&key).await.expect_err("not there yet");
-        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
-        fs::create_dir_all(root.path().join("1000/c")).expect("creates");
-        folder.sync_above(&key).await.expect("there");
+        let body = |text: &'static [u8]| Body::from(vec![Bytes::from_static(text)]);
+        folder.put(&key, &body(b"first")).await.expect("written");
+        let error = folder.put(&key, &body(b"second")).await.expect_err("taken");
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        let inner = root.path().join("1000/c");
+        assert_eq!(fs::read_dir(&inner).expect("lists").count(), 1);
+        let written = fs::read(inner.join("0000000000000001")).expect("reads");
+        assert_eq!(written, b"first");
+    }
+
+    #[tokio::test]
+    async fn what_another_process_left_half_written_is_no_obstacle() {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = Folder::create(root.path()).expect("is there already");
+        let inner = root.path().join("1000/c");
+        fs::create_dir_all(&inner).expect("creates");
+        fs::write(inner.join("0000000000000001#1"), "half").expect("writes");
+        let key = ObjectKey::listed("1000/c/0000000000000001");
+        let body = Body::from(vec![Bytes::from_static(b"whole")]);
+        folder.put(&key, &body).await.expect("written");
+        let written = fs::read(inner.join("0000000000000001")).expect("reads");
+        assert_eq!(written, b"whole");
     }
 }

@@ -1,0 +1,129 @@
+//! Writing a file past the page cache.
+//!
+//! An object is written once and rarely read soon, since the log cache still has its records. In the
+//! page cache it would displace what is worth keeping there, and the copy into fresh pages was the
+//! largest single cost of a broker with a folder for a bucket.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Write},
+    path::Path,
+};
+
+use bytes::Bytes;
+
+/// Addresses, offsets and lengths of direct writes are multiples of this, which suits every device.
+const ALIGNMENT: usize = 4096;
+
+/// Written per call, in bytes: reaches a disk's bandwidth, and a thread's buffer stays small.
+const WRITE_BYTES: usize = 1024 * 1024;
+
+/// Creates `path`, which must not exist, with the bytes of `chunks`. The file, though not its name,
+/// survives power loss once this returns.
+pub(super) fn create(path: &Path, chunks: &[Bytes]) -> io::Result<()> {
+    let (file, direct) = open_new(path)?;
+    if direct {
+        write_aligned(&file, chunks)?;
+    } else {
+        chunks
+            .iter()
+            .try_for_each(|chunk| (&file).write_all(chunk))?;
+    }
+    file.sync_all()
+}
+
+/// Opens a new file past the page cache, or through it where the file system refuses that; says
+/// which.
+#[cfg(target_os = "linux")]
+fn open_new(path: &Path) -> io::Result<(File, bool)> {
+    use std::os::unix::fs::OpenOptionsExt;
+
+    let flags = rustix::fs::OFlags::DIRECT.bits();
+    let flags = i32::try_from(flags).expect("open flags fit the system's own type");
+    match options().custom_flags(flags).open(path) {
+        Ok(file) => Ok((file, true)),
+        // The file may have been created before the flag was refused.
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+            let created = options().create_new(false).create(true).open(path)?;
+            Ok((created, false))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_new(path: &Path) -> io::Result<(File, bool)> {
+    Ok((options().open(path)?, false))
+}
+
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    options
+}
+
+/// Gathers the chunks in an aligned buffer; the last write is padded, and the padding cut off.
+fn write_aligned(mut file: &File, chunks: &[Bytes]) -> io::Result<()> {
+    let mut storage = vec![0; WRITE_BYTES + ALIGNMENT];
+    let start = storage.as_ptr().align_offset(ALIGNMENT);
+    let buffer = &mut storage[start..start + WRITE_BYTES];
+    let (mut filled, mut size) = (0, 0_u64);
+    for chunk in chunks {
+        let mut rest = &chunk[..];
+        while !rest.is_empty() {
+            let take = rest.len().min(WRITE_BYTES - filled);
+            buffer[filled..filled + take].copy_from_slice(&rest[..take]);
+            rest = &rest[take..];
+            filled += take;
+            size += take as u64;
+            if filled == WRITE_BYTES {
+                file.write_all(buffer)?;
+                filled = 0;
+            }
+        }
+    }
+    let padded = filled.next_multiple_of(ALIGNMENT);
+    buffer[filled..padded].fill(0);
+    file.write_all(&buffer[..padded])?;
+    file.set_len(size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_exactly_the_bytes_of_its_chunks() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (n, sizes) in [
+            &[][..],
+            &[1],
+            &[ALIGNMENT],
+            &[WRITE_BYTES],
+            &[WRITE_BYTES - 1, 2, 0, 5_000],
+            &[7, 3 * WRITE_BYTES + 11, 4_089],
+        ]
+        .iter()
+        .enumerate()
+        {
+            let chunks: Vec<Bytes> = sizes
+                .iter()
+                .enumerate()
+                .map(|(salt, &size)| (0..size).map(|i| (i * 31 + salt) as u8).collect())
+                .collect();
+            let path = folder.path().join(n.to_string());
+            create(&path, &chunks).expect("writes");
+            assert!(std::fs::read(&path).expect("reads") == chunks.concat());
+        }
+    }
+
+    #[test]
+    fn a_file_that_exists_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("taken");
+        std::fs::write(&path, "first").expect("writes");
+        let error = create(&path, &[Bytes::from_static(b"second")]).expect_err("taken");
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read(&path).expect("reads"), b"first");
+    }
+}
