@@ -11,7 +11,9 @@ use millrace_objects::{
 };
 use millrace_stream::{StreamConfig, StreamParts, StreamStore};
 use millrace_time::{SharedClock, SharedRandom, SystemClock, SystemRandom};
-use millrace_wal::{Backend, BlockDevice, DeviceConfig, DeviceError, Recovered, Wal, WalConfig};
+use millrace_wal::{
+    Backend, BlockDevice, DeviceConfig, DeviceError, Recovered, ShapedDevice, Wal, WalConfig,
+};
 
 use crate::{
     config::{BrokerConfig, StorageConfig, WalBackend, WalUri},
@@ -57,6 +59,9 @@ pub enum StorageError {
     /// The device of the write-ahead log.
     #[error("s3.wal.path: {0}")]
     Device(#[from] DeviceError),
+    /// The thread that slows the device down, where that is asked for.
+    #[error("s3.wal.path: the shape_* parameters need a thread, which the system refuses: {0}")]
+    Shape(io::Error),
     /// The write-ahead log itself.
     #[error("s3.wal.path: {0}")]
     Wal(#[from] millrace_wal::OpenError),
@@ -207,7 +212,7 @@ fn open_bucket(uri: &BucketUri, seams: &Seams) -> Result<ObjectStorage, StorageE
 async fn open_wal(uri: &WalUri, seams: &Seams) -> Result<(Wal, Vec<Recovered>), StorageError> {
     let device = match &seams.device {
         Some(device) => Arc::clone(device),
-        None => open_device(uri.clone()).await?,
+        None => shaped(uri, open_device(uri.clone()).await?, seams)?,
     };
     let config = WalConfig {
         depth: uri.io_depth,
@@ -244,6 +249,26 @@ fn open_device_blocking(uri: &WalUri) -> Result<Arc<dyn BlockDevice>, StorageErr
         ..DeviceConfig::new(uri.capacity_bytes)
     };
     Ok(millrace_wal::open_device(&uri.path, &config)?)
+}
+
+/// Makes the device slow where that is asked for, and says so: nobody should run like this unawares.
+fn shaped(
+    uri: &WalUri,
+    device: Arc<dyn BlockDevice>,
+    seams: &Seams,
+) -> Result<Arc<dyn BlockDevice>, StorageError> {
+    let Some(shape) = uri.shape else {
+        return Ok(device);
+    };
+    tracing::warn!(
+        ?shape,
+        "FOR MEASUREMENTS ONLY: the write-ahead log's device is slowed down; remove the shape_* \
+         parameters from s3.wal.path for any other use"
+    );
+    match ShapedDevice::new(device, shape, seams.clock.clone()) {
+        Ok(device) => Ok(Arc::new(device)),
+        Err(source) => Err(StorageError::Shape(source)),
+    }
 }
 
 fn stream_config(config: &StorageConfig) -> StreamConfig {

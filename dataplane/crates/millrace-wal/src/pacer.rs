@@ -13,6 +13,8 @@ const BURST: Duration = Duration::from_millis(100);
 pub(crate) struct Pacer {
     operation: Duration,
     byte_ns: f64,
+    /// Unused allowance that may be spent at once, as time.
+    burst: Duration,
     /// When all allowance that was spent so far has been earned.
     earned_at: Duration,
 }
@@ -25,13 +27,22 @@ impl Pacer {
         Self {
             operation,
             byte_ns,
+            burst: BURST,
             earned_at: Duration::ZERO,
+        }
+    }
+
+    /// The same without any burst: allowance that is not used is gone.
+    pub(crate) fn strict(iops: Option<u32>, bytes_per_s: Option<u64>) -> Self {
+        Self {
+            burst: Duration::ZERO,
+            ..Self::new(iops, bytes_per_s)
         }
     }
 
     /// How long a write has to wait for its turn; zero where it may go now.
     pub(crate) fn wait(&self, now: Duration) -> Duration {
-        self.earned_at.saturating_sub(now + BURST)
+        self.earned_at.saturating_sub(now + self.burst)
     }
 
     /// Charges a write of `bytes` and says when its turn is: never before `now`.
@@ -74,6 +85,15 @@ mod tests {
     fn bytes_are_capped() {
         let count = writes_in_10_s(Pacer::new(None, Some(100 << 20)), 1 << 20);
         assert!((1_000..=1_012).contains(&count), "{count}");
+    }
+
+    #[test]
+    fn a_strict_pacer_spaces_every_write() {
+        let mut pacer = Pacer::strict(Some(1_000), None);
+        let start = Duration::from_secs(7);
+        let turns: Vec<Duration> = (0..3).map(|_| pacer.charge(start, 4096)).collect();
+        let ms = Duration::from_millis(1);
+        assert_eq!(turns, [start, start + ms, start + 2 * ms]);
     }
 
     #[test]

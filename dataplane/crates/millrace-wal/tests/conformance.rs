@@ -168,12 +168,8 @@ async fn the_decorator_conforms() {
         iops: Some(100_000),
         bytes_per_s: Some(1 << 30),
     };
-    conforms(Arc::new(ShapedDevice::new(
-        inner,
-        shape,
-        SystemClock::shared(),
-    )))
-    .await;
+    let device = ShapedDevice::new(inner, shape, SystemClock::shared());
+    conforms(Arc::new(device.expect("starts"))).await;
 }
 
 #[tokio::test(start_paused = true)]

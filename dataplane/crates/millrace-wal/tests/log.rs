@@ -310,3 +310,19 @@ async fn another_capacity_is_refused() {
         Err(millrace_wal::DeviceError::Capacity { .. })
     ));
 }
+
+#[tokio::test]
+async fn a_path_belongs_to_one_log_at_a_time() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("wal");
+    let (first, _) = open(&path, 1 << 20).await;
+    let second = open_device(&path, &DeviceConfig::new(1 << 20)).expect_err("held");
+    let text = second.to_string();
+    assert!(
+        text.contains("in use by another process") && text.contains("wal"),
+        "{text}"
+    );
+    append_ok(&first).await;
+    drop(first);
+    open(&path, 1 << 20).await;
+}

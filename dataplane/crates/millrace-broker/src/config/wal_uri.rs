@@ -1,7 +1,8 @@
 //! `s3.wal.path`: where the write-ahead log is and what its device can do.
 
-use std::{path::PathBuf, str::FromStr};
+use std::{path::PathBuf, str::FromStr, time::Duration};
 
+use millrace_wal::Shape;
 use url::Url;
 
 /// How a write reaches the device.
@@ -17,6 +18,10 @@ pub enum WalBackend {
 
 /// `0@file:///path?capacity=…&iodepth=…&iops=…&bandwidth=…&backend=…&durable=…`, the form that users
 /// of Kafka on S3 know. The path is a file, created with its capacity, or a block device.
+///
+/// `shape_write_ms`, `shape_iops` and `shape_bandwidth` (bytes per second) make the device as slow
+/// as a cloud volume, for measurements on a faster disk. `iops` and `bandwidth` pace the log below
+/// what the volume grants; the shape is the volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WalUri {
     /// The file or the device.
@@ -33,6 +38,8 @@ pub struct WalUri {
     pub backend: WalBackend,
     /// True where the device's completion already means durable.
     pub durable_completion: bool,
+    /// For measurements: how slow the device is made.
+    pub shape: Option<Shape>,
 }
 
 /// A text does not name a write-ahead log. The text is for the operator.
@@ -43,7 +50,8 @@ pub enum InvalidWalUri {
     Form,
     /// A parameter that does not exist.
     #[error(
-        "unknown parameter {0:?}; known are capacity, iodepth, iops, bandwidth, backend, durable"
+        "unknown parameter {0:?}; known are capacity, iodepth, iops, bandwidth, backend, durable; \
+         for measurements shape_write_ms, shape_iops, shape_bandwidth"
     )]
     Parameter(String),
     /// A parameter's value.
@@ -82,6 +90,7 @@ impl FromStr for WalUri {
             bandwidth_bytes: None,
             backend: WalBackend::Auto,
             durable_completion: false,
+            shape: None,
         };
         for (name, value) in url.query_pairs() {
             wal.set(&name, &value)?;
@@ -128,9 +137,26 @@ impl WalUri {
             "durable" => {
                 self.durable_completion = number("durable", value, |_| true, "true or false")?;
             }
+            "shape_write_ms" => {
+                let legal = |n: &u64| (1..=10_000).contains(n);
+                let ms = number("shape_write_ms", value, legal, "1 to 10000 milliseconds")?;
+                self.shape_mut().write_latency = Duration::from_millis(ms);
+            }
+            "shape_iops" => {
+                let iops = number("shape_iops", value, |&n| n > 0, "writes per second")?;
+                self.shape_mut().iops = Some(iops);
+            }
+            "shape_bandwidth" => {
+                let bandwidth = number("shape_bandwidth", value, |&n| n > 0, "bytes per second")?;
+                self.shape_mut().bytes_per_s = Some(bandwidth);
+            }
             unknown => return Err(InvalidWalUri::Parameter(unknown.to_owned())),
         }
         Ok(())
+    }
+
+    fn shape_mut(&mut self) -> &mut Shape {
+        self.shape.get_or_insert_default()
     }
 }
 
@@ -172,12 +198,33 @@ mod tests {
     }
 
     #[test]
+    fn a_shape_is_asked_for_by_any_of_its_parameters() {
+        let text = "file:///w?shape_write_ms=5&shape_iops=4000&shape_bandwidth=1048576000";
+        let shape = Shape {
+            write_latency: Duration::from_millis(5),
+            iops: Some(4_000),
+            bytes_per_s: Some(1_048_576_000),
+        };
+        assert_eq!(text.parse().map(|wal: WalUri| wal.shape), Ok(Some(shape)));
+        let only_slow = Shape {
+            write_latency: Duration::from_millis(1),
+            ..Shape::default()
+        };
+        let wal: WalUri = "file:///w?shape_write_ms=1".parse().expect("legal");
+        assert_eq!(wal.shape, Some(only_slow));
+        let wal: WalUri = "file:///w?iops=3000".parse().expect("legal");
+        assert_eq!(wal.shape, None);
+    }
+
+    #[test]
     fn what_is_wrong_is_said() {
         let error = |text: &str| text.parse::<WalUri>().expect_err("illegal").to_string();
         assert!(error("/var/wal").contains("0@file:///"));
         assert!(error("s3://bucket").contains("0@file:///"));
         assert!(error("file:///w?capacity=5").contains("16777216"));
         assert!(error("file:///w?iodepth=0").contains("1 to 256"));
+        assert!(error("file:///w?shape_write_ms=0").contains("1 to 10000"));
+        assert!(error("file:///w?shape_iops=0").contains("shape_iops"));
         assert!(error("file:///w?speed=1").contains("known are capacity"));
     }
 }

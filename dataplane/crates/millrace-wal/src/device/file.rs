@@ -4,10 +4,11 @@
 //! itself is durable and no flush follows. macOS: `F_NOCACHE`, and `F_FULLFSYNC` after each write.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{File, OpenOptions, TryLockError},
     io,
     os::unix::fs::{FileExt, FileTypeExt},
     path::Path,
+    time::Duration,
 };
 
 use super::{DeviceConfig, DeviceError};
@@ -37,6 +38,7 @@ impl BlockFile {
             }
         };
         let (file, direct) = open_unbuffered(path, config).map_err(failed("open"))?;
+        lock(&file, path)?;
         let is_device = file
             .metadata()
             .map_err(failed("inspect"))?
@@ -139,6 +141,42 @@ fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     options
+}
+
+/// How often a lock that is held is tried again, and the pause between: after a `kill -9` the kernel
+/// takes a moment to end the dead process's I/O, and only then lets go of its file.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(100);
+
+/// Takes the file for this process alone: two logs on one file would each overwrite what the other
+/// acknowledged. The lock ends with the process, however it ends.
+fn lock(file: &File, path: &Path) -> Result<(), DeviceError> {
+    let mut tries = 0;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if tries < LOCK_TRIES => {
+                tries += 1;
+                // Opening is not done on a thread that serves requests.
+                std::thread::park_timeout(LOCK_PAUSE);
+            }
+            Err(TryLockError::WouldBlock) => {
+                return Err(DeviceError::Held(path.display().to_string()));
+            }
+            // Some network file systems have no locks; the log works there as it did.
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
+                tracing::warn!(path = %path.display(), "no locks here: nothing keeps a second process off the WAL");
+                return Ok(());
+            }
+            Err(TryLockError::Error(source)) => {
+                return Err(DeviceError::Io {
+                    action: "lock",
+                    path: path.display().to_string(),
+                    source,
+                });
+            }
+        }
+    }
 }
 
 /// A block device's metadata says 0; the end of its address space is its size.

@@ -101,6 +101,11 @@ pub enum DeviceError {
         /// What the system answered.
         source: io::Error,
     },
+    /// Another process has the path open as its log.
+    #[error(
+        "the write-ahead log at {0} is in use by another process, most likely a broker that still runs or has not ended yet; stop it, or give this one a path of its own"
+    )]
+    Held(String),
     /// The file or device has another size than configured.
     #[error(
         "the write-ahead log at {path} has {found} bytes but {wanted} are configured; set the capacity to {found}, or remove it once all its records are uploaded"
@@ -124,8 +129,12 @@ pub enum DeviceError {
 /// Where the file system refuses O_DIRECT (some overlays), I/O goes through the page cache with
 /// O_DSYNC: as durable, slower, and a warning says so.
 ///
+/// The path is locked for this process until the device is dropped. A lock that another process
+/// holds is waited for, two seconds at most, blocking the thread.
+///
 /// # Errors
-/// Says what the system refused, or that the size is not the configured one.
+/// Says what the system refused, that another process uses the path, or that the size is not the
+/// configured one.
 pub fn open_device(
     path: &Path,
     config: &DeviceConfig,
