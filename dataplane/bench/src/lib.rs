@@ -1,6 +1,8 @@
-//! What the benchmarks have in common: a quiet machine, what a process used, and other people's
-//! software from Maven Central.
+//! What the benchmarks have in common: a quiet machine, what a process used, medians, other people's
+//! software from Maven Central, and a Kafka producer that costs little.
 
 pub mod machine;
 pub mod maven;
+pub mod producer;
+pub mod spread;
 pub mod usage;

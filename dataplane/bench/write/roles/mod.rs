@@ -1,9 +1,31 @@
-//! The processes that the benchmark consists of.
+//! The processes that the benchmark consists of. Each prints one line of JSON when it ends;
+//! `README.md` of this crate lists their flags and keys.
+//!
+//! - `light`: a load generator that costs far less than what it drives
+//! - `sink`: receives and writes, no protocol: the physical limit of a broker
+//! - `device`: writes only: the physical limit of the sink
+//! - `flush`: writes through the page cache and flushes, as Kafka does
+
+mod flags;
+mod latencies;
+mod light;
+mod schedule;
 
 use std::error::Error;
 
+use flags::Flags;
+
 /// Runs one role, named by the first argument, in this process.
 pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
-    let role = arguments.first().map_or("", String::as_str);
-    Err(format!("no such role: {role:?}").into())
+    let (role, rest) = match arguments.split_first() {
+        Some((role, rest)) => (role.as_str(), rest),
+        None => ("", arguments),
+    };
+    let mut flags = Flags::parse(rest)?;
+    let shown = match role {
+        "light" => light::run(&mut flags)?,
+        _ => return Err(format!("no such role: {role:?}").into()),
+    };
+    println!("{shown}");
+    Ok(())
 }

@@ -22,7 +22,7 @@ pub use api::{ApiSupport, SUPPORTED, advertised_versions, support_of};
 pub use fetch::{AbortedTransaction, FetchAnswer, FetchedPartition, FetchedTopic, encode_fetch};
 pub use kafka_protocol::{
     messages::{self, ApiKey},
-    protocol::{Encodable, HeaderVersion, StrBytes},
+    protocol::{Decodable, Encodable, HeaderVersion, Request as RequestMessage, StrBytes},
 };
 pub use produce::split_produce;
 pub use request::{MalformedRequest, Request, decode, parse_request};
