@@ -91,7 +91,7 @@ impl Drop for AlignedBuf {
 
 /// Keeps buffers between writes, so that a busy log allocates nothing. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct BufferPool(Arc<Shelves>);
+pub struct BufferPool(Arc<Shelves>);
 
 /// The pool's idle buffers, largest bound first come first kept.
 struct Shelves {
@@ -115,7 +115,8 @@ impl fmt::Debug for Shelves {
 
 impl BufferPool {
     /// A pool that keeps at most `bytes_max` bytes of idle buffers.
-    pub(crate) fn new(bytes_max: usize) -> Self {
+    #[must_use]
+    pub fn new(bytes_max: usize) -> Self {
         Self(Arc::new(Shelves {
             idle: Mutex::default(),
             bytes_max,
@@ -123,7 +124,8 @@ impl BufferPool {
     }
 
     /// A buffer of `len` bytes with **arbitrary** content.
-    pub(crate) fn take(&self, len: usize) -> AlignedBuf {
+    #[must_use]
+    pub fn take(&self, len: usize) -> AlignedBuf {
         let class = len.next_power_of_two().max(CLASS_BYTES_MIN) + BLOCK_BYTES as usize;
         let storage = self.0.take(class).unwrap_or_else(|| vec![0; class]);
         AlignedBuf::over(storage, len, Arc::downgrade(&self.0))

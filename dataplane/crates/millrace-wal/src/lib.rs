@@ -20,7 +20,7 @@ mod recovery;
 mod ring;
 mod wal;
 
-pub use aligned::AlignedBuf;
+pub use aligned::{AlignedBuf, BufferPool};
 pub use config::WalConfig;
 pub use device::{
     Backend, BlockDevice, DeviceConfig, DeviceError, DeviceFuture, Shape, ShapedDevice, open_device,
