@@ -1,9 +1,10 @@
 //! Object formats, key naming, readers, writers and decorators over the object store. Knows nothing
 //! of Kafka.
 //!
-//! The seam is [`Bucket`]: five operations, one implementation per kind of store, and decorators
-//! that wrap any of them (retry, timeout, measure, idempotent put). [`ObjectStorage`] is the stack
-//! that the broker uses. [`ObjectBuilder`] and [`ObjectReader`] speak the format that FORMAT.md
+//! The seam is [`Bucket`]: write (whole or in parts), read, delete and list, one implementation per
+//! kind of store, and decorators that wrap any of them (retry, timeout, measure, idempotent and
+//! hedged writes). [`ObjectStorage`] is the stack that the broker uses, [`ObjectWrite`] an object on
+//! its way through it. [`ObjectBuilder`] and [`ObjectReader`] speak the format that FORMAT.md
 //! draws. This is the only crate that names `object_store`.
 
 mod bucket;
@@ -13,10 +14,11 @@ mod format;
 mod key;
 mod reader;
 mod storage;
+mod write;
 
 pub use bucket::{
     Body, Bucket, BucketError, BucketUri, DELETE_KEYS_MAX, InvalidUri, Listed, NetworkShare,
-    RetryPolicy, Source, StoreBucket, TimeoutPolicy,
+    PartSlot, PartTag, RetryPolicy, Source, StoreBucket, TimeoutPolicy, UploadId,
 };
 pub use builder::{Built, InvalidEntry, ObjectBuilder};
 pub use entry::StreamEntry;
@@ -24,3 +26,4 @@ pub use format::{BlockRef, Corrupt};
 pub use key::ObjectKey;
 pub use reader::{ObjectReader, ReadError};
 pub use storage::{DeleteError, GetError, ListError, ObjectStorage, OpenError, PutError};
+pub use write::ObjectWrite;

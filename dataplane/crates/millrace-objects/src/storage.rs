@@ -3,16 +3,22 @@
 use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
+use millrace_limiter::Limiter;
 use millrace_time::{SharedClock, SharedRandom};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{
-    Body, Bucket, BucketError, BucketUri, DELETE_KEYS_MAX, InvalidUri, Listed, NetworkShare,
-    ObjectKey, RetryPolicy, StoreBucket, TimeoutPolicy,
-    bucket::{Idempotent, Limited, Measured, Retrying, TimedOut},
+    Bucket, BucketError, BucketUri, DELETE_KEYS_MAX, InvalidUri, Listed, NetworkShare, ObjectKey,
+    ObjectWrite, RetryPolicy, StoreBucket, TimeoutPolicy,
+    bucket::{Hedged, Hedges, Idempotent, Limited, Measured, Retrying, TimedOut},
 };
 
 /// The largest object, in bytes: S3's bound for one PUT.
-const OBJECT_BYTES_MAX: u64 = 5 * 1024 * 1024 * 1024;
+pub(crate) const OBJECT_BYTES_MAX: u64 = 5 * 1024 * 1024 * 1024;
+
+/// Objects and parts that are being written at a time, however many are asked for: each may hold a
+/// connection, and memory on both ends.
+const WRITES_IN_FLIGHT_MAX: usize = 32;
 
 /// A bucket that retries, gives up in time, and measures. A clone is the same bucket.
 #[derive(Debug, Clone)]
@@ -21,11 +27,16 @@ pub struct ObjectStorage {
     bucket: Arc<dyn Bucket>,
     /// What the stack is built from, to build it again with another share of the network.
     parts: Parts,
+    /// What spreads writes over time, if anything does.
+    pace: Option<Limiter>,
 }
 
 #[derive(Debug, Clone)]
 struct Parts {
     measured: Arc<dyn Bucket>,
+    clock: SharedClock,
+    hedges: Arc<Hedges>,
+    writes: Arc<Semaphore>,
     retry: RetryPolicy,
     timeout: TimeoutPolicy,
     random: SharedRandom,
@@ -34,7 +45,9 @@ struct Parts {
 impl Parts {
     fn stack(&self, share: Option<NetworkShare>) -> Arc<dyn Bucket> {
         let timed_out = TimedOut::new(Arc::clone(&self.measured), self.timeout);
-        let idempotent = Idempotent::new(Limited::new(timed_out, share));
+        let hedges = Arc::clone(&self.hedges);
+        let hedged = Hedged::new(timed_out, hedges, share.clone(), self.clock.clone());
+        let idempotent = Idempotent::new(Limited::new(hedged, share));
         Arc::new(Retrying::new(
             idempotent,
             self.retry,
@@ -161,9 +174,12 @@ impl ObjectStorage {
         clock: SharedClock,
         random: SharedRandom,
     ) -> Self {
-        let measured = Arc::new(Measured::new(bucket, clock));
+        let measured = Arc::new(Measured::new(bucket, clock.clone()));
         let parts = Parts {
             measured,
+            clock,
+            hedges: Arc::new(Hedges::new()),
+            writes: Arc::new(Semaphore::new(WRITES_IN_FLIGHT_MAX)),
             retry,
             timeout,
             random,
@@ -171,6 +187,7 @@ impl ObjectStorage {
         Self {
             bucket: parts.stack(None),
             parts,
+            pace: None,
         }
     }
 
@@ -180,32 +197,51 @@ impl ObjectStorage {
         Self {
             bucket: self.parts.stack(Some(share)),
             parts: self.parts.clone(),
+            pace: self.pace.clone(),
         }
     }
 
-    /// Writes an object that does not exist yet. It survives power loss once this returns. A PUT
-    /// that finds exactly its own bytes has succeeded: an earlier reply was lost.
+    /// The same bucket for a use whose writes pass `pace` first, once for each object or part.
+    #[must_use]
+    pub fn paced(&self, pace: Limiter) -> Self {
+        Self {
+            pace: Some(pace),
+            ..self.clone()
+        }
+    }
+
+    pub(crate) fn bucket(&self) -> &dyn Bucket {
+        &*self.bucket
+    }
+
+    pub(crate) fn pace(&self) -> Option<&Limiter> {
+        self.pace.as_ref()
+    }
+
+    /// Waits until one more object or part may be written; for as long as the answer lives.
+    pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        // Nobody closes it.
+        self.parts.writes.acquire().await.ok()
+    }
+
+    /// Writes an object that does not exist yet, as [`ObjectWrite`] does; gives up after the usual
+    /// retries, and then leaves no part of it.
     ///
     /// # Errors
     /// [`PutError`] says whether to put it again.
     pub async fn put(&self, key: &ObjectKey, chunks: Vec<Bytes>) -> Result<(), PutError> {
-        let body = Body::from(chunks);
-        if body.size() > OBJECT_BYTES_MAX {
-            return Err(PutError::TooLarge {
-                key: key.clone(),
-                size: body.size(),
-            });
+        let mut write = self.write(key, chunks);
+        let written = write.run().await;
+        if written.is_err() {
+            write.abort().await;
         }
-        self.bucket
-            .put(key, &body)
-            .await
-            .map_err(|source| match source {
-                BucketError::AlreadyExists => PutError::Conflict { key: key.clone() },
-                source => PutError::Store {
-                    key: key.clone(),
-                    source,
-                },
-            })
+        written
+    }
+
+    /// An object that is to be written, however long it takes.
+    #[must_use]
+    pub fn write(&self, key: &ObjectKey, chunks: Vec<Bytes>) -> ObjectWrite {
+        ObjectWrite::new(self.clone(), key.clone(), chunks)
     }
 
     /// Reads exactly `range` of an object.

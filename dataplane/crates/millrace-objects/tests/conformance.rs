@@ -3,7 +3,9 @@
 
 use bytes::Bytes;
 use millrace_model::ObjectId;
-use millrace_objects::{Body, Bucket, BucketError, BucketUri, ObjectKey, StoreBucket};
+use millrace_objects::{
+    Body, Bucket, BucketError, BucketUri, ObjectKey, PartSlot, PartTag, StoreBucket, UploadId,
+};
 
 fn key(id: u64) -> ObjectKey {
     ObjectKey::of("conformance", ObjectId(id))
@@ -25,6 +27,129 @@ async fn keeps_the_contract(bucket: &dyn Bucket) {
     deletes(bucket).await;
     lists(bucket).await;
     large_objects(bucket).await;
+    objects_in_parts(bucket).await;
+    an_object_in_parts_only_creates(bucket).await;
+    an_upload_ends_once(bucket).await;
+}
+
+/// The least that S3 takes for a part that is not the last, bytes.
+const PART_BYTES: u64 = 5 * 1024 * 1024;
+
+/// An object of two parts, the second of which has an odd length.
+fn two_parts(salt: u8) -> Body {
+    let bytes = (0..PART_BYTES + 12_345).map(|i| ((i * 131) >> 3) as u8 ^ salt);
+    vec![bytes.collect::<Bytes>()].into()
+}
+
+async fn put_part(
+    bucket: &dyn Bucket,
+    id: u64,
+    upload: &UploadId,
+    n: u64,
+    whole: &Body,
+) -> PartTag {
+    let (offset, end) = (n * PART_BYTES, ((n + 1) * PART_BYTES).min(whole.size()));
+    let number = n as usize;
+    let slot = PartSlot { number, offset };
+    let part = whole.slice(offset..end);
+    let put = bucket.put_part(&key(id), upload, slot, &part).await;
+    put.expect("a part of an upload that is under way")
+}
+
+async fn holds(bucket: &dyn Bucket, id: u64, whole: &Body) {
+    assert_eq!(bucket.size(&key(id)).await.expect("there"), whole.size());
+    let found = bucket.get(&key(id), 0..whole.size()).await.expect("there");
+    assert!(
+        found == whole.chunks().concat(),
+        "object {id} has other bytes"
+    );
+}
+
+async fn objects_in_parts(bucket: &dyn Bucket) {
+    let (whole, other) = (two_parts(0), two_parts(1));
+    let upload = bucket.begin_parts(&key(6)).await.expect("begins");
+    // In any order, and the same part again replaces the first.
+    let second = put_part(bucket, 6, &upload, 1, &whole).await;
+    put_part(bucket, 6, &upload, 0, &other).await;
+    let first = put_part(bucket, 6, &upload, 0, &whole).await;
+    assert!(
+        matches!(bucket.size(&key(6)).await, Err(BucketError::NotFound)),
+        "nothing is there before it is completed"
+    );
+    bucket
+        .complete_parts(&key(6), &upload, &[first, second], &whole)
+        .await
+        .expect("all parts are there");
+    holds(bucket, 6, &whole).await;
+}
+
+async fn an_object_in_parts_only_creates(bucket: &dyn Bucket) {
+    let (ours, theirs) = (two_parts(2), two_parts(3));
+    let mut uploads = Vec::new();
+    for whole in [&ours, &theirs] {
+        let upload = bucket.begin_parts(&key(7)).await.expect("begins");
+        let mut tags = Vec::new();
+        for n in 0..2 {
+            tags.push(put_part(bucket, 7, &upload, n, whole).await);
+        }
+        uploads.push((upload, tags));
+    }
+    let (upload, tags) = &uploads[0];
+    bucket
+        .complete_parts(&key(7), upload, tags, &ours)
+        .await
+        .expect("the first");
+    let (upload, tags) = &uploads[1];
+    let second = bucket.complete_parts(&key(7), upload, tags, &theirs).await;
+    assert!(
+        matches!(second, Err(BucketError::AlreadyExists)),
+        "{second:?}"
+    );
+    holds(bucket, 7, &ours).await;
+    bucket.abort_parts(&key(7), upload).await.expect("aborts");
+    let put = bucket.put(&key(7), &body(&["theirs"])).await;
+    assert!(matches!(put, Err(BucketError::AlreadyExists)), "{put:?}");
+}
+
+async fn an_upload_ends_once(bucket: &dyn Bucket) {
+    let whole = two_parts(4);
+    let upload = bucket.begin_parts(&key(8)).await.expect("begins");
+    let tag = put_part(bucket, 8, &upload, 0, &whole).await;
+    bucket.abort_parts(&key(8), &upload).await.expect("aborts");
+    let slot = PartSlot {
+        number: 0,
+        offset: 0,
+    };
+    let late = bucket
+        .put_part(&key(8), &upload, slot, &whole.slice(0..PART_BYTES))
+        .await;
+    assert!(matches!(late, Err(BucketError::NotFound)), "{late:?}");
+    let late = bucket
+        .complete_parts(&key(8), &upload, &[tag], &whole.slice(0..PART_BYTES))
+        .await;
+    assert!(matches!(late, Err(BucketError::NotFound)), "{late:?}");
+    bucket
+        .abort_parts(&key(8), &upload)
+        .await
+        .expect("aborting again is no error");
+
+    // A completion that is repeated changes nothing, whatever it is answered.
+    let upload = bucket.begin_parts(&key(8)).await.expect("begins");
+    let tags = [
+        put_part(bucket, 8, &upload, 0, &whole).await,
+        put_part(bucket, 8, &upload, 1, &whole).await,
+    ];
+    for _ in 0..2 {
+        let completed = bucket.complete_parts(&key(8), &upload, &tags, &whole).await;
+        assert!(
+            matches!(
+                completed,
+                Ok(()) | Err(BucketError::NotFound | BucketError::AlreadyExists)
+            ),
+            "{completed:?}"
+        );
+        holds(bucket, 8, &whole).await;
+    }
 }
 
 async fn put_and_get(bucket: &dyn Bucket) {

@@ -4,7 +4,7 @@ use std::{ops::Range, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
-use millrace_objects::{Body, Bucket, BucketError, Listed, ObjectKey};
+use millrace_objects::{Body, Bucket, BucketError, Listed, ObjectKey, PartSlot, PartTag, UploadId};
 use millrace_time::SharedRandom;
 use parking_lot::Mutex;
 
@@ -19,6 +19,13 @@ pub struct BucketFaults {
     /// A PUT is answered with a conflict, and nothing has happened (S3 says so while another
     /// conditional PUT of the key is under way).
     pub conflict_permille: u64,
+    /// A write or a completion is carried out twice, the second time after its answer is known (a
+    /// transport that sent it again).
+    pub repeat_permille: u64,
+    /// The request takes `stall` before anything happens, or before its answer (a slow body).
+    pub stall_permille: u64,
+    /// How long a stalled request takes.
+    pub stall: Duration,
     /// One bit of what a GET answers is flipped.
     pub flip_permille: u64,
     /// Every request takes this long.
@@ -30,8 +37,12 @@ pub struct BucketFaults {
 /// How often each operation reached the store behind the faults.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BucketCounts {
-    /// Objects written.
+    /// Objects written by one request.
     pub puts: u64,
+    /// Parts written.
+    pub parts: u64,
+    /// Objects completed from parts.
+    pub completions: u64,
     /// Ranges read.
     pub gets: u64,
     /// Requests to delete.
@@ -78,7 +89,7 @@ impl FaultyBucket {
     }
 
     fn strikes(&self, permille: u64) -> bool {
-        let strikes = self.random.below(1_000) < permille;
+        let strikes = permille > 0 && self.random.below(1_000) < permille;
         if strikes {
             self.state.lock().counts.faults += 1;
         }
@@ -94,11 +105,19 @@ impl FaultyBucket {
         if faults.down || self.strikes(faults.fail_permille) {
             return Err(BucketError::Failed("the test made the store fail".into()));
         }
+        self.stall(faults).await;
         Ok(faults)
     }
 
+    async fn stall(&self, faults: BucketFaults) {
+        if self.strikes(faults.stall_permille) {
+            tokio::time::sleep(faults.stall).await;
+        }
+    }
+
     /// The reply, unless it gets lost.
-    fn reply<T>(&self, faults: BucketFaults, reply: T) -> Result<T, BucketError> {
+    async fn reply<T>(&self, faults: BucketFaults, reply: T) -> Result<T, BucketError> {
+        self.stall(faults).await;
         if self.strikes(faults.lose_reply_permille) {
             return Err(BucketError::Failed("the test lost the reply".into()));
         }
@@ -115,7 +134,58 @@ impl Bucket for FaultyBucket {
         }
         self.inner.put(key, body).await?;
         self.state.lock().counts.puts += 1;
-        self.reply(faults, ())
+        if self.strikes(faults.repeat_permille) {
+            // What the second one is answered reaches nobody.
+            let _ = self.inner.put(key, body).await;
+        }
+        self.reply(faults, ()).await
+    }
+
+    async fn begin_parts(&self, key: &ObjectKey) -> Result<UploadId, BucketError> {
+        let faults = self.arrive().await?;
+        let upload = self.inner.begin_parts(key).await?;
+        self.reply(faults, upload).await
+    }
+
+    async fn put_part(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        slot: PartSlot,
+        body: &Body,
+    ) -> Result<PartTag, BucketError> {
+        let faults = self.arrive().await?;
+        let tag = self.inner.put_part(key, upload, slot, body).await?;
+        self.state.lock().counts.parts += 1;
+        if self.strikes(faults.repeat_permille) {
+            let _ = self.inner.put_part(key, upload, slot, body).await;
+        }
+        self.reply(faults, tag).await
+    }
+
+    async fn complete_parts(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        parts: &[PartTag],
+        whole: &Body,
+    ) -> Result<(), BucketError> {
+        let faults = self.arrive().await?;
+        if self.strikes(faults.conflict_permille) {
+            return Err(BucketError::AlreadyExists);
+        }
+        self.inner.complete_parts(key, upload, parts, whole).await?;
+        self.state.lock().counts.completions += 1;
+        if self.strikes(faults.repeat_permille) {
+            let _ = self.inner.complete_parts(key, upload, parts, whole).await;
+        }
+        self.reply(faults, ()).await
+    }
+
+    async fn abort_parts(&self, key: &ObjectKey, upload: &UploadId) -> Result<(), BucketError> {
+        let faults = self.arrive().await?;
+        self.inner.abort_parts(key, upload).await?;
+        self.reply(faults, ()).await
     }
 
     async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {
@@ -123,25 +193,25 @@ impl Bucket for FaultyBucket {
         let found = self.inner.get(key, range).await?;
         self.state.lock().counts.gets += 1;
         if found.is_empty() || !self.strikes(faults.flip_permille) {
-            return self.reply(faults, found);
+            return self.reply(faults, found).await;
         }
         let mut flipped = BytesMut::from(found.as_ref());
         let at = usize::try_from(self.random.below(flipped.len() as u64)).unwrap_or(0);
         flipped[at] ^= 1 << self.random.below(8);
-        self.reply(faults, flipped.freeze())
+        self.reply(faults, flipped.freeze()).await
     }
 
     async fn size(&self, key: &ObjectKey) -> Result<u64, BucketError> {
         let faults = self.arrive().await?;
         let size = self.inner.size(key).await?;
-        self.reply(faults, size)
+        self.reply(faults, size).await
     }
 
     async fn delete(&self, keys: &[ObjectKey]) -> Result<(), BucketError> {
         let faults = self.arrive().await?;
         self.inner.delete(keys).await?;
         self.state.lock().counts.deletes += 1;
-        self.reply(faults, ())
+        self.reply(faults, ()).await
     }
 
     async fn list(
@@ -152,6 +222,6 @@ impl Bucket for FaultyBucket {
     ) -> Result<Vec<Listed>, BucketError> {
         let faults = self.arrive().await?;
         let listed = self.inner.list(prefix, after, limit).await?;
-        self.reply(faults, listed)
+        self.reply(faults, listed).await
     }
 }

@@ -1,6 +1,6 @@
 //! The bytes of a PUT.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
 
@@ -24,6 +24,24 @@ impl Body {
     pub fn size(&self) -> u64 {
         self.size
     }
+
+    /// The bytes in `range`, shared with this body. What lies behind the end is left out.
+    #[must_use]
+    pub fn slice(&self, range: Range<u64>) -> Self {
+        let mut position = 0;
+        let mut chunks = Vec::new();
+        for chunk in self.chunks.iter() {
+            let end = position + chunk.len() as u64;
+            let (from, to) = (range.start.max(position), range.end.min(end));
+            if from < to {
+                // Both lie within the chunk, whose length is a usize.
+                let within = |at: u64| usize::try_from(at - position).unwrap_or(chunk.len());
+                chunks.push(chunk.slice(within(from)..within(to)));
+            }
+            position = end;
+        }
+        chunks.into()
+    }
 }
 
 impl From<Vec<Bytes>> for Body {
@@ -32,6 +50,29 @@ impl From<Vec<Bytes>> for Body {
         Self {
             chunks: chunks.into(),
             size,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(body: &Body) -> Vec<u8> {
+        body.chunks().concat()
+    }
+
+    #[test]
+    fn slices_are_the_bytes_in_between() {
+        let chunks = ["ab", "", "cde", "f"].map(|text| Bytes::from_static(text.as_bytes()));
+        let body = Body::from(chunks.to_vec());
+        for start in 0..=6_u64 {
+            for end in start..=8 {
+                let slice = body.slice(start..end);
+                let expected = &b"abcdef"[start as usize..(end as usize).min(6)];
+                assert_eq!(bytes(&slice), expected, "{start}..{end}");
+                assert_eq!(slice.size(), expected.len() as u64);
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::{Body, Bucket, BucketError, Listed};
+use super::{Body, Bucket, BucketError, Listed, PartSlot, PartTag, UploadId};
 use crate::ObjectKey;
 
 /// An object is compared in reads of at most this size: bounds the memory of a comparison.
@@ -13,8 +13,8 @@ const COMPARE_BYTES: u64 = 8 * 1024 * 1024;
 
 /// A bucket in which a PUT that finds its own object has succeeded.
 ///
-/// A PUT only ever creates. When its reply is lost, the next try meets the object that the first
-/// one wrote; the bytes then decide whether it is ours. A conflict over an object that is not
+/// A PUT only ever creates. When its reply is lost, the object that it wrote is looked for, by the
+/// next try at the latest; the bytes then decide whether it is ours. A conflict over an object that is not
 /// there (S3 says so while another conditional PUT of the key is under way) may pass.
 #[derive(Debug)]
 pub(crate) struct Idempotent<B> {
@@ -46,7 +46,42 @@ impl<B: Bucket> Idempotent<B> {
         }
         Ok(true)
     }
+
+    /// What a write that found the key taken has come to.
+    async fn settle_conflict(&self, key: &ObjectKey, body: &Body) -> Result<(), BucketError> {
+        match self.holds(key, body).await {
+            Ok(true) => {
+                tracing::info!(%key, "a write found its own object: an earlier reply was lost");
+                Ok(())
+            }
+            Ok(false) => Err(BucketError::AlreadyExists),
+            Err(BucketError::NotFound) => Err(BucketError::Failed(Box::new(NothingThere))),
+            Err(error) => Err(error),
+        }
+    }
 }
+
+impl<B: Bucket> Idempotent<B> {
+    /// What a write that failed has come to. A store that refuses a large body, because the key is
+    /// taken, may hang up before the body is through: then the refusal is never read, however often
+    /// one tries.
+    async fn settle_failure(
+        &self,
+        key: &ObjectKey,
+        body: &Body,
+        error: BucketError,
+    ) -> Result<(), BucketError> {
+        match self.inner.size(key).await {
+            Ok(_) => self.settle_conflict(key, body).await,
+            Err(_) => Err(error),
+        }
+    }
+}
+
+/// A conflict over an object that is not there.
+#[derive(Debug, thiserror::Error)]
+#[error("a conflict over an object that is not there")]
+struct NothingThere;
 
 /// The bytes that have not been compared yet.
 struct Expected<'a> {
@@ -80,20 +115,48 @@ impl Expected<'_> {
 impl<B: Bucket> Bucket for Idempotent<B> {
     async fn put(&self, key: &ObjectKey, body: &Body) -> Result<(), BucketError> {
         match self.inner.put(key, body).await {
-            Err(BucketError::AlreadyExists) => {}
-            settled => return settled,
+            Err(BucketError::AlreadyExists) => self.settle_conflict(key, body).await,
+            Err(error) if error.may_pass() => self.settle_failure(key, body, error).await,
+            settled => settled,
         }
-        match self.holds(key, body).await {
-            Ok(true) => {
-                tracing::info!(%key, "a PUT found its own object: an earlier reply was lost");
-                Ok(())
-            }
-            Ok(false) => Err(BucketError::AlreadyExists),
-            Err(BucketError::NotFound) => Err(BucketError::Failed(
-                "a conflict over an object that is not there".into(),
-            )),
-            Err(error) => Err(error),
+    }
+
+    async fn begin_parts(&self, key: &ObjectKey) -> Result<UploadId, BucketError> {
+        self.inner.begin_parts(key).await
+    }
+
+    async fn put_part(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        slot: PartSlot,
+        body: &Body,
+    ) -> Result<PartTag, BucketError> {
+        self.inner.put_part(key, upload, slot, body).await
+    }
+
+    async fn complete_parts(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        parts: &[PartTag],
+        whole: &Body,
+    ) -> Result<(), BucketError> {
+        match self.inner.complete_parts(key, upload, parts, whole).await {
+            Err(BucketError::AlreadyExists) => self.settle_conflict(key, whole).await,
+            // The upload is gone: completed, if the object is there, and its reply lost.
+            Err(BucketError::NotFound) => match self.settle_conflict(key, whole).await {
+                Err(BucketError::Failed(source)) if source.is::<NothingThere>() => {
+                    Err(BucketError::NotFound)
+                }
+                settled => settled,
+            },
+            settled => settled,
         }
+    }
+
+    async fn abort_parts(&self, key: &ObjectKey, upload: &UploadId) -> Result<(), BucketError> {
+        self.inner.abort_parts(key, upload).await
     }
 
     async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use millrace_limiter::{Limiter, Tier};
 
-use super::{Body, Bucket, BucketError, Listed};
+use super::{Body, Bucket, BucketError, Listed, PartSlot, PartTag, UploadId};
 use crate::ObjectKey;
 
 /// The bandwidth that a use of the store draws on, and how urgent that use is.
@@ -41,6 +41,37 @@ impl<B: Bucket> Bucket for Limited<B> {
             share.egress.acquire(share.tier, body.size()).await;
         }
         self.inner.put(key, body).await
+    }
+
+    async fn begin_parts(&self, key: &ObjectKey) -> Result<UploadId, BucketError> {
+        self.inner.begin_parts(key).await
+    }
+
+    async fn put_part(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        slot: PartSlot,
+        body: &Body,
+    ) -> Result<PartTag, BucketError> {
+        if let Some(share) = &self.share {
+            share.egress.acquire(share.tier, body.size()).await;
+        }
+        self.inner.put_part(key, upload, slot, body).await
+    }
+
+    async fn complete_parts(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        parts: &[PartTag],
+        whole: &Body,
+    ) -> Result<(), BucketError> {
+        self.inner.complete_parts(key, upload, parts, whole).await
+    }
+
+    async fn abort_parts(&self, key: &ObjectKey, upload: &UploadId) -> Result<(), BucketError> {
+        self.inner.abort_parts(key, upload).await
     }
 
     async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use metrics::{Counter, Histogram};
 use millrace_time::SharedClock;
 
-use super::{Body, Bucket, BucketError, Listed};
+use super::{Body, Bucket, BucketError, Listed, PartSlot, PartTag, UploadId};
 use crate::ObjectKey;
 
 /// The labels of `outcome`.
@@ -18,7 +18,7 @@ const OUTCOMES: [&str; 7] = [
     "denied",
     "unsupported",
     "failed",
-    "timed_out",
+    "given_up",
 ];
 
 /// A bucket that tells how often, how long and with which outcome it is used:
@@ -29,6 +29,10 @@ pub(crate) struct Measured<B> {
     inner: B,
     clock: SharedClock,
     put: Meters,
+    begin: Meters,
+    part: Meters,
+    complete: Meters,
+    abort: Meters,
     get: Meters,
     size: Meters,
     delete: Meters,
@@ -71,6 +75,10 @@ impl<B: Bucket> Measured<B> {
             inner,
             clock,
             put: Meters::new("put"),
+            begin: Meters::new("begin"),
+            part: Meters::new("part"),
+            complete: Meters::new("complete"),
+            abort: Meters::new("abort"),
             get: Meters::new("get"),
             size: Meters::new("size"),
             delete: Meters::new("delete"),
@@ -105,8 +113,8 @@ impl<B: Bucket> Measured<B> {
     }
 }
 
-/// Counts a request that was given up before its answer came: the deadline stands outside of the
-/// meters, and what it cuts off is dropped here.
+/// Counts a request that was given up before its answer came: deadlines and hedges stand outside of
+/// the meters, and what they cut off is dropped here.
 struct Unanswered<'a> {
     meters: &'a Meters,
     settled: bool,
@@ -115,7 +123,7 @@ struct Unanswered<'a> {
 impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         if !self.settled {
-            self.meters.count("timed_out");
+            self.meters.count("given_up");
         }
     }
 }
@@ -124,6 +132,46 @@ impl Drop for Unanswered<'_> {
 impl<B: Bucket> Bucket for Measured<B> {
     async fn put(&self, key: &ObjectKey, body: &Body) -> Result<(), BucketError> {
         self.measure(&self.put, |()| body.size(), self.inner.put(key, body))
+            .await
+    }
+
+    async fn begin_parts(&self, key: &ObjectKey) -> Result<UploadId, BucketError> {
+        self.measure(&self.begin, |_| 0, self.inner.begin_parts(key))
+            .await
+    }
+
+    async fn put_part(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        slot: PartSlot,
+        body: &Body,
+    ) -> Result<PartTag, BucketError> {
+        self.measure(
+            &self.part,
+            |_| body.size(),
+            self.inner.put_part(key, upload, slot, body),
+        )
+        .await
+    }
+
+    async fn complete_parts(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        parts: &[PartTag],
+        whole: &Body,
+    ) -> Result<(), BucketError> {
+        self.measure(
+            &self.complete,
+            |()| 0,
+            self.inner.complete_parts(key, upload, parts, whole),
+        )
+        .await
+    }
+
+    async fn abort_parts(&self, key: &ObjectKey, upload: &UploadId) -> Result<(), BucketError> {
+        self.measure(&self.abort, |()| 0, self.inner.abort_parts(key, upload))
             .await
     }
 

@@ -1,16 +1,19 @@
 //! The seam to the object store: one small trait, its implementations, and decorators over it.
 //!
 //! The stack of the broker, outermost first: [`Retrying`] → [`Idempotent`] → [`Limited`] →
-//! [`TimedOut`] → [`Measured`] → [`StoreBucket`]. So each try pays for its bytes, has its own
-//! deadline (which does not run while it waits for its share) and is counted, and a lost reply is
-//! settled within the try that met its object.
+//! [`Hedged`] → [`TimedOut`] → [`Measured`] → [`StoreBucket`]. So each try pays for its bytes, has its
+//! own deadline (which does not run while it waits for its share) and is counted; a slow write is
+//! doubled within its try, and a lost reply is settled within the try that met its object.
 
 mod body;
 mod folder;
+mod hedged;
 mod idempotent;
 mod limited;
 mod measured;
+mod parts;
 mod retrying;
+mod staged;
 mod store;
 mod timed_out;
 mod uri;
@@ -21,10 +24,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 pub use body::Body;
+pub(crate) use hedged::{Hedged, Hedges};
 pub(crate) use idempotent::Idempotent;
 pub(crate) use limited::Limited;
 pub use limited::NetworkShare;
 pub(crate) use measured::Measured;
+pub use parts::{PartSlot, PartTag, UploadId};
 pub use retrying::RetryPolicy;
 pub(crate) use retrying::Retrying;
 pub use store::StoreBucket;
@@ -44,7 +49,56 @@ pub trait Bucket: Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// [`BucketError::AlreadyExists`] where the key is taken; then the object there is untouched.
+    /// Where the body is large, the store may hang up instead, which is [`BucketError::Failed`].
     async fn put(&self, key: &ObjectKey, body: &Body) -> Result<(), BucketError>;
+
+    /// Begins to write an object in parts. Nothing is at the key until it is completed. What is
+    /// never completed nor aborted may stay, unseen, and cost room.
+    ///
+    /// # Errors
+    /// [`BucketError::Unsupported`] where the store knows no parts: write the object by one PUT.
+    async fn begin_parts(&self, _key: &ObjectKey) -> Result<UploadId, BucketError> {
+        Err(BucketError::Unsupported("the store knows no parts".into()))
+    }
+
+    /// Writes one part; the same again replaces it. Parts may come in any order, several at once.
+    /// All but the last must have a multiple of 4 KiB, and at least 5 MiB: what folders and S3 ask.
+    ///
+    /// # Errors
+    /// [`BucketError::NotFound`] where the upload is not under way (any more).
+    async fn put_part(
+        &self,
+        _key: &ObjectKey,
+        _upload: &UploadId,
+        _slot: PartSlot,
+        _body: &Body,
+    ) -> Result<PartTag, BucketError> {
+        Err(BucketError::NotFound)
+    }
+
+    /// Makes the parts, in order, an object that does not exist yet; it survives power loss once
+    /// this returns. `whole` is what they come to.
+    ///
+    /// # Errors
+    /// [`BucketError::AlreadyExists`] where the key is taken; then the object there is untouched.
+    /// [`BucketError::NotFound`] where the upload is not under way (any more).
+    async fn complete_parts(
+        &self,
+        _key: &ObjectKey,
+        _upload: &UploadId,
+        _parts: &[PartTag],
+        _whole: &Body,
+    ) -> Result<(), BucketError> {
+        Err(BucketError::NotFound)
+    }
+
+    /// Throws the parts of an upload away. One that is not under way counts as thrown away.
+    ///
+    /// # Errors
+    /// As the store gives them.
+    async fn abort_parts(&self, _key: &ObjectKey, _upload: &UploadId) -> Result<(), BucketError> {
+        Ok(())
+    }
 
     /// Reads `range` of an object, which must not be empty. Gives fewer bytes where the object ends
     /// within the range.
@@ -84,6 +138,36 @@ pub trait Bucket: Debug + Send + Sync + 'static {
 impl Bucket for Arc<dyn Bucket> {
     async fn put(&self, key: &ObjectKey, body: &Body) -> Result<(), BucketError> {
         self.as_ref().put(key, body).await
+    }
+
+    async fn begin_parts(&self, key: &ObjectKey) -> Result<UploadId, BucketError> {
+        self.as_ref().begin_parts(key).await
+    }
+
+    async fn put_part(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        slot: PartSlot,
+        body: &Body,
+    ) -> Result<PartTag, BucketError> {
+        self.as_ref().put_part(key, upload, slot, body).await
+    }
+
+    async fn complete_parts(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        parts: &[PartTag],
+        whole: &Body,
+    ) -> Result<(), BucketError> {
+        self.as_ref()
+            .complete_parts(key, upload, parts, whole)
+            .await
+    }
+
+    async fn abort_parts(&self, key: &ObjectKey, upload: &UploadId) -> Result<(), BucketError> {
+        self.as_ref().abort_parts(key, upload).await
     }
 
     async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {
@@ -158,7 +242,7 @@ impl BucketError {
             Self::Denied(_) => "denied",
             Self::Unsupported(_) => "unsupported",
             Self::Failed(_) => "failed",
-            Self::TimedOut(_) => "timed_out",
+            Self::TimedOut(_) => "given_up",
         }
     }
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use millrace_time::SharedRandom;
 
-use super::{Body, Bucket, BucketError, Listed};
+use super::{Body, Bucket, BucketError, Listed, PartSlot, PartTag, UploadId};
 use crate::ObjectKey;
 
 /// How long and how often to retry.
@@ -115,6 +115,44 @@ impl<B: Bucket> Bucket for Retrying<B> {
     async fn put(&self, key: &ObjectKey, body: &Body) -> Result<(), BucketError> {
         self.retry("put", key.as_str(), || self.inner.put(key, body))
             .await
+    }
+
+    async fn begin_parts(&self, key: &ObjectKey) -> Result<UploadId, BucketError> {
+        self.retry("begin", key.as_str(), || self.inner.begin_parts(key))
+            .await
+    }
+
+    async fn put_part(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        slot: PartSlot,
+        body: &Body,
+    ) -> Result<PartTag, BucketError> {
+        self.retry("put_part", key.as_str(), || {
+            self.inner.put_part(key, upload, slot, body)
+        })
+        .await
+    }
+
+    async fn complete_parts(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        parts: &[PartTag],
+        whole: &Body,
+    ) -> Result<(), BucketError> {
+        self.retry("complete", key.as_str(), || {
+            self.inner.complete_parts(key, upload, parts, whole)
+        })
+        .await
+    }
+
+    async fn abort_parts(&self, key: &ObjectKey, upload: &UploadId) -> Result<(), BucketError> {
+        self.retry("abort", key.as_str(), || {
+            self.inner.abort_parts(key, upload)
+        })
+        .await
     }
 
     async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {

@@ -6,24 +6,44 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::{
-    ClientOptions, Error, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode,
-    PutOptions, PutPayload, RetryConfig,
-    aws::{AmazonS3Builder, Checksum},
+    ClientOptions, Error, GetOptions, GetRange, HeaderMap, HeaderValue, ObjectMeta, ObjectStore,
+    ObjectStoreExt, PutMode, PutOptions, PutPayload, RetryConfig,
+    aws::{AmazonS3, AmazonS3Builder, Checksum},
     local::LocalFileSystem,
     memory::InMemory,
+    multipart::{MultipartStore, PartId},
     path::Path,
 };
 
-use super::{Body, Bucket, BucketError, BucketUri, Listed, folder::Folder, uri::S3Uri};
+use super::{
+    Body, Bucket, BucketError, BucketUri, Listed, PartSlot, PartTag, UploadId, folder::Folder,
+    staged::Staged, uri::S3Uri,
+};
 use crate::ObjectKey;
 
 /// A bucket over one of `object_store`'s stores, without retries or deadlines of its own.
 #[derive(Debug)]
 pub struct StoreBucket {
     store: Arc<dyn ObjectStore>,
-    /// The folder, where the store is one: it writes durably and past the page cache, and it is not
-    /// listed in the order of the keys.
-    folder: Option<Folder>,
+    kind: Kind,
+}
+
+/// What is particular about the store.
+#[derive(Debug)]
+enum Kind {
+    /// Writes durably and past the page cache, and is not listed in the order of the keys.
+    Folder(Folder),
+    S3(S3),
+    Memory(Staged),
+}
+
+/// The two faces of S3 for objects that are written in parts.
+#[derive(Debug)]
+struct S3 {
+    parts: AmazonS3,
+    /// Sends `If-None-Match: *` with every request, and is asked for completions only: the library
+    /// has no other way to make those conditional.
+    completions: AmazonS3,
 }
 
 impl StoreBucket {
@@ -45,7 +65,7 @@ impl StoreBucket {
     pub fn memory() -> Self {
         Self {
             store: Arc::new(InMemory::new()),
-            folder: None,
+            kind: Kind::Memory(Staged::default()),
         }
     }
 }
@@ -60,7 +80,7 @@ fn open_folder(root: &FilePath) -> Result<StoreBucket, BucketError> {
     let store = LocalFileSystem::new_with_prefix(root).map_err(from_store)?;
     Ok(StoreBucket {
         store: Arc::new(store),
-        folder: Some(folder),
+        kind: Kind::Folder(folder),
     })
 }
 
@@ -68,8 +88,10 @@ fn from_io(error: io::Error) -> BucketError {
     BucketError::Failed(Box::new(error))
 }
 
-fn from_put(error: io::Error) -> BucketError {
+fn from_write(error: io::Error) -> BucketError {
     match error.kind() {
+        // A folder is created where it is missing, so it is the file of parts that is not there.
+        io::ErrorKind::NotFound => BucketError::NotFound,
         io::ErrorKind::AlreadyExists => BucketError::AlreadyExists,
         io::ErrorKind::PermissionDenied => BucketError::Denied(Box::new(error)),
         _ => from_io(error),
@@ -87,7 +109,7 @@ fn open_s3(s3: &S3Uri) -> Result<StoreBucket, BucketError> {
     };
     let mut builder = AmazonS3Builder::from_env()
         .with_bucket_name(&s3.bucket)
-        .with_client_options(client)
+        .with_client_options(client.clone())
         .with_retry(no_retry)
         .with_virtual_hosted_style_request(!s3.path_style);
     if let Some(region) = &s3.region {
@@ -103,9 +125,21 @@ fn open_s3(s3: &S3Uri) -> Result<StoreBucket, BucketError> {
             .with_access_key_id(id)
             .with_secret_access_key(secret);
     }
+    let store = builder.clone().build().map_err(from_store)?;
+    let mut only_create = HeaderMap::new();
+    only_create.insert("if-none-match", HeaderValue::from_static("*"));
+    let completions = builder
+        // The same credentials: a provider of its own would send the header to their source.
+        .with_credentials(Arc::clone(store.credentials()))
+        .with_client_options(client.with_default_headers(only_create))
+        .build()
+        .map_err(from_store)?;
     Ok(StoreBucket {
-        store: Arc::new(builder.build().map_err(from_store)?),
-        folder: None,
+        store: Arc::new(store.clone()),
+        kind: Kind::S3(S3 {
+            parts: store,
+            completions,
+        }),
     })
 }
 
@@ -124,6 +158,10 @@ fn from_store(error: Error) -> BucketError {
     }
 }
 
+fn payload_of(body: &Body) -> PutPayload {
+    body.chunks().iter().cloned().collect()
+}
+
 fn path_of(key: &ObjectKey) -> Path {
     Path::from(key.as_str())
 }
@@ -138,17 +176,97 @@ fn listed(meta: ObjectMeta) -> Listed {
 #[async_trait]
 impl Bucket for StoreBucket {
     async fn put(&self, key: &ObjectKey, body: &Body) -> Result<(), BucketError> {
-        if let Some(folder) = &self.folder {
-            return folder.put(key, body).await.map_err(from_put);
+        if let Kind::Folder(folder) = &self.kind {
+            return folder.put(key, body).await.map_err(from_write);
         }
-        let payload: PutPayload = body.chunks().iter().cloned().collect();
         let options = PutOptions {
             mode: PutMode::Create,
             ..PutOptions::default()
         };
         let path = path_of(key);
-        let put = self.store.put_opts(&path, payload, options).await;
+        let put = self.store.put_opts(&path, payload_of(body), options).await;
         put.map(drop).map_err(from_store)
+    }
+
+    async fn begin_parts(&self, key: &ObjectKey) -> Result<UploadId, BucketError> {
+        match &self.kind {
+            Kind::Folder(folder) => folder.begin_parts(key).await.map_err(from_write),
+            Kind::Memory(staged) => Ok(staged.begin()),
+            Kind::S3(s3) => {
+                let begun = s3.parts.create_multipart(&path_of(key)).await;
+                begun.map(UploadId::new).map_err(from_store)
+            }
+        }
+    }
+
+    async fn put_part(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        slot: PartSlot,
+        body: &Body,
+    ) -> Result<PartTag, BucketError> {
+        match &self.kind {
+            Kind::Folder(folder) => {
+                let written = folder.put_part(key, upload, slot, body).await;
+                written.map_err(from_write)
+            }
+            Kind::Memory(staged) => staged.put(upload, slot, body),
+            Kind::S3(s3) => {
+                let (path, id) = (path_of(key), upload.as_str().to_owned());
+                let payload = payload_of(body);
+                let part = s3.parts.put_part(&path, &id, slot.number, payload).await;
+                Ok(PartTag::new(part.map_err(from_store)?.content_id))
+            }
+        }
+    }
+
+    async fn complete_parts(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        parts: &[PartTag],
+        whole: &Body,
+    ) -> Result<(), BucketError> {
+        match &self.kind {
+            Kind::Folder(folder) => {
+                let completed = folder.complete_parts(key, upload, whole.size()).await;
+                completed.map_err(from_write)
+            }
+            Kind::Memory(staged) => {
+                let body = staged.joined(upload, parts)?;
+                self.put(key, &body).await?;
+                staged.abort(upload);
+                Ok(())
+            }
+            Kind::S3(s3) => {
+                let (path, id) = (path_of(key), upload.as_str().to_owned());
+                let part = |tag: &PartTag| PartId {
+                    content_id: tag.as_str().to_owned(),
+                };
+                let parts = parts.iter().map(part).collect();
+                let completed = s3.completions.complete_multipart(&path, &id, parts).await;
+                completed.map(drop).map_err(from_store)
+            }
+        }
+    }
+
+    async fn abort_parts(&self, key: &ObjectKey, upload: &UploadId) -> Result<(), BucketError> {
+        match &self.kind {
+            Kind::Folder(folder) => folder.abort_parts(key, upload).await.map_err(from_write),
+            Kind::Memory(staged) => {
+                staged.abort(upload);
+                Ok(())
+            }
+            Kind::S3(s3) => {
+                let (path, id) = (path_of(key), upload.as_str().to_owned());
+                let aborted = s3.parts.abort_multipart(&path, &id).await;
+                match aborted.map_err(from_store) {
+                    Err(BucketError::NotFound) => Ok(()),
+                    settled => settled,
+                }
+            }
+        }
     }
 
     async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {
@@ -199,7 +317,7 @@ impl Bucket for StoreBucket {
             None => self.store.list(prefix.as_ref()),
         };
         let mut found = found.map_ok(listed).map_err(from_store);
-        if self.folder.is_none() {
+        if !matches!(self.kind, Kind::Folder(_)) {
             return found.take(limit).try_collect().await;
         }
         let mut first = BinaryHeap::new();

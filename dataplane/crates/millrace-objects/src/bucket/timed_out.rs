@@ -5,7 +5,7 @@ use std::{future::Future, ops::Range, time::Duration};
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::{Body, Bucket, BucketError, Listed};
+use super::{Body, Bucket, BucketError, Listed, PartSlot, PartTag, UploadId};
 use crate::ObjectKey;
 
 /// How long one try may take: a fixed part, and a part in proportion to the bytes it moves.
@@ -63,6 +63,40 @@ impl<B: Bucket> TimedOut<B> {
 impl<B: Bucket> Bucket for TimedOut<B> {
     async fn put(&self, key: &ObjectKey, body: &Body) -> Result<(), BucketError> {
         self.within(body.size(), self.inner.put(key, body)).await
+    }
+
+    async fn begin_parts(&self, key: &ObjectKey) -> Result<UploadId, BucketError> {
+        self.within(0, self.inner.begin_parts(key)).await
+    }
+
+    async fn put_part(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        slot: PartSlot,
+        body: &Body,
+    ) -> Result<PartTag, BucketError> {
+        self.within(body.size(), self.inner.put_part(key, upload, slot, body))
+            .await
+    }
+
+    async fn complete_parts(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        parts: &[PartTag],
+        whole: &Body,
+    ) -> Result<(), BucketError> {
+        // The store joins the parts before it answers.
+        self.within(
+            whole.size(),
+            self.inner.complete_parts(key, upload, parts, whole),
+        )
+        .await
+    }
+
+    async fn abort_parts(&self, key: &ObjectKey, upload: &UploadId) -> Result<(), BucketError> {
+        self.within(0, self.inner.abort_parts(key, upload)).await
     }
 
     async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {

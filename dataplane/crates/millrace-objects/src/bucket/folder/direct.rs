@@ -6,7 +6,7 @@
 
 use std::{
     fs::{File, OpenOptions},
-    io::{self, Write},
+    io::{self, Seek, SeekFrom, Write},
     path::Path,
 };
 
@@ -23,47 +23,85 @@ const WRITE_BYTES: usize = 1024 * 1024;
 pub(super) fn create(path: &Path, chunks: &[Bytes]) -> io::Result<()> {
     let (file, direct) = open_new(path)?;
     if direct {
-        write_aligned(&file, chunks)?;
+        let size = write_aligned(&file, chunks)?;
+        file.set_len(size)?;
     } else {
-        chunks
-            .iter()
-            .try_for_each(|chunk| (&file).write_all(chunk))?;
+        write_cached(&file, chunks)?;
     }
     file.sync_all()
 }
 
+/// Writes `chunks` into the file at `path`, which must exist, from `offset` on; they survive power
+/// loss once this returns. The offset must be a multiple of [`ALIGNMENT`]; up to a multiple of it
+/// zeros may follow what is written, so only the file's last part may have another length.
+pub(super) fn write_part(path: &Path, offset: u64, chunks: &[Bytes]) -> io::Result<()> {
+    let (mut file, direct) = open_existing(path)?;
+    file.seek(SeekFrom::Start(offset))?;
+    if direct {
+        write_aligned(&file, chunks)?;
+    } else {
+        write_cached(&file, chunks)?;
+    }
+    file.sync_data()
+}
+
+/// Gives a file of parts its true size, and makes that survive power loss.
+pub(super) fn finish_parts(path: &Path, size: u64) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).open(path)?;
+    let written = file.metadata()?.len();
+    if written < size || written - size >= ALIGNMENT as u64 {
+        return Err(io::Error::other(format!(
+            "the parts have {written} bytes, the object has {size}"
+        )));
+    }
+    file.set_len(size)?;
+    file.sync_all()
+}
+
+fn write_cached(mut file: &File, chunks: &[Bytes]) -> io::Result<()> {
+    chunks.iter().try_for_each(|chunk| file.write_all(chunk))
+}
+
 /// Opens a new file past the page cache, or through it where the file system refuses that; says
 /// which.
-#[cfg(target_os = "linux")]
 fn open_new(path: &Path) -> io::Result<(File, bool)> {
+    let mut new = OpenOptions::new();
+    new.write(true).create_new(true);
+    // The file may have been created before the flag was refused.
+    let mut refused = OpenOptions::new();
+    refused.write(true).create(true).truncate(false);
+    open(path, new, &refused)
+}
+
+fn open_existing(path: &Path) -> io::Result<(File, bool)> {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    open(path, options.clone(), &options)
+}
+
+#[cfg(target_os = "linux")]
+fn open(path: &Path, mut direct: OpenOptions, refused: &OpenOptions) -> io::Result<(File, bool)> {
     use std::os::unix::fs::OpenOptionsExt;
 
     let flags = rustix::fs::OFlags::DIRECT.bits();
     let flags = i32::try_from(flags).expect("open flags fit the system's own type");
-    match options().custom_flags(flags).open(path) {
+    match direct.custom_flags(flags).open(path) {
         Ok(file) => Ok((file, true)),
-        // The file may have been created before the flag was refused.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-            let created = options().create_new(false).create(true).open(path)?;
-            Ok((created, false))
+            Ok((refused.open(path)?, false))
         }
         Err(error) => Err(error),
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn open_new(path: &Path) -> io::Result<(File, bool)> {
-    Ok((options().open(path)?, false))
+fn open(path: &Path, options: OpenOptions, _refused: &OpenOptions) -> io::Result<(File, bool)> {
+    Ok((options.open(path)?, false))
 }
 
-fn options() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    options
-}
-
-/// Gathers the chunks in an aligned buffer; the last write is padded, and the padding cut off.
-fn write_aligned(mut file: &File, chunks: &[Bytes]) -> io::Result<()> {
+/// Gathers the chunks in an aligned buffer; the last write is padded. Gives the bytes without the
+/// padding.
+fn write_aligned(mut file: &File, chunks: &[Bytes]) -> io::Result<u64> {
     let mut storage = vec![0; WRITE_BYTES + ALIGNMENT];
     let start = storage.as_ptr().align_offset(ALIGNMENT);
     let buffer = &mut storage[start..start + WRITE_BYTES];
@@ -85,7 +123,7 @@ fn write_aligned(mut file: &File, chunks: &[Bytes]) -> io::Result<()> {
     let padded = filled.next_multiple_of(ALIGNMENT);
     buffer[filled..padded].fill(0);
     file.write_all(&buffer[..padded])?;
-    file.set_len(size)
+    Ok(size)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 
-use super::Body;
+use super::{Body, PartSlot, PartTag, UploadId};
 use crate::ObjectKey;
 
 /// Folders between the bucket and an object: `<spread>/<cluster>/`.
@@ -55,17 +55,103 @@ impl Folder {
     pub(super) async fn put(&self, key: &ObjectKey, body: &Body) -> io::Result<()> {
         let (root, object) = (self.root.clone(), self.root.join(key.as_str()));
         let body = body.clone();
-        let writing = tokio::task::spawn_blocking(move || {
-            let put = put(&object, body.chunks());
-            match &put {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => put,
-                // The PUT that created a folder syncs it, but another one into it may be faster;
-                // and one whose last sync failed leaves an object that a next try finds.
-                _ => sync_above(&root, &object).and(put),
-            }
-        });
-        writing.await.map_err(io::Error::other)?
+        blocking(move || named_durably(&root, &object, put(&object, body.chunks()))).await
     }
+
+    /// Creates the file that parts are written to. Its name is that of an unfinished PUT, so that
+    /// the next start removes what a crash leaves of it.
+    pub(super) async fn begin_parts(&self, key: &ObjectKey) -> io::Result<UploadId> {
+        let object = self.root.join(key.as_str());
+        blocking(move || {
+            if let Some(parent) = object.parent() {
+                fs::create_dir_all(parent)?;
+            }
+            let mut number = 1_u64;
+            loop {
+                match File::create_new(staging_name(&object, number)) {
+                    Ok(_) => return Ok(UploadId::new(number.to_string())),
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                    Err(error) => return Err(error),
+                }
+            }
+        })
+        .await
+    }
+
+    /// Writes a part to its place and syncs it, so that the disk's work is spread over the parts.
+    pub(super) async fn put_part(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        slot: PartSlot,
+        body: &Body,
+    ) -> io::Result<PartTag> {
+        let (staged, body) = (self.staged(key, upload)?, body.clone());
+        blocking(move || {
+            direct::write_part(&staged, slot.offset, body.chunks())?;
+            Ok(PartTag::new(slot.number.to_string()))
+        })
+        .await
+    }
+
+    /// Gives the file of the parts its object's name, unless that is taken; it then survives power
+    /// loss.
+    pub(super) async fn complete_parts(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        size: u64,
+    ) -> io::Result<()> {
+        let (root, object) = (self.root.clone(), self.root.join(key.as_str()));
+        let staged = self.staged(key, upload)?;
+        blocking(move || {
+            direct::finish_parts(&staged, size)?;
+            // A link, unlike a renaming, refuses to replace what is there.
+            let named = fs::hard_link(&staged, &object);
+            let named = match &named {
+                Ok(()) => fs::remove_file(&staged),
+                Err(_) => named,
+            };
+            named_durably(&root, &object, named)
+        })
+        .await
+    }
+
+    pub(super) async fn abort_parts(&self, key: &ObjectKey, upload: &UploadId) -> io::Result<()> {
+        let staged = self.staged(key, upload)?;
+        match blocking(move || fs::remove_file(staged)).await {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn staged(&self, key: &ObjectKey, upload: &UploadId) -> io::Result<PathBuf> {
+        let number = upload.as_str().parse().map_err(io::Error::other)?;
+        Ok(staging_name(&self.root.join(key.as_str()), number))
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let working = tokio::task::spawn_blocking(work);
+    working.await.map_err(io::Error::other)?
+}
+
+/// What naming an object has come to, once the name survives power loss. The write that created a
+/// folder syncs it, but another one into it may be faster; and one whose last sync failed leaves an
+/// object that a next try finds.
+fn named_durably(root: &Path, object: &Path, named: io::Result<()>) -> io::Result<()> {
+    match &named {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => named,
+        _ => sync_above(root, object).and(named),
+    }
+}
+
+fn staging_name(object: &Path, number: u64) -> PathBuf {
+    let mut name = object.as_os_str().to_owned();
+    name.push(format!("#{number}"));
+    PathBuf::from(name)
 }
 
 /// Writes a file beside the object, and gives it the object's name if that is free.
@@ -82,9 +168,7 @@ fn put(object: &Path, chunks: &[Bytes]) -> io::Result<()> {
 fn stage(object: &Path, chunks: &[Bytes]) -> io::Result<PathBuf> {
     let mut number = 1_u64;
     loop {
-        let mut name = object.as_os_str().to_owned();
-        name.push(format!("#{number}"));
-        let staged = PathBuf::from(name);
+        let staged = staging_name(object, number);
         match direct::create(&staged, chunks) {
             Ok(()) => return Ok(staged),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
