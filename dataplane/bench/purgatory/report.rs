@@ -2,6 +2,7 @@
 
 use std::{fs, io, path::Path};
 
+use millrace_bench::spread::Spread;
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -30,32 +31,6 @@ pub(crate) struct Report {
     /// How idle the machine was before each round, in percent.
     pub(crate) idle_percent: Vec<f64>,
     runs: Vec<(Series, &'static str, Setting, Run)>,
-}
-
-/// Median and extremes.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Spread {
-    median: f64,
-    min: f64,
-    max: f64,
-}
-
-impl Spread {
-    fn of(mut values: Vec<f64>) -> Option<Self> {
-        values.sort_by(f64::total_cmp);
-        let (&min, &max) = (values.first()?, values.last()?);
-        let middle = values.len() / 2;
-        let median = if values.len().is_multiple_of(2) {
-            f64::midpoint(values[middle - 1], values[middle])
-        } else {
-            values[middle]
-        };
-        Some(Self { median, min, max })
-    }
-
-    fn json(self) -> Value {
-        json!({ "median": self.median, "min": self.min, "max": self.max })
-    }
 }
 
 impl Report {
@@ -189,11 +164,7 @@ impl Report {
     }
 
     fn spread(&self, series: Series, name: &str, setting: Setting, of: Field) -> Option<Spread> {
-        Spread::of(
-            self.runs(series, name, setting)
-                .map(|run| of.get(run))
-                .collect(),
-        )
+        Spread::of(self.runs(series, name, setting).map(|run| of.get(run)))
     }
 
     fn median_rate(&self, name: &str, setting: Setting) -> Option<f64> {
@@ -203,12 +174,8 @@ impl Report {
 
     fn cell(&self, series: Series, name: &str, setting: Setting, of: Field) -> String {
         let digits = of.digits();
-        self.spread(series, name, setting, of).map_or_else(
-            || "–".into(),
-            |Spread { median, min, max }| {
-                format!("{median:.digits$} ({min:.digits$}–{max:.digits$})")
-            },
-        )
+        self.spread(series, name, setting, of)
+            .map_or_else(|| "–".into(), |spread| spread.cell(digits))
     }
 }
 
@@ -236,19 +203,5 @@ impl Field {
             Self::Cpu => 2,
             Self::Rate | Self::Memory | Self::Drain => 0,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_median_lies_in_the_middle() {
-        let odd = Spread::of(vec![3.0, 1.0, 2.0]).expect("not empty");
-        assert_eq!((odd.median, odd.min, odd.max), (2.0, 1.0, 3.0));
-        let even = Spread::of(vec![4.0, 1.0, 2.0, 3.0]).expect("not empty");
-        assert_eq!((even.median, even.min, even.max), (2.5, 1.0, 4.0));
-        assert_eq!(Spread::of(Vec::new()), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{error::Error, time::Duration};
 
-use millrace_bench::machine::wait_until_quiet;
+use millrace_bench::machine::{Patience, wait_until_quiet};
 
 use crate::{
     arguments::{Options, TIMEOUT, plan},
@@ -39,7 +39,9 @@ pub(crate) fn measure(options: &Options) -> Result<Report, Box<dyn Error>> {
         contender.run(&plan(SETTINGS[0], options.requests, f64::INFINITY, 0))?;
     }
     for round in 0..options.rounds {
-        report.idle_percent.push(wait_until_quiet());
+        report
+            .idle_percent
+            .push(wait_until_quiet(Patience::THOROUGH));
         for setting in SETTINGS {
             for contender in &contenders {
                 let run = saturate(contender, setting, options.requests, round)?;
@@ -55,7 +57,9 @@ pub(crate) fn measure(options: &Options) -> Result<Report, Box<dyn Error>> {
         (EQUAL_ROUNDS, &SETTINGS[..])
     };
     for round in 0..rounds {
-        report.idle_percent.push(wait_until_quiet());
+        report
+            .idle_percent
+            .push(wait_until_quiet(Patience::THOROUGH));
         for &setting in settings {
             for contender in &contenders {
                 let plan = plan(setting, options.requests, EQUAL_RATE, seed(round));

@@ -4,20 +4,42 @@ use std::{fs, time::Duration};
 
 /// Linux reports CPU time in hundredths of a second, whatever the kernel's own tick.
 const TICKS_PER_SECOND: u64 = 100;
+/// Where a process's own user time stands among the fields behind its name; its system time
+/// follows, and then those of the children that it has waited for.
+const OWN_TIME: usize = 11;
+const CHILDREN_TIME: usize = 13;
+/// Written to `clear_refs`, sets the peak of the resident set back to what is resident now.
+const RESET_PEAK: &str = "5";
 
 /// CPU time of this process, all threads.
 pub fn cpu_time() -> Duration {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The program's name, in brackets, may hold spaces; user and system time are the 12th and
-    // 13th fields after it.
-    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
-    let ticks: u64 = fields
-        .split_ascii_whitespace()
-        .skip(11)
-        .take(2)
-        .filter_map(|field| field.parse::<u64>().ok())
-        .sum();
-    Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND)
+    cpu_time_of("self").unwrap_or_default()
+}
+
+/// CPU time of a process, all threads; nothing where it has ended.
+pub fn cpu_time_of(process: &str) -> Option<Duration> {
+    stat_time(process, OWN_TIME)
+}
+
+/// CPU time of all children of this process that have ended and were waited for.
+pub fn cpu_time_of_ended_children() -> Duration {
+    stat_time("self", CHILDREN_TIME).unwrap_or_default()
+}
+
+fn stat_time(process: &str, first_field: usize) -> Option<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    time_in_stat(&stat, first_field)
+}
+
+/// The sum of two neighbouring fields in ticks.
+fn time_in_stat(stat: &str, first_field: usize) -> Option<Duration> {
+    // The program's name, in brackets, may hold spaces.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_ascii_whitespace().skip(first_field);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    let millis = (user + system) * 1_000 / TICKS_PER_SECOND;
+    Some(Duration::from_millis(millis))
 }
 
 /// The largest resident set of a process so far, in KiB; nothing where it has ended.
@@ -25,6 +47,14 @@ pub fn peak_memory_kib(process: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
     line.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// Lets the peak of a process's resident set begin anew.
+///
+/// # Errors
+/// Where the process has ended or belongs to somebody else.
+pub fn reset_peak_memory(process: &str) -> std::io::Result<()> {
+    fs::write(format!("/proc/{process}/clear_refs"), RESET_PEAK)
 }
 
 /// Busy and total CPU time of the machine, in ticks.
@@ -43,4 +73,33 @@ pub fn machine_ticks() -> (u64, u64) {
     // Idle, and idle while a disk works.
     let idle: u64 = fields.iter().skip(3).take(2).sum();
     (total - idle, total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_stand_behind_a_name_with_spaces_and_brackets() {
+        let stat = "7 (a) b (c) S 1 7 7 0 -1 4194304 1 2 3 4 150 50 30 10 20 0 1 0 99";
+        assert_eq!(
+            time_in_stat(stat, OWN_TIME),
+            Some(Duration::from_millis(2_000))
+        );
+        assert_eq!(
+            time_in_stat(stat, CHILDREN_TIME),
+            Some(Duration::from_millis(400))
+        );
+        assert_eq!(time_in_stat("7 (short) S 1", OWN_TIME), None);
+    }
+
+    #[test]
+    fn this_process_has_a_peak_that_can_begin_anew() {
+        let ballast = vec![1_u8; 64 << 20];
+        let with_ballast = peak_memory_kib("self").expect("Linux");
+        assert!(with_ballast >= 64 << 10);
+        drop(ballast);
+        reset_peak_memory("self").expect("one's own");
+        assert!(peak_memory_kib("self").expect("Linux") < with_ballast);
+    }
 }

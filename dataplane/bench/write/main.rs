@@ -4,9 +4,25 @@
 //! Every contender and every load is a process of its own. This program orchestrates them; its
 //! first argument `run` makes it one of them.
 
+mod arguments;
+mod contenders;
+mod disk;
+mod figures;
+mod kafka;
+mod kafka_client;
+mod loads;
+mod millrace;
+mod process;
+mod report;
 mod roles;
+mod rounds;
+mod sections;
+mod server;
+mod topics;
 
 use std::{error::Error, process::ExitCode};
+
+use crate::arguments::Command;
 
 fn main() -> ExitCode {
     match go() {
@@ -19,9 +35,16 @@ fn main() -> ExitCode {
 }
 
 fn go() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match arguments.split_first() {
-        Some((first, role)) if first == "run" => roles::run(role),
-        _ => Err("nothing to orchestrate yet".into()),
+    match Command::from_env()? {
+        Command::Help => println!("{}", arguments::USAGE),
+        Command::Run(role) => roles::run(&role)?,
+        Command::Bench(options) => {
+            let report = rounds::measure(&options)?;
+            report.print();
+            if let Some(path) = &options.json {
+                report.write_json(path)?;
+            }
+        }
     }
+    Ok(())
 }

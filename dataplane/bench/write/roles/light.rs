@@ -24,6 +24,7 @@ use serde_json::{Map, Value};
 
 use self::answers::{Answers, Verdict};
 use super::{
+    MIB,
     flags::Flags,
     latencies::Latencies,
     schedule::{Batches, Pace, Schedule, Turn},
@@ -40,8 +41,6 @@ const LINGER_MS: f64 = 1.0;
 const PARTITIONS_MAX: usize = 512;
 /// The same bytes in all runs.
 const SEED: u64 = 1;
-/// MB of all figures, as Kafka's own tools count.
-const MIB: f64 = (1 << 20) as f64;
 
 /// What to send.
 #[derive(Debug)]

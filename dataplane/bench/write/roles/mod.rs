@@ -6,14 +6,21 @@
 //! - `device`: writes only: the physical limit of the sink
 //! - `flush`: writes through the page cache and flushes, as Kafka does
 
+mod device;
 mod flags;
+mod flush;
 mod latencies;
 mod light;
 mod schedule;
+mod sink;
+mod volume;
 
 use std::error::Error;
 
 use flags::Flags;
+
+/// MB of all figures: what Kafka's own tools count so.
+const MIB: f64 = (1 << 20) as f64;
 
 /// Runs one role, named by the first argument, in this process.
 pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
@@ -24,6 +31,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let mut flags = Flags::parse(rest)?;
     let shown = match role {
         "light" => light::run(&mut flags)?,
+        "sink" => sink::run(&mut flags)?,
+        "device" => device::run(&mut flags)?,
+        "flush" => flush::run(&mut flags)?,
         _ => return Err(format!("no such role: {role:?}").into()),
     };
     println!("{shown}");

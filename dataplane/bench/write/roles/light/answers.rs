@@ -9,12 +9,10 @@ use std::{
 use bytes::{Buf, BytesMut};
 use millrace_bench::producer::ProduceAnswer;
 
-use crate::roles::schedule::Batches;
+use crate::roles::{schedule::Batches, sink};
 
 /// Several answers of any number of partitions below 500.
 const READ_BYTES: usize = 64 << 10;
-/// What the sink sends for each frame: its number, from 0 on.
-pub(crate) const SINK_ANSWER_BYTES: usize = 8;
 /// A frame's length.
 const LENGTH_BYTES: usize = 4;
 
@@ -86,7 +84,7 @@ impl Answers {
     ) -> Result<Verdict, Box<dyn Error>> {
         match &mut self.kind {
             Kind::Sink(answered) => {
-                if self.bytes.len() < SINK_ANSWER_BYTES {
+                if self.bytes.len() < sink::ANSWER_BYTES {
                     return Ok(Verdict::Incomplete);
                 }
                 let number = self.bytes.get_u64();

@@ -1,0 +1,128 @@
+//! The command line.
+
+use std::path::{Path, PathBuf};
+
+use crate::sections::SectionKey;
+
+pub(crate) const USAGE: &str = "\
+usage: npm run bench:write -- [--quick] [--rounds N] [--only SECTION]… [--json FILE] [--work DIR]
+  --quick         one round instead of five, less data, and the sections that the main figures need
+  --rounds N      another number of rounds
+  --only SECTION  own_disk, ebs_like_1ms, ebs_like_5ms or small_records; may be given many times
+  --json FILE     writes the results there as well; README.md lists the keys
+  --work DIR      where all contenders keep their data: on the disk that is to be measured;
+                  target/bench-write where nothing is said";
+
+/// Rounds that a median is taken over.
+const ROUNDS: usize = 5;
+
+/// What to do.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Help,
+    Bench(Options),
+    /// One role, in this process.
+    Run(Vec<String>),
+}
+
+/// How to measure.
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    pub(crate) quick: bool,
+    pub(crate) rounds: usize,
+    pub(crate) sections: Vec<SectionKey>,
+    pub(crate) json: Option<PathBuf>,
+    pub(crate) work: PathBuf,
+}
+
+impl Command {
+    pub(crate) fn from_env() -> Result<Self, String> {
+        let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+        if arguments.first().is_some_and(|first| first == "run") {
+            arguments.remove(0);
+            return Ok(Self::Run(arguments));
+        }
+        Self::parse(arguments)
+    }
+
+    fn parse(arguments: Vec<String>) -> Result<Self, String> {
+        let mut arguments = arguments.into_iter();
+        let (mut quick, mut rounds, mut only) = (false, None, Vec::new());
+        let (mut json, mut work) = (None, target_folder().join("bench-write"));
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().ok_or(USAGE);
+            match argument.as_str() {
+                "--quick" => quick = true,
+                "--rounds" => {
+                    let count = value()?.parse().ok().filter(|&count: &usize| count > 0);
+                    rounds = Some(count.ok_or(USAGE)?);
+                }
+                "--only" => only.push(SectionKey::named(&value()?)?),
+                "--json" => json = Some(from_callers_folder(&value()?)),
+                "--work" => work = from_callers_folder(&value()?),
+                "--help" => return Ok(Self::Help),
+                other => return Err(format!("unknown argument {other}\n{USAGE}")),
+            }
+        }
+        let sections = match (only.is_empty(), quick) {
+            (false, _) => only,
+            (true, true) => SectionKey::QUICK.into(),
+            (true, false) => SectionKey::ALL.into(),
+        };
+        Ok(Self::Bench(Options {
+            quick,
+            rounds: rounds.unwrap_or(if quick { 1 } else { ROUNDS }),
+            sections,
+            json,
+            work,
+        }))
+    }
+}
+
+/// Where Cargo put this program; it is found beside the broker's release build.
+fn target_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../target")
+}
+
+/// npm runs this program in another folder than it was called in, and says which that was.
+fn from_callers_folder(path: &str) -> PathBuf {
+    let callers = std::env::var_os("INIT_CWD").map_or_else(PathBuf::new, PathBuf::from);
+    let path = callers.join(path);
+    // Brokers are told absolute paths.
+    std::path::absolute(&path).unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(line: &str) -> Result<Options, String> {
+        let arguments = line.split_ascii_whitespace().map(str::to_owned).collect();
+        match Command::parse(arguments)? {
+            Command::Bench(options) => Ok(options),
+            other => Err(format!("{other:?}")),
+        }
+    }
+
+    #[test]
+    fn a_quick_run_has_one_round_unless_told_otherwise() {
+        let rounds = |line| options(line).expect("legal").rounds;
+        assert_eq!((rounds("--quick"), rounds("")), (1, 5));
+        assert_eq!(rounds("--quick --rounds 3"), 3);
+        assert!(options("--rounds 0").is_err());
+        assert!(options("--rounds").is_err());
+    }
+
+    #[test]
+    fn sections_are_named() {
+        let sections = |line| options(line).expect("legal").sections;
+        let (own, small) = (SectionKey::OwnDisk, SectionKey::SmallRecords);
+        assert_eq!(
+            sections("--only own_disk --only small_records"),
+            [own, small]
+        );
+        assert_eq!(sections(""), SectionKey::ALL);
+        assert!(options("--only floppy").is_err());
+        assert!(options("--fast").is_err());
+    }
+}

@@ -1,0 +1,79 @@
+//! Who takes part.
+
+use std::{error::Error, path::Path, process::Command};
+
+use crate::{
+    disk::Disk,
+    kafka::{self, Flush, Version},
+    millrace::{self, Pipeline},
+    process::Background,
+    server::Server,
+};
+
+/// Somebody to load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Contender {
+    Millrace(Pipeline),
+    Kafka(Version, Flush),
+    /// Receives the same bytes and writes them, no protocol: the physical limit of a broker.
+    Sink,
+    /// Writes alone, so many at once: the physical limit of the sink. It is no server.
+    Device {
+        depth: u32,
+    },
+}
+
+impl Contender {
+    pub(crate) const MILLRACE: Self = Self::Millrace(Pipeline::Default);
+    pub(crate) const SERIAL: Self = Self::Millrace(Pipeline::Serial);
+    pub(crate) const KAFKA_3: Self = Self::Kafka(Version::V3, Flush::EachMessage);
+    pub(crate) const KAFKA_4: Self = Self::Kafka(Version::V4, Flush::EachMessage);
+    pub(crate) const KAFKA_3_UNFLUSHED: Self = Self::Kafka(Version::V3, Flush::Never);
+    pub(crate) const DEVICE: Self = Self::Device { depth: 32 };
+    pub(crate) const DEVICE_SERIAL: Self = Self::Device { depth: 1 };
+
+    /// Its key in the report.
+    pub(crate) fn key(self) -> String {
+        match self {
+            Self::Millrace(Pipeline::Default) => "millrace".into(),
+            Self::Millrace(Pipeline::Serial) => "millrace_depth_1".into(),
+            Self::Kafka(version, flush) => {
+                let flush = match flush {
+                    Flush::EachMessage => "flushed",
+                    Flush::Never => "unflushed",
+                };
+                format!("kafka_{}_{flush}", version.number())
+            }
+            Self::Sink => "bare_sink".into(),
+            Self::Device { depth } => format!("device_depth_{depth}"),
+        }
+    }
+
+    /// Starts it with its data below `folder`, which is empty; `file_bytes` is the most that it is
+    /// sent. Nothing where it is no server.
+    pub(crate) fn start(
+        self,
+        disk: &Disk,
+        folder: &Path,
+        file_bytes: u64,
+    ) -> Result<Option<Server>, Box<dyn Error>> {
+        Ok(Some(match self {
+            Self::Millrace(pipeline) => millrace::start(pipeline, disk, folder)?,
+            Self::Kafka(version, flush) => kafka::start(version, flush, disk, folder)?,
+            Self::Sink => start_sink(disk, folder, file_bytes)?,
+            Self::Device { .. } => return Ok(None),
+        }))
+    }
+}
+
+fn start_sink(disk: &Disk, folder: &Path, file_bytes: u64) -> Result<Server, Box<dyn Error>> {
+    let mut sink = Command::new(std::env::current_exe()?);
+    sink.args(["run", "sink", "--port", "0", "--file"])
+        .arg(folder.join("sink"))
+        .args(["--bytes", &file_bytes.to_string()])
+        .args(["--block", "1048576"])
+        .args(disk.role_arguments());
+    let log = folder.join("sink.log");
+    let process = Background::start(&mut sink, "the bare sink", &log, true)?;
+    Server::announcing(process)
+}

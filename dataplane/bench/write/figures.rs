@@ -1,0 +1,139 @@
+//! The main figures: ratios of medians.
+//!
+//! Throughput is ours over the other's, latency and CPU time too: of those, less is better. Where
+//! several versions of Kafka ran, the best of them counts, figure by figure.
+
+use crate::{
+    contenders::Contender,
+    report::{Field, P99, RATE, Report, SERVER_CPU},
+    sections::{
+        KAFKA_CLIENT_50, KAFKA_CLIENT_EQUAL, KAFKA_CLIENT_UNLIMITED, LIGHT_50, LIGHT_EQUAL,
+        LIGHT_UNLIMITED, SMALL_1, SMALL_16, SectionKey,
+    },
+};
+
+/// Kafka's client rounds latencies down to whole milliseconds. What it shows as less than this is
+/// taken for this, since 0 would make any ratio nothing.
+const CLIENT_RESOLUTION_MS: f64 = 1.0;
+/// Those that make durable before they acknowledge.
+const KAFKAS: [Contender; 2] = [Contender::KAFKA_3, Contender::KAFKA_4];
+
+type Ratios = Vec<(&'static str, Option<f64>)>;
+
+/// The ratios of a section, by key; nothing where what they need did not run.
+pub(crate) fn of_section(report: &Report, section: SectionKey) -> Ratios {
+    let of = Section { report, section };
+    match section {
+        SectionKey::OwnDisk => of.own_disk(),
+        SectionKey::EbsLike1 | SectionKey::EbsLike5 => of.ebs_like(),
+        SectionKey::SmallRecords => of.small_records(),
+    }
+}
+
+struct Section<'a> {
+    report: &'a Report,
+    section: SectionKey,
+}
+
+impl Section<'_> {
+    fn own_disk(&self) -> Ratios {
+        let ours_to_sink = self.ratio(LIGHT_UNLIMITED, SERVER_CPU, Contender::Sink);
+        vec![
+            ("max_ratio_kafka_client", self.rate(KAFKA_CLIENT_UNLIMITED)),
+            ("max_ratio_light_client", self.rate(LIGHT_UNLIMITED)),
+            ("cpu_per_gib_ratio", self.cpu(KAFKA_CLIENT_UNLIMITED)),
+            ("cpu_per_gib_ratio_light_client", self.cpu(LIGHT_UNLIMITED)),
+            ("cpu_vs_bare_sink", ours_to_sink),
+            ("p99_ratio_50MBps", self.client_p99(KAFKA_CLIENT_50)),
+            ("p99_ratio_50MBps_light_client", self.p99(LIGHT_50, 0.0)),
+            (
+                "ratio_to_serial",
+                self.ratio(LIGHT_UNLIMITED, RATE, Contender::SERIAL),
+            ),
+        ]
+    }
+
+    fn ebs_like(&self) -> Ratios {
+        vec![
+            ("max_ratio", self.rate(LIGHT_UNLIMITED)),
+            ("max_ratio_kafka_client", self.rate(KAFKA_CLIENT_UNLIMITED)),
+            ("p99_ratio", self.client_p99(KAFKA_CLIENT_EQUAL)),
+            ("p99_ratio_light_client", self.p99(LIGHT_EQUAL, 0.0)),
+            (
+                "ratio_to_serial",
+                self.ratio(LIGHT_UNLIMITED, RATE, Contender::SERIAL),
+            ),
+            (
+                "ratio_to_bare_sink",
+                self.ratio(LIGHT_UNLIMITED, RATE, Contender::Sink),
+            ),
+        ]
+    }
+
+    fn small_records(&self) -> Ratios {
+        let flushed = |load| self.ratio(load, RATE, Contender::KAFKA_3);
+        let unflushed = |load| self.ratio(load, RATE, Contender::KAFKA_3_UNFLUSHED);
+        vec![
+            (
+                "ratio_to_kafka_flushed",
+                worse(flushed(SMALL_1), flushed(SMALL_16)),
+            ),
+            ("ratio_to_kafka_flushed_1_partition", flushed(SMALL_1)),
+            ("ratio_to_kafka_flushed_16_partitions", flushed(SMALL_16)),
+            (
+                "ratio_to_kafka_unflushed",
+                worse(unflushed(SMALL_1), unflushed(SMALL_16)),
+            ),
+            ("ratio_to_kafka_unflushed_1_partition", unflushed(SMALL_1)),
+            (
+                "ratio_to_kafka_unflushed_16_partitions",
+                unflushed(SMALL_16),
+            ),
+        ]
+    }
+
+    fn median(&self, load: &str, contender: Contender, field: Field) -> Option<f64> {
+        self.report.median(self.section, load, contender, field)
+    }
+
+    fn ours(&self, load: &str, field: Field) -> Option<f64> {
+        self.median(load, Contender::MILLRACE, field)
+    }
+
+    fn ratio(&self, load: &str, field: Field, other: Contender) -> Option<f64> {
+        Some(self.ours(load, field)? / self.median(load, other, field)?)
+    }
+
+    fn kafkas(&self, load: &str, field: Field) -> impl Iterator<Item = f64> {
+        KAFKAS
+            .into_iter()
+            .filter_map(move |kafka| self.median(load, kafka, field))
+    }
+
+    /// Over the fastest Kafka.
+    fn rate(&self, load: &str) -> Option<f64> {
+        let fastest = self.kafkas(load, RATE).reduce(f64::max)?;
+        Some(self.ours(load, RATE)? / fastest)
+    }
+
+    /// Over the most frugal Kafka.
+    fn cpu(&self, load: &str) -> Option<f64> {
+        let least = self.kafkas(load, SERVER_CPU).reduce(f64::min)?;
+        Some(self.ours(load, SERVER_CPU)? / least)
+    }
+
+    /// Over the Kafka that answers soonest, with latencies of at least `resolution_ms`.
+    fn p99(&self, load: &str, resolution_ms: f64) -> Option<f64> {
+        let least = self.kafkas(load, P99).reduce(f64::min)?;
+        let ours = self.ours(load, P99)?;
+        Some(ours.max(resolution_ms) / least.max(resolution_ms))
+    }
+
+    fn client_p99(&self, load: &str) -> Option<f64> {
+        self.p99(load, CLIENT_RESOLUTION_MS)
+    }
+}
+
+fn worse(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    Some(one?.min(other?))
+}

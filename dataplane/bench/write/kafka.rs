@@ -1,0 +1,146 @@
+//! Apache Kafka from Maven Central: a single broker in KRaft mode.
+
+use std::{
+    error::Error,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use millrace_bench::maven;
+
+use crate::{
+    disk::Disk,
+    process::{Background, free_port, last_lines},
+    server::Server,
+};
+
+/// What the benchmark takes part with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Version {
+    /// The article's, whose tools the benchmark uses.
+    V3,
+    /// The newest whose artefacts are complete on Maven Central.
+    V4,
+}
+
+/// Whether every batch is durable before it is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Flush {
+    EachMessage,
+    /// As Kafka comes: when the kernel likes.
+    Never,
+}
+
+/// The broker's heap; the default of Kafka's start script.
+const HEAP: [&str; 2] = ["-Xms1G", "-Xmx1G"];
+/// The collector's flags of Kafka's start script.
+const COLLECTOR: [&str; 6] = [
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+];
+/// Warnings only, on standard error.
+const LOGGING: &str = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn";
+/// Any 16 bytes in base64; a cluster of one broker needs no other.
+const CLUSTER_ID: &str = "AAAAAAAAAAAAAAAAAAAAAQ";
+
+impl Version {
+    pub(crate) const fn number(self) -> &'static str {
+        match self {
+            Self::V3 => "3.7.0",
+            Self::V4 => "4.3.1",
+        }
+    }
+
+    /// The jars of this version, fetched unless they are there.
+    pub(crate) fn jars(self) -> Result<PathBuf, maven::FetchError> {
+        let pom = Path::new(env!("CARGO_MANIFEST_DIR")).join("write/kafka.pom.xml");
+        maven::fetch(
+            &pom,
+            &format!("kafka-{}-broker", self.number()),
+            self.number(),
+        )
+    }
+}
+
+/// A program of Kafka's.
+pub(crate) fn java(version: Version, heap: &[&str]) -> Result<Command, maven::FetchError> {
+    let mut java = Command::new("java");
+    java.args(heap)
+        .args(COLLECTOR)
+        .arg(LOGGING)
+        .arg("-cp")
+        .arg(version.jars()?.join("*"));
+    Ok(java)
+}
+
+/// Starts a broker whose data is below `folder`, which is empty.
+pub(crate) fn start(
+    version: Version,
+    flush: Flush,
+    disk: &Disk,
+    folder: &Path,
+) -> Result<Server, Box<dyn Error>> {
+    let (port, controller_port) = (free_port()?, free_port()?);
+    let data = folder.join("data");
+    let properties = folder.join("server.properties");
+    fs::write(
+        &properties,
+        properties_of(flush, port, controller_port, &data),
+    )?;
+    format_data(version, &properties, &folder.join("format.log"))?;
+    let mut broker = java(version, &HEAP)?;
+    broker.arg("kafka.Kafka").arg(&properties);
+    for (name, value) in disk.shim_environment()? {
+        broker.env(name, value);
+    }
+    let name = format!("Apache Kafka {}", version.number());
+    let log = folder.join("broker.log");
+    let process = Background::start(&mut broker, &name, &log, false)?;
+    Server::answering(process, port)
+}
+
+fn properties_of(flush: Flush, port: u16, controller_port: u16, data: &Path) -> String {
+    let flush = match flush {
+        Flush::EachMessage => "log.flush.interval.messages=1\n",
+        Flush::Never => "",
+    };
+    format!(
+        "process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller_port}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs={}
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+{flush}",
+        data.display()
+    )
+}
+
+/// Writes the metadata that a first start needs.
+fn format_data(version: Version, properties: &Path, log: &Path) -> Result<(), Box<dyn Error>> {
+    let output = fs::File::create(log)?;
+    let status = java(version, &["-Xmx256M"])?
+        .args(["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c"])
+        .arg(properties)
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        .status()
+        .map_err(|error| format!("java: {error}"))?;
+    if !status.success() {
+        return Err(format!("Kafka's storage tool: {status}\n{}", last_lines(log)).into());
+    }
+    Ok(())
+}

@@ -1,0 +1,182 @@
+//! Processes that are started, watched and ended.
+
+use std::{
+    error::Error,
+    fs::{self, File},
+    io,
+    net::{Ipv4Addr, TcpListener},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+    time::Duration,
+};
+
+use millrace_bench::usage::{cpu_time_of, peak_memory_kib, reset_peak_memory};
+
+/// Lines of a log that are shown where its process failed.
+const LOG_LINES: usize = 15;
+
+/// A process in the background, killed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Background {
+    child: Child,
+    name: String,
+    log: PathBuf,
+}
+
+/// What a process used between two looks.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Used {
+    pub(crate) cpu_seconds: f64,
+    pub(crate) peak_mib: f64,
+}
+
+impl Background {
+    /// Starts `command`; what it says goes to `log`. With `piped`, standard output is kept for
+    /// [`stdout`](Self::stdout).
+    pub(crate) fn start(
+        command: &mut Command,
+        name: &str,
+        log: &Path,
+        piped: bool,
+    ) -> Result<Self, Box<dyn Error>> {
+        let errors = File::create(log).map_err(|error| format!("{}: {error}", log.display()))?;
+        let output = if piped {
+            Stdio::piped()
+        } else {
+            Stdio::from(errors.try_clone()?)
+        };
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(errors)
+            .spawn()
+            .map_err(|error| format!("{name}: {error}"))?;
+        Ok(Self {
+            child,
+            name: name.to_owned(),
+            log: log.to_owned(),
+        })
+    }
+
+    pub(crate) fn stdout(&mut self) -> Option<impl io::Read + use<>> {
+        self.child.stdout.take()
+    }
+
+    /// Fails where the process has ended, and shows what it said last.
+    pub(crate) fn must_run(&mut self) -> Result<(), Box<dyn Error>> {
+        match self.child.try_wait()? {
+            None => Ok(()),
+            Some(status) => Err(self.failure(status).into()),
+        }
+    }
+
+    /// Waits for a process that ends by itself, and fails where it fails.
+    pub(crate) fn wait(&mut self) -> Result<(), Box<dyn Error>> {
+        let status = self.child.wait()?;
+        if status.success() {
+            Ok(())
+        } else {
+            Err(self.failure(status).into())
+        }
+    }
+
+    fn failure(&self, status: ExitStatus) -> String {
+        let said = last_lines(&self.log);
+        format!("{} ended: {status}\n{said}", self.name)
+    }
+
+    /// Starts to measure.
+    pub(crate) fn meter(&self) -> Result<Meter, Box<dyn Error>> {
+        let pid = self.child.id().to_string();
+        reset_peak_memory(&pid).map_err(|error| format!("{}: {error}", self.name))?;
+        let before = cpu_time_of(&pid).ok_or_else(|| format!("{} has ended", self.name))?;
+        Ok(Meter { pid, before })
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        // It may have ended; otherwise nothing that it still holds is needed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Measures a process from its making on.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    pid: String,
+    before: Duration,
+}
+
+impl Meter {
+    pub(crate) fn read(&self) -> Result<Used, Box<dyn Error>> {
+        let ended = || format!("process {} has ended", self.pid);
+        let cpu = cpu_time_of(&self.pid).ok_or_else(ended)?;
+        let peak_kib = peak_memory_kib(&self.pid).ok_or_else(ended)?;
+        Ok(Used {
+            cpu_seconds: cpu.saturating_sub(self.before).as_secs_f64(),
+            peak_mib: peak_kib as f64 / 1_024.0,
+        })
+    }
+}
+
+/// The end of a log, for a message.
+pub(crate) fn last_lines(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
+}
+
+/// A port that nobody listens on at the moment.
+pub(crate) fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
+        .local_addr()?
+        .port())
+}
+
+#[expect(clippy::disallowed_methods, reason = "a benchmark waits")]
+pub(crate) fn pause(duration: Duration) {
+    thread::sleep(duration);
+}
+
+/// Empties a folder, or makes it.
+pub(crate) fn fresh_folder(path: &Path) -> Result<(), Box<dyn Error>> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(format!("{}: {error}", path.display()).into());
+        }
+        _ => {}
+    }
+    fs::create_dir_all(path).map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, log: &Path) -> Background {
+        let mut command = Command::new("sh");
+        Background::start(command.args(["-c", script]), "a shell", log, false).expect("starts")
+    }
+
+    #[test]
+    fn a_process_is_measured_and_its_failure_is_told() {
+        let log = std::env::temp_dir().join(format!("bench-write-{}.log", std::process::id()));
+        let busy = shell("while :; do :; done", &log);
+        let meter = busy.meter().expect("runs");
+        pause(Duration::from_millis(500));
+        let used = meter.read().expect("runs");
+        assert!(used.cpu_seconds > 0.05, "{used:?}");
+        assert!(used.peak_mib > 0.1, "{used:?}");
+        drop(busy);
+        assert!(meter.read().is_err());
+
+        let mut failing = shell("echo the reason >&2; exit 3", &log);
+        let error = failing.wait().expect_err("fails").to_string();
+        assert!(error.contains("the reason"), "{error}");
+        assert!(shell("exit 0", &log).wait().is_ok());
+        fs::remove_file(&log).expect("written");
+    }
+}

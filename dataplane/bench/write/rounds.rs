@@ -1,0 +1,214 @@
+//! The order of the runs.
+
+use std::{
+    error::Error,
+    path::Path,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use millrace_bench::{
+    machine::{Patience, wait_until_quiet},
+    usage::cpu_time_of_ended_children,
+};
+use serde_json::Value;
+
+use crate::{
+    arguments::Options,
+    contenders::Contender,
+    disk::Disk,
+    kafka::Version,
+    kafka_client::KafkaClient,
+    loads::{Generator, Load, Outcome, Run, Target},
+    process::fresh_folder,
+    report::Report,
+    sections::{Job, Scale, SectionKey},
+    server::Server,
+    topics,
+};
+
+/// Bytes that the largest section leaves on the disk before they are removed, and as much again.
+const FREE_BYTES_MIN: u64 = 36 << 30;
+const QUICK_FREE_BYTES_MIN: u64 = 14 << 30;
+/// A server's first requests, of which nothing is measured, are one part in so many of a run's.
+const WARM_UP_SHARE: u64 = 3;
+/// How a quick run waits for a quiet machine.
+const QUICK: Patience = Patience {
+    quiet: Duration::from_millis(400),
+    tries_max: 5,
+};
+
+/// The benchmark while it runs.
+struct Bench<'a> {
+    options: &'a Options,
+    client: KafkaClient,
+    report: Report,
+}
+
+/// Measures all sections, alternating the contenders.
+pub(crate) fn measure(options: &Options) -> Result<Report, Box<dyn Error>> {
+    for version in [Version::V3, Version::V4] {
+        version.jars()?;
+    }
+    fresh_folder(&options.work)?;
+    must_have_room(options)?;
+    let mut bench = Bench {
+        options,
+        client: KafkaClient::new(&options.work),
+        report: Report::new(options),
+    };
+    let scale = if options.quick {
+        Scale::QUICK
+    } else {
+        Scale::FULL
+    };
+    let measured = options.sections.iter().try_for_each(|&section| {
+        bench.alternate(section, section.jobs(&scale))?;
+        let later = section.later_jobs(&scale, &bench.report);
+        bench.alternate(section, later)
+    });
+    // What a failed run leaves is gigabytes; its message holds the end of its log.
+    std::fs::remove_dir_all(&options.work)?;
+    measured.map(|()| bench.report)
+}
+
+fn must_have_room(options: &Options) -> Result<(), Box<dyn Error>> {
+    let disk = rustix::fs::statvfs(&options.work)?;
+    let free = disk.f_bavail * disk.f_frsize;
+    let needed = if options.quick {
+        QUICK_FREE_BYTES_MIN
+    } else {
+        FREE_BYTES_MIN
+    };
+    if free < needed {
+        let (free, needed) = (free >> 30, needed >> 30);
+        let work = options.work.display();
+        return Err(format!("{work} has {free} GiB free, {needed} are needed; see --work").into());
+    }
+    Ok(())
+}
+
+impl Bench<'_> {
+    fn alternate(&mut self, section: SectionKey, mut jobs: Vec<Job>) -> Result<(), Box<dyn Error>> {
+        for round in 0..self.options.rounds {
+            for job in &jobs {
+                let context = format!("{}, {}", section.name(), job.contender.key());
+                self.run(section, round, job)
+                    .map_err(|error| format!("{context}: {error}"))?;
+            }
+            if !jobs.is_empty() {
+                jobs.rotate_left(1);
+            }
+        }
+        Ok(())
+    }
+
+    /// One contender, started for this, and its loads in turn.
+    fn run(&mut self, section: SectionKey, round: usize, job: &Job) -> Result<(), Box<dyn Error>> {
+        let (contender, disk) = (job.contender, section.disk());
+        let folder = self.options.work.join("data");
+        fresh_folder(&folder)?;
+        let all_bytes = job.loads.iter().map(Load::bytes).max().unwrap_or(0);
+        let mut server = contender.start(&disk, &folder, all_bytes)?;
+        if let (Some(server), Some(first)) = (&mut server, job.loads.first()) {
+            let warm_up = Load {
+                generator: Generator::Light,
+                records: first.records / WARM_UP_SHARE,
+                rate: None,
+                ..first.clone()
+            };
+            self.load(contender, server, &warm_up, "warm-up")?;
+        }
+        for load in &job.loads {
+            let idle_percent = self.wait_until_quiet();
+            let run = match (&mut server, contender) {
+                (Some(server), _) => self.load(contender, server, load, load.key)?,
+                (None, Contender::Device { depth }) => run_device(load, depth, &disk, &folder)?,
+                (None, _) => return Err("it is no server".into()),
+            };
+            say(section, round, contender, load, &run);
+            self.report
+                .add(section, load.key, contender, run, idle_percent);
+        }
+        drop(server);
+        fresh_folder(&folder)?;
+        // What others' files left in the page cache is no concern of the next contender.
+        rustix::fs::sync();
+        Ok(())
+    }
+
+    fn load(
+        &self,
+        contender: Contender,
+        server: &mut Server,
+        load: &Load,
+        topic: &str,
+    ) -> Result<Run, Box<dyn Error>> {
+        let address = server.address();
+        let target = if contender == Contender::Sink {
+            Target::Sink
+        } else {
+            topics::create(address, topic, load.partitions)?;
+            Target::Topic(topic)
+        };
+        let meter = server.meter()?;
+        let (outcome, client_cpu) = load.run(target, address, &self.client)?;
+        let used = meter.read()?;
+        if let Target::Topic(topic) = target {
+            topics::must_hold(address, topic, load.partitions, load.records)?;
+        }
+        Ok(Run {
+            outcome,
+            server_cpu_per_gib: used.cpu_seconds / load.gib(),
+            server_peak_mib: Some(used.peak_mib),
+            client_cpu_per_gib: Some(client_cpu / load.gib()),
+        })
+    }
+
+    fn wait_until_quiet(&self) -> f64 {
+        wait_until_quiet(if self.options.quick {
+            QUICK
+        } else {
+            Patience::THOROUGH
+        })
+    }
+}
+
+/// The device alone, in blocks as large as a producer's batches.
+fn run_device(load: &Load, depth: u32, disk: &Disk, folder: &Path) -> Result<Run, Box<dyn Error>> {
+    let cpu_before = cpu_time_of_ended_children();
+    let output = Command::new(std::env::current_exe()?)
+        .args(["run", "device", "--file"])
+        .arg(folder.join("device"))
+        .args(["--bytes", &load.bytes().to_string()])
+        .args(["--block", "1048576", "--depth", &depth.to_string()])
+        .args(disk.role_arguments())
+        .stderr(Stdio::inherit())
+        .output()?;
+    if !output.status.success() {
+        return Err(format!("the device alone: {}", output.status).into());
+    }
+    let cpu = cpu_time_of_ended_children().saturating_sub(cpu_before);
+    let shown: Value = serde_json::from_slice(&output.stdout)?;
+    Ok(Run {
+        outcome: Outcome::of_role(&shown)?,
+        server_cpu_per_gib: cpu.as_secs_f64() / load.gib(),
+        server_peak_mib: None,
+        client_cpu_per_gib: None,
+    })
+}
+
+fn say(section: SectionKey, round: usize, contender: Contender, load: &Load, run: &Run) {
+    let outcome = &run.outcome;
+    eprintln!(
+        "{}, round {}, {}, {}: {:.1} MiB/s, p50 {:.2} ms, p99 {:.2} ms, {:.2} CPU s/GiB",
+        section.name(),
+        round + 1,
+        contender.key(),
+        load.key,
+        outcome.mib_per_s,
+        outcome.p50_ms,
+        outcome.p99_ms,
+        run.server_cpu_per_gib,
+    );
+}
