@@ -1,6 +1,7 @@
 //! What the benchmarks have in common: a quiet machine, what a process used, medians, other people's
 //! software from Maven Central, and a Kafka producer that costs little.
 
+pub mod flush_shim;
 pub mod machine;
 pub mod maven;
 pub mod producer;
