@@ -9,11 +9,9 @@ use millrace_model::{NodeEpoch, NodeId};
 use millrace_objects::{
     BucketError, BucketUri, NetworkShare, ObjectStorage, RetryPolicy, StoreBucket, TimeoutPolicy,
 };
-use millrace_stream::{StreamConfig, StreamParts, StreamStore};
+use millrace_stream::{RecoveredLog, StreamConfig, StreamParts, StreamStore};
 use millrace_time::{SharedClock, SharedRandom, SystemClock, SystemRandom};
-use millrace_wal::{
-    Backend, BlockDevice, DeviceConfig, DeviceError, Recovered, ShapedDevice, Wal, WalConfig,
-};
+use millrace_wal::{Backend, BlockDevice, DeviceConfig, DeviceError, ShapedDevice, Wal, WalConfig};
 
 use crate::{
     config::{BrokerConfig, StorageConfig, WalBackend, WalUri},
@@ -209,7 +207,7 @@ fn open_bucket(uri: &BucketUri, seams: &Seams) -> Result<ObjectStorage, StorageE
     Ok(ObjectStorage::over(bucket, retry, timeout, clock, random))
 }
 
-async fn open_wal(uri: &WalUri, seams: &Seams) -> Result<(Wal, Vec<Recovered>), StorageError> {
+async fn open_wal(uri: &WalUri, seams: &Seams) -> Result<(Wal, RecoveredLog), StorageError> {
     let device = match &seams.device {
         Some(device) => Arc::clone(device),
         None => shaped(uri, open_device(uri.clone()).await?, seams)?,
@@ -220,7 +218,10 @@ async fn open_wal(uri: &WalUri, seams: &Seams) -> Result<(Wal, Vec<Recovered>), 
         bytes_per_s: uri.bandwidth_bytes,
         ..WalConfig::new(seams.random.next_u64())
     };
-    Ok(Wal::open(device, config, seams.clock.clone()).await?)
+    let mut recovered = RecoveredLog::default();
+    let sink = &mut |record| recovered.push(&record);
+    let wal = Wal::open_with(device, config, seams.clock.clone(), sink).await?;
+    Ok((wal, recovered))
 }
 
 /// Opens or creates the log's device. Preallocating a large file takes a while, so not on a worker.

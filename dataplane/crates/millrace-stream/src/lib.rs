@@ -11,7 +11,8 @@
 //! What holds at every instant, crash or not:
 //! - The *confirm offset* of a stream moves only over entries that are durable, in order. Nothing
 //!   at or above it is ever read.
-//! - An entry leaves memory only after the metadata says in which object it is.
+//! - An entry leaves the store only after the metadata says in which object it is. Until then its
+//!   payload is in memory or, where that is short or the process was restarted, in the log alone.
 //! - The log is trimmed only over entries that are committed.
 //! - Whatever was acknowledged is found again by recovery (the rule is in `recovery`).
 //!
@@ -44,7 +45,7 @@ pub use acks::AppendTicket;
 pub use config::StreamConfig;
 pub use entry::{Entry, InvalidLoggedEntry};
 pub use error::{AppendError, Bottleneck, FetchError, FlushError, OpenError, TrimError};
-pub use recovery::{RecoveryReport, Straddles};
+pub use recovery::{RecoveredLog, RecoveryReport, Straddles};
 pub use state::ConfirmListener;
 pub use store::{Permit, StreamParts, StreamStats, StreamStore};
 pub use stream::Stream;

@@ -13,6 +13,9 @@ pub(crate) struct Measures {
     /// Appends that had to wait for memory, and for the log.
     pub(crate) cache_waits: Counter,
     pub(crate) log_waits: Counter,
+    /// Bytes of payload that were left to the log, and that were read back for an upload.
+    pub(crate) spilled_bytes: Counter,
+    pub(crate) read_back_bytes: Counter,
     cache_bytes: Gauge,
     pending: AtomicU64,
     pending_gauge: Gauge,
@@ -31,6 +34,8 @@ impl Measures {
             appended_bytes: metrics::counter!("millrace_stream_appended_bytes_total"),
             cache_waits: metrics::counter!("millrace_log_cache_waits_total"),
             log_waits: metrics::counter!("millrace_stream_wal_waits_total"),
+            spilled_bytes: metrics::counter!("millrace_log_cache_spilled_bytes_total"),
+            read_back_bytes: metrics::counter!("millrace_log_cache_read_back_bytes_total"),
             cache_bytes: metrics::gauge!("millrace_log_cache_bytes"),
             pending: AtomicU64::new(0),
             pending_gauge: metrics::gauge!("millrace_upload_pending_bytes"),

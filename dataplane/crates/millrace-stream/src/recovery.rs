@@ -14,20 +14,55 @@
 //!
 //! Records of streams that no longer exist are dropped: their topic was deleted.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    ops::Range,
-};
+use std::collections::{BTreeMap, HashMap};
 
 use millrace_model::{Offset, StreamEpoch, StreamId};
+use millrace_wal::Recovered;
 
-use crate::entry::LoggedEntry;
+use crate::{
+    cache::{CachedEntry, LocatedEntry},
+    entry,
+    error::OpenError,
+};
 
-/// A record of the log with its positions there.
-#[derive(Debug, Clone)]
-pub(crate) struct Located {
-    pub(crate) wal: Range<u64>,
-    pub(crate) logged: LoggedEntry,
+/// What the log hands over while it opens: [`push`](Self::push) is the sink of
+/// [`millrace_wal::Wal::open_with`]. Keeps where each entry is and not its bytes, of which a full
+/// log has more than there is memory.
+#[derive(Debug, Default)]
+pub struct RecoveredLog {
+    records: Vec<LocatedEntry>,
+    /// The end of the last record.
+    end: Option<u64>,
+    /// The first record that this version does not understand.
+    unknown: Option<OpenError>,
+}
+
+impl RecoveredLog {
+    /// Takes the next record, in order of position.
+    pub fn push(&mut self, record: &Recovered) {
+        let wal = record.range;
+        self.end = Some(wal.end);
+        match entry::decode(record.payload.clone()) {
+            Ok(logged) => self.records.push(LocatedEntry {
+                stream: logged.stream,
+                epoch: logged.epoch,
+                entry: CachedEntry::on_device(&logged.entry, wal),
+            }),
+            Err(source) if self.unknown.is_none() => {
+                let position = wal.start;
+                self.unknown = Some(OpenError::Record { position, source });
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// The entries in log order, and the end of the last record.
+    pub(crate) fn into_records(self) -> Result<(Vec<LocatedEntry>, Option<u64>), OpenError> {
+        match self.unknown {
+            Some(unknown) => Err(unknown),
+            None => Ok((self.records, self.end)),
+        }
+    }
 }
 
 /// What recovery found.
@@ -69,14 +104,14 @@ struct Run {
     committed: Offset,
     /// For each opening that wrote, the lowest offset at which it or a later one wrote; by opening.
     began: Vec<(StreamEpoch, Offset)>,
-    kept: Vec<Located>,
+    kept: Vec<LocatedEntry>,
 }
 
 impl Run {
     fn end(&self) -> Offset {
         self.kept
             .last()
-            .map_or(self.committed, |last| last.logged.entry.end_offset())
+            .map_or(self.committed, |last| last.entry.end_offset())
     }
 
     /// Whether an opening later than `epoch` wrote at or below `base`.
@@ -88,12 +123,16 @@ impl Run {
     }
 
     /// Takes or drops one record.
-    fn offer(&mut self, located: Located, report: &mut RecoveryReport) -> Result<(), Straddles> {
-        let LoggedEntry {
+    fn offer(
+        &mut self,
+        located: LocatedEntry,
+        report: &mut RecoveryReport,
+    ) -> Result<(), Straddles> {
+        let LocatedEntry {
             stream,
             epoch,
             entry,
-        } = &located.logged;
+        } = &located;
         let (stream, base_offset, end) = (*stream, entry.base_offset, entry.end_offset());
         if end <= self.committed {
             report.committed += 1;
@@ -116,15 +155,12 @@ impl Run {
 }
 
 /// For each stream, the lowest offset at which each opening or a later one wrote.
-fn openings(records: &[Located]) -> HashMap<StreamId, Vec<(StreamEpoch, Offset)>> {
+fn openings(records: &[LocatedEntry]) -> HashMap<StreamId, Vec<(StreamEpoch, Offset)>> {
     let mut lowest: HashMap<StreamId, BTreeMap<StreamEpoch, Offset>> = HashMap::new();
-    for Located {
-        logged: LoggedEntry {
-            stream,
-            epoch,
-            entry,
-        },
-        ..
+    for LocatedEntry {
+        stream,
+        epoch,
+        entry,
     } in records
     {
         let base = lowest
@@ -155,9 +191,9 @@ fn openings(records: &[Located]) -> HashMap<StreamId, Vec<(StreamEpoch, Offset)>
 /// # Errors
 /// See [`Straddles`].
 pub(crate) fn sort_out(
-    records: Vec<Located>,
+    records: Vec<LocatedEntry>,
     committed: &HashMap<StreamId, Offset>,
-) -> Result<(Vec<Located>, RecoveryReport), Straddles> {
+) -> Result<(Vec<LocatedEntry>, RecoveryReport), Straddles> {
     let mut report = RecoveryReport::default();
     let mut runs = HashMap::new();
     for (stream, began) in openings(&records) {
@@ -173,17 +209,17 @@ pub(crate) fn sort_out(
         }
     }
     for located in records {
-        match runs.get_mut(&located.logged.stream) {
+        match runs.get_mut(&located.stream) {
             Some(run) => run.offer(located, &mut report)?,
             None => report.forgotten += 1,
         }
     }
-    let mut kept: Vec<Located> = runs.into_values().flat_map(|run| run.kept).collect();
-    kept.sort_unstable_by_key(|located| located.wal.start);
+    let mut kept: Vec<LocatedEntry> = runs.into_values().flat_map(|run| run.kept).collect();
+    kept.sort_unstable_by_key(|located| located.entry.wal.start);
     report.kept = kept.len() as u64;
     report.kept_bytes = kept
         .iter()
-        .map(|located| located.logged.entry.payload.len() as u64)
+        .map(|located| u64::from(located.entry.payload_bytes))
         .sum();
     Ok((kept, report))
 }
@@ -191,32 +227,36 @@ pub(crate) fn sort_out(
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use millrace_wal::WalRange;
     use proptest::prelude::*;
 
     use crate::entry::Entry;
 
     use super::*;
 
-    /// Records of stream 1 as (epoch, base, count, tag), in log order.
-    fn records(records: &[(u64, Offset, u32, u8)]) -> Vec<Located> {
-        let locate =
-            |(position, &(epoch, base_offset, count, tag)): (usize, &(u64, u64, u32, u8))| {
-                let payload = Bytes::from(vec![tag]);
-                let position = position as u64 * 10;
-                Located {
-                    wal: position..position + 10,
-                    logged: LoggedEntry {
-                        stream: StreamId(1),
-                        epoch: StreamEpoch(epoch),
-                        entry: Entry {
-                            base_offset,
-                            count,
-                            payload,
-                        },
-                    },
-                }
+    /// Records of stream 1 as (epoch, base, count, tag), in log order. The tag is the record's length.
+    fn records(records: &[(u64, Offset, u32, u8)]) -> Vec<LocatedEntry> {
+        let mut log = RecoveredLog::default();
+        for (position, &(epoch, base_offset, count, tag)) in records.iter().enumerate() {
+            let start = position as u64 * 10;
+            let entry = Entry {
+                base_offset,
+                count,
+                payload: Bytes::from(vec![0; usize::from(tag)]),
             };
-        records.iter().enumerate().map(locate).collect()
+            let header = entry::encode_header(StreamId(1), StreamEpoch(epoch), &entry);
+            let payload = [header, entry.payload].concat().into();
+            let range = WalRange {
+                start,
+                end: start + 10,
+            };
+            log.push(&Recovered { range, payload });
+        }
+        log.into_records().expect("known records").0
+    }
+
+    fn tag(located: &LocatedEntry) -> u8 {
+        u8::try_from(located.entry.payload_bytes).expect("a tag")
     }
 
     fn tags(found: &[(u64, Offset, u32, u8)], committed: Offset) -> Vec<u8> {
@@ -226,9 +266,26 @@ mod tests {
             report.kept + report.committed + report.unacknowledged,
             found.len() as u64
         );
-        kept.iter()
-            .map(|located| located.logged.entry.payload[0])
-            .collect()
+        kept.iter().map(tag).collect()
+    }
+
+    #[test]
+    fn a_record_of_another_version_is_refused_with_its_place() {
+        let mut log = RecoveredLog::default();
+        for start in [0, 10, 20] {
+            let range = WalRange {
+                start,
+                end: start + 10,
+            };
+            let kind = if start == 0 { 1 } else { 9 };
+            let payload = Bytes::from([vec![kind], vec![1; 40]].concat());
+            log.push(&Recovered { range, payload });
+        }
+        let error = log.into_records().expect_err("unknown").to_string();
+        assert!(
+            error.contains("position 10") && error.contains('9'),
+            "{error}"
+        );
     }
 
     #[test]
@@ -321,7 +378,7 @@ mod tests {
             for (epoch, life) in lives.iter().enumerate() {
                 let committed = HashMap::from([(StreamId(1), 0)]);
                 let (kept, _) = sort_out(records(&log), &committed).expect("sound");
-                let end = kept.last().map_or(0, |last| last.logged.entry.end_offset());
+                let end = kept.last().map_or(0, |last| last.entry.end_offset());
                 for (n, &survives) in life.appends.iter().enumerate() {
                     let offset = end + n as u64;
                     tag += 1;
@@ -338,12 +395,12 @@ mod tests {
             let ends = HashMap::from([(StreamId(1), committed)]);
             let (kept, _) = sort_out(records(&log), &ends).expect("sound");
             for (n, located) in kept.iter().enumerate() {
-                prop_assert_eq!(located.logged.entry.base_offset, committed + n as u64);
+                prop_assert_eq!(located.entry.base_offset, committed + n as u64);
             }
             for (offset, tag) in acknowledged {
                 if offset >= committed {
                     let found = kept.get((offset - committed) as usize);
-                    prop_assert_eq!(found.map(|l| l.logged.entry.payload[0]), Some(tag));
+                    prop_assert_eq!(found.map(self::tag), Some(tag));
                 }
             }
         }

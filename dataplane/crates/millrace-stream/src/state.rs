@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 
 use crate::{
     acks::{Acks, AppendTicket, InFlight},
-    cache::CachedRun,
+    cache::{CachedEntry, CachedRun},
     entry::Entry,
     error::AppendError,
     failure::Failure,
@@ -138,7 +138,7 @@ impl StreamState {
     pub(crate) fn appended(
         self: &Arc<Self>,
         mut inner: MutexGuard<'_, Inner>,
-        entry: Entry,
+        entry: CachedEntry,
         in_flight: InFlight,
         runtime: &Handle,
     ) -> AppendTicket {
@@ -286,6 +286,8 @@ mod tests {
                 end: entry.end_offset(),
                 durability: Arc::clone(&self.durability),
             };
+            let wal = millrace_wal::WalRange { start: 0, end: 1 };
+            let entry = CachedEntry::in_memory(entry, wal);
             let ticket = self
                 .state
                 .appended(inner, entry, in_flight, &Handle::current());

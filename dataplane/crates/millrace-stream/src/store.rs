@@ -1,7 +1,9 @@
 //! The store: opens what a crash left, hands out streams, closes in order.
 
+mod load;
 mod open;
 mod place;
+mod spill;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -17,24 +19,24 @@ use millrace_meta::MetaStore;
 use millrace_model::{NodeEpoch, NodeId, StreamId};
 use millrace_objects::ObjectStorage;
 use millrace_time::{SharedClock, SharedRandom};
-use millrace_wal::{Recovered, Wal};
+use millrace_wal::Wal;
 use parking_lot::{Mutex, RwLock};
 use tokio::{
     runtime::Handle,
-    sync::{mpsc, watch},
+    sync::{Notify, mpsc, watch},
     time::timeout,
 };
 use tokio_util::task::AbortOnDropHandle;
 
 pub use self::place::Permit;
-pub(crate) use self::place::Placement;
+pub(crate) use self::{load::LoadError, place::Placement};
 use crate::{
-    cache::{Block, Budget, CachedRun},
+    cache::{Block, Budget, CachedRun, SealedBlock},
     config::StreamConfig,
     error::{AppendError, FlushError, OpenError},
     failure::Failure,
     measure::Measures,
-    recovery::RecoveryReport,
+    recovery::{RecoveredLog, RecoveryReport},
     state::StreamState,
     stream::Stream,
 };
@@ -44,7 +46,7 @@ pub struct StreamParts {
     /// The log.
     pub wal: Wal,
     /// What its recovery found.
-    pub recovered: Vec<Recovered>,
+    pub recovered: RecoveredLog,
     /// The bucket.
     pub storage: ObjectStorage,
     /// What is in the bucket.
@@ -96,7 +98,11 @@ pub(crate) struct StoreInner {
     /// The block that takes appends.
     open_block: Mutex<Block>,
     /// Sealed blocks go here, in order; the receiver is the upload task.
-    sealed: mpsc::UnboundedSender<Arc<Block>>,
+    sealed: mpsc::UnboundedSender<Arc<SealedBlock>>,
+    /// Sealed blocks that are in memory and that no upload has taken, oldest first.
+    waiting: Mutex<VecDeque<Arc<SealedBlock>>>,
+    /// Notified when someone waits for memory that eviction alone does not free.
+    room_wanted: Notify,
     /// Sequence that the next block to be committed has.
     committed: watch::Sender<u64>,
     /// Committed blocks, oldest first, whose entries are still readable in memory.
@@ -105,6 +111,9 @@ pub(crate) struct StoreInner {
     log_waiters: AtomicU64,
     /// Bytes of payload at which the open block is sealed.
     upload_threshold: u64,
+    /// Blocks that are uploaded at the same time: together at most half of the cache, so that the
+    /// other half takes appends whatever the bucket does.
+    pub(crate) uploads_in_flight: usize,
     /// Bytes of the log at which it is sealed.
     wal_span_max: u64,
     closing: AtomicBool,

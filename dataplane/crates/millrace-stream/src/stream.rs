@@ -9,19 +9,20 @@ use millrace_objects::StreamEntry;
 
 use crate::{
     acks::{AppendTicket, InFlight},
+    cache::CachedEntry,
     entry::Entry,
     error::{AppendError, FetchError, TrimError},
     state::{ConfirmListener, StreamState},
-    store::{Permit, Placement, StoreInner},
+    store::{LoadError, Permit, Placement, StoreInner},
 };
 
 /// Payloads below this many bytes are copied on append. They are often cut from a larger buffer
 /// that a connection read into, and would keep all of it in memory while only they are charged.
 const COPY_BELOW_BYTES: usize = 4 * 1024;
 
-/// A read is tried this often when the run in memory shrinks under it: each time it lost a race
-/// against an eviction, and what was evicted is in objects by then.
-const FETCH_TRIES_MAX: usize = 3;
+/// A read is tried this often when the run shrinks under it, or goes from memory to the log: each
+/// time it lost a race, and what was evicted is in objects by then.
+const FETCH_TRIES_MAX: usize = 4;
 
 /// One ordered stream of entries. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -95,12 +96,14 @@ impl Stream {
         let Placement {
             durable,
             durability,
+            wal,
         } = self.store.place(&self.state, &entry, permit);
         let in_flight = InFlight {
             durable,
             end: entry.end_offset(),
             durability,
         };
+        let entry = CachedEntry::in_memory(entry, wal);
         self.state
             .appended(inner, entry, in_flight, &self.store.runtime)
     }
@@ -129,7 +132,7 @@ impl Stream {
         inner.cached.read(start, end, max_bytes)
     }
 
-    /// Reads like [`Stream::fetch_cached`], from objects where memory does not reach.
+    /// Reads like [`Stream::fetch_cached`], from the log or from objects where memory does not reach.
     ///
     /// # Errors
     /// See [`FetchError`].
@@ -150,7 +153,10 @@ impl Stream {
             if let Some(found) = self.fetch_cached(start, end, max_bytes) {
                 return Ok(found);
             }
-            let found = self.fetch_objects(start, end, max_bytes).await?;
+            let found = match self.fetch_log(start, end, max_bytes).await? {
+                Some(found) => found,
+                None => self.fetch_objects(start, end, max_bytes).await?,
+            };
             if !found.is_empty() {
                 return Ok(self.extend_from_memory(found, end, max_bytes));
             }
@@ -161,7 +167,30 @@ impl Stream {
         })
     }
 
-    /// Reads what memory no longer has. An entry leaves memory only after it was committed to
+    /// Reads what memory has left to the log; `None` where `start` is not there. Empty where it was
+    /// committed and trimmed meanwhile.
+    async fn fetch_log(
+        &self,
+        start: Offset,
+        end: Offset,
+        max_bytes: usize,
+    ) -> Result<Option<Vec<Entry>>, FetchError> {
+        let located = {
+            let inner = self.state.lock();
+            let end = end.min(self.state.confirm_offset());
+            inner.cached.located(start, end, max_bytes)
+        };
+        let Some(located) = located else {
+            return Ok(None);
+        };
+        match self.store.read_entries(self.id(), &located).await {
+            Ok(found) => Ok(Some(found)),
+            Err(LoadError::Log(millrace_wal::ReadError::Absent)) => Ok(Some(Vec::new())),
+            Err(error) => Err(FetchError::Storage(error.to_string())),
+        }
+    }
+
+    /// Reads what the store itself no longer has. An entry leaves it only after it was committed to
     /// objects, so everything below the run in memory is there.
     async fn fetch_objects(
         &self,
@@ -190,7 +219,7 @@ impl Stream {
         Ok(found)
     }
 
-    /// Goes on in memory where a read from objects reached the run there with room to spare. What
+    /// Goes on in memory where a read from elsewhere reached the run there with room to spare. What
     /// it returns has no gap, whatever was evicted meanwhile: it goes on exactly at the end.
     fn extend_from_memory(
         &self,

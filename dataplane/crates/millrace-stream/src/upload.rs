@@ -12,12 +12,17 @@ use std::{future::Future, sync::Arc, time::Duration};
 use futures_util::{Stream as FutureStream, StreamExt, TryStreamExt, stream};
 use millrace_meta::{CommitError, ReserveError, StreamObject, StreamSetObject, Upload};
 use millrace_model::{ObjectId, StreamId};
-use millrace_objects::{Built, InvalidEntry, ObjectBuilder, ObjectKey, PutError, StreamEntry};
+use millrace_objects::{
+    Built, InvalidEntry, ObjectBuilder, ObjectKey, ObjectWrite, PutError, StreamEntry,
+};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::plan::{Plan, plan};
-use crate::{cache::Block, store::StoreInner};
+use crate::{
+    cache::{Block, SealedBlock},
+    store::{LoadError, StoreInner},
+};
 
 /// Objects of one block that are written at the same time.
 const PUTS_IN_FLIGHT_PER_BLOCK: usize = 8;
@@ -33,25 +38,24 @@ enum Fatal {
     Put(#[from] PutError),
     #[error("the log cache is out of order: {0}")]
     Build(#[from] InvalidEntry),
+    #[error("the log cannot be read back: {0}")]
+    Load(#[from] LoadError),
     #[error("an upload task failed: {0}")]
     Task(#[from] tokio::task::JoinError),
 }
 
 /// A block whose objects are in the bucket.
 struct Uploaded {
+    sealed: Arc<SealedBlock>,
     block: Arc<Block>,
     /// `None` where nothing of the block is wanted any more.
     upload: Option<Upload>,
 }
 
 /// Uploads and commits the blocks that come out of `queue`, for ever.
-pub(crate) async fn run(store: Arc<StoreInner>, queue: UnboundedReceiver<Arc<Block>>) {
+pub(crate) async fn run(store: Arc<StoreInner>, queue: UnboundedReceiver<Arc<SealedBlock>>) {
     let spawn = |block| AbortOnDropHandle::new(tokio::spawn(upload(Arc::clone(&store), block)));
-    let mut uploads = std::pin::pin!(
-        blocks(queue)
-            .map(spawn)
-            .buffered(store.config.uploads_in_flight.max(1))
-    );
+    let mut uploads = std::pin::pin!(blocks(queue).map(spawn).buffered(store.uploads_in_flight));
     while let Some(joined) = uploads.next().await {
         let uploaded = joined.map_err(Fatal::from).and_then(|result| result);
         let committed = match uploaded {
@@ -65,7 +69,9 @@ pub(crate) async fn run(store: Arc<StoreInner>, queue: UnboundedReceiver<Arc<Blo
     }
 }
 
-fn blocks(queue: UnboundedReceiver<Arc<Block>>) -> impl FutureStream<Item = Arc<Block>> {
+fn blocks(
+    queue: UnboundedReceiver<Arc<SealedBlock>>,
+) -> impl FutureStream<Item = Arc<SealedBlock>> {
     stream::unfold(queue, async |mut queue| {
         let block = queue.recv().await?;
         Some((block, queue))
@@ -73,8 +79,9 @@ fn blocks(queue: UnboundedReceiver<Arc<Block>>) -> impl FutureStream<Item = Arc<
 }
 
 /// Writes a block's objects once every entry of it is durable in the log.
-async fn upload(store: Arc<StoreInner>, block: Arc<Block>) -> Result<Uploaded, Fatal> {
-    block.durability.settled().await;
+async fn upload(store: Arc<StoreInner>, sealed: Arc<SealedBlock>) -> Result<Uploaded, Fatal> {
+    sealed.durability.settled().await;
+    let block = store.load(&sealed).await?;
     let started = store.clock.now();
     let split = store.config.stream_object_split_bytes;
     let Plan { set, singles } = plan(&block, split, |stream| !store.is_discarded(stream));
@@ -83,6 +90,7 @@ async fn upload(store: Arc<StoreInner>, block: Arc<Block>) -> Result<Uploaded, F
     objects.extend((!set.is_empty()).then_some(set));
     if objects.is_empty() {
         return Ok(Uploaded {
+            sealed,
             block,
             upload: None,
         });
@@ -119,6 +127,7 @@ async fn upload(store: Arc<StoreInner>, block: Arc<Block>) -> Result<Uploaded, F
         stream_objects,
     };
     Ok(Uploaded {
+        sealed,
         block,
         upload: Some(upload),
     })
@@ -135,17 +144,17 @@ async fn write_object(
     let built =
         tokio::task::spawn_blocking(move || build(&source, &streams, block_bytes)).await??;
     let mut id = reserve_object(store).await?;
+    let mut write = start_write(store, id, &built);
     let mut retry = Retry::new(store);
-    loop {
-        let key = ObjectKey::of(&store.cluster_id, id);
-        match store.storage.put(&key, built.chunks.clone()).await {
-            Ok(()) => break,
-            Err(error @ PutError::TooLarge { .. }) => return Err(error.into()),
-            Err(error @ PutError::Conflict { .. }) => {
+    while let Err(error) = write.run().await {
+        match error {
+            PutError::TooLarge { .. } => return Err(error.into()),
+            PutError::Conflict { .. } => {
                 tracing::error!(%error, "an object id was used twice; taking another one");
                 id = reserve_object(store).await?;
+                write = start_write(store, id, &built);
             }
-            Err(error @ PutError::Store { .. }) => {
+            PutError::Store { .. } => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
                     "upload failed; retrying"
@@ -164,6 +173,11 @@ async fn write_object(
             ..built
         },
     ))
+}
+
+fn start_write(store: &StoreInner, id: ObjectId, built: &Built) -> ObjectWrite {
+    let key = ObjectKey::of(&store.cluster_id, id);
+    store.storage.write(&key, built.chunks.clone())
 }
 
 fn build(block: &Block, streams: &[StreamId], block_bytes: usize) -> Result<Built, InvalidEntry> {
@@ -195,7 +209,11 @@ async fn reserve_object(store: &StoreInner) -> Result<ObjectId, Fatal> {
 
 /// Commits one block and hands it over to the cache.
 async fn commit(store: &StoreInner, uploaded: Uploaded) -> Result<(), Fatal> {
-    let Uploaded { block, upload } = uploaded;
+    let Uploaded {
+        sealed,
+        block,
+        upload,
+    } = uploaded;
     if let Some(upload) = upload {
         let commit = || store.meta.commit_upload(upload.clone());
         until_stored(store, commit, |error| {
@@ -203,8 +221,8 @@ async fn commit(store: &StoreInner, uploaded: Uploaded) -> Result<(), Fatal> {
         })
         .await?;
     }
-    store.measures.committed(block.bytes);
-    store.committed(block);
+    store.measures.committed(sealed.bytes);
+    store.committed(&sealed, block);
     Ok(())
 }
 

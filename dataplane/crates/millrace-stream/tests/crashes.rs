@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use millrace_model::{Offset, StreamId};
-use millrace_stream::{AppendTicket, Entry, Stream, StreamStore};
+use millrace_stream::{AppendTicket, Entry, Stream, StreamConfig, StreamStore};
 use millrace_testkit::{BucketFaults, Crash};
 use proptest::prelude::*;
 use world::{World, append, read_all, small};
@@ -108,7 +108,16 @@ struct Run {
 
 impl Run {
     async fn new(seed: u64) -> Self {
-        let world = World::new(seed, small(), 4 * 1024 * 1024).await;
+        // In every other world memory is so short that payloads are left to the log.
+        let config = StreamConfig {
+            cache_bytes: if seed.is_multiple_of(2) {
+                256 * 1024
+            } else {
+                80 * 1024
+            },
+            ..small()
+        };
+        let world = World::new(seed, config, 4 * 1024 * 1024).await;
         let (_, ids) = world.create_streams(STREAMS as u32 / 2).await;
         let models = (0..STREAMS).map(|_| Model::default()).collect();
         let (store, streams, delay) = (None, Vec::new(), Duration::ZERO);
@@ -224,8 +233,7 @@ impl Run {
                 self.world.bucket.set(BucketFaults {
                     fail_permille: fail,
                     lose_reply_permille: lose,
-                    // Only for a few appends at a time: the cache is small, and a full one refuses.
-                    down: down && fail < 100,
+                    down,
                     delay: self.delay,
                     ..BucketFaults::default()
                 });

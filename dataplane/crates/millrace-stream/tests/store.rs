@@ -9,7 +9,9 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use millrace_meta::MetaStore;
 use millrace_model::{StreamId, limits::ENTRY_BYTES_MAX};
-use millrace_stream::{AppendError, Bottleneck, Entry, FetchError, StreamConfig, TrimError};
+use millrace_stream::{
+    AppendError, Bottleneck, Entry, FetchError, Stream, StreamConfig, TrimError,
+};
 use millrace_testkit::{BucketFaults, Crash};
 use world::{World, append, read_all, small};
 
@@ -103,10 +105,7 @@ async fn a_clean_restart_finds_everything_and_an_empty_log() {
 #[tokio::test]
 async fn a_crash_before_any_upload_loses_nothing_that_was_acknowledged() {
     let world = World::new(4, small(), 16 * MIB).await;
-    world.bucket.set(BucketFaults {
-        down: true,
-        ..BucketFaults::default()
-    });
+    world.bucket.set(down());
     let (_, ids) = world.create_streams(2).await;
     let mut written = Vec::new();
     for life in 1..4 {
@@ -132,26 +131,21 @@ async fn a_crash_before_any_upload_loses_nothing_that_was_acknowledged() {
     assert_eq!(read_all(&stream, 3_000).await, written);
 }
 
-#[tokio::test]
-async fn a_full_cache_pushes_back_and_a_bucket_that_returns_frees_it() {
-    let config = StreamConfig {
-        reserve_wait: Duration::from_millis(100),
-        ..small()
-    };
-    let world = World::new(5, config, 64 * MIB).await;
-    world.bucket.set(BucketFaults {
+fn down() -> BucketFaults {
+    BucketFaults {
         down: true,
         ..BucketFaults::default()
-    });
-    let (_, ids) = world.create_streams(1).await;
-    let store = world.open().await;
-    let stream = store.open_stream(ids[0]).await.expect("opens");
+    }
+}
+
+/// Appends until there is no room; returns what was appended, and what was full.
+async fn append_until_refused(stream: &Stream, length: usize) -> (Vec<Entry>, AppendError) {
     let mut written = Vec::new();
-    let refused = loop {
+    loop {
         let base_offset = stream.next_offset();
-        let payload = world::payload(stream.id(), base_offset, 1, 4_000);
+        let payload = world::payload(stream.id(), base_offset, 1, length);
         match stream.reserve(payload.len()).await {
-            Err(refused) => break refused,
+            Err(refused) => return (written, refused),
             Ok(permit) => {
                 let entry = Entry {
                     base_offset,
@@ -162,17 +156,90 @@ async fn a_full_cache_pushes_back_and_a_bucket_that_returns_frees_it() {
                 written.push(entry);
             }
         }
-        assert!(written.len() < 100, "the cache is bounded");
+        assert!(written.len() < 20_000, "there is a bound");
+    }
+}
+
+/// While the bucket is down the log takes appends until it is full itself, whatever the memory; all
+/// of it can be read, survives a crash, and is uploaded when the bucket is back.
+#[tokio::test]
+async fn a_bucket_that_is_down_fills_the_log_and_not_the_memory() {
+    let config = StreamConfig {
+        reserve_wait: Duration::from_millis(300),
+        ..small()
     };
+    let cache_bytes = config.cache_bytes;
+    let world = World::new(5, config, 4 * MIB).await;
+    world.bucket.set(down());
+    let (_, ids) = world.create_streams(1).await;
+    let store = world.open().await;
+    let stream = store.open_stream(ids[0]).await.expect("opens");
+    let (mut written, refused) = append_until_refused(&stream, 4_000).await;
+    assert_eq!(refused, AppendError::Overloaded(Bottleneck::WriteAheadLog));
+    let bytes = written.len() as u64 * 4_000;
+    assert!(bytes > 6 * cache_bytes, "{bytes} bytes were taken");
+    let stats = store.stats();
+    assert!(stats.pending_bytes == bytes && stats.cache_used_bytes <= cache_bytes);
+    for step in [1, 10_000, 1_000_000] {
+        assert_eq!(read_all(&stream, step).await, written);
+    }
+    world.disk.crash(Crash::PowerLoss);
+    drop((store, stream));
+
+    let store = world.open().await;
+    let stats = store.stats();
+    assert_eq!(stats.recovery.kept as usize, written.len());
+    assert!(stats.cache_used_bytes < cache_bytes / 2, "{stats:?}");
+    let stream = store.open_stream(ids[0]).await.expect("opens");
+    assert_eq!(read_all(&stream, 50_000).await, written);
+    // A reader that goes on while what it reads moves from the log to objects.
+    let reader = tokio::spawn({
+        let stream = stream.clone();
+        async move {
+            let mut all = Vec::new();
+            for _ in 0..5 {
+                all.push(read_all(&stream, 9_000).await);
+            }
+            all
+        }
+    });
+    world.bucket.set(BucketFaults::default());
+    store.flush().await.expect("uploads");
+    for all in reader.await.expect("reads") {
+        assert_eq!(all, written);
+    }
+    for _ in 0..100 {
+        let (entry, ticket) = append(&stream, 1, 2, 4_000).await;
+        ticket.await.expect("durable");
+        written.push(entry);
+    }
+    assert_eq!(read_all(&stream, 50_000).await, written);
+    store.close().await;
+    let store = world.open().await;
+    assert_eq!(store.stats().recovery.kept, 0);
+}
+
+/// What is kept of an entry whose payload is in the log costs memory too, and is bounded.
+#[tokio::test]
+async fn many_tiny_entries_push_back_before_they_outgrow_the_memory() {
+    let config = StreamConfig {
+        cache_bytes: 64 * 1024,
+        reserve_wait: Duration::from_millis(100),
+        ..small()
+    };
+    let world = World::new(14, config, 64 * MIB).await;
+    world.bucket.set(down());
+    let (_, ids) = world.create_streams(1).await;
+    let store = world.open().await;
+    let stream = store.open_stream(ids[0]).await.expect("opens");
+    let (mut written, refused) = append_until_refused(&stream, 24).await;
     assert_eq!(refused, AppendError::Overloaded(Bottleneck::LogCache));
+    assert!(written.len() > 100, "{} entries", written.len());
     let stats = store.stats();
     assert!(stats.cache_used_bytes <= stats.cache_capacity_bytes);
-    // Small entries are charged for what they cost beside their bytes.
-    assert!(stats.cache_used_bytes >= written.len() as u64 * (4_000 + 512));
-
     world.bucket.set(BucketFaults::default());
     for _ in 0..100 {
-        let (entry, ticket) = append(&stream, 1, 1, 4_000).await;
+        let (entry, ticket) = append(&stream, 1, 1, 24).await;
         ticket.await.expect("durable");
         written.push(entry);
     }
@@ -199,27 +266,9 @@ async fn a_full_log_pushes_back_and_is_trimmed_by_uploads() {
         ticket.await.expect("durable");
         written.push(entry);
     }
-    world.bucket.set(BucketFaults {
-        down: true,
-        ..BucketFaults::default()
-    });
-    let refused = loop {
-        match stream.reserve(20_000).await {
-            Err(refused) => break refused,
-            Ok(permit) => {
-                let base_offset = stream.next_offset();
-                let payload = world::payload(stream.id(), base_offset, 1, 20_000);
-                let entry = Entry {
-                    base_offset,
-                    count: 1,
-                    payload,
-                };
-                stream.append(permit, entry.clone()).await.expect("durable");
-                written.push(entry);
-            }
-        }
-        assert!(written.len() < 400, "the log is bounded");
-    };
+    world.bucket.set(down());
+    let (more, refused) = append_until_refused(&stream, 20_000).await;
+    written.extend(more);
     assert_eq!(refused, AppendError::Overloaded(Bottleneck::WriteAheadLog));
     world.bucket.set(BucketFaults::default());
     assert_eq!(read_all(&stream, 100_000).await, written);
@@ -287,10 +336,7 @@ async fn a_trim_is_durable_and_frees_objects() {
     );
 
     // What is only in the log can be trimmed too, and stays trimmed.
-    world.bucket.set(BucketFaults {
-        down: true,
-        ..BucketFaults::default()
-    });
+    world.bucket.set(down());
     let (_, ticket) = append(&stream, 10, 1, 100).await;
     ticket.await.expect("durable");
     assert_eq!(stream.trim(410).await, Ok(410));
@@ -309,10 +355,7 @@ async fn a_trim_is_durable_and_frees_objects() {
 #[tokio::test]
 async fn a_deleted_stream_takes_nothing_and_is_forgotten_by_recovery() {
     let world = World::new(9, small(), 16 * MIB).await;
-    world.bucket.set(BucketFaults {
-        down: true,
-        ..BucketFaults::default()
-    });
+    world.bucket.set(down());
     let (_, kept) = world.create_streams(1).await;
     let (name, doomed) = world.create_streams(1).await;
     let store = world.open().await;

@@ -23,7 +23,7 @@ use millrace_meta::{MetaStore, SqliteMeta, SqliteOptions};
 use millrace_model::NodeId;
 use millrace_objects::{ObjectStorage, RetryPolicy, StoreBucket, TimeoutPolicy};
 use millrace_purgatory::Timers;
-use millrace_stream::{StreamConfig, StreamParts, StreamStore};
+use millrace_stream::{RecoveredLog, StreamConfig, StreamParts, StreamStore};
 use millrace_testkit::{FaultyBucket, SimDisk};
 use millrace_time::{SeededRandom, SharedClock, SharedRandom, SystemClock};
 use millrace_wal::{Wal, WalConfig};
@@ -258,11 +258,8 @@ pub(crate) fn text(text: &str) -> StrBytes {
 }
 
 fn peer() -> Arc<Peer> {
-    Arc::new(Peer {
-        id: 1,
-        address: SocketAddr::from((Ipv4Addr::LOCALHOST, 50_000)),
-        listener: "INTERNAL".into(),
-    })
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 50_000));
+    Arc::new(Peer::new(1, address, "INTERNAL".into()))
 }
 
 fn config() -> ApiConfig {
@@ -302,8 +299,10 @@ async fn start(
 ) -> Running {
     let node = NodeId(5);
     let epoch = meta.register_node(node).await.expect("registers");
-    let opened = Wal::open(disk.attach(), WalConfig::new(7), clock.clone()).await;
-    let (wal, recovered) = opened.expect("recovers");
+    let mut recovered = RecoveredLog::default();
+    let sink = &mut |record| recovered.push(&record);
+    let opened = Wal::open_with(disk.attach(), WalConfig::new(7), clock.clone(), sink).await;
+    let wal = opened.expect("recovers");
     let (retry, patience) = (RetryPolicy::default(), TimeoutPolicy::default());
     let storage = ObjectStorage::over(
         bucket.clone(),

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -10,6 +11,7 @@ use std::{
 };
 
 use millrace_model::{Offset, StreamEpoch, StreamId};
+use millrace_wal::WalRange;
 use tokio::sync::Notify;
 
 use super::budget::Charge;
@@ -21,6 +23,8 @@ pub(crate) struct StreamRun {
     /// The opening of the stream under which the last entry was appended.
     pub(crate) epoch: StreamEpoch,
     pub(crate) entries: Vec<Entry>,
+    /// Where in the log the record of each is.
+    pub(crate) places: Vec<WalRange>,
     /// Bytes of payload.
     pub(crate) bytes: u64,
 }
@@ -28,6 +32,10 @@ pub(crate) struct StreamRun {
 impl StreamRun {
     pub(crate) fn end(&self) -> Offset {
         self.entries.last().map_or(0, Entry::end_offset)
+    }
+
+    pub(crate) fn offsets(&self) -> Range<Offset> {
+        self.entries.first().map_or(0, |first| first.base_offset)..self.end()
     }
 }
 
@@ -48,15 +56,19 @@ impl Durability {
     pub(crate) fn done(&self) {
         // Release: whoever sees zero also sees what was written before.
         if self.pending.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.settled.notify_one();
+            self.settled.notify_waiters();
         }
     }
 
-    /// Resolves when every entry is durable. One caller at a time, and only on a sealed block:
-    /// else more entries may follow.
+    /// Resolves when every entry is durable. Only on a sealed block: else more entries may follow.
     pub(crate) async fn settled(&self) {
-        while self.pending.load(Ordering::Acquire) > 0 {
-            self.settled.notified().await;
+        loop {
+            // Before the look, so that what is notified after it is not missed.
+            let settled = self.settled.notified();
+            if self.pending.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            settled.await;
         }
     }
 }
@@ -78,6 +90,8 @@ pub(crate) struct Block {
     pub(crate) wal_end: u64,
     /// When the first entry came in.
     opened_at: Option<Duration>,
+    /// Its payloads had been left to the log: its streams have only their places.
+    pub(crate) read_back: bool,
     pub(crate) durability: Arc<Durability>,
 }
 
@@ -91,8 +105,23 @@ impl Block {
             wal_start: None,
             wal_end: 0,
             opened_at: None,
+            read_back: false,
             durability: Arc::default(),
         }
+    }
+
+    /// A block to be filled with what is read back, at the price of `charge` in all.
+    pub(crate) fn read_back(sequence: u64, charge: Charge) -> Self {
+        Self {
+            charge: Some(charge),
+            read_back: true,
+            ..Self::new(sequence)
+        }
+    }
+
+    /// What its entries cost the budget.
+    pub(crate) fn charged_bytes(&self) -> u64 {
+        self.charge.as_ref().map_or(0, Charge::bytes)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -130,11 +159,16 @@ impl Block {
         let run = self.streams.entry(stream).or_insert_with(|| StreamRun {
             epoch,
             entries: Vec::new(),
+            places: Vec::new(),
             bytes: 0,
         });
         run.epoch = epoch;
         run.bytes += entry.payload.len() as u64;
         run.entries.push(entry);
+        run.places.push(WalRange {
+            start: wal.start,
+            end: wal.end,
+        });
     }
 }
 
@@ -145,6 +179,6 @@ pub(crate) struct Placed {
     pub(crate) epoch: StreamEpoch,
     pub(crate) entry: Entry,
     /// Its record's positions in the log.
-    pub(crate) wal: std::ops::Range<u64>,
+    pub(crate) wal: Range<u64>,
     pub(crate) charge: Charge,
 }

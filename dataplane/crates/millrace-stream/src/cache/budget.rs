@@ -77,10 +77,7 @@ impl Future for PlaceInLine {
         match ready!(Pin::new(&mut self.admitted).poll(context)) {
             Ok(charge) => Poll::Ready(charge),
             // The budget is gone, and with it whatever was to be bounded.
-            Err(_) => Poll::Ready(Charge {
-                bytes: 0,
-                budget: Weak::new(),
-            }),
+            Err(_) => Poll::Ready(Charge::nothing()),
         }
     }
 }
@@ -182,7 +179,14 @@ impl Inner {
 }
 
 impl Charge {
-    #[cfg(test)]
+    /// No bytes of no budget.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            bytes: 0,
+            budget: Weak::new(),
+        }
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -10,29 +10,27 @@ use std::{
 
 use millrace_meta::StreamMeta;
 use millrace_model::StreamId;
-use millrace_wal::Recovered;
 use parking_lot::{Mutex, RwLock};
 use tokio::{
     runtime::Handle,
-    sync::{mpsc, watch},
+    sync::{Notify, mpsc, watch},
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{StoreInner, StreamParts};
+use super::{StoreInner, StreamParts, spill};
 use crate::{
-    cache::{Block, Budget, CachedRun, ENTRY_OVERHEAD_BYTES, Placed},
+    cache::{Block, Budget, CachedRun, LocatedEntry, PLACE_BYTES, Places, SealedBlock},
     config::StreamConfig,
-    entry,
     error::OpenError,
     failure::Failure,
     measure::Measures,
     reclaim,
-    recovery::{Located, RecoveryReport, sort_out},
+    recovery::{RecoveryReport, sort_out},
     state::StreamState,
     upload,
 };
 
-/// The most of the cache that one block takes: with four, one is filled while others are uploaded.
+/// The most of the cache that one block takes: with four, one is filled while two are uploaded.
 const BLOCKS_IN_CACHE_MIN: u64 = 4;
 
 /// The most of the log that one block takes. The log is trimmed block by block, and small records
@@ -46,25 +44,21 @@ const BLOCK_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// What recovery hands to the store.
 struct Replayed {
     streams: HashMap<StreamId, Arc<StreamState>>,
-    blocks: Vec<Block>,
+    blocks: Vec<SealedBlock>,
     report: RecoveryReport,
 }
 
 /// Builds the store and starts its tasks.
 pub(super) async fn open(
-    parts: StreamParts,
+    mut parts: StreamParts,
 ) -> Result<(Arc<StoreInner>, Vec<AbortOnDropHandle<()>>), OpenError> {
     let (budget, failure) = (
         Budget::new(parts.config.cache_bytes),
         Arc::new(Failure::new()),
     );
-    let upload_threshold = parts
-        .config
-        .upload_threshold_bytes
-        .min(parts.config.cache_bytes / BLOCKS_IN_CACHE_MIN)
-        .min(BLOCK_BYTES_MAX);
-    let recovered_to = parts.recovered.last().map(|record| record.range.end);
-    let (located, metas) = identify(&parts).await?;
+    let (upload_threshold, uploads_in_flight) = upload_sizes(&parts.config);
+    let (located, recovered_to) = std::mem::take(&mut parts.recovered).into_records()?;
+    let metas = identify(&parts, &located).await?;
     let replay = Replay {
         budget: &budget,
         failure: &failure,
@@ -90,6 +84,7 @@ pub(super) async fn open(
     let inner = Arc::new(StoreInner {
         wal_span_max: parts.wal.stats().capacity / BLOCKS_IN_LOG_MIN,
         upload_threshold,
+        uploads_in_flight,
         wal: parts.wal,
         storage: parts.storage,
         meta: parts.meta,
@@ -106,6 +101,8 @@ pub(super) async fn open(
         budget,
         open_block: Mutex::new(Block::new(sequence)),
         sealed,
+        waiting: Mutex::new(VecDeque::new()),
+        room_wanted: Notify::new(),
         committed: watch::Sender::new(0),
         evictable: Mutex::new(VecDeque::new()),
         log_waiters: AtomicU64::new(0),
@@ -114,11 +111,25 @@ pub(super) async fn open(
     });
     let tasks = vec![
         spawn(upload::run(Arc::clone(&inner), queue)),
+        spawn(spill::run(Arc::clone(&inner))),
         spawn(tick(Arc::clone(&inner))),
         spawn(watch_device(Arc::clone(&inner))),
         spawn(reclaim::run(Arc::clone(&inner))),
     ];
     Ok((inner, tasks))
+}
+
+/// Bytes of payload of a block, and how many blocks are uploaded at the same time.
+fn upload_sizes(config: &StreamConfig) -> (u64, usize) {
+    let threshold = config
+        .upload_threshold_bytes
+        .min(config.cache_bytes / BLOCKS_IN_CACHE_MIN)
+        .min(BLOCK_BYTES_MAX);
+    let in_half_the_cache = config.cache_bytes / 2 / threshold.max(1);
+    let uploads = config
+        .uploads_in_flight
+        .min(usize::try_from(in_half_the_cache).unwrap_or(usize::MAX));
+    (threshold, uploads.max(1))
 }
 
 fn spawn(task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
@@ -147,39 +158,20 @@ async fn watch_device(store: Arc<StoreInner>) {
     store.failure.declare(&reason.to_string());
 }
 
-/// Decodes the log's records and opens the streams that they belong to. Streams that no longer
-/// exist are not in the answer.
+/// Opens the streams that the log has records of. Streams that no longer exist are not in the
+/// answer.
 async fn identify(
     parts: &StreamParts,
-) -> Result<(Vec<Located>, HashMap<StreamId, StreamMeta>), OpenError> {
-    let locate = |record: &Recovered| {
-        let wal = record.range.start..record.range.end;
-        let logged = entry::decode(record.payload.clone()).map_err(|source| OpenError::Record {
-            position: wal.start,
-            source,
-        })?;
-        Ok::<_, OpenError>(Located { wal, logged })
-    };
-    let located: Vec<Located> = parts
-        .recovered
-        .iter()
-        .map(locate)
-        .collect::<Result<_, _>>()?;
-    let ids: HashSet<StreamId> = located
-        .iter()
-        .map(|located| located.logged.stream)
-        .collect();
+    located: &[LocatedEntry],
+) -> Result<HashMap<StreamId, StreamMeta>, OpenError> {
+    let ids: HashSet<StreamId> = located.iter().map(|located| located.stream).collect();
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
     let ids: Vec<StreamId> = ids.into_iter().collect();
-    let metas = if ids.is_empty() {
-        Vec::new()
-    } else {
-        let opened = parts.meta.open_streams(&ids, parts.node.1).await;
-        opened.map_err(|error| OpenError::Meta(error.to_string()))?
-    };
-    Ok((
-        located,
-        metas.into_iter().map(|meta| (meta.id, meta)).collect(),
-    ))
+    let opened = parts.meta.open_streams(&ids, parts.node.1).await;
+    let metas = opened.map_err(|error| OpenError::Meta(error.to_string()))?;
+    Ok(metas.into_iter().map(|meta| (meta.id, meta)).collect())
 }
 
 struct Replay<'a> {
@@ -189,50 +181,21 @@ struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    /// Puts what the log owes into blocks, as if it had just been appended, and opens its streams.
+    /// Opens the streams, and puts what the log owes them into blocks that wait for their upload.
+    /// The payloads stay in the log.
     fn run(
         &self,
-        located: Vec<Located>,
+        located: Vec<LocatedEntry>,
         metas: &HashMap<StreamId, StreamMeta>,
         recovered_to: Option<u64>,
     ) -> Result<Replayed, OpenError> {
         let committed = metas.values().map(|meta| (meta.id, meta.end)).collect();
         let (kept, report) = sort_out(located, &committed)?;
         let mut runs: HashMap<StreamId, CachedRun> = HashMap::new();
-        let mut blocks: Vec<Block> = Vec::new();
-        for Located { wal, logged } in kept {
-            runs.entry(logged.stream)
-                .or_default()
-                .push(logged.entry.clone());
-            if blocks
-                .last()
-                .is_none_or(|block| block.bytes >= self.block_bytes)
-            {
-                blocks.push(Block::new(blocks.len() as u64));
-            }
-            let Some(block) = blocks.last_mut() else {
-                continue;
-            };
-            let bytes = logged.entry.payload.len() as u64 + ENTRY_OVERHEAD_BYTES;
-            let charge = self.budget.charge_anyway(bytes);
-            let entry::LoggedEntry {
-                stream,
-                epoch,
-                entry,
-            } = logged;
-            let placed = Placed {
-                stream,
-                epoch,
-                entry,
-                wal,
-                charge,
-            };
-            block.push(placed, std::time::Duration::ZERO);
+        for LocatedEntry { stream, entry, .. } in &kept {
+            runs.entry(*stream).or_default().push(entry.clone());
         }
-        if let (Some(last), Some(end)) = (blocks.last_mut(), recovered_to) {
-            // What stands behind the last record that is kept is owed to nobody.
-            last.wal_end = end;
-        }
+        let blocks = self.blocks(kept, recovered_to);
         let streams = metas.values().map(|meta| {
             let run = runs.remove(&meta.id).unwrap_or_default();
             (meta.id, Arc::new(self.stream(meta, run)))
@@ -242,6 +205,32 @@ impl Replay<'_> {
             blocks,
             report,
         })
+    }
+
+    /// Cuts what is kept into blocks of the usual size.
+    fn blocks(&self, kept: Vec<LocatedEntry>, recovered_to: Option<u64>) -> Vec<SealedBlock> {
+        let mut blocks = Vec::new();
+        let (mut entries, mut bytes) = (Vec::new(), 0);
+        let mut kept = kept.into_iter().peekable();
+        while let Some(located) = kept.next() {
+            bytes += u64::from(located.entry.payload_bytes);
+            let mut wal_end = located.entry.wal.end;
+            entries.push(located);
+            if kept.peek().is_none() {
+                // What stands behind the last record that is kept is owed to nobody.
+                wal_end = wal_end.max(recovered_to.unwrap_or(0));
+            } else if bytes < self.block_bytes {
+                continue;
+            }
+            let cost = entries.len() as u64 * PLACE_BYTES;
+            let places = Places {
+                entries: std::mem::take(&mut entries),
+                charge: Some(self.budget.charge_anyway(cost)),
+            };
+            blocks.push(SealedBlock::on_device(blocks.len() as u64, places, wal_end));
+            bytes = 0;
+        }
+        blocks
     }
 
     fn stream(&self, meta: &StreamMeta, mut run: CachedRun) -> StreamState {

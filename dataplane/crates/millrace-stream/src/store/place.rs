@@ -7,13 +7,13 @@ use std::{
 
 use futures_util::poll;
 use millrace_model::limits::ENTRY_BYTES_MAX;
-use millrace_wal::{Reservation, ReserveError};
+use millrace_wal::{Reservation, ReserveError, WalRange};
 use tokio::time::timeout;
 
 use super::StoreInner;
 use crate::{
     acks::Durable,
-    cache::{Admission, Block, Charge, Durability, ENTRY_OVERHEAD_BYTES, Placed},
+    cache::{Admission, Block, Charge, Durability, ENTRY_OVERHEAD_BYTES, Placed, SealedBlock},
     entry::{self, Entry},
     error::{AppendError, Bottleneck},
     state::StreamState,
@@ -39,6 +39,8 @@ impl Permit {
 pub(crate) struct Placement {
     pub(crate) durable: Durable,
     pub(crate) durability: Arc<Durability>,
+    /// Its record in the log.
+    pub(crate) wal: WalRange,
 }
 
 impl StoreInner {
@@ -116,11 +118,12 @@ impl StoreInner {
         let append = self
             .wal
             .append(reservation, &[header, entry.payload.clone()]);
+        let wal = append.range;
         let placed = Placed {
             stream: state.id,
             epoch: state.epoch,
             entry: entry.clone(),
-            wal: append.range.start..append.range.end,
+            wal: wal.start..wal.end,
             charge,
         };
         block.push(placed, now);
@@ -139,16 +142,19 @@ impl StoreInner {
         Placement {
             durable,
             durability,
+            wal,
         }
     }
 
     /// Closes the open block, if it has anything, and sends it on its way.
-    fn seal(&self, open: &mut Block) {
+    pub(super) fn seal(&self, open: &mut Block) {
         if open.is_empty() {
             return;
         }
         let next = Block::new(open.sequence + 1);
-        let sealed = Arc::new(std::mem::replace(open, next));
+        let sealed = SealedBlock::in_memory(std::mem::replace(open, next));
+        let sealed = Arc::new(sealed);
+        self.waiting.lock().push_back(Arc::clone(&sealed));
         // The receiver is gone only when the store is: then the log keeps what the block had.
         let _ = self.sealed.send(sealed);
     }
@@ -167,49 +173,6 @@ impl StoreInner {
         let mut open = self.open_block.lock();
         self.seal(&mut open);
         open.sequence
-    }
-
-    /// Frees memory for those who wait: committed blocks are evicted, oldest first; if that is not
-    /// enough, or the log is full, and no block is on its way, the open one is sent.
-    pub(crate) fn make_room(&self) {
-        while self.budget.wanted() > 0 {
-            let Some(block) = self.evictable.lock().pop_front() else {
-                break;
-            };
-            self.evict(&block);
-        }
-        let wanted = self.budget.wanted() > 0 || self.log_waiters.load(Ordering::Acquire) > 0;
-        if wanted {
-            let mut open = self.open_block.lock();
-            if *self.committed.borrow() == open.sequence {
-                self.seal(&mut open);
-            }
-        }
-    }
-
-    /// Takes a committed block over: it can be read from objects now. Evicts down to the high mark.
-    pub(crate) fn committed(&self, block: Arc<Block>) {
-        self.wal.trim(block.wal_end);
-        let next = block.sequence + 1;
-        self.evictable.lock().push_back(block);
-        self.committed.send_replace(next);
-        let high_mark = self.budget.capacity() / 10 * 9;
-        while self.budget.used() > high_mark {
-            let Some(block) = self.evictable.lock().pop_front() else {
-                break;
-            };
-            self.evict(&block);
-        }
-        self.make_room();
-    }
-
-    fn evict(&self, block: &Block) {
-        for (id, run) in &block.streams {
-            let state = self.streams.read().get(id).cloned();
-            if let Some(state) = state {
-                state.lock().cached.evict_below(run.end());
-            }
-        }
     }
 }
 

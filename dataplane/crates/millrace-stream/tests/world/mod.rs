@@ -9,7 +9,9 @@ use millrace_blockcache::{BlockCache, BlockCacheConfig};
 use millrace_meta::{MetaStore, NewTopic, SqliteMeta, SqliteOptions};
 use millrace_model::{NodeId, Offset, StreamId, TopicId, TopicName};
 use millrace_objects::{BucketUri, ObjectStorage, RetryPolicy, StoreBucket, TimeoutPolicy};
-use millrace_stream::{AppendTicket, Entry, Stream, StreamConfig, StreamParts, StreamStore};
+use millrace_stream::{
+    AppendTicket, Entry, RecoveredLog, Stream, StreamConfig, StreamParts, StreamStore,
+};
 use millrace_testkit::{FaultyBucket, SimDisk};
 use millrace_time::{SeededRandom, SharedClock, SharedRandom, SystemClock};
 use millrace_wal::{BlockDevice, Wal, WalConfig};
@@ -118,9 +120,10 @@ impl World {
             ..WalConfig::new(7)
         };
         let epoch = self.meta.register_node(NodeId(1)).await.expect("registers");
-        let (wal, recovered) = Wal::open(device, config, self.clock.clone())
-            .await
-            .expect("recovers");
+        let mut recovered = RecoveredLog::default();
+        let sink = &mut |record| recovered.push(&record);
+        let wal = Wal::open_with(device, config, self.clock.clone(), sink);
+        let wal = wal.await.expect("recovers");
         let retry = RetryPolicy {
             tries: 2,
             delay_base: Duration::from_millis(1),

@@ -4,7 +4,7 @@
 //! - `commit`: from an append to its acknowledgement
 //! - `trim`: giving room back
 //! - `completion`: how the records of one write learn that it is durable
-//! - `readback`: a record's payload, from the device
+//! - `readback`: payloads, read back from the device
 
 mod admission;
 mod commit;
@@ -77,6 +77,8 @@ pub(crate) struct Shared {
     space: Arc<Semaphore>,
     /// Room for payload that is not yet durable, in KiB.
     memory: Arc<Semaphore>,
+    /// Turns for reading back.
+    readback: Semaphore,
     state: Mutex<State>,
     header: tokio::sync::Mutex<HeaderStore>,
     /// Notified when the last write in flight has ended.
@@ -268,6 +270,7 @@ impl Shared {
             pool: BufferPool::new(limits.depth * 2 * limits.chunk_bytes as usize),
             space: Arc::new(Semaphore::new(admission::blocks(free) as usize)),
             memory: Arc::new(Semaphore::new(admission::kib(limits.pending_bytes) as usize)),
+            readback: Semaphore::new(readback::SEGMENTS_IN_FLIGHT),
             state: Mutex::new(state),
             header: tokio::sync::Mutex::new(store),
             idle: Notify::new(),

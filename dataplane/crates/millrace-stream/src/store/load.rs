@@ -1,0 +1,132 @@
+//! Payloads that were left to the log come back: for their upload, or for a reader.
+
+use std::{sync::Arc, time::Duration};
+
+use millrace_model::{Offset, StreamId};
+use millrace_wal::{ReadError, WalRange};
+use tokio::time::timeout;
+
+use super::StoreInner;
+use crate::{
+    cache::{Admission, Block, CachedEntry, Charge, Contents, Placed, Places, SealedBlock},
+    entry::{self, Entry, InvalidLoggedEntry},
+};
+
+/// How long an upload waits in line for memory. Then it goes ahead: it is what empties the log, and
+/// the uploads under way together take half of the cache at most.
+const LOAD_WAIT: Duration = Duration::from_secs(1);
+
+/// Why a payload was not read back.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LoadError {
+    #[error(transparent)]
+    Log(#[from] ReadError),
+    #[error("a record of the log has changed: {0}")]
+    Record(#[from] InvalidLoggedEntry),
+    #[error("the log has {stream}@{found} where {stream}@{expected} was written")]
+    Other {
+        stream: StreamId,
+        expected: Offset,
+        found: Offset,
+    },
+    #[error("block {0} was uploaded twice")]
+    Taken(u64),
+}
+
+impl StoreInner {
+    /// A sealed block with its payloads in memory, for its one upload.
+    pub(crate) async fn load(&self, sealed: &SealedBlock) -> Result<Arc<Block>, LoadError> {
+        let is_other = |other: &Arc<SealedBlock>| other.sequence != sealed.sequence;
+        self.waiting.lock().retain(is_other);
+        match sealed.take() {
+            Contents::Memory(block) => Ok(block),
+            Contents::Device(places) => {
+                let block = self.read_block(sealed.sequence, places).await?;
+                self.measures.read_back_bytes.increment(block.bytes);
+                Ok(Arc::new(block))
+            }
+            Contents::Taken => Err(LoadError::Taken(sealed.sequence)),
+        }
+    }
+
+    async fn read_block(&self, sequence: u64, places: Places) -> Result<Block, LoadError> {
+        let Places {
+            mut entries,
+            charge: places_charge,
+        } = places;
+        {
+            let streams = self.streams.read();
+            entries.retain(|located| streams.contains_key(&located.stream));
+        }
+        entries.sort_unstable_by_key(|located| located.entry.wal.start);
+        let bytes = entries
+            .iter()
+            .map(|located| u64::from(located.entry.payload_bytes))
+            .sum();
+        let mut charge = self.charge_load(bytes).await;
+        if let Some(places_charge) = places_charge {
+            charge.absorb(places_charge);
+        }
+        let ranges: Vec<WalRange> = entries.iter().map(|located| located.entry.wal).collect();
+        let records = self.wal.read_many(&ranges).await?;
+        let mut block = Block::read_back(sequence, charge);
+        for (located, record) in entries.into_iter().zip(records) {
+            let entry = entry_in(record, located.stream, &located.entry)?;
+            let placed = Placed {
+                stream: located.stream,
+                epoch: located.epoch,
+                entry,
+                wal: located.entry.wal.start..located.entry.wal.end,
+                charge: Charge::nothing(),
+            };
+            block.push(placed, Duration::ZERO);
+        }
+        Ok(block)
+    }
+
+    async fn charge_load(&self, bytes: u64) -> Charge {
+        let place = match self.budget.admit(bytes.min(self.budget.capacity())) {
+            Admission::Now(charge) => return charge,
+            Admission::Later(place) => place,
+        };
+        self.make_room();
+        match timeout(LOAD_WAIT, place).await {
+            Ok(charge) => charge,
+            Err(_) => self.budget.charge_anyway(bytes),
+        }
+    }
+
+    /// Reads entries of one stream that lie in the log.
+    pub(crate) async fn read_entries(
+        &self,
+        stream: StreamId,
+        located: &[CachedEntry],
+    ) -> Result<Vec<Entry>, LoadError> {
+        let ranges: Vec<WalRange> = located.iter().map(|entry| entry.wal).collect();
+        let records = self.wal.read_many(&ranges).await?;
+        let entries = located.iter().zip(records);
+        entries
+            .map(|(located, record)| entry_in(record, stream, located))
+            .collect()
+    }
+}
+
+/// The entry in a record that was read back: exactly the one that was written there.
+fn entry_in(
+    record: bytes::Bytes,
+    stream: StreamId,
+    located: &CachedEntry,
+) -> Result<Entry, LoadError> {
+    let logged = entry::decode(record)?;
+    let same = logged.stream == stream
+        && logged.entry.base_offset == located.base_offset
+        && logged.entry.count == located.count;
+    if same {
+        return Ok(logged.entry);
+    }
+    Err(LoadError::Other {
+        stream,
+        expected: located.base_offset,
+        found: logged.entry.base_offset,
+    })
+}

@@ -1,0 +1,147 @@
+//! Memory is short: committed blocks are evicted, and payloads of others are left to the log.
+//!
+//! The log has every payload until it is committed, so a bucket that does not answer fills the log
+//! and not the memory: blocks that wait for their upload are *spilled*, oldest first, because a
+//! reader at the tail wants the newest. Uploads that are under way keep theirs; their number is
+//! chosen so that they take half of the cache at most.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use super::StoreInner;
+use crate::cache::{Block, CachedEntry, LocatedEntry, PLACE_BYTES, Places, SealedBlock};
+
+/// The open block is sealed to be spilled when it has this part of the cache: smaller ones would
+/// become many small objects.
+const OPEN_BLOCK_PART: u64 = 8;
+
+/// The pause before looking again where nothing can be spilled and someone waits.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// Leaves payloads to the log whenever someone waits for memory, for ever.
+pub(super) async fn run(store: Arc<StoreInner>) {
+    loop {
+        store.room_wanted.notified().await;
+        while store.budget.wanted() > 0 {
+            store.evict_wanted();
+            match store.next_to_spill() {
+                Some(sealed) => {
+                    // What is not durable cannot be read back.
+                    sealed.durability.settled().await;
+                    store.spill(&sealed);
+                }
+                None => tokio::time::sleep(LOOK_AGAIN).await,
+            }
+        }
+    }
+}
+
+impl StoreInner {
+    /// Frees memory for those who wait: committed blocks are evicted, oldest first; if that is not
+    /// enough, payloads are left to the log. If the log is full and no block is on its way, the
+    /// open one is sent.
+    pub(crate) fn make_room(&self) {
+        self.evict_wanted();
+        if self.budget.wanted() > 0 {
+            self.room_wanted.notify_one();
+        }
+        if self.log_waiters.load(Ordering::Acquire) > 0 {
+            let mut open = self.open_block.lock();
+            if *self.committed.borrow() == open.sequence {
+                self.seal(&mut open);
+            }
+        }
+    }
+
+    fn evict_wanted(&self) {
+        while self.budget.wanted() > 0 && self.evict_oldest() {}
+    }
+
+    /// Evicts the oldest committed block; false where there is none.
+    fn evict_oldest(&self) -> bool {
+        let oldest = self.evictable.lock().pop_front();
+        oldest.is_some_and(|block| {
+            self.evict(&block);
+            true
+        })
+    }
+
+    fn evict(&self, block: &Block) {
+        for (id, run) in &block.streams {
+            let state = self.streams.read().get(id).cloned();
+            if let Some(state) = state {
+                state.lock().cached.evict_below(run.end());
+            }
+        }
+    }
+
+    /// Takes a committed block over: it can be read from objects now. Evicts down to the high mark.
+    pub(crate) fn committed(&self, sealed: &SealedBlock, block: Arc<Block>) {
+        if block.read_back {
+            // Its places are worth nothing once the log is trimmed.
+            self.evict(&block);
+        } else {
+            self.evictable.lock().push_back(block);
+        }
+        self.wal.trim(sealed.wal_end);
+        self.committed.send_replace(sealed.sequence + 1);
+        let high_mark = self.budget.capacity() / 10 * 9;
+        while self.budget.used() > high_mark && self.evict_oldest() {}
+        self.make_room();
+    }
+
+    /// The oldest block whose payloads can be left to the log.
+    fn next_to_spill(&self) -> Option<Arc<SealedBlock>> {
+        self.oldest_in_memory().or_else(|| {
+            self.seal_to_spill();
+            self.oldest_in_memory()
+        })
+    }
+
+    fn oldest_in_memory(&self) -> Option<Arc<SealedBlock>> {
+        loop {
+            let oldest = self.waiting.lock().pop_front()?;
+            if oldest.in_hand().is_some() {
+                return Some(oldest);
+            }
+        }
+    }
+
+    fn seal_to_spill(&self) {
+        let mut open = self.open_block.lock();
+        let is_large = open.charged_bytes() >= self.budget.capacity() / OPEN_BLOCK_PART;
+        if is_large || *self.committed.borrow() == open.sequence {
+            self.seal(&mut open);
+        }
+    }
+
+    /// Leaves a block's payloads to the log, unless an upload has taken them.
+    fn spill(&self, sealed: &SealedBlock) {
+        let Some(block) = sealed.in_hand() else {
+            return;
+        };
+        let mut entries = Vec::new();
+        for (&stream, run) in &block.streams {
+            let located = |(entry, &wal)| LocatedEntry {
+                stream,
+                epoch: run.epoch,
+                entry: CachedEntry::on_device(entry, wal),
+            };
+            entries.extend(run.entries.iter().zip(&run.places).map(located));
+        }
+        let bytes = entries.len() as u64 * PLACE_BYTES;
+        let charge = Some(self.budget.charge_anyway(bytes));
+        if !sealed.spill(Places { entries, charge }) {
+            return;
+        }
+        for (id, run) in &block.streams {
+            let state = self.streams.read().get(id).cloned();
+            if let Some(state) = state {
+                state.lock().cached.spill(run.offsets());
+            }
+        }
+        self.measures.spilled_bytes.increment(block.bytes);
+    }
+}

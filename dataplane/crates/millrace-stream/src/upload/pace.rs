@@ -1,0 +1,393 @@
+//! How fast uploads go.
+//!
+//! A block that is sent as fast as the network allows takes, for a moment, all of the bandwidth, and
+//! a core or two for checksums and encryption, and whoever produces meanwhile waits longer. Nothing
+//! is won by that: the next block is not full yet. So uploads go at the rate at which blocks filled
+//! lately, and a little faster, which spreads one over the time in which the next one fills.
+//!
+//! When they should be fast they are not held back at all: while the log or the cache fills up,
+//! somebody waits for room, a flush or a close waits for them, or what a restart found in the log is
+//! still owed.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use metrics::{Counter, Gauge};
+use millrace_limiter::Limiter;
+use millrace_time::SharedClock;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::{config::StreamConfig, store::StoreInner};
+
+/// For how long the fastest filling counts: a producer that pauses for less finds its pace again.
+const REMEMBERED: Duration = Duration::from_secs(300);
+
+/// Fillings that are remembered at most; each is slower than the one before it, so the last ones
+/// matter least.
+const REMEMBERED_MAX: usize = 64;
+
+/// A block counts as filled over this time at least: a burst into an empty block is no rate,
+const FILL_MIN: Duration = Duration::from_millis(100);
+/// and at most: a block that waited for its age says nothing about how fast appends can come.
+const FILL_MAX: Duration = Duration::from_secs(20);
+
+/// How often the pressure is looked at while anything is uploaded.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What the pace depends on, at one moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Pressure {
+    /// The store is closing.
+    pub(crate) closing: bool,
+    /// Somebody waits for room in the log or in the cache.
+    pub(crate) waiting: bool,
+    /// What a restart found in the log is not uploaded yet.
+    pub(crate) recovering: bool,
+    /// How full the log is, percent.
+    pub(crate) log_percent: u64,
+    /// Payload that is not uploaded yet, in percent of the cache.
+    pub(crate) cache_percent: u64,
+}
+
+/// Why uploads are not held back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Forced {
+    Closing,
+    Flush,
+    Recovery,
+    Waiting,
+    Log,
+    Cache,
+}
+
+impl Forced {
+    const ALL: [Self; 6] = [
+        Self::Closing,
+        Self::Flush,
+        Self::Recovery,
+        Self::Waiting,
+        Self::Log,
+        Self::Cache,
+    ];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Closing => "closing",
+            Self::Flush => "flush",
+            Self::Recovery => "recovery",
+            Self::Waiting => "waiting",
+            Self::Log => "log",
+            Self::Cache => "cache",
+        }
+    }
+}
+
+/// Sets the rate of the limiter that uploads pass.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    limiter: Limiter,
+    clock: SharedClock,
+    /// `None`: uploads are never held back.
+    headroom_percent: Option<u64>,
+    forced_percent: u64,
+    rate_min: u64,
+    state: Mutex<State>,
+    /// Flushes that wait now.
+    flushes: AtomicU64,
+    /// Blocks that are sealed and not committed.
+    owed: AtomicU64,
+    work: Notify,
+    measures: Measures,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// When blocks were full, and how fast they had filled, bytes/s; ever slower ones.
+    fillings: VecDeque<(Duration, u64)>,
+    forced: Option<Forced>,
+    rate: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Measures {
+    rate: Gauge,
+    forced: [(Forced, Counter); Forced::ALL.len()],
+}
+
+impl Measures {
+    fn new() -> Self {
+        let counter = |forced: Forced| {
+            let counter =
+                metrics::counter!("millrace_upload_forced_total", "reason" => forced.as_str());
+            (forced, counter)
+        };
+        Self {
+            rate: metrics::gauge!("millrace_upload_rate_bytes_per_second"),
+            forced: Forced::ALL.map(counter),
+        }
+    }
+}
+
+/// A flush that waits, while it lives.
+pub(crate) struct Flushing<'a>(&'a Pace);
+
+impl Drop for Flushing<'_> {
+    fn drop(&mut self) {
+        self.0.flushes.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Pace {
+    /// Uploads of blocks of `block_bytes`, of which `owed` were found in the log.
+    pub(crate) fn new(
+        clock: SharedClock,
+        config: &StreamConfig,
+        block_bytes: u64,
+        owed: u64,
+    ) -> Self {
+        // A block is through before the next one is sealed by its age, however few appends come.
+        let interval_ms = u64::try_from(config.upload_interval.as_millis()).unwrap_or(u64::MAX);
+        let rate_min = block_bytes.saturating_mul(1_000) / interval_ms.max(1);
+        Self {
+            limiter: Limiter::new(clock.clone(), None),
+            clock,
+            headroom_percent: config.upload_pace_percent,
+            forced_percent: config.upload_forced_percent,
+            rate_min: rate_min.max(1),
+            state: Mutex::default(),
+            flushes: AtomicU64::new(0),
+            owed: AtomicU64::new(owed),
+            work: Notify::new(),
+            measures: Measures::new(),
+        }
+    }
+
+    /// What uploads pass.
+    pub(crate) fn limiter(&self) -> Limiter {
+        self.limiter.clone()
+    }
+
+    /// A block of `bytes` was sealed that took so long to fill.
+    pub(crate) fn sealed(&self, bytes: u64, filled_in: Duration) {
+        let filled_in = filled_in.clamp(FILL_MIN, FILL_MAX);
+        let filled_us = u64::try_from(filled_in.as_micros()).unwrap_or(u64::MAX);
+        let rate = bytes.saturating_mul(1_000_000) / filled_us;
+        let now = self.clock.now();
+        let mut state = self.state.lock();
+        while state.fillings.back().is_some_and(|&(_, slower)| slower <= rate) {
+            state.fillings.pop_back();
+        }
+        if state.fillings.len() < REMEMBERED_MAX {
+            state.fillings.push_back((now, rate));
+        }
+        drop(state);
+        self.owed.fetch_add(1, Ordering::AcqRel);
+        self.work.notify_one();
+    }
+
+    /// A block was committed.
+    pub(crate) fn committed(&self) {
+        self.owed.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Uploads are not held back while the answer lives.
+    pub(crate) fn flushing(&self) -> Flushing<'_> {
+        self.flushes.fetch_add(1, Ordering::AcqRel);
+        self.adjust(Pressure::default());
+        Flushing(self)
+    }
+
+    /// Sets the rate anew.
+    pub(crate) fn adjust(&self, pressure: Pressure) {
+        let forced = self.forced(pressure);
+        let now = self.clock.now();
+        let mut state = self.state.lock();
+        while state
+            .fillings
+            .front()
+            .is_some_and(|&(at, _)| now.saturating_sub(at) > REMEMBERED)
+        {
+            state.fillings.pop_front();
+        }
+        let fastest = state.fillings.front().map(|&(_, rate)| rate);
+        let rate = match (forced, fastest, self.headroom_percent) {
+            (None, Some(rate), Some(percent)) => {
+                Some((rate.saturating_mul(percent) / 100).max(self.rate_min))
+            }
+            _ => None,
+        };
+        if forced != state.forced {
+            state.forced = forced;
+            let counters = self.measures.forced.iter();
+            counters
+                .filter(|(reason, _)| Some(*reason) == forced)
+                .for_each(|(_, counter)| counter.increment(1));
+        }
+        if rate != state.rate {
+            state.rate = rate;
+            self.limiter.set_rate(rate);
+            #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
+            self.measures.rate.set(rate.unwrap_or(0) as f64);
+        }
+    }
+
+    fn forced(&self, pressure: Pressure) -> Option<Forced> {
+        let Pressure {
+            closing,
+            waiting,
+            recovering,
+            log_percent,
+            cache_percent,
+        } = pressure;
+        let reasons = [
+            (closing, Forced::Closing),
+            (self.flushes.load(Ordering::Acquire) > 0, Forced::Flush),
+            (recovering, Forced::Recovery),
+            (waiting, Forced::Waiting),
+            (log_percent >= self.forced_percent, Forced::Log),
+            (cache_percent >= self.forced_percent, Forced::Cache),
+        ];
+        let reason = reasons.into_iter().find(|(holds, _)| *holds);
+        reason.map(|(_, reason)| reason)
+    }
+
+    /// Resolves when there is something to upload.
+    async fn has_work(&self) {
+        while self.owed.load(Ordering::Acquire) == 0 {
+            self.work.notified().await;
+        }
+    }
+}
+
+/// Looks at the pressure while anything is uploaded; costs nothing while nothing is.
+pub(crate) async fn watch(store: Arc<StoreInner>) {
+    loop {
+        store.pace.has_work().await;
+        store.pace.adjust(store.pressure());
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use millrace_limiter::Tier;
+    use millrace_time::ManualClock;
+
+    use super::*;
+
+    const MIB: u64 = 1024 * 1024;
+
+    struct Rig {
+        clock: Arc<ManualClock>,
+        pace: Pace,
+    }
+
+    impl Rig {
+        fn new() -> Self {
+            let clock = ManualClock::shared();
+            let config = StreamConfig {
+                upload_pace_percent: Some(125),
+                upload_forced_percent: 60,
+                upload_interval: Duration::from_secs(60),
+                ..StreamConfig::default()
+            };
+            let pace = Pace::new(clock.clone(), &config, 60 * MIB, 0);
+            Self { clock, pace }
+        }
+
+        fn rate(&self, pressure: Pressure) -> Option<u64> {
+            self.pace.adjust(pressure);
+            self.pace.state.lock().rate
+        }
+    }
+
+    #[test]
+    fn uploads_go_a_quarter_faster_than_the_fastest_block_filled_lately() {
+        let Rig { clock, pace } = &Rig::new();
+        let rate = || {
+            pace.adjust(Pressure::default());
+            pace.state.lock().rate
+        };
+        assert_eq!(rate(), None, "nothing is known yet");
+        pace.sealed(64 * MIB, Duration::from_secs(2));
+        assert_eq!(rate(), Some(40 * MIB));
+        clock.advance(Duration::from_secs(200));
+        pace.sealed(64 * MIB, Duration::from_secs(4));
+        assert_eq!(rate(), Some(40 * MIB), "the faster one still counts");
+        clock.advance(Duration::from_secs(101));
+        assert_eq!(rate(), Some(20 * MIB), "and is forgotten in the end");
+        pace.sealed(64 * MIB, Duration::from_secs(1));
+        assert_eq!(rate(), Some(80 * MIB), "a faster one counts at once");
+    }
+
+    #[test]
+    fn no_time_to_fill_is_taken_at_its_word() {
+        let rig = Rig::new();
+        rig.pace.sealed(MIB, Duration::from_millis(1));
+        assert_eq!(rig.rate(Pressure::default()), Some(MIB * 10 * 125 / 100));
+        let rig = Rig::new();
+        rig.pace.sealed(2 * MIB, Duration::from_secs(60));
+        assert_eq!(rig.rate(Pressure::default()), Some(MIB), "a block a minute");
+    }
+
+    #[test]
+    fn nothing_is_held_back_under_pressure() {
+        let rig = Rig::new();
+        rig.pace.sealed(64 * MIB, Duration::from_secs(1));
+        let calm = Pressure::default();
+        for pressed in [
+            Pressure { closing: true, ..calm },
+            Pressure { waiting: true, ..calm },
+            Pressure { recovering: true, ..calm },
+            Pressure { log_percent: 60, ..calm },
+            Pressure { cache_percent: 61, ..calm },
+        ] {
+            assert_eq!(rig.rate(pressed), None, "{pressed:?}");
+            assert_eq!(rig.rate(calm), Some(80 * MIB));
+        }
+        let below = Pressure {
+            log_percent: 59,
+            cache_percent: 59,
+            ..calm
+        };
+        assert!(rig.rate(below).is_some());
+        let flushing = rig.pace.flushing();
+        assert_eq!(rig.rate(calm), None);
+        drop(flushing);
+        assert!(rig.rate(calm).is_some());
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let rig = Rig::new();
+        for n in 0..1_000 {
+            rig.pace.sealed((10_000 - n) * MIB, Duration::from_secs(1));
+        }
+        assert_eq!(rig.pace.state.lock().fillings.len(), REMEMBERED_MAX);
+        assert_eq!(rig.rate(Pressure::default()), Some(10_000 * MIB * 125 / 100));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_waits_is_let_go_once_uploads_are_forced() {
+        let rig = Rig::new();
+        rig.pace.sealed(64 * MIB, Duration::from_secs(1));
+        rig.pace.adjust(Pressure::default());
+        let limiter = rig.pace.limiter();
+        let waiting = tokio::spawn(async move {
+            for _ in 0..4 {
+                limiter.acquire(Tier::WalUpload, 1_000 * MIB).await;
+            }
+        });
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(!waiting.is_finished(), "the manual clock stands still");
+        let _flushing = rig.pace.flushing();
+        waiting.await.expect("let go");
+    }
+}
