@@ -10,6 +10,9 @@ use crate::{
     server::Server,
 };
 
+/// Size of the file that the sink and the device alone write over and over.
+pub(crate) const FILE_BYTES: u64 = 1 << 30;
+
 /// Somebody to load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Contender {
@@ -49,28 +52,26 @@ impl Contender {
         }
     }
 
-    /// Starts it with its data below `folder`, which is empty; `file_bytes` is the most that it is
-    /// sent. Nothing where it is no server.
+    /// Starts it with its data below `folder`, which is empty. Nothing where it is no server.
     pub(crate) fn start(
         self,
         disk: &Disk,
         folder: &Path,
-        file_bytes: u64,
     ) -> Result<Option<Server>, Box<dyn Error>> {
         Ok(Some(match self {
             Self::Millrace(pipeline) => millrace::start(pipeline, disk, folder)?,
             Self::Kafka(version, flush) => kafka::start(version, flush, disk, folder)?,
-            Self::Sink => start_sink(disk, folder, file_bytes)?,
+            Self::Sink => start_sink(disk, folder)?,
             Self::Device { .. } => return Ok(None),
         }))
     }
 }
 
-fn start_sink(disk: &Disk, folder: &Path, file_bytes: u64) -> Result<Server, Box<dyn Error>> {
+fn start_sink(disk: &Disk, folder: &Path) -> Result<Server, Box<dyn Error>> {
     let mut sink = Command::new(std::env::current_exe()?);
     sink.args(["run", "sink", "--port", "0", "--file"])
         .arg(folder.join("sink"))
-        .args(["--bytes", &file_bytes.to_string()])
+        .args(["--bytes", &FILE_BYTES.to_string()])
         .args(["--block", "1048576"])
         .args(disk.role_arguments());
     let log = folder.join("sink.log");

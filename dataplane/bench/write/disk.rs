@@ -1,6 +1,8 @@
 //! What the contenders write to.
 
-use std::{error::Error, path::Path};
+use std::path::{Path, PathBuf};
+
+use millrace_bench::flush_shim::{self, BuildError};
 
 /// The disk that the work folder lies on, as it is or made slower.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -57,22 +59,27 @@ impl Disk {
         })
     }
 
-    /// Environment of a broker whose flush calls are made slower by a library that is loaded first.
-    pub(crate) fn shim_environment(&self) -> Result<Vec<(&'static str, String)>, Box<dyn Error>> {
+    /// Environment of a broker whose flush calls are made slower by a library that is loaded
+    /// first. The library is made in `folder`, and counts there.
+    pub(crate) fn shim_environment(
+        &self,
+        folder: &Path,
+    ) -> Result<Vec<(&'static str, String)>, BuildError> {
         let Some(shape) = self.shape else {
             return Ok(Vec::new());
         };
-        let library = std::env::current_exe()?.with_file_name(SHIM);
-        if !Path::new(&library).exists() {
-            return Err(format!("{} is not built", library.display()).into());
-        }
+        let library = flush_shim::build(folder)?;
         Ok(vec![
             ("LD_PRELOAD", library.display().to_string()),
             ("SHIM_FLUSH_MS", shape.write_ms.to_string()),
             ("SHIM_IOPS", shape.iops.to_string()),
+            ("SHIM_BANDWIDTH", shape.bandwidth_bytes.to_string()),
+            ("SHIM_REPORT", shim_report(folder).display().to_string()),
         ])
     }
 }
 
-/// The library, which lies beside this program.
-const SHIM: &str = "libmillrace_flush_shim.so";
+/// Where the library of [`Disk::shim_environment`] counts.
+pub(crate) fn shim_report(folder: &Path) -> PathBuf {
+    folder.join("flushes")
+}

@@ -10,7 +10,7 @@ use std::{
 use millrace_bench::maven;
 
 use crate::{
-    disk::Disk,
+    disk::{Disk, shim_report},
     process::{Background, free_port, last_lines},
     server::Server,
 };
@@ -95,13 +95,15 @@ pub(crate) fn start(
     format_data(version, &properties, &folder.join("format.log"))?;
     let mut broker = java(version, &HEAP)?;
     broker.arg("kafka.Kafka").arg(&properties);
-    for (name, value) in disk.shim_environment()? {
+    for (name, value) in disk.shim_environment(folder)? {
         broker.env(name, value);
     }
     let name = format!("Apache Kafka {}", version.number());
     let log = folder.join("broker.log");
     let process = Background::start(&mut broker, &name, &log, false)?;
-    Server::answering(process, port)
+    let mut server = Server::answering(process, port)?;
+    server.flush_report = disk.shape.map(|_| shim_report(folder));
+    Ok(server)
 }
 
 fn properties_of(flush: Flush, port: u16, controller_port: u16, data: &Path) -> String {

@@ -68,11 +68,17 @@ pub(crate) struct Run {
     pub(crate) server_peak_mib: Option<f64>,
     /// CPU seconds of the client, starting it included.
     pub(crate) client_cpu_per_gib: Option<f64>,
+    /// Flush calls of the server, where they are counted.
+    pub(crate) flushes_per_mib: Option<f64>,
 }
 
 impl Load {
     pub(crate) fn bytes(&self) -> u64 {
         self.record_bytes * self.records
+    }
+
+    pub(crate) fn mib(&self) -> f64 {
+        self.bytes() as f64 / MIB
     }
 
     pub(crate) fn gib(&self) -> f64 {

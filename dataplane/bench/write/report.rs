@@ -54,7 +54,7 @@ pub(crate) const SERVER_CPU: Field = Field {
     get: |run| Some(run.server_cpu_per_gib),
 };
 /// In the order of the table.
-const FIELDS: [Field; 9] = [
+const FIELDS: [Field; 10] = [
     RATE,
     Field {
         key: "avg_ms",
@@ -93,6 +93,12 @@ const FIELDS: [Field; 9] = [
         heading: "server peak MiB",
         digits: 0,
         get: |run| run.server_peak_mib,
+    },
+    Field {
+        key: "flush_calls_per_mib",
+        heading: "",
+        digits: 2,
+        get: |run| run.flushes_per_mib,
     },
 ];
 

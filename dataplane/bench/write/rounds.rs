@@ -7,15 +7,12 @@ use std::{
     time::Duration,
 };
 
-use millrace_bench::{
-    machine::{Patience, wait_until_quiet},
-    usage::cpu_time_of_ended_children,
-};
+use millrace_bench::machine::{Patience, wait_until_quiet};
 use serde_json::Value;
 
 use crate::{
     arguments::Options,
-    contenders::Contender,
+    contenders::{Contender, FILE_BYTES},
     disk::Disk,
     kafka::Version,
     kafka_client::KafkaClient,
@@ -108,8 +105,7 @@ impl Bench<'_> {
         let (contender, disk) = (job.contender, section.disk());
         let folder = self.options.work.join("data");
         fresh_folder(&folder)?;
-        let all_bytes = job.loads.iter().map(Load::bytes).max().unwrap_or(0);
-        let mut server = contender.start(&disk, &folder, all_bytes)?;
+        let mut server = contender.start(&disk, &folder)?;
         if let (Some(server), Some(first)) = (&mut server, job.loads.first()) {
             let warm_up = Load {
                 generator: Generator::Light,
@@ -151,9 +147,12 @@ impl Bench<'_> {
             topics::create(address, topic, load.partitions)?;
             Target::Topic(topic)
         };
+        let flushes_before = server.flushes()?;
         let meter = server.meter()?;
         let (outcome, client_cpu) = load.run(target, address, &self.client)?;
         let used = meter.read()?;
+        let flushes = server.flushes()?.zip(flushes_before);
+        let flushes = flushes.map(|(after, before)| after - before);
         if let Target::Topic(topic) = target {
             topics::must_hold(address, topic, load.partitions, load.records)?;
         }
@@ -162,6 +161,7 @@ impl Bench<'_> {
             server_cpu_per_gib: used.cpu_seconds / load.gib(),
             server_peak_mib: Some(used.peak_mib),
             client_cpu_per_gib: Some(client_cpu / load.gib()),
+            flushes_per_mib: flushes.map(|flushes| flushes as f64 / load.mib()),
         })
     }
 
@@ -176,11 +176,11 @@ impl Bench<'_> {
 
 /// The device alone, in blocks as large as a producer's batches.
 fn run_device(load: &Load, depth: u32, disk: &Disk, folder: &Path) -> Result<Run, Box<dyn Error>> {
-    let cpu_before = cpu_time_of_ended_children();
     let output = Command::new(std::env::current_exe()?)
         .args(["run", "device", "--file"])
         .arg(folder.join("device"))
         .args(["--bytes", &load.bytes().to_string()])
+        .args(["--file-bytes", &FILE_BYTES.to_string()])
         .args(["--block", "1048576", "--depth", &depth.to_string()])
         .args(disk.role_arguments())
         .stderr(Stdio::inherit())
@@ -188,13 +188,14 @@ fn run_device(load: &Load, depth: u32, disk: &Disk, folder: &Path) -> Result<Run
     if !output.status.success() {
         return Err(format!("the device alone: {}", output.status).into());
     }
-    let cpu = cpu_time_of_ended_children().saturating_sub(cpu_before);
     let shown: Value = serde_json::from_slice(&output.stdout)?;
+    let cpu_seconds = shown["cpu_seconds"].as_f64().ok_or("no cpu_seconds")?;
     Ok(Run {
         outcome: Outcome::of_role(&shown)?,
-        server_cpu_per_gib: cpu.as_secs_f64() / load.gib(),
+        server_cpu_per_gib: cpu_seconds / load.gib(),
         server_peak_mib: None,
         client_cpu_per_gib: None,
+        flushes_per_mib: None,
     })
 }
 

@@ -14,6 +14,7 @@ fn run(mib_per_s: f64, p99_ms: f64, cpu: f64) -> Run {
         server_cpu_per_gib: cpu,
         server_peak_mib: Some(100.0),
         client_cpu_per_gib: None,
+        flushes_per_mib: None,
     }
 }
 
