@@ -1,0 +1,169 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+pub(crate) const USAGE: &str = "\
+usage: npm run drill:kill -- [--kills N] [--quick] [--seed N] [--rate MIB] [--work DIR]
+                             [--program FILE] [--json FILE]
+       npm run drill:kill -- --backlog GIB [--s3-server FILE] [--cache MIB] …
+  --kills N          how often the broker is killed under load (500)
+  --quick            10 kills
+  --backlog GIB      instead: the time to the first acknowledgement after a kill with this much that
+                     is not uploaded, and that all of it is uploaded once the bucket is back
+  --s3-server FILE   the versitygw program that is the bucket then; without it the upload at the
+                     end is not tried, and the drill says so
+  --cache MIB        the broker's log cache in that drill (its default)
+  --seed N           makes the same batches and pauses again; the machine's own timing differs
+  --rate MIB         MiB per second that the producers write together (24)
+  --work DIR         where the broker works; kept where the drill fails (target/drill-kill)
+  --program FILE     the broker (the one beside this program)
+  --json FILE        writes the results there as well";
+
+/// What to do.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Help,
+    Kill(Place, Kills),
+    Backlog(Place, Backlog),
+}
+
+/// Where it is done, and with what.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) work: PathBuf,
+    pub(crate) program: PathBuf,
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// How the broker is killed.
+#[derive(Debug, Clone)]
+pub(crate) struct Kills {
+    pub(crate) kills: usize,
+    pub(crate) seed: u64,
+    /// Bytes per second of all producers together.
+    pub(crate) bytes_per_s: u64,
+    pub(crate) producers: u32,
+    pub(crate) partitions: i32,
+    /// Everything new is read back after so many kills.
+    pub(crate) audit_every: usize,
+}
+
+/// How much is not uploaded when the broker is killed.
+#[derive(Debug, Clone)]
+pub(crate) struct Backlog {
+    pub(crate) bytes: u64,
+    pub(crate) seed: u64,
+    /// The log cache, bytes; `None` is the broker's default.
+    pub(crate) cache_bytes: Option<u64>,
+    pub(crate) s3_server: Option<PathBuf>,
+}
+
+impl Command {
+    pub(crate) fn from_env() -> Result<Self, String> {
+        Self::parse(std::env::args().skip(1))
+    }
+
+    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut place = Place {
+            work: beside("../drill-kill")?,
+            program: beside("millrace")?,
+            json: None,
+        };
+        let mut kills = Kills {
+            kills: 500,
+            seed: millrace_time::SystemRandom::shared().next_u64(),
+            bytes_per_s: 24 << 20,
+            producers: 4,
+            partitions: 6,
+            audit_every: 50,
+        };
+        let (mut backlog, mut cache_bytes, mut s3_server) = (None, None, None);
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().ok_or(USAGE);
+            match argument.as_str() {
+                "--quick" => kills.kills = 10,
+                "--kills" => kills.kills = positive(&value()?)?,
+                "--seed" => kills.seed = value()?.parse().map_err(|_| USAGE)?,
+                "--rate" => kills.bytes_per_s = mebibytes(&value()?)?,
+                "--backlog" => backlog = Some(gibibytes(&value()?)?),
+                "--cache" => cache_bytes = Some(mebibytes(&value()?)?),
+                "--s3-server" => s3_server = Some(from_callers_folder(value()?)),
+                "--work" => place.work = from_callers_folder(value()?),
+                "--program" => place.program = from_callers_folder(value()?),
+                "--json" => place.json = Some(from_callers_folder(value()?)),
+                "--help" => return Ok(Self::Help),
+                other => return Err(format!("unknown argument {other}\n{USAGE}")),
+            }
+        }
+        let seed = kills.seed;
+        Ok(match backlog {
+            None => Self::Kill(place, kills),
+            Some(bytes) => Self::Backlog(
+                place,
+                Backlog {
+                    bytes,
+                    seed,
+                    cache_bytes,
+                    s3_server,
+                },
+            ),
+        })
+    }
+}
+
+fn positive(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|&number| number > 0);
+    number.ok_or_else(|| USAGE.to_owned())
+}
+
+fn mebibytes(text: &str) -> Result<u64, String> {
+    Ok((positive(text)? as u64) << 20)
+}
+
+/// `4`, `4GiB` or `0.5`.
+fn gibibytes(text: &str) -> Result<u64, String> {
+    let number = text.trim_end_matches("GiB").parse::<f64>();
+    let bytes = number.ok().map(|number| number * f64::from(1 << 30));
+    let bytes = bytes.filter(|bytes| (1e6..1e15).contains(bytes));
+    Ok(bytes.ok_or(USAGE)? as u64)
+}
+
+/// A file in the folder that this program lies in.
+fn beside(name: &str) -> Result<PathBuf, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    Ok(program
+        .parent()
+        .map_or_else(PathBuf::new, |folder| folder.join(name)))
+}
+
+/// npm runs this program in another folder than it was called in, and says which that was.
+fn from_callers_folder(path: String) -> PathBuf {
+    std::env::var_os("INIT_CWD")
+        .map_or_else(PathBuf::new, PathBuf::from)
+        .join(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line() {
+        let parse = |text: &str| Command::parse(text.split_whitespace().map(str::to_owned));
+        let Ok(Command::Kill(_, kills)) = parse("--quick --seed 9 --rate 2") else {
+            panic!("kills");
+        };
+        assert_eq!(
+            (kills.kills, kills.seed, kills.bytes_per_s),
+            (10, 9, 2 << 20)
+        );
+        let Ok(Command::Backlog(_, backlog)) = parse("--backlog 4GiB --cache 512") else {
+            panic!("a backlog");
+        };
+        assert_eq!(backlog.bytes, 4 << 30);
+        assert_eq!(backlog.cache_bytes, Some(512 << 20));
+        for wrong in ["--kills", "--kills 0", "--backlog much", "--fast"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

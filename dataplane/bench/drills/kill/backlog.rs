@@ -1,0 +1,167 @@
+//! One kill while gigabytes are not uploaded, because the bucket does not answer: how long until
+//! the broker acknowledges again, with how much memory, and whether all of it is uploaded once the
+//! bucket is back.
+
+use std::{
+    fs::{self, File},
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use millrace_bench::usage::peak_memory_kib;
+use serde_json::{Value, json};
+
+use crate::{
+    arguments::Backlog,
+    broker::{Home, Running, Settings, free_address},
+    ledger::Promises,
+    load::pause,
+    readback::Readback,
+    workers::{Work, Workers},
+};
+
+const BUCKET: &str = "drill";
+const ACCESS_KEY: &str = "drill";
+const SECRET_KEY: &str = "drill-secret";
+/// Bounds how long the upload may take: 10 MiB/s.
+const UPLOAD_BYTES_PER_S_MIN: u64 = 10 << 20;
+const POLL: Duration = Duration::from_millis(100);
+
+/// An address where nobody listens, until the bucket is to be reached.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    port: u16,
+}
+
+impl Endpoint {
+    pub(crate) fn reserve() -> Result<Self, String> {
+        let port = free_address()?.port();
+        Ok(Self { port })
+    }
+
+    /// The broker's settings for this drill.
+    pub(crate) fn settings(&self, plan: &Backlog) -> Settings {
+        let cache = plan
+            .cache_bytes
+            .map(|bytes| format!("s3.wal.cache.size={bytes}\n"));
+        Settings {
+            // What the producers have under way at the kill comes on top, and so does the log's
+            // own framing of small records.
+            wal_bytes: (plan.bytes + plan.bytes / 4 + (256 << 20)) >> 20 << 20,
+            io_depth: 32,
+            bucket: Some(format!(
+                "0@s3://{BUCKET}?region=us-east-1&endpoint=http://127.0.0.1:{}&pathStyle=true\
+                 &accessKey={ACCESS_KEY}&secretKey={SECRET_KEY}",
+                self.port
+            )),
+            lines: cache.unwrap_or_default(),
+        }
+    }
+}
+
+/// An S3 server; killed when this is dropped.
+struct S3Server(Child);
+
+impl Drop for S3Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl S3Server {
+    fn start(program: &Path, endpoint: &Endpoint, folder: &Path) -> Result<Self, String> {
+        let failed = |error| format!("{}: {error}", program.display());
+        fs::create_dir_all(folder.join(BUCKET)).map_err(failed)?;
+        let log = File::create(folder.with_extension("log")).map_err(failed)?;
+        let child = Command::new(program)
+            .args(["--port", &format!("127.0.0.1:{}", endpoint.port)])
+            .args(["--region", "us-east-1", "posix"])
+            .arg(folder)
+            .env("ROOT_ACCESS_KEY", ACCESS_KEY)
+            .env("ROOT_SECRET_KEY", SECRET_KEY)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().map_err(failed)?)
+            .stderr(log)
+            .spawn()
+            .map_err(failed)?;
+        Ok(Self(child))
+    }
+}
+
+/// Runs the drill in `home`; what it saw, or the reason why it failed.
+pub(crate) fn run(plan: &Backlog, endpoint: &Endpoint, home: &Home) -> Result<Value, String> {
+    let mut running = home.start()?;
+    let work = Work {
+        seed: plan.seed,
+        producers: 4,
+        partitions: 6,
+        bytes_per_s: u64::from(u32::MAX),
+    };
+    let mut workers = Workers::begin(&work, home)?;
+    let clock = workers.stage.clock.clone();
+    let began = clock.now();
+    workers.until_acknowledged(&mut running, plan.bytes)?;
+    let filled_in = clock.now().saturating_sub(began);
+    let memory_before = peak_memory_mib(&running);
+    running.kill_9()?;
+    let backlog = workers.stage.ledger.snapshot().bytes;
+    let (mut running, started) = workers.restart(home)?;
+    let took = workers.first_ack(&mut running, started)?;
+    println!(
+        "{} MiB were not uploaded; the first acknowledgement came {} ms after the start",
+        backlog >> 20,
+        took.as_millis()
+    );
+    let promises = workers.finish(&mut running)?;
+    let uploaded = match &plan.s3_server {
+        None => Value::Null,
+        Some(program) => {
+            let folder = home.folder().join("bucket");
+            let server = S3Server::start(program, endpoint, &folder)?;
+            let uploaded_in = until_uploaded(home, &promises)?;
+            let memory = peak_memory_mib(&running);
+            running.kill_9()?;
+            running = workers.restart(home)?.0;
+            Readback::new(&workers.stage).check_complete(&promises)?;
+            drop(server);
+            json!({ "seconds": uploaded_in.as_secs(), "peak_memory_mib": memory })
+        }
+    };
+    if plan.s3_server.is_none() {
+        Readback::new(&workers.stage).check_complete(&promises)?;
+    }
+    Ok(json!({
+        "seed": plan.seed,
+        "backlog_bytes": backlog,
+        "filled_in_seconds": filled_in.as_secs_f64(),
+        "peak_memory_mib_while_filling": memory_before,
+        "first_ack_ms": took.as_millis(),
+        "peak_memory_mib_after_restart": peak_memory_mib(&running),
+        "acked_records": promises.records,
+        "uploaded": uploaded,
+    }))
+}
+
+/// Waits until nothing is in the log alone; how long that took.
+fn until_uploaded(home: &Home, promises: &Promises) -> Result<Duration, String> {
+    let clock = millrace_time::SystemClock::shared();
+    let bound = Duration::from_secs(60 + promises.bytes / UPLOAD_BYTES_PER_S_MIN);
+    loop {
+        let pending = home.metric("millrace_upload_pending_bytes")?;
+        if pending == 0.0 {
+            return Ok(clock.now());
+        }
+        if clock.now() > bound {
+            return Err(format!(
+                "{pending} bytes are not uploaded {bound:?} after the bucket was there"
+            ));
+        }
+        pause(POLL);
+    }
+}
+
+fn peak_memory_mib(running: &Running) -> Option<u64> {
+    peak_memory_kib(&running.pid().to_string()).map(|kib| kib >> 10)
+}

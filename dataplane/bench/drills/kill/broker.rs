@@ -1,0 +1,236 @@
+//! The broker as a process, and the folder that it works in.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+/// The broker only takes long ones; it guards what lies in the same folder.
+const TOKEN: &str = "a-drill-has-no-secrets-to-keep-from-its-user";
+
+/// What the broker is told beside its folders and its address.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) wal_bytes: u64,
+    pub(crate) io_depth: u32,
+    /// `s3.data.buckets`; `None` is a folder beside the log.
+    pub(crate) bucket: Option<String>,
+    /// Further lines of the configuration.
+    pub(crate) lines: String,
+}
+
+/// A broker's folder: configuration, metadata, log, objects, and what it said.
+#[derive(Debug)]
+pub(crate) struct Home {
+    program: PathBuf,
+    folder: PathBuf,
+    address: SocketAddr,
+    admin: SocketAddr,
+}
+
+/// A broker process; killed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Running {
+    child: Child,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Running {
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How it ended, if it did by itself.
+    pub(crate) fn ended(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok().flatten()?;
+        Some(format!("the broker ended by itself with {status}"))
+    }
+
+    /// `kill -9`; when this returns the process is gone.
+    pub(crate) fn kill_9(mut self) -> Result<(), String> {
+        if let Some(ended) = self.ended() {
+            return Err(ended);
+        }
+        let killed = self.child.kill().and_then(|()| self.child.wait());
+        killed
+            .map(|_| ())
+            .map_err(|error| format!("kill -9: {error}"))
+    }
+}
+
+impl Home {
+    /// An empty folder for a broker.
+    pub(crate) fn create(
+        program: &Path,
+        folder: &Path,
+        settings: &Settings,
+    ) -> Result<Self, String> {
+        let failed = |what: &str| {
+            let what = format!("{what} {}", folder.display());
+            move |error: io::Error| format!("{what}: {error}")
+        };
+        if folder.exists() {
+            return Err(format!(
+                "{} exists; remove it, or name another folder with --work",
+                folder.display()
+            ));
+        }
+        fs::create_dir_all(folder).map_err(failed("cannot create"))?;
+        let folder = folder.canonicalize().map_err(failed("cannot find again"))?;
+        let (address, admin) = (free_address()?, free_address()?);
+        let home = folder.display();
+        let bucket = settings.bucket.clone();
+        let bucket = bucket.unwrap_or_else(|| format!("0@file://{home}/objects"));
+        let text = format!(
+            "listeners=PLAINTEXT://{address}\nadmin.listener={admin}\n\
+             admin.token.file={home}/token\ndata.dir={home}/data\n\
+             s3.wal.path=0@file://{home}/wal/wal?capacity={}&iodepth={}\n\
+             s3.data.buckets={bucket}\n{}",
+            settings.wal_bytes, settings.io_depth, settings.lines
+        );
+        fs::write(folder.join("token"), TOKEN).map_err(failed("cannot write into"))?;
+        fs::write(folder.join("server.properties"), text).map_err(failed("cannot write into"))?;
+        Ok(Self {
+            program: program.to_owned(),
+            folder,
+            address,
+            admin,
+        })
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Executes the broker, which is not ready yet when this returns.
+    pub(crate) fn start(&self) -> Result<Running, String> {
+        let failed = |error: io::Error| format!("{}: {error}", self.program.display());
+        let log = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.log())
+            .map_err(failed)?;
+        let child = Command::new(&self.program)
+            .args(["broker", "--config"])
+            .arg(self.folder.join("server.properties"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .map_err(failed)?;
+        Ok(Running { child })
+    }
+
+    pub(crate) fn log(&self) -> PathBuf {
+        self.folder.join("log")
+    }
+
+    /// What `millrace inspect wal` says of the log of a broker that does not run.
+    pub(crate) fn inspect_wal(&self) -> Result<serde_json::Value, String> {
+        let output = Command::new(&self.program)
+            .args(["inspect", "wal"])
+            .arg(self.wal())
+            .output()
+            .map_err(|error| format!("{}: {error}", self.program.display()))?;
+        serde_json::from_slice(&output.stdout)
+            .map_err(|_| String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
+    /// The sum of a metric over its labels, from a broker that runs.
+    pub(crate) fn metric(&self, name: &str) -> Result<f64, String> {
+        let failed = |error: io::Error| format!("the admin HTTP: {error}");
+        let mut stream = TcpStream::connect(self.admin).map_err(failed)?;
+        let request = format!(
+            "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
+             Connection: close\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).map_err(failed)?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).map_err(failed)?;
+        let value = |line: &str| {
+            let (series, value) = line.rsplit_once(' ')?;
+            let (found, _) = series.split_once('{').unwrap_or((series, ""));
+            (found == name).then(|| value.parse::<f64>().ok())?
+        };
+        let mut values = text.lines().filter_map(value).peekable();
+        match values.peek() {
+            Some(_) => Ok(values.sum()),
+            None => Err(format!("the broker has no metric {name}: {text}")),
+        }
+    }
+
+    fn wal(&self) -> PathBuf {
+        self.folder.join("wal/wal")
+    }
+
+    /// Whether the file system that holds the log takes `O_DIRECT`: without it nothing here would
+    /// be about the device.
+    pub(crate) fn writes_directly(&self) -> Result<bool, String> {
+        let probe = self.folder.join("direct");
+        let opened = open_direct(&probe);
+        let _ = fs::remove_file(&probe);
+        match opened {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(false),
+            Err(error) => Err(format!("{}: {error}", probe.display())),
+        }
+    }
+
+    /// Number and bytes of the objects in the folder bucket.
+    pub(crate) fn objects(&self) -> (u64, u64) {
+        let mut folders = vec![self.folder.join("objects")];
+        let (mut count, mut bytes) = (0, 0);
+        while let Some(folder) = folders.pop() {
+            let entries = fs::read_dir(folder).into_iter().flatten();
+            for entry in entries.filter_map(Result::ok) {
+                match entry.metadata() {
+                    Ok(found) if found.is_dir() => folders.push(entry.path()),
+                    Ok(found) => {
+                        count += 1;
+                        bytes += found.len();
+                    }
+                    Err(_) => {}
+                }
+            }
+        }
+        (count, bytes)
+    }
+
+    /// Removes everything.
+    pub(crate) fn remove(&self) {
+        if let Err(error) = fs::remove_dir_all(&self.folder) {
+            eprintln!("{}: {error}", self.folder.display());
+        }
+    }
+}
+
+pub(crate) fn free_address() -> Result<SocketAddr, String> {
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+    free.map_err(|error| format!("no free port: {error}"))
+}
+
+/// Creates a file for direct I/O.
+fn open_direct(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let direct = i32::try_from(rustix::fs::OFlags::DIRECT.bits()).unwrap_or(0);
+    OpenOptions::new()
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .custom_flags(direct)
+        .open(path)
+}

@@ -1,0 +1,104 @@
+//! `npm run drill:kill`: the broker is killed with `kill -9` under load, on a real disk.
+//!
+//! - `kills`: many kills at any moment; not one acknowledged record is lost, moved or repeated
+//! - `backlog`: one kill with gigabytes that are not uploaded; how long until it acknowledges again
+//! - `workers`, `load`, `group`: the clients, which outlive the broker
+//! - `ledger`: what they were promised
+//! - `readback`, `audit`: whether the promises were kept
+//! - `pattern`: what is in a record
+//! - `broker`: the process and its folder
+
+mod arguments;
+mod audit;
+mod backlog;
+mod broker;
+mod group;
+mod kills;
+mod ledger;
+mod load;
+mod pattern;
+mod readback;
+mod timings;
+mod workers;
+
+use std::{fs, process::ExitCode};
+
+use serde_json::Value;
+
+use crate::{
+    arguments::{Command, Place, USAGE},
+    backlog::Endpoint,
+    broker::{Home, Settings},
+};
+
+fn main() -> ExitCode {
+    let done = match Command::from_env() {
+        Ok(Command::Help) => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Ok(Command::Kill(place, plan)) => {
+            println!("seed {}", plan.seed);
+            drill(&place, plan.seed, &kills::settings(), |home| {
+                kills::run(&plan, home)
+            })
+        }
+        Ok(Command::Backlog(place, plan)) => {
+            println!("seed {}", plan.seed);
+            Endpoint::reserve().and_then(|endpoint| {
+                drill(&place, plan.seed, &endpoint.settings(&plan), |home| {
+                    backlog::run(&plan, &endpoint, home)
+                })
+            })
+        }
+        Err(error) => Err(error),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("drill:kill: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs one drill in a folder of its own, which is kept where it fails.
+fn drill(
+    place: &Place,
+    seed: u64,
+    settings: &Settings,
+    run: impl FnOnce(&Home) -> Result<Value, String>,
+) -> Result<(), String> {
+    let home = Home::create(&place.program, &place.work, settings)?;
+    match check_disk(&home).and_then(|()| run(&home)) {
+        Ok(report) => {
+            let text = format!("{report:#}\n");
+            print!("{text}");
+            if let Some(file) = &place.json {
+                fs::write(file, &text).map_err(|error| format!("{}: {error}", file.display()))?;
+            }
+            home.remove();
+            Ok(())
+        }
+        Err(reason) => {
+            let evidence = format!("seed {seed}\n{reason}\n");
+            // The reason is shown all the same.
+            let _ = fs::write(home.folder().join("evidence"), evidence);
+            Err(format!(
+                "FAILED: {reason}\nseed {seed}; log, objects and what the broker said are kept in {}",
+                home.folder().display()
+            ))
+        }
+    }
+}
+
+/// Without direct I/O nothing here would be about the device.
+fn check_disk(home: &Home) -> Result<(), String> {
+    if home.writes_directly()? {
+        return Ok(());
+    }
+    Err(format!(
+        "{} takes no O_DIRECT; name a folder on a disk with --work",
+        home.folder().display()
+    ))
+}

@@ -1,0 +1,135 @@
+//! Reads partitions back as a consumer does, and audits them.
+
+use std::{sync::Arc, time::Duration};
+
+use millrace_bench::producer::ClientError;
+use millrace_record::{header_of, records};
+
+use crate::{
+    audit::Audit,
+    ledger::Promises,
+    load::{Stage, connect_patiently},
+    pattern,
+};
+
+/// Bytes that one fetch asks for.
+const FETCH_BYTES: i32 = 8 << 20;
+
+/// Audits of all partitions, from where they were left.
+#[derive(Debug)]
+pub(crate) struct Readback {
+    stage: Arc<Stage>,
+    audits: Vec<Audit>,
+    /// Records read.
+    records: u64,
+}
+
+impl Readback {
+    pub(crate) fn new(stage: &Arc<Stage>) -> Self {
+        Self {
+            stage: Arc::clone(stage),
+            audits: (0..stage.partitions).map(Audit::new).collect(),
+            records: 0,
+        }
+    }
+
+    /// The same where everything that was sent is acknowledged.
+    pub(crate) fn check_complete(&mut self, promises: &Promises) -> Result<(), String> {
+        self.check(promises)?;
+        self.nothing_invented(promises)?;
+        if self.records != promises.records {
+            return Err(format!(
+                "{} records were acknowledged, {} are there",
+                promises.records, self.records
+            ));
+        }
+        Ok(())
+    }
+
+    /// Reads every partition to its end and checks it against `promises`, which were taken before.
+    pub(crate) fn check(&mut self, promises: &Promises) -> Result<(), String> {
+        let Stage {
+            broker,
+            topic,
+            seed,
+            ..
+        } = &*self.stage;
+        let failed = |error: ClientError| format!("reading back: {error}");
+        let mut connection = connect_patiently(*broker)?;
+        for (partition, audit) in (0..).zip(&mut self.audits) {
+            audit.promise(promises)?;
+            let end = connection.end_offset(topic, partition).map_err(failed)?;
+            while audit.next() < end {
+                let from = audit.next();
+                let fetched = connection
+                    .fetch(topic, partition, from, FETCH_BYTES, Duration::ZERO)
+                    .map_err(failed)?;
+                if fetched.error_code != 0 {
+                    return Err(format!(
+                        "partition {partition}: reading at {from} of {end}: error code {}",
+                        fetched.error_code
+                    ));
+                }
+                self.records += take(audit, partition, fetched.records, *seed)?;
+                if audit.next() == from {
+                    return Err(format!(
+                        "partition {partition}: nothing is at {from}, and it ends at {end}"
+                    ));
+                }
+            }
+            audit.at_end(promises)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that nothing was read that was not sent; `promises` are from after the reading.
+    pub(crate) fn nothing_invented(&self, promises: &Promises) -> Result<(), String> {
+        let mut audits = self.audits.iter();
+        audits.try_for_each(|audit| audit.nothing_invented(promises))
+    }
+}
+
+/// Feeds whole batches to the audit; returns how many records they had.
+fn take(
+    audit: &mut Audit,
+    partition: i32,
+    mut rest: bytes::Bytes,
+    seed: u64,
+) -> Result<u64, String> {
+    let mut count = 0;
+    let broken = |at: i64, error: &dyn std::fmt::Display| {
+        format!("partition {partition}: the batch at {at}: {error}")
+    };
+    while !rest.is_empty() {
+        let at = audit.next();
+        let size = header_of(&rest)
+            .map_err(|error| broken(at, &error))?
+            .size_bytes();
+        if size > rest.len() {
+            break;
+        }
+        let batch = rest.split_to(size);
+        check_crc(&batch).map_err(|error| broken(at, &error))?;
+        for record in records(&batch).map_err(|error| broken(at, &error))? {
+            let record = record.map_err(|error| broken(at, &error))?;
+            let place = record.value.and_then(|value| pattern::read(seed, &value));
+            audit.record(record.offset, place)?;
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+/// Compares a batch with its checksum, as consumers do.
+fn check_crc(batch: &[u8]) -> Result<(), String> {
+    use millrace_record::header::ATTRIBUTES_AT;
+    let header = header_of(batch).map_err(|error| error.to_string())?;
+    let signed = batch.get(ATTRIBUTES_AT..).unwrap_or_default();
+    match crc32c::crc32c(signed) {
+        crc if crc == header.crc => Ok(()),
+        crc => Err(format!(
+            "its checksum is {crc:08x}, it says {:08x}",
+            header.crc
+        )),
+    }
+}

@@ -1,0 +1,180 @@
+//! The clients' threads, and what one waits for with them.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use millrace_time::SystemClock;
+
+use crate::{
+    broker::{Home, Running},
+    group,
+    ledger::{Ledger, Promises},
+    load::{PATIENCE, Producer, START_WAIT_MAX, Stage, connect_patiently, pause},
+};
+
+const TOPIC: &str = "drill";
+const POLL: Duration = Duration::from_micros(500);
+
+/// Producers and a group, at work on one topic.
+pub(crate) struct Workers {
+    pub(crate) stage: Arc<Stage>,
+    threads: Vec<JoinHandle<Result<(), String>>>,
+}
+
+/// What the clients do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Work {
+    pub(crate) seed: u64,
+    pub(crate) producers: u32,
+    pub(crate) partitions: i32,
+    /// Bytes per second of all producers together.
+    pub(crate) bytes_per_s: u64,
+}
+
+impl Workers {
+    /// Creates the topic at a broker that may still be starting, lets it name the producers, and
+    /// begins.
+    pub(crate) fn begin(work: &Work, home: &Home) -> Result<Self, String> {
+        let failed = |error| format!("preparing: {error}");
+        let mut connection = connect_patiently(home.address())?;
+        connection
+            .create_topic(TOPIC, work.partitions, PATIENCE)
+            .map_err(failed)?;
+        let stage = Arc::new(Stage {
+            broker: home.address(),
+            topic: TOPIC.to_owned(),
+            partitions: work.partitions,
+            seed: work.seed,
+            bytes_per_s: (work.bytes_per_s / u64::from(work.producers)).max(1),
+            clock: SystemClock::shared(),
+            ledger: Ledger::default(),
+            incarnation: AtomicU64::new(1),
+            acknowledging: AtomicU64::new(0),
+            finishing: AtomicBool::new(false),
+        });
+        stage
+            .ledger
+            .change(|promises| promises.group_offset = group::NOTHING_COMMITTED);
+        let mut threads = Vec::new();
+        for number in 0..work.producers {
+            let identity = connection.init_producer_id().map_err(failed)?;
+            let producer = Producer::new(Arc::clone(&stage), number, identity);
+            threads.push(thread::spawn(move || producer.run()));
+        }
+        let committing = Arc::clone(&stage);
+        threads.push(thread::spawn(move || group::run(&committing)));
+        Ok(Self { stage, threads })
+    }
+
+    /// Executes the next broker; when it began to.
+    pub(crate) fn restart(&self, home: &Home) -> Result<(Running, Duration), String> {
+        self.stage.incarnation.fetch_add(1, Ordering::AcqRel);
+        let started = self.stage.clock.now();
+        Ok((home.start()?, started))
+    }
+
+    /// Waits until the broker that was started at `started` has acknowledged something; how long
+    /// that took.
+    pub(crate) fn first_ack(
+        &mut self,
+        running: &mut Running,
+        started: Duration,
+    ) -> Result<Duration, String> {
+        let incarnation = self.stage.incarnation.load(Ordering::Acquire);
+        let clock = Arc::clone(&self.stage.clock);
+        let waited = || clock.now().saturating_sub(started);
+        loop {
+            let took = waited();
+            if self.stage.acknowledging.load(Ordering::Acquire) >= incarnation {
+                return Ok(took);
+            }
+            self.check(running)?;
+            if took > START_WAIT_MAX {
+                return Err(format!(
+                    "start {incarnation} acknowledged nothing within {took:?}"
+                ));
+            }
+            pause(POLL);
+        }
+    }
+
+    /// Waits until so many bytes of batches are acknowledged.
+    pub(crate) fn until_acknowledged(
+        &mut self,
+        running: &mut Running,
+        bytes: u64,
+    ) -> Result<(), String> {
+        let progress = |stage: &Stage| stage.ledger.change(|promises| promises.bytes);
+        let (mut last, mut moved) = (0, self.stage.clock.now());
+        loop {
+            let now = progress(&self.stage);
+            if now >= bytes {
+                return Ok(());
+            }
+            self.check(running)?;
+            let clock = self.stage.clock.now();
+            if now > last {
+                (last, moved) = (now, clock);
+            } else if clock.saturating_sub(moved) > START_WAIT_MAX {
+                let refusals = self.stage.ledger.snapshot().refusals;
+                return Err(format!(
+                    "after {} MiB of {} nothing is acknowledged any more; refusals by code: \
+                     {refusals:?}",
+                    now >> 20,
+                    bytes >> 20
+                ));
+            }
+            pause(POLL);
+        }
+    }
+
+    /// The broker runs, and no client ended: they do only where the broker breaks its word.
+    fn check(&mut self, running: &mut Running) -> Result<(), String> {
+        if let Some(ended) = running.ended() {
+            return Err(ended);
+        }
+        let ended = self.threads.iter().position(JoinHandle::is_finished);
+        match ended {
+            None => Ok(()),
+            Some(at) => match joined(self.threads.swap_remove(at)) {
+                Err(reason) => Err(reason),
+                Ok(()) => Err("a client ended early".to_owned()),
+            },
+        }
+    }
+
+    /// Lets everything be acknowledged and ends the clients; what they were promised in all.
+    pub(crate) fn finish(&mut self, running: &mut Running) -> Result<Promises, String> {
+        self.stage.finishing.store(true, Ordering::Release);
+        let asked = self.stage.clock.now();
+        while self.threads.iter().any(|thread| !thread.is_finished()) {
+            if let Some(ended) = running.ended() {
+                return Err(ended);
+            }
+            if self.stage.clock.now().saturating_sub(asked) > START_WAIT_MAX {
+                return Err("the last batches are not acknowledged in time".to_owned());
+            }
+            pause(POLL);
+        }
+        for thread in self.threads.drain(..) {
+            joined(thread)?;
+        }
+        let promises = self.stage.ledger.snapshot();
+        if promises.durable != promises.sent {
+            return Err("a producer ended with batches that are not acknowledged".to_owned());
+        }
+        Ok(promises)
+    }
+}
+
+fn joined(thread: JoinHandle<Result<(), String>>) -> Result<(), String> {
+    thread
+        .join()
+        .unwrap_or_else(|_| Err("a client panicked".to_owned()))
+}
