@@ -104,11 +104,12 @@ impl Broker {
             groups: groups.clone(),
             meta: Arc::clone(&storage.meta),
             clock: seams.clock.clone(),
-            timers,
+            timers: timers.clone(),
             config: api_config(&config, &storage, &advertised),
         };
         let service = Arc::new(ApiService::new(parts));
-        let server = listeners.serve(config.net.clone(), service.clone(), seams.clock.clone());
+        let clock = seams.clock.clone();
+        let server = listeners.serve(config.net.clone(), service.clone(), clock, timers);
         let serving = Serving {
             server: server.clone(),
             logs: logs.clone(),

@@ -55,6 +55,12 @@ impl Budget {
         self.state.lock().used
     }
 
+    /// Whether somebody waits for room.
+    pub(crate) fn is_short(&self) -> bool {
+        let state = self.state.lock();
+        !state.growing.is_empty() || !state.starting.is_empty()
+    }
+
     /// Takes room for a new frame if there is some and nobody waits for it.
     pub(crate) fn try_take(self: &Arc<Self>, bytes: usize) -> Option<Charge> {
         let mut state = self.state.lock();

@@ -27,6 +27,14 @@ pub(crate) const LINGER: Duration = Duration::from_secs(30);
 /// How long a client may stand still in the middle of a frame while it holds the broker's memory.
 pub(crate) const FRAME_STALL_MAX: Duration = Duration::from_secs(60);
 
+/// The same while others wait for that memory: longer than a lost packet is repeated, far shorter than
+/// the others' patience.
+pub(crate) const FRAME_STALL_MAX_WHEN_SHORT: Duration = Duration::from_secs(5);
+
+/// How long a frame may take to arrive while others wait for memory. A client that sends a byte now
+/// and then never stands still; an ordinary frame takes this long only below 20 KiB/s.
+pub(crate) const FRAME_AGE_MAX_WHEN_SHORT: Duration = Duration::from_secs(60);
+
 /// Connections that wait to be accepted: what Linux allows by default (`net.core.somaxconn`).
 pub(crate) const LISTEN_BACKLOG: u32 = 4_096;
 

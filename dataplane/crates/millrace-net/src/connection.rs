@@ -11,19 +11,21 @@ use std::{
 
 use bytes::BytesMut;
 use futures_util::FutureExt;
+use millrace_purgatory::Timers;
 use millrace_time::SharedClock;
 use millrace_wire::service::{CloseReason, Peer, Service};
 use parking_lot::Mutex;
-use tokio::{net::TcpStream, sync::Notify};
+use tokio::sync::Notify;
 
 use crate::{
     budget::{Budget, Charge},
     config::{LINGER, NetConfig, WRITE_GATHER_BYTES, WRITE_SEGMENTS_MAX},
     frame::{FrameError, FrameReader, Step},
-    meters::{Meters, MuteReason},
+    meters::{Meters, MuteReason, Reasons},
     outbox::Outbox,
     pipeline::{Finished, Pipeline},
     registry::{Entry, Pulse},
+    transport::Transport,
 };
 
 /// What all connections of a server use together.
@@ -32,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) service: Arc<dyn Service>,
     pub(crate) budget: Arc<Budget>,
     pub(crate) clock: SharedClock,
+    /// Ends of throttles.
+    pub(crate) timers: Timers,
     pub(crate) meters: Meters,
 }
 
@@ -90,11 +94,16 @@ fn code_of(reason: &CloseReason) -> &'static str {
 }
 
 /// Serves one connection to its end.
-pub(crate) async fn serve(stream: TcpStream, peer: Arc<Peer>, shared: Arc<Shared>, entry: Entry) {
+pub(crate) async fn serve(
+    transport: impl Transport,
+    peer: Arc<Peer>,
+    shared: Arc<Shared>,
+    entry: Entry,
+) {
     shared.meters.opened.increment(1);
     shared.meters.connections.increment(1.0);
     let connection = Connection {
-        stream,
+        transport,
         desk: Desk::new(&shared.config),
         peer,
         shared,
@@ -109,15 +118,15 @@ pub(crate) async fn serve(stream: TcpStream, peer: Arc<Peer>, shared: Arc<Shared
     connection.shared.service.disconnected(&connection.peer);
 }
 
-struct Connection {
-    stream: TcpStream,
+struct Connection<T> {
+    transport: T,
     desk: Desk,
     peer: Arc<Peer>,
     shared: Arc<Shared>,
     pulse: Arc<Pulse>,
 }
 
-impl Drop for Connection {
+impl<T> Drop for Connection<T> {
     fn drop(&mut self) {
         self.shared.meters.connections.decrement(1.0);
     }
@@ -166,7 +175,7 @@ impl Desk {
     }
 }
 
-impl Connection {
+impl<T: Transport> Connection<T> {
     async fn run(&self) -> End {
         let mut reading = pin!(async {
             let end = self.read_all().await.err().unwrap_or(End::Eof);
@@ -205,6 +214,7 @@ impl Connection {
             id,
             address,
             listener,
+            ..
         } = &*self.peer;
         if end.is_violation() {
             let code = end.code();
@@ -250,12 +260,12 @@ impl Connection {
         &self,
         reader: &mut FrameReader,
     ) -> Result<Option<(BytesMut, Charge)>, End> {
-        self.wait_for_room().await;
+        self.until_unmuted().await;
         let mut charge: Option<Charge> = None;
         loop {
             match reader.step()? {
                 Step::Frame(frame) => {
-                    self.pulse.inside_frame.store(false, Ordering::Relaxed);
+                    self.pulse.leave_frame();
                     let charge = match charge {
                         Some(charge) => charge,
                         None => self.reserve(0).await,
@@ -280,14 +290,18 @@ impl Connection {
 
     /// Reads once; false at the end of the input.
     async fn fill(&self, reader: &mut FrameReader) -> Result<bool, End> {
-        self.pulse
-            .inside_frame
-            .store(reader.is_inside_frame(), Ordering::Relaxed);
+        let inside_frame = reader.is_inside_frame();
+        self.pulse.enter_frame(inside_frame, &self.shared.clock);
         loop {
             reader.release();
-            self.stream.readable().await?;
-            match self.stream.try_read_buf(&mut reader.space()) {
-                Ok(0) if reader.is_inside_frame() => return Err(End::Truncated),
+            self.transport.readable().await?;
+            // A request in flight may have used the quota up since this one was waited for. A frame
+            // that has begun is read to its end, because it holds memory that others wait for.
+            if !inside_frame {
+                self.until_unmuted().await;
+            }
+            match self.transport.try_read(&mut reader.space()) {
+                Ok(0) if inside_frame => return Err(End::Truncated),
                 Ok(0) => return Ok(false),
                 Ok(_) => {
                     self.pulse.moved(&self.shared.clock);
@@ -299,24 +313,39 @@ impl Connection {
         }
     }
 
-    /// Waits until one more request may be in flight on this connection.
-    async fn wait_for_room(&self) {
-        while let Some(reason) = self.full() {
-            let _muted = self.shared.meters.mute(reason);
-            while self.full() == Some(reason) {
-                self.desk.freed.notified().await;
+    /// Waits until nothing forbids to read one more request from this connection.
+    async fn until_unmuted(&self) {
+        let mut muted = self.shared.meters.unmuted();
+        loop {
+            let throttled = self.peer.throttle.left(self.shared.clock.now());
+            let reasons = self
+                .fullness()
+                .with(MuteReason::QuotaThrottle, throttled.is_some());
+            muted.become_of(reasons);
+            if reasons.is_empty() {
+                return;
+            }
+            // Whatever leaves may end a reason, and may begin a throttle: all are looked at again.
+            let freed = self.desk.freed.notified();
+            match throttled {
+                None => freed.await,
+                Some(left) => tokio::select! {
+                    () = freed => {}
+                    () = self.shared.timers.sleep(left) => {}
+                },
             }
         }
     }
 
-    fn full(&self) -> Option<MuteReason> {
+    /// The bounds of this connection that are reached.
+    fn fullness(&self) -> Reasons {
         let config = &self.shared.config;
         let state = self.desk.state.lock();
-        if state.in_flight >= config.pipeline_depth {
-            return Some(MuteReason::InFlight);
-        }
-        let bytes = state.pipeline.bytes();
-        (bytes >= config.connection_bytes_max).then_some(MuteReason::ConnectionBytes)
+        let too_many = state.in_flight >= config.pipeline_depth;
+        let too_large = state.pipeline.bytes() >= config.connection_bytes_max;
+        Reasons::NONE
+            .with(MuteReason::InFlight, too_many)
+            .with(MuteReason::ConnectionBytes, too_large)
     }
 
     async fn reserve(&self, bytes: usize) -> Charge {
@@ -324,6 +353,7 @@ impl Connection {
             Some(charge) => charge,
             None => {
                 let _muted = self.shared.meters.mute(MuteReason::BrokerMemory);
+                let _starved = self.pulse.starve(&self.shared.clock);
                 self.shared.budget.take(bytes).await
             }
         }
@@ -332,6 +362,7 @@ impl Connection {
     async fn reserve_more(&self, charge: &mut Charge, bytes: usize) {
         if !charge.try_grow(bytes) {
             let _muted = self.shared.meters.mute(MuteReason::BrokerMemory);
+            let _starved = self.pulse.starve(&self.shared.clock);
             charge.grow(bytes).await;
         }
     }
@@ -381,21 +412,28 @@ impl Connection {
     }
 
     async fn flush(&self, outbox: &mut Outbox) -> io::Result<()> {
-        while outbox.bytes() > 0 {
-            match outbox.try_write(&self.stream) {
+        loop {
+            let progress = if outbox.bytes() > 0 {
+                outbox.try_write(&self.transport)
+            } else {
+                match self.transport.try_flush() {
+                    Ok(()) => return Ok(()),
+                    Err(error) => Err(error),
+                }
+            };
+            match progress {
                 Ok(written) => {
                     self.shared.meters.bytes_out.increment(written as u64);
                     self.pulse.moved(&self.shared.clock);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.pulse.write_blocked.store(true, Ordering::Relaxed);
-                    self.stream.writable().await?;
+                    self.transport.writable().await?;
                     self.pulse.write_blocked.store(false, Ordering::Relaxed);
                 }
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
     }
 
     /// The responses have been written: their requests are no longer in flight.

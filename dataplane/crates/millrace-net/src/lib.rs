@@ -8,10 +8,13 @@
 //!
 //! Everything is bounded: requests in flight, bytes in flight per connection and per broker, the
 //! memory of a frame that is only announced, a client that does not read. Where a bound is reached,
-//! the connection is *muted* (not read from) for a recorded [`MuteReason`] until room is free again.
+//! the connection is *muted* (not read from) for recorded [`MuteReason`]s, and read again when all of
+//! them have ended. The service mutes as well, a client that moves more than its quota
+//! ([`millrace_wire::service::Throttle`]).
 //!
-//! Order of reading: `server` (accept), `connection` (the two halves), `frame` (bytes to frames),
-//! `pipeline` (stage 2 in order), `outbox` (responses to bytes), `budget` (the broker's memory).
+//! Order of reading: `server` (accept), `connection` (the two halves), `transport` (what carries the
+//! bytes), `frame` (bytes to frames), `pipeline` (stage 2 in order), `outbox` (responses to bytes),
+//! `budget` (the broker's memory), `registry` (who stands still for too long).
 
 mod budget;
 mod config;
@@ -24,6 +27,7 @@ mod registry;
 mod server;
 #[cfg(test)]
 mod tests;
+mod transport;
 
 pub use config::{ListenerConfig, NetConfig};
 pub use meters::MuteReason;

@@ -11,10 +11,17 @@ pub enum MuteReason {
     ConnectionBytes,
     /// All connections together have as many bytes in flight as the broker may.
     BrokerMemory,
+    /// Its client has moved more than its quota.
+    QuotaThrottle,
 }
 
 impl MuteReason {
-    const ALL: [Self; 3] = [Self::InFlight, Self::ConnectionBytes, Self::BrokerMemory];
+    const ALL: [Self; 4] = [
+        Self::InFlight,
+        Self::ConnectionBytes,
+        Self::BrokerMemory,
+        Self::QuotaThrottle,
+    ];
 
     /// The label's value in the metrics.
     #[must_use]
@@ -23,15 +30,29 @@ impl MuteReason {
             Self::InFlight => "in_flight",
             Self::ConnectionBytes => "connection_bytes",
             Self::BrokerMemory => "broker_memory",
+            Self::QuotaThrottle => "quota_throttle",
         }
     }
+}
 
-    const fn index(self) -> usize {
-        match self {
-            Self::InFlight => 0,
-            Self::ConnectionBytes => 1,
-            Self::BrokerMemory => 2,
-        }
+/// Reasons that hold at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Reasons(u8);
+
+impl Reasons {
+    pub(crate) const NONE: Self = Self(0);
+
+    pub(crate) fn with(self, reason: MuteReason, holds: bool) -> Self {
+        let bit = u8::from(holds) << reason as u8;
+        Self(self.0 | bit)
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self == Self::NONE
+    }
+
+    fn has(self, reason: MuteReason) -> bool {
+        self.0 & (1 << reason as u8) != 0
     }
 }
 
@@ -62,12 +83,19 @@ impl Meters {
         }
     }
 
-    /// Counts a connection as muted until the guard is dropped.
+    /// A connection that is not muted yet.
+    pub(crate) fn unmuted(&self) -> Muted<'_> {
+        Muted {
+            meters: self,
+            reasons: Reasons::NONE,
+        }
+    }
+
+    /// Counts a connection as muted for one reason until the guard is dropped.
     pub(crate) fn mute(&self, reason: MuteReason) -> Muted<'_> {
-        let (episodes, now) = &self.muted[reason.index()];
-        episodes.increment(1);
-        now.increment(1.0);
-        Muted(now)
+        let mut muted = self.unmuted();
+        muted.become_of(Reasons::NONE.with(reason, true));
+        muted
     }
 
     /// Counts a closed connection. Rare enough to look the handle up.
@@ -77,11 +105,32 @@ impl Meters {
     }
 }
 
-/// One muted connection.
-pub(crate) struct Muted<'a>(&'a Gauge);
+/// One connection's reasons, counted until they change or this is dropped.
+pub(crate) struct Muted<'a> {
+    meters: &'a Meters,
+    reasons: Reasons,
+}
+
+impl Muted<'_> {
+    /// Counts the reasons that begin, and no longer those that have ended.
+    pub(crate) fn become_of(&mut self, reasons: Reasons) {
+        let counted = MuteReason::ALL.into_iter().zip(&self.meters.muted);
+        for (reason, (episodes, now)) in counted {
+            match (self.reasons.has(reason), reasons.has(reason)) {
+                (false, true) => {
+                    episodes.increment(1);
+                    now.increment(1.0);
+                }
+                (true, false) => now.decrement(1.0),
+                (false, false) | (true, true) => {}
+            }
+        }
+        self.reasons = reasons;
+    }
+}
 
 impl Drop for Muted<'_> {
     fn drop(&mut self) {
-        self.0.decrement(1.0);
+        self.become_of(Reasons::NONE);
     }
 }

@@ -4,9 +4,8 @@ use std::{collections::VecDeque, io, io::IoSlice};
 
 use bytes::{Buf, Bytes};
 use millrace_wire::Response;
-use tokio::net::TcpStream;
 
-use crate::config::WRITE_SEGMENTS_MAX;
+use crate::{config::WRITE_SEGMENTS_MAX, transport::Transport};
 
 /// What is to be written on one connection, in order.
 #[derive(Debug, Default)]
@@ -36,18 +35,18 @@ impl Outbox {
         *self = Self::default();
     }
 
-    /// Writes as much as the socket takes now; the bytes written.
+    /// Writes as much as the transport takes now; the bytes written.
     ///
     /// # Errors
-    /// The socket's; `WouldBlock` when it takes nothing.
-    pub(crate) fn try_write(&mut self, stream: &TcpStream) -> io::Result<usize> {
+    /// The transport's; `WouldBlock` when it takes nothing.
+    pub(crate) fn try_write(&mut self, transport: &impl Transport) -> io::Result<usize> {
         let mut slices = [IoSlice::new(&[]); WRITE_SEGMENTS_MAX];
         let mut count = 0;
         for (slice, segment) in slices.iter_mut().zip(&self.segments) {
             *slice = IoSlice::new(segment);
             count += 1;
         }
-        let written = stream.try_write_vectored(&slices[..count])?;
+        let written = transport.try_write(&slices[..count])?;
         if written == 0 && self.bytes > 0 {
             return Err(io::ErrorKind::WriteZero.into());
         }

@@ -16,14 +16,19 @@ use millrace_time::SharedClock;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::FRAME_STALL_MAX;
+use crate::config::{FRAME_AGE_MAX_WHEN_SHORT, FRAME_STALL_MAX, FRAME_STALL_MAX_WHEN_SHORT};
 
 /// What the sweep may know about a connection.
 #[derive(Debug)]
 pub(crate) struct Pulse {
     last_moved_ms: AtomicU64,
     /// A frame has begun and its rest has not arrived.
-    pub(crate) inside_frame: AtomicBool,
+    inside_frame: AtomicBool,
+    /// When it began.
+    frame_began_ms: AtomicU64,
+    /// It is not read because the broker has no memory for it: nothing of what it does or leaves
+    /// undone is its client's fault.
+    starved: AtomicBool,
     /// The client does not take its responses.
     pub(crate) write_blocked: AtomicBool,
     /// Requests whose response has not been written.
@@ -42,6 +47,26 @@ impl Pulse {
             .store(millis(clock.now()), Ordering::Relaxed);
     }
 
+    /// The next bytes belong to a frame that has begun, or do not.
+    pub(crate) fn enter_frame(&self, inside: bool, clock: &SharedClock) {
+        if inside && !self.inside_frame.load(Ordering::Relaxed) {
+            self.frame_began_ms
+                .store(millis(clock.now()), Ordering::Relaxed);
+        }
+        self.inside_frame.store(inside, Ordering::Relaxed);
+    }
+
+    /// The frame has arrived whole.
+    pub(crate) fn leave_frame(&self) {
+        self.inside_frame.store(false, Ordering::Relaxed);
+    }
+
+    /// The connection waits for the broker's memory until the guard is dropped.
+    pub(crate) fn starve<'a>(&'a self, clock: &'a SharedClock) -> Starved<'a> {
+        self.starved.store(true, Ordering::Relaxed);
+        Starved { pulse: self, clock }
+    }
+
     /// Records why the broker gives the connection up; the first reason stays.
     pub(crate) fn condemn(&self, verdict: &'static str) {
         self.verdict.lock().get_or_insert(verdict);
@@ -52,21 +77,51 @@ impl Pulse {
         *self.verdict.lock()
     }
 
-    /// Why the connection should be closed at `now`, if it should.
-    fn judge(&self, now: Duration, idle_max: Duration) -> Option<&'static str> {
-        let last = Duration::from_millis(self.last_moved_ms.load(Ordering::Relaxed));
-        let still = now.saturating_sub(last);
+    /// Why the connection should be closed at `now`, if it should; `short` where others wait for the
+    /// broker's memory.
+    fn judge(&self, now: Duration, idle_max: Duration, short: bool) -> Option<&'static str> {
+        let since =
+            |at: &AtomicU64| now.saturating_sub(Duration::from_millis(at.load(Ordering::Relaxed)));
+        let still = since(&self.last_moved_ms);
         if self.write_blocked.load(Ordering::Relaxed) {
             return (still > idle_max).then_some("slow_reader");
         }
-        if self.in_flight.load(Ordering::Relaxed) > 0 {
+        if self.starved.load(Ordering::Relaxed) {
             return None;
         }
-        if still > idle_max {
-            return Some("idle");
+        if self.inside_frame.load(Ordering::Relaxed) {
+            let stall_max = if short {
+                FRAME_STALL_MAX_WHEN_SHORT
+            } else {
+                FRAME_STALL_MAX
+            };
+            if still > stall_max {
+                return Some("stalled_frame");
+            }
+            if short && since(&self.frame_began_ms) > FRAME_AGE_MAX_WHEN_SHORT {
+                return Some("slow_frame");
+            }
         }
-        let stalled = self.inside_frame.load(Ordering::Relaxed) && still > FRAME_STALL_MAX;
-        stalled.then_some("stalled_frame")
+        let at_work = self.in_flight.load(Ordering::Relaxed) > 0;
+        (!at_work && still > idle_max).then_some("idle")
+    }
+}
+
+/// A connection that waits for the broker's memory.
+pub(crate) struct Starved<'a> {
+    pulse: &'a Pulse,
+    clock: &'a SharedClock,
+}
+
+impl Drop for Starved<'_> {
+    fn drop(&mut self) {
+        // The client's time runs from here on: the broker did not listen before.
+        if self.pulse.inside_frame.load(Ordering::Relaxed) {
+            let now = millis(self.clock.now());
+            self.pulse.frame_began_ms.store(now, Ordering::Relaxed);
+        }
+        self.pulse.moved(self.clock);
+        self.pulse.starved.store(false, Ordering::Relaxed);
     }
 }
 
@@ -106,6 +161,8 @@ impl Registry {
         let pulse = Arc::new(Pulse {
             last_moved_ms: AtomicU64::new(millis(clock.now())),
             inside_frame: AtomicBool::new(false),
+            frame_began_ms: AtomicU64::new(0),
+            starved: AtomicBool::new(false),
             write_blocked: AtomicBool::new(false),
             in_flight: AtomicUsize::new(0),
             stop: self.stop.child_token(),
@@ -121,9 +178,9 @@ impl Registry {
     }
 
     /// Closes every connection that has stood still for too long.
-    pub(crate) fn sweep(&self, now: Duration, idle_max: Duration) {
+    pub(crate) fn sweep(&self, now: Duration, idle_max: Duration, short: bool) {
         for pulse in self.pulses.lock().values() {
-            if let Some(verdict) = pulse.judge(now, idle_max) {
+            if let Some(verdict) = pulse.judge(now, idle_max, short) {
                 pulse.condemn(verdict);
                 pulse.kill.cancel();
             }
@@ -163,21 +220,65 @@ mod tests {
         let entry = Registry::new().enter(1, &shared);
         let pulse = &entry.pulse;
         clock.advance(Duration::from_secs(61));
-        assert_eq!(pulse.judge(shared.now(), IDLE), None);
-        pulse.inside_frame.store(true, Ordering::Relaxed);
-        assert_eq!(pulse.judge(shared.now(), IDLE), Some("stalled_frame"));
+        assert_eq!(pulse.judge(shared.now(), IDLE, true), None);
+        pulse.enter_frame(true, &shared);
+        assert_eq!(
+            pulse.judge(shared.now(), IDLE, false),
+            Some("stalled_frame")
+        );
+        pulse.leave_frame();
         clock.advance(IDLE);
-        assert_eq!(pulse.judge(shared.now(), IDLE), Some("idle"));
+        assert_eq!(pulse.judge(shared.now(), IDLE, false), Some("idle"));
         pulse.in_flight.store(1, Ordering::Relaxed);
         assert_eq!(
-            pulse.judge(shared.now(), IDLE),
+            pulse.judge(shared.now(), IDLE, true),
             None,
             "the broker is at work"
         );
         pulse.write_blocked.store(true, Ordering::Relaxed);
-        assert_eq!(pulse.judge(shared.now(), IDLE), Some("slow_reader"));
+        assert_eq!(pulse.judge(shared.now(), IDLE, false), Some("slow_reader"));
         pulse.moved(&shared);
-        assert_eq!(pulse.judge(shared.now(), IDLE), None);
+        assert_eq!(pulse.judge(shared.now(), IDLE, false), None);
+    }
+
+    #[test]
+    fn a_frame_has_less_time_while_others_wait_for_its_memory() {
+        let clock = ManualClock::shared();
+        let shared: SharedClock = clock.clone();
+        let entry = Registry::new().enter(1, &shared);
+        let pulse = &entry.pulse;
+        let judge = |short| pulse.judge(shared.now(), IDLE, short);
+        pulse.enter_frame(true, &shared);
+        clock.advance(Duration::from_secs(6));
+        assert_eq!((judge(false), judge(true)), (None, Some("stalled_frame")));
+        for _ in 0..14 {
+            // A byte now and then.
+            pulse.moved(&shared);
+            pulse.enter_frame(true, &shared);
+            assert_eq!(judge(true), None);
+            clock.advance(Duration::from_secs(4));
+        }
+        assert_eq!((judge(false), judge(true)), (None, Some("slow_frame")));
+    }
+
+    #[test]
+    fn a_connection_that_the_broker_does_not_read_is_not_blamed() {
+        let clock = ManualClock::shared();
+        let shared: SharedClock = clock.clone();
+        let entry = Registry::new().enter(1, &shared);
+        let pulse = &entry.pulse;
+        pulse.enter_frame(true, &shared);
+        let starved = pulse.starve(&shared);
+        clock.advance(IDLE * 2);
+        assert_eq!(pulse.judge(shared.now(), IDLE, true), None);
+        drop(starved);
+        assert_eq!(pulse.judge(shared.now(), IDLE, true), None);
+        clock.advance(Duration::from_secs(6));
+        assert_eq!(
+            pulse.judge(shared.now(), IDLE, true),
+            Some("stalled_frame"),
+            "its time runs again"
+        );
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use millrace_purgatory::Timers;
 use millrace_time::SharedClock;
 use millrace_wire::service::{Peer, Service};
 use socket2::{SockRef, TcpKeepalive};
@@ -85,14 +86,21 @@ impl Listeners {
             .collect()
     }
 
-    /// Starts accepting. Must be called inside a tokio runtime.
+    /// Starts accepting. Must be called inside a tokio runtime. The timers run on the same clock.
     #[must_use]
-    pub fn serve(self, config: NetConfig, service: Arc<dyn Service>, clock: SharedClock) -> Server {
+    pub fn serve(
+        self,
+        config: NetConfig,
+        service: Arc<dyn Service>,
+        clock: SharedClock,
+        timers: Timers,
+    ) -> Server {
         let shared = Arc::new(Shared {
             budget: Budget::new(config.broker_bytes_max),
             config,
             service,
             clock,
+            timers,
             meters: Meters::new(),
         });
         let server = Server {
@@ -248,11 +256,7 @@ impl Core {
             tracing::debug!(client = %address, "socket options were not set: {error}");
         }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let peer = Arc::new(Peer {
-            id,
-            address,
-            listener: listener.to_owned(),
-        });
+        let peer = Arc::new(Peer::new(id, address, listener.to_owned()));
         let entry = self.registry.enter(id, &self.shared.clock);
         self.tasks.spawn(connection::serve(
             stream,
@@ -275,8 +279,9 @@ async fn sweep_loop(core: Arc<Core>) {
             () = core.registry.stop.cancelled() => return,
             () = tokio::time::sleep(SWEEP_INTERVAL) => {}
         }
+        let (now, idle_max) = (core.shared.clock.now(), core.shared.config.idle_max);
         core.registry
-            .sweep(core.shared.clock.now(), core.shared.config.idle_max);
+            .sweep(now, idle_max, core.shared.budget.is_short());
         #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
         core.shared
             .meters

@@ -1,5 +1,8 @@
 //! The network layer over real sockets, with a service whose answers the test controls.
 
+mod mute;
+mod transport;
+
 use std::{
     collections::HashMap,
     sync::{
@@ -10,6 +13,7 @@ use std::{
 };
 
 use bytes::{BufMut, Bytes, BytesMut};
+use millrace_purgatory::Timers;
 use millrace_time::{ManualClock, SharedClock};
 use millrace_wire::{
     Response,
@@ -35,6 +39,11 @@ const SILENT: u8 = b's';
 const CLOSE: u8 = b'c';
 const BIG: u8 = b'b';
 const PANIC: u8 = b'p';
+/// Answered at once, and nothing more is to be read for [`THROTTLE`].
+const THROTTLED: u8 = b't';
+/// The same, where stage 2 finds that out.
+const THROTTLED_LATE: u8 = b'l';
+const THROTTLE: Duration = Duration::from_secs(30);
 const BIG_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Default)]
@@ -60,7 +69,10 @@ impl Probe {
     }
 }
 
-struct TestService(Arc<Probe>);
+struct TestService {
+    probe: Arc<Probe>,
+    clock: SharedClock,
+}
 
 fn response(body: &[u8]) -> Response {
     let mut head = BytesMut::new();
@@ -69,11 +81,11 @@ fn response(body: &[u8]) -> Response {
 }
 
 impl Service for TestService {
-    fn accept<'a>(&'a self, _peer: &'a Arc<Peer>, frame: BytesMut) -> BoxFuture<'a, Accepted> {
+    fn accept<'a>(&'a self, peer: &'a Arc<Peer>, frame: BytesMut) -> BoxFuture<'a, Accepted> {
         Box::pin(async move {
             let (op, name) = (frame[0], frame[1]);
-            self.0.accepted.lock().push(name);
-            let probe = Arc::clone(&self.0);
+            self.probe.accepted.lock().push(name);
+            let probe = Arc::clone(&self.probe);
             match op {
                 WAIT => {
                     let gate = probe.gate(name);
@@ -83,6 +95,19 @@ impl Service for TestService {
                     }))
                 }
                 PANIC => panic!("asked for"),
+                THROTTLED => {
+                    peer.throttle.until(self.clock.now() + THROTTLE);
+                    Accepted::Ready(response(&[name]))
+                }
+                THROTTLED_LATE => {
+                    let gate = probe.gate(name);
+                    let (peer, clock) = (Arc::clone(peer), self.clock.clone());
+                    Accepted::Pending(Box::pin(async move {
+                        gate.notified().await;
+                        peer.throttle.until(clock.now() + THROTTLE);
+                        response(&[name])
+                    }))
+                }
                 SILENT => Accepted::Silent(Box::pin(async {})),
                 CLOSE => Accepted::Close(CloseReason::Unacknowledged("asked for".into())),
                 BIG => Accepted::Pending(Box::pin(async move {
@@ -95,7 +120,7 @@ impl Service for TestService {
     }
 
     fn disconnected(&self, _peer: &Arc<Peer>) {
-        self.0.disconnected.fetch_add(1, Ordering::SeqCst);
+        self.probe.disconnected.fetch_add(1, Ordering::SeqCst);
     }
 }
 
@@ -103,6 +128,7 @@ struct Rig {
     server: Server,
     probe: Arc<Probe>,
     clock: Arc<ManualClock>,
+    timers: Timers,
     address: std::net::SocketAddr,
 }
 
@@ -117,11 +143,17 @@ async fn rig(config: NetConfig) -> Rig {
     let probe = Arc::new(Probe::default());
     let clock = ManualClock::shared();
     let shared: SharedClock = clock.clone();
-    let server = listeners.serve(config, Arc::new(TestService(Arc::clone(&probe))), shared);
+    let timers = Timers::new(shared.clone());
+    let service = TestService {
+        probe: Arc::clone(&probe),
+        clock: shared.clone(),
+    };
+    let server = listeners.serve(config, Arc::new(service), shared, timers.clone());
     Rig {
         server,
         probe,
         clock,
+        timers,
         address,
     }
 }

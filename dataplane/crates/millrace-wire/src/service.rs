@@ -1,6 +1,15 @@
 //! The seam between the network and the handlers of requests.
 
-use std::{fmt, net::SocketAddr, pin::Pin, sync::Arc};
+use std::{
+    fmt,
+    net::SocketAddr,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::BytesMut;
 
@@ -10,7 +19,7 @@ use crate::{request::MalformedRequest, response::EncodeError, response::Response
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The other end of a connection.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Peer {
     /// Number of the connection, never reused while the broker runs.
     pub id: u64,
@@ -18,6 +27,46 @@ pub struct Peer {
     pub address: SocketAddr,
     /// Name of the listener that it came to, which decides the address that Metadata tells it.
     pub listener: String,
+    /// Until when it is not to be read from.
+    pub throttle: Throttle,
+}
+
+impl Peer {
+    /// A connection that nothing slows down.
+    #[must_use]
+    pub fn new(id: u64, address: SocketAddr, listener: String) -> Self {
+        Self {
+            id,
+            address,
+            listener,
+            throttle: Throttle::default(),
+        }
+    }
+}
+
+/// How the service slows a client down that moves more than its quota (KIP-219): what it has sent
+/// is answered at once, and nothing more is read from its connection for a while. The service says
+/// until when, the network obeys.
+///
+/// Times are those of the clock that both share. A time that has passed slows nobody down.
+#[derive(Debug, Default)]
+pub struct Throttle {
+    until_us: AtomicU64,
+}
+
+impl Throttle {
+    /// Lets nothing be read before `time`; an earlier end than the present one changes nothing.
+    pub fn until(&self, time: Duration) {
+        let until_us = u64::try_from(time.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX);
+        self.until_us.fetch_max(until_us, Ordering::AcqRel);
+    }
+
+    /// How long it still lasts at `now`; nothing where it is over.
+    #[must_use]
+    pub fn left(&self, now: Duration) -> Option<Duration> {
+        let until = Duration::from_micros(self.until_us.load(Ordering::Acquire));
+        until.checked_sub(now).filter(|left| !left.is_zero())
+    }
 }
 
 /// What becomes of a request, decided in the order in which a connection's requests came.
@@ -69,4 +118,21 @@ pub trait Service: Send + Sync + 'static {
 
     /// Called once, after the connection's last `accept`.
     fn disconnected(&self, _peer: &Arc<Peer>) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_throttle_lasts_until_the_latest_time_that_was_asked_for() {
+        let throttle = Throttle::default();
+        assert_eq!(throttle.left(Duration::ZERO), None);
+        throttle.until(Duration::from_secs(5));
+        throttle.until(Duration::from_secs(3));
+        let at = |seconds| throttle.left(Duration::from_secs(seconds));
+        assert_eq!(at(1), Some(Duration::from_secs(4)));
+        assert_eq!(at(5), None);
+        assert_eq!(at(6), None);
+    }
 }

@@ -1,0 +1,61 @@
+//! What carries a connection's bytes: the seam behind which encryption is added.
+//!
+//! Both halves of a connection use one transport through a shared reference, as they use a socket.
+//! A transport that transforms bytes keeps its state behind a lock of its own, which is never
+//! contended, since both halves run in one task. Because a connection is generic over it, plaintext
+//! pays nothing for the seam: its reads go into the frame's own buffer, its writes are vectored.
+
+use std::io::{self, IoSlice};
+
+use bytes::{BytesMut, buf::Limit};
+use tokio::net::TcpStream;
+
+/// A stream of bytes in both directions that is ready, or says when to try again.
+pub(crate) trait Transport: Send + Sync + 'static {
+    /// Waits until [`Transport::try_read`] may give something. May be ready too often.
+    fn readable(&self) -> impl Future<Output = io::Result<()>> + Send;
+
+    /// Takes what has arrived, as far as there is space; 0 is the end of the input.
+    ///
+    /// # Errors
+    /// `WouldBlock` where nothing has arrived, which includes a handshake that is under way.
+    fn try_read(&self, space: &mut Limit<&mut BytesMut>) -> io::Result<usize>;
+
+    /// Waits until [`Transport::try_write`] or [`Transport::try_flush`] may get on.
+    fn writable(&self) -> impl Future<Output = io::Result<()>> + Send;
+
+    /// Takes the first so many of these bytes over.
+    ///
+    /// # Errors
+    /// `WouldBlock` where it can take none now.
+    fn try_write(&self, segments: &[IoSlice<'_>]) -> io::Result<usize>;
+
+    /// Hands to the network what was taken over and is still held back.
+    ///
+    /// # Errors
+    /// `WouldBlock` where some of it is still held back.
+    fn try_flush(&self) -> io::Result<()>;
+}
+
+impl Transport for TcpStream {
+    async fn readable(&self) -> io::Result<()> {
+        Self::readable(self).await
+    }
+
+    fn try_read(&self, space: &mut Limit<&mut BytesMut>) -> io::Result<usize> {
+        self.try_read_buf(space)
+    }
+
+    async fn writable(&self) -> io::Result<()> {
+        Self::writable(self).await
+    }
+
+    fn try_write(&self, segments: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.try_write_vectored(segments)
+    }
+
+    /// A socket holds nothing back.
+    fn try_flush(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
