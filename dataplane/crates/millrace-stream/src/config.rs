@@ -19,6 +19,12 @@ pub struct StreamConfig {
     pub stream_object_split_bytes: u64,
     /// Blocks that are being uploaded at the same time. Commits are in order in any case.
     pub uploads_in_flight: usize,
+    /// `s3.wal.upload.pace.percent`: uploads go at this share of the rate at which blocks filled
+    /// lately, above 100 so that they are done first; `None`: as fast as they can.
+    pub upload_pace_percent: Option<u64>,
+    /// `s3.wal.upload.forced.percent`: the log, or what is not uploaded of the cache, being this
+    /// full, uploads go as fast as they can.
+    pub upload_forced_percent: u64,
     /// How long an append waits for room before it is refused as overloaded. Below the producers'
     /// usual request timeout of 30 s, so that the client hears the reason.
     pub reserve_wait: Duration,
@@ -41,6 +47,9 @@ impl Default for StreamConfig {
             object_block_bytes: 512 * 1024,
             stream_object_split_bytes: 8 * 1024 * 1024,
             uploads_in_flight: 4,
+            upload_pace_percent: Some(125),
+            // A block that fills and one that is uploaded are half of both; more is a backlog.
+            upload_forced_percent: 60,
             reserve_wait: Duration::from_secs(10),
             close_wait: Duration::from_secs(20),
             retry_pause_min: Duration::from_millis(100),

@@ -39,6 +39,7 @@ use crate::{
     recovery::{RecoveredLog, RecoveryReport},
     state::StreamState,
     stream::Stream,
+    upload::{Pace, Pressure},
 };
 
 /// What the store is built on.
@@ -93,6 +94,7 @@ pub(crate) struct StoreInner {
     pub(crate) runtime: Handle,
     pub(crate) failure: Arc<Failure>,
     pub(crate) measures: Measures,
+    pub(crate) pace: Pace,
     pub(crate) streams: RwLock<HashMap<StreamId, Arc<StreamState>>>,
     pub(crate) budget: Budget,
     /// The block that takes appends.
@@ -274,6 +276,19 @@ impl StoreInner {
         }
     }
 
+    /// What the pace of uploads depends on.
+    pub(crate) fn pressure(&self) -> Pressure {
+        let (wal, pending) = (self.wal.stats(), self.measures.pending_bytes());
+        let percent = |part: u64, whole: u64| part.saturating_mul(100) / whole.max(1);
+        Pressure {
+            closing: self.closing.load(Ordering::Acquire),
+            waiting: self.budget.wanted() > 0 || self.log_waiters.load(Ordering::Acquire) > 0,
+            recovering: self.pace.recovers(*self.committed.borrow()),
+            log_percent: percent(wal.used, wal.capacity),
+            cache_percent: percent(pending, self.budget.capacity()),
+        }
+    }
+
     /// Whether the stream was deleted. Every stream that has entries is open.
     pub(crate) fn is_discarded(&self, id: StreamId) -> bool {
         !self.streams.read().contains_key(&id)
@@ -281,6 +296,7 @@ impl StoreInner {
 
     async fn flush(&self) -> Result<(), FlushError> {
         let goal = self.seal_for_flush();
+        let _flushing = self.pace.flushing();
         let mut committed = self.committed.subscribe();
         tokio::select! {
             reached = committed.wait_for(|&next| next >= goal) => {

@@ -5,6 +5,7 @@
 //! from the front. Nothing here gives up: while the bucket or the metadata fails, it is tried again
 //! with growing pauses, and the log keeps what was acknowledged. Only losing the ownership ends it.
 
+mod pace;
 mod plan;
 
 use std::{future::Future, sync::Arc, time::Duration};
@@ -18,6 +19,7 @@ use millrace_objects::{
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::task::AbortOnDropHandle;
 
+pub(crate) use self::pace::{Pace, Pressure, watch as watch_pace};
 use self::plan::{Plan, plan};
 use crate::{
     cache::{Block, SealedBlock},

@@ -27,7 +27,7 @@ use crate::{
     reclaim,
     recovery::{RecoveryReport, sort_out},
     state::StreamState,
-    upload,
+    upload::{self, Pace},
 };
 
 /// The most of the cache that one block takes: with four, one is filled while two are uploaded.
@@ -81,12 +81,18 @@ pub(super) async fn open(
         // The receiver is in this function.
         let _ = sealed.send(Arc::new(block));
     }
+    let pace = Pace::new(
+        Arc::clone(&parts.clock),
+        &parts.config,
+        upload_threshold,
+        sequence,
+    );
     let inner = Arc::new(StoreInner {
         wal_span_max: parts.wal.stats().capacity / BLOCKS_IN_LOG_MIN,
         upload_threshold,
         uploads_in_flight,
         wal: parts.wal,
-        storage: parts.storage,
+        storage: parts.storage.paced(pace.limiter()),
         meta: parts.meta,
         block_cache: parts.block_cache,
         clock: parts.clock,
@@ -97,6 +103,7 @@ pub(super) async fn open(
         runtime: Handle::current(),
         failure,
         measures,
+        pace,
         streams: RwLock::new(streams),
         budget,
         open_block: Mutex::new(Block::new(sequence)),
@@ -109,14 +116,22 @@ pub(super) async fn open(
         closing: AtomicBool::new(false),
         recovery: report,
     });
-    let tasks = vec![
-        spawn(upload::run(Arc::clone(&inner), queue)),
-        spawn(spill::run(Arc::clone(&inner))),
-        spawn(tick(Arc::clone(&inner))),
-        spawn(watch_device(Arc::clone(&inner))),
-        spawn(reclaim::run(Arc::clone(&inner))),
-    ];
+    let tasks = start_tasks(&inner, queue);
     Ok((inner, tasks))
+}
+
+fn start_tasks(
+    inner: &Arc<StoreInner>,
+    queue: mpsc::UnboundedReceiver<Arc<SealedBlock>>,
+) -> Vec<AbortOnDropHandle<()>> {
+    vec![
+        spawn(upload::run(Arc::clone(inner), queue)),
+        spawn(upload::watch_pace(Arc::clone(inner))),
+        spawn(spill::run(Arc::clone(inner))),
+        spawn(tick(Arc::clone(inner))),
+        spawn(watch_device(Arc::clone(inner))),
+        spawn(reclaim::run(Arc::clone(inner))),
+    ]
 }
 
 /// Bytes of payload of a block, and how many blocks are uploaded at the same time.

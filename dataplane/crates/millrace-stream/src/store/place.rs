@@ -151,6 +151,8 @@ impl StoreInner {
         if open.is_empty() {
             return;
         }
+        let filled_in = open.age(self.clock.now());
+        self.pace.sealed(open.bytes, filled_in);
         let next = Block::new(open.sequence + 1);
         let sealed = SealedBlock::in_memory(std::mem::replace(open, next));
         let sealed = Arc::new(sealed);

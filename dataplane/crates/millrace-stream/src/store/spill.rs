@@ -87,6 +87,7 @@ impl StoreInner {
         }
         self.wal.trim(sealed.wal_end);
         self.committed.send_replace(sealed.sequence + 1);
+        self.pace.committed();
         let high_mark = self.budget.capacity() / 10 * 9;
         while self.budget.used() > high_mark && self.evict_oldest() {}
         self.make_room();

@@ -98,6 +98,8 @@ pub(crate) struct Pace {
     headroom_percent: Option<u64>,
     forced_percent: u64,
     rate_min: u64,
+    /// Blocks below this sequence were found in the log.
+    recovered_to: u64,
     state: Mutex<State>,
     /// Flushes that wait now.
     flushes: AtomicU64,
@@ -161,6 +163,7 @@ impl Pace {
             headroom_percent: config.upload_pace_percent,
             forced_percent: config.upload_forced_percent,
             rate_min: rate_min.max(1),
+            recovered_to: owed,
             state: Mutex::default(),
             flushes: AtomicU64::new(0),
             owed: AtomicU64::new(owed),
@@ -181,7 +184,11 @@ impl Pace {
         let rate = bytes.saturating_mul(1_000_000) / filled_us;
         let now = self.clock.now();
         let mut state = self.state.lock();
-        while state.fillings.back().is_some_and(|&(_, slower)| slower <= rate) {
+        while state
+            .fillings
+            .back()
+            .is_some_and(|&(_, slower)| slower <= rate)
+        {
             state.fillings.pop_back();
         }
         if state.fillings.len() < REMEMBERED_MAX {
@@ -190,6 +197,11 @@ impl Pace {
         drop(state);
         self.owed.fetch_add(1, Ordering::AcqRel);
         self.work.notify_one();
+    }
+
+    /// Whether the block that is committed next was found in the log.
+    pub(crate) fn recovers(&self, next: u64) -> bool {
+        next < self.recovered_to
     }
 
     /// A block was committed.
@@ -343,11 +355,26 @@ mod tests {
         rig.pace.sealed(64 * MIB, Duration::from_secs(1));
         let calm = Pressure::default();
         for pressed in [
-            Pressure { closing: true, ..calm },
-            Pressure { waiting: true, ..calm },
-            Pressure { recovering: true, ..calm },
-            Pressure { log_percent: 60, ..calm },
-            Pressure { cache_percent: 61, ..calm },
+            Pressure {
+                closing: true,
+                ..calm
+            },
+            Pressure {
+                waiting: true,
+                ..calm
+            },
+            Pressure {
+                recovering: true,
+                ..calm
+            },
+            Pressure {
+                log_percent: 60,
+                ..calm
+            },
+            Pressure {
+                cache_percent: 61,
+                ..calm
+            },
         ] {
             assert_eq!(rig.rate(pressed), None, "{pressed:?}");
             assert_eq!(rig.rate(calm), Some(80 * MIB));
@@ -371,10 +398,13 @@ mod tests {
             rig.pace.sealed((10_000 - n) * MIB, Duration::from_secs(1));
         }
         assert_eq!(rig.pace.state.lock().fillings.len(), REMEMBERED_MAX);
-        assert_eq!(rig.rate(Pressure::default()), Some(10_000 * MIB * 125 / 100));
+        assert_eq!(
+            rig.rate(Pressure::default()),
+            Some(10_000 * MIB * 125 / 100)
+        );
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn whoever_waits_is_let_go_once_uploads_are_forced() {
         let rig = Rig::new();
         rig.pace.sealed(64 * MIB, Duration::from_secs(1));
@@ -385,7 +415,7 @@ mod tests {
                 limiter.acquire(Tier::WalUpload, 1_000 * MIB).await;
             }
         });
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
         assert!(!waiting.is_finished(), "the manual clock stands still");
         let _flushing = rig.pace.flushing();
         waiting.await.expect("let go");
