@@ -247,7 +247,7 @@ fn kind_of(name: &str) -> Kind {
         return *kind;
     }
     match name.rsplit('.').next() {
-        Some("ms" | "bytes" | "size" | "threshold" | "minutes" | "hours") => Kind::Long,
+        Some("ms" | "bytes" | "size" | "threshold" | "minutes" | "hours" | "default") => Kind::Long,
         Some("enable") => Kind::Boolean,
         Some("partitions" | "id" | "factor" | "depth") => Kind::Int,
         Some("listeners") => Kind::List,

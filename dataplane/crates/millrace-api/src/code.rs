@@ -2,7 +2,8 @@
 
 use millrace_coordinator::GroupError;
 use millrace_log::{
-    AppendError, CreatePartitionsError, CreateTopicError, DeleteTopicError, LookupError, ReadError,
+    AppendError, CreatePartitionsError, CreateTopicError, DeleteTopicError, LookupError, OpenError,
+    ReadError,
 };
 use millrace_record::{BatchFault, InvalidBatch};
 use millrace_wire::error_code::ErrorCode;
@@ -69,12 +70,17 @@ pub(crate) fn of_lookup(error: &LookupError) -> ErrorCode {
     }
 }
 
+/// A change of topics that the metadata store did not take: clients ask for the controller again,
+/// and try once more. Kafka answers the same while its controller cannot commit.
+const NOT_STORED: ErrorCode = ErrorCode::NotController;
+
 pub(crate) fn of_create_topic(error: &CreateTopicError) -> ErrorCode {
     match error {
         CreateTopicError::Exists(_) => ErrorCode::TopicAlreadyExists,
         CreateTopicError::InvalidPartitions { .. } => ErrorCode::InvalidPartitions,
         CreateTopicError::InvalidConfig(_) => ErrorCode::InvalidConfig,
-        CreateTopicError::Meta(_) | CreateTopicError::Open(_) => ErrorCode::UnknownServerError,
+        CreateTopicError::Meta(_) => NOT_STORED,
+        CreateTopicError::Open(error) => of_open(error),
     }
 }
 
@@ -82,15 +88,71 @@ pub(crate) fn of_create_partitions(error: &CreatePartitionsError) -> ErrorCode {
     match error {
         CreatePartitionsError::UnknownTopic(_) => ErrorCode::UnknownTopicOrPartition,
         CreatePartitionsError::InvalidTotal { .. } => ErrorCode::InvalidPartitions,
-        CreatePartitionsError::Meta(_) | CreatePartitionsError::Open(_) => {
-            ErrorCode::UnknownServerError
-        }
+        CreatePartitionsError::Meta(_) => NOT_STORED,
+        CreatePartitionsError::Open(error) => of_open(error),
+    }
+}
+
+/// What is stored but did not open is opened by the next attempt, unless it cannot be understood.
+fn of_open(error: &OpenError) -> ErrorCode {
+    match error {
+        OpenError::Meta(_) | OpenError::Stream { .. } | OpenError::Replay { .. } => NOT_STORED,
+        OpenError::Checkpoint { .. } | OpenError::Config { .. } => ErrorCode::UnknownServerError,
+    }
+}
+
+/// The same for a topic that is created because somebody asked for its metadata: such clients
+/// know no controller, they ask again until there is a leader.
+pub(crate) fn of_auto_create(error: &CreateTopicError) -> ErrorCode {
+    match of_create_topic(error) {
+        NOT_STORED => ErrorCode::LeaderNotAvailable,
+        code => code,
     }
 }
 
 pub(crate) fn of_delete_topic(error: &DeleteTopicError) -> ErrorCode {
     match error {
         DeleteTopicError::UnknownTopic(_) => ErrorCode::UnknownTopicOrPartition,
-        DeleteTopicError::Meta(_) => ErrorCode::UnknownServerError,
+        DeleteTopicError::Meta(_) => NOT_STORED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use millrace_model::{TopicName, TopicPartition};
+
+    use super::*;
+
+    #[test]
+    fn what_passes_by_itself_is_told_as_such() {
+        let partition = TopicPartition {
+            topic: TopicName::new("t").expect("a legal name"),
+            partition: 0,
+        };
+        let passing = || {
+            let stream = OpenError::Stream {
+                partition: partition.clone(),
+                reason: "busy".into(),
+            };
+            [
+                CreateTopicError::Meta("busy".into()),
+                CreateTopicError::Open(OpenError::Meta("busy".into())),
+                CreateTopicError::Open(stream),
+            ]
+        };
+        for error in passing() {
+            assert!(of_create_topic(&error).is_retriable(), "{error}");
+            assert!(of_auto_create(&error).is_retriable(), "{error}");
+            assert_ne!(of_auto_create(&error), ErrorCode::NotController, "{error}");
+        }
+        let busy = CreatePartitionsError::Meta("busy".into());
+        assert!(of_create_partitions(&busy).is_retriable());
+        let busy = DeleteTopicError::Meta("busy".into());
+        assert!(of_delete_topic(&busy).is_retriable());
+        let lasting = CreateTopicError::Open(OpenError::Checkpoint {
+            partition,
+            reason: "unknown kind".into(),
+        });
+        assert!(!of_create_topic(&lasting).is_retriable());
     }
 }

@@ -12,7 +12,12 @@ use millrace_wire::{StrBytes, messages::BrokerId, service::Peer};
 use tokio::sync::Semaphore;
 
 use crate::{
-    meters::Meters, producer_ids::ProducerIds, topic_changes::TopicChanges, wakeups::Wakeups,
+    inspection::Inspection,
+    meters::Meters,
+    producer_ids::ProducerIds,
+    quota::{QuotaConfig, Quotas},
+    topic_changes::TopicChanges,
+    wakeups::Wakeups,
 };
 
 /// Reads from objects that fetches may have under way at one time. Each holds at most one
@@ -46,6 +51,8 @@ pub struct ApiConfig {
     pub endpoints: Vec<AdvertisedEndpoint>,
     /// `fetch.max.bytes`: the most that one fetch answers, whatever the client allows.
     pub fetch_bytes_max: usize,
+    /// What clients may move.
+    pub quotas: QuotaConfig,
     /// What DescribeConfigs shows of the broker.
     pub settings: Vec<BrokerSetting>,
 }
@@ -85,6 +92,8 @@ pub(crate) struct Context {
     pub(crate) wakeups: Wakeups,
     pub(crate) producer_ids: ProducerIds,
     pub(crate) cold_reads: Arc<Semaphore>,
+    pub(crate) inspection: Inspection,
+    pub(crate) quotas: Quotas,
     pub(crate) topic_changes: TopicChanges,
     pub(crate) meters: Meters,
     pub(crate) config: ApiConfig,
@@ -101,6 +110,8 @@ impl Context {
             purgatory,
             producer_ids: ProducerIds::new(parts.meta),
             cold_reads: Arc::new(Semaphore::new(COLD_READS_MAX)),
+            inspection: Inspection::new(),
+            quotas: Quotas::new(parts.config.quotas),
             topic_changes: TopicChanges::start(),
             meters: Meters::new(),
             config: parts.config,

@@ -14,6 +14,8 @@
 //! | `context` | what handlers work with |
 //! | `code` | the one place where failures become Kafka's error codes |
 //! | `catalogue` | the configurations that clients expect a topic to have |
+//! | `quota` | how many bytes per second clients may move |
+//! | `inspection` | looking at the records of large batches elsewhere |
 //! | `topics` | finding and checking topics by name or id |
 //! | `topic_changes` | topics change one after the other, each to the end |
 //! | `wakeups` | new data wakes waiting fetches |
@@ -23,8 +25,10 @@ mod catalogue;
 mod code;
 mod context;
 mod handlers;
+mod inspection;
 mod meters;
 mod producer_ids;
+mod quota;
 mod registry;
 mod service;
 mod topic_changes;
@@ -32,4 +36,5 @@ mod topics;
 mod wakeups;
 
 pub use context::{AdvertisedEndpoint, ApiConfig, ApiParts, BrokerSetting, FETCH_BYTES_MAX};
+pub use quota::QuotaConfig;
 pub use service::ApiService;

@@ -285,6 +285,7 @@ fn api_config(config: &BrokerConfig, storage: &Storage, advertised: &[Endpoint])
         cluster_id: storage.cluster_id.clone(),
         endpoints: advertised.iter().map(told).collect(),
         fetch_bytes_max: config.fetch_bytes_max,
+        quotas: config.quotas,
         settings: config.settings.iter().map(shown).collect(),
     }
 }

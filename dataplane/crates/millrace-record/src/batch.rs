@@ -122,14 +122,17 @@ impl Batch {
     }
 
     /// Looks at every record, decompressing where needed: well-formed, as many as the header
-    /// counts, offsets without a gap.
+    /// counts, offsets without a gap. Compressed records are decompressed to at most `bytes_max`
+    /// bytes, or [`crate::DECOMPRESSED_BYTES_MAX`] where that is less.
     ///
     /// # Errors
-    /// Says which record is wrong, or why the records cannot be decompressed.
-    pub fn inspect_records(&self) -> Result<RecordsSummary, InvalidBatch> {
+    /// Says which record is wrong, or why the records cannot be decompressed;
+    /// [`InvalidBatch::DecompressedTooLarge`] where they are more than `bytes_max`.
+    pub fn inspect_records(&self, bytes_max: usize) -> Result<RecordsSummary, InvalidBatch> {
         summarize(
             &self.header,
             self.bytes.get(HEADER_BYTES..).unwrap_or_default(),
+            bytes_max,
         )
     }
 

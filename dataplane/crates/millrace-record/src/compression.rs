@@ -52,22 +52,28 @@ impl Compression {
         }
     }
 
-    /// Decompresses within [`DECOMPRESSED_BYTES_MAX`]; without compression, borrows the bytes.
-    pub(crate) fn decompress(self, bytes: &[u8]) -> Result<Cow<'_, [u8]>, InvalidBatch> {
+    /// Decompresses to at most `bytes_max`, which is at most [`DECOMPRESSED_BYTES_MAX`]; without
+    /// compression, borrows the bytes, however many.
+    pub(crate) fn decompress(
+        self,
+        bytes: &[u8],
+        bytes_max: usize,
+    ) -> Result<Cow<'_, [u8]>, InvalidBatch> {
+        let bytes_max = bytes_max.min(DECOMPRESSED_BYTES_MAX);
         let decompressed = match self {
             Self::None => return Ok(Cow::Borrowed(bytes)),
-            Self::Gzip => read_bounded(flate2::read::MultiGzDecoder::new(bytes)),
-            Self::Snappy => unsnap(bytes),
+            Self::Gzip => read_bounded(flate2::read::MultiGzDecoder::new(bytes), bytes_max),
+            Self::Snappy => unsnap(bytes, bytes_max),
             Self::Lz4 => {
                 let decoder = lz4::Decoder::new(bytes);
-                read_bounded(decoder.map_err(|_| InvalidBatch::Decompress)?)
+                read_bounded(decoder.map_err(|_| InvalidBatch::Decompress)?, bytes_max)
             }
             Self::Zstd => {
                 let mut decoder = zstd::stream::read::Decoder::new(bytes)
                     .map_err(|_| InvalidBatch::Decompress)?;
                 let bounded = decoder.window_log_max(ZSTD_WINDOW_LOG_MAX);
                 bounded.map_err(|_| InvalidBatch::Decompress)?;
-                read_bounded(decoder)
+                read_bounded(decoder, bytes_max)
             }
         };
         decompressed.map(Cow::Owned)
@@ -97,24 +103,24 @@ impl Compression {
     }
 }
 
-fn read_bounded(reader: impl Read) -> Result<Vec<u8>, InvalidBatch> {
+fn read_bounded(reader: impl Read, bytes_max: usize) -> Result<Vec<u8>, InvalidBatch> {
     let mut out = Vec::new();
     // One byte more than allowed tells "at the bound" from "over it".
-    let bound = DECOMPRESSED_BYTES_MAX as u64 + 1;
+    let bound = bytes_max as u64 + 1;
     reader
         .take(bound)
         .read_to_end(&mut out)
         .map_err(|_| InvalidBatch::Decompress)?;
-    if out.len() > DECOMPRESSED_BYTES_MAX {
+    if out.len() > bytes_max {
         return Err(InvalidBatch::DecompressedTooLarge);
     }
     Ok(out)
 }
 
-fn unsnap(bytes: &[u8]) -> Result<Vec<u8>, InvalidBatch> {
+fn unsnap(bytes: &[u8], bytes_max: usize) -> Result<Vec<u8>, InvalidBatch> {
     let mut out = Vec::new();
     let Some(mut framed) = bytes.strip_prefix(SNAPPY_MAGIC) else {
-        unsnap_block(bytes, &mut out)?;
+        unsnap_block(bytes, &mut out, bytes_max)?;
         return Ok(out);
     };
     while !framed.is_empty() {
@@ -125,17 +131,17 @@ fn unsnap(bytes: &[u8]) -> Result<Vec<u8>, InvalidBatch> {
         let (block, rest) = rest
             .split_at_checked(size)
             .ok_or(InvalidBatch::Decompress)?;
-        unsnap_block(block, &mut out)?;
+        unsnap_block(block, &mut out, bytes_max)?;
         framed = rest;
     }
     Ok(out)
 }
 
-fn unsnap_block(block: &[u8], out: &mut Vec<u8>) -> Result<(), InvalidBatch> {
+fn unsnap_block(block: &[u8], out: &mut Vec<u8>, bytes_max: usize) -> Result<(), InvalidBatch> {
     let size = snap::raw::decompress_len(block).map_err(|_| InvalidBatch::Decompress)?;
     let start = out.len();
     // The block's own claim is believed only within the bound and within what snappy can do.
-    if start.saturating_add(size) > DECOMPRESSED_BYTES_MAX {
+    if start.saturating_add(size) > bytes_max {
         return Err(InvalidBatch::DecompressedTooLarge);
     }
     if size > block.len().saturating_mul(SNAPPY_RATIO_MAX) {

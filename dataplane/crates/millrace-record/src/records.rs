@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 
 use crate::{
+    compression::DECOMPRESSED_BYTES_MAX,
     error::InvalidBatch,
     header::{BatchHeader, HEADER_BYTES, TimestampType, header_of},
     varint,
@@ -91,7 +92,10 @@ pub fn records(batch: &Bytes) -> Result<Records, InvalidBatch> {
         });
     }
     let packed = batch.slice(HEADER_BYTES..size);
-    let data = match header.compression()?.decompress(&packed)? {
+    let data = match header
+        .compression()?
+        .decompress(&packed, DECOMPRESSED_BYTES_MAX)?
+    {
         Cow::Borrowed(_) => packed,
         Cow::Owned(data) => data.into(),
     };
@@ -103,12 +107,14 @@ pub fn records(batch: &Bytes) -> Result<Records, InvalidBatch> {
     })
 }
 
-/// Reads every record of a batch whose records, still compressed, are `packed`.
+/// Reads every record of a batch whose records, still compressed, are `packed`, as long as they
+/// decompress to at most `bytes_max`.
 pub(crate) fn summarize(
     header: &BatchHeader,
     packed: &[u8],
+    bytes_max: usize,
 ) -> Result<RecordsSummary, InvalidBatch> {
-    let data = header.compression()?.decompress(packed)?;
+    let data = header.compression()?.decompress(packed, bytes_max)?;
     let mut rest = &data[..];
     let mut summary = RecordsSummary {
         max_timestamp: -1,

@@ -100,7 +100,10 @@ async fn create(
 
 fn refused(error: &millrace_log::CreateTopicError) -> Refused {
     let code = code::of_create_topic(error);
-    if code == ErrorCode::UnknownServerError {
+    if matches!(
+        code,
+        ErrorCode::UnknownServerError | ErrorCode::NotController
+    ) {
         tracing::warn!(%error, "a topic could not be created");
     }
     Refused::new(code, error.to_string())

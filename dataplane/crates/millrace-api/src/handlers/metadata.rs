@@ -150,7 +150,7 @@ async fn create(context: &Context, name: &WireTopic) -> Result<Arc<Topic>, Error
             .ok_or(ErrorCode::LeaderNotAvailable),
         Err(error) => {
             tracing::warn!(topic = %legal, %error, "could not be created");
-            Err(code::of_create_topic(&error))
+            Err(code::of_auto_create(&error))
         }
     }
 }

@@ -1,11 +1,15 @@
 //! Produce: offsets are assigned in stage 1, in the order of the connection's requests; the answer
 //! comes when the records are durable. Partitions succeed and fail each by itself.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::BytesMut;
 use futures_util::future::join_all;
-use millrace_log::{AppendError, AppendOrigin, AppendTicket, Appended, Topic};
+use millrace_log::{AppendError, AppendOrigin, AppendTicket, Appended, PartitionLog, Topic};
 use millrace_record::{Batch, BatchLimits, Compression, split};
 use millrace_wire::{
     StrBytes,
@@ -18,12 +22,14 @@ use millrace_wire::{
     service::CloseReason,
     split_produce,
 };
-use tokio::time::timeout;
+use tokio::time::{Instant, Sleep, sleep, timeout_at};
 
 use crate::{
     call::{Call, Outcome, Reply, Taken, first_error},
     code,
     context::Context,
+    inspection::Inspection,
+    quota::throttle_time_ms,
     topics::{FIRST_WITH_TOPIC_IDS, Refused, find, is_internal, partition, wire_offset},
 };
 
@@ -33,8 +39,11 @@ const FIRST_WITH_ZSTD: i16 = 7;
 /// The shortest time that durability is waited for, whatever the client says: a write that takes
 /// longer than a group commit must not be reported as lost while it is about to succeed.
 const DURABLE_WAIT_MIN: Duration = Duration::from_secs(1);
-/// The longest. Clients give up earlier.
-const DURABLE_WAIT_MAX: Duration = Duration::from_secs(120);
+/// The longest that a request waits. Clients give up earlier.
+const WAIT_MAX: Duration = Duration::from_secs(120);
+/// How much of that may go by until there is room for all of its records: the connection's next
+/// requests wait as well, and their clients give up after 30 s.
+const ROOM_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// How far one partition has come in stage 1.
 struct Started {
@@ -50,6 +59,8 @@ struct StartedTopic {
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let reply = call.reply();
+    let payer = context.quotas.producer(&call);
+    let throttled = payer.and_then(|payer| payer.pay(call.request.body.len(), context.now()));
     let (request, records) = split_produce(call.request)?;
     let ProduceRequest {
         acks,
@@ -57,12 +68,24 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         topic_data,
         ..
     } = request;
+    let wait = Duration::from_millis(u64::try_from(timeout_ms).unwrap_or(0))
+        .clamp(DURABLE_WAIT_MIN, WAIT_MAX);
+    // One deadline for the whole request, and one within it for room.
+    let deadline = sleep(wait).deadline();
+    let mut room = pin!(sleep(wait.min(ROOM_WAIT_MAX)));
     let legal_acks = matches!(acks, -1..=1);
     let mut started = Vec::with_capacity(topic_data.len());
     for (mut topic, records) in topic_data.into_iter().zip(records) {
         let data = std::mem::take(&mut topic.partition_data);
         let partitions = if legal_acks {
-            start_topic(context, reply, &topic, data, records).await
+            start_topic(
+                context,
+                reply,
+                &topic,
+                data.into_iter().zip(records),
+                room.as_mut(),
+            )
+            .await
         } else {
             data.iter()
                 .map(|data| refuse(data, ErrorCode::InvalidRequiredAcks.into()))
@@ -70,23 +93,35 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         };
         started.push(StartedTopic { topic, partitions });
     }
-    let wait = Duration::from_millis(u64::try_from(timeout_ms).unwrap_or(0))
-        .clamp(DURABLE_WAIT_MIN, DURABLE_WAIT_MAX);
     if acks == 0 {
-        return unacknowledged(started, wait);
+        return unacknowledged(started, deadline);
     }
+    let context = Arc::clone(context);
     Taken::later(async move {
-        let responses = join_all(started.into_iter().map(|topic| finish_topic(topic, wait))).await;
-        let all = responses
-            .iter()
-            .flat_map(|topic| &topic.partition_responses);
-        let error = first_error(all.map(|partition| partition.error_code));
-        reply.with(&ProduceResponse::default().with_responses(responses), error)
+        let responses = finish_all(started, deadline).await;
+        let error = error_of(&responses);
+        let response = ProduceResponse::default()
+            .with_responses(responses)
+            .with_throttle_time_ms(throttle_time_ms(throttled, context.now()));
+        reply.with(&response, error)
     })
 }
 
+async fn finish_all(started: Vec<StartedTopic>, deadline: Instant) -> Vec<TopicProduceResponse> {
+    let deadline = deadline.max(sleep(DURABLE_WAIT_MIN).deadline());
+    let all = started.into_iter();
+    join_all(all.map(|topic| finish_topic(topic, deadline))).await
+}
+
+fn error_of(responses: &[TopicProduceResponse]) -> i16 {
+    let all = responses
+        .iter()
+        .flat_map(|topic| &topic.partition_responses);
+    first_error(all.map(|partition| partition.error_code))
+}
+
 /// A client that wants no answer learns of a failure only by losing its connection, as in Kafka.
-fn unacknowledged(started: Vec<StartedTopic>, wait: Duration) -> Outcome {
+fn unacknowledged(started: Vec<StartedTopic>, deadline: Instant) -> Outcome {
     let refused = started.iter().flat_map(|topic| &topic.partitions);
     let refused = refused
         .filter_map(|partition| partition.progress.as_ref().err())
@@ -99,11 +134,7 @@ fn unacknowledged(started: Vec<StartedTopic>, wait: Duration) -> Outcome {
         return Err(CloseReason::Unacknowledged(reason));
     }
     Ok(Taken::Silent(Box::pin(async move {
-        let responses = join_all(started.into_iter().map(|topic| finish_topic(topic, wait))).await;
-        let all = responses
-            .iter()
-            .flat_map(|topic| &topic.partition_responses);
-        first_error(all.map(|partition| partition.error_code))
+        error_of(&finish_all(started, deadline).await)
     })))
 }
 
@@ -114,13 +145,14 @@ fn refuse(data: &PartitionProduceData, refused: Refused) -> Started {
     }
 }
 
-/// Appends one topic's records, partition after partition: this is what orders them.
+/// Appends one topic's records, partition after partition: this is what orders them. `room` is
+/// when the request has waited for room long enough.
 async fn start_topic(
     context: &Context,
     reply: Reply,
     topic: &TopicProduceData,
-    data: Vec<PartitionProduceData>,
-    records: Vec<BytesMut>,
+    data: impl ExactSizeIterator<Item = (PartitionProduceData, BytesMut)>,
+    mut room: Pin<&mut Sleep>,
 ) -> Vec<Started> {
     let by_id = reply.version >= FIRST_WITH_TOPIC_IDS;
     let found = find(&context.logs, by_id, &topic.name, topic.topic_id);
@@ -128,14 +160,17 @@ async fn start_topic(
         Ok(found) => found,
         Err(refused) => {
             return data
-                .iter()
-                .map(|data| refuse(data, refused.clone()))
+                .map(|(data, _)| refuse(&data, refused.clone()))
                 .collect();
         }
     };
     let mut started = Vec::with_capacity(data.len());
-    for (data, records) in data.iter().zip(records) {
-        let progress = start(&found, reply.version, data.index, records).await;
+    for (data, records) in data {
+        let room = room.as_mut();
+        let progress = match batch_for(context, &found, reply, data.index, records).await {
+            Ok((log, batch)) => append(log, batch, room).await,
+            Err(refused) => Err(refused),
+        };
         started.push(Started {
             index: data.index,
             progress,
@@ -152,17 +187,37 @@ fn check_writable(topic: Arc<Topic>) -> Result<Arc<Topic>, Refused> {
     Ok(topic)
 }
 
-async fn start(
-    topic: &Topic,
-    version: i16,
+/// Judges what is to be appended to a partition.
+async fn batch_for<'a>(
+    context: &Context,
+    topic: &'a Topic,
+    reply: Reply,
     index: i32,
     records: BytesMut,
-) -> Result<AppendTicket, Refused> {
+) -> Result<(&'a PartitionLog, Batch), Refused> {
     let log = partition(topic, index)?;
-    let batch = only_batch(records, version)?;
-    let batch = judge(topic, batch)?;
-    let ticket = log.append(vec![batch], AppendOrigin::Client).await;
-    ticket.map_err(|error| refused_append(&error))
+    let batch = only_batch(records, reply.version)?;
+    let batch = judge(&context.inspection, topic, batch).await?;
+    Ok((log, batch))
+}
+
+/// Appends where there is room at once, or before the request has waited long enough. What waits
+/// for room has not been given a place, so that nothing is lost by giving it up.
+async fn append(
+    log: &PartitionLog,
+    batch: Batch,
+    room: Pin<&mut Sleep>,
+) -> Result<AppendTicket, Refused> {
+    tokio::select! {
+        biased;
+        ticket = log.append(vec![batch], AppendOrigin::Client) => {
+            ticket.map_err(|error| refused_append(&error))
+        }
+        () = room => {
+            let error = AppendError::Overloaded("the request waited for room too long".to_owned());
+            Err(refused_append(&error))
+        }
+    }
 }
 
 fn refused_append(error: &AppendError) -> Refused {
@@ -193,7 +248,7 @@ fn refused_batch(error: &millrace_record::InvalidBatch) -> Refused {
 
 /// Judges the batch and every record in it, as Kafka does, so that no consumer meets a record that
 /// it cannot read.
-fn judge(topic: &Topic, mut batch: Batch) -> Result<Batch, Refused> {
+async fn judge(inspection: &Inspection, topic: &Topic, batch: Batch) -> Result<Batch, Refused> {
     let limits = BatchLimits {
         bytes_max: topic.config.max_message_bytes,
         control: false,
@@ -201,9 +256,8 @@ fn judge(topic: &Topic, mut batch: Batch) -> Result<Batch, Refused> {
     batch
         .validate(&limits)
         .map_err(|error| refused_batch(&error))?;
-    let summary = batch
-        .inspect_records()
-        .map_err(|error| refused_batch(&error))?;
+    let inspected = inspection.inspect(batch).await;
+    let (mut batch, summary) = inspected.map_err(|error| refused_batch(&error))?;
     if summary.keyless && topic.config.cleanup_policy.contains("compact") {
         let message = "Compacted topic cannot accept message without key.";
         return Err(Refused::new(ErrorCode::InvalidRecord, message));
@@ -212,18 +266,18 @@ fn judge(topic: &Topic, mut batch: Batch) -> Result<Batch, Refused> {
     Ok(batch)
 }
 
-async fn finish_topic(started: StartedTopic, wait: Duration) -> TopicProduceResponse {
+async fn finish_topic(started: StartedTopic, deadline: Instant) -> TopicProduceResponse {
     let StartedTopic { topic, partitions } = started;
-    let partitions = join_all(partitions.into_iter().map(|p| finish(p, wait))).await;
+    let partitions = join_all(partitions.into_iter().map(|p| finish(p, deadline))).await;
     TopicProduceResponse::default()
         .with_name(topic.name)
         .with_topic_id(topic.topic_id)
         .with_partition_responses(partitions)
 }
 
-async fn finish(started: Started, wait: Duration) -> PartitionProduceResponse {
+async fn finish(started: Started, deadline: Instant) -> PartitionProduceResponse {
     let finished = match started.progress {
-        Ok(ticket) => durable(ticket, wait).await,
+        Ok(ticket) => durable(ticket, deadline).await,
         Err(refused) => Err(refused),
     };
     let (error, message): (i16, Option<StrBytes>) = Refused::parts(&finished);
@@ -243,8 +297,8 @@ async fn finish(started: Started, wait: Duration) -> PartitionProduceResponse {
     }
 }
 
-async fn durable(ticket: AppendTicket, wait: Duration) -> Result<Appended, Refused> {
-    match timeout(wait, ticket).await {
+async fn durable(ticket: AppendTicket, deadline: Instant) -> Result<Appended, Refused> {
+    match timeout_at(deadline, ticket).await {
         Ok(appended) => appended.map_err(|error| refused_append(&error)),
         Err(_) => {
             let message = "The records were not durable in time; they may become so yet.";

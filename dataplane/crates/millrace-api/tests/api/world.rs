@@ -15,7 +15,9 @@ use kafka_protocol::{
     messages::{RequestHeader, ResponseHeader},
     protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes},
 };
-use millrace_api::{AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, BrokerSetting};
+use millrace_api::{
+    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, BrokerSetting, QuotaConfig,
+};
 use millrace_blockcache::{BlockCache, BlockCacheConfig};
 use millrace_coordinator::{CoordinatorParts, GroupConfig, GroupCoordinator};
 use millrace_log::{LogDefaults, LogManager, LogParts};
@@ -41,6 +43,8 @@ pub(crate) struct World {
     pub(crate) service: ApiService,
     pub(crate) logs: LogManager,
     pub(crate) bucket: FaultyBucket,
+    /// Who sends all requests.
+    pub(crate) peer: Arc<Peer>,
     groups: GroupCoordinator,
     store: StreamStore,
     disk: SimDisk,
@@ -57,6 +61,7 @@ pub(crate) struct Settings {
     pub(crate) defaults: LogDefaults,
     pub(crate) groups: GroupConfig,
     pub(crate) streams: StreamConfig,
+    pub(crate) quotas: QuotaConfig,
 }
 
 impl Default for Settings {
@@ -71,6 +76,7 @@ impl Default for Settings {
                 ..GroupConfig::default()
             },
             streams: StreamConfig::default(),
+            quotas: QuotaConfig::default(),
         }
     }
 }
@@ -116,6 +122,7 @@ impl World {
             service,
             logs,
             bucket,
+            peer: peer(),
             groups,
             store,
             disk,
@@ -156,6 +163,7 @@ impl World {
             service,
             logs,
             bucket,
+            peer: peer(),
             groups,
             store,
             disk,
@@ -174,7 +182,7 @@ impl World {
     }
 
     pub(crate) async fn send_frame(&self, frame: BytesMut) -> Sent {
-        let accepted = timeout(ANSWER_WAIT_MAX, self.service.accept(&peer(), frame)).await;
+        let accepted = timeout(ANSWER_WAIT_MAX, self.service.accept(&self.peer, frame)).await;
         match accepted.expect("stage 1 is short") {
             Accepted::Ready(response) => Sent::Answer(joined(&response)),
             Accepted::Pending(future) => Sent::Later(future),
@@ -262,7 +270,7 @@ fn peer() -> Arc<Peer> {
     Arc::new(Peer::new(1, address, "INTERNAL".into()))
 }
 
-fn config() -> ApiConfig {
+fn config(quotas: QuotaConfig) -> ApiConfig {
     let endpoint = |listener: &str, host: &str, port| AdvertisedEndpoint {
         listener: listener.into(),
         host: host.into(),
@@ -281,6 +289,7 @@ fn config() -> ApiConfig {
             endpoint("INTERNAL", "inside", 9_093),
         ],
         fetch_bytes_max: millrace_api::FETCH_BYTES_MAX,
+        quotas,
         settings: vec![
             setting("num.partitions", Some("1"), true),
             setting("log.retention.ms", Some("1000"), false),
@@ -356,7 +365,7 @@ async fn start(
         meta: shared,
         clock: clock.clone(),
         timers,
-        config: config(),
+        config: config(settings.quotas),
     });
     Running {
         logs,

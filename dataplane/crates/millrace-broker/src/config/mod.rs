@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use millrace_api::FETCH_BYTES_MAX;
+use millrace_api::{FETCH_BYTES_MAX, QuotaConfig};
 use millrace_coordinator::GroupConfig;
 use millrace_log::LogDefaults;
 use millrace_model::NodeId;
@@ -66,6 +66,9 @@ pub struct BrokerConfig {
     pub net: NetConfig,
     /// `fetch.max.bytes`: the most that one fetch answers, in bytes, whatever the client allows.
     pub fetch_bytes_max: usize,
+    /// `quota.producer.default` and `quota.consumer.default`: bytes per second that the clients of
+    /// one client id may move.
+    pub quotas: QuotaConfig,
     /// The logs.
     pub log: LogDefaults,
     /// The group coordinator.
@@ -162,6 +165,7 @@ impl BrokerConfig {
         let storage = read_storage(r, &data_dir);
         let net = read_net(r);
         let fetch_bytes_max = r.bytes("fetch.max.bytes", FETCH_BYTES_MAX, 1_024..=1 << 30);
+        let quotas = read_quotas(r);
         let offsets_partitions = read_offsets_partitions(r);
         let log = read_log(r, offsets_partitions);
         let group = read_group(r);
@@ -182,6 +186,7 @@ impl BrokerConfig {
             storage,
             net,
             fetch_bytes_max,
+            quotas,
             log,
             group,
             settings,
@@ -355,6 +360,20 @@ fn read_broker_bytes(r: &mut Reader<'_>, default: usize) -> usize {
         .ok()
         .filter(|&bytes| bytes > 0)
         .unwrap_or(default)
+}
+
+/// Kafka's names and its default of no bound. Kafka itself dropped these two from its file in 3.0
+/// in favour of quotas that are changed at run time; here they are what all clients have.
+fn read_quotas(r: &mut Reader<'_>) -> QuotaConfig {
+    let mut quota = |key| {
+        let bytes_per_s = r.number(key, i64::MAX, 1..=i64::MAX);
+        let bounded = bytes_per_s < i64::MAX;
+        u64::try_from(bytes_per_s).ok().filter(|_| bounded)
+    };
+    QuotaConfig {
+        produce_bytes_per_s: quota("quota.producer.default"),
+        fetch_bytes_per_s: quota("quota.consumer.default"),
+    }
 }
 
 fn read_log(r: &mut Reader<'_>, offsets_topic_partitions: u32) -> LogDefaults {

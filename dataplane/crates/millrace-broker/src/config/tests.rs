@@ -154,3 +154,14 @@ fn bandwidth_has_one_name_for_both_ways_and_one_for_each() {
         (Some(7), Some(9))
     );
 }
+
+#[test]
+fn quotas_are_kafkas_defaults_for_clients_and_unbounded_unless_set() {
+    assert_eq!(legal("").quotas, QuotaConfig::default());
+    let kafkas = legal("quota.producer.default=9223372036854775807");
+    assert_eq!(kafkas.quotas.produce_bytes_per_s, None);
+    let quotas = legal("quota.producer.default=1048576\nquota.consumer.default=7").quotas;
+    assert_eq!(quotas.produce_bytes_per_s, Some(1_048_576));
+    assert_eq!(quotas.fetch_bytes_per_s, Some(7));
+    assert!(errors("quota.consumer.default=0")[0].contains("quota.consumer.default"));
+}

@@ -2,7 +2,9 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{BatchBuilder, BatchFault, Compression, header::MAGIC_AT, records};
+use crate::{
+    BatchBuilder, BatchFault, Compression, DECOMPRESSED_BYTES_MAX, header::MAGIC_AT, records,
+};
 
 fn batch_of(count: i32) -> BytesMut {
     let mut builder = BatchBuilder::new(Compression::None);
@@ -82,7 +84,13 @@ fn append_time_replaces_all_timestamps() {
         batch.header().timestamp_type(),
         TimestampType::LogAppendTime
     );
-    assert_eq!(batch.inspect_records().expect("readable").max_timestamp, 77);
+    assert_eq!(
+        batch
+            .inspect_records(DECOMPRESSED_BYTES_MAX)
+            .expect("readable")
+            .max_timestamp,
+        77
+    );
     let header = *batch.header();
     let frozen = batch.freeze();
     assert_eq!(header_of(&frozen), Ok(header));
@@ -95,7 +103,9 @@ fn append_time_replaces_all_timestamps() {
 fn a_wrong_largest_timestamp_is_corrected() {
     let mut batch = forge(batch_of(2), MAX_TIMESTAMP_AT, &0i64.to_be_bytes());
     batch.validate(&limits()).expect("not judged");
-    let summary = batch.inspect_records().expect("readable");
+    let summary = batch
+        .inspect_records(DECOMPRESSED_BYTES_MAX)
+        .expect("readable");
     assert_eq!(
         (summary.max_timestamp, summary.max_timestamp_offset_delta),
         (1_001, 1)

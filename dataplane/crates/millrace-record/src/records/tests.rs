@@ -10,7 +10,7 @@ use kafka_protocol::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::{BatchBuilder, Compression, DECOMPRESSED_BYTES_MAX, split};
+use crate::{BatchBuilder, Compression, split};
 
 const ALL: [(Compression, TheirCompression); 5] = [
     (Compression::None, TheirCompression::None),
@@ -106,7 +106,7 @@ proptest! {
         let read: Vec<_> = records(&batch).unwrap().collect::<Result<_, _>>().unwrap();
         let expected: Vec<_> = (1_000..).zip(&given).map(|(at, one)| record_of(at, one)).collect();
         prop_assert_eq!(read, expected);
-        let summary = split(BytesMut::from(&batch[..])).unwrap()[0].inspect_records().unwrap();
+        let summary = split(BytesMut::from(&batch[..])).unwrap()[0].inspect_records(DECOMPRESSED_BYTES_MAX).unwrap();
         let max = given.iter().map(|one| one.0).max().unwrap();
         let at = given.iter().position(|one| one.0 == max).unwrap();
         prop_assert_eq!(summary.max_timestamp, max);
@@ -137,7 +137,7 @@ proptest! {
         RecordBatchEncoder::encode(&mut bytes, &all, &options).expect("encodable");
         let batch = split(bytes).unwrap().remove(0);
         batch.validate(&crate::BatchLimits::default()).unwrap();
-        batch.inspect_records().unwrap();
+        batch.inspect_records(DECOMPRESSED_BYTES_MAX).unwrap();
         prop_assert_eq!(batch.header().compression(), Ok(ALL[which].0));
         let batch = batch.freeze();
         let read: Vec<_> = records(&batch).unwrap().collect::<Result<_, _>>().unwrap();
@@ -169,7 +169,7 @@ proptest! {
             }
         }
         let batch = split(bytes).unwrap().remove(0);
-        let _ = batch.inspect_records();
+        let _ = batch.inspect_records(DECOMPRESSED_BYTES_MAX);
         if let Ok(records) = records(&batch.freeze()) {
             let _ = records.take(10_000).collect::<Vec<_>>();
         }
@@ -279,5 +279,5 @@ fn offsets_with_a_gap_are_refused() {
         index: 0,
         reason: "offsets have a gap",
     };
-    assert_eq!(batch.inspect_records(), Err(expected));
+    assert_eq!(batch.inspect_records(DECOMPRESSED_BYTES_MAX), Err(expected));
 }

@@ -1,5 +1,7 @@
 //! What has been read, and the writing of the answer.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use millrace_log::{PartitionLog, ReadResult};
 use millrace_model::TopicId;
@@ -12,6 +14,7 @@ use super::plan::{Plan, Wanted};
 use crate::{
     call::{Answer, Reply, first_error},
     context::Context,
+    quota::throttle_time_ms,
     topics::wire_offset,
 };
 
@@ -115,6 +118,17 @@ pub(super) fn refuse(reply: Reply, code: ErrorCode) -> Answer {
     )
 }
 
+/// Answers without records a client that must not fetch before a time: an empty answer with a
+/// throttle time, which clients do not take for an invalid one (KIP-219).
+pub(super) fn throttled(context: &Context, reply: Reply, until: Duration) -> Answer {
+    let answer = FetchAnswer {
+        throttle_time_ms: throttle_time_ms(Some(until), context.now()),
+        ..FetchAnswer::default()
+    };
+    let response = encode_fetch(reply.version, reply.correlation_id, answer);
+    Reply::finished(response.expect("an answer without topics is small"), NONE)
+}
+
 /// Writes the answer and counts what it carries.
 pub(super) fn write(context: &Context, reply: Reply, plan: &Plan, gathered: Gathered) -> Answer {
     let mut topics: Vec<FetchedTopic> = plan
@@ -126,6 +140,7 @@ pub(super) fn write(context: &Context, reply: Reply, plan: &Plan, gathered: Gath
             partitions: Vec::new(),
         })
         .collect();
+    let bytes = gathered.bytes;
     for (wanted, part) in plan.partitions.iter().zip(gathered.parts) {
         count(context, wanted, &part);
         if let Some(topic) = topics.get_mut(wanted.topic) {
@@ -134,7 +149,10 @@ pub(super) fn write(context: &Context, reply: Reply, plan: &Plan, gathered: Gath
     }
     let all = topics.iter().flat_map(|topic| &topic.partitions);
     let error = first_error(all.map(|partition| partition.error_code));
+    let now = context.now();
+    let throttled = plan.payer.as_ref().and_then(|payer| payer.pay(bytes, now));
     let answer = FetchAnswer {
+        throttle_time_ms: throttle_time_ms(throttled, now),
         topics,
         ..FetchAnswer::default()
     };

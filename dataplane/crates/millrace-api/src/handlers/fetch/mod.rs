@@ -20,6 +20,7 @@ use self::{answer::Gathered, plan::Plan};
 use crate::{
     call::{Answer, Call, Outcome, Reply, Taken},
     context::Context,
+    quota::Payer,
 };
 
 /// A session that the client wants to begin anew (0) or not at all (−1).
@@ -34,13 +35,22 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
             ErrorCode::FetchSessionIdNotFound,
         )));
     }
-    let plan = Plan::new(context, reply, &request);
+    let payer = context.quotas.consumer(&call);
+    if let Some(until) = owes(context, payer.as_ref()) {
+        return Ok(Taken::Now(answer::throttled(context, reply, until)));
+    }
+    let plan = Plan::new(context, reply, &request, payer);
     let gathered = plan.read_memory();
     if gathered.suffices(&plan) {
         return Ok(Taken::Now(answer::write(context, reply, &plan, gathered)));
     }
     let context = Arc::clone(context);
     Taken::later(async move { wait_and_read(&context, reply, plan, gathered).await })
+}
+
+/// Until when the client must not fetch, where it has fetched more than its quota.
+fn owes(context: &Context, payer: Option<&Payer>) -> Option<Duration> {
+    payer.and_then(|payer| payer.owes(context.now()))
 }
 
 /// Reads from objects what is not in memory; where that leaves too little, waits for more.
@@ -55,6 +65,12 @@ async fn wait_and_read(
         let began = context.now();
         plan.wait(context).await;
         waited = context.now().saturating_sub(began);
+        // Its other connections may have used the quota up meanwhile.
+        if let Some(until) = owes(context, plan.payer.as_ref()) {
+            let mut answer = answer::throttled(context, reply, until);
+            answer.waited = waited;
+            return answer;
+        }
         gathered = plan.read_memory();
     }
     if gathered.missed_any() {

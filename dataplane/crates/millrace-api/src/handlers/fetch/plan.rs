@@ -17,6 +17,7 @@ use crate::{
     call::Reply,
     code,
     context::Context,
+    quota::Payer,
     topics::{FIRST_WITH_TOPIC_IDS, check_leader_epoch, find, partition},
 };
 
@@ -50,10 +51,17 @@ pub(super) struct Plan {
     pub(super) bytes_max: usize,
     pub(super) bytes_min: usize,
     pub(super) wait: Duration,
+    /// Who pays for the records, if somebody has to.
+    pub(super) payer: Option<Payer>,
 }
 
 impl Plan {
-    pub(super) fn new(context: &Context, reply: Reply, request: &FetchRequest) -> Self {
+    pub(super) fn new(
+        context: &Context,
+        reply: Reply,
+        request: &FetchRequest,
+        payer: Option<Payer>,
+    ) -> Self {
         let by_id = reply.version >= FIRST_WITH_TOPIC_IDS;
         let mut partitions = Vec::new();
         for (at, topic) in request.topics.iter().enumerate() {
@@ -70,7 +78,11 @@ impl Plan {
             }
         }
         let wait = Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0));
-        let bytes_max = size(request.max_bytes).min(context.config.fetch_bytes_max);
+        // A larger answer would be followed by a long silence.
+        let at_once = payer.as_ref().map_or(usize::MAX, Payer::bytes_at_once);
+        let bytes_max = size(request.max_bytes)
+            .min(context.config.fetch_bytes_max)
+            .min(at_once);
         Self {
             topics: request.topics.iter().map(TopicKey::from).collect(),
             partitions,
@@ -78,6 +90,7 @@ impl Plan {
             // More than may be answered cannot be waited for.
             bytes_min: size(request.min_bytes).min(bytes_max),
             wait: wait.min(WAIT_MAX),
+            payer,
         }
     }
 

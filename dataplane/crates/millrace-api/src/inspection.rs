@@ -1,0 +1,120 @@
+//! Looking at every record of a batch, without standing in other connections' way.
+//!
+//! A batch may decompress to tens of mebibytes, however small it is. What is done in less than
+//! about a millisecond is done where the request is; the rest on a thread for work that blocks,
+//! a few batches at a time, which bounds the memory of what is decompressed.
+
+use std::{panic::resume_unwind, sync::Arc};
+
+use millrace_record::{Batch, Compression, DECOMPRESSED_BYTES_MAX, InvalidBatch, RecordsSummary};
+use tokio::{sync::Semaphore, task::spawn_blocking};
+
+/// An uncompressed batch up to this many bytes is looked at where the request is: reading its
+/// records' lengths is quicker than the CRC was.
+const PLAIN_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// The same for a compressed batch, as it came.
+const PACKED_BYTES_MAX: usize = 64 * 1024;
+/// And as far as it is decompressed there: gzip, the slowest, gives this much in a millisecond.
+const UNPACKED_BYTES_MAX: usize = 256 * 1024;
+/// Batches that are looked at elsewhere at one time; each takes 64 MiB at most.
+const ELSEWHERE_MAX: usize = 4;
+
+/// Where batches are looked at.
+#[derive(Debug)]
+pub(crate) struct Inspection {
+    elsewhere: Arc<Semaphore>,
+}
+
+impl Inspection {
+    pub(crate) fn new() -> Self {
+        Self {
+            elsewhere: Arc::new(Semaphore::new(ELSEWHERE_MAX)),
+        }
+    }
+
+    /// See [`Batch::inspect_records`]; gives the batch back.
+    pub(crate) async fn inspect(
+        &self,
+        batch: Batch,
+    ) -> Result<(Batch, RecordsSummary), InvalidBatch> {
+        if let Some(seen) = inspect_here(&batch) {
+            return seen.map(|summary| (batch, summary));
+        }
+        let permit = Arc::clone(&self.elsewhere).acquire_owned().await;
+        let seen = spawn_blocking(move || {
+            // Held to the end even where the request has been given up.
+            let _permit = permit.expect("the semaphore is never closed");
+            let summary = batch.inspect_records(DECOMPRESSED_BYTES_MAX);
+            summary.map(|summary| (batch, summary))
+        });
+        match seen.await {
+            Ok(seen) => seen,
+            Err(failed) => resume_unwind(failed.into_panic()),
+        }
+    }
+}
+
+/// What there is to see, if it is seen quickly.
+fn inspect_here(batch: &Batch) -> Option<Result<RecordsSummary, InvalidBatch>> {
+    let bytes = batch.bytes().len();
+    if batch.header().compression() == Ok(Compression::None) {
+        return (bytes <= PLAIN_BYTES_MAX).then(|| batch.inspect_records(DECOMPRESSED_BYTES_MAX));
+    }
+    if bytes > PACKED_BYTES_MAX {
+        return None;
+    }
+    match batch.inspect_records(UNPACKED_BYTES_MAX) {
+        Err(InvalidBatch::DecompressedTooLarge) => None,
+        seen => Some(seen),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use millrace_record::{BatchBuilder, split};
+
+    use super::*;
+
+    const ALL: [Compression; 5] = [
+        Compression::None,
+        Compression::Gzip,
+        Compression::Snappy,
+        Compression::Lz4,
+        Compression::Zstd,
+    ];
+
+    fn batch(compression: Compression, value_bytes: usize) -> Batch {
+        let mut builder = BatchBuilder::new(compression);
+        builder.push(77, None, Some(&vec![b'x'; value_bytes]), &[]);
+        split(builder.build()).expect("a batch").remove(0)
+    }
+
+    #[tokio::test]
+    async fn it_makes_no_difference_where_a_batch_is_looked_at() {
+        let inspection = Inspection::new();
+        for compression in ALL {
+            for value_bytes in [100, 5 << 20] {
+                let batch = batch(compression, value_bytes);
+                let here = inspect_here(&batch).is_some();
+                assert_eq!(here, value_bytes == 100, "{compression:?}");
+                let bytes = batch.bytes().to_vec();
+                let seen = inspection.inspect(batch).await;
+                let (batch, summary) = seen.expect("a legal batch");
+                assert_eq!(summary.max_timestamp, 77);
+                assert_eq!(batch.bytes(), bytes);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_bomb_is_refused_and_its_permit_comes_back() {
+        let inspection = Inspection::new();
+        for _ in 0..=ELSEWHERE_MAX {
+            let bomb = batch(Compression::Zstd, DECOMPRESSED_BYTES_MAX + 1);
+            assert!(bomb.bytes().len() < PACKED_BYTES_MAX, "small as it comes");
+            let seen = inspection.inspect(bomb).await;
+            assert_eq!(seen.map(|_| ()), Err(InvalidBatch::DecompressedTooLarge));
+        }
+        assert_eq!(inspection.elsewhere.available_permits(), ELSEWHERE_MAX);
+    }
+}
