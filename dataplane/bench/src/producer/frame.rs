@@ -147,7 +147,7 @@ fn put_string(out: &mut Vec<u8>, text: &str) {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use millrace_record::{BatchLimits, split};
+    use millrace_record::{BatchLimits, records, split};
     use millrace_wire::{parse_request, split_produce};
 
     use super::*;
@@ -167,15 +167,15 @@ mod tests {
             let header = template.header(count, &stamp(partition));
             frame.push(partition, &header, template.records(count).len());
         }
-        let records = || std::iter::repeat(template.records(template.records_max()));
+        let full = || std::iter::repeat(template.records(template.records_max()));
         for skip in [0, 1, 4, 120, frame.len() - 1, frame.len()] {
             let mut slices = Vec::new();
-            frame.slices(records(), skip, &mut slices);
+            frame.slices(full(), skip, &mut slices);
             let left: usize = slices.iter().map(|slice| slice.len()).sum();
             assert_eq!(left, frame.len() - skip);
         }
         let mut slices = Vec::new();
-        frame.slices(records(), 0, &mut slices);
+        frame.slices(full(), 0, &mut slices);
         let bytes: Vec<u8> = slices.iter().flat_map(|slice| slice.to_vec()).collect();
         assert_eq!(bytes[..4], (frame.len() as i32 - 4).to_be_bytes());
 
@@ -196,8 +196,9 @@ mod tests {
                 panic!("one batch, not {}", batches.len())
             };
             assert_eq!(batch.validate(&BatchLimits::default()), Ok(()));
-            batch.inspect_records().expect("legal records");
             assert_eq!(batch.count() as usize, count);
+            let read = records(&Bytes::copy_from_slice(batch.bytes())).expect("records");
+            assert_eq!(read.filter(Result::is_ok).count(), count);
         }
     }
 }

@@ -210,7 +210,7 @@ impl Load {
             if now >= stop_at {
                 self.schedule.stop();
             }
-            let wake = self.send()?;
+            let wake = self.send().map_err(ClientError::Io)?;
             if self.in_flight.is_empty() && wake.is_none() {
                 break;
             }
@@ -316,7 +316,7 @@ impl Load {
         if polled.revents().difference(PollFlags::OUT).is_empty() {
             return Ok(());
         }
-        self.answers.read(&self.stream)?;
+        self.answers.read(&self.stream).map_err(ClientError::Io)?;
         self.take_answers()
     }
 
