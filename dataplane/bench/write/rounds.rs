@@ -2,7 +2,8 @@
 
 use std::{
     error::Error,
-    path::Path,
+    fs::{self, File},
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Duration,
 };
@@ -39,6 +40,8 @@ const QUICK: Patience = Patience {
 struct Bench<'a> {
     options: &'a Options,
     client: KafkaClient,
+    /// Where each contender in turn has its data.
+    server_folder: PathBuf,
     report: Report,
 }
 
@@ -47,11 +50,16 @@ pub(crate) fn measure(options: &Options) -> Result<Report, Box<dyn Error>> {
     for version in [Version::V3, Version::V4] {
         version.jars()?;
     }
-    fresh_folder(&options.work)?;
+    fs::create_dir_all(&options.work)?;
+    let _alone = lock(&options.work)?;
+    // A folder of its own: who names the work folder need not lose what else is in it.
+    let data = options.work.join("data");
+    fresh_folder(&data)?;
     must_have_room(options)?;
     let mut bench = Bench {
         options,
-        client: KafkaClient::new(&options.work),
+        client: KafkaClient::new(&data),
+        server_folder: data.join("server"),
         report: Report::new(options),
     };
     let scale = if options.quick {
@@ -65,8 +73,17 @@ pub(crate) fn measure(options: &Options) -> Result<Report, Box<dyn Error>> {
         bench.alternate(section, later)
     });
     // What a failed run leaves is gigabytes; its message holds the end of its log.
-    std::fs::remove_dir_all(&options.work)?;
+    fs::remove_dir_all(&data)?;
     measured.map(|()| bench.report)
+}
+
+/// Held while the benchmark runs: two at once would measure, and remove, each other.
+fn lock(work: &Path) -> Result<File, Box<dyn Error>> {
+    let path = work.join("lock");
+    let file = File::create(&path)?;
+    file.try_lock()
+        .map_err(|error| format!("{}: {error}; does another one run?", path.display()))?;
+    Ok(file)
 }
 
 fn must_have_room(options: &Options) -> Result<(), Box<dyn Error>> {
@@ -103,7 +120,7 @@ impl Bench<'_> {
     /// One contender, started for this, and its loads in turn.
     fn run(&mut self, section: SectionKey, round: usize, job: &Job) -> Result<(), Box<dyn Error>> {
         let (contender, disk) = (job.contender, section.disk());
-        let folder = self.options.work.join("data");
+        let folder = self.server_folder.clone();
         fresh_folder(&folder)?;
         let mut server = contender.start(&disk, &folder)?;
         if let (Some(server), Some(first)) = (&mut server, job.loads.first()) {

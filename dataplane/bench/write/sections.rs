@@ -23,6 +23,7 @@ pub(crate) const KAFKA_CLIENT_EQUAL: &str = "kafka_client_equal";
 pub(crate) const LIGHT_UNLIMITED: &str = "light_unlimited";
 pub(crate) const LIGHT_50: &str = "light_50";
 pub(crate) const LIGHT_EQUAL: &str = "light_equal";
+const DEVICE_ALONE: &str = "device_alone";
 pub(crate) const SMALL_1: &str = "1_partition";
 pub(crate) const SMALL_16: &str = "16_partitions";
 
@@ -149,13 +150,14 @@ fn own_disk(scale: &Scale) -> Vec<Job> {
         job(Contender::KAFKA_4, brokers),
         job(Contender::SERIAL, serial),
         job(Contender::Sink, sink),
-        job(Contender::DEVICE, vec![unlimited(LIGHT_UNLIMITED, Light)]),
+        job(Contender::DEVICE, vec![unlimited(DEVICE_ALONE, Light)]),
     ]
 }
 
 fn ebs_like(scale: &Scale) -> Vec<Job> {
     let unlimited = |key, generator| article(key, generator, scale.ebs_records, None);
     let light = unlimited(LIGHT_UNLIMITED, Generator::Light);
+    let device = unlimited(DEVICE_ALONE, Generator::Light);
     let brokers = vec![
         unlimited(KAFKA_CLIENT_UNLIMITED, Generator::KafkaClient),
         light.clone(),
@@ -165,11 +167,11 @@ fn ebs_like(scale: &Scale) -> Vec<Job> {
         job(Contender::KAFKA_3, brokers.clone()),
         job(Contender::SERIAL, vec![light.clone()]),
         job(Contender::Sink, vec![light.clone()]),
-        job(Contender::DEVICE, vec![light.clone()]),
+        job(Contender::DEVICE, vec![device.clone()]),
     ];
     if !scale.quick {
         jobs.push(job(Contender::KAFKA_4, brokers));
-        jobs.push(job(Contender::DEVICE_SERIAL, vec![light]));
+        jobs.push(job(Contender::DEVICE_SERIAL, vec![device]));
     }
     jobs
 }
