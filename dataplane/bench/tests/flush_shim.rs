@@ -73,6 +73,59 @@ fn operations_and_bytes_are_capped() {
     assert!(number(&shown, "seconds") >= 0.2, "{shown}");
 }
 
+/// Changes and flushes a mapped file ten times. Rust would need unsafe code for it.
+const MAPPED: &str = r#"
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    int fd = open(words[count - 1], O_RDWR | O_CREAT, 0600);
+    if (fd < 0 || ftruncate(fd, 4096) != 0) return 1;
+    char *bytes = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (bytes == MAP_FAILED) return 1;
+    for (int n = 0; n < 10; n++) {
+        bytes[n] = 1;
+        if (msync(bytes, 4096, MS_SYNC) != 0) return 1;
+    }
+    return 0;
+}
+"#;
+
+/// Runs [`MAPPED`] under the shim, each flush 30 ms; what the shim says.
+fn flush_mapped(name: &str, free: &str) -> Counts {
+    let folder = folder(name);
+    let (source, program) = (folder.join("mapped.c"), folder.join("mapped"));
+    fs::write(&source, MAPPED).expect("written");
+    let compiled = Command::new("cc")
+        .arg(&source)
+        .arg("-o")
+        .arg(&program)
+        .status();
+    assert!(compiled.expect("starts").success());
+    let report = folder.join("report");
+    let status = Command::new(&program)
+        .arg(folder.join("flushed"))
+        .env("LD_PRELOAD", build(&folder).expect("compiles"))
+        .env("SHIM_REPORT", &report)
+        .env("SHIM_FLUSH_MS", "30")
+        .env("SHIM_FREE_MSYNC", free)
+        .status();
+    assert!(status.expect("starts").success());
+    let counts = Counts::read(&report).expect("the shim was loaded");
+    fs::remove_dir_all(&folder).expect("goes");
+    counts
+}
+
+#[test]
+fn a_mapped_file_is_flushed_as_slowly_unless_that_is_free() {
+    // What the disk itself takes is not added.
+    let slow = flush_mapped("mapped", "0");
+    assert_eq!(slow.flushes, 10);
+    assert!(slow.delayed_ns > 0, "{slow:?}");
+    let free = flush_mapped("mapped-free", "1");
+    assert_eq!((free.flushes, free.delayed_ns), (10, 0));
+}
+
 #[test]
 fn a_figure_that_is_no_number_ends_the_program() {
     let folder = folder("wrong");

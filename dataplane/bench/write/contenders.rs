@@ -31,6 +31,8 @@ impl Contender {
     pub(crate) const SERIAL: Self = Self::Millrace(Pipeline::Serial);
     pub(crate) const KAFKA_3: Self = Self::Kafka(Version::V3, Flush::EachMessage);
     pub(crate) const KAFKA_4: Self = Self::Kafka(Version::V4, Flush::EachMessage);
+    pub(crate) const KAFKA_3_INDEXES_FREE: Self =
+        Self::Kafka(Version::V3, Flush::EachMessageIndexesFree);
     pub(crate) const KAFKA_3_UNFLUSHED: Self = Self::Kafka(Version::V3, Flush::Never);
     pub(crate) const DEVICE: Self = Self::Device { depth: 32 };
     pub(crate) const DEVICE_SERIAL: Self = Self::Device { depth: 1 };
@@ -43,6 +45,7 @@ impl Contender {
             Self::Kafka(version, flush) => {
                 let flush = match flush {
                     Flush::EachMessage => "flushed",
+                    Flush::EachMessageIndexesFree => "flushed_indexes_free",
                     Flush::Never => "unflushed",
                 };
                 format!("kafka_{}_{flush}", version.number())

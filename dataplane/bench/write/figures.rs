@@ -57,6 +57,10 @@ impl Section<'_> {
         vec![
             ("max_ratio", self.rate(LIGHT_UNLIMITED)),
             ("max_ratio_kafka_client", self.rate(KAFKA_CLIENT_UNLIMITED)),
+            (
+                "max_ratio_indexes_free",
+                self.ratio(LIGHT_UNLIMITED, RATE, Contender::KAFKA_3_INDEXES_FREE),
+            ),
             ("p99_ratio", self.client_p99(KAFKA_CLIENT_EQUAL)),
             ("p99_ratio_light_client", self.p99(LIGHT_EQUAL, 0.0)),
             (

@@ -70,6 +70,8 @@ pub(crate) struct Run {
     pub(crate) client_cpu_per_gib: Option<f64>,
     /// Flush calls of the server, where they are counted.
     pub(crate) flushes_per_mib: Option<f64>,
+    /// What was taken of what was offered, from 0 to about 1, where there was a rate.
+    pub(crate) share_of_offered: Option<f64>,
 }
 
 impl Load {
@@ -138,7 +140,8 @@ impl Load {
         self.light_outcome(&serde_json::from_slice(&output.stdout)?)
     }
 
-    fn mib_per_s(&self) -> Option<f64> {
+    /// The rate that is offered.
+    pub(crate) fn mib_per_s(&self) -> Option<f64> {
         self.rate
             .map(|records| (records * self.record_bytes) as f64 / MIB)
     }

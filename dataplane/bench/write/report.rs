@@ -53,8 +53,16 @@ pub(crate) const SERVER_CPU: Field = Field {
     digits: 2,
     get: |run| Some(run.server_cpu_per_gib),
 };
+const OFFERED: Field = Field {
+    key: "share_of_offered",
+    heading: "",
+    digits: 2,
+    get: |run| run.share_of_offered,
+};
+/// Who takes less of the offered load does not keep up with it.
+const KEPT_UP_MIN: f64 = 0.95;
 /// In the order of the table.
-const FIELDS: [Field; 10] = [
+const FIELDS: [Field; 11] = [
     RATE,
     Field {
         key: "avg_ms",
@@ -100,6 +108,7 @@ const FIELDS: [Field; 10] = [
         digits: 2,
         get: |run| run.flushes_per_mib,
     },
+    OFFERED,
 ];
 
 impl Report {
@@ -186,6 +195,23 @@ impl Report {
                 .collect();
             println!("| {load} | {} | {} |", contender.key(), cells.join(" | "));
         }
+        for (load, contender, share) in self.behind(section) {
+            let percent = share * 100.0;
+            println!(
+                "\n{} did not keep up with {load}: {percent:.0} %",
+                contender.key()
+            );
+        }
+    }
+
+    /// Who did not keep up with the load that was offered, and what share of it was taken: the
+    /// longer such a load lasts, the longer its latencies get.
+    fn behind(&self, section: SectionKey) -> impl Iterator<Item = (&'static str, Contender, f64)> {
+        let share = move |(load, contender)| {
+            let share = self.median(section, load, contender, OFFERED)?;
+            (share < KEPT_UP_MIN).then_some((load, contender, share))
+        };
+        self.rows(section).into_iter().filter_map(share)
     }
 
     /// Loads in the order in which they first ran, and for each who ran it, sorted.

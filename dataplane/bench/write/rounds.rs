@@ -178,6 +178,7 @@ impl Bench<'_> {
             server_cpu_per_gib: used.cpu_seconds / load.gib(),
             server_peak_mib: Some(used.peak_mib),
             client_cpu_per_gib: Some(client_cpu / load.gib()),
+            share_of_offered: load.mib_per_s().map(|offered| outcome.mib_per_s / offered),
             flushes_per_mib: flushes.map(|flushes| flushes as f64 / load.mib()),
         })
     }
@@ -213,6 +214,7 @@ fn run_device(load: &Load, depth: u32, disk: &Disk, folder: &Path) -> Result<Run
         server_peak_mib: None,
         client_cpu_per_gib: None,
         flushes_per_mib: None,
+        share_of_offered: None,
     })
 }
 

@@ -165,6 +165,7 @@ fn ebs_like(scale: &Scale) -> Vec<Job> {
     let mut jobs = vec![
         job(Contender::MILLRACE, brokers.clone()),
         job(Contender::KAFKA_3, brokers.clone()),
+        job(Contender::KAFKA_3_INDEXES_FREE, vec![light.clone()]),
         job(Contender::SERIAL, vec![light.clone()]),
         job(Contender::Sink, vec![light.clone()]),
         job(Contender::DEVICE, vec![device.clone()]),

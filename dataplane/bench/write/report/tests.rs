@@ -15,6 +15,7 @@ fn run(mib_per_s: f64, p99_ms: f64, cpu: f64) -> Run {
         server_peak_mib: Some(100.0),
         client_cpu_per_gib: None,
         flushes_per_mib: None,
+        share_of_offered: Some(cpu),
     }
 }
 
@@ -110,4 +111,15 @@ fn rows_stand_by_load_and_contender() {
         ("light_unlimited", Contender::KAFKA_3),
     ];
     assert_eq!(report.rows(own), expected);
+}
+
+#[test]
+fn who_did_not_keep_up_is_named() {
+    let own = SectionKey::OwnDisk;
+    let report = report(&[
+        (own, "light_50", Contender::MILLRACE, run(50.0, 1.0, 0.99)),
+        (own, "light_50", Contender::KAFKA_3, run(40.0, 1.0, 0.8)),
+    ]);
+    let named: Vec<_> = report.behind(own).collect();
+    assert_eq!(named, [("light_50", Contender::KAFKA_3, 0.8)]);
 }
