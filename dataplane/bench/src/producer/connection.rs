@@ -29,6 +29,10 @@ use super::{PRODUCE_VERSION, ProduceAnswer, ProduceFrame, ProducerIdentity};
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 /// For how long a broker may work on a new topic.
 const TOPIC_TIMEOUT_MS: i32 = 30_000;
+/// What a broker answers that is still getting ready: COORDINATOR_LOAD_IN_PROGRESS.
+const NOT_YET: i16 = 14;
+/// For how long that may last.
+const IDS_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Between two looks at whether a topic is ready.
 const READY_POLL: Duration = Duration::from_millis(20);
 /// The last version of Fetch that names topics.
@@ -289,15 +293,24 @@ impl Connection {
         Ok(part.offset)
     }
 
-    /// A new idempotent producer.
+    /// A new idempotent producer. Waits a little where the broker has just started and has no ids
+    /// to give yet.
     ///
     /// # Errors
     /// As [`ClientError`] says.
+    #[expect(clippy::disallowed_methods, reason = "blocking by design")]
     pub fn init_producer_id(&mut self) -> Result<ProducerIdentity, ClientError> {
         let request = InitProducerIdRequest::default()
             .with_transactional_id(None)
             .with_transaction_timeout_ms(60_000);
-        let answer = self.call(&request)?;
+        let clock = SystemClock::shared();
+        let answer = loop {
+            let answer = self.call(&request)?;
+            if answer.error_code != NOT_YET || clock.now() >= IDS_WAIT_MAX {
+                break answer;
+            }
+            std::thread::sleep(READY_POLL);
+        };
         refuse(ApiKey::InitProducerId, answer.error_code)?;
         Ok(ProducerIdentity {
             id: answer.producer_id.0,

@@ -36,10 +36,54 @@ pub struct BatchTemplate {
     prefixes: Vec<Prefix>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Prefix {
     end: usize,
     crc: u32,
+    /// What `end` bytes do to the CRC of what stands before them.
+    shift: Shift,
+}
+
+/// The CRC of `a` followed by `b` is the CRC of `b`, with that of `a` moved on by the length of `b`
+/// added to it. Moving is linear: it is known once it is known of each bit, and then costs a few
+/// instructions where finding it out costs tens of microseconds.
+#[derive(Debug, Clone, Copy)]
+struct Shift([u32; u32::BITS as usize]);
+
+impl Shift {
+    fn by(bytes: usize) -> Self {
+        Self(std::array::from_fn(|bit| {
+            crc32c::crc32c_combine(1 << bit, 0, bytes)
+        }))
+    }
+
+    fn apply(&self, crc: u32) -> u32 {
+        let bits = self.0.iter().enumerate();
+        let moved = bits.filter(|&(bit, _)| crc >> bit & 1 == 1);
+        moved.fold(0, |sum, (_, moved)| sum ^ moved)
+    }
+
+    fn then(&self, next: &Self) -> Self {
+        Self(self.0.map(|moved| next.apply(moved)))
+    }
+}
+
+/// The prefixes of `records`, which end at `ends`.
+fn prefixes_of(records: &[u8], ends: &[usize]) -> Vec<Prefix> {
+    let (mut start, mut crc, mut shift) = (0, 0, Shift::by(0));
+    // Most records are as long as the one before.
+    let mut last = (0, shift);
+    let prefix = |&end: &usize| {
+        let record = end - start;
+        if record != last.0 {
+            last = (record, Shift::by(record));
+        }
+        crc = crc32c::crc32c_append(crc, &records[start..end]);
+        shift = shift.then(&last.1);
+        start = end;
+        Prefix { end, crc, shift }
+    };
+    ends.iter().map(prefix).collect()
 }
 
 impl BatchTemplate {
@@ -77,16 +121,8 @@ impl BatchTemplate {
         assert!(!ends.is_empty(), "a batch has a record");
         let mut records = builder.build().to_vec();
         records.drain(..HEADER_BYTES);
-        let (mut start, mut crc) = (0, 0);
-        let prefixes = ends.into_iter().map(|end| {
-            crc = crc32c::crc32c_append(crc, &records[start..end]);
-            start = end;
-            Prefix { end, crc }
-        });
-        Self {
-            prefixes: prefixes.collect(),
-            records,
-        }
+        let prefixes = prefixes_of(&records, &ends);
+        Self { records, prefixes }
     }
 
     /// The most records that a batch can have.
@@ -110,7 +146,7 @@ impl BatchTemplate {
     /// As [`records`](Self::records).
     #[must_use]
     pub fn header(&self, count: usize, stamp: &Stamp) -> [u8; HEADER_BYTES] {
-        let prefix = self.prefixes[count - 1];
+        let prefix = &self.prefixes[count - 1];
         let count = i32::try_from(count).expect("batches have fewer records");
         let length = i32::try_from(HEADER_BYTES - LENGTH_END + prefix.end);
         let none = ProducerIdentity { id: -1, epoch: -1 };
@@ -127,7 +163,7 @@ impl BatchTemplate {
         out.put_i16(producer.epoch);
         out.put_i32(sequence);
         out.put_i32(count);
-        let crc = crc32c::crc32c_combine(crc32c::crc32c(&signed), prefix.crc, prefix.end);
+        let crc = prefix.shift.apply(crc32c::crc32c(&signed)) ^ prefix.crc;
 
         let mut header = [0; HEADER_BYTES];
         let mut out = &mut header[..];
