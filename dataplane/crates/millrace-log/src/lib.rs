@@ -13,6 +13,7 @@
 //! | `producers` | sequence checks of idempotent producers |
 //! | `time_index` | timestamp → offset |
 //! | `checkpoint` | the persistent form of the two above |
+//! | `replay_debt` | what a restart would replay, and when a checkpoint is due for it |
 //! | `config` | topic configurations over the broker's defaults |
 //! | `error` | one enum per operation |
 
@@ -22,6 +23,7 @@ mod error;
 mod manager;
 mod partition;
 mod producers;
+mod replay_debt;
 mod time_index;
 
 pub use config::{InvalidTopicConfig, LogDefaults, TopicConfig};

@@ -17,6 +17,7 @@ use crate::{
     config::{LogDefaults, TopicConfig},
     error::{CreatePartitionsError, CreateTopicError, DeleteTopicError, OpenError},
     partition::{PartitionLog, PartitionParts},
+    replay_debt::ReplayDebt,
 };
 
 /// Partitions that are opened at the same time: enough to hide the round trip to the bucket that
@@ -32,7 +33,7 @@ const CHECKPOINTS_AT_ONCE: usize = 8;
 /// How long closing waits for the last checkpoints; they only save work.
 const CLOSE_WAIT: Duration = Duration::from_secs(20);
 
-/// Pause between two looks at which checkpoints are due.
+/// Pause between two looks at which checkpoints are due by age.
 const CHECKPOINT_TICK: Duration = Duration::from_secs(5);
 
 /// What the logs are built on.
@@ -87,6 +88,7 @@ struct Inner {
     random: SharedRandom,
     defaults: LogDefaults,
     registry: Registry,
+    debt: Arc<ReplayDebt>,
     /// Held while topics are created, changed or deleted: one at a time.
     changing: tokio::sync::Mutex<()>,
 }
@@ -128,6 +130,7 @@ impl LogManager {
             random,
             defaults,
             registry,
+            debt: Arc::default(),
             changing,
         });
         inner.open_topics(topics).await?;
@@ -439,6 +442,7 @@ impl Inner {
             config,
             producer_expiration_ms: self.defaults.producer_id_expiration_ms,
             clock: Arc::clone(&self.clock),
+            debt: Arc::clone(&self.debt),
         })
         .await
     }
@@ -464,13 +468,19 @@ impl Inner {
     }
 }
 
+/// The first look is at once: a broker that dies soon after each start, over and over, would else
+/// replay more at every one.
 async fn checkpoint_for_ever(inner: Arc<Inner>) {
     loop {
-        tokio::time::sleep(CHECKPOINT_TICK).await;
+        let topics = inner.registry.all();
+        let partitions = topics.iter().map(|topic| topic.partitions.len()).sum();
+        let bytes_max = inner.debt.due_from(partitions);
         let write = |log: Arc<PartitionLog>| async move { log.checkpoint().await };
         inner
-            .each_partition(write, PartitionLog::checkpoint_is_due)
+            .each_partition(write, |log| log.checkpoint_is_due(bytes_max))
             .await;
+        // Either way it is time to look again.
+        let _ = tokio::time::timeout(CHECKPOINT_TICK, inner.debt.grown()).await;
     }
 }
 

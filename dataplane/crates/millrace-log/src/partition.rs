@@ -28,7 +28,10 @@ pub use self::{
     append::{AppendOrigin, AppendTicket, Appended},
     read::{ReadResult, TimestampOffset},
 };
-use crate::{config::TopicConfig, error::TrimError, producers::Producers, time_index::TimeIndex};
+use crate::{
+    config::TopicConfig, error::TrimError, producers::Producers, replay_debt::ReplayDebt,
+    time_index::TimeIndex,
+};
 
 /// Called with the new high watermark after it has moved. Must be quick and must not block.
 pub type AdvanceListener = Arc<dyn Fn(Offset) + Send + Sync>;
@@ -44,6 +47,7 @@ pub(crate) struct PartitionParts {
     pub(crate) config: Arc<TopicConfig>,
     pub(crate) producer_expiration_ms: i64,
     pub(crate) clock: SharedClock,
+    pub(crate) debt: Arc<ReplayDebt>,
 }
 
 /// One partition of a topic.
@@ -55,6 +59,7 @@ pub struct PartitionLog {
     config: Arc<TopicConfig>,
     producer_expiration_ms: i64,
     clock: SharedClock,
+    debt: Arc<ReplayDebt>,
     state: Mutex<State>,
     /// Held while a checkpoint is written: they are written one after the other.
     checkpointing: tokio::sync::Mutex<persist::Written>,
@@ -147,8 +152,21 @@ impl PartitionLog {
         self.closed.store(true, Ordering::Release);
     }
 
+    /// Takes note of a batch that no checkpoint covers.
+    fn owe(&self, state: &mut State, bytes: u64) {
+        state.dirty_bytes += bytes;
+        state.dirty_since.get_or_insert_with(|| self.clock.now());
+        self.debt.owe(state.dirty_bytes, bytes);
+    }
+
     fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for PartitionLog {
+    fn drop(&mut self) {
+        self.debt.settle(self.state.get_mut().dirty_bytes);
     }
 }
 

@@ -275,6 +275,48 @@ async fn opening_waits_for_a_bucket_that_does_not_answer() {
     assert_eq!(duplicate.expect("known").base_offset, 0);
 }
 
+/// A batch of nearly `bytes`, of no producer.
+fn large_batch(bytes: usize) -> Batch {
+    let mut builder = BatchBuilder::new(Compression::None);
+    builder.push(1, None, Some(&vec![7; bytes]), &[]);
+    split(builder.build()).expect("sound").remove(0)
+}
+
+#[tokio::test]
+async fn a_broker_that_dies_soon_after_each_start_does_not_replay_more_each_time() {
+    /// More than a checkpoint's worth.
+    const BATCHES: usize = 70 * 20;
+    let world = World::new(31, small(), 16 * MIB).await;
+    let broker = open(&world).await;
+    let log = create(&broker, "t", &[]).await;
+    for _ in 0..BATCHES {
+        append(&log, large_batch(50 * 1024))
+            .await
+            .expect("appended");
+    }
+    broker.store.flush().await.expect("uploaded");
+    drop((log, broker));
+    world.disk.crash(Crash::Killed);
+    // Each life is shorter than the time between two looks at what is due by age.
+    let mut replayed = Vec::new();
+    for _ in 0..2 {
+        let before = world.bucket.counts().gets;
+        let broker = open(&world).await;
+        replayed.push(world.bucket.counts().gets - before);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        drop(broker);
+        world.disk.crash(Crash::Killed);
+    }
+    let broker = open(&world).await;
+    let before = world.bucket.counts().gets;
+    assert_eq!(read_all(&partition(&broker, "t")).await.len(), BATCHES);
+    let whole = world.bucket.counts().gets - before;
+    assert!(
+        replayed.iter().all(|&gets| gets * 4 < whole),
+        "objects read at each start: {replayed:?}, all there are: {whole}"
+    );
+}
+
 #[tokio::test]
 async fn a_request_with_several_batches_is_appended_whole_or_not_at_all() {
     let world = World::new(4, small(), 16 * MIB).await;

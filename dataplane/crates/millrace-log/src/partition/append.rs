@@ -211,8 +211,7 @@ impl PartitionLog {
         );
         let last_offset = base_offset + u64::from(count.max(1)) - 1;
         state.note(&header, base_offset, bytes, now_ms);
-        state.dirty_bytes += bytes;
-        state.dirty_since.get_or_insert_with(|| self.clock.now());
+        self.owe(state, bytes);
         self.bytes_in.increment(bytes);
         self.records_in.increment(u64::from(count));
         (

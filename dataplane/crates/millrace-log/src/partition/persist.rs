@@ -22,10 +22,6 @@ use crate::{
     error::{AppendError, OpenError, ReadError},
 };
 
-/// A checkpoint is due after this many bytes of batches: what a restart replays at most, beside
-/// what came within [`CHECKPOINT_AGE`].
-const CHECKPOINT_BYTES: u64 = 64 * 1024 * 1024;
-
 /// A checkpoint is due this long after the first batch that is not covered.
 const CHECKPOINT_AGE: Duration = Duration::from_secs(60);
 
@@ -69,6 +65,7 @@ impl PartitionLog {
             config,
             producer_expiration_ms,
             clock,
+            debt,
         } = parts;
         let topic = id.topic.to_string();
         let log = Self {
@@ -81,6 +78,7 @@ impl PartitionLog {
             config,
             producer_expiration_ms,
             clock,
+            debt,
             state: Mutex::default(),
             checkpointing: tokio::sync::Mutex::default(),
             closed: AtomicBool::new(false),
@@ -174,21 +172,21 @@ impl PartitionLog {
                 })?;
                 let bytes = entry.payload.len() as u64;
                 state.note(&header, entry.base_offset, bytes, now_ms);
-                state.dirty_bytes += bytes;
-                state.dirty_since.get_or_insert_with(|| self.clock.now());
+                self.owe(&mut state, bytes);
                 from = entry.end_offset();
             }
         }
         Ok(())
     }
 
-    /// Whether so much has come since the last checkpoint that the next one should be written.
-    pub(crate) fn checkpoint_is_due(&self) -> bool {
+    /// Whether so much has come since the last checkpoint that the next one should be written:
+    /// `bytes_max` or more, or something long ago.
+    pub(crate) fn checkpoint_is_due(&self, bytes_max: u64) -> bool {
         let state = self.state.lock();
         let age = state
             .dirty_since
             .map(|since| self.clock.now().saturating_sub(since));
-        state.dirty_bytes >= CHECKPOINT_BYTES || age.is_some_and(|age| age >= CHECKPOINT_AGE)
+        state.dirty_bytes >= bytes_max || age.is_some_and(|age| age >= CHECKPOINT_AGE)
     }
 
     /// Writes a checkpoint of everything that has been appended so far, if anything has since the
@@ -239,6 +237,7 @@ impl PartitionLog {
             .wall_ms()
             .saturating_sub(self.producer_expiration_ms);
         state.producers.expire(since_ms);
+        self.debt.settle(state.dirty_bytes);
         state.dirty_bytes = 0;
         state.dirty_since = None;
         let State {
