@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     arguments::Backlog,
-    broker::{Home, Running, Settings, free_address},
+    broker::{Home, Running, Settings, files_below, free_address},
     ledger::Promises,
     load::pause,
     readback::Readback,
@@ -120,7 +120,7 @@ pub(crate) fn run(plan: &Backlog, endpoint: &Endpoint, home: &Home) -> Result<Va
         Some(program) => {
             let folder = home.folder().join("bucket");
             let server = S3Server::start(program, endpoint, &folder)?;
-            let uploaded_in = until_uploaded(home, &promises)?;
+            let uploaded_in = until_uploaded(home, &folder, &promises)?;
             let memory = peak_memory_mib(&running);
             running.kill_9()?;
             running = workers.restart(home)?.0;
@@ -145,12 +145,13 @@ pub(crate) fn run(plan: &Backlog, endpoint: &Endpoint, home: &Home) -> Result<Va
 }
 
 /// Waits until nothing is in the log alone; how long that took.
-fn until_uploaded(home: &Home, promises: &Promises) -> Result<Duration, String> {
+fn until_uploaded(home: &Home, bucket: &Path, promises: &Promises) -> Result<Duration, String> {
     let clock = millrace_time::SystemClock::shared();
     let bound = Duration::from_secs(60 + promises.bytes / UPLOAD_BYTES_PER_S_MIN);
     loop {
         let pending = home.metric("millrace_upload_pending_bytes")?;
-        if pending == 0.0 {
+        // The gauge alone is not enough: it says 0, too, where nobody has set it yet.
+        if pending == 0.0 && files_below(bucket).1 >= promises.bytes {
             return Ok(clock.now());
         }
         if clock.now() > bound {

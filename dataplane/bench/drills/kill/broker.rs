@@ -190,32 +190,33 @@ impl Home {
         }
     }
 
-    /// Number and bytes of the objects in the folder bucket.
-    pub(crate) fn objects(&self) -> (u64, u64) {
-        let mut folders = vec![self.folder.join("objects")];
-        let (mut count, mut bytes) = (0, 0);
-        while let Some(folder) = folders.pop() {
-            let entries = fs::read_dir(folder).into_iter().flatten();
-            for entry in entries.filter_map(Result::ok) {
-                match entry.metadata() {
-                    Ok(found) if found.is_dir() => folders.push(entry.path()),
-                    Ok(found) => {
-                        count += 1;
-                        bytes += found.len();
-                    }
-                    Err(_) => {}
-                }
-            }
-        }
-        (count, bytes)
-    }
-
     /// Removes everything.
     pub(crate) fn remove(&self) {
         if let Err(error) = fs::remove_dir_all(&self.folder) {
             eprintln!("{}: {error}", self.folder.display());
         }
     }
+}
+
+/// Number and bytes of the files below a folder.
+pub(crate) fn files_below(folder: &Path) -> (u64, u64) {
+    let mut folders = vec![folder.to_owned()];
+    let (mut count, mut bytes) = (0, 0);
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(folder).into_iter().flatten();
+        for entry in entries.filter_map(Result::ok) {
+            match entry.metadata() {
+                Ok(found) if found.is_dir() => folders.push(entry.path()),
+                Ok(found) => {
+                    count += 1;
+                    bytes += found.len();
+                }
+                // Gone since it was listed.
+                Err(_) => {}
+            }
+        }
+    }
+    (count, bytes)
 }
 
 pub(crate) fn free_address() -> Result<SocketAddr, String> {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     arguments::Kills,
-    broker::{Home, Running, Settings},
+    broker::{Home, Running, Settings, files_below},
     group,
     ledger::Promises,
     load::pause,
@@ -146,7 +146,7 @@ impl Drill<'_> {
     fn report(&self, promises: &Promises, elapsed: Duration) -> Result<Value, String> {
         let wal = self.home.inspect_wal()?;
         let next = wal["next"].as_u64().ok_or("the log has no position")?;
-        let (objects, object_bytes) = self.home.objects();
+        let (objects, object_bytes) = files_below(&self.home.folder().join("objects"));
         let refusals: serde_json::Map<String, Value> = promises
             .refusals
             .iter()

@@ -135,7 +135,7 @@ impl Workers {
     }
 
     /// The broker runs, and no client ended: they do only where the broker breaks its word.
-    fn check(&mut self, running: &mut Running) -> Result<(), String> {
+    pub(crate) fn check(&mut self, running: &mut Running) -> Result<(), String> {
         if let Some(ended) = running.ended() {
             return Err(ended);
         }
