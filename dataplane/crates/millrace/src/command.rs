@@ -56,6 +56,16 @@ pub(crate) enum Target {
         /// The file or block device.
         path: PathBuf,
     },
+    /// All objects of a cluster, and what they hold together. Exits with 1 where one is not sound.
+    Objects {
+        /// The bucket, as in s3.data.buckets.
+        bucket: String,
+        /// The cluster's id.
+        cluster: String,
+        /// Reads every byte and checks it; else only the indexes are read.
+        #[arg(long)]
+        verify: bool,
+    },
     /// The blocks of one object, each checked against its checksum.
     Object {
         /// The bucket, as in s3.data.buckets.

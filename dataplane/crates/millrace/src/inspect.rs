@@ -1,5 +1,7 @@
 //! `millrace inspect`: what is stored, as JSON lines on standard output.
 
+mod objects;
+
 use std::{path::Path, process::ExitCode};
 
 use millrace_model::ObjectId;
@@ -31,6 +33,8 @@ enum InspectError {
     NoObject(ObjectKey),
     #[error("{0}")]
     Object(#[from] millrace_objects::ReadError),
+    #[error("{0} of the objects are not sound")]
+    Unsound(u64),
 }
 
 pub(crate) fn run(target: &Target) -> ExitCode {
@@ -47,6 +51,11 @@ pub(crate) fn run(target: &Target) -> ExitCode {
     let shown = runtime.block_on(async {
         match target {
             Target::Wal { path } => inspect_wal(path).await,
+            Target::Objects {
+                bucket,
+                cluster,
+                verify,
+            } => objects::inspect(bucket, cluster, *verify).await,
             Target::Object {
                 bucket,
                 cluster,

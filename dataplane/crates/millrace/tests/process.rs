@@ -273,9 +273,38 @@ fn inspect_objects(home: &Home) {
             output.status.success() && text.contains("payload_bytes"),
             "{file:?}: {text}"
         );
+        inspect_together(&bucket, &cluster, &file);
         shown += 1;
     }
     assert!(shown > 0, "something was uploaded");
+}
+
+/// Shows all objects of the cluster, sound and with one byte of `file` changed.
+fn inspect_together(bucket: &str, cluster: &str, file: &Path) {
+    let inspect = |verify: bool| {
+        let mut command = Command::new(PROGRAM);
+        command.args(["inspect", "objects", bucket, cluster]);
+        command.args(verify.then_some("--verify"));
+        let output = command.output().expect("it runs");
+        let text = String::from_utf8(output.stdout).expect("text");
+        let sum = text.lines().last().expect("a sum");
+        let sum: serde_json::Value = serde_json::from_str(sum).expect("JSON");
+        (output.status.code(), sum)
+    };
+    let (code, sum) = inspect(true);
+    assert_eq!(code, Some(0), "{sum}");
+    assert_eq!(sum["gaps"], 0, "{sum}");
+    assert_eq!(sum["overlaps"], 0, "{sum}");
+    assert!(sum["payload_bytes"].as_u64() > Some(0), "{sum}");
+    let sound = std::fs::read(file).expect("reads");
+    let mut changed = sound.clone();
+    // Behind the first block's header: only its checksum tells.
+    changed[40] ^= 1;
+    std::fs::write(file, &changed).expect("writes");
+    assert_eq!(inspect(false).0, Some(0), "the indexes are sound");
+    let (code, sum) = inspect(true);
+    assert_eq!((code, &sum["unsound"]), (Some(1), &1.into()), "{sum}");
+    std::fs::write(file, sound).expect("writes");
 }
 
 fn outcome(mut command: Command) -> (Option<i32>, String) {
