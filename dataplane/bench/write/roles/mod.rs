@@ -1,5 +1,5 @@
 //! The processes that the benchmark consists of. Each prints one line of JSON when it ends;
-//! `README.md` of this crate lists their flags and keys.
+//! `README.md` beside this file lists their flags and keys.
 //!
 //! - `light`: a load generator that costs far less than what it drives
 //! - `sink`: receives and writes, no protocol: the physical limit of a broker
