@@ -277,6 +277,8 @@ fn stream_config(config: &StorageConfig) -> StreamConfig {
         cache_bytes: bytes_of(config.wal_cache_bytes),
         upload_threshold_bytes: bytes_of(config.upload_threshold_bytes),
         upload_interval: config.upload_interval,
+        upload_pace_percent: config.upload_pace_percent,
+        upload_forced_percent: config.upload_forced_percent,
         object_block_bytes: config.object_block_bytes,
         stream_object_split_bytes: bytes_of(config.stream_object_split_bytes),
         ..StreamConfig::default()

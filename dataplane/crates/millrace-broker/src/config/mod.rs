@@ -21,6 +21,7 @@ use millrace_model::NodeId;
 use millrace_net::NetConfig;
 use millrace_objects::BucketUri;
 use millrace_record::TimestampType;
+use millrace_stream::StreamConfig;
 use serde::Serialize;
 
 use self::{
@@ -90,6 +91,12 @@ pub struct StorageConfig {
     pub upload_threshold_bytes: usize,
     /// `s3.wal.upload.interval.ms`: less is uploaded after this long.
     pub upload_interval: Duration,
+    /// `s3.wal.upload.pace.percent`: how fast uploads go, in percent of the rate at which appends
+    /// came lately; `None` is as fast as they can.
+    pub upload_pace_percent: Option<u64>,
+    /// `s3.wal.upload.forced.percent`: the log or the log cache being this full, they go as fast as
+    /// they can.
+    pub upload_forced_percent: u64,
     /// `s3.block.cache.size`, in bytes.
     pub block_cache_bytes: usize,
     /// `s3.data.buckets`
@@ -293,9 +300,12 @@ fn read_storage(r: &mut Reader<'_>, data_dir: &Path) -> Option<StorageConfig> {
         );
     }
     let (ingress_bytes_per_s, egress_bytes_per_s) = read_bandwidth(r);
+    let (upload_pace_percent, upload_forced_percent) = read_pace(r);
     let storage = StorageConfig {
         ingress_bytes_per_s,
         egress_bytes_per_s,
+        upload_pace_percent,
+        upload_forced_percent,
         wal: wal?,
         wal_cache_bytes,
         upload_threshold_bytes,
@@ -314,6 +324,28 @@ fn read_storage(r: &mut Reader<'_>, data_dir: &Path) -> Option<StorageConfig> {
         object_block_bytes: r.bytes("s3.object.block.size", 512 * 1024, 4_096..=64 << 20),
     };
     Some(storage)
+}
+
+/// How fast uploads go, 0 being as fast as they can, and from which fill on they do so anyway.
+fn read_pace(r: &mut Reader<'_>) -> (Option<u64>, u64) {
+    let default = StreamConfig::default();
+    let number = |percent: u64| i64::try_from(percent).unwrap_or(0);
+    let pace = number(default.upload_pace_percent.unwrap_or(0));
+    let pace = r.number("s3.wal.upload.pace.percent", pace, 0..=10_000);
+    if (1..100).contains(&pace) {
+        r.fail(
+            "s3.wal.upload.pace.percent",
+            "uploads that are slower than appends never end",
+            "write 100 or more, or 0 for uploads that are not held back",
+        );
+    }
+    let forced = number(default.upload_forced_percent);
+    let forced = r.number("s3.wal.upload.forced.percent", forced, 1..=100);
+    let percent = |number: i64| u64::try_from(number).ok();
+    (
+        percent(pace).filter(|&pace| pace > 0),
+        percent(forced).unwrap_or(default.upload_forced_percent),
+    )
 }
 
 /// Bytes per second from and to the bucket; 0 is no bound.

@@ -165,3 +165,16 @@ fn quotas_are_kafkas_defaults_for_clients_and_unbounded_unless_set() {
     assert_eq!(quotas.fetch_bytes_per_s, Some(7));
     assert!(errors("quota.consumer.default=0")[0].contains("quota.consumer.default"));
 }
+
+#[test]
+fn uploads_are_paced_unless_they_are_not_to_be() {
+    let storage = legal("").storage;
+    assert_eq!(storage.upload_pace_percent, Some(125));
+    assert_eq!(storage.upload_forced_percent, 60);
+    let storage = legal("s3.wal.upload.pace.percent=0\ns3.wal.upload.forced.percent=100").storage;
+    assert_eq!(storage.upload_pace_percent, None);
+    assert_eq!(storage.upload_forced_percent, 100);
+    let wrong = errors("s3.wal.upload.pace.percent=99");
+    assert!(wrong[0].contains("never end"), "{wrong:?}");
+    assert_eq!(errors("s3.wal.upload.forced.percent=0").len(), 1);
+}

@@ -24,6 +24,8 @@ pub(crate) struct World {
     pub(crate) random: SharedRandom,
     pub(crate) clock: SharedClock,
     pub(crate) config: StreamConfig,
+    /// How long the bucket may take.
+    pub(crate) timeout: TimeoutPolicy,
     topics: std::sync::atomic::AtomicU32,
     folder: TempDir,
 }
@@ -73,6 +75,7 @@ impl World {
             random,
             clock,
             config,
+            timeout: TimeoutPolicy::default(),
             topics: 0.into(),
             folder,
         }
@@ -107,6 +110,17 @@ impl World {
         self.folder.path().join(name)
     }
 
+    /// The bucket as the store uses it.
+    pub(crate) fn storage(&self) -> ObjectStorage {
+        let retry = RetryPolicy {
+            tries: 2,
+            delay_base: Duration::from_millis(1),
+            delay_max: Duration::from_millis(2),
+        };
+        let (clock, random) = (self.clock.clone(), self.random.clone());
+        ObjectStorage::over(self.bucket.clone(), retry, self.timeout, clock, random)
+    }
+
     pub(crate) async fn open(&self) -> StreamStore {
         self.open_on(self.disk.attach()).await
     }
@@ -124,20 +138,8 @@ impl World {
         let sink = &mut |record| recovered.push(&record);
         let wal = Wal::open_with(device, config, self.clock.clone(), sink);
         let wal = wal.await.expect("recovers");
-        let retry = RetryPolicy {
-            tries: 2,
-            delay_base: Duration::from_millis(1),
-            delay_max: Duration::from_millis(2),
-        };
         let (clock, random) = (self.clock.clone(), self.random.clone());
-        let timeout = TimeoutPolicy::default();
-        let storage = ObjectStorage::over(
-            self.bucket.clone(),
-            retry,
-            timeout,
-            clock.clone(),
-            random.clone(),
-        );
+        let storage = self.storage();
         let meta: Arc<dyn MetaStore> = Arc::new(self.meta.clone());
         let cache = BlockCacheConfig {
             cluster: "c".into(),
