@@ -1,4 +1,5 @@
-//! A broker of a few dozen lines that appends nothing, to see what a client makes of its answers.
+//! A broker that keeps one connection's batches in memory and does wrong where it is told to, to see
+//! what a client makes of its answers.
 
 use std::{
     collections::HashMap,
@@ -10,16 +11,22 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use millrace_record::{BatchLimits, records, split};
 use millrace_wire::{
-    ApiKey, Encodable, HeaderVersion, Request, StrBytes, advertised_versions, decode, encode,
+    ApiKey, Encodable, FetchAnswer, FetchedPartition, FetchedTopic, HeaderVersion, Request,
+    StrBytes, advertised_versions, decode, encode, encode_fetch,
     messages::{
-        ApiVersionsResponse, CreateTopicsRequest, CreateTopicsResponse, InitProducerIdResponse,
-        ListOffsetsRequest, ListOffsetsResponse, ProduceResponse, ProducerId, TopicName,
+        ApiVersionsResponse, CreateTopicsRequest, CreateTopicsResponse, FetchRequest,
+        InitProducerIdResponse, ListOffsetsRequest, ListOffsetsResponse, MetadataRequest,
+        MetadataResponse, ProduceResponse, ProducerId, TopicName,
         create_topics_response::CreatableTopicResult,
         list_offsets_response::{ListOffsetsPartitionResponse, ListOffsetsTopicResponse},
+        metadata_response::{MetadataResponsePartition, MetadataResponseTopic},
         produce_response::{PartitionProduceResponse, TopicProduceResponse},
     },
     parse_request, split_produce,
 };
+
+/// The only topic there is.
+const TOPIC: &str = "topic";
 
 /// What it does wrong, from the n-th Produce on, counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +52,12 @@ pub(crate) struct Seen {
     pub(crate) records: HashMap<i32, i64>,
     /// By partition: the sequence that the next batch of a producer must have.
     pub(crate) sequences: HashMap<i32, i32>,
+    /// Partitions of the topic, once it was made.
+    partitions: i32,
+    /// By partition: its batches, back to back.
+    batches: HashMap<i32, Vec<u8>>,
+    /// How often a producer id was asked for.
+    ids_asked: usize,
 }
 
 /// Serves one connection; the address to connect to, and a thread that ends with the connection.
@@ -67,7 +80,8 @@ fn serve(mut stream: &TcpStream, fault: Fault) -> Seen {
                 Some(answer) => answer,
                 None => break,
             },
-            _ => administer(&request),
+            ApiKey::Fetch => fetch(&request, &seen),
+            _ => administer(&request, &mut seen),
         };
         // A client that judged an answer to be wrong may be gone.
         if stream.write_all(&answer).is_err() {
@@ -91,7 +105,7 @@ fn frame_of<M: Encodable + HeaderVersion>(request: &Request, message: &M) -> Vec
     answer.into_segments().concat()
 }
 
-fn administer(request: &Request) -> Vec<u8> {
+fn administer(request: &Request, seen: &mut Seen) -> Vec<u8> {
     match request.api_key {
         ApiKey::ApiVersions => {
             let answer = ApiVersionsResponse::default().with_api_keys(advertised_versions());
@@ -100,6 +114,7 @@ fn administer(request: &Request) -> Vec<u8> {
         ApiKey::CreateTopics => {
             let message: CreateTopicsRequest = decode(request).expect("legal");
             let name = message.topics[0].name.clone();
+            seen.partitions = message.topics[0].num_partitions;
             let topic = CreatableTopicResult::default().with_name(name);
             frame_of(
                 request,
@@ -120,14 +135,63 @@ fn administer(request: &Request) -> Vec<u8> {
                 &ListOffsetsResponse::default().with_topics(vec![topic]),
             )
         }
+        ApiKey::Metadata => {
+            let message: MetadataRequest = decode(request).expect("legal");
+            let name = message.topics.expect("a topic")[0].name.clone();
+            let unknown = name.as_ref().is_none_or(|name| ***name != *TOPIC);
+            let partitions = (0..seen.partitions)
+                .map(|index| MetadataResponsePartition::default().with_partition_index(index));
+            let topic = MetadataResponseTopic::default()
+                .with_name(name)
+                .with_error_code(if unknown { 3 } else { 0 })
+                .with_partitions(partitions.collect());
+            frame_of(
+                request,
+                &MetadataResponse::default().with_topics(vec![topic]),
+            )
+        }
         ApiKey::InitProducerId => {
+            // As a broker does that has just started: COORDINATOR_LOAD_IN_PROGRESS.
+            seen.ids_asked += 1;
+            let code = if seen.ids_asked < 3 { 14 } else { 0 };
             let answer = InitProducerIdResponse::default()
+                .with_error_code(code)
                 .with_producer_id(ProducerId(7))
                 .with_producer_epoch(0);
             frame_of(request, &answer)
         }
         other => panic!("{other:?} is not in the script"),
     }
+}
+
+/// All of a partition, from wherever it is asked for.
+fn fetch(request: &Request, seen: &Seen) -> Vec<u8> {
+    let message: FetchRequest = decode(request).expect("legal");
+    let asked = &message.topics[0].partitions[0];
+    let end = seen.records.get(&asked.partition).copied().unwrap_or(0);
+    let is_beyond = asked.fetch_offset > end;
+    let batches = seen.batches.get(&asked.partition).cloned();
+    let partition = FetchedPartition {
+        index: asked.partition,
+        // OFFSET_OUT_OF_RANGE.
+        error_code: if is_beyond { 1 } else { 0 },
+        high_watermark: end,
+        log_start_offset: 0,
+        records: vec![batches.unwrap_or_default().into()],
+        ..FetchedPartition::default()
+    };
+    let topic = FetchedTopic {
+        topic: StrBytes::from_static_str(TOPIC),
+        partitions: vec![partition],
+        ..FetchedTopic::default()
+    };
+    let answer = FetchAnswer {
+        topics: vec![topic],
+        ..FetchAnswer::default()
+    };
+    let (version, id) = (request.version, request.correlation_id);
+    let answer = encode_fetch(version, id, answer).expect("a legal answer");
+    answer.into_segments().concat()
 }
 
 /// Checks what came and answers as the script says; nothing where it says to close.
@@ -149,6 +213,8 @@ fn produce(mut request: Request, fault: Fault, seen: &mut Seen) -> Option<Vec<u8
             *end += 1;
         }
         let base_offset = *end;
+        let log = seen.batches.entry(partition.index).or_default();
+        log.extend_from_slice(&set);
         let sequence = seen.sequences.entry(partition.index).or_default();
         *end += append(set, sequence);
         match fault {
@@ -163,7 +229,7 @@ fn produce(mut request: Request, fault: Fault, seen: &mut Seen) -> Option<Vec<u8
             .with_base_offset(base_offset)
     });
     let topic = TopicProduceResponse::default()
-        .with_name(TopicName(StrBytes::from_static_str("topic")))
+        .with_name(TopicName(StrBytes::from_static_str(TOPIC)))
         .with_partition_responses(answers.collect());
     let answer = ProduceResponse::default().with_responses(vec![topic]);
     let mut frame = frame_of(&answered, &answer);

@@ -1,7 +1,5 @@
 //! The light load generator as a process, against a scripted broker and against the bare sink.
 
-mod scripted_broker;
-
 use std::{
     fs,
     io::{BufRead, BufReader},
@@ -10,7 +8,7 @@ use std::{
     process::{Child, Command, Output, Stdio},
 };
 
-use scripted_broker::{Fault, start};
+use crate::scripted_broker::{Fault, start};
 use serde_json::Value;
 
 /// Small, so that requests end inside of what the socket takes at once, and are many.
