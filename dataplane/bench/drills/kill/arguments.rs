@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 pub(crate) const USAGE: &str = "\
 usage: npm run drill:kill -- [--kills N] [--quick] [--seed N] [--rate MIB] [--work DIR]
-                             [--program FILE] [--json FILE]
+                             [--program FILE] [--json FILE] [--any-disk]
        npm run drill:kill -- --backlog GIB [--s3-server FILE] [--cache MIB] …
   --kills N          how often the broker is killed under load (500)
   --quick            10 kills
@@ -15,8 +15,10 @@ usage: npm run drill:kill -- [--kills N] [--quick] [--seed N] [--rate MIB] [--wo
   --cache MIB        the broker's log cache in that drill (its default)
   --seed N           makes the same batches and pauses again; the machine's own timing differs
   --rate MIB         MiB per second that the producers write together (24)
-  --work DIR         where the broker works; kept where the drill fails (target/drill-kill)
-  --program FILE     the broker (the one beside this program)
+  --work DIR         where the broker works, in a folder named by the seed, which is kept where the
+                     drill fails (target/drill-kill)
+  --program FILE     the broker (MILLRACE_BROKER_BIN, or the one beside this program)
+  --any-disk         goes on where the disk takes no O_DIRECT
   --json FILE        writes the results there as well";
 
 /// What to do.
@@ -33,6 +35,8 @@ pub(crate) struct Place {
     pub(crate) work: PathBuf,
     pub(crate) program: PathBuf,
     pub(crate) json: Option<PathBuf>,
+    /// Whether a disk will do that takes no `O_DIRECT`.
+    pub(crate) any_disk: bool,
 }
 
 /// How the broker is killed.
@@ -66,8 +70,12 @@ impl Command {
     fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut place = Place {
             work: beside("../drill-kill")?,
-            program: beside("millrace")?,
+            program: match std::env::var_os("MILLRACE_BROKER_BIN") {
+                Some(program) => program.into(),
+                None => beside("millrace")?,
+            },
             json: None,
+            any_disk: false,
         };
         let mut kills = Kills {
             kills: 500,
@@ -90,12 +98,14 @@ impl Command {
                 "--s3-server" => s3_server = Some(from_callers_folder(value()?)),
                 "--work" => place.work = from_callers_folder(value()?),
                 "--program" => place.program = from_callers_folder(value()?),
+                "--any-disk" => place.any_disk = true,
                 "--json" => place.json = Some(from_callers_folder(value()?)),
                 "--help" => return Ok(Self::Help),
                 other => return Err(format!("unknown argument {other}\n{USAGE}")),
             }
         }
         let seed = kills.seed;
+        place.work.push(seed.to_string());
         Ok(match backlog {
             None => Self::Kill(place, kills),
             Some(bytes) => Self::Backlog(

@@ -70,8 +70,15 @@ fn drill(
     run: impl FnOnce(&Home) -> Result<Value, String>,
 ) -> Result<(), String> {
     let home = Home::create(&place.program, &place.work, settings)?;
-    match check_disk(&home).and_then(|()| run(&home)) {
-        Ok(report) => {
+    let direct = home.writes_directly()?;
+    let ready = if direct || place.any_disk {
+        Ok(())
+    } else {
+        Err("the disk takes no O_DIRECT; name a folder on another with --work".to_owned())
+    };
+    match ready.and_then(|()| run(&home)) {
+        Ok(mut report) => {
+            report["direct_io"] = direct.into();
             let text = format!("{report:#}\n");
             print!("{text}");
             if let Some(file) = &place.json {
@@ -90,15 +97,4 @@ fn drill(
             ))
         }
     }
-}
-
-/// Without direct I/O nothing here would be about the device.
-fn check_disk(home: &Home) -> Result<(), String> {
-    if home.writes_directly()? {
-        return Ok(());
-    }
-    Err(format!(
-        "{} takes no O_DIRECT; name a folder on a disk with --work",
-        home.folder().display()
-    ))
 }
