@@ -55,6 +55,11 @@ impl Budget {
         self.state.lock().used
     }
 
+    /// Bytes that are not in flight and might be.
+    pub(crate) fn free(&self) -> usize {
+        self.limit.saturating_sub(self.used())
+    }
+
     /// Whether somebody waits for room.
     pub(crate) fn is_short(&self) -> bool {
         let state = self.state.lock();

@@ -20,6 +20,11 @@ pub(crate) const WRITE_SEGMENTS_MAX: usize = 64;
 /// cost vanish, little enough that the first response does not wait for the last.
 pub(crate) const WRITE_GATHER_BYTES: usize = 256 * 1024;
 
+/// A connection may have one part in so many of the broker's free memory in flight. So n clients that
+/// send and never read leave 16/(16+n) of it to the others, and an ordinary client notices nothing.
+/// (Choudhury and Hahne, Dynamic queue length thresholds for shared-memory packet switches, 1998.)
+pub(crate) const SHARE_OF_FREE_MEMORY: usize = 16;
+
 /// How long requests in flight may go on after their client has left. Their answer reaches nobody,
 /// but a handler that is cut in the middle would leave half-done work.
 pub(crate) const LINGER: Duration = Duration::from_secs(30);
@@ -30,6 +35,10 @@ pub(crate) const FRAME_STALL_MAX: Duration = Duration::from_secs(60);
 /// The same while others wait for that memory: longer than a lost packet is repeated, far shorter than
 /// the others' patience.
 pub(crate) const FRAME_STALL_MAX_WHEN_SHORT: Duration = Duration::from_secs(5);
+
+/// How long a client may take no byte of its answers while others wait for that memory. It loses its
+/// connection, not its place: it asks again.
+pub(crate) const UNREAD_MAX_WHEN_SHORT: Duration = Duration::from_secs(5);
 
 /// How long a frame may take to arrive while others wait for memory. A client that sends a byte now
 /// and then never stands still; an ordinary frame takes this long only below 20 KiB/s.
@@ -50,7 +59,8 @@ pub struct NetConfig {
     /// a request is read only after the response before it has been written.
     pub pipeline_depth: usize,
     /// `network.connection.max.bytes`: bytes of requests and of unsent responses in flight on one
-    /// connection, above which it is not read. One more frame may go over it.
+    /// connection, above which it is not read. One more frame may go over it. The default is a few
+    /// dozen of the largest ordinary requests, and a small part of what the broker may hold.
     pub connection_bytes_max: usize,
     /// `queued.max.request.bytes`: the same for all connections together.
     pub broker_bytes_max: usize,
@@ -66,7 +76,7 @@ impl Default for NetConfig {
         Self {
             request_bytes_max: REQUEST_BYTES_MAX,
             pipeline_depth: CONNECTION_IN_FLIGHT_MAX,
-            connection_bytes_max: 64 * 1024 * 1024,
+            connection_bytes_max: 16 * 1024 * 1024,
             broker_bytes_max: 512 * 1024 * 1024,
             idle_max: Duration::from_secs(600),
             connections_max: 16_384,

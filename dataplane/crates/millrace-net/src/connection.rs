@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 
 use crate::{
     budget::{Budget, Charge},
-    config::{LINGER, NetConfig, WRITE_GATHER_BYTES, WRITE_SEGMENTS_MAX},
+    config::{LINGER, NetConfig, SHARE_OF_FREE_MEMORY, WRITE_GATHER_BYTES, WRITE_SEGMENTS_MAX},
     frame::{FrameError, FrameReader, Step},
     meters::{Meters, MuteReason, Reasons},
     outbox::Outbox,
@@ -340,9 +340,13 @@ impl<T: Transport> Connection<T> {
     /// The bounds of this connection that are reached.
     fn fullness(&self) -> Reasons {
         let config = &self.shared.config;
+        let share = self.shared.budget.free() / SHARE_OF_FREE_MEMORY;
+        let bytes_max = config.connection_bytes_max.min(share);
         let state = self.desk.state.lock();
         let too_many = state.in_flight >= config.pipeline_depth;
-        let too_large = state.pipeline.bytes() >= config.connection_bytes_max;
+        // Without bytes of its own in flight, nothing would wake it up.
+        let bytes = state.pipeline.bytes();
+        let too_large = bytes > 0 && bytes >= bytes_max;
         Reasons::NONE
             .with(MuteReason::InFlight, too_many)
             .with(MuteReason::ConnectionBytes, too_large)

@@ -7,7 +7,7 @@ use metrics::{Counter, Gauge, counter, gauge};
 pub enum MuteReason {
     /// It has as many requests in flight as it may.
     InFlight,
-    /// It has as many bytes in flight as it may.
+    /// It has as many bytes in flight as it may: its bound, or its share of the broker's memory.
     ConnectionBytes,
     /// All connections together have as many bytes in flight as the broker may.
     BrokerMemory,

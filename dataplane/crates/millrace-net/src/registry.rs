@@ -16,7 +16,9 @@ use millrace_time::SharedClock;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{FRAME_AGE_MAX_WHEN_SHORT, FRAME_STALL_MAX, FRAME_STALL_MAX_WHEN_SHORT};
+use crate::config::{
+    FRAME_AGE_MAX_WHEN_SHORT, FRAME_STALL_MAX, FRAME_STALL_MAX_WHEN_SHORT, UNREAD_MAX_WHEN_SHORT,
+};
 
 /// What the sweep may know about a connection.
 #[derive(Debug)]
@@ -84,7 +86,12 @@ impl Pulse {
             |at: &AtomicU64| now.saturating_sub(Duration::from_millis(at.load(Ordering::Relaxed)));
         let still = since(&self.last_moved_ms);
         if self.write_blocked.load(Ordering::Relaxed) {
-            return (still > idle_max).then_some("slow_reader");
+            let unread_max = if short {
+                idle_max.min(UNREAD_MAX_WHEN_SHORT)
+            } else {
+                idle_max
+            };
+            return (still > unread_max).then_some("slow_reader");
         }
         if self.starved.load(Ordering::Relaxed) {
             return None;
@@ -239,6 +246,13 @@ mod tests {
         assert_eq!(pulse.judge(shared.now(), IDLE, false), Some("slow_reader"));
         pulse.moved(&shared);
         assert_eq!(pulse.judge(shared.now(), IDLE, false), None);
+        clock.advance(Duration::from_secs(6));
+        assert_eq!(pulse.judge(shared.now(), IDLE, false), None);
+        assert_eq!(
+            pulse.judge(shared.now(), IDLE, true),
+            Some("slow_reader"),
+            "others wait for the memory of its answers"
+        );
     }
 
     #[test]
