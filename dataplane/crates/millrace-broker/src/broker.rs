@@ -5,8 +5,9 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use millrace_api::{AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, BrokerSetting};
 use millrace_coordinator::{CoordinatorParts, GroupCoordinator};
 use millrace_log::{LogManager, LogParts};
-use millrace_net::{BindError, DrainReport, ListenerConfig, Listeners, Server};
+use millrace_net::{BindError, ListenerConfig, Listeners, Server};
 use millrace_purgatory::Timers;
+use millrace_stream::Closed;
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -46,6 +47,15 @@ pub enum StartError {
     /// The consumer groups.
     #[error("the consumer groups cannot be loaded: {0}")]
     Groups(#[from] millrace_coordinator::LoadError),
+}
+
+/// How a broker stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StopReport {
+    /// Connections whose requests took too long.
+    pub cut: usize,
+    /// What became of the data.
+    pub storage: Closed,
 }
 
 /// A running broker.
@@ -156,7 +166,7 @@ impl Broker {
 
     /// Stops reading from clients, answers what is in flight, uploads, closes. Bounded by
     /// `shutdown.drain.ms` and by the store's own bound for the upload.
-    pub async fn stop(self) -> DrainReport {
+    pub async fn stop(self) -> StopReport {
         self.state.enter(Phase::Stopping);
         tracing::info!("stopping: requests in flight are answered");
         self.server.stop_reading();
@@ -175,12 +185,15 @@ impl Broker {
             );
         }
         self.logs.close().await;
-        self.storage.store.close().await;
+        let storage = self.storage.store.close().await;
         if let Some(admin) = self.admin {
             admin.stop();
         }
-        tracing::info!("stopped");
-        report
+        tracing::info!(?storage, "stopped");
+        StopReport {
+            cut: report.cut,
+            storage,
+        }
     }
 }
 

@@ -21,9 +21,10 @@ mod storage;
 mod telemetry;
 
 pub use admin::AdminError;
-pub use broker::{Broker, StartError};
+pub use broker::{Broker, StartError, StopReport};
 pub use config::{BrokerConfig, ConfigError};
 pub use folder::FolderError;
+pub use millrace_stream::Closed;
 pub use properties::{InvalidProperties, Properties};
 pub use storage::{Seams, StorageError};
 pub use telemetry::TelemetryError;

@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use millrace_broker::{Broker, Seams};
+use millrace_broker::{Broker, Closed, Seams};
 use millrace_record::Compression;
 use millrace_testkit::{Crash, KafkaClient, SimDisk};
 use millrace_time::SeededRandom;
@@ -45,7 +45,7 @@ async fn a_failed_device_acknowledges_nothing_and_the_next_start_has_all_that_wa
     assert!(reason.is_ok(), "the failure is declared");
     assert!(append(&mut first, "refused, too").await.is_err());
     drop(first);
-    broker.stop().await;
+    assert!(matches!(broker.stop().await.storage, Closed::Failed(_)));
 
     disk.crash(Crash::PowerLoss);
     let broker = start(&home, &disk).await;
@@ -53,5 +53,5 @@ async fn a_failed_device_acknowledges_nothing_and_the_next_start_has_all_that_wa
     let read = second.fetch("t", 0, 0, Duration::ZERO).await;
     assert_eq!(values(&read)[0], (0, "kept".to_owned()));
     assert!(append(&mut second, "goes on").await.is_ok());
-    broker.stop().await;
+    assert_eq!(broker.stop().await.storage, Closed::Uploaded);
 }

@@ -73,7 +73,17 @@ async fn the_admin_http_answers_who_shows_the_token() {
         "{config}"
     );
     let (_, metrics) = get(&broker, "/metrics", Some(TOKEN)).await;
-    assert!(metrics.contains("millrace_connections "), "{metrics}");
+    for name in [
+        "millrace_connections",
+        "millrace_wal_capacity_bytes",
+        "millrace_wal_used_bytes",
+        "millrace_wal_trim_position",
+        "millrace_wal_seconds_left",
+        "millrace_upload_pending_bytes",
+    ] {
+        let line = format!("\n{name} ");
+        assert!(metrics.contains(&line), "{name} in {metrics}");
+    }
     broker.stop().await;
 }
 

@@ -28,7 +28,8 @@ pub struct StreamConfig {
     /// How long an append waits for room before it is refused as overloaded. Below the producers'
     /// usual request timeout of 30 s, so that the client hears the reason.
     pub reserve_wait: Duration,
-    /// How long closing waits for the last uploads. What is not uploaded by then stays in the log.
+    /// How long closing waits for the last uploads, and then for the log. What is not uploaded by
+    /// then stays in the log, so there is no reason to wait long.
     pub close_wait: Duration,
     /// The first pause before a failed upload or commit is tried again.
     pub retry_pause_min: Duration,
@@ -51,7 +52,7 @@ impl Default for StreamConfig {
             // A block that fills and one that is uploaded are half of both; more is a backlog.
             upload_forced_percent: 60,
             reserve_wait: Duration::from_secs(10),
-            close_wait: Duration::from_secs(20),
+            close_wait: Duration::from_secs(5),
             retry_pause_min: Duration::from_millis(100),
             retry_pause_max: Duration::from_secs(10),
             reclaim_interval: Duration::from_secs(10),

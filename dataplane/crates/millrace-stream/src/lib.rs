@@ -47,5 +47,5 @@ pub use entry::{Entry, InvalidLoggedEntry};
 pub use error::{AppendError, Bottleneck, FetchError, FlushError, OpenError, TrimError};
 pub use recovery::{RecoveredLog, RecoveryReport, Straddles};
 pub use state::ConfirmListener;
-pub use store::{Permit, StreamParts, StreamStats, StreamStore};
+pub use store::{Closed, Permit, StreamParts, StreamStats, StreamStore};
 pub use stream::Stream;

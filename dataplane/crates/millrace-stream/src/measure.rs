@@ -57,6 +57,8 @@ impl Measures {
     /// Entries that were found in the log.
     pub(crate) fn recovered(&self, bytes: u64) {
         self.pending.fetch_add(bytes, Ordering::Relaxed);
+        // At once: whoever watches a restart should not see nothing until the first sample.
+        self.publish_pending();
     }
 
     pub(crate) fn committed(&self, bytes: u64) {
@@ -75,6 +77,11 @@ impl Measures {
     #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
     pub(crate) fn sample(&self, cache_bytes: u64) {
         self.cache_bytes.set(cache_bytes as f64);
+        self.publish_pending();
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
+    fn publish_pending(&self) {
         self.pending_gauge.set(self.pending_bytes() as f64);
     }
 }

@@ -137,6 +137,20 @@ pub struct StreamStats {
     pub recovery: RecoveryReport,
 }
 
+/// How a store ended. Whatever was acknowledged is safe in any case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Closed {
+    /// Everything is in objects.
+    Uploaded,
+    /// The bucket was too slow: the log, closed in peace, keeps the rest for the next start.
+    InLog {
+        /// Payload that is not in objects, bytes.
+        pending_bytes: u64,
+    },
+    /// The device failed or hangs, or another broker took over; the reason.
+    Failed(Arc<str>),
+}
+
 impl StreamStore {
     /// Opens the store: sorts out what the log has, opens the streams it belongs to, and begins to
     /// upload it. Appends may begin at once. Must be called on a tokio runtime.
@@ -190,20 +204,25 @@ impl StreamStore {
 
     /// Refuses further appends, uploads what there is within the configured wait, and closes the
     /// log. Whatever is not uploaded by then stays in the log for the next start.
-    pub async fn close(&self) {
+    pub async fn close(&self) -> Closed {
         self.inner.closing.store(true, Ordering::Release);
-        match timeout(self.inner.config.close_wait, self.inner.flush()).await {
-            Ok(Ok(())) => tracing::info!("everything is uploaded"),
-            Ok(Err(error)) => tracing::warn!(%error, "not everything is uploaded"),
-            Err(_) => tracing::warn!(
-                wait = ?self.inner.config.close_wait,
-                "uploads did not finish in time; the log keeps the rest"
-            ),
+        let wait = self.inner.config.close_wait;
+        let flushed = timeout(wait, self.inner.flush()).await;
+        let pending_bytes = self.inner.measures.pending_bytes();
+        if flushed.is_err() {
+            tracing::warn!(
+                ?wait,
+                pending_bytes,
+                "uploads did not finish in time; the log keeps the rest, which the next start recovers"
+            );
         }
-        match timeout(self.inner.config.close_wait, self.inner.wal.close()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::error!(%error, "the log did not close cleanly"),
-            Err(_) => tracing::error!("the log's device does not answer; the next start recovers"),
+        let closed = timeout(wait, self.inner.wal.close()).await;
+        match (closed, flushed) {
+            (Err(_), _) => Closed::Failed("the log's device does not answer".into()),
+            (Ok(Err(error)), _) => Closed::Failed(error.to_string().into()),
+            (_, Ok(Err(error))) => Closed::Failed(error.to_string().into()),
+            (Ok(Ok(())), Ok(Ok(()))) => Closed::Uploaded,
+            (Ok(Ok(())), Err(_)) => Closed::InLog { pending_bytes },
         }
     }
 

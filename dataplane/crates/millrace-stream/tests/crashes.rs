@@ -283,8 +283,21 @@ impl Run {
     }
 }
 
+/// Cases of an ordinary run; `PROPTEST_CASES` asks for another number.
+const CASES: u32 = 32;
+
+fn config() -> ProptestConfig {
+    let default = ProptestConfig::default();
+    let asked_for = std::env::var_os("PROPTEST_CASES").is_some();
+    ProptestConfig {
+        cases: if asked_for { default.cases } else { CASES },
+        max_shrink_iters: 200,
+        ..default
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 32, max_shrink_iters: 200, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn acknowledged_entries_survive_whatever_happens(steps in steps(), seed: u64) {

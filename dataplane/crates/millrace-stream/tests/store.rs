@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use millrace_meta::MetaStore;
 use millrace_model::{StreamId, limits::ENTRY_BYTES_MAX};
 use millrace_stream::{
-    AppendError, Bottleneck, Entry, FetchError, Stream, StreamConfig, TrimError,
+    AppendError, Bottleneck, Closed, Entry, FetchError, Stream, StreamConfig, TrimError,
 };
 use millrace_testkit::{BucketFaults, Crash};
 use world::{World, append, read_all, small};
@@ -214,9 +214,43 @@ async fn a_bucket_that_is_down_fills_the_log_and_not_the_memory() {
         written.push(entry);
     }
     assert_eq!(read_all(&stream, 50_000).await, written);
-    store.close().await;
+    assert_eq!(store.close().await, Closed::Uploaded);
     let store = world.open().await;
     assert_eq!(store.stats().recovery.kept, 0);
+}
+
+/// Closing does not wait for a bucket that is down, and says what it left to the next start; where
+/// the device has failed, that is what it says.
+#[tokio::test]
+async fn closing_says_what_became_of_the_data() {
+    let config = StreamConfig {
+        close_wait: Duration::from_millis(200),
+        ..small()
+    };
+    let world = World::new(15, config, 16 * MIB).await;
+    let (_, ids) = world.create_streams(1).await;
+    let mut written = Vec::new();
+    for life in 1..3 {
+        world.bucket.set(down());
+        let store = world.open().await;
+        let stream = store.open_stream(ids[0]).await.expect("opens");
+        assert_eq!(read_all(&stream, 9_000).await, written);
+        for _ in 0..10 {
+            let (entry, ticket) = append(&stream, 1, life, 3_000).await;
+            ticket.await.expect("durable");
+            written.push(entry);
+        }
+        let pending_bytes = life * 30_000;
+        assert_eq!(store.close().await, Closed::InLog { pending_bytes });
+    }
+    world.bucket.set(BucketFaults::default());
+    let store = world.open().await;
+    assert_eq!(store.stats().recovery.kept, 20);
+    world.disk.fail_writes_after(0);
+    let stream = store.open_stream(ids[0]).await.expect("opens");
+    let (_, ticket) = append(&stream, 1, 3, 3_000).await;
+    ticket.await.expect_err("not durable");
+    assert!(matches!(store.close().await, Closed::Failed(_)));
 }
 
 /// What is kept of an entry whose payload is in the log costs memory too, and is bounded.

@@ -3,8 +3,8 @@
 use std::{fs::File, io, io::Read as _, path::Path, process::ExitCode};
 
 use millrace_broker::{
-    Broker, BrokerConfig, FolderError, InvalidProperties, Properties, StartError,
-    properties::PROPERTIES_BYTES_MAX,
+    Broker, BrokerConfig, Closed, FolderError, InvalidProperties, Properties, StartError,
+    StopReport, properties::PROPERTIES_BYTES_MAX,
 };
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -136,10 +136,21 @@ async fn serve(config: BrokerConfig) -> ExitCode {
         _ = interrupt.recv() => {}
     }
     tokio::select! {
-        _ = broker.stop() => ExitCode::SUCCESS,
+        report = broker.stop() => stop_code(&report),
         _ = async { tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} } } => {
             tracing::warn!("a second signal: stopping at once; the next start will recover");
             ExitCode::SUCCESS
+        }
+    }
+}
+
+/// What is left in the log is as good as uploaded: the next start has it.
+fn stop_code(report: &StopReport) -> ExitCode {
+    match &report.storage {
+        Closed::Uploaded | Closed::InLog { .. } => ExitCode::SUCCESS,
+        Closed::Failed(reason) => {
+            tracing::error!(%reason, "the storage did not close; what was acknowledged is safe");
+            ExitCode::from(EXIT_FAILED)
         }
     }
 }

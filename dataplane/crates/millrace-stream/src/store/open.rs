@@ -161,6 +161,7 @@ async fn tick(store: Arc<StoreInner>) {
         tokio::time::sleep(pause).await;
         store.seal_if_old();
         store.measures.sample(store.budget.used());
+        store.wal.sample();
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{DeviceConfig, DeviceError};
-use crate::AlignedBuf;
+use crate::{AlignedBuf, aligned::BufferPool};
 
 /// Written per call while a new file is filled with zeros, in bytes: large enough for a disk's
 /// full bandwidth, small enough to be no burden.
@@ -24,7 +24,13 @@ pub(super) struct BlockFile {
     file: File,
     capacity: u64,
     durable_completion: bool,
+    /// Buffers of reads, used again: recovery reads the whole ring, and fresh memory for it would
+    /// cost as much as its checksums.
+    reads: BufferPool,
 }
+
+/// Idle buffers that are kept for reads, in bytes: what recovery has in flight.
+const READ_BUFFERS_BYTES: usize = 16 * 1024 * 1024;
 
 impl BlockFile {
     /// Opens or creates `path` as [`super::open_device`] says.
@@ -67,6 +73,7 @@ impl BlockFile {
             file,
             capacity,
             durable_completion: config.durable_completion,
+            reads: BufferPool::new(READ_BUFFERS_BYTES),
         })
     }
 
@@ -93,9 +100,14 @@ impl BlockFile {
     /// Reads exactly `len` bytes.
     pub(super) fn read(&self, offset: u64, len: usize) -> io::Result<AlignedBuf> {
         super::check_range(self.capacity, offset, len)?;
-        let mut buf = AlignedBuf::zeroed(len);
+        let mut buf = self.read_buffer(len);
         self.file.read_exact_at(&mut buf, offset)?;
         Ok(buf)
+    }
+
+    /// A buffer of arbitrary content, to be read into.
+    pub(super) fn read_buffer(&self, len: usize) -> AlignedBuf {
+        self.reads.take(len)
     }
 
     /// Flushes the page cache and the device's own cache.

@@ -131,7 +131,7 @@ impl BlockDevice for UringDevice {
     fn read(&self, offset: u64, len: usize) -> DeviceFuture<AlignedBuf> {
         match check_range(self.capacity(), offset, len) {
             Ok(()) => {
-                let data = AlignedBuf::zeroed(len);
+                let data = self.file.read_buffer(len);
                 self.submit(|reply| Operation::Read {
                     offset,
                     data,

@@ -14,7 +14,7 @@
 //! A record has its position in its checksum, so it is valid at one place of one device only.
 //! Each byte of a body is summed once.
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes};
 
 use super::{
     Fields, block_up,
@@ -217,9 +217,9 @@ pub(crate) fn decode_record(
 }
 
 /// The content of whole sectors, without their tags.
-pub(crate) fn strip_tags(sectors: &[u8], content: &mut Vec<u8>) {
+pub(crate) fn strip_tags(sectors: &[u8], content: &mut impl BufMut) {
     for sector in sectors.chunks_exact(super::sector::SECTOR_BYTES) {
-        content.extend_from_slice(&sector[..CONTENT_BYTES]);
+        content.put_slice(&sector[..CONTENT_BYTES]);
     }
 }
 

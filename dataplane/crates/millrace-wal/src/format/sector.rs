@@ -77,6 +77,17 @@ impl Tagger {
         }
     }
 
+    /// Whether the tag of the sector at `position` says `expected`, as [`read`](Self::read) would.
+    pub(crate) fn says(self, sector: &[u8], position: u64, expected: Tag) -> bool {
+        let exact = match expected {
+            Tag::Head => Some(self.tag(position, true)),
+            Tag::Body => Some(self.tag(position, false)),
+            Tag::Foreign => None,
+        };
+        // Nearly always; recovery asks this of every sector of the ring.
+        (exact.is_some() && exact == tag_of(sector)) || self.read(sector, position) == expected
+    }
+
     /// Whether a chunk was written that starts at `position`, to the last bit of its tag. After every
     /// crash this is asked of each block of the window, thousands of times about sectors that have
     /// nothing to do with the place: where one wrong byte still counted, one start in about two
@@ -183,6 +194,12 @@ mod tests {
             }
             sector[CONTENT_BYTES + 2] ^= 0x40;
             prop_assert_eq!(tagger.read(&sector, position), Tag::Head);
+            for expected in [Tag::Head, Tag::Body, Tag::Foreign] {
+                for at in [position, position + 512] {
+                    let says = tagger.says(&sector, at, expected);
+                    prop_assert_eq!(says, tagger.read(&sector, at) == expected);
+                }
+            }
         }
     }
 

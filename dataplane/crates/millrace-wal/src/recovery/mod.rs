@@ -145,6 +145,7 @@ pub(crate) async fn scan(
         tagger: Tagger::new(header.identity),
         sink,
         stable: header.stable,
+        content: Bytes::new(),
         found: Scan {
             spans: Vec::new(),
             extents: Vec::new(),
@@ -167,6 +168,8 @@ struct Scanner<'a> {
     sink: &'a mut (dyn FnMut(Recovered) + Send),
     /// The highest position of which something durable says that all below was durable.
     stable: u64,
+    /// The content of the last chunk that was looked at.
+    content: Bytes,
     found: Scan,
 }
 
@@ -297,7 +300,9 @@ impl Scanner<'_> {
             });
         };
         let (content, all_written) = self.content(reader, &header).await?;
-        Ok(match chunk::decode(&header, &content) {
+        let records = chunk::decode(&header, &content);
+        self.content = content;
+        Ok(match records {
             Some(records) => Examined::Chunk(header, records),
             None if all_written => {
                 Examined::Rotten("the content of a chunk is not what was written")
@@ -322,13 +327,18 @@ impl Scanner<'_> {
 
     /// Reads a chunk's content, and whether each of its sectors was written for its place.
     async fn content(
-        &self,
+        &mut self,
         reader: &mut RingReader,
         header: &ChunkHeader,
     ) -> Result<(Bytes, bool), OpenError> {
         let end = header.position + u64::from(header.length);
         let sectors = header.length as usize / SECTOR_BYTES;
-        let mut content = Vec::with_capacity(sectors * CONTENT_BYTES);
+        // The memory of the last chunk serves again where nobody kept a record of it.
+        let mut content = std::mem::take(&mut self.content)
+            .try_into_mut()
+            .unwrap_or_default();
+        content.clear();
+        content.reserve(sectors * CONTENT_BYTES);
         let mut all_written = true;
         let mut at = header.position;
         while at < end {
@@ -340,12 +350,12 @@ impl Scanner<'_> {
                 } else {
                     Tag::Body
                 };
-                all_written &= self.tagger.read(sector, at) == expected;
+                all_written &= self.tagger.says(sector, at, expected);
                 at += SECTOR_BYTES as u64;
             }
             chunk::strip_tags(&bytes[..len], &mut content);
         }
-        Ok((content.into(), all_written))
+        Ok((content.freeze(), all_written))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{AlignedBuf, BlockDevice, ring::Ring};
 const SEGMENT_BYTES: u64 = 1024 * 1024;
 
 /// Reads in flight: hides a cloud volume's latency of about a millisecond at 2 GB/s.
-const SEGMENTS_AHEAD: usize = 8;
+const SEGMENTS_AHEAD: usize = 12;
 
 /// Reads `[next, to)` from the start given to [`new`](Self::new), segment by segment.
 pub(super) struct RingReader {

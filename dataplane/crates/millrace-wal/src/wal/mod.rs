@@ -174,6 +174,12 @@ impl Wal {
         self.shared.stats(&state)
     }
 
+    /// Brings the metrics up to date: writes and trims do so by themselves, and where there are none
+    /// the time that the log lasts still grows. To be called about every second.
+    pub fn sample(&self) {
+        self.shared.publish(&self.shared.state.lock());
+    }
+
     /// The largest payload that one record may have, in bytes.
     #[must_use]
     pub fn record_bytes_max(&self) -> usize {
