@@ -11,8 +11,8 @@ use millrace_bench::producer::ProduceAnswer;
 
 use crate::roles::{schedule::Batches, sink};
 
-/// Several answers of any number of partitions below 500.
-const READ_BYTES: usize = 64 << 10;
+/// Some hundred answers of a few partitions; a longer one takes several reads.
+const READ_BYTES: usize = 16 << 10;
 /// A frame's length.
 const LENGTH_BYTES: usize = 4;
 
