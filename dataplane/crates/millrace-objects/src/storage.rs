@@ -47,7 +47,9 @@ impl Parts {
         let timed_out = TimedOut::new(Arc::clone(&self.measured), self.timeout);
         let hedges = Arc::clone(&self.hedges);
         let hedged = Hedged::new(timed_out, hedges, share.clone(), self.clock.clone());
-        let idempotent = Idempotent::new(Limited::new(hedged, share));
+        let each_try: Arc<dyn Bucket> = Arc::new(Limited::new(hedged, share));
+        let retrying = |bucket| Retrying::new(bucket, self.retry, Arc::clone(&self.random));
+        let idempotent = Idempotent::new(Arc::clone(&each_try), retrying(each_try));
         Arc::new(Retrying::new(
             idempotent,
             self.retry,

@@ -181,6 +181,35 @@ async fn a_completion_whose_reply_was_lost_counts_as_success() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lost_reply_is_settled_while_reads_fail_too() {
+    for seed in 0..10 {
+        let world = World::new(seed, 10);
+        let chunks = chunks(31, seed);
+        let writing = tokio::spawn({
+            let (storage, chunks) = (world.storage.clone(), chunks.clone());
+            world.bucket.set(BucketFaults {
+                lose_reply_permille: 1_000,
+                ..BucketFaults::default()
+            });
+            async move { storage.put(&key(1), chunks).await }
+        });
+        while world.bucket.counts().puts == 0 {
+            tokio::task::yield_now().await;
+        }
+        // A comparison takes five requests.
+        world.bucket.set(BucketFaults {
+            fail_permille: 500,
+            ..BucketFaults::default()
+        });
+        let started = world.clock.now();
+        writing.await.expect("no panic").expect("its own object");
+        let took = world.clock.now() - started;
+        assert!(took < Duration::from_secs(40), "seed {seed}: {took:?}");
+        world.holds(&key(1), &chunks).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn another_object_at_the_key_is_a_conflict_for_parts_too() {
     let world = World::new(1, 10);
     let theirs = chunks(40, 1);

@@ -17,18 +17,22 @@ const COMPARE_BYTES: u64 = 8 * 1024 * 1024;
 /// next try at the latest; the bytes then decide whether it is ours. A conflict over an object that is not
 /// there (S3 says so while another conditional PUT of the key is under way) may pass.
 #[derive(Debug)]
-pub(crate) struct Idempotent<B> {
+pub(crate) struct Idempotent<B, R> {
     inner: B,
+    /// Reads the object at a key that is taken, for a comparison. Tries again by itself: a
+    /// comparison takes many requests, and if one that fails ended it, then while a store fails
+    /// often, none would come to its end.
+    reads: R,
 }
 
-impl<B: Bucket> Idempotent<B> {
-    pub(crate) fn new(inner: B) -> Self {
-        Self { inner }
+impl<B: Bucket, R: Bucket> Idempotent<B, R> {
+    pub(crate) fn new(inner: B, reads: R) -> Self {
+        Self { inner, reads }
     }
 
     /// Whether the object at `key` has exactly the bytes of `body`.
     async fn holds(&self, key: &ObjectKey, body: &Body) -> Result<bool, BucketError> {
-        if self.inner.size(key).await? != body.size() {
+        if self.reads.size(key).await? != body.size() {
             return Ok(false);
         }
         let mut position = 0;
@@ -38,7 +42,7 @@ impl<B: Bucket> Idempotent<B> {
         };
         while position < body.size() {
             let end = body.size().min(position + COMPARE_BYTES);
-            let found = self.inner.get(key, position..end).await?;
+            let found = self.reads.get(key, position..end).await?;
             if found.len() as u64 != end - position || !expected.continues_with(&found) {
                 return Ok(false);
             }
@@ -61,7 +65,7 @@ impl<B: Bucket> Idempotent<B> {
     }
 }
 
-impl<B: Bucket> Idempotent<B> {
+impl<B: Bucket, R: Bucket> Idempotent<B, R> {
     /// What a write that failed has come to. A store that refuses a large body, because the key is
     /// taken, may hang up before the body is through: then the refusal is never read, however often
     /// one tries.
@@ -112,7 +116,7 @@ impl Expected<'_> {
 }
 
 #[async_trait]
-impl<B: Bucket> Bucket for Idempotent<B> {
+impl<B: Bucket, R: Bucket> Bucket for Idempotent<B, R> {
     async fn put(&self, key: &ObjectKey, body: &Body) -> Result<(), BucketError> {
         match self.inner.put(key, body).await {
             Err(BucketError::AlreadyExists) => self.settle_conflict(key, body).await,
