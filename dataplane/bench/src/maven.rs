@@ -60,6 +60,6 @@ pub fn fetch(pom: &Path, name: &str, version: &str) -> Result<PathBuf, FetchErro
 }
 
 /// Ignored by version control and kept between runs.
-fn tools_folder() -> PathBuf {
+pub(crate) fn tools_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.millrace-tools")
 }

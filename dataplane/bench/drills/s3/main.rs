@@ -1,0 +1,112 @@
+//! `npm run drill:s3`: the bucket fails on purpose, for minutes, and then is silent, while clients
+//! produce.
+//!
+//! - `outage`: the drill itself, phase by phase
+//! - `proxy`: stands between the broker and a real S3 server, and shows the faults
+//! - `objects`: whether every object is sound, and all of them together hold everything
+//! - the rest is the kill drill's: clients, what they were promised, and whether it was kept
+
+mod arguments;
+#[path = "../kill/audit.rs"]
+mod audit;
+#[path = "../kill/broker.rs"]
+#[allow(dead_code, reason = "the kill drill uses all of it")]
+mod broker;
+#[path = "../kill/group.rs"]
+#[allow(dead_code, reason = "the kill drill uses all of it")]
+mod group;
+#[path = "../kill/ledger.rs"]
+mod ledger;
+#[path = "../kill/load.rs"]
+mod load;
+mod objects;
+mod outage;
+#[path = "../kill/pattern.rs"]
+mod pattern;
+mod proxy;
+#[path = "../kill/readback.rs"]
+#[allow(dead_code, reason = "the kill drill uses all of it")]
+mod readback;
+#[path = "../kill/workers.rs"]
+#[allow(dead_code, reason = "the kill drill uses all of it")]
+mod workers;
+
+use std::{fs, process::ExitCode};
+
+use millrace_bench::s3_server::{S3Server, bucket_uri, fetch};
+use serde_json::Value;
+
+use crate::{
+    arguments::{Command, Plan, USAGE},
+    broker::{Home, free_address},
+    proxy::Proxy,
+};
+
+/// The bucket's name.
+const BUCKET: &str = "drill";
+
+fn main() -> ExitCode {
+    let done = match Command::from_env() {
+        Ok(Command::Help) => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Ok(Command::Run(plan)) => drill(&plan),
+        Err(error) => Err(error),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("drill:s3: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs the drill in a folder of its own, which is kept where it fails.
+fn drill(plan: &Plan) -> Result<(), String> {
+    println!("seed {}", plan.seed);
+    let program = match &plan.s3_server {
+        Some(program) => program.clone(),
+        None => fetch().map_err(|error| error.to_string())?,
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
+    let server_address = free_address()?;
+    let proxy = runtime.block_on(Proxy::start(server_address, plan.seed));
+    let proxy = proxy.map_err(|error| format!("the proxy: {error}"))?;
+    let through_proxy = bucket_uri(proxy.address(), BUCKET);
+    let settings = outage::settings(plan, through_proxy);
+    let home = Home::create(&plan.program, &plan.work, &settings)?;
+    let folder = home.folder().join("bucket");
+    let server = S3Server::start(&program, server_address, &folder, BUCKET)
+        .map_err(|error| error.to_string())?;
+    let report = outage::run(plan, &home, &proxy, &server);
+    drop(server);
+    match report {
+        Ok(report) => succeed(plan, &home, &report),
+        Err(reason) => {
+            let evidence = format!("seed {}\n{reason}\n", plan.seed);
+            // The reason is shown all the same.
+            let _ = fs::write(home.folder().join("evidence"), evidence);
+            Err(format!(
+                "FAILED: {reason}\nseed {}; log, objects and what the broker said are kept in {}",
+                plan.seed,
+                home.folder().display()
+            ))
+        }
+    }
+}
+
+fn succeed(plan: &Plan, home: &Home, report: &Value) -> Result<(), String> {
+    let text = format!("{report:#}\n");
+    print!("{text}");
+    if let Some(file) = &plan.json {
+        fs::write(file, &text).map_err(|error| format!("{}: {error}", file.display()))?;
+    }
+    home.remove();
+    Ok(())
+}
