@@ -8,7 +8,7 @@ usage: npm run drill:s3 -- [--minutes N] [--outage-seconds N] [--quick] [--wal M
   --minutes N         for how long 30 % of all calls are answered with 503 (5); 0.5 is allowed
   --outage-seconds N  for how long no call is answered after that (60)
   --quick             half a minute and ten seconds
-  --wal MIB           size of the write-ahead log (2048); with one that the outage fills, the broker
+  --wal MIB           size of the write-ahead log (3072); with one that the outage fills, the broker
                       must push back, and clients be told to try again, but never fail
   --rate MIB          MiB per second that the producers write together (16)
   --seed N            makes the same batches and faults again; the machine's own timing differs
@@ -57,7 +57,7 @@ impl Command {
         let mut plan = Plan {
             faulty: Duration::from_secs(300),
             silent: Duration::from_secs(60),
-            wal_bytes: 2 << 30,
+            wal_bytes: 3 << 30,
             bytes_per_s: 16 << 20,
             seed: millrace_time::SystemRandom::shared().next_u64(),
             s3_server: None,

@@ -25,7 +25,7 @@ use crate::{
 /// Blocks are so large that some objects are written in parts, and some are not, and so small that
 /// there are many.
 const LINES: &str = "s3.wal.cache.size=192MiB\ns3.wal.upload.threshold=36MiB\n\
-                     s3.wal.upload.interval.ms=2000\noffsets.topic.num.partitions=2\n";
+                     s3.wal.upload.interval.ms=3000\noffsets.topic.num.partitions=2\n";
 /// One, so that a stream has all of a block.
 const PARTITIONS: i32 = 1;
 const PRODUCERS: u32 = 4;
