@@ -1,8 +1,8 @@
 //! A decorator that makes a fast device behave like a slower one, for measurements.
 //!
-//! The model is a cloud volume: a write waits for its turn, which the caps on operations and bytes
-//! give it without any burst, and is durable no sooner than the latency after its turn. Writes
-//! overlap, as many as the caller has in flight.
+//! The model is a cloud volume: an operation waits for its turn, which the caps on operations and
+//! bytes give it without any burst, reads and writes alike; a write is durable no sooner than the
+//! latency after its turn. Operations overlap, as many as the caller has in flight.
 
 use std::{
     collections::BTreeMap,
@@ -25,14 +25,14 @@ use crate::{AlignedBuf, pacer::Pacer};
 pub struct Shape {
     /// No durable write is answered sooner than this after its turn.
     pub write_latency: Duration,
-    /// Writes per second, counted as a cloud volume counts them: one per 256 KiB of a larger one.
-    /// `None` does not limit.
+    /// Reads and writes per second, counted as a cloud volume counts them: one per 256 KiB of a
+    /// larger one. `None` does not limit.
     pub iops: Option<u32>,
-    /// Bytes written per second; `None` does not limit.
+    /// Bytes read and written per second; `None` does not limit.
     pub bytes_per_s: Option<u64>,
 }
 
-/// A device whose durable writes are delayed as a [`Shape`] says. Reads pass unchanged.
+/// A device whose operations are delayed as a [`Shape`] says.
 #[derive(Debug)]
 pub struct ShapedDevice {
     inner: Arc<dyn BlockDevice>,
@@ -55,6 +55,27 @@ impl ShapedDevice {
             alarm: Alarm::start(clock)?,
         })
     }
+
+    /// When an operation of so many bytes has its turn.
+    fn turn(&self, bytes: usize) -> Duration {
+        let now = self.alarm.bell.clock.now();
+        self.pacer.lock().charge(now, bytes as u64)
+    }
+
+    /// Answers what `operation` does, but not before `earliest`.
+    fn delayed<T: Send + 'static>(
+        &self,
+        operation: DeviceFuture<T>,
+        earliest: Duration,
+    ) -> DeviceFuture<T> {
+        let bell = Arc::clone(&self.alarm.bell);
+        async move {
+            let result = operation.await;
+            bell.not_before(earliest).await;
+            result
+        }
+        .boxed()
+    }
 }
 
 impl BlockDevice for ShapedDevice {
@@ -67,21 +88,13 @@ impl BlockDevice for ShapedDevice {
     }
 
     fn write(&self, offset: u64, data: AlignedBuf) -> DeviceFuture<()> {
-        let now = self.alarm.bell.clock.now();
-        let turn = self.pacer.lock().charge(now, data.len() as u64);
-        let earliest = turn + self.latency;
-        let write = self.inner.write(offset, data);
-        let bell = Arc::clone(&self.alarm.bell);
-        async move {
-            let result = write.await;
-            bell.not_before(earliest).await;
-            result
-        }
-        .boxed()
+        let earliest = self.turn(data.len()) + self.latency;
+        self.delayed(self.inner.write(offset, data), earliest)
     }
 
     fn read(&self, offset: u64, len: usize) -> DeviceFuture<AlignedBuf> {
-        self.inner.read(offset, len)
+        let earliest = self.turn(len);
+        self.delayed(self.inner.read(offset, len), earliest)
     }
 
     fn sync(&self) -> DeviceFuture<()> {
@@ -223,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn writes_overlap_within_the_caps() {
+    async fn operations_overlap_within_the_caps() {
         let overlapping = Shape {
             write_latency: 100 * MS,
             ..Shape::default()
@@ -248,6 +261,11 @@ mod tests {
             // The first goes at once, each other one 5 ms after the one before it.
             let took = clock.now() - start;
             assert!(took >= 101 * MS, "{capped:?}: {took:?}");
+            let start = clock.now();
+            let reads = (0..21).map(|n| device.read(n * u64::from(BLOCK_BYTES), 4_096));
+            try_join_all(reads).await.expect("reads");
+            let took = clock.now() - start;
+            assert!(took >= 100 * MS, "reads, {capped:?}: {took:?}");
         }
     }
 }
