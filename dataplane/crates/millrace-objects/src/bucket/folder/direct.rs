@@ -31,17 +31,18 @@ pub(super) fn create(path: &Path, chunks: &[Bytes]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Writes `chunks` into the file at `path`, which must exist, from `offset` on; they survive power
-/// loss once this returns. The offset must be a multiple of [`ALIGNMENT`]; up to a multiple of it
+/// Writes `chunks` into the file at `path`, which must exist, from `offset` on; [`finish_parts`] makes
+/// them survive power loss. The offset must be a multiple of [`ALIGNMENT`]; up to a multiple of it
 /// zeros may follow what is written, so only the file's last part may have another length.
 pub(super) fn write_part(path: &Path, offset: u64, chunks: &[Bytes]) -> io::Result<()> {
     let (mut file, direct) = open_existing(path)?;
     file.seek(SeekFrom::Start(offset))?;
     if direct {
-        write_aligned(&file, chunks)?;
-    } else {
-        write_cached(&file, chunks)?;
+        // The device has the bytes. One sync of the file's size and places is enough, at the end.
+        return write_aligned(&file, chunks).map(|_| ());
     }
+    write_cached(&file, chunks)?;
+    // What gathers in the page cache would all be written at the end.
     file.sync_data()
 }
 

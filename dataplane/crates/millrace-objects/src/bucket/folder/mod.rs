@@ -78,7 +78,7 @@ impl Folder {
         .await
     }
 
-    /// Writes a part to its place and syncs it, so that the disk's work is spread over the parts.
+    /// Writes a part to its place, and to the disk, so that its work is spread over the parts.
     pub(super) async fn put_part(
         &self,
         key: &ObjectKey,
