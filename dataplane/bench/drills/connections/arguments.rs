@@ -1,0 +1,102 @@
+//! The command line.
+
+use std::{path::PathBuf, time::Duration};
+
+pub(crate) const USAGE: &str = "\
+usage: npm run drill:connections -- [--idle N] [--busy N] [--seconds N] [--rate N] [--quick]
+                                    [--work DIR] [--program FILE] [--json FILE]
+  --idle N           connections that ask for the versions once and then stay (10000)
+  --busy N           producers, 1 to 16 KiB a request, acks=all (1000)
+  --seconds N        how long they are measured (20)
+  --rate N           requests per second of each (4)
+  --quick            1000 idle, 200 busy, 5 seconds
+  --work DIR         where the broker works; kept where the drill fails (target/drill-connections)
+  --program FILE     the broker (the one beside this program)
+  --json FILE        writes the results there as well";
+
+#[derive(Debug, Clone)]
+pub(crate) struct Arguments {
+    pub(crate) idle: usize,
+    pub(crate) busy: usize,
+    pub(crate) measured: Duration,
+    pub(crate) rate_per_s: u32,
+    pub(crate) work: PathBuf,
+    pub(crate) program: PathBuf,
+    pub(crate) json: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// What was asked for; nothing where only the usage was.
+    pub(crate) fn from_env() -> Result<Option<Self>, String> {
+        Self::parse(std::env::args().skip(1))
+    }
+
+    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
+        let mut parsed = Self {
+            idle: 10_000,
+            busy: 1_000,
+            measured: Duration::from_secs(20),
+            rate_per_s: 4,
+            work: beside("../drill-connections")?,
+            program: beside("millrace")?,
+            json: None,
+        };
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().ok_or(USAGE);
+            match argument.as_str() {
+                "--idle" => parsed.idle = positive(&value()?)?,
+                "--busy" => parsed.busy = positive(&value()?)?,
+                "--seconds" => parsed.measured = Duration::from_secs(positive(&value()?)? as u64),
+                "--rate" => parsed.rate_per_s = positive(&value()?)?.min(1_000) as u32,
+                "--quick" => {
+                    (parsed.idle, parsed.busy) = (1_000, 200);
+                    parsed.measured = Duration::from_secs(5);
+                }
+                "--work" => parsed.work = from_callers_folder(value()?),
+                "--program" => parsed.program = from_callers_folder(value()?),
+                "--json" => parsed.json = Some(from_callers_folder(value()?)),
+                "--help" => return Ok(None),
+                other => return Err(format!("unknown argument {other}\n{USAGE}")),
+            }
+        }
+        Ok(Some(parsed))
+    }
+}
+
+fn positive(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|&number| number > 0);
+    number.ok_or_else(|| USAGE.to_owned())
+}
+
+/// A file in the folder that this program lies in.
+fn beside(name: &str) -> Result<PathBuf, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    Ok(program
+        .parent()
+        .map_or_else(PathBuf::new, |folder| folder.join(name)))
+}
+
+/// npm runs this program in another folder than it was called in, and says which that was.
+fn from_callers_folder(path: String) -> PathBuf {
+    std::env::var_os("INIT_CWD")
+        .map_or_else(PathBuf::new, PathBuf::from)
+        .join(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line() {
+        let parse = |text: &str| Arguments::parse(text.split_whitespace().map(str::to_owned));
+        let Ok(Some(quick)) = parse("--quick --rate 9") else {
+            panic!("legal")
+        };
+        assert_eq!((quick.idle, quick.busy, quick.rate_per_s), (1_000, 200, 9));
+        assert!(matches!(parse("--help"), Ok(None)));
+        for wrong in ["--idle", "--idle 0", "--busy many", "--fast"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}
