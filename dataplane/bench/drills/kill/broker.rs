@@ -6,7 +6,15 @@ use std::{
     net::{SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    time::Duration,
 };
+
+use millrace_time::SystemClock;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::load::pause;
+
+const POLL: Duration = Duration::from_millis(1);
 
 /// The broker only takes long ones; it guards what lies in the same folder.
 const TOKEN: &str = "a-drill-has-no-secrets-to-keep-from-its-user";
@@ -66,6 +74,36 @@ impl Running {
             .map(|_| ())
             .map_err(|error| format!("kill -9: {error}"))
     }
+}
+
+impl Running {
+    /// Asks the broker to stop, and kills it where it is not through after `patience`.
+    pub(crate) fn stop_or_kill(mut self, patience: Duration) -> Result<Stopped, String> {
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
+        let pid = pid.ok_or("the broker has no process id")?;
+        kill_process(pid, Signal::TERM).map_err(|error| format!("SIGTERM: {error}"))?;
+        let clock = SystemClock::shared();
+        while clock.now() < patience {
+            let ended = self.child.try_wait();
+            match ended.map_err(|error| format!("waiting for the broker: {error}"))? {
+                Some(status) if status.success() => return Ok(Stopped::InPeace),
+                Some(status) => {
+                    return Err(format!("asked to stop, the broker ended with {status}"));
+                }
+                None => pause(POLL),
+            }
+        }
+        let killed = self.child.kill().and_then(|()| self.child.wait());
+        killed.map_err(|error| format!("kill -9: {error}"))?;
+        Ok(Stopped::Killed)
+    }
+}
+
+/// How a broker ended that was asked to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stopped {
+    InPeace,
+    Killed,
 }
 
 impl Home {

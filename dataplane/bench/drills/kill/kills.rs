@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     arguments::Kills,
-    broker::{Home, Running, Settings, files_below},
+    broker::{Home, Running, Settings, Stopped, files_below},
     group,
     ledger::Promises,
     load::pause,
@@ -29,6 +29,11 @@ const KILLED_STARTING_PERCENT: u64 = 20;
 /// which is within twice the median start, or within this where none is known yet.
 const STARTING: Duration = Duration::from_millis(200);
 
+/// Of a hundred kills of a broker that serves, how many come while it stops because it was asked to,
+const KILLED_STOPPING_PERCENT: u64 = 15;
+/// and how long after that, unless it was through before.
+const STOPPING_MS: std::ops::RangeInclusive<u64> = 0..=400;
+
 /// The drill while it runs.
 struct Drill<'a> {
     home: &'a Home,
@@ -38,6 +43,9 @@ struct Drill<'a> {
     starts: Timings,
     kills: usize,
     kills_starting: usize,
+    kills_stopping: usize,
+    /// Brokers that were through with stopping before they were killed.
+    stops: usize,
     /// Kills up to the last reading.
     kills_audited: usize,
     readback: Readback,
@@ -74,6 +82,8 @@ pub(crate) fn run(plan: &Kills, home: &Home) -> Result<Value, String> {
         starts: Timings::default(),
         kills: 0,
         kills_starting: 0,
+        kills_stopping: 0,
+        stops: 0,
         kills_audited: 0,
     };
     let running = drill.kill_often(running)?;
@@ -88,7 +98,11 @@ impl Drill<'_> {
         while self.kills < self.plan.kills {
             pause(Duration::from_millis(self.random.u64(SERVE_MS)));
             let mut started;
-            (running, started) = self.kill(running)?;
+            (running, started) = if self.random.u64(0..100) < KILLED_STOPPING_PERCENT {
+                self.stop_or_kill(running)?
+            } else {
+                self.kill(running)?
+            };
             while self.kills < self.plan.kills && self.random.u64(0..100) < KILLED_STARTING_PERCENT
             {
                 let median = self.starts.median().unwrap_or(STARTING);
@@ -110,6 +124,19 @@ impl Drill<'_> {
     fn kill(&mut self, running: Running) -> Result<(Running, Duration), String> {
         running.kill_9()?;
         self.kills += 1;
+        self.workers.restart(self.home)
+    }
+
+    /// SIGTERM, soon followed by `kill -9`, and the next start.
+    fn stop_or_kill(&mut self, running: Running) -> Result<(Running, Duration), String> {
+        let patience = Duration::from_millis(self.random.u64(STOPPING_MS));
+        match running.stop_or_kill(patience)? {
+            Stopped::InPeace => self.stops += 1,
+            Stopped::Killed => {
+                self.kills += 1;
+                self.kills_stopping += 1;
+            }
+        }
         self.workers.restart(self.home)
     }
 
@@ -156,6 +183,8 @@ impl Drill<'_> {
             "seed": self.plan.seed,
             "kills": self.kills,
             "kills_while_starting": self.kills_starting,
+            "kills_while_stopping": self.kills_stopping,
+            "stops_in_peace": self.stops,
             "seconds": elapsed.as_secs(),
             "acked_batches": promises.batches,
             "acked_records": promises.records,
