@@ -217,8 +217,8 @@ impl OpenBlock {
         let len = entry.payload.len();
         let payload_len = u32::try_from(len).expect("add() bounds the payload");
         let header = entry_header(entry.epoch, entry.base_offset, entry.count, payload_len);
-        self.body_crc = crc32c::crc32c_append(self.body_crc, &header);
-        self.body_crc = crc32c::crc32c_append(self.body_crc, &entry.payload);
+        self.body_crc = millrace_model::crc32c_append(self.body_crc, &header);
+        self.body_crc = millrace_model::crc32c_append(self.body_crc, &entry.payload);
         self.body_len += ENTRY_HEADER_BYTES + len;
         self.body.copy(&header);
         self.body.push(entry.payload);

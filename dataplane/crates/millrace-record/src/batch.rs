@@ -182,7 +182,7 @@ impl Batch {
 
     fn checksum(&self) -> u32 {
         debug_assert!(self.bytes.len() >= HEADER_BYTES, "split checked the length");
-        crc32c::crc32c(&self.bytes[ATTRIBUTES_AT..])
+        millrace_model::crc32c(&self.bytes[ATTRIBUTES_AT..])
     }
 
     fn write<const N: usize>(&mut self, at: usize, field: [u8; N]) {

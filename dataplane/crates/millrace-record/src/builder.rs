@@ -162,7 +162,7 @@ impl BatchBuilder {
         out.put_i32(self.producer.2);
         out.put_i32(self.count);
         out.extend_from_slice(&packed);
-        let crc = crc32c::crc32c(&out[ATTRIBUTES_AT..]);
+        let crc = millrace_model::crc32c(&out[ATTRIBUTES_AT..]);
         out[CRC_AT..ATTRIBUTES_AT].copy_from_slice(&crc.to_be_bytes());
         out
     }

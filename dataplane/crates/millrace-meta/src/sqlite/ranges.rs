@@ -19,7 +19,7 @@ pub(super) fn encode(ranges: &[StreamRange]) -> Vec<u8> {
         blob.extend_from_slice(&range.start.to_be_bytes());
         blob.extend_from_slice(&range.end.to_be_bytes());
     }
-    blob.extend_from_slice(&crc32c::crc32c(&blob).to_be_bytes());
+    blob.extend_from_slice(&millrace_model::crc32c(&blob).to_be_bytes());
     blob
 }
 
@@ -28,7 +28,7 @@ pub(super) fn decode(blob: &[u8]) -> Result<Vec<StreamRange>, StoreFailure> {
     let (checked, crc) = blob
         .split_last_chunk::<CRC_BYTES>()
         .ok_or_else(|| corrupt("are cut off"))?;
-    if crc32c::crc32c(checked) != u32::from_be_bytes(*crc) {
+    if millrace_model::crc32c(checked) != u32::from_be_bytes(*crc) {
         return Err(corrupt("fail their checksum"));
     }
     let (version, units) = checked

@@ -34,7 +34,7 @@ pub(crate) fn block_header(
     header[8..16].copy_from_slice(&stream.get().to_be_bytes());
     header[16..20].copy_from_slice(&entries.to_be_bytes());
     header[20..24].copy_from_slice(&body_len.to_be_bytes());
-    let crc = crc32c::crc32c_append(body_crc, &header[..CRC_AT]);
+    let crc = millrace_model::crc32c_append(body_crc, &header[..CRC_AT]);
     header[CRC_AT..].copy_from_slice(&crc.to_be_bytes());
     header
 }
@@ -73,7 +73,7 @@ pub(crate) fn decode_block(
     if magic != MAGIC {
         return Err(Corrupt::Magic { part: "block" });
     }
-    let computed = crc32c::crc32c_append(crc32c::crc32c(body), &header[..CRC_AT]);
+    let computed = millrace_model::crc32c_append(millrace_model::crc32c(body), &header[..CRC_AT]);
     if stored != computed {
         return Err(Corrupt::Checksum {
             part: "block",

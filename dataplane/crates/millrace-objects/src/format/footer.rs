@@ -29,7 +29,7 @@ impl Footer {
         footer[8..16].copy_from_slice(&self.index_len.to_be_bytes());
         footer[16..20].copy_from_slice(&self.blocks.to_be_bytes());
         footer[20..22].copy_from_slice(&VERSION.to_be_bytes());
-        let crc = crc32c::crc32c(&footer[..CRC_AT]);
+        let crc = millrace_model::crc32c(&footer[..CRC_AT]);
         footer[CRC_AT..CRC_AT + 4].copy_from_slice(&crc.to_be_bytes());
         footer[CRC_AT + 4..].copy_from_slice(&MAGIC.to_be_bytes());
         footer
@@ -50,7 +50,7 @@ impl Footer {
         if cursor.u64()? != MAGIC {
             return Err(Corrupt::Magic { part: "footer" });
         }
-        let computed = crc32c::crc32c(&bytes[..CRC_AT]);
+        let computed = millrace_model::crc32c(&bytes[..CRC_AT]);
         if stored != computed {
             return Err(Corrupt::Checksum {
                 part: "footer",

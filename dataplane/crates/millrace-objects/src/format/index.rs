@@ -37,7 +37,7 @@ pub(crate) fn encode_index(blocks: &[BlockRef]) -> Vec<u8> {
         index.extend_from_slice(&block.size.to_be_bytes());
         index.extend_from_slice(&block.entries.to_be_bytes());
     }
-    index.extend_from_slice(&crc32c::crc32c(&index).to_be_bytes());
+    index.extend_from_slice(&millrace_model::crc32c(&index).to_be_bytes());
     index
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn decode_index(index: &[u8], index_position: u64) -> Result<Vec<Bloc
         .ok_or(Corrupt::CutOff { part: "index" })?;
     let (units, crc) = index.split_at(units_len);
     let stored = Cursor::new(crc, "index").u32()?;
-    let computed = crc32c::crc32c(units);
+    let computed = millrace_model::crc32c(units);
     if stored != computed {
         return Err(Corrupt::Checksum {
             part: "index",

@@ -27,7 +27,7 @@ fn limits() -> BatchLimits {
 /// Writes a field and makes the CRC true again.
 fn forge(mut bytes: BytesMut, at: usize, field: &[u8]) -> Batch {
     bytes[at..at + field.len()].copy_from_slice(field);
-    let crc = crc32c::crc32c(&bytes[ATTRIBUTES_AT..]);
+    let crc = millrace_model::crc32c(&bytes[ATTRIBUTES_AT..]);
     bytes[CRC_AT..ATTRIBUTES_AT].copy_from_slice(&crc.to_be_bytes());
     only(bytes)
 }

@@ -58,7 +58,7 @@ impl ChunkHeader {
     pub(crate) fn decode(content: &[u8]) -> Option<Self> {
         let bytes = content.get(..CHUNK_HEADER_BYTES)?;
         let (summed, sum) = bytes.split_last_chunk::<4>()?;
-        if crc32c::crc32c(summed) != u32::from_le_bytes(*sum) {
+        if millrace_model::crc32c(summed) != u32::from_le_bytes(*sum) {
             return None;
         }
         let mut fields = Fields(summed);
@@ -89,7 +89,7 @@ impl ChunkHeader {
             bytes.extend(number.to_le_bytes());
         }
         bytes.resize(CHUNK_HEADER_BYTES - 4, 0);
-        bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
+        bytes.extend(millrace_model::crc32c(&bytes).to_le_bytes());
         bytes.try_into().expect("the fields fill the header")
     }
 }
@@ -106,9 +106,9 @@ pub(crate) const fn record_footprint(payload: u64) -> u64 {
 
 /// The sum that binds a record's header to its place.
 fn record_sum(identity: u64, position: u64, header: &[u8]) -> u32 {
-    let sum = crc32c::crc32c(&identity.to_le_bytes());
-    let sum = crc32c::crc32c_append(sum, &position.to_le_bytes());
-    crc32c::crc32c_append(sum, header)
+    let sum = millrace_model::crc32c(&identity.to_le_bytes());
+    let sum = millrace_model::crc32c_append(sum, &position.to_le_bytes());
+    millrace_model::crc32c_append(sum, header)
 }
 
 /// Bodies that wait to be written: each in as many parts as its owner had.
@@ -148,7 +148,7 @@ pub(crate) fn encode(buf: &mut AlignedBuf, header: &ChunkHeader, bodies: &Bodies
         writer.skip(RECORD_HEADER_BYTES);
         let mut sum = 0;
         for piece in parts.iter().flat_map(|part| part.chunks(COPY_BYTES)) {
-            sum = crc32c::crc32c_append(sum, piece);
+            sum = millrace_model::crc32c_append(sum, piece);
             writer.put(piece);
         }
         let length = (writer.at() - start - RECORD_HEADER_BYTES) as u32;
@@ -212,7 +212,8 @@ pub(crate) fn decode_record(
     let found = fields.u32()?;
     let body = rest.get(..length)?;
     let bound = record_sum(identity, start, &header[..12]) == fields.u32()?;
-    let intact = bound && index.is_none_or(|index| index == found) && crc32c::crc32c(body) == sum;
+    let intact =
+        bound && index.is_none_or(|index| index == found) && millrace_model::crc32c(body) == sum;
     intact.then_some(length)
 }
 

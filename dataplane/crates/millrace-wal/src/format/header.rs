@@ -91,7 +91,7 @@ impl Header {
             bytes.extend(extent.start.to_le_bytes());
             bytes.extend(extent.end.to_le_bytes());
         }
-        bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
+        bytes.extend(millrace_model::crc32c(&bytes).to_le_bytes());
         let mut buf = AlignedBuf::zeroed(block_up(length as u64) as usize);
         buf[..length].copy_from_slice(&bytes);
         buf
@@ -111,7 +111,7 @@ impl Header {
         let version = prefix.u32()?;
         let length = prefix.u32()? as usize;
         let (summed, sum) = slot.get(..length)?.split_last_chunk::<4>()?;
-        if magic != MAGIC || crc32c::crc32c(summed) != u32::from_le_bytes(*sum) {
+        if magic != MAGIC || millrace_model::crc32c(summed) != u32::from_le_bytes(*sum) {
             return None;
         }
         if version != VERSION {
