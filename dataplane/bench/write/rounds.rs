@@ -25,9 +25,9 @@ use crate::{
     topics,
 };
 
-/// Bytes that the largest section leaves on the disk before they are removed, and as much again.
-const FREE_BYTES_MIN: u64 = 36 << 30;
-const QUICK_FREE_BYTES_MIN: u64 = 14 << 30;
+/// Millrace's log and objects of the largest section, which are removed at its end, and some more.
+const FREE_BYTES_MIN: u64 = 32 << 30;
+const QUICK_FREE_BYTES_MIN: u64 = 8 << 30;
 /// A server's first requests, of which nothing is measured, are one part in so many of a run's.
 const WARM_UP_SHARE: u64 = 3;
 /// How a quick run waits for a quiet machine.

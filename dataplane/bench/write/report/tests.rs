@@ -123,3 +123,27 @@ fn who_did_not_keep_up_is_named() {
     let named: Vec<_> = report.behind(own).collect();
     assert_eq!(named, [("light_50", Contender::KAFKA_3, 0.8)]);
 }
+
+#[test]
+fn without_kafkas_client_a_latency_is_the_light_ones() {
+    let own = SectionKey::OwnDisk;
+    let mut runs = vec![
+        (own, "light_50", Contender::MILLRACE, run(50.0, 0.5, 1.0)),
+        (own, "light_50", Contender::KAFKA_3, run(50.0, 5.0, 1.0)),
+    ];
+    let figure = |runs: &[_]| report(runs).json()["own_disk"]["p99_ratio_50MBps"].clone();
+    assert_eq!(figure(&runs), 0.1);
+    runs.push((
+        own,
+        "kafka_client_50",
+        Contender::MILLRACE,
+        run(50.0, 2.0, 1.0),
+    ));
+    runs.push((
+        own,
+        "kafka_client_50",
+        Contender::KAFKA_3,
+        run(50.0, 80.0, 1.0),
+    ));
+    assert_eq!(figure(&runs), 0.025);
+}
