@@ -24,7 +24,7 @@ pub(super) fn run(flags: &mut Flags) -> Result<Value, Box<dyn Error>> {
     let clock = SystemClock::shared();
     let (cpu, began) = (usage::cpu_time(), clock.now());
     let writes = bytes.div_ceil(block_bytes as u64);
-    // Writes complete on threads of their own; this only waits.
+    // The volume's own runtime collects what has completed; this only waits.
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let latencies = runtime.block_on(write(volume, block_bytes, writes, &clock))?;
     let seconds = clock.now().saturating_sub(began).as_secs_f64();

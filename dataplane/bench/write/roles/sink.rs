@@ -178,7 +178,7 @@ impl Sink {
 
 /// Waits for the writes in order and answers their frames.
 fn answer(mut stream: &TcpStream, writes: Receiver<Started>) -> io::Result<()> {
-    // Writes complete on threads of their own; this only waits.
+    // The volume's own runtime collects what has completed; this only waits.
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let mut next_frame = 0_u64;
     let mut answers = Vec::with_capacity(ANSWERS_AT_ONCE * ANSWER_BYTES);

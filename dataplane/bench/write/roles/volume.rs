@@ -4,6 +4,7 @@ use std::{error::Error, io, path::PathBuf, sync::Arc, time::Duration};
 
 use millrace_time::SystemClock;
 use millrace_wal::{BLOCK_BYTES, BlockDevice, DeviceConfig, Shape, ShapedDevice, open_device};
+use tokio::runtime::{Builder, Runtime};
 
 use super::flags::Flags;
 
@@ -17,6 +18,8 @@ pub(super) struct Volume {
     depth: usize,
     /// Where the next write goes.
     offset: u64,
+    /// Collects what the kernel has completed, as the broker's runtime does. Outlives the device.
+    _runtime: Runtime,
 }
 
 impl Volume {
@@ -33,7 +36,14 @@ impl Volume {
         };
         let mut config = DeviceConfig::new(capacity.next_multiple_of(u64::from(BLOCK_BYTES)));
         config.depth = u32::try_from(depth)?;
-        let mut device = open_device(&file, &config)?;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_io()
+            .build()?;
+        let mut device = {
+            let _entered = runtime.enter();
+            open_device(&file, &config)?
+        };
         if shape != Shape::default() {
             device = Arc::new(ShapedDevice::new(device, shape, SystemClock::shared())?);
         }
@@ -41,6 +51,7 @@ impl Volume {
             device,
             depth,
             offset: 0,
+            _runtime: runtime,
         })
     }
 

@@ -77,7 +77,7 @@ impl fmt::Debug for UringDevice {
 
 impl UringDevice {
     /// Sets up a ring for `depth` operations at once. Fails where the kernel refuses io_uring, and
-    /// outside of a Tokio runtime that watches descriptors.
+    /// outside of a Tokio runtime, which must watch descriptors.
     pub(super) fn new(file: Arc<BlockFile>, depth: u32) -> io::Result<Self> {
         let runtime = Handle::try_current().map_err(io::Error::other)?;
         let ring = Ring::new(Arc::clone(&file), depth)?;
