@@ -3,7 +3,8 @@
 //! The log has every payload until it is committed, so a bucket that does not answer fills the log
 //! and not the memory: blocks that wait for their upload are *spilled*, oldest first, because a
 //! reader at the tail wants the newest. Uploads that are under way keep theirs; their number is
-//! chosen so that they take half of the cache at most.
+//! chosen so that they take half of the cache at most. While uploads keep up, appends wait for the
+//! next commit instead ([`crate::upload::Pace::stalls_in`]).
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -26,6 +27,13 @@ pub(super) async fn run(store: Arc<StoreInner>) {
         store.room_wanted.notified().await;
         while store.budget.wanted() > 0 {
             store.evict_wanted();
+            let stalls_in = store.pace.stalls_in();
+            if !stalls_in.is_zero() {
+                // So that there is something to commit, however little payload fills the memory.
+                store.seal_to_spill();
+                store.commit_within(stalls_in).await;
+                continue;
+            }
             match store.next_to_spill() {
                 Some(sealed) => {
                     // What is not durable cannot be read back.
@@ -53,6 +61,13 @@ impl StoreInner {
                 self.seal(&mut open);
             }
         }
+    }
+
+    /// Waits for the next commit, but not longer than `within`.
+    async fn commit_within(&self, within: Duration) {
+        let mut committed = self.committed.subscribe();
+        // Either way the caller looks again.
+        let _ = tokio::time::timeout(within, committed.changed()).await;
     }
 
     fn evict_wanted(&self) {

@@ -38,6 +38,11 @@ const FILL_MIN: Duration = Duration::from_millis(100);
 /// and at most: a block that waited for its age says nothing about how fast appends can come.
 const FILL_MAX: Duration = Duration::from_secs(20);
 
+/// Uploads that have committed nothing for so long do not keep up. Until then it is better that
+/// appends wait for the next commit than that payloads are left to the log: reading them back costs
+/// the device and the processor more than it gains, and a bucket that works commits sooner.
+const STALLED_AFTER: Duration = Duration::from_millis(250);
+
 /// How often the pressure is looked at while anything is uploaded.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -111,6 +116,8 @@ pub(crate) struct Pace {
 
 #[derive(Debug, Default)]
 struct State {
+    /// When a block was committed last; at first, when the store was opened.
+    committed_at: Duration,
     /// When blocks were full, and how fast they had filled, bytes/s; ever slower ones.
     fillings: VecDeque<(Duration, u64)>,
     forced: Option<Forced>,
@@ -157,6 +164,10 @@ impl Pace {
         // A block is through before the next one is sealed by its age, however few appends come.
         let interval_ms = u64::try_from(config.upload_interval.as_millis()).unwrap_or(u64::MAX);
         let rate_min = block_bytes.saturating_mul(1_000) / interval_ms.max(1);
+        let state = State {
+            committed_at: clock.now(),
+            ..State::default()
+        };
         Self {
             limiter: Limiter::new(clock.clone(), None),
             clock,
@@ -164,7 +175,7 @@ impl Pace {
             forced_percent: config.upload_forced_percent,
             rate_min: rate_min.max(1),
             recovered_to: owed,
-            state: Mutex::default(),
+            state: Mutex::new(state),
             flushes: AtomicU64::new(0),
             owed: AtomicU64::new(owed),
             work: Notify::new(),
@@ -207,6 +218,14 @@ impl Pace {
     /// A block was committed.
     pub(crate) fn committed(&self) {
         self.owed.fetch_sub(1, Ordering::AcqRel);
+        self.state.lock().committed_at = self.clock.now();
+    }
+
+    /// After how long uploads will not have kept up, unless a block is committed first; zero where
+    /// they do not keep up now.
+    pub(crate) fn stalls_in(&self) -> Duration {
+        let committed_at = self.state.lock().committed_at;
+        (committed_at + STALLED_AFTER).saturating_sub(self.clock.now())
     }
 
     /// Uploads are not held back while the answer lives.
@@ -318,6 +337,18 @@ mod tests {
             self.pace.adjust(pressure);
             self.pace.state.lock().rate
         }
+    }
+
+    #[test]
+    fn uploads_keep_up_for_a_while_after_each_commit() {
+        let Rig { clock, pace } = &Rig::new();
+        assert_eq!(pace.stalls_in(), STALLED_AFTER);
+        clock.advance(STALLED_AFTER);
+        assert_eq!(pace.stalls_in(), Duration::ZERO);
+        pace.sealed(MIB, Duration::from_secs(1));
+        pace.committed();
+        clock.advance(STALLED_AFTER / 2);
+        assert_eq!(pace.stalls_in(), STALLED_AFTER / 2);
     }
 
     #[test]
