@@ -19,14 +19,14 @@ pub(super) fn run(flags: &mut Flags) -> Result<Value, Box<dyn Error>> {
         return Err(format!("--block must be a multiple of {BLOCK_BYTES}").into());
     }
     let file_bytes = flags.optional("file-bytes")?.unwrap_or(bytes);
-    let volume = Volume::of(flags, file_bytes)?;
+    let mut volume = Volume::of(flags, file_bytes)?;
     flags.finish()?;
     let clock = SystemClock::shared();
     let (cpu, began) = (usage::cpu_time(), clock.now());
     let writes = bytes.div_ceil(block_bytes as u64);
     // The volume's own runtime collects what has completed; this only waits.
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    let latencies = runtime.block_on(write(volume, block_bytes, writes, &clock))?;
+    let latencies = runtime.block_on(write(&mut volume, block_bytes, writes, &clock))?;
     let seconds = clock.now().saturating_sub(began).as_secs_f64();
     let cpu = usage::cpu_time().saturating_sub(cpu);
 
@@ -44,7 +44,7 @@ pub(super) fn run(flags: &mut Flags) -> Result<Value, Box<dyn Error>> {
 
 /// Keeps as many writes under way as the volume's depth.
 async fn write(
-    mut volume: Volume,
+    volume: &mut Volume,
     block_bytes: usize,
     writes: u64,
     clock: &SharedClock,
