@@ -334,6 +334,8 @@ impl<T: Transport> Connection<T> {
                     () = self.shared.timers.sleep(left) => {}
                 },
             }
+            // The client's time runs from here on: the broker did not listen before.
+            self.pulse.moved(&self.shared.clock);
         }
     }
 

@@ -91,7 +91,10 @@ impl Pulse {
             } else {
                 idle_max
             };
-            return (still > unread_max).then_some("slow_reader");
+            if still > unread_max {
+                return Some("slow_reader");
+            }
+            // It may still send, byte by byte, a frame that keeps memory from others.
         }
         if self.starved.load(Ordering::Relaxed) {
             return None;
@@ -273,6 +276,24 @@ mod tests {
             clock.advance(Duration::from_secs(4));
         }
         assert_eq!((judge(false), judge(true)), (None, Some("slow_frame")));
+    }
+
+    #[test]
+    fn a_frame_has_no_more_time_where_its_client_does_not_read() {
+        let clock = ManualClock::shared();
+        let shared: SharedClock = clock.clone();
+        let entry = Registry::new().enter(1, &shared);
+        let pulse = &entry.pulse;
+        pulse.in_flight.store(1, Ordering::Relaxed);
+        pulse.write_blocked.store(true, Ordering::Relaxed);
+        pulse.enter_frame(true, &shared);
+        for _ in 0..16 {
+            clock.advance(Duration::from_secs(4));
+            // A byte now and then.
+            pulse.moved(&shared);
+        }
+        assert_eq!(pulse.judge(shared.now(), IDLE, false), None);
+        assert_eq!(pulse.judge(shared.now(), IDLE, true), Some("slow_frame"));
     }
 
     #[test]
