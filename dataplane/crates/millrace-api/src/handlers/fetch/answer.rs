@@ -122,7 +122,8 @@ pub(super) fn refuse(reply: Reply, code: ErrorCode) -> Answer {
 /// throttle time, which clients do not take for an invalid one (KIP-219).
 pub(super) fn throttled(context: &Context, reply: Reply, until: Duration) -> Answer {
     let answer = FetchAnswer {
-        throttle_time_ms: throttle_time_ms(Some(until), context.now()),
+        // The wait may have passed meanwhile; with 0, an empty answer would be an invalid one.
+        throttle_time_ms: throttle_time_ms(Some(until), context.now()).max(1),
         ..FetchAnswer::default()
     };
     let response = encode_fetch(reply.version, reply.correlation_id, answer);
