@@ -34,6 +34,7 @@ impl Contender {
     pub(crate) const KAFKA_3_INDEXES_FREE: Self =
         Self::Kafka(Version::V3, Flush::EachMessageIndexesFree);
     pub(crate) const KAFKA_3_UNFLUSHED: Self = Self::Kafka(Version::V3, Flush::Never);
+    pub(crate) const KAFKA_4_UNFLUSHED: Self = Self::Kafka(Version::V4, Flush::Never);
     pub(crate) const DEVICE: Self = Self::Device { depth: 32 };
     pub(crate) const DEVICE_SERIAL: Self = Self::Device { depth: 1 };
 

@@ -17,6 +17,8 @@ use crate::{
 const CLIENT_RESOLUTION_MS: f64 = 1.0;
 /// Those that make durable before they acknowledge.
 const KAFKAS: [Contender; 2] = [Contender::KAFKA_3, Contender::KAFKA_4];
+/// Those that do not.
+const UNFLUSHED: [Contender; 2] = [Contender::KAFKA_3_UNFLUSHED, Contender::KAFKA_4_UNFLUSHED];
 
 type Ratios = Vec<(&'static str, Option<f64>)>;
 
@@ -75,8 +77,8 @@ impl Section<'_> {
     }
 
     fn small_records(&self) -> Ratios {
-        let flushed = |load| self.ratio(load, RATE, Contender::KAFKA_3);
-        let unflushed = |load| self.ratio(load, RATE, Contender::KAFKA_3_UNFLUSHED);
+        let flushed = |load| self.rate(load);
+        let unflushed = |load| self.rate_over(UNFLUSHED, load);
         vec![
             (
                 "ratio_to_kafka_flushed",
@@ -116,7 +118,15 @@ impl Section<'_> {
 
     /// Over the fastest Kafka.
     fn rate(&self, load: &str) -> Option<f64> {
-        let fastest = self.kafkas(load, RATE).reduce(f64::max)?;
+        self.rate_over(KAFKAS, load)
+    }
+
+    /// Over the fastest of some others.
+    fn rate_over(&self, others: [Contender; 2], load: &str) -> Option<f64> {
+        let rates = others
+            .into_iter()
+            .filter_map(|other| self.median(load, other, RATE));
+        let fastest = rates.reduce(f64::max)?;
         Some(self.ours(load, RATE)? / fastest)
     }
 

@@ -212,13 +212,18 @@ fn small_records(scale: &Scale) -> Vec<Job> {
         rate: None,
     };
     let loads = vec![load(SMALL_1, 1), load(SMALL_16, 16)];
-    [
+    let mut contenders = vec![
         Contender::MILLRACE,
         Contender::KAFKA_3,
         Contender::KAFKA_3_UNFLUSHED,
-    ]
-    .map(|contender| job(contender, loads.clone()))
-    .into()
+    ];
+    if !scale.quick {
+        contenders.extend([Contender::KAFKA_4, Contender::KAFKA_4_UNFLUSHED]);
+    }
+    contenders
+        .into_iter()
+        .map(|contender| job(contender, loads.clone()))
+        .collect()
 }
 
 fn job(contender: Contender, loads: Vec<Load>) -> Job {

@@ -1,6 +1,6 @@
 //! What was measured, and whether it is good enough.
 
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
 use millrace_bench::spread::Spread;
 use serde_json::{Value, json};
@@ -15,6 +15,16 @@ const STARVING_SHARE: f64 = 0.2;
 const PROBE_MAX: Duration = Duration::from_secs(2);
 /// What malloc and the log add to the bound on requests and responses.
 const CROWD_BYTES_MAX: f64 = 1.25 * BROKER_BYTES_MAX as f64;
+/// What such clients have in flight by the broker's own account: with less they would not press, and
+/// more is not bounded. Resident memory alone does not show that, since answers with the same records
+/// share their memory.
+const CROWD_IN_FLIGHT: RangeInclusive<f64> = 0.5 * BROKER_BYTES_MAX as f64..=CROWD_BYTES_MAX;
+/// Where nobody produced.
+const NO_RATES: Spread = Spread {
+    median: 0.0,
+    min: 0.0,
+    max: 0.0,
+};
 
 /// Memory is in bytes, resident.
 #[derive(Debug)]
@@ -51,12 +61,7 @@ impl Measured {
             .map(|producer| producer.acknowledged as f64 / self.seconds)
             .collect();
         let jain = jain_index(&rates);
-        let none = Spread {
-            median: 0.0,
-            min: 0.0,
-            max: 0.0,
-        };
-        let rate = Spread::of(rates).unwrap_or(none);
+        let rate = Spread::of(rates).unwrap_or(NO_RATES);
         let (p50, p99, max) = percentiles(&self.producers);
         let ms = |time: Duration| time.as_secs_f64() * 1_000.0;
         let report = json!({
@@ -88,6 +93,11 @@ impl Measured {
         require(
             crowd_bytes < CROWD_BYTES_MAX,
             format!("clients that do not read or stop half-way cost {crowd_bytes:.0} bytes"),
+        );
+        let in_flight = self.crowd_in_flight_peak;
+        require(
+            CROWD_IN_FLIGHT.contains(&in_flight),
+            format!("such clients have {in_flight:.0} bytes in flight"),
         );
         require(
             self.probe_max < PROBE_MAX,
@@ -148,7 +158,7 @@ mod tests {
             before_crowd: 100 * 10_240,
             crowd: 2,
             crowd_peak: 200 * 10_240,
-            crowd_in_flight_peak: 0.0,
+            crowd_in_flight_peak: 0.9 * BROKER_BYTES_MAX as f64,
             cut_halves: 0.0,
             cut_slow_readers: 0.0,
             probe_max: Duration::ZERO,
@@ -179,6 +189,11 @@ mod tests {
         assert_eq!(dear.judge().1.len(), 2);
         dear.probe_max = Duration::from_secs(3);
         assert_eq!(dear.judge().1.len(), 3);
+        for in_flight in [0.1, 1.5] {
+            let mut wrong = measured(&[100]);
+            wrong.crowd_in_flight_peak = in_flight * BROKER_BYTES_MAX as f64;
+            assert_eq!(wrong.judge().1.len(), 1, "{in_flight}");
+        }
     }
 
     #[test]

@@ -92,6 +92,32 @@ fn small_records_show_the_worse_of_their_two_topics() {
 }
 
 #[test]
+fn small_records_are_compared_with_the_faster_kafka() {
+    let (small, load) = (SectionKey::SmallRecords, "1_partition");
+    let json = report(&[
+        (small, load, Contender::MILLRACE, run(80.0, 1.0, 1.0)),
+        (small, load, Contender::KAFKA_3, run(20.0, 1.0, 1.0)),
+        (small, load, Contender::KAFKA_4, run(40.0, 1.0, 1.0)),
+        (
+            small,
+            load,
+            Contender::KAFKA_3_UNFLUSHED,
+            run(50.0, 1.0, 1.0),
+        ),
+        (
+            small,
+            load,
+            Contender::KAFKA_4_UNFLUSHED,
+            run(160.0, 1.0, 1.0),
+        ),
+    ])
+    .json();
+    let shown = &json["small_records"];
+    assert_eq!(shown["ratio_to_kafka_flushed_1_partition"], 2.0);
+    assert_eq!(shown["ratio_to_kafka_unflushed_1_partition"], 0.5);
+}
+
+#[test]
 fn rows_stand_by_load_and_contender() {
     let own = SectionKey::OwnDisk;
     let report = report(&[
