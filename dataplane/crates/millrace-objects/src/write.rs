@@ -23,6 +23,12 @@ const PART_GRAIN_BYTES: u64 = 1024 * 1024;
 /// Parts of one object that are under way at a time.
 const PARTS_IN_FLIGHT: usize = 4;
 
+/// An upload that has all its parts, and that so many runs could not complete, is begun again: a part
+/// that was sent twice, as hedges and deadlines do, may have arrived last under another receipt than
+/// the one that is known (S3 gives each arrival its own where it encrypts with a customer's key), and
+/// then the store refuses these receipts for ever.
+const COMPLETIONS_MAX: u32 = 6;
+
 /// One object on its way into the bucket. [`ObjectWrite::run`] again goes on where the last one
 /// failed: the parts that the store has are not sent again. Dropping it before it is done leaves the
 /// parts to [`ObjectWrite::abort`], or to the bucket's rule for uploads that are never completed.
@@ -33,6 +39,8 @@ pub struct ObjectWrite {
     body: Body,
     pieces: Vec<Piece>,
     upload: Option<UploadId>,
+    /// Runs that had all parts and could not complete the upload.
+    completions_failed: u32,
     /// The store was asked for parts and knows none.
     whole: bool,
 }
@@ -59,6 +67,7 @@ impl ObjectWrite {
             whole: pieces.len() == 1,
             pieces,
             upload: None,
+            completions_failed: 0,
         }
     }
 
@@ -134,6 +143,13 @@ impl ObjectWrite {
         if matches!(settled, Err(BucketError::AlreadyExists)) {
             self.abort().await;
         }
+        let has_all_parts = self.pieces.iter().all(|piece| piece.tag.is_some());
+        if has_all_parts && settled.as_ref().is_err_and(BucketError::may_pass) {
+            self.completions_failed += 1;
+            if self.completions_failed >= COMPLETIONS_MAX {
+                self.abort().await;
+            }
+        }
         settled
     }
 
@@ -162,6 +178,7 @@ impl ObjectWrite {
 
     fn forget_parts(&mut self) {
         self.pieces.iter_mut().for_each(|piece| piece.tag = None);
+        self.completions_failed = 0;
     }
 }
 

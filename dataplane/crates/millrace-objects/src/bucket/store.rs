@@ -283,11 +283,11 @@ impl Bucket for StoreBucket {
     }
 
     async fn size(&self, key: &ObjectKey) -> Result<u64, BucketError> {
-        self.store
-            .head(&path_of(key))
-            .await
-            .map(|meta| meta.size)
-            .map_err(from_store)
+        let found = self.store.head(&path_of(key)).await.map_err(from_store)?;
+        if let Kind::Folder(folder) = &self.kind {
+            folder.sync_name(key).await.map_err(from_write)?;
+        }
+        Ok(found.size)
     }
 
     async fn delete(&self, keys: &[ObjectKey]) -> Result<(), BucketError> {

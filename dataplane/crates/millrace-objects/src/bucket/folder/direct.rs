@@ -12,6 +12,8 @@ use std::{
 
 use bytes::Bytes;
 
+use super::Body;
+
 /// Addresses, offsets and lengths of direct writes are multiples of this, which suits every device.
 const ALIGNMENT: usize = 4096;
 
@@ -31,31 +33,44 @@ pub(super) fn create(path: &Path, chunks: &[Bytes]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Writes `chunks` into the file at `path`, which must exist, from `offset` on; [`finish_parts`] makes
-/// them survive power loss. The offset must be a multiple of [`ALIGNMENT`]; up to a multiple of it
-/// zeros may follow what is written, so only the file's last part may have another length.
-pub(super) fn write_part(path: &Path, offset: u64, chunks: &[Bytes]) -> io::Result<()> {
+/// Writes `part` into the file at `path`, which must exist, from `offset` on, which must be a multiple
+/// of [`ALIGNMENT`]; [`finish_parts`] makes it survive power loss.
+pub(super) fn write_part(path: &Path, offset: u64, part: &Body) -> io::Result<()> {
     let (mut file, direct) = open_existing(path)?;
     file.seek(SeekFrom::Start(offset))?;
-    if direct {
-        // The device has the bytes. One sync of the file's size and places is enough, at the end.
-        return write_aligned(&file, chunks).map(|_| ());
+    if !direct {
+        write_cached(&file, part.chunks())?;
+        // What gathers in the page cache would all be written at the end.
+        return file.sync_data();
     }
-    write_cached(&file, chunks)?;
-    // What gathers in the page cache would all be written at the end.
-    file.sync_data()
+    // The device has the bytes. One sync of the file's size and places is enough, at the end.
+    let aligned = part.size() - part.size() % ALIGNMENT as u64;
+    write_aligned(&file, part.slice(0..aligned).chunks())?;
+    let rest = part.slice(aligned..part.size());
+    write_rest(path, offset + aligned, rest.chunks())
 }
 
-/// Gives a file of parts its true size, and makes that survive power loss.
+/// Writes what fills no block, through the page cache. Padding would lengthen the file, and a try
+/// that was given up, and goes on in its thread, would do that even after the file has become an
+/// object.
+fn write_rest(path: &Path, offset: u64, chunks: &[Bytes]) -> io::Result<()> {
+    if chunks.is_empty() {
+        return Ok(());
+    }
+    let mut file = OpenOptions::new().write(true).open(path)?;
+    file.seek(SeekFrom::Start(offset))?;
+    write_cached(&file, chunks)
+}
+
+/// Makes a file whose parts come to `size` bytes survive power loss.
 pub(super) fn finish_parts(path: &Path, size: u64) -> io::Result<()> {
     let file = OpenOptions::new().write(true).open(path)?;
     let written = file.metadata()?.len();
-    if written < size || written - size >= ALIGNMENT as u64 {
+    if written != size {
         return Err(io::Error::other(format!(
             "the parts have {written} bytes, the object has {size}"
         )));
     }
-    file.set_len(size)?;
     file.sync_all()
 }
 
@@ -154,6 +169,18 @@ mod tests {
             create(&path, &chunks).expect("writes");
             assert!(std::fs::read(&path).expect("reads") == chunks.concat());
         }
+    }
+
+    #[test]
+    fn a_part_ends_where_its_bytes_end() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("parts");
+        std::fs::write(&path, "").expect("writes");
+        let part = Body::from(vec![Bytes::from(vec![7; 2 * ALIGNMENT + 11])]);
+        write_part(&path, ALIGNMENT as u64, &part).expect("writes");
+        let written = std::fs::read(&path).expect("reads");
+        assert_eq!(written.len(), 3 * ALIGNMENT + 11);
+        assert!(written[ALIGNMENT..].iter().all(|&byte| byte == 7));
     }
 
     #[test]

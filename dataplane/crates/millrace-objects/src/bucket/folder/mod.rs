@@ -88,7 +88,7 @@ impl Folder {
     ) -> io::Result<PartTag> {
         let (staged, body) = (self.staged(key, upload)?, body.clone());
         blocking(move || {
-            direct::write_part(&staged, slot.offset, body.chunks())?;
+            direct::write_part(&staged, slot.offset, &body)?;
             Ok(PartTag::new(slot.number.to_string()))
         })
         .await
@@ -123,6 +123,13 @@ impl Folder {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
+    }
+
+    /// Makes the name of an object that was found survive power loss: the write that gave it may not
+    /// have come so far, and whoever finds the object takes it for written.
+    pub(super) async fn sync_name(&self, key: &ObjectKey) -> io::Result<()> {
+        let (root, object) = (self.root.clone(), self.root.join(key.as_str()));
+        blocking(move || sync_above(&root, &object)).await
     }
 
     fn staged(&self, key: &ObjectKey, upload: &UploadId) -> io::Result<PathBuf> {
