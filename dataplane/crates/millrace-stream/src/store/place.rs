@@ -129,7 +129,7 @@ impl StoreInner {
         block.push(placed, now);
         block.durability.begin();
         let durability = Arc::clone(&block.durability);
-        if block.bytes >= self.upload_threshold || block.wal_span() >= self.wal_span_max {
+        if self.is_full(&block) {
             self.seal(&mut block);
         }
         drop(block);
@@ -144,6 +144,16 @@ impl StoreInner {
             durability,
             wal,
         }
+    }
+
+    /// Whether the open block is due for its upload. What its entries cost counts too: tiny ones cost
+    /// several times their payload, and the uploads under way must not take more than half of the
+    /// cache, or nothing could be left to the log while the bucket is down.
+    fn is_full(&self, open: &Block) -> bool {
+        let charge_max = self.budget.capacity() / 2 / self.uploads_in_flight as u64;
+        open.bytes >= self.upload_threshold
+            || open.charged_bytes() >= charge_max
+            || open.wal_span() >= self.wal_span_max
     }
 
     /// Closes the open block, if it has anything, and sends it on its way.
