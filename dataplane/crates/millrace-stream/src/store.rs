@@ -109,7 +109,7 @@ pub(crate) struct StoreInner {
     committed: watch::Sender<u64>,
     /// Committed blocks, oldest first, whose entries are still readable in memory.
     evictable: Mutex<VecDeque<Arc<Block>>>,
-    /// Appends that wait for room in the log.
+    /// Appends that wait for room in the log, or for the device.
     log_waiters: AtomicU64,
     /// Bytes of payload at which the open block is sealed.
     upload_threshold: u64,
@@ -301,7 +301,7 @@ impl StoreInner {
         let percent = |part: u64, whole: u64| part.saturating_mul(100) / whole.max(1);
         Pressure {
             closing: self.closing.load(Ordering::Acquire),
-            waiting: self.budget.wanted() > 0 || self.log_waiters.load(Ordering::Acquire) > 0,
+            waiting: self.budget.wanted() > 0 || self.log_is_wanted(),
             recovering: self.pace.recovers(*self.committed.borrow()),
             log_percent: percent(wal.used, wal.capacity),
             cache_percent: percent(pending, self.budget.capacity()),

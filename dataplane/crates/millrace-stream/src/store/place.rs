@@ -186,9 +186,20 @@ impl StoreInner {
         self.seal(&mut open);
         open.sequence
     }
+
+    /// Whether somebody waits for room in the log that uploads would make. A reservation waits for
+    /// the device too, which has to take what it was given first; then the log need not be full. A
+    /// record takes a quarter of it at most, so where half is free nobody waits for uploads.
+    pub(crate) fn log_is_wanted(&self) -> bool {
+        if self.log_waiters.load(Ordering::Acquire) == 0 {
+            return false;
+        }
+        let wal = self.wal.stats();
+        wal.used >= wal.capacity / 2
+    }
 }
 
-/// Counts those who wait for room in the log, while it lives.
+/// Counts those who wait for room in the log, or for the device, while it lives.
 struct LogWaiter<'a>(&'a StoreInner);
 
 impl<'a> LogWaiter<'a> {

@@ -6,10 +6,7 @@
 //! chosen so that they take half of the cache at most. While uploads keep up, appends wait for the
 //! next commit instead ([`crate::upload::Pace::stalls_in`]).
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use super::StoreInner;
 use crate::cache::{Block, CachedEntry, LocatedEntry, PLACE_BYTES, Places, SealedBlock};
@@ -55,7 +52,7 @@ impl StoreInner {
         if self.budget.wanted() > 0 {
             self.room_wanted.notify_one();
         }
-        if self.log_waiters.load(Ordering::Acquire) > 0 {
+        if self.log_is_wanted() {
             let mut open = self.open_block.lock();
             if *self.committed.borrow() == open.sequence {
                 self.seal(&mut open);
