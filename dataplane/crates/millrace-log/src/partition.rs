@@ -159,6 +159,14 @@ impl PartitionLog {
         self.debt.owe(state.dirty_bytes, bytes);
     }
 
+    /// Takes note of batches whose checkpoint was not written after all: a restart would replay them.
+    fn owe_again(&self, bytes: u64) {
+        let mut state = self.state.lock();
+        state.dirty_bytes += bytes;
+        state.dirty_since.get_or_insert_with(|| self.clock.now());
+        self.debt.owe_again(bytes);
+    }
+
     fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }

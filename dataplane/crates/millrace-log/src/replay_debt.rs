@@ -35,6 +35,12 @@ impl ReplayDebt {
         self.total.fetch_sub(bytes, Ordering::AcqRel);
     }
 
+    /// `bytes` that were settled are owed after all. Wakes nobody: what failed just now would fail
+    /// again, and the next look by age comes soon.
+    pub(crate) fn owe_again(&self, bytes: u64) {
+        self.total.fetch_add(bytes, Ordering::AcqRel);
+    }
+
     /// Resolves once a bound has been passed since the last time.
     pub(crate) async fn grown(&self) {
         self.grown.notified().await;

@@ -196,28 +196,16 @@ impl PartitionLog {
     /// See [`CheckpointError`].
     pub(crate) async fn checkpoint(&self) -> Result<(), CheckpointError> {
         let mut written = self.checkpointing.lock().await;
-        let Some((end, payload)) = self.snapshot(written.covers) else {
+        let Some((end, payload, bytes)) = self.snapshot(written.covers) else {
             return Ok(());
         };
-        self.data
-            .when_confirmed(end)
-            .await
-            .map_err(AppendError::from)?;
-        let permit = self
-            .meta
-            .reserve(payload.len())
-            .await
-            .map_err(AppendError::from)?;
-        let base_offset = self.meta.next_offset();
-        let ticket = self.meta.append(
-            permit,
-            Entry {
-                base_offset,
-                count: 1,
-                payload,
-            },
-        );
-        ticket.await.map_err(AppendError::from)?;
+        let base_offset = match self.append_checkpoint(end, payload).await {
+            Ok(base_offset) => base_offset,
+            Err(error) => {
+                self.owe_again(bytes);
+                return Err(error.into());
+            }
+        };
         written.covers = Some(end);
         if base_offset - self.meta.start_offset() >= CHECKPOINTS_KEPT_MAX {
             self.meta.trim(base_offset).await?;
@@ -225,8 +213,24 @@ impl PartitionLog {
         Ok(())
     }
 
-    /// What is known now, and up to where; `None` where the checkpoint at `covered` says it all.
-    fn snapshot(&self, covered: Option<Offset>) -> Option<(Offset, Bytes)> {
+    /// Appends a checkpoint once the data up to `end` is durable; returns its offset when it is
+    /// durable itself.
+    async fn append_checkpoint(&self, end: Offset, payload: Bytes) -> Result<Offset, AppendError> {
+        self.data.when_confirmed(end).await?;
+        let permit = self.meta.reserve(payload.len()).await?;
+        let base_offset = self.meta.next_offset();
+        let entry = Entry {
+            base_offset,
+            count: 1,
+            payload,
+        };
+        self.meta.append(permit, entry).await?;
+        Ok(base_offset)
+    }
+
+    /// What is known now, up to where, and the bytes of batches that are not owed any more with it;
+    /// `None` where the checkpoint at `covered` says it all.
+    fn snapshot(&self, covered: Option<Offset>) -> Option<(Offset, Bytes, u64)> {
         let mut state = self.state.lock();
         let end = self.data.next_offset();
         if covered.unwrap_or(0) == end {
@@ -237,8 +241,8 @@ impl PartitionLog {
             .wall_ms()
             .saturating_sub(self.producer_expiration_ms);
         state.producers.expire(since_ms);
-        self.debt.settle(state.dirty_bytes);
-        state.dirty_bytes = 0;
+        let bytes = std::mem::take(&mut state.dirty_bytes);
+        self.debt.settle(bytes);
         state.dirty_since = None;
         let State {
             producers,
@@ -248,6 +252,7 @@ impl PartitionLog {
         Some((
             end,
             checkpoint::encode(end, producers, since_ms, time_index),
+            bytes,
         ))
     }
 
