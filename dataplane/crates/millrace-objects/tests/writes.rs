@@ -1,12 +1,18 @@
 //! Objects on their way into a bucket that fails on purpose: in parts, hedged, paced.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    ops::Range,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use millrace_limiter::Limiter;
 use millrace_model::ObjectId;
 use millrace_objects::{
-    ObjectKey, ObjectStorage, PutError, RetryPolicy, StoreBucket, TimeoutPolicy,
+    Body, Bucket, BucketError, Listed, ObjectKey, ObjectStorage, PartSlot, PartTag, PutError,
+    RetryPolicy, StoreBucket, TimeoutPolicy, UploadId,
 };
 use millrace_testkit::{BucketFaults, FaultyBucket};
 use millrace_time::{Clock, SeededRandom, SharedClock};
@@ -154,6 +160,92 @@ async fn parts_that_the_store_has_are_not_sent_again() {
         world.holds(&key(1), &chunks).await;
     }
     assert!(failed_runs >= 8 && faults >= 20, "{failed_runs} {faults}");
+}
+
+/// A bucket that refuses to complete the first upload that was begun, however often it is asked.
+#[derive(Debug)]
+struct Refusing {
+    inner: StoreBucket,
+    refused: OnceLock<UploadId>,
+}
+
+#[async_trait]
+impl Bucket for Refusing {
+    async fn put(&self, key: &ObjectKey, body: &Body) -> Result<(), BucketError> {
+        self.inner.put(key, body).await
+    }
+
+    async fn begin_parts(&self, key: &ObjectKey) -> Result<UploadId, BucketError> {
+        let upload = self.inner.begin_parts(key).await?;
+        let _first = self.refused.get_or_init(|| upload.clone());
+        Ok(upload)
+    }
+
+    async fn put_part(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        slot: PartSlot,
+        body: &Body,
+    ) -> Result<PartTag, BucketError> {
+        self.inner.put_part(key, upload, slot, body).await
+    }
+
+    async fn complete_parts(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        parts: &[PartTag],
+        whole: &Body,
+    ) -> Result<(), BucketError> {
+        if self.refused.get() == Some(upload) {
+            return Err(BucketError::Failed("a part has another receipt".into()));
+        }
+        self.inner.complete_parts(key, upload, parts, whole).await
+    }
+
+    async fn abort_parts(&self, key: &ObjectKey, upload: &UploadId) -> Result<(), BucketError> {
+        self.inner.abort_parts(key, upload).await
+    }
+
+    async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {
+        self.inner.get(key, range).await
+    }
+
+    async fn size(&self, key: &ObjectKey) -> Result<u64, BucketError> {
+        self.inner.size(key).await
+    }
+
+    async fn delete(&self, keys: &[ObjectKey]) -> Result<(), BucketError> {
+        self.inner.delete(keys).await
+    }
+
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&ObjectKey>,
+        limit: usize,
+    ) -> Result<Vec<Listed>, BucketError> {
+        self.inner.list(prefix, after, limit).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upload_whose_completion_is_refused_for_ever_is_begun_again() {
+    let bucket = Refusing {
+        inner: StoreBucket::memory(),
+        refused: OnceLock::new(),
+    };
+    let (clock, random) = (TokioClock::shared(), SeededRandom::shared(1));
+    let (retry, timeout) = (RetryPolicy::default(), TimeoutPolicy::default());
+    let storage = ObjectStorage::over(bucket, retry, timeout, clock, random);
+    let chunks = chunks(40, 1);
+    let (key, expected) = (key(1), chunks.concat());
+    let written = tokio::time::timeout(Duration::from_secs(600), write(&storage, &key, &chunks));
+    written.await.expect("begun again");
+    let end = expected.len() as u64;
+    let found = storage.get_range(&key, 0..end).await.expect("there");
+    assert!(found == expected);
 }
 
 #[tokio::test(start_paused = true)]
