@@ -144,7 +144,7 @@ impl ObjectWrite {
             self.abort().await;
         }
         let has_all_parts = self.pieces.iter().all(|piece| piece.tag.is_some());
-        if has_all_parts && settled.as_ref().is_err_and(BucketError::may_pass) {
+        if has_all_parts && settled.is_err() {
             self.completions_failed += 1;
             if self.completions_failed >= COMPLETIONS_MAX {
                 self.abort().await;
