@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use crate::sections::SectionKey;
 
 pub(crate) const USAGE: &str = "\
-usage: npm run bench:write -- [--quick] [--rounds N] [--only SECTION]… [--json FILE] [--work DIR]
+usage: npm run bench:write -- [--quick] [--rounds N] [--only SECTION]… [--load LOAD]…
+                              [--json FILE] [--work DIR]
   --quick         one round instead of five, less data, and the sections that the main figures need
   --rounds N      another number of rounds
   --only SECTION  own_disk, ebs_like_1ms, ebs_like_5ms or small_records; may be given many times
+  --load LOAD     only this load of those that the sections have; may be given many times
   --json FILE     writes the results there as well; README.md lists the keys
   --work DIR      where all contenders keep their data: on the disk that is to be measured;
                   target/bench-write where nothing is said";
@@ -31,8 +33,17 @@ pub(crate) struct Options {
     pub(crate) quick: bool,
     pub(crate) rounds: usize,
     pub(crate) sections: Vec<SectionKey>,
+    /// Keys of loads; empty for all.
+    pub(crate) loads: Vec<String>,
     pub(crate) json: Option<PathBuf>,
     pub(crate) work: PathBuf,
+}
+
+impl Options {
+    /// Whether a load was asked for.
+    pub(crate) fn wants(&self, load: &str) -> bool {
+        self.loads.is_empty() || self.loads.iter().any(|wanted| wanted == load)
+    }
 }
 
 impl Command {
@@ -48,6 +59,7 @@ impl Command {
     fn parse(arguments: Vec<String>) -> Result<Self, String> {
         let mut arguments = arguments.into_iter();
         let (mut quick, mut rounds, mut only) = (false, None, Vec::new());
+        let mut loads = Vec::new();
         let (mut json, mut work) = (None, target_folder().join("bench-write"));
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or(USAGE);
@@ -58,6 +70,7 @@ impl Command {
                     rounds = Some(count.ok_or(USAGE)?);
                 }
                 "--only" => only.push(SectionKey::named(&value()?)?),
+                "--load" => loads.push(value()?),
                 "--json" => json = Some(from_callers_folder(&value()?)),
                 "--work" => work = from_callers_folder(&value()?),
                 "--help" => return Ok(Self::Help),
@@ -73,6 +86,7 @@ impl Command {
             quick,
             rounds: rounds.unwrap_or(if quick { 1 } else { ROUNDS }),
             sections,
+            loads,
             json,
             work,
         }))
@@ -122,6 +136,9 @@ mod tests {
             [own, small]
         );
         assert_eq!(sections(""), SectionKey::ALL);
+        let some = options("--load light_50").expect("legal");
+        assert!(some.wants("light_50") && !some.wants("light_unlimited"));
+        assert!(options("").expect("legal").wants("anything"));
         assert!(options("--only floppy").is_err());
         assert!(options("--fast").is_err());
     }

@@ -16,6 +16,10 @@ use millrace_bench::usage::{cpu_time_of, peak_memory_kib, reset_peak_memory};
 /// Lines of a log that are shown where its process failed.
 const LOG_LINES: usize = 15;
 
+/// How often it is looked whether a process has come to rest, and how many times at most.
+const SETTLE_LOOK: Duration = Duration::from_millis(500);
+const SETTLE_LOOKS_MAX: usize = 20;
+
 /// A process in the background, killed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Background {
@@ -111,6 +115,21 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
+    /// Waits until the process has come to rest, so that what it still owes for a load is counted:
+    /// Millrace uploads the last block, Kafka's JVM collects garbage.
+    pub(crate) fn settle(&self) {
+        let mut last = cpu_time_of(&self.pid);
+        for _ in 0..SETTLE_LOOKS_MAX {
+            pause(SETTLE_LOOK);
+            let now = cpu_time_of(&self.pid);
+            let used = now.zip(last).map(|(now, last)| now.saturating_sub(last));
+            if used.is_none_or(|used| used < SETTLE_LOOK / 20) {
+                return;
+            }
+            last = now;
+        }
+    }
+
     pub(crate) fn read(&self) -> Result<Used, Box<dyn Error>> {
         let ended = || format!("process {} has ended", self.pid);
         let cpu = cpu_time_of(&self.pid).ok_or_else(ended)?;

@@ -68,13 +68,22 @@ pub(crate) fn measure(options: &Options) -> Result<Report, Box<dyn Error>> {
         Scale::FULL
     };
     let measured = options.sections.iter().try_for_each(|&section| {
-        bench.alternate(section, section.jobs(&scale))?;
+        bench.alternate(section, wanted(options, section.jobs(&scale)))?;
         let later = section.later_jobs(&scale, &bench.report);
-        bench.alternate(section, later)
+        bench.alternate(section, wanted(options, later))
     });
     // What a failed run leaves is gigabytes; its message holds the end of its log.
     fs::remove_dir_all(&data)?;
     measured.map(|()| bench.report)
+}
+
+/// What was asked for of `jobs`.
+fn wanted(options: &Options, mut jobs: Vec<Job>) -> Vec<Job> {
+    for job in &mut jobs {
+        job.loads.retain(|load| options.wants(load.key));
+    }
+    jobs.retain(|job| !job.loads.is_empty());
+    jobs
 }
 
 /// Held while the benchmark runs: two at once would measure, and remove, each other.
@@ -167,6 +176,7 @@ impl Bench<'_> {
         let flushes_before = server.flushes()?;
         let meter = server.meter()?;
         let (outcome, client_cpu) = load.run(target, address, &self.client)?;
+        meter.settle();
         let used = meter.read()?;
         let flushes = server.flushes()?.zip(flushes_before);
         let flushes = flushes.map(|(after, before)| after - before);

@@ -26,6 +26,9 @@ const ACCESS_KEY: &str = "drill";
 const SECRET_KEY: &str = "drill-secret";
 /// Bounds how long the upload may take: 10 MiB/s.
 const UPLOAD_BYTES_PER_S_MIN: u64 = 10 << 20;
+/// The longest that a restart may take until it acknowledges, with a backlog from this size on.
+const FIRST_ACK_MAX: Duration = Duration::from_secs(3);
+const JUDGED_FROM_BYTES: u64 = 4 << 30;
 const POLL: Duration = Duration::from_millis(100);
 
 /// An address where nobody listens, until the bucket is to be reached.
@@ -131,6 +134,11 @@ pub(crate) fn run(plan: &Backlog, endpoint: &Endpoint, home: &Home) -> Result<Va
     };
     if plan.s3_server.is_none() {
         Readback::new(&workers.stage).check_complete(&promises)?;
+    }
+    if plan.bytes >= JUDGED_FROM_BYTES && took > FIRST_ACK_MAX {
+        return Err(format!(
+            "the first acknowledgement took {took:?}, more than {FIRST_ACK_MAX:?}"
+        ));
     }
     Ok(json!({
         "seed": plan.seed,
