@@ -4,7 +4,8 @@
 //! on a virtual machine each hand-over between threads costs more than the write itself.
 //!
 //! The kernel completes an operation on behalf of the thread that submitted it; where such a thread
-//! ends, it cancels what it can. What is cancelled is submitted again.
+//! ends, it cancels what it can. What is cancelled is submitted again, but not for ever: a device
+//! that is always busy has failed, and whoever waits for it must hear so.
 //!
 //! This is the only file of the project that holds `unsafe`. What keeps it sound: a submitted
 //! operation points into an [`AlignedBuf`] that [`Ring::table`] owns until the kernel has
@@ -40,6 +41,10 @@ const PLACES_SPARE: usize = 16;
 
 /// `ECANCELED` of Linux, whose meaning here is that the submitting thread has ended.
 const CANCELLED: i32 = 125;
+
+/// How often one operation is submitted again because the kernel asks for another try. Threads end
+/// and memory is short for a moment; what does not pass in so many tries is the device's answer.
+const TRIES_AGAIN_MAX: u16 = 1_000;
 
 /// A device behind an io_uring.
 pub(super) struct UringDevice {
@@ -78,6 +83,9 @@ impl fmt::Debug for UringDevice {
 impl UringDevice {
     /// Sets up a ring for `depth` operations at once. Fails where the kernel refuses io_uring, and
     /// outside of a Tokio runtime, which must watch descriptors.
+    ///
+    /// # Panics
+    /// Where the runtime was built without `enable_io`: Tokio does not tell before it panics.
     pub(super) fn new(file: Arc<BlockFile>, depth: u32) -> io::Result<Self> {
         let runtime = Handle::try_current().map_err(io::Error::other)?;
         let ring = Ring::new(Arc::clone(&file), depth)?;
@@ -204,6 +212,8 @@ struct Ring {
     waiting: VecDeque<Operation>,
     /// What is in the kernel; an operation's index is its completion's user data.
     table: Vec<Option<Operation>>,
+    /// By place: how often its operation was submitted again at the kernel's request.
+    tried_again: Vec<u16>,
     free: Vec<usize>,
     /// The ring has broken: nothing is accepted any more.
     broken: bool,
@@ -225,6 +235,7 @@ impl Ring {
             file: Some(file),
             waiting: VecDeque::new(),
             table: (0..places).map(|_| None).collect(),
+            tried_again: vec![0; places],
             free: (0..places).collect(),
             broken: false,
         })
@@ -244,14 +255,7 @@ impl Ring {
             return self.refuse_waiting(answered);
         }
         self.collect(&mut answered);
-        while let Some(place) = self.free.pop() {
-            let Some(operation) = self.waiting.pop_front() else {
-                self.free.push(place);
-                break;
-            };
-            self.table[place] = Some(operation);
-            self.push(place);
-        }
+        self.start_waiting();
         loop {
             if self.uring.submission().is_empty() {
                 return answered;
@@ -264,6 +268,19 @@ impl Ring {
                     return answered;
                 }
             }
+        }
+    }
+
+    /// Gives what waits its place, as far as places are free.
+    fn start_waiting(&mut self) {
+        while let Some(place) = self.free.pop() {
+            let Some(operation) = self.waiting.pop_front() else {
+                self.free.push(place);
+                break;
+            };
+            self.table[place] = Some(operation);
+            self.tried_again[place] = 0;
+            self.push(place);
         }
     }
 
@@ -319,7 +336,10 @@ impl Ring {
                 Progress::More => return self.push(place),
                 Progress::Stuck => Err(io::ErrorKind::UnexpectedEof.into()),
             },
-            Err(error) if is_transient(&error) => return self.push(place),
+            Err(error) if is_transient(&error) && self.tried_again[place] < TRIES_AGAIN_MAX => {
+                self.tried_again[place] += 1;
+                return self.push(place);
+            }
             Err(error) => Err(error),
         };
         if let Some(operation) = self.table[place].take() {
@@ -434,4 +454,56 @@ fn is_transient(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, ResourceBusy, WouldBlock};
     matches!(error.kind(), Interrupted | WouldBlock | ResourceBusy)
         || error.raw_os_error() == Some(CANCELLED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BLOCK_BYTES, device::DeviceConfig};
+
+    /// Takes what the kernel has answered to the only operation, and tells the ring instead that
+    /// the device was busy.
+    fn answer_busy(ring: &mut Ring, place: usize) -> Answered {
+        ring.uring.submit_and_wait(1).expect("submits");
+        let completed = ring.uring.completion().next().expect("one completion");
+        assert_eq!(completed.user_data() as usize, place);
+        let mut answered = Answered::default();
+        let busy = io::Error::from_raw_os_error(16);
+        assert!(is_transient(&busy), "{busy}");
+        ring.complete(place, Err(busy), &mut answered);
+        answered
+    }
+
+    #[test]
+    fn a_device_that_is_always_busy_fails_the_operation() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let config = DeviceConfig::new(1 << 20);
+        let file = BlockFile::open(&folder.path().join("wal"), &config).expect("opens");
+        let mut ring = match Ring::new(Arc::new(file), 1) {
+            Ok(ring) => ring,
+            Err(error) => return println!("skipped: no io_uring here: {error}"),
+        };
+        // The second one has all its tries again, whatever the first one used up in its place.
+        for _ in 0..2 {
+            let (reply, mut answer) = oneshot::channel();
+            let place = *ring.free.last().expect("places are free");
+            ring.waiting.push_back(Operation::Read {
+                offset: 0,
+                data: AlignedBuf::zeroed(BLOCK_BYTES as usize),
+                done: 0,
+                reply,
+            });
+            // Started by hand: `advance` would collect what the kernel answers.
+            ring.start_waiting();
+            for again in 0..TRIES_AGAIN_MAX {
+                let answered = answer_busy(&mut ring, place);
+                assert!(answered.0.is_empty(), "gave up after {again} tries");
+            }
+            answer_busy(&mut ring, place).deliver();
+            let answer = answer.try_recv().expect("an answer");
+            let error = answer.expect_err("the device is busy");
+            assert_eq!(error.kind(), io::ErrorKind::ResourceBusy, "{error}");
+            assert_eq!(ring.free.len(), ring.table.len());
+        }
+    }
 }
