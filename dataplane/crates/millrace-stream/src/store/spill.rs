@@ -24,6 +24,9 @@ pub(super) async fn run(store: Arc<StoreInner>) {
         store.room_wanted.notified().await;
         while store.budget.wanted() > 0 {
             store.evict_wanted();
+            if store.budget.wanted() == 0 {
+                break;
+            }
             let stalls_in = store.pace.stalls_in();
             if !stalls_in.is_zero() {
                 // So that there is something to commit, however little payload fills the memory.
@@ -156,5 +159,99 @@ impl StoreInner {
             }
         }
         self.measures.spilled_bytes.increment(block.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, pin::pin};
+
+    use bytes::Bytes;
+    use futures_util::poll;
+    use millrace_blockcache::{BlockCache, BlockCacheConfig};
+    use millrace_meta::{MetaStore, NewTopic, SqliteMeta, SqliteOptions};
+    use millrace_model::{NodeId, TopicId, TopicName};
+    use millrace_objects::ObjectStorage;
+    use millrace_testkit::SimDisk;
+    use millrace_time::{SeededRandom, SystemClock};
+    use millrace_wal::{Wal, WalConfig};
+
+    use super::*;
+    use crate::{Entry, RecoveredLog, StreamConfig, StreamParts, StreamStore};
+
+    const CACHE_BYTES: u64 = 256 * 1024;
+
+    async fn open(meta: &SqliteMeta) -> StreamStore {
+        let (random, clock) = (SeededRandom::shared(1), SystemClock::shared());
+        let disk = SimDisk::new(4 << 20, Duration::from_micros(300), random.clone());
+        let sink = &mut |_| ();
+        let wal = Wal::open_with(disk.attach(), WalConfig::new(7), clock.clone(), sink);
+        let storage = ObjectStorage::memory(clock.clone(), random.clone());
+        let shared: Arc<dyn MetaStore> = Arc::new(meta.clone());
+        let cache = BlockCacheConfig {
+            cluster: "c".into(),
+            bytes: 64 * 1024,
+        };
+        let epoch = meta.register_node(NodeId(1)).await.expect("registers");
+        let parts = StreamParts {
+            wal: wal.await.expect("opens"),
+            recovered: RecoveredLog::default(),
+            block_cache: BlockCache::new(cache, storage.clone(), shared.clone()),
+            storage,
+            meta: shared,
+            clock,
+            random,
+            cluster_id: "c".into(),
+            node: (NodeId(1), epoch),
+            config: StreamConfig {
+                cache_bytes: CACHE_BYTES,
+                ..StreamConfig::default()
+            },
+        };
+        StreamStore::open(parts).await.expect("opens")
+    }
+
+    /// What was committed since somebody began to wait is enough for him; nothing is left to the
+    /// log beside it.
+    #[tokio::test]
+    async fn nothing_is_spilled_where_eviction_was_enough() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("meta.db");
+        let meta = SqliteMeta::open(&path, SqliteOptions::default(), SystemClock::shared());
+        let meta = meta.await.expect("opens");
+        let topic = NewTopic {
+            name: TopicName::new("t").expect("legal"),
+            id: TopicId(uuid::Uuid::from_u128(1)),
+            partitions: 1,
+            configs: BTreeMap::new(),
+        };
+        let topic = meta.create_topic(topic).await.expect("created");
+        let store = open(&meta).await;
+        let stream = store.open_stream(topic.partitions[0].data).await;
+        let stream = stream.expect("opens");
+        // Large enough that the open block may be spilled.
+        let payload = Bytes::from(vec![1; (CACHE_BYTES / OPEN_BLOCK_PART) as usize]);
+        let permit = stream.reserve(payload.len()).await.expect("room");
+        let entry = Entry {
+            base_offset: 0,
+            count: 1,
+            payload,
+        };
+        stream.append(permit, entry).await.expect("durable");
+        let inner = &store.inner;
+        while !inner.pace.stalls_in().is_zero() {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        let rest = CACHE_BYTES - inner.budget.used();
+        let committed = Block::read_back(0, inner.budget.charge_anyway(rest));
+        let mut waiter = pin!(stream.reserve(1_000));
+        assert!(poll!(waiter.as_mut()).is_pending(), "the cache is full");
+        // Committed before the task that makes room has run.
+        inner.evictable.lock().push_back(Arc::new(committed));
+        waiter.await.expect("room");
+        assert!(
+            stream.fetch_cached(0, 1, 1).is_some(),
+            "the entry has left memory"
+        );
     }
 }
