@@ -18,6 +18,11 @@ use millrace_model::{Offset, StreamEpoch, StreamId};
 /// Bytes that the log's record has before the payload.
 pub(crate) const HEADER_BYTES: usize = 29;
 
+const _: () = assert!(
+    HEADER_BYTES <= millrace_wal::RECORD_HEAD_BYTES,
+    "the log hands a record's header over when it opens"
+);
+
 /// The only kind of record that a stream writes.
 const KIND_ENTRY: u8 = 1;
 
@@ -46,6 +51,15 @@ pub(crate) struct LoggedEntry {
     pub(crate) stream: StreamId,
     pub(crate) epoch: StreamEpoch,
     pub(crate) entry: Entry,
+}
+
+/// What stands before the payload of a record of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EntryHeader {
+    pub(crate) stream: StreamId,
+    pub(crate) epoch: StreamEpoch,
+    pub(crate) base_offset: Offset,
+    pub(crate) count: u32,
 }
 
 /// Why a record of the log is not an entry. The checksum was right, so another version wrote it.
@@ -78,11 +92,11 @@ pub(crate) fn encode_header(stream: StreamId, epoch: StreamEpoch, entry: &Entry)
     header.freeze()
 }
 
-/// Reads a record of the log back. The payload shares the record's bytes.
+/// Reads what stands before the payload; `record` may be cut short behind it.
 ///
 /// # Errors
 /// See [`InvalidLoggedEntry`].
-pub(crate) fn decode(mut record: Bytes) -> Result<LoggedEntry, InvalidLoggedEntry> {
+pub(crate) fn decode_header(mut record: &[u8]) -> Result<EntryHeader, InvalidLoggedEntry> {
     if record.len() < HEADER_BYTES {
         return Err(InvalidLoggedEntry::Short(record.len()));
     }
@@ -97,12 +111,27 @@ pub(crate) fn decode(mut record: Bytes) -> Result<LoggedEntry, InvalidLoggedEntr
     if count == 0 || base_offset.checked_add(u64::from(count)).is_none() {
         return Err(InvalidLoggedEntry::Range { base_offset, count });
     }
-    Ok(LoggedEntry {
+    Ok(EntryHeader {
         stream,
         epoch,
+        base_offset,
+        count,
+    })
+}
+
+/// Reads a record of the log back. The payload shares the record's bytes.
+///
+/// # Errors
+/// See [`InvalidLoggedEntry`].
+pub(crate) fn decode(mut record: Bytes) -> Result<LoggedEntry, InvalidLoggedEntry> {
+    let header = decode_header(&record)?;
+    record.advance(HEADER_BYTES);
+    Ok(LoggedEntry {
+        stream: header.stream,
+        epoch: header.epoch,
         entry: Entry {
-            base_offset,
-            count,
+            base_offset: header.base_offset,
+            count: header.count,
             payload: record,
         },
     })

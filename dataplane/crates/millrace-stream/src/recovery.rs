@@ -42,12 +42,17 @@ impl RecoveredLog {
     pub fn push(&mut self, record: &Recovered) {
         let wal = record.range;
         self.end = Some(wal.end);
-        match entry::decode(record.payload.clone()) {
-            Ok(logged) => self.records.push(LocatedEntry {
-                stream: logged.stream,
-                epoch: logged.epoch,
-                entry: CachedEntry::on_device(&logged.entry, wal),
-            }),
+        match entry::decode_header(&record.head) {
+            Ok(header) => {
+                // The head was long enough for the header, so the record is.
+                let payload_bytes = record.payload_bytes - entry::HEADER_BYTES as u32;
+                let (base_offset, count) = (header.base_offset, header.count);
+                self.records.push(LocatedEntry {
+                    stream: header.stream,
+                    epoch: header.epoch,
+                    entry: CachedEntry::located(base_offset, count, payload_bytes, wal),
+                });
+            }
             Err(source) if self.unknown.is_none() => {
                 let position = wal.start;
                 self.unknown = Some(OpenError::Record { position, source });
@@ -227,12 +232,24 @@ pub(crate) fn sort_out(
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use millrace_wal::WalRange;
+    use millrace_wal::{RECORD_HEAD_BYTES, WalRange};
     use proptest::prelude::*;
 
     use crate::entry::Entry;
 
     use super::*;
+
+    /// As the log hands over a record whose bytes are `record`.
+    fn recovered(start: u64, record: &Bytes) -> Recovered {
+        Recovered {
+            range: WalRange {
+                start,
+                end: start + 10,
+            },
+            payload_bytes: u32::try_from(record.len()).expect("short"),
+            head: record.slice(..record.len().min(RECORD_HEAD_BYTES)),
+        }
+    }
 
     /// Records of stream 1 as (epoch, base, count, tag), in log order. The tag is the record's length.
     fn records(records: &[(u64, Offset, u32, u8)]) -> Vec<LocatedEntry> {
@@ -245,12 +262,8 @@ mod tests {
                 payload: Bytes::from(vec![0; usize::from(tag)]),
             };
             let header = entry::encode_header(StreamId(1), StreamEpoch(epoch), &entry);
-            let payload = [header, entry.payload].concat().into();
-            let range = WalRange {
-                start,
-                end: start + 10,
-            };
-            log.push(&Recovered { range, payload });
+            let record = [header, entry.payload].concat().into();
+            log.push(&recovered(start, &record));
         }
         log.into_records().expect("known records").0
     }
@@ -273,13 +286,9 @@ mod tests {
     fn a_record_of_another_version_is_refused_with_its_place() {
         let mut log = RecoveredLog::default();
         for start in [0, 10, 20] {
-            let range = WalRange {
-                start,
-                end: start + 10,
-            };
             let kind = if start == 0 { 1 } else { 9 };
-            let payload = Bytes::from([vec![kind], vec![1; 40]].concat());
-            log.push(&Recovered { range, payload });
+            let record = Bytes::from([vec![kind], vec![1; 40]].concat());
+            log.push(&recovered(start, &record));
         }
         let error = log.into_records().expect_err("unknown").to_string();
         assert!(

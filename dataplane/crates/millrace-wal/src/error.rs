@@ -87,7 +87,10 @@ pub enum OpenError {
     )]
     NotALog,
     /// The log was written in another version of the format.
-    #[error("the write-ahead log has format version {0}, which this program does not know")]
+    #[error(
+        "the write-ahead log has format version {0}, and this program knows {known} alone; let the program that wrote it upload everything and stop, then start with an empty log",
+        known = crate::format::header::VERSION
+    )]
     Version(u32),
     /// The log was formatted for another size.
     #[error("the write-ahead log was formatted for {formatted} bytes, the device has {device}")]

@@ -26,7 +26,7 @@ pub use device::{
     Backend, BlockDevice, DeviceConfig, DeviceError, DeviceFuture, Shape, ShapedDevice, open_device,
 };
 pub use error::{AppendError, CloseError, OpenError, ReadError, ReserveError, WalFailure};
-pub use format::BLOCK_BYTES;
+pub use format::{BLOCK_BYTES, RECORD_HEAD_BYTES};
 pub use recovery::{Inspection, Recovered, inspect};
 pub use ring::WalRange;
 pub use wal::{Append, Reservation, Wal, WalStats};

@@ -14,7 +14,7 @@ use std::{
 
 use bytes::Bytes;
 use millrace_time::{Random, SeededRandom, SystemClock, SystemRandom};
-use millrace_wal::{Backend, DeviceConfig, Wal, WalConfig, open_device};
+use millrace_wal::{Backend, DeviceConfig, Wal, WalConfig, WalRange, open_device};
 
 /// Kills of an ordinary run.
 const KILLS: u64 = 6;
@@ -24,7 +24,7 @@ const CAPACITY: u64 = 32 << 20;
 /// Set for the process that is killed: the log's path, and the number of its first record.
 const VICTIM: &str = "MILLRACE_KILL_VICTIM";
 
-async fn open(path: &Path) -> (Wal, Vec<millrace_wal::Recovered>) {
+async fn open(path: &Path) -> (Wal, Vec<(WalRange, Bytes)>) {
     let config = DeviceConfig {
         backend: Backend::Auto,
         ..DeviceConfig::new(CAPACITY)
@@ -34,9 +34,11 @@ async fn open(path: &Path) -> (Wal, Vec<millrace_wal::Recovered>) {
         chunk_bytes_max: 64 * 1024,
         ..WalConfig::new(1)
     };
-    Wal::open(device, config, SystemClock::shared())
-        .await
-        .expect("recovers")
+    let opened = Wal::open(device, config, SystemClock::shared()).await;
+    let (wal, recovered) = opened.expect("recovers");
+    let ranges: Vec<_> = recovered.iter().map(|record| record.range).collect();
+    let payloads = wal.read_many(&ranges).await.expect("reads");
+    (wal, ranges.into_iter().zip(payloads).collect())
 }
 
 /// A record's bytes follow from its number.
@@ -59,8 +61,8 @@ fn number_of(payload: &[u8]) -> u64 {
 /// What the killed process does: append without end, and say which records are acknowledged.
 async fn append_until_killed(path: &Path, first: u64) {
     let (wal, recovered) = open(path).await;
-    if let Some(last) = recovered.last() {
-        wal.trim(last.range.end);
+    if let Some((last, _)) = recovered.last() {
+        wal.trim(last.end);
     }
     let wal = Arc::new(wal);
     let gate = Arc::new(tokio::sync::Semaphore::new(64));
@@ -141,14 +143,14 @@ async fn no_kill_costs_an_acknowledged_record() {
         let (wal, recovered) = open(&path).await;
         let trimmed_below = recovered
             .first()
-            .map_or(u64::MAX, |r| number_of(&r.payload));
+            .map_or(u64::MAX, |(_, payload)| number_of(payload));
         let found: BTreeMap<u64, &Bytes> = recovered
             .iter()
-            .map(|r| (number_of(&r.payload), &r.payload))
+            .map(|(_, payload)| (number_of(payload), payload))
             .collect();
         assert_eq!(found.len(), recovered.len(), "a record came twice");
         assert!(
-            recovered.is_sorted_by_key(|r| number_of(&r.payload)),
+            recovered.is_sorted_by_key(|(_, payload)| number_of(payload)),
             "out of order"
         );
         for (number, bytes) in &found {

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use millrace_testkit::SimDisk;
 use millrace_time::{ManualClock, SeededRandom, SystemClock};
 use millrace_wal::{
-    Backend, BlockDevice, DeviceConfig, ReserveError, Wal, WalConfig, WalRange, inspect,
-    open_device,
+    Backend, BlockDevice, DeviceConfig, RECORD_HEAD_BYTES, ReserveError, Wal, WalConfig, WalRange,
+    inspect, open_device,
 };
 
 fn device(path: &Path, capacity: u64) -> Arc<dyn BlockDevice> {
@@ -27,13 +27,13 @@ async fn open_as(path: &Path, capacity: u64, config: WalConfig) -> (Wal, Vec<(Wa
     let (wal, recovered) = Wal::open(device, config, SystemClock::shared())
         .await
         .expect("opens");
-    (
-        wal,
-        recovered
-            .into_iter()
-            .map(|r| (r.range, r.payload))
-            .collect(),
-    )
+    let ranges: Vec<_> = recovered.iter().map(|record| record.range).collect();
+    let payloads = wal.read_many(&ranges).await.expect("reads");
+    for (record, payload) in recovered.iter().zip(&payloads) {
+        assert_eq!(record.payload_bytes as usize, payload.len());
+        assert_eq!(record.head, payload[..payload.len().min(RECORD_HEAD_BYTES)]);
+    }
+    (wal, ranges.into_iter().zip(payloads).collect())
 }
 
 async fn append(wal: &Wal, payload: &Bytes) -> WalRange {
@@ -77,6 +77,14 @@ async fn records_come_back_in_order_with_and_without_a_clean_close() {
             .expect("reads")
             .expect("a log");
         assert_eq!((found.records, found.clean), (expected.len(), clean));
+        assert_eq!(found.directories_damaged, 0);
+        let chunks = if clean {
+            found.next - found.trim
+        } else {
+            // A crash leaves a window unused.
+            expected[6].0.end.next_multiple_of(4096)
+        };
+        assert_eq!(found.verified_bytes, chunks);
         let (wal, recovered) = open(&path, 8 << 20).await;
         assert_eq!(recovered, expected);
         let (ranges, payloads): (Vec<_>, Vec<_>) = expected.into_iter().unzip();

@@ -10,7 +10,8 @@ use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use millrace_testkit::{Crash, SimDisk};
 use millrace_time::{ManualClock, SeededRandom, SharedRandom};
 use millrace_wal::{
-    Append, AppendError, BLOCK_BYTES, OpenError, Recovered, Wal, WalConfig, WalRange,
+    Append, AppendError, BLOCK_BYTES, OpenError, RECORD_HEAD_BYTES, ReadError, Recovered, Wal,
+    WalConfig, WalRange, inspect,
 };
 
 /// Seeds of an ordinary run; the nightly one sets `MILLRACE_SIM_SEEDS`.
@@ -137,7 +138,15 @@ impl World {
         payload.into()
     }
 
+    /// Opens the log, compares what it has with what is known, and reads every payload.
     async fn open(&mut self) -> Result<Wal, OpenError> {
+        let (wal, damaged) = self.open_damaged().await?;
+        assert_eq!(damaged, [], "a record cannot be read");
+        Ok(wal)
+    }
+
+    /// The same where a byte has rotted: returns also the records that cannot be read.
+    async fn open_damaged(&mut self) -> Result<(Wal, Vec<WalRange>), OpenError> {
         if self.settles {
             self.disk.land_late_writes();
         }
@@ -146,7 +155,34 @@ impl World {
         self.check(&recovered);
         self.asked = 0;
         self.opened_at = wal.stats().next;
-        Ok(wal)
+        let damaged = self.read_back(&wal).await;
+        Ok((wal, damaged))
+    }
+
+    /// Reads every record; returns those that are damaged.
+    async fn read_back(&self, wal: &Wal) -> Vec<WalRange> {
+        let ranges: Vec<WalRange> = self.known.values().map(|known| known.range).collect();
+        let mut damaged = Vec::new();
+        // Together, and where one of them is damaged one by one.
+        let payloads = match wal.read_many(&ranges).await {
+            Ok(payloads) => payloads.into_iter().map(Ok).collect(),
+            Err(ReadError::Damaged(_)) => {
+                let each = ranges.iter().map(|range| wal.read(*range));
+                futures_util::future::join_all(each).await
+            }
+            Err(other) => panic!("{other}"),
+        };
+        for (known, payload) in self.known.values().zip(payloads) {
+            match payload {
+                Ok(payload) => assert!(payload == known.payload, "wrong bytes at {known:?}"),
+                Err(ReadError::Damaged(position)) => {
+                    assert_eq!(position, known.range.start);
+                    damaged.push(known.range);
+                }
+                Err(other) => panic!("{other} at {:?}", known.range),
+            }
+        }
+        damaged
     }
 
     /// Compares a recovery with what is known, and remembers what it said.
@@ -155,11 +191,18 @@ impl World {
             recovered.is_sorted_by(|a, b| a.range.end <= b.range.start),
             "out of order"
         );
-        for Recovered { range, payload } in recovered {
+        for Recovered {
+            range,
+            payload_bytes,
+            head,
+        } in recovered
+        {
             let known = self.known.get(&range.start);
             let known = known.unwrap_or_else(|| panic!("{range:?} was given up or never written"));
             assert_eq!(known.range, *range);
-            assert!(known.payload == *payload, "wrong bytes at {range:?}");
+            assert_eq!(known.payload.len(), *payload_bytes as usize);
+            let expected = &known.payload[..known.payload.len().min(RECORD_HEAD_BYTES)];
+            assert_eq!(head, expected, "wrong bytes at {range:?}");
             assert!(
                 range.end > self.gone,
                 "{range:?} came back after a trim to {}",
@@ -326,12 +369,11 @@ fn no_crash_costs_an_acknowledged_record() {
     });
 }
 
-/// One rotten byte between a crash and the next opening: an error or a repair, never wrong data and
-/// never a silent cut.
+/// One rotten byte between a crash and the next opening: an error or a repair, at the opening or when
+/// the record is read, never wrong data and never a silent cut.
 #[test]
 fn a_flipped_byte_is_an_error_or_a_repair() {
-    let (mut errors, mut repairs) = (0, 0);
-    let counts = std::cell::RefCell::new((&mut errors, &mut repairs));
+    let counts = std::cell::RefCell::new((0, 0, 0));
     for_each_seed("a_flipped_byte", |seed| {
         let counts = &counts;
         async move {
@@ -347,16 +389,31 @@ fn a_flipped_byte_is_an_error_or_a_repair() {
             for _ in 0..8 {
                 let (at, mask) = (rotten_byte(&world), 1 + world.random.below(255) as u8);
                 world.disk.flip(at, mask);
-                let opened = world.open().await;
-                match &opened {
-                    Ok(_) => *counts.borrow_mut().1 += 1,
-                    Err(OpenError::Damaged { .. }) => *counts.borrow_mut().0 += 1,
+                let opened = world.open_damaged().await;
+                let is_sound = match &opened {
+                    Ok((_, damaged)) if damaged.is_empty() => {
+                        counts.borrow_mut().1 += 1;
+                        true
+                    }
+                    Ok((_, damaged)) => {
+                        let ring = (world.disk.capacity() - HEADER_BYTES) / 4096 * 4096;
+                        let in_ring = at.checked_sub(HEADER_BYTES).expect("a record's byte");
+                        let behind =
+                            |range: &WalRange| (in_ring + ring - range.start % ring) % ring;
+                        assert_eq!(damaged.len(), 1, "one byte is in one record");
+                        assert!(behind(&damaged[0]) < damaged[0].bytes());
+                        counts.borrow_mut().2 += 1;
+                        false
+                    }
+                    Err(OpenError::Damaged { .. }) => {
+                        counts.borrow_mut().0 += 1;
+                        false
+                    }
                     Err(other) => panic!("{other} after byte {at} was flipped by {mask:#x}"),
-                }
-                let opened_well = opened.is_ok();
+                };
                 drop(opened);
                 world.disk.crash(Crash::Killed);
-                if !opened_well {
+                if !is_sound {
                     // The volume is restored, and nothing else was changed meanwhile.
                     world.disk.flip(at, mask);
                     world.open().await.expect("the log was left as it was");
@@ -365,13 +422,135 @@ fn a_flipped_byte_is_an_error_or_a_repair() {
             }
         }
     });
-    println!("{errors} errors, {repairs} openings");
+    let (errors, repairs, unreadable) = counts.into_inner();
+    println!("{errors} errors, {repairs} openings, {unreadable} unreadable records");
     if seeds().count() > 100 {
         assert!(
-            errors > 100 && repairs > 100,
-            "{errors} errors, {repairs} openings"
+            errors > 100 && repairs > 100 && unreadable > 100,
+            "{errors} errors, {repairs} openings, {unreadable} unreadable records"
         );
     }
+}
+
+/// Lives, the last of which ended long ago: everything that is there is known to be durable.
+async fn settled(seed: u64) -> World {
+    let mut world = World {
+        settles: true,
+        ..World::new(seed)
+    };
+    for _ in 0..1 + world.random.below(3) {
+        let wal = world.open().await.expect("opens");
+        world.work(&wal).await;
+        world.end(wal).await;
+    }
+    world.open().await.expect("opens");
+    world.disk.crash(Crash::Killed);
+    world
+}
+
+/// The byte of the disk at a position of the ring.
+fn byte_at(world: &World, position: u64) -> u64 {
+    let ring = (world.disk.capacity() - HEADER_BYTES) / 4096 * 4096;
+    HEADER_BYTES + position % ring
+}
+
+/// A position in `range` that is no sector's tag: a tag is asked only about what is wrong otherwise.
+fn content_in(world: &World, range: Range<u64>) -> u64 {
+    let positions = range.filter(|position| position % 512 < 508);
+    let positions: Vec<u64> = positions.collect();
+    positions[world.random.below(positions.len() as u64) as usize]
+}
+
+/// A record that is known to be durable rots: the log opens, that record is an error whenever it is
+/// read, all others are what was written, and an inspection finds it.
+#[test]
+fn a_flipped_byte_of_a_durable_record_is_an_error_when_it_is_read() {
+    let flips = std::cell::Cell::new(0);
+    for_each_seed("a_flipped_byte_of_a_durable", |seed| {
+        let flips = &flips;
+        async move {
+            let mut world = settled(seed).await;
+            if world.known.is_empty() {
+                return;
+            }
+            let n = world.random.below(world.known.len() as u64) as usize;
+            let range = world.known.values().nth(n).expect("in range").range;
+            let at = byte_at(&world, content_in(&world, range.start..range.end));
+            world.disk.flip(at, 1 + world.random.below(255) as u8);
+            let inspected = inspect(world.disk.attach()).await;
+            assert!(
+                matches!(inspected, Err(OpenError::Damaged { .. })),
+                "{inspected:?}"
+            );
+            // Again and again: nothing that was found once is given up.
+            for _ in 0..2 {
+                let (wal, damaged) = world.open_damaged().await.expect("opens");
+                assert_eq!(damaged, [range]);
+                let again = wal.read(range).await;
+                assert!(
+                    matches!(again, Err(ReadError::Damaged(position)) if position == range.start)
+                );
+                drop(wal);
+                world.disk.crash(Crash::Killed);
+            }
+            flips.set(flips.get() + 1);
+        }
+    });
+    assert!(seeds().count() < 100 || flips.get() > 50, "{flips:?}");
+}
+
+/// The header or the directory of a chunk that is known to be durable rots: an error, or every record
+/// is there with its bytes.
+#[test]
+fn a_flipped_byte_of_a_durable_head_is_an_error_or_costs_nothing() {
+    let counts = std::cell::Cell::new((0, 0));
+    for_each_seed("a_flipped_byte_of_a_durable_head", |seed| {
+        let counts = &counts;
+        async move {
+            let mut world = settled(seed).await;
+            let ranges: Vec<WalRange> = world.known.values().map(|known| known.range).collect();
+            // Records of one chunk stand back to back, and nothing does over a chunk's end.
+            let ends = |pair: &&[WalRange]| pair[0].end < pair[1].start;
+            let ends: Vec<&[WalRange]> = ranges.windows(2).filter(ends).collect();
+            if ends.is_empty() {
+                return;
+            }
+            let pair = ends[world.random.below(ends.len() as u64) as usize];
+            let in_header = world.chance(2);
+            let position = if in_header {
+                content_in(&world, pair[1].start - 64..pair[1].start)
+            } else {
+                // At least a length and the sum.
+                content_in(&world, pair[0].end..pair[0].end + 8)
+            };
+            let at = byte_at(&world, position);
+            world.disk.flip(at, 1 + world.random.below(255) as u8);
+            let inspected = inspect(world.disk.attach()).await;
+            let opened = world.open().await;
+            let (mut errors, mut repairs) = counts.get();
+            match opened {
+                Ok(_) => {
+                    assert!(!in_header, "a header is nowhere else");
+                    let inspection = inspected.expect("the records are sound").expect("a log");
+                    assert_eq!(inspection.directories_damaged, 1);
+                    repairs += 1;
+                }
+                Err(OpenError::Damaged { .. }) => {
+                    assert!(in_header, "all that a directory says is said elsewhere");
+                    assert!(matches!(inspected, Err(OpenError::Damaged { .. })));
+                    errors += 1;
+                }
+                Err(other) => panic!("{other}"),
+            }
+            counts.set((errors, repairs));
+        }
+    });
+    let (errors, repairs) = counts.get();
+    println!("{errors} errors, {repairs} repairs");
+    assert!(
+        seeds().count() < 100 || (errors > 20 && repairs > 20),
+        "{errors} errors, {repairs} repairs"
+    );
 }
 
 /// Mostly a byte of a record, sometimes any byte of the disk.
@@ -468,9 +647,9 @@ async fn an_empty_place_that_looks_almost_like_a_chunk_is_empty() {
     drop(wal);
     disk.crash(Crash::Killed);
 
-    let (_wal, recovered) = Wal::open(disk.attach(), config, ManualClock::shared())
+    let (wal, recovered) = Wal::open(disk.attach(), config, ManualClock::shared())
         .await
         .expect("opens again");
-    let payloads: Vec<_> = recovered.into_iter().map(|r| r.payload).collect();
-    assert_eq!(payloads, [record]);
+    let ranges: Vec<_> = recovered.into_iter().map(|r| r.range).collect();
+    assert_eq!(wal.read_many(&ranges).await.expect("reads"), [record]);
 }

@@ -51,7 +51,8 @@ pub(crate) enum LogFormat {
 /// What `millrace inspect` shows.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Target {
-    /// Headers and records of a write-ahead log.
+    /// Headers and records of a write-ahead log. Reads every byte that counts and checks it; exits with
+    /// 1 where one is not sound.
     Wal {
         /// The file or block device.
         path: PathBuf,

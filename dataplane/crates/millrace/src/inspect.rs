@@ -96,7 +96,9 @@ async fn inspect_wal(path: &Path) -> Result<(), InspectError> {
         "chunks": log.chunks,
         "records": log.records,
         "payload_bytes": log.payload_bytes,
+        "verified_bytes": log.verified_bytes,
         "holes": log.holes,
+        "directories_damaged": log.directories_damaged,
     }));
     Ok(())
 }

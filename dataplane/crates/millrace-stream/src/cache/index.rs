@@ -36,10 +36,20 @@ impl CachedEntry {
 
     /// An entry whose payload only the log has.
     pub(crate) fn on_device(entry: &Entry, wal: WalRange) -> Self {
+        Self::located(entry.base_offset, entry.count, length_of(entry), wal)
+    }
+
+    /// The same of an entry that was found in the log.
+    pub(crate) const fn located(
+        base_offset: Offset,
+        count: u32,
+        payload_bytes: u32,
+        wal: WalRange,
+    ) -> Self {
         Self {
-            base_offset: entry.base_offset,
-            count: entry.count,
-            payload_bytes: length_of(entry),
+            base_offset,
+            count,
+            payload_bytes,
             wal,
             payload: None,
         }

@@ -8,7 +8,9 @@ use tokio::time::timeout;
 
 use super::StoreInner;
 use crate::{
-    cache::{Admission, Block, CachedEntry, Charge, Contents, Placed, Places, SealedBlock},
+    cache::{
+        Admission, Block, CachedEntry, Charge, Contents, LocatedEntry, Placed, Places, SealedBlock,
+    },
     entry::{self, Entry, InvalidLoggedEntry},
 };
 
@@ -20,7 +22,18 @@ const LOAD_WAIT: Duration = Duration::from_secs(1);
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LoadError {
     #[error(transparent)]
-    Log(#[from] ReadError),
+    Log(ReadError),
+    /// It has rotted since it was written; an opening does not look at payloads. Never trimmed, so
+    /// that a volume that is restored has it.
+    #[error(
+        "the record of {stream}@{base_offset} at position {position} of the log is damaged; \
+         restore the log's volume"
+    )]
+    Damaged {
+        stream: StreamId,
+        base_offset: Offset,
+        position: u64,
+    },
     #[error("a record of the log has changed: {0}")]
     Record(#[from] InvalidLoggedEntry),
     #[error("the log has {stream}@{found} where {stream}@{expected} was written")]
@@ -31,6 +44,24 @@ pub(crate) enum LoadError {
     },
     #[error("block {0} was uploaded twice")]
     Taken(u64),
+}
+
+impl LoadError {
+    /// Says whose record it is: `owner` tells by its position.
+    fn of(error: ReadError, owner: impl Fn(u64) -> Option<(StreamId, Offset)>) -> Self {
+        let damaged = match &error {
+            ReadError::Damaged(position) => owner(*position).map(|owner| (owner, *position)),
+            ReadError::Absent | ReadError::Device(_) => None,
+        };
+        match damaged {
+            Some(((stream, base_offset), position)) => Self::Damaged {
+                stream,
+                base_offset,
+                position,
+            },
+            None => Self::Log(error),
+        }
+    }
 }
 
 impl StoreInner {
@@ -68,7 +99,13 @@ impl StoreInner {
             charge.absorb(places_charge);
         }
         let ranges: Vec<WalRange> = entries.iter().map(|located| located.entry.wal).collect();
-        let records = self.wal.read_many(&ranges).await?;
+        let records = self.wal.read_many(&ranges).await;
+        let owner = |position| {
+            let owns = |located: &&LocatedEntry| located.entry.wal.start == position;
+            let located = entries.iter().find(owns)?;
+            Some((located.stream, located.entry.base_offset))
+        };
+        let records = records.map_err(|error| LoadError::of(error, owner))?;
         let mut block = Block::read_back(sequence, charge);
         for (located, record) in entries.into_iter().zip(records) {
             let entry = entry_in(record, located.stream, &located.entry)?;
@@ -103,7 +140,12 @@ impl StoreInner {
         located: &[CachedEntry],
     ) -> Result<Vec<Entry>, LoadError> {
         let ranges: Vec<WalRange> = located.iter().map(|entry| entry.wal).collect();
-        let records = self.wal.read_many(&ranges).await?;
+        let records = self.wal.read_many(&ranges).await;
+        let owner = |position| {
+            let entry = located.iter().find(|entry| entry.wal.start == position)?;
+            Some((stream, entry.base_offset))
+        };
+        let records = records.map_err(|error| LoadError::of(error, owner))?;
         let entries = located.iter().zip(records);
         entries
             .map(|(located, record)| entry_in(record, stream, located))

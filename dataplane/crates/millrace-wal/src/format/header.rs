@@ -14,7 +14,8 @@ use super::{BLOCK, Fields, HEADER_SLOT_BYTES, block_up};
 use crate::{AlignedBuf, WalRange};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"MILLRACE");
-const VERSION: u32 = 1;
+/// The version of the whole format. 2: chunks have a directory.
+pub(crate) const VERSION: u32 = 2;
 const FIXED_BYTES: usize = 8 + 4 + 4 + 8 * 11 + 4;
 const EXTENT_BYTES: usize = 16;
 

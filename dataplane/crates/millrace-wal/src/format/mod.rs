@@ -15,6 +15,8 @@ pub(crate) mod chunk;
 pub(crate) mod header;
 pub(crate) mod sector;
 
+pub use chunk::RECORD_HEAD_BYTES;
+
 /// The unit of all device I/O, in bytes: the page of a cloud volume and of O_DIRECT.
 pub const BLOCK_BYTES: u32 = 4096;
 

@@ -7,12 +7,18 @@
 //! - A hole is legal only where a crash can have left it: not below a position that a later chunk
 //!   knows to have been durable, not in a log that was closed in peace, and not where every sector
 //!   of the chunk was written and only its content is wrong.
+//!
+//! Of chunks that are known to have been durable, because an extent lists them or a later chunk says
+//! so, only headers and directories are read ([`walk`]). The rest is read in full ([`reader`]), and so
+//! is everything where a head is not what was written.
 
 mod reader;
+mod walk;
 
-use std::sync::Arc;
+use std::{collections::VecDeque, ops::Range, sync::Arc};
 
 use bytes::Bytes;
+use futures_util::StreamExt;
 
 use crate::{
     BlockDevice, OpenError, WalRange,
@@ -20,20 +26,24 @@ use crate::{
         BLOCK, BLOCK_BYTES, RING_START,
         chunk::{self, ChunkHeader, ChunkRecord},
         header::Header,
-        sector::{CONTENT_BYTES, SECTOR_BYTES, Tag, Tagger},
+        sector::{CONTENT_BYTES, SECTOR_BYTES, Tag, Tagger, place_of},
     },
     header_store::{self, Stored},
     ring::Ring,
 };
 use reader::RingReader;
+use walk::{Head, Walker};
 
-/// A record that recovery found.
+/// A record that recovery found. What is said of it was summed; its whole payload is when it is
+/// [read](crate::Wal::read).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovered {
     /// Where it lies; trims as the range of its append did.
     pub range: WalRange,
-    /// What was appended.
-    pub payload: Bytes,
+    /// Bytes that were appended.
+    pub payload_bytes: u32,
+    /// The first [`RECORD_HEAD_BYTES`](crate::RECORD_HEAD_BYTES) of them, or all where there are fewer.
+    pub head: Bytes,
 }
 
 /// A chunk that recovery found, or a gap between two.
@@ -58,9 +68,21 @@ pub(crate) struct Scan {
     pub(crate) next: u64,
     /// Holes that were stepped over.
     pub(crate) holes: u64,
+    /// Directories that are not what was written, of chunks whose records are.
+    pub(crate) directories_damaged: u64,
 }
 
-/// What a log holds, without opening it: nothing is written.
+/// How much of a log is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// Of what is known to be durable, only what its owner must know of each record.
+    Heads,
+    /// Every byte.
+    Everything,
+}
+
+/// What a log holds, without opening it: nothing is written, and every byte that counts is read and
+/// summed, which an opening does not do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspection {
     /// Bytes of the device.
@@ -81,25 +103,30 @@ pub struct Inspection {
     pub records: usize,
     /// Their payload, in bytes.
     pub payload_bytes: u64,
+    /// Bytes of the chunks, all of which were read and are what was written.
+    pub verified_bytes: u64,
     /// Holes that a crash left, and that were stepped over.
     pub holes: u64,
+    /// Chunks whose directory has rotted: their records have not, and an opening reads them in full.
+    pub directories_damaged: u64,
 }
 
-/// Reads a log as an opening would, and reports instead of opening; `None` on a blank device.
+/// Reads a log as an opening would, and every body too, and reports instead of opening; `None` on a
+/// blank device.
 ///
 /// # Errors
-/// As [`crate::Wal::open`].
+/// As [`crate::Wal::open`], and also where a record has rotted that an opening would not look at.
 pub async fn inspect(device: Arc<dyn BlockDevice>) -> Result<Option<Inspection>, OpenError> {
     let ring = ring_of(&*device)?;
     let Stored::Log(header, _) = header_store::read(&*device).await? else {
         return Ok(None);
     };
     let (mut records, mut payload_bytes) = (0, 0);
-    let scan = scan(device, ring, &header, &mut |record| {
+    let mut count = |record: Recovered| {
         records += 1;
-        payload_bytes += record.payload.len() as u64;
-    })
-    .await?;
+        payload_bytes += u64::from(record.payload_bytes);
+    };
+    let scan = scan(device, ring, &header, Depth::Everything, &mut count).await?;
     Ok(Some(Inspection {
         capacity: header.capacity,
         generation: header.generation,
@@ -110,7 +137,9 @@ pub async fn inspect(device: Arc<dyn BlockDevice>) -> Result<Option<Inspection>,
         chunks: scan.spans.len(),
         records,
         payload_bytes,
+        verified_bytes: scan.extents.iter().map(WalRange::bytes).sum(),
         holes: scan.holes,
+        directories_damaged: scan.directories_damaged,
     }))
 }
 
@@ -122,13 +151,14 @@ pub(crate) fn ring_of(device: &dyn BlockDevice) -> Result<Ring, OpenError> {
     Ring::of(device.capacity()).ok_or(OpenError::TooSmall(RING_START + 64 * BLOCK))
 }
 
-/// Reads everything that is not trimmed, and hands each record to `sink` in order of position.
+/// Finds everything that is not trimmed, and hands each record to `sink` in order of position.
 ///
 /// Where this fails, what the sink got is worth nothing.
 pub(crate) async fn scan(
     device: Arc<dyn BlockDevice>,
     ring: Ring,
     header: &Header,
+    depth: Depth,
     sink: &mut (dyn FnMut(Recovered) + Send),
 ) -> Result<Scan, OpenError> {
     if header.capacity != device.capacity() {
@@ -142,6 +172,7 @@ pub(crate) async fn scan(
         device,
         ring,
         header,
+        depth,
         tagger: Tagger::new(header.identity),
         sink,
         stable: header.stable,
@@ -151,6 +182,7 @@ pub(crate) async fn scan(
             extents: Vec::new(),
             next: 0,
             holes: 0,
+            directories_damaged: 0,
         },
     };
     for extent in &header.extents {
@@ -164,6 +196,7 @@ struct Scanner<'a> {
     device: Arc<dyn BlockDevice>,
     ring: Ring,
     header: &'a Header,
+    depth: Depth,
     tagger: Tagger,
     sink: &'a mut (dyn FnMut(Recovered) + Send),
     /// The highest position of which something durable says that all below was durable.
@@ -171,6 +204,25 @@ struct Scanner<'a> {
     /// The content of the last chunk that was looked at.
     content: Bytes,
     found: Scan,
+}
+
+/// Whose chunks a range of the ring may hold.
+#[derive(Debug, Clone)]
+pub(super) struct Stretch {
+    identity: u64,
+    sessions: Range<u64>,
+    /// Where the range ends: no chunk reaches over it.
+    pub(super) end: u64,
+}
+
+impl Stretch {
+    /// The header in `sector`, if it belongs at `at` in this stretch.
+    pub(super) fn header(&self, sector: &[u8], at: u64) -> Option<ChunkHeader> {
+        let header = ChunkHeader::decode(sector.get(..CONTENT_BYTES)?)?;
+        let here = header.identity == self.identity && header.position == at;
+        let fits = header.end() <= self.end;
+        (here && fits && self.sessions.contains(&header.session)).then_some(header)
+    }
 }
 
 /// What lies where a chunk may start.
@@ -184,15 +236,16 @@ enum Examined {
 }
 
 impl Scanner<'_> {
-    /// Reads a range of an earlier session: chunks, back to back.
+    /// Reads a range of earlier sessions: chunks, back to back.
     async fn extent(&mut self, extent: WalRange) -> Result<(), OpenError> {
-        let (mut at, end) = (extent.start.max(self.header.trim), extent.end);
+        let end = extent.end;
+        let stretch = self.stretch(0..self.header.session, end);
+        let start = extent.start.max(self.header.trim);
+        // What an opening has listed was durable, all of it.
+        let (mut at, _) = self.heads(start, &stretch, end).await?;
         let mut reader = self.reader(at, end);
         while at < end {
-            match self
-                .examine(&mut reader, at, end, |s, last| s < last)
-                .await?
-            {
+            match self.examine(&mut reader, at, &stretch).await? {
                 Examined::Chunk(header, records) => at = self.keep(&header, records),
                 Examined::Hole(_) => {
                     return Err(damaged(at, "a chunk that an earlier recovery kept is gone"));
@@ -208,14 +261,17 @@ impl Scanner<'_> {
         let header = self.header;
         let full = header.trim + self.ring.bytes();
         let end = header.clean_end.unwrap_or(full).min(full);
-        let mut at = header.session_start.max(header.trim);
+        let stretch = self.stretch(header.session..header.session + 1, end);
+        let start = header.session_start.max(header.trim);
+        let durable = header.stable.max(header.clean_end.unwrap_or(0));
+        let (mut at, stable) = self.heads(start, &stretch, durable).await?;
+        if header.clean_end.is_none() {
+            self.stable = self.stable.max(stable);
+        }
         let mut first_hole = None;
         let mut reader = self.reader(at, end);
         while at < first_hole.map_or(end, |hole: u64| end.min(hole + header.window)) {
-            match self
-                .examine(&mut reader, at, end, |s, last| s == last)
-                .await?
-            {
+            match self.examine(&mut reader, at, &stretch).await? {
                 Examined::Chunk(header, records) => {
                     self.stable = self.stable.max(header.stable);
                     self.found.holes += u64::from(self.found_gap_before(at));
@@ -246,6 +302,56 @@ impl Scanner<'_> {
         Ok(())
     }
 
+    /// Keeps the chunks from `start` on whose heads are sound, for as far as they are known to be
+    /// durable: up to `durable`, or what a later one says of itself. Returns where that is no longer
+    /// so, and the highest such saying.
+    async fn heads(
+        &mut self,
+        start: u64,
+        stretch: &Stretch,
+        durable: u64,
+    ) -> Result<(u64, u64), OpenError> {
+        let (mut at, mut stable) = (start, durable);
+        if self.depth == Depth::Everything {
+            return Ok((at, stable));
+        }
+        let walker = Arc::new(Walker {
+            device: Arc::clone(&self.device),
+            ring: self.ring,
+            tagger: self.tagger,
+            stretch: stretch.clone(),
+        });
+        let mut lanes = walker.lanes(start);
+        let mut waiting: VecDeque<Head> = VecDeque::new();
+        while let Some((lane, run)) = lanes.next().await {
+            let run = match run.filter(|run| run.start == at) {
+                Some(run) => run,
+                None => walker.walk(at, lane.end).await.map_err(unread)?,
+            };
+            at = run.end;
+            for head in run.heads {
+                stable = stable.max(head.header.stable);
+                waiting.push_back(head);
+            }
+            while let Some(head) = waiting.pop_front_if(|head| head.header.end() <= stable) {
+                self.keep(&head.header, head.records);
+            }
+            if run.broken {
+                break;
+            }
+        }
+        let unsure = waiting.front().map(|head| head.header.position);
+        Ok((unsure.unwrap_or(at), stable))
+    }
+
+    fn stretch(&self, sessions: Range<u64>, end: u64) -> Stretch {
+        Stretch {
+            identity: self.header.identity,
+            sessions,
+            end,
+        }
+    }
+
     fn reader(&self, from: u64, to: u64) -> RingReader {
         RingReader::new(Arc::clone(&self.device), self.ring, from, to)
     }
@@ -263,7 +369,7 @@ impl Scanner<'_> {
 
     /// Keeps a chunk; returns where it ends.
     fn keep(&mut self, header: &ChunkHeader, records: Vec<ChunkRecord>) -> u64 {
-        let (start, end) = (header.position, header.position + u64::from(header.length));
+        let (start, end) = (header.position, header.end());
         let records_end = records.last().map_or(start, |record| record.range.end);
         self.found.spans.push(Span {
             start,
@@ -274,25 +380,28 @@ impl Scanner<'_> {
             Some(extent) if extent.end == start => extent.end = end,
             _ => self.found.extents.push(WalRange { start, end }),
         }
-        for ChunkRecord { range, payload } in records {
-            if range.end > self.header.trimmed_to {
-                (self.sink)(Recovered { range, payload });
+        for record in records {
+            if record.range.end > self.header.trimmed_to {
+                (self.sink)(Recovered {
+                    range: record.range,
+                    payload_bytes: record.payload_bytes,
+                    head: record.head,
+                });
             }
         }
         end
     }
 
-    /// Says what lies at `at`, where chunks of sessions that pass `of_session` are expected.
+    /// Says what lies at `at`, to the last byte.
     async fn examine(
         &mut self,
         reader: &mut RingReader,
         at: u64,
-        end: u64,
-        of_session: impl Fn(u64, u64) -> bool,
+        stretch: &Stretch,
     ) -> Result<Examined, OpenError> {
         let bytes = reader.at(at).await.map_err(unread)?;
         let (sector, _) = bytes.split_at(SECTOR_BYTES.min(bytes.len()));
-        let Some(header) = self.chunk_header(sector, at, end, of_session) else {
+        let Some(header) = stretch.header(sector, at) else {
             return Ok(if self.tagger.starts_chunk(sector, at) {
                 Examined::Rotten("the header of a chunk is not what was written")
             } else {
@@ -300,38 +409,34 @@ impl Scanner<'_> {
             });
         };
         let (content, all_written) = self.content(reader, &header).await?;
+        let directory = content.slice(header.directory_content());
+        let listed = chunk::decode_directory(&header, &directory);
+        drop(directory);
         let records = chunk::decode(&header, &content);
         self.content = content;
         Ok(match records {
-            Some(records) => Examined::Chunk(header, records),
-            None if all_written => {
-                Examined::Rotten("the content of a chunk is not what was written")
+            Some(records) if listed.as_ref() == Some(&records) => Examined::Chunk(header, records),
+            // What it repeats is there; a crash would have left sectors unwritten.
+            Some(records) if all_written => {
+                tracing::warn!(
+                    position = at,
+                    "a chunk's directory in the WAL is damaged; its records are not"
+                );
+                self.found.directories_damaged += 1;
+                Examined::Chunk(header, records)
             }
-            None => Examined::Hole(u64::from(header.length)),
+            _ if all_written => Examined::Rotten("the content of a chunk is not what was written"),
+            _ => Examined::Hole(u64::from(header.length)),
         })
     }
 
-    /// The header in `sector`, if it belongs at this place.
-    fn chunk_header(
-        &self,
-        sector: &[u8],
-        at: u64,
-        end: u64,
-        of_session: impl Fn(u64, u64) -> bool,
-    ) -> Option<ChunkHeader> {
-        let header = ChunkHeader::decode(sector.get(..CONTENT_BYTES)?)?;
-        let here = header.identity == self.header.identity && header.position == at;
-        let fits = at + u64::from(header.length) <= end;
-        (here && fits && of_session(header.session, self.header.session)).then_some(header)
-    }
-
-    /// Reads a chunk's content, and whether each of its sectors was written for its place.
+    /// Reads a chunk's content, and whether each sector that has some was written for its place.
     async fn content(
         &mut self,
         reader: &mut RingReader,
         header: &ChunkHeader,
     ) -> Result<(Bytes, bool), OpenError> {
-        let end = header.position + u64::from(header.length);
+        let end = header.end();
         let sectors = header.length as usize / SECTOR_BYTES;
         // The memory of the last chunk serves again where nobody kept a record of it.
         let mut content = std::mem::take(&mut self.content)
@@ -339,6 +444,7 @@ impl Scanner<'_> {
             .unwrap_or_default();
         content.clear();
         content.reserve(sectors * CONTENT_BYTES);
+        let padding = header.position + place_of(u64::from(header.content));
         let mut all_written = true;
         let mut at = header.position;
         while at < end {
@@ -350,7 +456,8 @@ impl Scanner<'_> {
                 } else {
                     Tag::Body
                 };
-                all_written &= self.tagger.says(sector, at, expected);
+                // A tear in the padding costs nothing, so it says nothing of the content.
+                all_written &= at >= padding || self.tagger.says(sector, at, expected);
                 at += SECTOR_BYTES as u64;
             }
             chunk::strip_tags(&bytes[..len], &mut content);

@@ -289,8 +289,9 @@ impl Shared {
             session: self.session,
             stable: commit.stable,
             length: u32::try_from(end - start).expect("a record is smaller than 4 GiB"),
-            content: u32::try_from(draft.layout.content).expect("the length holds the content"),
+            content: u32::try_from(draft.layout.content()).expect("the length holds the content"),
             records: u32::try_from(draft.bodies.len()).expect("a record has 16 bytes at least"),
+            directory: u32::try_from(draft.layout.directory()).expect("the content holds it"),
         };
         let completion = Arc::clone(&draft.completion);
         commit.in_flight.push_back(InFlight {

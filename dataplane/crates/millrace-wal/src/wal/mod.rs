@@ -14,6 +14,7 @@ mod trim;
 
 use std::{fmt, sync::Arc};
 
+use bytes::Bytes;
 use millrace_time::SharedClock;
 use parking_lot::Mutex;
 use tokio::{
@@ -29,7 +30,7 @@ use crate::{
     header_store::{self, HeaderStore, Stored},
     metrics::{FillRate, WalMetrics},
     pacer::Pacer,
-    recovery::{self, Recovered, Scan},
+    recovery::{self, Depth, Recovered, Scan},
     ring::Ring,
 };
 
@@ -113,10 +114,11 @@ impl fmt::Debug for Shared {
 }
 
 impl Wal {
-    /// Opens the log on `device`, which is formatted where it is blank, and returns everything
-    /// that was not trimmed, in order of position. Every record that was ever acknowledged and not
+    /// Opens the log on `device`, which is formatted where it is blank, and returns what was not
+    /// trimmed, in order of position: where each record is, how long, and its first bytes. Every record that was ever acknowledged and not
     /// trimmed is among it; records that were not acknowledged may be. What is returned here will
-    /// be returned again until it is trimmed, and what is not will never be.
+    /// be returned again until it is trimmed, and what is not will never be. A payload that has rotted
+    /// shows when it is [read](Self::read), unless it was among the last that were written.
     ///
     /// # Errors
     /// The device fails, holds something else, or is damaged. Nothing is changed then.
@@ -126,14 +128,17 @@ impl Wal {
         clock: SharedClock,
     ) -> Result<(Self, Vec<Recovered>), OpenError> {
         let mut recovered = Vec::new();
-        let sink = &mut |record| recovered.push(record);
+        // A head is a part of what was read, of which more than heads would stay in memory.
+        let sink = &mut |record: Recovered| {
+            let head = Bytes::copy_from_slice(&record.head);
+            recovered.push(Recovered { head, ..record });
+        };
         let wal = Self::open_with(device, config, clock, sink).await?;
         Ok((wal, recovered))
     }
 
-    /// Opens like [`open`](Self::open), handing over each record as it is read: a caller that
-    /// cannot hold a full ring in memory keeps only ranges and reads payloads back later with
-    /// [`read`](Self::read). Where this fails, what `sink` got is worth nothing.
+    /// Opens like [`open`](Self::open), handing over each record as it is found. A head that is kept
+    /// keeps more than itself in memory. Where this fails, what `sink` got is worth nothing.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -154,7 +159,7 @@ impl Wal {
             Stored::Log(header, slot) => (header, slot),
             Stored::Blank => (blank(&config, device.capacity()), 1),
         };
-        let scan = recovery::scan(Arc::clone(&device), ring, &header, sink).await?;
+        let scan = recovery::scan(Arc::clone(&device), ring, &header, Depth::Heads, sink).await?;
         if scan.extents.len() > EXTENTS_MAX {
             return Err(OpenError::TooFragmented(scan.extents.len()));
         }

@@ -13,15 +13,18 @@ use std::{
 };
 
 use super::{Phase, Shared, State, Wal, admission};
-use crate::{WalFailure, format::BLOCK, recovery::Span};
+use crate::{WalFailure, recovery::Span};
 
 /// Where chunks end, so that a trim can be rounded down to a whole chunk.
 ///
-/// A chunk ends at a block and its records end less than a block before that, so both fit one
-/// number: 8 bytes per chunk, which is 40 MB for a ring of 20 GiB full of the smallest chunks.
+/// 12 bytes per chunk, which is 60 MB for a ring of 20 GiB full of the smallest chunks: two queues of
+/// equal length, since the two numbers together would take 16.
 #[derive(Debug)]
 pub(super) struct Spans {
+    /// Where each chunk ends.
     ends: VecDeque<u64>,
+    /// How far before that its last record ends: its directory and padding, in bytes.
+    tails: VecDeque<u32>,
     /// What the callers allow to be trimmed.
     wanted: u64,
     /// What the durable header says.
@@ -36,6 +39,7 @@ impl Spans {
     pub(super) fn new(trim: u64, trimmed_to: u64, spans: &[Span]) -> Self {
         let mut this = Self {
             ends: VecDeque::with_capacity(spans.len()),
+            tails: VecDeque::with_capacity(spans.len()),
             wanted: trimmed_to,
             durable: trim,
             durable_records: trimmed_to,
@@ -47,12 +51,10 @@ impl Spans {
 
     /// Adds the chunk above all others.
     pub(super) fn push(&mut self, span: Span) {
-        let padding = span.end - span.records_end;
-        debug_assert!(
-            padding < BLOCK,
-            "a chunk's records reach into its last block"
-        );
-        self.ends.push_back(span.end | padding);
+        let tail = u32::try_from(span.end - span.records_end);
+        self.tails
+            .push_back(tail.expect("a chunk is smaller than 4 GiB"));
+        self.ends.push_back(span.end);
     }
 
     pub(super) fn durable_trim(&self) -> u64 {
@@ -63,13 +65,13 @@ impl Spans {
     /// `unwritten` is where the log goes on, which is the trim where no chunk is left.
     fn pop_up_to(&mut self, limit: u64, unwritten: u64) -> u64 {
         let mut trim = self.durable;
-        while let Some(&packed) = self.ends.front() {
-            let (end, padding) = (packed / BLOCK * BLOCK, packed % BLOCK);
-            if end - padding > limit {
+        while let (Some(&end), Some(&tail)) = (self.ends.front(), self.tails.front()) {
+            if end - u64::from(tail) > limit {
                 return trim;
             }
             trim = end;
             self.ends.pop_front();
+            self.tails.pop_front();
         }
         unwritten
     }
@@ -228,6 +230,7 @@ async fn write_trims(log: Weak<Shared>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::BLOCK;
 
     fn span(start: u64, end: u64, padding: u64) -> Span {
         Span {
@@ -239,14 +242,14 @@ mod tests {
 
     #[test]
     fn a_trim_is_rounded_down_to_whole_chunks() {
-        let chunks = [span(0, 2, 100), span(2, 3, 0), span(5, 6, 4095)];
+        let chunks = [span(0, 2, 100), span(2, 3, 0), span(4, 6, BLOCK + 4095)];
         let mut spans = Spans::new(0, 0, &chunks);
         assert_eq!(spans.pop_up_to(2 * BLOCK - 101, 9 * BLOCK), 0);
         assert_eq!(spans.pop_up_to(2 * BLOCK - 100, 9 * BLOCK), 2 * BLOCK);
         spans.durable = 2 * BLOCK;
-        assert_eq!(spans.pop_up_to(5 * BLOCK, 9 * BLOCK), 3 * BLOCK);
+        assert_eq!(spans.pop_up_to(4 * BLOCK, 9 * BLOCK), 3 * BLOCK);
         spans.durable = 3 * BLOCK;
         // The gap before the last chunk goes with the last chunk.
-        assert_eq!(spans.pop_up_to(5 * BLOCK + 1, 9 * BLOCK), 9 * BLOCK);
+        assert_eq!(spans.pop_up_to(4 * BLOCK + 1, 9 * BLOCK), 9 * BLOCK);
     }
 }
