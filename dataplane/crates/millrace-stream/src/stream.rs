@@ -143,20 +143,10 @@ impl Stream {
         max_bytes: usize,
     ) -> Result<Vec<Entry>, FetchError> {
         for _ in 0..FETCH_TRIES_MAX {
-            let first = self.start_offset();
-            if start < first {
-                return Err(FetchError::BelowStart {
-                    offset: start,
-                    start: first,
-                });
-            }
-            if let Some(found) = self.fetch_cached(start, end, max_bytes) {
+            if let Some(found) = self.fetch_local(start, end, max_bytes).await? {
                 return Ok(found);
             }
-            let found = match self.fetch_log(start, end, max_bytes).await? {
-                Some(found) => found,
-                None => self.fetch_objects(start, end, max_bytes).await?,
-            };
+            let found = self.fetch_objects(start, end, max_bytes).await?;
             if !found.is_empty() {
                 return Ok(self.extend_from_memory(found, end, max_bytes));
             }
@@ -165,6 +155,41 @@ impl Stream {
             stream: self.id(),
             offset: start,
         })
+    }
+
+    /// Whether an entry at `start` would be read from memory or from the log, now. It may go to
+    /// objects at any moment.
+    #[must_use]
+    pub fn is_local(&self, start: Offset) -> bool {
+        let first = self.state.lock().cached.first_offset();
+        first.is_some_and(|first| first <= start)
+    }
+
+    /// Reads like [`Stream::fetch`], but only what the broker itself has, in memory or in the log;
+    /// `None` where objects would have to be read. Takes as long as the device does, whatever the
+    /// bucket does.
+    ///
+    /// # Errors
+    /// See [`FetchError`].
+    pub async fn fetch_local(
+        &self,
+        start: Offset,
+        end: Offset,
+        max_bytes: usize,
+    ) -> Result<Option<Vec<Entry>>, FetchError> {
+        let first = self.start_offset();
+        if start < first {
+            return Err(FetchError::BelowStart {
+                offset: start,
+                start: first,
+            });
+        }
+        if let Some(found) = self.fetch_cached(start, end, max_bytes) {
+            return Ok(Some(found));
+        }
+        let found = self.fetch_log(start, end, max_bytes).await?;
+        let found = found.filter(|found| !found.is_empty());
+        Ok(found.map(|found| self.extend_from_memory(found, end, max_bytes)))
     }
 
     /// Reads what memory has left to the log; `None` where `start` is not there. Empty where it was

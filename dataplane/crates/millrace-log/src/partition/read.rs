@@ -77,6 +77,35 @@ impl PartitionLog {
         Ok(found.map(|found| bounds.with(found, max_bytes, at_least_one)))
     }
 
+    /// Whether a batch at `offset` would be read without objects, now.
+    #[must_use]
+    pub fn is_local(&self, offset: Offset) -> bool {
+        self.data.is_local(offset)
+    }
+
+    /// The same as [`PartitionLog::read`] from what the broker itself has, in memory or in its
+    /// write-ahead log; `None` where objects would have to be read.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub async fn read_local(
+        &self,
+        offset: Offset,
+        max_bytes: usize,
+        at_least_one: bool,
+    ) -> Result<Option<ReadResult>, ReadError> {
+        let bounds = self.bounds_for(offset)?;
+        if bounds.is_empty_for(offset, max_bytes, at_least_one) {
+            return Ok(Some(bounds.with(Vec::new(), max_bytes, at_least_one)));
+        }
+        let found = self
+            .data
+            .fetch_local(offset, bounds.high_watermark, max_bytes)
+            .await;
+        let found = found.map_err(|error| self.read_error(error))?;
+        Ok(found.map(|found| bounds.with(found, max_bytes, at_least_one)))
+    }
+
     /// The first durable record whose timestamp is at least `timestamp`.
     ///
     /// # Errors
