@@ -9,9 +9,9 @@ use millrace_model::{NodeId, TopicPartition};
 use millrace_purgatory::{Purgatory, PurgatoryConfig, Timers, Wait};
 use millrace_time::SharedClock;
 use millrace_wire::{StrBytes, messages::BrokerId, service::Peer};
-use tokio::sync::Semaphore;
 
 use crate::{
+    handlers::fetch::ColdReads,
     inspection::Inspection,
     meters::Meters,
     producer_ids::ProducerIds,
@@ -19,10 +19,6 @@ use crate::{
     topic_changes::TopicChanges,
     wakeups::Wakeups,
 };
-
-/// Reads from objects that fetches may have under way at one time. Each holds at most one
-/// partition's answer (1 MiB by default), so this bounds their memory to about 64 MiB.
-const COLD_READS_MAX: usize = 64;
 
 /// What the service is built on.
 pub struct ApiParts {
@@ -91,7 +87,8 @@ pub(crate) struct Context {
     pub(crate) purgatory: Purgatory<TopicPartition, Wait>,
     pub(crate) wakeups: Wakeups,
     pub(crate) producer_ids: ProducerIds,
-    pub(crate) cold_reads: Arc<Semaphore>,
+    /// Reads of what has left memory.
+    pub(crate) cold_reads: ColdReads,
     pub(crate) inspection: Inspection,
     pub(crate) quotas: Quotas,
     pub(crate) topic_changes: TopicChanges,
@@ -109,7 +106,7 @@ impl Context {
             wakeups: Wakeups::new(purgatory.clone()),
             purgatory,
             producer_ids: ProducerIds::new(parts.meta),
-            cold_reads: Arc::new(Semaphore::new(COLD_READS_MAX)),
+            cold_reads: ColdReads::new(),
             inspection: Inspection::new(),
             quotas: Quotas::new(parts.config.quotas),
             topic_changes: TopicChanges::start(),

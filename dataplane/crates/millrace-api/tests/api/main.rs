@@ -1,6 +1,7 @@
 //! Every API over a real storage engine, spoken to in frames.
 
 mod calls;
+mod cold;
 mod fetch;
 mod groups;
 mod measures;

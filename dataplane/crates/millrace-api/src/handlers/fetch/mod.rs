@@ -1,5 +1,5 @@
 //! Fetch: what is in memory is answered at once; what is not there yet is waited for in the
-//! purgatory; what has left memory is read from objects in stage 2.
+//! purgatory; what has left memory is read from the broker's log or from objects in stage 2.
 //!
 //! Fetch sessions (KIP-227) are declined: every answer has session id 0, so clients send whole
 //! requests, which any broker accepts.
@@ -16,6 +16,7 @@ use millrace_wire::{
     messages::{FetchRequest, fetch_request::FetchTopic},
 };
 
+pub(crate) use self::cold::ColdReads;
 use self::{answer::Gathered, plan::Plan};
 use crate::{
     call::{Answer, Call, Outcome, Reply, Taken},
