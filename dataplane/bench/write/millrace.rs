@@ -17,10 +17,6 @@ pub(crate) enum Pipeline {
     Serial,
 }
 
-/// The log cache: as much as Kafka's heap, beside which Kafka has the page cache.
-const CACHE_BYTES: u64 = 1 << 30;
-/// Uploaded at once: small beside a run, so that hardly anything of its cost falls behind the end.
-const BLOCK_BYTES: u64 = 64 << 20;
 /// The write-ahead log.
 const WAL_BYTES: u64 = 4 << 30;
 /// Writes under way at once.
@@ -63,8 +59,6 @@ admin.listener=none
 data.dir={folder}/data
 s3.wal.path=0@file://{folder}/wal?capacity={WAL_BYTES}&iodepth={WAL_DEPTH}{shape}
 s3.data.buckets=0@file://{folder}/objects
-s3.wal.cache.size={CACHE_BYTES}
-s3.wal.upload.threshold={BLOCK_BYTES}
 auto.create.topics.enable=false
 {pipeline}"
     )
