@@ -17,8 +17,8 @@ mod storage;
 mod write;
 
 pub use bucket::{
-    Body, Bucket, BucketError, BucketUri, DELETE_KEYS_MAX, InvalidUri, Listed, NetworkShare,
-    PartSlot, PartTag, RetryPolicy, Source, StoreBucket, TimeoutPolicy, UploadId,
+    Body, Bucket, BucketError, BucketLayer, BucketUri, DELETE_KEYS_MAX, InvalidUri, Listed,
+    NetworkShare, PartSlot, PartTag, RetryPolicy, Source, StoreBucket, TimeoutPolicy, UploadId,
 };
 pub use builder::{Built, InvalidEntry, ObjectBuilder};
 pub use entry::StreamEntry;

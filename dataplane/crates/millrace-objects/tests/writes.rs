@@ -1,7 +1,6 @@
 //! Objects on their way into a bucket that fails on purpose: in parts, hedged, paced.
 
 use std::{
-    ops::Range,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -11,7 +10,7 @@ use bytes::Bytes;
 use millrace_limiter::Limiter;
 use millrace_model::ObjectId;
 use millrace_objects::{
-    Body, Bucket, BucketError, Listed, ObjectKey, ObjectStorage, PartSlot, PartTag, PutError,
+    Body, Bucket, BucketError, BucketLayer, ObjectKey, ObjectStorage, PartTag, PutError,
     RetryPolicy, StoreBucket, TimeoutPolicy, UploadId,
 };
 use millrace_testkit::{BucketFaults, FaultyBucket};
@@ -170,25 +169,17 @@ struct Refusing {
 }
 
 #[async_trait]
-impl Bucket for Refusing {
-    async fn put(&self, key: &ObjectKey, body: &Body) -> Result<(), BucketError> {
-        self.inner.put(key, body).await
+impl BucketLayer for Refusing {
+    type Inner = StoreBucket;
+
+    fn inner(&self) -> &StoreBucket {
+        &self.inner
     }
 
     async fn begin_parts(&self, key: &ObjectKey) -> Result<UploadId, BucketError> {
         let upload = self.inner.begin_parts(key).await?;
         let _first = self.refused.get_or_init(|| upload.clone());
         Ok(upload)
-    }
-
-    async fn put_part(
-        &self,
-        key: &ObjectKey,
-        upload: &UploadId,
-        slot: PartSlot,
-        body: &Body,
-    ) -> Result<PartTag, BucketError> {
-        self.inner.put_part(key, upload, slot, body).await
     }
 
     async fn complete_parts(
@@ -202,31 +193,6 @@ impl Bucket for Refusing {
             return Err(BucketError::Failed("a part has another receipt".into()));
         }
         self.inner.complete_parts(key, upload, parts, whole).await
-    }
-
-    async fn abort_parts(&self, key: &ObjectKey, upload: &UploadId) -> Result<(), BucketError> {
-        self.inner.abort_parts(key, upload).await
-    }
-
-    async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {
-        self.inner.get(key, range).await
-    }
-
-    async fn size(&self, key: &ObjectKey) -> Result<u64, BucketError> {
-        self.inner.size(key).await
-    }
-
-    async fn delete(&self, keys: &[ObjectKey]) -> Result<(), BucketError> {
-        self.inner.delete(keys).await
-    }
-
-    async fn list(
-        &self,
-        prefix: &str,
-        after: Option<&ObjectKey>,
-        limit: usize,
-    ) -> Result<Vec<Listed>, BucketError> {
-        self.inner.list(prefix, after, limit).await
     }
 }
 

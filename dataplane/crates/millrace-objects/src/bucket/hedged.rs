@@ -8,7 +8,6 @@
 
 use std::{
     future::Future,
-    ops::Range,
     pin::pin,
     sync::{
         Arc,
@@ -18,13 +17,12 @@ use std::{
 };
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use futures_util::future::{Either, select};
 use metrics::Counter;
 use millrace_time::SharedClock;
 use parking_lot::Mutex;
 
-use super::{Body, Bucket, BucketError, Listed, NetworkShare, PartSlot, PartTag, UploadId};
+use super::{Body, Bucket, BucketError, BucketLayer, NetworkShare, PartSlot, PartTag, UploadId};
 use crate::ObjectKey;
 
 /// Second requests that may be under way at a time: a store that is slow as a whole is not helped by
@@ -235,13 +233,15 @@ fn worse(one: BucketError, other: BucketError) -> BucketError {
 }
 
 #[async_trait]
-impl<B: Bucket> Bucket for Hedged<B> {
-    async fn put(&self, key: &ObjectKey, body: &Body) -> Result<(), BucketError> {
-        self.write(body.size(), || self.inner.put(key, body)).await
+impl<B: Bucket> BucketLayer for Hedged<B> {
+    type Inner = B;
+
+    fn inner(&self) -> &B {
+        &self.inner
     }
 
-    async fn begin_parts(&self, key: &ObjectKey) -> Result<UploadId, BucketError> {
-        self.inner.begin_parts(key).await
+    async fn put(&self, key: &ObjectKey, body: &Body) -> Result<(), BucketError> {
+        self.write(body.size(), || self.inner.put(key, body)).await
     }
 
     async fn put_part(
@@ -253,40 +253,5 @@ impl<B: Bucket> Bucket for Hedged<B> {
     ) -> Result<PartTag, BucketError> {
         let send = || self.inner.put_part(key, upload, slot, body);
         self.write(body.size(), send).await
-    }
-
-    async fn complete_parts(
-        &self,
-        key: &ObjectKey,
-        upload: &UploadId,
-        parts: &[PartTag],
-        whole: &Body,
-    ) -> Result<(), BucketError> {
-        self.inner.complete_parts(key, upload, parts, whole).await
-    }
-
-    async fn abort_parts(&self, key: &ObjectKey, upload: &UploadId) -> Result<(), BucketError> {
-        self.inner.abort_parts(key, upload).await
-    }
-
-    async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {
-        self.inner.get(key, range).await
-    }
-
-    async fn size(&self, key: &ObjectKey) -> Result<u64, BucketError> {
-        self.inner.size(key).await
-    }
-
-    async fn delete(&self, keys: &[ObjectKey]) -> Result<(), BucketError> {
-        self.inner.delete(keys).await
-    }
-
-    async fn list(
-        &self,
-        prefix: &str,
-        after: Option<&ObjectKey>,
-        limit: usize,
-    ) -> Result<Vec<Listed>, BucketError> {
-        self.inner.list(prefix, after, limit).await
     }
 }

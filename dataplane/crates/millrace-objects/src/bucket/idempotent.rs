@@ -1,11 +1,9 @@
 //! Settles lost replies of PUT.
 
-use std::ops::Range;
-
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::{Body, Bucket, BucketError, Listed, PartSlot, PartTag, UploadId};
+use super::{Body, Bucket, BucketError, BucketLayer, PartTag, UploadId};
 use crate::ObjectKey;
 
 /// An object is compared in reads of at most this size: bounds the memory of a comparison.
@@ -116,27 +114,19 @@ impl Expected<'_> {
 }
 
 #[async_trait]
-impl<B: Bucket, R: Bucket> Bucket for Idempotent<B, R> {
+impl<B: Bucket, R: Bucket> BucketLayer for Idempotent<B, R> {
+    type Inner = B;
+
+    fn inner(&self) -> &B {
+        &self.inner
+    }
+
     async fn put(&self, key: &ObjectKey, body: &Body) -> Result<(), BucketError> {
         match self.inner.put(key, body).await {
             Err(BucketError::AlreadyExists) => self.settle_conflict(key, body).await,
             Err(error) if error.may_pass() => self.settle_failure(key, body, error).await,
             settled => settled,
         }
-    }
-
-    async fn begin_parts(&self, key: &ObjectKey) -> Result<UploadId, BucketError> {
-        self.inner.begin_parts(key).await
-    }
-
-    async fn put_part(
-        &self,
-        key: &ObjectKey,
-        upload: &UploadId,
-        slot: PartSlot,
-        body: &Body,
-    ) -> Result<PartTag, BucketError> {
-        self.inner.put_part(key, upload, slot, body).await
     }
 
     async fn complete_parts(
@@ -157,30 +147,5 @@ impl<B: Bucket, R: Bucket> Bucket for Idempotent<B, R> {
             },
             settled => settled,
         }
-    }
-
-    async fn abort_parts(&self, key: &ObjectKey, upload: &UploadId) -> Result<(), BucketError> {
-        self.inner.abort_parts(key, upload).await
-    }
-
-    async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {
-        self.inner.get(key, range).await
-    }
-
-    async fn size(&self, key: &ObjectKey) -> Result<u64, BucketError> {
-        self.inner.size(key).await
-    }
-
-    async fn delete(&self, keys: &[ObjectKey]) -> Result<(), BucketError> {
-        self.inner.delete(keys).await
-    }
-
-    async fn list(
-        &self,
-        prefix: &str,
-        after: Option<&ObjectKey>,
-        limit: usize,
-    ) -> Result<Vec<Listed>, BucketError> {
-        self.inner.list(prefix, after, limit).await
     }
 }

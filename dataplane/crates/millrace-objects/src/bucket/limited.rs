@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use millrace_limiter::{Limiter, Tier};
 
-use super::{Body, Bucket, BucketError, Listed, PartSlot, PartTag, UploadId};
+use super::{Body, Bucket, BucketError, BucketLayer, PartSlot, PartTag, UploadId};
 use crate::ObjectKey;
 
 /// The bandwidth that a use of the store draws on, and how urgent that use is.
@@ -35,16 +35,18 @@ impl<B: Bucket> Limited<B> {
 }
 
 #[async_trait]
-impl<B: Bucket> Bucket for Limited<B> {
+impl<B: Bucket> BucketLayer for Limited<B> {
+    type Inner = B;
+
+    fn inner(&self) -> &B {
+        &self.inner
+    }
+
     async fn put(&self, key: &ObjectKey, body: &Body) -> Result<(), BucketError> {
         if let Some(share) = &self.share {
             share.egress.acquire(share.tier, body.size()).await;
         }
         self.inner.put(key, body).await
-    }
-
-    async fn begin_parts(&self, key: &ObjectKey) -> Result<UploadId, BucketError> {
-        self.inner.begin_parts(key).await
     }
 
     async fn put_part(
@@ -60,42 +62,11 @@ impl<B: Bucket> Bucket for Limited<B> {
         self.inner.put_part(key, upload, slot, body).await
     }
 
-    async fn complete_parts(
-        &self,
-        key: &ObjectKey,
-        upload: &UploadId,
-        parts: &[PartTag],
-        whole: &Body,
-    ) -> Result<(), BucketError> {
-        self.inner.complete_parts(key, upload, parts, whole).await
-    }
-
-    async fn abort_parts(&self, key: &ObjectKey, upload: &UploadId) -> Result<(), BucketError> {
-        self.inner.abort_parts(key, upload).await
-    }
-
     async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {
         if let Some(share) = &self.share {
             let bytes = range.end.saturating_sub(range.start);
             share.ingress.acquire(share.tier, bytes).await;
         }
         self.inner.get(key, range).await
-    }
-
-    async fn size(&self, key: &ObjectKey) -> Result<u64, BucketError> {
-        self.inner.size(key).await
-    }
-
-    async fn delete(&self, keys: &[ObjectKey]) -> Result<(), BucketError> {
-        self.inner.delete(keys).await
-    }
-
-    async fn list(
-        &self,
-        prefix: &str,
-        after: Option<&ObjectKey>,
-        limit: usize,
-    ) -> Result<Vec<Listed>, BucketError> {
-        self.inner.list(prefix, after, limit).await
     }
 }

@@ -10,6 +10,7 @@ mod body;
 mod folder;
 mod hedged;
 mod idempotent;
+mod layer;
 mod limited;
 mod measured;
 mod parts;
@@ -19,7 +20,7 @@ mod store;
 mod timed_out;
 mod uri;
 
-use std::{fmt::Debug, ops::Range, sync::Arc, time::Duration};
+use std::{fmt::Debug, ops::Range, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -27,6 +28,7 @@ use bytes::Bytes;
 pub use body::Body;
 pub(crate) use hedged::{Hedged, Hedges};
 pub(crate) use idempotent::Idempotent;
+pub use layer::BucketLayer;
 pub(crate) use limited::Limited;
 pub use limited::NetworkShare;
 pub(crate) use measured::Measured;
@@ -132,65 +134,6 @@ pub trait Bucket: Debug + Send + Sync + 'static {
         after: Option<&ObjectKey>,
         limit: usize,
     ) -> Result<Vec<Listed>, BucketError>;
-}
-
-/// A shared bucket is a bucket.
-#[async_trait]
-impl Bucket for Arc<dyn Bucket> {
-    async fn put(&self, key: &ObjectKey, body: &Body) -> Result<(), BucketError> {
-        self.as_ref().put(key, body).await
-    }
-
-    async fn begin_parts(&self, key: &ObjectKey) -> Result<UploadId, BucketError> {
-        self.as_ref().begin_parts(key).await
-    }
-
-    async fn put_part(
-        &self,
-        key: &ObjectKey,
-        upload: &UploadId,
-        slot: PartSlot,
-        body: &Body,
-    ) -> Result<PartTag, BucketError> {
-        self.as_ref().put_part(key, upload, slot, body).await
-    }
-
-    async fn complete_parts(
-        &self,
-        key: &ObjectKey,
-        upload: &UploadId,
-        parts: &[PartTag],
-        whole: &Body,
-    ) -> Result<(), BucketError> {
-        self.as_ref()
-            .complete_parts(key, upload, parts, whole)
-            .await
-    }
-
-    async fn abort_parts(&self, key: &ObjectKey, upload: &UploadId) -> Result<(), BucketError> {
-        self.as_ref().abort_parts(key, upload).await
-    }
-
-    async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {
-        self.as_ref().get(key, range).await
-    }
-
-    async fn size(&self, key: &ObjectKey) -> Result<u64, BucketError> {
-        self.as_ref().size(key).await
-    }
-
-    async fn delete(&self, keys: &[ObjectKey]) -> Result<(), BucketError> {
-        self.as_ref().delete(keys).await
-    }
-
-    async fn list(
-        &self,
-        prefix: &str,
-        after: Option<&ObjectKey>,
-        limit: usize,
-    ) -> Result<Vec<Listed>, BucketError> {
-        self.as_ref().list(prefix, after, limit).await
-    }
 }
 
 /// An object in a listing.
