@@ -1,3 +1,5 @@
+use millrace_objects::BucketUri;
+
 use super::*;
 
 fn config(text: &str) -> Result<BrokerConfig, Vec<ConfigError>> {
