@@ -1,6 +1,9 @@
 //! Reads a stretch of a stream from its objects.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use futures_util::{FutureExt, StreamExt, TryFutureExt, TryStreamExt, future::BoxFuture, stream};
 use millrace_meta::{MetaStore, ObjectRange, StoreFailure};
@@ -8,8 +11,13 @@ use millrace_model::{ObjectId, Offset, StreamId, StreamRange};
 use millrace_objects::{
     self as objects, BlockRef, ObjectKey, ObjectReader, ObjectStorage, StreamEntry,
 };
+use millrace_time::SharedClock;
 
-use crate::single_flight::SingleFlight;
+use crate::{
+    config::{BlockCacheConfig, Sources},
+    single_flight::SingleFlight,
+    stats::BlockCacheStats,
+};
 
 /// Objects asked of the metadata at once: one read rarely crosses more.
 const OBJECTS_PER_ASK: usize = 4;
@@ -24,15 +32,6 @@ const BLOCKS_AT_ONCE: usize = 4;
 /// The share of the budget that is for object indexes, which are small and spare whole requests.
 const INDEX_SHARE: u64 = 16;
 
-/// What can be set.
-#[derive(Debug, Clone)]
-pub struct BlockCacheConfig {
-    /// The cluster, whose id is part of the objects' names.
-    pub cluster: String,
-    /// The memory for data blocks and object indexes, in bytes (`s3.block.cache.size`).
-    pub bytes: u64,
-}
-
 /// Reads what has left the log cache. A clone is the same cache.
 #[derive(Debug, Clone)]
 pub struct BlockCache {
@@ -42,6 +41,8 @@ pub struct BlockCache {
 #[derive(Debug)]
 struct Inner {
     cluster: String,
+    bytes: AtomicU64,
+    prefetch_max_bytes: AtomicU64,
     storage: ObjectStorage,
     meta: Arc<dyn MetaStore>,
     indexes: Arc<SingleFlight<ObjectId, ObjectReader, objects::ReadError>>,
@@ -68,13 +69,20 @@ pub enum ReadError {
 }
 
 impl BlockCache {
-    /// An empty cache over `storage`, where `meta` says what is in it.
+    /// An empty cache over `sources`, where `meta` says what is in them.
     #[must_use]
-    pub fn new(config: BlockCacheConfig, storage: ObjectStorage, meta: Arc<dyn MetaStore>) -> Self {
+    pub fn new(
+        config: BlockCacheConfig,
+        sources: Sources,
+        meta: Arc<dyn MetaStore>,
+        _clock: SharedClock,
+    ) -> Self {
         let index_bytes = config.bytes / INDEX_SHARE;
         let inner = Inner {
             cluster: config.cluster,
-            storage,
+            bytes: AtomicU64::new(config.bytes),
+            prefetch_max_bytes: AtomicU64::new(config.prefetch_max_bytes),
+            storage: sources.miss,
             meta,
             indexes: Arc::new(SingleFlight::new("index", index_bytes)),
             blocks: Arc::new(SingleFlight::new("block", config.bytes - index_bytes)),
@@ -117,6 +125,31 @@ impl BlockCache {
     #[must_use]
     pub fn used_bytes(&self) -> u64 {
         self.inner.indexes.used_bytes() + self.inner.blocks.used_bytes()
+    }
+
+    /// Changes the budget, in bytes, at once; what is above a smaller one is evicted.
+    pub fn set_bytes(&self, bytes: u64) {
+        self.inner.bytes.store(bytes, Ordering::Relaxed);
+        let index_bytes = bytes / INDEX_SHARE;
+        self.inner.indexes.set_budget(index_bytes);
+        self.inner.blocks.set_budget(bytes - index_bytes);
+    }
+
+    /// Changes how far one reader may prefetch, in bytes; 0 for not at all.
+    pub fn set_prefetch_max_bytes(&self, bytes: u64) {
+        self.inner
+            .prefetch_max_bytes
+            .store(bytes, Ordering::Relaxed);
+    }
+
+    /// What the cache has done and holds.
+    #[must_use]
+    pub fn stats(&self) -> BlockCacheStats {
+        BlockCacheStats {
+            size_bytes: self.inner.bytes.load(Ordering::Relaxed),
+            used_bytes: self.used_bytes(),
+            ..BlockCacheStats::default()
+        }
     }
 }
 

@@ -4,7 +4,11 @@
 //! memory within a byte budget, and loads each block once however many readers wait for it.
 
 mod block_cache;
+mod config;
 mod lru;
 mod single_flight;
+mod stats;
 
-pub use block_cache::{BlockCache, BlockCacheConfig, ReadError};
+pub use block_cache::{BlockCache, ReadError};
+pub use config::{BlockCacheConfig, Eviction, Sources};
+pub use stats::BlockCacheStats;

@@ -56,15 +56,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Lru<K, V> {
         if bytes > self.budget_bytes {
             return 0;
         }
-        let mut forgotten = 0;
-        while self.used_bytes + bytes > self.budget_bytes {
-            let Some((_, oldest)) = self.by_last_use.first_key_value() else {
-                break;
-            };
-            let oldest = oldest.clone();
-            self.remove(&oldest);
-            forgotten += 1;
-        }
+        let forgotten = self.make_room(bytes);
         self.uses += 1;
         self.used_bytes += bytes;
         self.by_last_use.insert(self.uses, key.clone());
@@ -76,6 +68,25 @@ impl<K: Hash + Eq + Clone, V: Clone> Lru<K, V> {
                 last_use: self.uses,
             },
         );
+        forgotten
+    }
+
+    /// Changes the budget and gives the number of values forgotten for it.
+    pub(crate) fn set_budget(&mut self, budget_bytes: u64) -> usize {
+        self.budget_bytes = budget_bytes;
+        self.make_room(0)
+    }
+
+    fn make_room(&mut self, bytes: u64) -> usize {
+        let mut forgotten = 0;
+        while self.used_bytes + bytes > self.budget_bytes {
+            let Some((_, oldest)) = self.by_last_use.first_key_value() else {
+                break;
+            };
+            let oldest = oldest.clone();
+            self.remove(&oldest);
+            forgotten += 1;
+        }
         forgotten
     }
 

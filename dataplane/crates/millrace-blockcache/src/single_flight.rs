@@ -92,6 +92,14 @@ where
         self.meters.bytes.set(state.loaded.used_bytes() as f64);
     }
 
+    /// Changes the budget; what is above a smaller one is forgotten.
+    pub(crate) fn set_budget(&self, bytes: u64) {
+        let mut state = self.state.lock();
+        let forgotten = state.loaded.set_budget(bytes);
+        self.meters.evictions.increment(forgotten as u64);
+        self.meters.bytes.set(state.loaded.used_bytes() as f64);
+    }
+
     /// The weight of all values that are kept, in bytes.
     pub(crate) fn used_bytes(&self) -> u64 {
         self.state.lock().loaded.used_bytes()

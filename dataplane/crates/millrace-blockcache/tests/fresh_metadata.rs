@@ -135,11 +135,10 @@ async fn put(storage: &ObjectStorage, id: u64, base_offset: Offset) -> ObjectRan
 fn cache(storage: &ObjectStorage, script: &[&[ObjectRange]]) -> (BlockCache, Arc<Scripted>) {
     let script = script.iter().map(|answer| answer.to_vec()).collect();
     let meta = Arc::new(Scripted(Mutex::new(script)));
-    let config = BlockCacheConfig {
-        cluster: "test".to_owned(),
-        bytes: 1 << 20,
-    };
-    (BlockCache::new(config, storage.clone(), meta.clone()), meta)
+    let config = BlockCacheConfig::new("test", 1 << 20);
+    let sources = storage.clone().into();
+    let cache = BlockCache::new(config, sources, meta.clone(), ManualClock::shared());
+    (cache, meta)
 }
 
 #[tokio::test]
@@ -164,11 +163,9 @@ async fn an_index_in_memory_does_not_hide_that_its_object_is_gone() {
     let script = vec![vec![old], vec![old], vec![new]].into();
     let meta = Arc::new(Scripted(Mutex::new(script)));
     // A sixteenth is for indexes: there is room for them, and for no block.
-    let config = BlockCacheConfig {
-        cluster: "test".to_owned(),
-        bytes: 4_096,
-    };
-    let cache = BlockCache::new(config, storage.clone(), meta.clone());
+    let config = BlockCacheConfig::new("test", 4_096);
+    let sources = storage.clone().into();
+    let cache = BlockCache::new(config, sources, meta.clone(), ManualClock::shared());
     cache
         .read(STREAM, 0, 10, 1)
         .await

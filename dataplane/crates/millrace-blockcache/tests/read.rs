@@ -77,11 +77,9 @@ impl Fixture {
     }
 
     fn cache(&self, bytes: u64) -> BlockCache {
-        let config = BlockCacheConfig {
-            cluster: CLUSTER.to_owned(),
-            bytes,
-        };
-        BlockCache::new(config, self.storage.clone(), Arc::clone(&self.meta))
+        let config = BlockCacheConfig::new(CLUSTER, bytes);
+        let (sources, meta) = (self.storage.clone().into(), Arc::clone(&self.meta));
+        BlockCache::new(config, sources, meta, ManualClock::shared())
     }
 
     /// Uploads one object with, per stream, entries of these counts and payload lengths.

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf, sync::Arc};
 
-use millrace_blockcache::{BlockCache, BlockCacheConfig};
+use millrace_blockcache::{BlockCache, BlockCacheConfig, Sources};
 use millrace_limiter::{Limiter, Tier};
 use millrace_meta::{MetaStore, SqliteMeta, SqliteOptions, StoreFailure};
 use millrace_model::{NodeEpoch, NodeId};
@@ -114,13 +114,14 @@ impl Storage {
         let node_epoch = meta.register_node(config.node_id).await?;
         let storage = open_bucket(&config.storage.bucket, seams)?;
         let (wal, recovered) = open_wal(&config.storage.wal, seams).await?;
-        let cache = BlockCacheConfig {
-            bytes: bytes_of(config.storage.block_cache_bytes),
-            cluster: cluster_id.clone(),
-        };
+        let cache_bytes = bytes_of(config.storage.block_cache_bytes);
+        let cache = BlockCacheConfig::new(cluster_id.clone(), cache_bytes);
         let network = Network::new(&config.storage, seams);
-        let reads = storage.limited(network.share(Tier::CatchUpMiss));
-        let block_cache = BlockCache::new(cache, reads, Arc::clone(&meta));
+        let sources = Sources {
+            miss: storage.limited(network.share(Tier::CatchUpMiss)),
+            prefetch: storage.limited(network.share(Tier::Prefetch)),
+        };
+        let block_cache = BlockCache::new(cache, sources, Arc::clone(&meta), clock.clone());
         let store = StreamStore::open(StreamParts {
             wal: wal.clone(),
             recovered,

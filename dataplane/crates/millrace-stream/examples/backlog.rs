@@ -60,11 +60,9 @@ impl Load {
         let (retry, timeouts) = (RetryPolicy::default(), TimeoutPolicy::default());
         let (shared, seeds) = (bucket.clone(), random.clone());
         let storage = ObjectStorage::over(shared, retry, timeouts, clock.clone(), seeds);
-        let cache = BlockCacheConfig {
-            cluster: "c".into(),
-            bytes: 64 * MIB,
-        };
-        let block_cache = BlockCache::new(cache, storage.clone(), Arc::clone(&meta));
+        let cache = BlockCacheConfig::new("c", 64 * MIB);
+        let sources = storage.clone().into();
+        let block_cache = BlockCache::new(cache, sources, Arc::clone(&meta), clock.clone());
         let began = clock.now();
         let (wal, recovered) = self.open_log(clock).await;
         let scanned = clock.now() - began;

@@ -321,11 +321,9 @@ async fn start(
         random.clone(),
     );
     let shared: Arc<dyn MetaStore> = Arc::new(meta.clone());
-    let cache = BlockCacheConfig {
-        cluster: "cluster".into(),
-        bytes: 16 << 20,
-    };
-    let block_cache = BlockCache::new(cache, storage.clone(), shared.clone());
+    let cache = BlockCacheConfig::new("cluster", 16 << 20);
+    let sources = storage.clone().into();
+    let block_cache = BlockCache::new(cache, sources, shared.clone(), clock.clone());
     let store = StreamStore::open(StreamParts {
         wal,
         recovered,

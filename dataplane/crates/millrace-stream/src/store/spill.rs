@@ -188,15 +188,13 @@ mod tests {
         let wal = Wal::open_with(disk.attach(), WalConfig::new(7), clock.clone(), sink);
         let storage = ObjectStorage::memory(clock.clone(), random.clone());
         let shared: Arc<dyn MetaStore> = Arc::new(meta.clone());
-        let cache = BlockCacheConfig {
-            cluster: "c".into(),
-            bytes: 64 * 1024,
-        };
+        let cache = BlockCacheConfig::new("c", 64 * 1024);
+        let sources = storage.clone().into();
         let epoch = meta.register_node(NodeId(1)).await.expect("registers");
         let parts = StreamParts {
             wal: wal.await.expect("opens"),
             recovered: RecoveredLog::default(),
-            block_cache: BlockCache::new(cache, storage.clone(), shared.clone()),
+            block_cache: BlockCache::new(cache, sources, shared.clone(), clock.clone()),
             storage,
             meta: shared,
             clock,

@@ -141,11 +141,9 @@ impl World {
         let (clock, random) = (self.clock.clone(), self.random.clone());
         let storage = self.storage();
         let meta: Arc<dyn MetaStore> = Arc::new(self.meta.clone());
-        let cache = BlockCacheConfig {
-            cluster: "c".into(),
-            bytes: 64 * 1024,
-        };
-        let block_cache = BlockCache::new(cache, storage.clone(), meta.clone());
+        let cache = BlockCacheConfig::new("c", 64 * 1024);
+        let sources = storage.clone().into();
+        let block_cache = BlockCache::new(cache, sources, meta.clone(), clock.clone());
         let parts = StreamParts {
             wal,
             recovered,
