@@ -4,7 +4,7 @@ import { z } from "zod";
 /** Fields of one part of a request, by name. */
 export type Shape = Readonly<Record<string, z.ZodType>>;
 
-export type HttpMethod = "GET" | "POST" | "DELETE";
+export type HttpMethod = "GET" | "POST" | "PATCH" | "DELETE";
 
 /**
  * One operation of the API, transport-free: tRPC calls it with one flat input, REST splits the same

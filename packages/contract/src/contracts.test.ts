@@ -26,7 +26,11 @@ test.each(contracts)("$name: an unknown field is an error", (contract) => {
   expect(answer.error?.issues.some((issue) => issue.code === "unrecognized_keys")).toBe(true);
 });
 
-test.each(contracts)("$name: only reads are GET, and only POST has a body", (contract) => {
-  expect(contract.method === "GET").toBe(contract.permission.endsWith(":read"));
-  if (contract.method !== "POST") expect(Object.keys(contract.body)).toEqual([]);
-});
+test.each(contracts)(
+  "$name: only reads are GET, and only POST and PATCH have a body",
+  (contract) => {
+    expect(contract.method === "GET").toBe(contract.permission.endsWith(":read"));
+    const hasBody = contract.method === "POST" || contract.method === "PATCH";
+    if (!hasBody) expect(Object.keys(contract.body)).toEqual([]);
+  },
+);

@@ -41,6 +41,7 @@ export const ERROR_KINDS = {
     title: "The idempotency key belongs to another request",
     retryable: false,
   },
+  tuning_refused: { status: 422, title: "The setting is out of its bounds", retryable: false },
   limit_exceeded: { status: 422, title: "A limit would be exceeded", retryable: false },
   rate_limited: { status: 429, title: "Too many requests", retryable: true },
   internal: { status: 500, title: "Something went wrong on our side", retryable: true },

@@ -18,6 +18,7 @@ export const ID_PREFIXES = [
   "inv",
   "rlm",
   "req",
+  "tch",
 ] as const;
 
 export type IdPrefix = (typeof ID_PREFIXES)[number];
@@ -29,6 +30,7 @@ export type ClusterId = Id<"clu">;
 export type OperationId = Id<"op">;
 export type ApiKeyId = Id<"key">;
 export type UserId = Id<"usr">;
+export type TuningChangeId = Id<"tch">;
 
 /** A ULID in Crockford's base 32: 128 bits, so the first character is at most 7. */
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;

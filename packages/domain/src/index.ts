@@ -1,4 +1,5 @@
 export * from "./account.ts";
+export * from "./catch-up.ts";
 export * from "./clock.ts";
 export * from "./cluster.ts";
 export * from "./consumer-group.ts";
@@ -11,3 +12,4 @@ export * from "./principal.ts";
 export * from "./role.ts";
 export * from "./size.ts";
 export * from "./topic.ts";
+export * from "./tuning.ts";

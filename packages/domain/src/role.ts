@@ -14,6 +14,8 @@ export const PERMISSIONS = [
   "topic:write",
   "group:read",
   "metrics:read",
+  "tuning:read",
+  "tuning:write",
   "apikey:read",
   "apikey:write",
 ] as const;
@@ -27,8 +29,10 @@ const VIEWER: readonly Permission[] = [
   "topic:read",
   "group:read",
   "metrics:read",
+  "tuning:read",
 ];
-const MEMBER: readonly Permission[] = [...VIEWER, "topic:write"];
+/** Whoever operates clusters that others made. */
+const MEMBER: readonly Permission[] = [...VIEWER, "topic:write", "tuning:write"];
 const ADMIN: readonly Permission[] = [
   ...MEMBER,
   "cluster:create",

@@ -4,6 +4,8 @@ const GIB = 1024 ** 3;
 /** What a cluster of one size may use on its machine. All figures in bytes. */
 export interface ClusterSizing {
   readonly title: string;
+  /** What the broker is meant to use in all; its caches get a part of it. */
+  readonly memoryBytes: number;
   readonly walBytes: number;
   /** Log cache: records that are durable in the WAL but not uploaded yet, and the hot tail. */
   readonly walCacheBytes: number;
@@ -21,6 +23,7 @@ export interface ClusterSizing {
 export const CLUSTER_SIZES = {
   dev: {
     title: "Development",
+    memoryBytes: GIB,
     walBytes: 256 * MIB,
     walCacheBytes: 256 * MIB,
     uploadThresholdBytes: 64 * MIB,
@@ -29,6 +32,7 @@ export const CLUSTER_SIZES = {
   },
   small: {
     title: "Small",
+    memoryBytes: 4 * GIB,
     walBytes: 2 * GIB,
     walCacheBytes: 768 * MIB,
     uploadThresholdBytes: 256 * MIB,
@@ -37,6 +41,7 @@ export const CLUSTER_SIZES = {
   },
   medium: {
     title: "Medium",
+    memoryBytes: 16 * GIB,
     walBytes: 8 * GIB,
     walCacheBytes: 2 * GIB,
     uploadThresholdBytes: 500 * MIB,

@@ -1,0 +1,97 @@
+import { CATCH_UP_MODES, NETWORK_TIERS } from "@millrace/domain";
+import { z } from "zod";
+import { defineContract } from "../contract.ts";
+import { int64, pathId, timestamp } from "../field.ts";
+
+/** A figure that is not known before something was measured. */
+const figure = z.number().nullable();
+const mode = z.enum(CATCH_UP_MODES);
+
+const partition = z
+  .object({
+    topic: z.string(),
+    partition: z.int(),
+    position: int64,
+    high_watermark: int64,
+    mode,
+    backlog_records: int64,
+    backlog_bytes: int64,
+    read_bytes_per_second: z.number(),
+    drain_bytes_per_second: z.number(),
+    eta_seconds: figure,
+  })
+  .meta({ id: "CatchUpPartition" });
+
+const group = z
+  .object({
+    group: z.string(),
+    state: z.string(),
+    mode,
+    backlog_records: int64,
+    backlog_bytes: int64,
+    read_bytes_per_second: z.number(),
+    produce_bytes_per_second: z.number(),
+    drain_bytes_per_second: z
+      .number()
+      .meta({ description: "By how much the backlog shrinks; negative while it grows" }),
+    eta_seconds: figure.meta({ description: "Until the slowest partition has caught up" }),
+    progress: figure.meta({ description: "0 to 1: the share of the backlog that is done" }),
+    partitions: z.array(partition),
+  })
+  .meta({ id: "CatchUpGroup" });
+
+const direction = z
+  .object({
+    baseline_bytes_per_second: int64.nullable().meta({ description: "null is no bound" }),
+    tiers: z.array(
+      z.object({
+        tier: z.enum(NETWORK_TIERS),
+        bytes: int64,
+        waited_seconds: z.number(),
+        waiting: z.int(),
+      }),
+    ),
+  })
+  .meta({ id: "NetworkDirection" });
+
+const cache = z
+  .object({
+    size_bytes: int64,
+    used_bytes: int64,
+    hits: int64,
+    misses: int64,
+    hit_ratio: figure,
+    fetched_bytes: int64,
+    delivered_bytes: int64,
+    fetched_per_delivered: figure,
+    evicted_unread_bytes: int64,
+    readers: z.int(),
+    prefetch_window_bytes: z.object({ max: int64, median: int64 }),
+  })
+  .meta({ id: "BlockCache" });
+
+/** What one broker says of its cache, its network and the groups that read behind. */
+export const CatchUp = z
+  .object({
+    time: timestamp,
+    node_id: z.int(),
+    cache,
+    network: z.object({ ingress: direction, egress: direction }),
+    bucket_calls: z.array(z.object({ operation: z.string(), status: z.string(), calls: int64 })),
+    groups: z.array(group),
+    truncated: z.boolean().meta({ description: "Whether a list was cut at the broker's bound" }),
+  })
+  .meta({ id: "CatchUp" });
+export type CatchUp = z.infer<typeof CatchUp>;
+
+export const getCatchUp = defineContract({
+  name: "catchUp.get",
+  method: "GET",
+  path: "/v1/clusters/{cluster_id}/catch-up",
+  summary: "See who reads behind, how far, and until when",
+  tag: "Consumer groups",
+  permission: "group:read",
+  successStatus: 200,
+  params: { cluster_id: pathId("clu") },
+  response: CatchUp,
+});

@@ -1,0 +1,44 @@
+import { TUNING_KNOBS } from "@millrace/domain";
+import { z } from "zod";
+import { defineContract } from "../contract.ts";
+import { pathId, timestamp } from "../field.ts";
+import { pageOf, pageQuery } from "../page.ts";
+
+export const TuningChange = z
+  .object({
+    id: z.string(),
+    version: z.int(),
+    created_at: timestamp,
+    principal: z.object({
+      kind: z.enum(["user", "api_key"]),
+      id: z.string(),
+      name: z.string(),
+    }),
+    changes: z.array(
+      z.object({
+        field: z.enum(TUNING_KNOBS),
+        from: z.int(),
+        to: z.int(),
+        to_default: z.boolean(),
+      }),
+    ),
+    result: z
+      .enum(["applied", "pending", "refused"])
+      .meta({ description: "Whether the broker has it, will get it, or refused it when it came" }),
+    problem: z.string().nullable(),
+  })
+  .meta({ id: "TuningChange" });
+export type TuningChange = z.infer<typeof TuningChange>;
+
+export const listTuningChanges = defineContract({
+  name: "tuning.history",
+  method: "GET",
+  path: "/v1/clusters/{cluster_id}/tuning/history",
+  summary: "List who changed a cluster's tuning, newest first",
+  tag: "Tuning",
+  permission: "tuning:read",
+  successStatus: 200,
+  params: { cluster_id: pathId("clu") },
+  query: pageQuery,
+  response: pageOf(TuningChange).meta({ id: "TuningChangePage" }),
+});

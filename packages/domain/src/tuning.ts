@@ -1,0 +1,292 @@
+import { DomainError, type FieldError } from "./error.ts";
+import type { ClusterId, TuningChangeId } from "./id.ts";
+import type { Principal } from "./principal.ts";
+import { type ClusterSize, type ClusterSizing, sizingOf } from "./size.ts";
+
+const MIB = 1024 ** 2;
+
+/** What a tenant can set on a cluster while it runs. Units stand last in the name. */
+export const TUNING_KNOBS = [
+  "block_cache_bytes",
+  "prefetch_max_bytes",
+  "ingress_baseline_bytes_per_second",
+  "egress_baseline_bytes_per_second",
+  "wal_cache_bytes",
+  "upload_threshold_bytes",
+] as const;
+export type TuningKnob = (typeof TUNING_KNOBS)[number];
+
+/** The broker's name of each knob. */
+export const TUNING_PROPERTIES = {
+  block_cache_bytes: "s3.block.cache.size",
+  prefetch_max_bytes: "s3.prefetch.max.bytes",
+  ingress_baseline_bytes_per_second: "s3.network.ingress.baseline.bandwidth",
+  egress_baseline_bytes_per_second: "s3.network.egress.baseline.bandwidth",
+  wal_cache_bytes: "s3.wal.cache.size",
+  upload_threshold_bytes: "s3.wal.upload.threshold",
+} as const satisfies Record<TuningKnob, string>;
+
+export type TuningUnit = "bytes" | "bytes_per_second";
+
+/** A value for every knob; whole numbers. A baseline of 0 is no bound, as in the broker. */
+export type TuningValues = Readonly<Record<TuningKnob, number>>;
+
+/**
+ * What a tenant has asked for. `null` is the size's default, asked for by name; a knob that is
+ * absent was never asked for, and stays as the broker has it.
+ */
+export type TuningWishes = Readonly<Partial<Record<TuningKnob, number | null>>>;
+
+/** The desired tuning of one cluster and how far the broker has followed it. */
+export interface Tuning {
+  readonly wishes: TuningWishes;
+  /** Counts changes; 0 where there was none. */
+  readonly version: number;
+  /** The newest version that the broker is known to have taken. */
+  readonly appliedVersion: number;
+  /** Why the broker does not take the current version, where it refuses. */
+  readonly problem: string | undefined;
+  readonly updatedAt: Date | undefined;
+}
+
+export const UNTOUCHED_TUNING: Tuning = {
+  wishes: {},
+  version: 0,
+  appliedVersion: 0,
+  problem: undefined,
+  updatedAt: undefined,
+};
+
+/** Who changed something, by the name that they had then. */
+export interface Changer {
+  readonly kind: "user" | "api_key";
+  readonly id: string;
+  readonly name: string;
+}
+
+export interface KnobChange {
+  readonly knob: TuningKnob;
+  readonly from: number;
+  readonly to: number;
+  /** Whether `to` is the default, asked for as such. */
+  readonly toDefault: boolean;
+}
+
+/** One line of a cluster's tuning history, which is only ever added to. */
+export interface TuningChange {
+  readonly id: TuningChangeId;
+  readonly clusterId: ClusterId;
+  /** The version that the change made; dense from 1 per cluster. */
+  readonly version: number;
+  readonly by: Changer;
+  readonly changes: readonly KnobChange[];
+  readonly createdAt: Date;
+}
+
+/** Whether the principal is a person or a key, with the id of it. */
+export function changerOf(principal: Principal, name: string): Changer {
+  if (principal.apiKeyId !== undefined) return { kind: "api_key", id: principal.apiKeyId, name };
+  return { kind: "user", id: principal.userId ?? "", name };
+}
+
+/** A lower and an upper bound, both allowed, with the reason of the pair in one or two sentences. */
+export interface KnobBounds {
+  readonly min: number;
+  readonly max: number;
+  readonly reason: string;
+}
+
+/**
+ * Share of a size's memory that both caches may take: the rest holds connections, requests under
+ * way, uploads and indexes.
+ */
+const CACHES_SHARE = 0.75;
+/** A cache below this holds too few blocks (512 KiB each) to serve readers side by side. */
+const BLOCK_CACHE_MIN = 16 * MIB;
+/** Room for one upload of the smallest size and the appends meanwhile. */
+const WAL_CACHE_MIN = 16 * MIB;
+/** Smaller objects cost more requests than the waiting saves. */
+const UPLOAD_THRESHOLD_MIN = MIB;
+const PREFETCH_DEFAULT = 32 * MIB;
+/** One data block: where each window begins. */
+const PREFETCH_MIN = 512 * 1024;
+/** One reader that runs this far ahead hides any latency of a bucket; more only keeps others out. */
+const PREFETCH_MAX = 256 * MIB;
+/** The network is given out in parts of this size; less would be a part in more than a second. */
+const BASELINE_MIN = MIB;
+/** 100 Gbit/s, more than a machine that holds a broker has. */
+const BASELINE_MAX = 12_500_000_000;
+
+export function tuningUnit(knob: TuningKnob): TuningUnit {
+  return knob.endsWith("_per_second") ? "bytes_per_second" : "bytes";
+}
+
+export function isBaseline(knob: TuningKnob): boolean {
+  return tuningUnit(knob) === "bytes_per_second";
+}
+
+export function tuningDefaults(size: ClusterSize): TuningValues {
+  const sizing = sizingOf(size);
+  return {
+    block_cache_bytes: sizing.blockCacheBytes,
+    prefetch_max_bytes: PREFETCH_DEFAULT,
+    ingress_baseline_bytes_per_second: 0,
+    egress_baseline_bytes_per_second: 0,
+    wal_cache_bytes: sizing.walCacheBytes,
+    upload_threshold_bytes: sizing.uploadThresholdBytes,
+  };
+}
+
+/** What the knobs shall be: the wish where there is one, else the size's default. */
+export function desiredTuning(size: ClusterSize, wishes: TuningWishes): TuningValues {
+  const values: Record<TuningKnob, number> = { ...tuningDefaults(size) };
+  for (const knob of TUNING_KNOBS) values[knob] = wishes[knob] ?? values[knob];
+  return values;
+}
+
+/** Bounds of every knob while the others are as in `values`. */
+export function tuningBounds(
+  size: ClusterSize,
+  values: TuningValues,
+): Readonly<Record<TuningKnob, KnobBounds>> {
+  const sizing = sizingOf(size);
+  const baseline = {
+    min: BASELINE_MIN,
+    max: BASELINE_MAX,
+    reason:
+      `0 is no bound. Else at least ${bytes(BASELINE_MIN)} per second, the part in which the ` +
+      "network is given out, and at most 100 Gbit/s.",
+  };
+  return {
+    block_cache_bytes: blockCacheBounds(sizing, values),
+    prefetch_max_bytes: {
+      min: PREFETCH_MIN,
+      max: PREFETCH_MAX,
+      reason:
+        `At least ${bytes(PREFETCH_MIN)}, one data block, with which each reader's window begins; ` +
+        `at most ${bytes(PREFETCH_MAX)}, beyond which one reader only keeps the others out.`,
+    },
+    ingress_baseline_bytes_per_second: baseline,
+    egress_baseline_bytes_per_second: baseline,
+    wal_cache_bytes: walCacheBounds(sizing, values),
+    upload_threshold_bytes: uploadThresholdBounds(sizing, values),
+  };
+}
+
+function cachesBudget(sizing: ClusterSizing): number {
+  return Math.floor(sizing.memoryBytes * CACHES_SHARE);
+}
+
+function budgetReason(sizing: ClusterSizing, other: string, otherBytes: number): string {
+  return (
+    `both caches together may take ${CACHES_SHARE * 100} % of the ${bytes(sizing.memoryBytes)} ` +
+    `of size ${sizing.title}, and ${other} takes ${bytes(otherBytes)}`
+  );
+}
+
+function blockCacheBounds(sizing: ClusterSizing, values: TuningValues): KnobBounds {
+  const max = Math.max(BLOCK_CACHE_MIN, cachesBudget(sizing) - values.wal_cache_bytes);
+  return {
+    min: BLOCK_CACHE_MIN,
+    max,
+    reason:
+      `At least ${bytes(BLOCK_CACHE_MIN)}, so that some readers find room side by side; at most ` +
+      `${bytes(max)}, because ${budgetReason(sizing, "wal_cache_bytes", values.wal_cache_bytes)}.`,
+  };
+}
+
+function walCacheBounds(sizing: ClusterSizing, values: TuningValues): KnobBounds {
+  const min = Math.max(WAL_CACHE_MIN, values.upload_threshold_bytes);
+  const max = Math.max(min, cachesBudget(sizing) - values.block_cache_bytes);
+  const least =
+    min === values.upload_threshold_bytes
+      ? "upload_threshold_bytes, which could not be reached else"
+      : "room for an upload and the appends meanwhile";
+  return {
+    min,
+    max,
+    reason:
+      `At least ${bytes(min)}, ${least}; at most ${bytes(max)}, because ` +
+      `${budgetReason(sizing, "block_cache_bytes", values.block_cache_bytes)}.`,
+  };
+}
+
+function uploadThresholdBounds(sizing: ClusterSizing, values: TuningValues): KnobBounds {
+  const half = Math.floor(sizing.walBytes / 2);
+  const max = Math.min(values.wal_cache_bytes, half);
+  const most =
+    max === half
+      ? `half of the write-ahead log of ${bytes(sizing.walBytes)}, so that it takes appends while ` +
+        "an upload is under way"
+      : "wal_cache_bytes, beyond which it could not be reached";
+  return {
+    min: UPLOAD_THRESHOLD_MIN,
+    max,
+    reason:
+      `At least ${bytes(UPLOAD_THRESHOLD_MIN)}, because small objects cost more requests than ` +
+      `the waiting saves; at most ${bytes(max)}, ${most}.`,
+  };
+}
+
+/**
+ * Throws `tuning_refused` where a knob of `changed` is not within `bounds`, which belong to
+ * `values`: each with its pointer, its bound and the reason.
+ */
+export function assertWithinBounds(
+  values: TuningValues,
+  bounds: Readonly<Record<TuningKnob, KnobBounds>>,
+  changed: readonly TuningKnob[],
+): void {
+  const fields = changed.flatMap((knob) => fieldError(knob, values[knob], bounds[knob]) ?? []);
+  if (fields.length > 0) throw tuningRefused(fields);
+}
+
+/** Throws as `assertWithinBounds` does, with the bounds that `size` and the values themselves give. */
+export function checkTuning(
+  size: ClusterSize,
+  values: TuningValues,
+  changed: readonly TuningKnob[],
+): void {
+  assertWithinBounds(values, tuningBounds(size, values), changed);
+}
+
+export function tuningRefused(fields: readonly FieldError[], cause?: unknown): DomainError {
+  const [first] = fields;
+  const detail = first ? `${first.pointer.slice(1)} ${first.message}` : "The setting is refused.";
+  return new DomainError("tuning_refused", detail, {
+    remedy: "Choose a value within the bounds; reading the tuning gives them with their reasons.",
+    fields,
+    cause,
+  });
+}
+
+function fieldError(
+  knob: TuningKnob,
+  value: number,
+  { min, max, reason }: KnobBounds,
+): FieldError | undefined {
+  const pointer = `/${knob}`;
+  if (isBaseline(knob) && value === 0) return undefined;
+  if (!Number.isSafeInteger(value) && value >= min && value <= max) {
+    return { pointer, code: "not_whole", message: `is ${value}; whole numbers only. ${reason}` };
+  }
+  if (value < min) {
+    return { pointer, code: "too_small", message: `is ${value}, below ${min}. ${reason}` };
+  }
+  if (value > max || !Number.isSafeInteger(value)) {
+    return { pointer, code: "too_large", message: `is ${value}, above ${max}. ${reason}` };
+  }
+  return undefined;
+}
+
+/** A number of bytes in the largest unit that it is a whole multiple of: `768 MiB`. */
+function bytes(count: number): string {
+  const units = ["bytes", "KiB", "MiB", "GiB"];
+  let value = count;
+  let unit = 0;
+  while (value >= 1024 && value % 1024 === 0 && unit < units.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${value} ${units[unit]}`;
+}
