@@ -113,9 +113,14 @@ pub(crate) struct StoreInner {
     log_waiters: AtomicU64,
     /// Bytes of payload at which the open block is sealed.
     upload_threshold: u64,
-    /// Blocks that are uploaded at the same time: together at most half of the cache, so that the
-    /// other half takes appends whatever the bucket does.
+    /// The most that a block costs the cache, bytes; a single entry that costs more is a block of
+    /// its own.
+    block_cost_max: u64,
+    /// Blocks that are uploaded at the same time.
     pub(crate) uploads_in_flight: usize,
+    /// What they cost together: at most half of the cache, so that the other half takes appends
+    /// whatever the bucket does. A block whose one entry costs more goes alone.
+    pub(crate) upload_room: Budget,
     /// Bytes of the log at which it is sealed.
     wal_span_max: u64,
     closing: AtomicBool,

@@ -22,7 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 pub(crate) use self::pace::{Pace, Pressure, watch as watch_pace};
 use self::plan::{Plan, plan};
 use crate::{
-    cache::{Block, SealedBlock},
+    cache::{Block, Charge, SealedBlock},
     store::{LoadError, StoreInner},
 };
 
@@ -56,9 +56,15 @@ struct Uploaded {
 
 /// Uploads and commits the blocks that come out of `queue`, for ever.
 pub(crate) async fn run(store: Arc<StoreInner>, queue: UnboundedReceiver<Arc<SealedBlock>>) {
-    let spawn = |block| AbortOnDropHandle::new(tokio::spawn(upload(Arc::clone(&store), block)));
-    let mut uploads = std::pin::pin!(blocks(queue).map(spawn).buffered(store.uploads_in_flight));
-    while let Some(joined) = uploads.next().await {
+    let spawn = |(room, sealed)| {
+        let upload = tokio::spawn(upload(Arc::clone(&store), sealed));
+        let upload = AbortOnDropHandle::new(upload);
+        async move { (room, upload.await) }
+    };
+    let admitted = blocks(Arc::clone(&store), queue).map(spawn);
+    let mut uploads = std::pin::pin!(admitted.buffered(store.uploads_in_flight));
+    // The room is kept until the block may be evicted.
+    while let Some((_room, joined)) = uploads.next().await {
         let uploaded = joined.map_err(Fatal::from).and_then(|result| result);
         let committed = match uploaded {
             Ok(uploaded) => commit(&store, uploaded).await,
@@ -71,12 +77,15 @@ pub(crate) async fn run(store: Arc<StoreInner>, queue: UnboundedReceiver<Arc<Sea
     }
 }
 
+/// Blocks in their order, each once there is room to upload it.
 fn blocks(
+    store: Arc<StoreInner>,
     queue: UnboundedReceiver<Arc<SealedBlock>>,
-) -> impl FutureStream<Item = Arc<SealedBlock>> {
-    stream::unfold(queue, async |mut queue| {
-        let block = queue.recv().await?;
-        Some((block, queue))
+) -> impl FutureStream<Item = (Charge, Arc<SealedBlock>)> {
+    stream::unfold((store, queue), async |(store, mut queue)| {
+        let sealed = queue.recv().await?;
+        let room = store.room_to_upload(&sealed).await;
+        Some(((room, sealed), (store, queue)))
     })
 }
 

@@ -296,23 +296,47 @@ fn config() -> ProptestConfig {
     }
 }
 
+fn live(steps: Vec<Step>, seed: u64) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let mut run = Run::new(seed).await;
+        for step in steps {
+            run.step(step).await;
+        }
+        run.step(Step::Crash { power: true }).await;
+        run.step(Step::Restart).await;
+    });
+}
+
 proptest! {
     #![proptest_config(config())]
 
     #[test]
     fn acknowledged_entries_survive_whatever_happens(steps in steps(), seed: u64) {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()
-            .expect("a runtime");
-        runtime.block_on(async {
-            let mut run = Run::new(seed).await;
-            for step in steps {
-                run.step(step).await;
-            }
-            run.step(Step::Crash { power: true }).await;
-            run.step(Step::Restart).await;
-        });
+        live(steps, seed);
     }
+}
+
+/// Each of two blocks ended with an entry larger than what it had until then. Their uploads together
+/// left one byte too few for the last entry, and nothing that could be left to the log.
+#[test]
+fn an_entry_gets_in_beside_two_uploads_to_a_bucket_that_is_down() {
+    let down = Step::Faults {
+        fail: 0,
+        lose: 0,
+        down: true,
+        delay_ms: 0,
+    };
+    let lengths = [866, 27_041, 2_581, 13_051, 17_185, 18_125];
+    let appends = lengths.map(|length| Step::Append {
+        stream: 0,
+        count: 1,
+        length,
+    });
+    let steps = std::iter::once(down).chain(appends).collect();
+    live(steps, 429_272_249_052_269_407);
 }

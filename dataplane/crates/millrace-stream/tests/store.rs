@@ -140,9 +140,18 @@ fn down() -> BucketFaults {
 
 /// Appends until there is no room; returns what was appended, and what was full.
 async fn append_until_refused(stream: &Stream, length: usize) -> (Vec<Entry>, AppendError) {
+    append_in_turn_until_refused(stream, &[length]).await
+}
+
+/// The same with entries of these lengths in turn.
+async fn append_in_turn_until_refused(
+    stream: &Stream,
+    lengths: &[usize],
+) -> (Vec<Entry>, AppendError) {
     let mut written = Vec::new();
     loop {
         let base_offset = stream.next_offset();
+        let length = lengths[written.len() % lengths.len()];
         let payload = world::payload(stream.id(), base_offset, 1, length);
         match stream.reserve(payload.len()).await {
             Err(refused) => return (written, refused),
@@ -217,6 +226,43 @@ async fn a_bucket_that_is_down_fills_the_log_and_not_the_memory() {
     assert_eq!(store.close().await, Closed::Uploaded);
     let store = world.open().await;
     assert_eq!(store.stats().recovery.kept, 0);
+}
+
+/// While the bucket is down, entries that are large beside the cache fill the log too: uploads leave
+/// them half of the memory, before a crash and after it, and small blocks give way to them.
+#[tokio::test]
+async fn large_entries_fill_the_log_while_the_bucket_is_down() {
+    let config = StreamConfig {
+        cache_bytes: 80 * 1024,
+        upload_interval: Duration::from_secs(3_600),
+        reserve_wait: Duration::from_secs(2),
+        ..small()
+    };
+    for lengths in [&[15_900, 30_000][..], &[9_700, 30_000], &[35_000]] {
+        let world = World::new(16, config.clone(), MIB).await;
+        let (_, ids) = world.create_streams(1).await;
+        world.bucket.set(down());
+        let store = world.open().await;
+        let stream = store.open_stream(ids[0]).await.expect("opens");
+        let mut written = Vec::new();
+        for &length in lengths.iter().cycle().take(8) {
+            let (entry, ticket) = append(&stream, 1, 1, length).await;
+            ticket.await.expect("durable");
+            written.push(entry);
+        }
+        world.disk.crash(Crash::PowerLoss);
+        drop((store, stream));
+
+        let store = world.open().await;
+        assert_eq!(store.stats().recovery.kept, 8);
+        let stream = store.open_stream(ids[0]).await.expect("opens");
+        let (more, refused) = append_in_turn_until_refused(&stream, lengths).await;
+        written.extend(more);
+        let (full, entries) = (Bottleneck::WriteAheadLog, written.len());
+        let full = AppendError::Overloaded(full);
+        assert_eq!(refused, full, "{entries} entries of {lengths:?}");
+        assert_eq!(read_all(&stream, 50_000).await, written);
+    }
 }
 
 /// Closing does not wait for a bucket that is down, and says what it left to the next start; where

@@ -103,18 +103,15 @@ impl Budget {
     /// Bytes that must be freed so that the first in line fits; 0 when nobody waits.
     pub(crate) fn wanted(&self) -> u64 {
         let mut state = self.inner.state.lock();
-        // Those who gave up would otherwise keep others evicting for them.
-        while state
-            .waiters
-            .front()
-            .is_some_and(|waiter| waiter.admit.is_closed())
-        {
-            state.waiters.pop_front();
-        }
-        let Some(first) = state.waiters.front() else {
-            return 0;
-        };
-        (state.used + first.bytes).saturating_sub(self.inner.capacity)
+        let first = state.first_in_line();
+        first.map_or(0, |bytes| {
+            (state.used + bytes).saturating_sub(self.inner.capacity)
+        })
+    }
+
+    /// Bytes that the first in line waits for; 0 when nobody waits.
+    pub(crate) fn first_in_line(&self) -> u64 {
+        self.inner.state.lock().first_in_line().unwrap_or(0)
     }
 
     /// Asks for `bytes`, which must not exceed the capacity or the wait would never end.
@@ -140,6 +137,21 @@ impl Budget {
     pub(crate) fn charge_anyway(&self, bytes: u64) -> Charge {
         self.inner.state.lock().used += bytes;
         self.inner.charge(bytes)
+    }
+}
+
+impl State {
+    /// Bytes that the first one waits for who has not given up.
+    fn first_in_line(&mut self) -> Option<u64> {
+        // Those who gave up would otherwise keep others evicting for them.
+        while self
+            .waiters
+            .front()
+            .is_some_and(|waiter| waiter.admit.is_closed())
+        {
+            self.waiters.pop_front();
+        }
+        self.waiters.front().map(|first| first.bytes)
     }
 }
 
@@ -237,7 +249,7 @@ mod tests {
         let first = now(budget.admit(60));
         let mut large = later(budget.admit(50));
         let mut small = later(budget.admit(10));
-        assert_eq!(budget.wanted(), 10);
+        assert_eq!((budget.wanted(), budget.first_in_line()), (10, 50));
         assert!((&mut large).now_or_never().is_none() && (&mut small).now_or_never().is_none());
         drop(first);
         let large = large.now_or_never().expect("fits");
@@ -254,6 +266,7 @@ mod tests {
         drop(large);
         let small = small.now_or_never().expect("admitted");
         assert_eq!((small.bytes(), budget.used(), budget.wanted()), (10, 70, 0));
+        assert_eq!(budget.first_in_line(), 0);
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub(crate) struct SealedBlock {
     pub(crate) sequence: u64,
     /// Bytes of payload.
     pub(crate) bytes: u64,
+    /// The most that it costs the cache while it is uploaded.
+    pub(crate) cost: u64,
     /// The log may be trimmed up to here once this block and all before it are committed.
     pub(crate) wal_end: u64,
     pub(crate) durability: Arc<Durability>,
@@ -54,6 +56,7 @@ impl SealedBlock {
         Self {
             sequence: block.sequence,
             bytes: block.bytes,
+            cost: block.charged_bytes(),
             wal_end: block.wal_end,
             durability: Arc::clone(&block.durability),
             contents: Mutex::new(Contents::Memory(Arc::new(block))),
@@ -63,9 +66,11 @@ impl SealedBlock {
     /// A block of durable entries that only the log has.
     pub(crate) fn on_device(sequence: u64, places: Places, wal_end: u64) -> Self {
         let bytes = |located: &LocatedEntry| u64::from(located.entry.payload_bytes);
+        let bytes = places.entries.iter().map(bytes).sum();
         Self {
             sequence,
-            bytes: places.entries.iter().map(bytes).sum(),
+            bytes,
+            cost: bytes + places.charge.as_ref().map_or(0, Charge::bytes),
             wal_end,
             durability: Arc::default(),
             contents: Mutex::new(Contents::Device(places)),

@@ -65,6 +65,16 @@ impl LoadError {
 }
 
 impl StoreInner {
+    /// Waits for its turn to take memory for an upload. Called in the order of the blocks, because
+    /// only the oldest can be committed.
+    pub(crate) async fn room_to_upload(&self, sealed: &SealedBlock) -> Charge {
+        let cost = sealed.cost.min(self.upload_room.capacity());
+        match self.upload_room.admit(cost) {
+            Admission::Now(room) => room,
+            Admission::Later(place) => place.await,
+        }
+    }
+
     /// A sealed block with its payloads in memory, for its one upload.
     pub(crate) async fn load(&self, sealed: &SealedBlock) -> Result<Arc<Block>, LoadError> {
         let is_other = |other: &Arc<SealedBlock>| other.sequence != sealed.sequence;

@@ -56,13 +56,13 @@ pub(super) async fn open(
         Budget::new(parts.config.cache_bytes),
         Arc::new(Failure::new()),
     );
-    let (upload_threshold, uploads_in_flight) = upload_sizes(&parts.config);
+    let sizes = BlockSizes::of(&parts.config);
     let (located, recovered_to) = std::mem::take(&mut parts.recovered).into_records()?;
     let metas = identify(&parts, &located).await?;
     let replay = Replay {
         budget: &budget,
         failure: &failure,
-        block_bytes: upload_threshold,
+        sizes,
     };
     let Replayed {
         streams,
@@ -84,13 +84,15 @@ pub(super) async fn open(
     let pace = Pace::new(
         Arc::clone(&parts.clock),
         &parts.config,
-        upload_threshold,
+        sizes.upload_threshold,
         sequence,
     );
     let inner = Arc::new(StoreInner {
         wal_span_max: parts.wal.stats().capacity / BLOCKS_IN_LOG_MIN,
-        upload_threshold,
-        uploads_in_flight,
+        upload_threshold: sizes.upload_threshold,
+        block_cost_max: sizes.cost_max,
+        uploads_in_flight: sizes.uploads_in_flight,
+        upload_room: Budget::new(parts.config.cache_bytes / 2),
         wal: parts.wal,
         storage: parts.storage.paced(pace.limiter()),
         meta: parts.meta,
@@ -134,17 +136,44 @@ fn start_tasks(
     ]
 }
 
-/// Bytes of payload of a block, and how many blocks are uploaded at the same time.
-fn upload_sizes(config: &StreamConfig) -> (u64, usize) {
-    let threshold = config
-        .upload_threshold_bytes
-        .min(config.cache_bytes / BLOCKS_IN_CACHE_MIN)
-        .min(BLOCK_BYTES_MAX);
-    let in_half_the_cache = config.cache_bytes / 2 / threshold.max(1);
-    let uploads = config
-        .uploads_in_flight
-        .min(usize::try_from(in_half_the_cache).unwrap_or(usize::MAX));
-    (threshold, uploads.max(1))
+/// How large blocks are, and how many of them are uploaded at the same time.
+#[derive(Debug, Clone, Copy)]
+struct BlockSizes {
+    /// Bytes of payload at which a block is sealed.
+    upload_threshold: u64,
+    /// The most that a block of more than one entry costs the cache.
+    cost_max: u64,
+    uploads_in_flight: usize,
+}
+
+impl BlockSizes {
+    fn of(config: &StreamConfig) -> Self {
+        let upload_threshold = config
+            .upload_threshold_bytes
+            .min(config.cache_bytes / BLOCKS_IN_CACHE_MIN)
+            .min(BLOCK_BYTES_MAX);
+        let half_the_cache = config.cache_bytes / 2;
+        let in_half_the_cache = half_the_cache / upload_threshold.max(1);
+        let uploads_in_flight = config
+            .uploads_in_flight
+            .min(usize::try_from(in_half_the_cache).unwrap_or(usize::MAX))
+            .max(1);
+        Self {
+            upload_threshold,
+            cost_max: half_the_cache / uploads_in_flight as u64,
+            uploads_in_flight,
+        }
+    }
+
+    /// Whether a block of `bytes` payload that costs `cost` takes one more entry.
+    fn admit(&self, (bytes, cost): (u64, u64), next: &LocatedEntry) -> bool {
+        bytes < self.upload_threshold && cost + cost_of(next) <= self.cost_max
+    }
+}
+
+/// What an entry that only the log has will cost the cache while it is uploaded.
+fn cost_of(located: &LocatedEntry) -> u64 {
+    u64::from(located.entry.payload_bytes) + PLACE_BYTES
 }
 
 fn spawn(task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
@@ -193,7 +222,7 @@ async fn identify(
 struct Replay<'a> {
     budget: &'a Budget,
     failure: &'a Arc<Failure>,
-    block_bytes: u64,
+    sizes: BlockSizes,
 }
 
 impl Replay<'_> {
@@ -226,25 +255,26 @@ impl Replay<'_> {
     /// Cuts what is kept into blocks of the usual size.
     fn blocks(&self, kept: Vec<LocatedEntry>, recovered_to: Option<u64>) -> Vec<SealedBlock> {
         let mut blocks = Vec::new();
-        let (mut entries, mut bytes) = (Vec::new(), 0);
+        let (mut entries, mut bytes, mut cost) = (Vec::new(), 0, 0);
         let mut kept = kept.into_iter().peekable();
         while let Some(located) = kept.next() {
             bytes += u64::from(located.entry.payload_bytes);
+            cost += cost_of(&located);
             let mut wal_end = located.entry.wal.end;
             entries.push(located);
-            if kept.peek().is_none() {
+            match kept.peek() {
+                Some(next) if self.sizes.admit((bytes, cost), next) => continue,
+                Some(_) => {}
                 // What stands behind the last record that is kept is owed to nobody.
-                wal_end = wal_end.max(recovered_to.unwrap_or(0));
-            } else if bytes < self.block_bytes {
-                continue;
+                None => wal_end = wal_end.max(recovered_to.unwrap_or(0)),
             }
-            let cost = entries.len() as u64 * PLACE_BYTES;
+            let charge = self.budget.charge_anyway(cost - bytes);
             let places = Places {
                 entries: std::mem::take(&mut entries),
-                charge: Some(self.budget.charge_anyway(cost)),
+                charge: Some(charge),
             };
             blocks.push(SealedBlock::on_device(blocks.len() as u64, places, wal_end));
-            bytes = 0;
+            (bytes, cost) = (0, 0);
         }
         blocks
     }

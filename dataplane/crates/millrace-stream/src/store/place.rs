@@ -115,6 +115,9 @@ impl StoreInner {
         let now = self.clock.now();
         self.measures.appended(entry.payload.len());
         let mut block = self.open_block.lock();
+        if block.charged_bytes() + charge.bytes() > self.block_cost_max {
+            self.seal(&mut block);
+        }
         let append = self
             .wal
             .append(reservation, &[header, entry.payload.clone()]);
@@ -147,12 +150,10 @@ impl StoreInner {
     }
 
     /// Whether the open block is due for its upload. What its entries cost counts too: tiny ones cost
-    /// several times their payload, and the uploads under way must not take more than half of the
-    /// cache, or nothing could be left to the log while the bucket is down.
+    /// several times their payload.
     fn is_full(&self, open: &Block) -> bool {
-        let charge_max = self.budget.capacity() / 2 / self.uploads_in_flight as u64;
         open.bytes >= self.upload_threshold
-            || open.charged_bytes() >= charge_max
+            || open.charged_bytes() >= self.block_cost_max
             || open.wal_span() >= self.wal_span_max
     }
 

@@ -2,17 +2,18 @@
 //!
 //! The log has every payload until it is committed, so a bucket that does not answer fills the log
 //! and not the memory: blocks that wait for their upload are *spilled*, oldest first, because a
-//! reader at the tail wants the newest. Uploads that are under way keep theirs; their number is
-//! chosen so that they take half of the cache at most. While uploads keep up, appends wait for the
-//! next commit instead ([`crate::upload::Pace::stalls_in`]).
+//! reader at the tail wants the newest. Uploads that are under way keep theirs, and together they
+//! take half of the cache at most, so an entry that fits the other half beside the places of what was
+//! spilled gets in whatever the bucket does. While uploads keep up, appends wait for the next commit
+//! instead ([`crate::upload::Pace::stalls_in`]).
 
 use std::{sync::Arc, time::Duration};
 
 use super::StoreInner;
 use crate::cache::{Block, CachedEntry, LocatedEntry, PLACE_BYTES, Places, SealedBlock};
 
-/// The open block is sealed to be spilled when it has this part of the cache: smaller ones would
-/// become many small objects.
+/// The open block is sealed to be spilled when it, or whoever waits, has this part of the cache:
+/// smaller ones would become many small objects.
 const OPEN_BLOCK_PART: u64 = 8;
 
 /// The pause before looking again where nothing can be spilled and someone waits.
@@ -30,7 +31,7 @@ pub(super) async fn run(store: Arc<StoreInner>) {
             let stalls_in = store.pace.stalls_in();
             if !stalls_in.is_zero() {
                 // So that there is something to commit, however little payload fills the memory.
-                store.seal_to_spill();
+                store.seal_to_spill(store.budget.capacity() / OPEN_BLOCK_PART);
                 store.commit_within(stalls_in).await;
                 continue;
             }
@@ -111,7 +112,10 @@ impl StoreInner {
     /// The oldest block whose payloads can be left to the log.
     fn next_to_spill(&self) -> Option<Arc<SealedBlock>> {
         self.oldest_in_memory().or_else(|| {
-            self.seal_to_spill();
+            let part = self.budget.capacity() / OPEN_BLOCK_PART;
+            // A large entry may not fit beside a small block, and is not followed by many of them.
+            let is_large = self.budget.first_in_line() >= part;
+            self.seal_to_spill(if is_large { 0 } else { part });
             self.oldest_in_memory()
         })
     }
@@ -125,10 +129,10 @@ impl StoreInner {
         }
     }
 
-    fn seal_to_spill(&self) {
+    /// Seals the open block if it costs `cost_min` bytes, or if no other is on its way.
+    fn seal_to_spill(&self, cost_min: u64) {
         let mut open = self.open_block.lock();
-        let is_large = open.charged_bytes() >= self.budget.capacity() / OPEN_BLOCK_PART;
-        if is_large || *self.committed.borrow() == open.sequence {
+        if open.charged_bytes() >= cost_min || *self.committed.borrow() == open.sequence {
             self.seal(&mut open);
         }
     }
