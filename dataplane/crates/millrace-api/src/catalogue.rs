@@ -5,13 +5,17 @@ use std::collections::BTreeMap;
 
 use millrace_log::TopicConfig;
 
-use crate::context::BrokerSetting;
+use crate::settings::{BrokerSetting, SettingKind, SettingLayer, SettingScope, SettingSource};
 
 /// Where a value comes from, by Kafka's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     /// The topic itself.
     Topic = 1,
+    /// Set at run time for this broker.
+    DynamicBroker = 2,
+    /// Set at run time for all brokers.
+    DynamicDefaultBroker = 3,
     /// The broker's file or command line.
     StaticBroker = 4,
     /// Nobody set it.
@@ -21,7 +25,6 @@ pub(crate) enum Source {
 /// What kind of value it is, by Kafka's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    Unknown = 0,
     Boolean = 1,
     String = 2,
     Int = 3,
@@ -40,6 +43,8 @@ pub(crate) struct Entry {
     pub(crate) kind: Kind,
     pub(crate) is_sensitive: bool,
     pub(crate) is_read_only: bool,
+    /// What it does; none where there is no text.
+    pub(crate) documentation: Option<String>,
     /// All places where a value is set, the one that holds first.
     pub(crate) synonyms: Vec<Synonym>,
 }
@@ -191,11 +196,12 @@ pub(crate) fn topic(
         if let Some(value) = overrides.get(*name) {
             add(name, value, Source::Topic);
         }
-        let setting = settings
-            .iter()
-            .find(|s| s.name == *broker_name && !s.is_default);
-        if let Some(value) = setting.and_then(|setting| setting.value.as_deref()) {
-            add(broker_name, value, Source::StaticBroker);
+        let setting = settings.iter().find(|s| s.name == *broker_name);
+        let layers = setting.map_or(&[][..], |setting| &setting.layers);
+        for layer in layers.iter().filter(|l| l.source != SettingSource::Default) {
+            if let Some(value) = &layer.value {
+                add(broker_name, value, layer.source.into());
+            }
         }
         if !broker_name.is_empty() {
             add(broker_name, default, Source::Default);
@@ -210,49 +216,64 @@ pub(crate) fn topic(
             kind: *kind,
             is_sensitive: false,
             is_read_only: false,
+            documentation: None,
             synonyms,
         }
     };
     TOPIC.iter().map(entry).collect()
 }
 
-/// The broker's settings. None can be changed while it runs.
-pub(crate) fn broker(settings: &[BrokerSetting]) -> Vec<Entry> {
+/// The broker's settings: those in force, or, for all brokers, what is set at run time for all.
+pub(crate) fn broker(settings: &[BrokerSetting], scope: SettingScope) -> Vec<Entry> {
     let entry = |setting: &BrokerSetting| {
-        let source = if setting.is_default {
-            Source::Default
-        } else {
-            Source::StaticBroker
+        let first = match scope {
+            SettingScope::Broker => 0,
+            SettingScope::Cluster => {
+                let is_default = |l: &SettingLayer| l.source == SettingSource::DynamicDefault;
+                setting.layers.iter().position(is_default)?
+            }
         };
-        Entry {
+        let layers = setting.layers.get(first..)?;
+        let synonym = |layer: &SettingLayer| Synonym {
+            name: layer.name.clone(),
+            value: layer.value.clone(),
+            source: layer.source.into(),
+        };
+        let holds = layers.first()?;
+        Some(Entry {
             name: setting.name.clone(),
-            value: setting.value.clone(),
-            source,
-            kind: kind_of(&setting.name),
+            value: holds.value.clone(),
+            source: holds.source.into(),
+            kind: setting.kind.into(),
             is_sensitive: setting.value.is_none(),
-            is_read_only: true,
-            synonyms: vec![Synonym {
-                name: setting.name.clone(),
-                value: setting.value.clone(),
-                source,
-            }],
-        }
+            is_read_only: !setting.is_dynamic,
+            documentation: Some(setting.documentation.clone()).filter(|text| !text.is_empty()),
+            synonyms: layers.iter().map(synonym).collect(),
+        })
     };
-    settings.iter().map(entry).collect()
+    settings.iter().filter_map(entry).collect()
 }
 
-/// The kind of a broker's setting, where it is one that topics have too or its name tells.
-fn kind_of(name: &str) -> Kind {
-    if let Some(Line(_, kind, ..)) = TOPIC.iter().find(|Line(_, _, broker, _)| *broker == name) {
-        return *kind;
+impl From<SettingSource> for Source {
+    fn from(source: SettingSource) -> Self {
+        match source {
+            SettingSource::DynamicBroker => Self::DynamicBroker,
+            SettingSource::DynamicDefault => Self::DynamicDefaultBroker,
+            SettingSource::StaticBroker => Self::StaticBroker,
+            SettingSource::Default => Self::Default,
+        }
     }
-    match name.rsplit('.').next() {
-        Some("ms" | "bytes" | "size" | "threshold" | "minutes" | "hours" | "default") => Kind::Long,
-        Some("enable") => Kind::Boolean,
-        Some("partitions" | "id" | "factor" | "depth") => Kind::Int,
-        Some("listeners") => Kind::List,
-        Some(_) => Kind::String,
-        None => Kind::Unknown,
+}
+
+impl From<SettingKind> for Kind {
+    fn from(kind: SettingKind) -> Self {
+        match kind {
+            SettingKind::Boolean => Self::Boolean,
+            SettingKind::String => Self::String,
+            SettingKind::Int => Self::Int,
+            SettingKind::Long => Self::Long,
+            SettingKind::List => Self::List,
+        }
     }
 }
 
@@ -280,11 +301,7 @@ mod tests {
 
     #[test]
     fn a_value_says_where_it_comes_from() {
-        let setting = BrokerSetting {
-            name: "log.retention.ms".into(),
-            value: Some("5".into()),
-            is_default: false,
-        };
+        let setting = setting("log.retention.ms", Some("5"), SettingSource::StaticBroker);
         let entries = shown(
             &[("retention.ms", "7"), ("segment.bytes", "1048576")],
             &[setting],
@@ -319,14 +336,51 @@ mod tests {
         }
     }
 
+    fn setting(name: &str, value: Option<&str>, source: SettingSource) -> BrokerSetting {
+        let value = value.map(str::to_owned);
+        let layer = |source| SettingLayer {
+            source,
+            name: name.to_owned(),
+            value: value.clone(),
+        };
+        BrokerSetting {
+            name: name.to_owned(),
+            value: value.clone(),
+            kind: SettingKind::Long,
+            is_dynamic: false,
+            documentation: String::new(),
+            layers: vec![layer(source), layer(SettingSource::Default)],
+        }
+    }
+
     #[test]
     fn secrets_are_not_shown() {
-        let secret = BrokerSetting {
-            name: "s3.data.buckets".into(),
-            value: None,
-            is_default: false,
-        };
-        let entries = broker(&[secret]);
+        let secret = setting("s3.data.buckets", None, SettingSource::StaticBroker);
+        let entries = broker(&[secret], SettingScope::Broker);
         assert!(entries[0].is_sensitive && entries[0].value.is_none());
+    }
+
+    #[test]
+    fn for_all_brokers_only_what_is_set_for_all_is_shown() {
+        let own = setting("a", Some("1"), SettingSource::DynamicBroker);
+        let mut both = setting("b", Some("2"), SettingSource::DynamicBroker);
+        both.layers.insert(
+            1,
+            SettingLayer {
+                source: SettingSource::DynamicDefault,
+                name: "b".into(),
+                value: Some("3".into()),
+            },
+        );
+        let settings = [own, both];
+        assert_eq!(broker(&settings, SettingScope::Broker).len(), 2);
+        let shared = broker(&settings, SettingScope::Cluster);
+        assert_eq!(shared.len(), 1);
+        let shared = &shared[0];
+        assert_eq!(
+            (shared.name.as_str(), shared.value.as_deref(), shared.source),
+            ("b", Some("3"), Source::DynamicDefaultBroker)
+        );
+        assert_eq!(shared.synonyms.len(), 2);
     }
 }

@@ -16,6 +16,7 @@ use crate::{
     meters::Meters,
     producer_ids::ProducerIds,
     quota::{QuotaConfig, Quotas},
+    settings::BrokerSettings,
     topic_changes::TopicChanges,
     wakeups::Wakeups,
 };
@@ -32,6 +33,8 @@ pub struct ApiParts {
     pub clock: SharedClock,
     /// Deadlines of waiting requests.
     pub timers: Timers,
+    /// What DescribeConfigs shows of the broker, and how it is changed.
+    pub settings: Arc<dyn BrokerSettings>,
     /// What the broker says of itself.
     pub config: ApiConfig,
 }
@@ -49,8 +52,6 @@ pub struct ApiConfig {
     pub fetch_bytes_max: usize,
     /// What clients may move.
     pub quotas: QuotaConfig,
-    /// What DescribeConfigs shows of the broker.
-    pub settings: Vec<BrokerSetting>,
 }
 
 /// Where clients of a listener are sent.
@@ -62,17 +63,6 @@ pub struct AdvertisedEndpoint {
     pub host: String,
     /// The port that clients are told.
     pub port: u16,
-}
-
-/// One setting of the broker.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BrokerSetting {
-    /// The property.
-    pub name: String,
-    /// Its value; none where it is a secret.
-    pub value: Option<String>,
-    /// Whether nobody set it.
-    pub is_default: bool,
 }
 
 /// `fetch.max.bytes` by default: Kafka's 55 MiB.
@@ -93,6 +83,7 @@ pub(crate) struct Context {
     pub(crate) quotas: Quotas,
     pub(crate) topic_changes: TopicChanges,
     pub(crate) meters: Meters,
+    pub(crate) settings: Arc<dyn BrokerSettings>,
     pub(crate) config: ApiConfig,
 }
 
@@ -111,6 +102,7 @@ impl Context {
             quotas: Quotas::new(parts.config.quotas),
             topic_changes: TopicChanges::start(),
             meters: Meters::new(),
+            settings: parts.settings,
             config: parts.config,
         })
     }

@@ -14,7 +14,9 @@
 //! | `context` | what handlers work with |
 //! | `code` | the one place where failures become Kafka's error codes |
 //! | `catalogue` | the configurations that clients expect a topic to have |
+//! | `config_resource` | what configurations belong to |
 //! | `quota` | how many bytes per second clients may move |
+//! | `settings` | the broker's settings as clients see and change them |
 //! | `inspection` | looking at the records of large batches elsewhere |
 //! | `topics` | finding and checking topics by name or id |
 //! | `topic_changes` | topics change one after the other, each to the end |
@@ -23,6 +25,7 @@
 mod call;
 mod catalogue;
 mod code;
+mod config_resource;
 mod context;
 mod handlers;
 mod inspection;
@@ -31,10 +34,15 @@ mod producer_ids;
 mod quota;
 mod registry;
 mod service;
+mod settings;
 mod topic_changes;
 mod topics;
 mod wakeups;
 
-pub use context::{AdvertisedEndpoint, ApiConfig, ApiParts, BrokerSetting, FETCH_BYTES_MAX};
+pub use context::{AdvertisedEndpoint, ApiConfig, ApiParts, FETCH_BYTES_MAX};
 pub use quota::QuotaConfig;
 pub use service::ApiService;
+pub use settings::{
+    AlterSettingsError, BrokerSetting, BrokerSettings, SettingKind, SettingLayer, SettingScope,
+    SettingSource, SettingsChange,
+};

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use millrace_api::{AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, BrokerSetting};
+use millrace_api::{AdvertisedEndpoint, ApiConfig, ApiParts, ApiService};
 use millrace_coordinator::{CoordinatorParts, GroupCoordinator};
 use millrace_log::{LogManager, LogParts};
 use millrace_net::{BindError, ListenerConfig, Listeners, Server};
@@ -13,8 +13,9 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     admin::{Admin, AdminError, Token},
-    config::{BrokerConfig, Endpoint, HostPort, Setting},
+    config::{BrokerConfig, Endpoint, HostPort},
     folder::{DataFolder, FolderError},
+    settings::LiveSettings,
     state::{Identity, Phase, Serving, State},
     storage::{Seams, Storage, StorageError},
     telemetry::{Telemetry, TelemetryError},
@@ -115,6 +116,7 @@ impl Broker {
             meta: Arc::clone(&storage.meta),
             clock: seams.clock.clone(),
             timers: timers.clone(),
+            settings: Arc::new(LiveSettings::new(config.settings.clone())),
             config: api_config(&config, &storage, &advertised),
         };
         let service = Arc::new(ApiService::new(parts));
@@ -288,18 +290,12 @@ fn api_config(config: &BrokerConfig, storage: &Storage, advertised: &[Endpoint])
         host: endpoint.at.host.clone(),
         port: endpoint.at.port,
     };
-    let shown = |setting: &Setting| BrokerSetting {
-        name: setting.key.to_owned(),
-        value: setting.value.clone(),
-        is_default: setting.is_default,
-    };
     ApiConfig {
         node_id: config.node_id,
         cluster_id: storage.cluster_id.clone(),
         endpoints: advertised.iter().map(told).collect(),
         fetch_bytes_max: config.fetch_bytes_max,
         quotas: config.quotas,
-        settings: config.settings.iter().map(shown).collect(),
     }
 }
 

@@ -7,6 +7,7 @@
 //! | `folder` | the data folder and its lock |
 //! | `storage` | metadata, bucket, write-ahead log, caches and streams, put together |
 //! | `broker` | everything, put together; start and stop |
+//! | `settings` | the settings while the broker runs, and their changes |
 //! | `state` | what the broker knows about itself |
 //! | `admin` | the admin HTTP |
 //! | `telemetry` | the metrics recorder |
@@ -16,6 +17,7 @@ mod broker;
 pub mod config;
 mod folder;
 pub mod properties;
+mod settings;
 mod state;
 mod storage;
 mod telemetry;

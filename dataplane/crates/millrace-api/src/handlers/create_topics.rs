@@ -234,7 +234,7 @@ fn result(
     };
     let resolved = TopicConfig::resolve(context.logs.defaults(), &created.overrides);
     let configs = resolved.map(|config| {
-        let entries = catalogue::topic(&config, &created.overrides, &context.config.settings);
+        let entries = catalogue::topic(&config, &created.overrides, &context.settings.settings());
         let shown = |entry: catalogue::Entry| {
             CreatableTopicConfigs::default()
                 .with_name(text(entry.name))

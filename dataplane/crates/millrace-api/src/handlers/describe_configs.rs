@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use millrace_model::TopicName;
 use millrace_wire::{
-    StrBytes, decode,
-    error_code::ErrorCode,
+    decode,
     messages::{
         DescribeConfigsRequest, DescribeConfigsResponse,
         describe_configs_request::DescribeConfigsResource,
@@ -18,12 +16,11 @@ use millrace_wire::{
 use crate::{
     call::{Call, Outcome, first_error},
     catalogue::{self, Entry, Synonym},
+    config_resource::Resource,
     context::{Context, text},
     topics::Refused,
 };
 
-const TOPIC: i8 = 2;
-const BROKER: i8 = 4;
 /// The first version that tells types and explanations (KIP-569).
 const FIRST_WITH_TYPES: i16 = 3;
 
@@ -32,6 +29,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let wants = Wants {
         synonyms: request.include_synonyms,
         types: call.version() >= FIRST_WITH_TYPES,
+        documentation: request.include_documentation,
     };
     let results: Vec<_> = request
         .resources
@@ -49,6 +47,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
 struct Wants {
     synonyms: bool,
     types: bool,
+    documentation: bool,
 }
 
 fn describe(
@@ -72,36 +71,12 @@ fn describe(
 }
 
 fn find(context: &Context, resource: &DescribeConfigsResource) -> Result<Vec<Entry>, Refused> {
-    let settings = &context.config.settings;
-    match resource.resource_type {
-        TOPIC => {
-            let name = TopicName::new(resource.resource_name.as_str()).map_err(|error| {
-                Refused::new(ErrorCode::InvalidTopicException, error.to_string())
-            })?;
-            let topic = context.logs.topic(&name);
-            let topic = topic.ok_or(ErrorCode::UnknownTopicOrPartition)?;
-            Ok(catalogue::topic(&topic.config, &topic.overrides, settings))
-        }
-        // An empty name means what is set for all brokers at run time; nothing is.
-        BROKER if resource.resource_name.is_empty() => Ok(Vec::new()),
-        BROKER => {
-            check_broker(context, &resource.resource_name).map(|()| catalogue::broker(settings))
-        }
-        other => {
-            let message = format!("Resource type {other} is not supported.");
-            Err(Refused::new(ErrorCode::InvalidRequest, message))
-        }
-    }
-}
-
-fn check_broker(context: &Context, name: &StrBytes) -> Result<(), Refused> {
-    let id = context.config.node_id;
-    if name.as_str() == id.to_string() {
-        return Ok(());
-    }
-    let message =
-        format!("Unexpected broker id, expected {id} or empty string, but received {name}");
-    Err(Refused::new(ErrorCode::InvalidRequest, message))
+    let found = Resource::find(context, resource.resource_type, &resource.resource_name)?;
+    let settings = context.settings.settings();
+    Ok(match found {
+        Resource::Topic(topic) => catalogue::topic(&topic.config, &topic.overrides, &settings),
+        Resource::Broker(scope) => catalogue::broker(&settings, scope),
+    })
 }
 
 fn show(entry: Entry, wants: Wants) -> DescribeConfigsResourceResult {
@@ -121,8 +96,11 @@ fn show(entry: Entry, wants: Wants) -> DescribeConfigsResourceResult {
         true => shown.with_synonyms(entry.synonyms.into_iter().map(synonym).collect()),
         false => shown,
     };
-    match wants.types {
-        true => shown.with_config_type(entry.kind as i8),
-        false => shown,
+    if !wants.types {
+        return shown;
     }
+    let documentation = entry.documentation.filter(|_| wants.documentation);
+    shown
+        .with_config_type(entry.kind as i8)
+        .with_documentation(documentation.map(text))
 }

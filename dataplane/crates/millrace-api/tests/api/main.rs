@@ -8,6 +8,7 @@ mod measures;
 mod overload;
 mod produce;
 mod quota;
+mod settings;
 mod topics;
 mod versions;
 mod world;

@@ -15,9 +15,7 @@ use kafka_protocol::{
     messages::{RequestHeader, ResponseHeader},
     protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes},
 };
-use millrace_api::{
-    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, BrokerSetting, QuotaConfig,
-};
+use millrace_api::{AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, QuotaConfig};
 use millrace_blockcache::{BlockCache, BlockCacheConfig};
 use millrace_coordinator::{CoordinatorParts, GroupConfig, GroupCoordinator};
 use millrace_log::{LogDefaults, LogManager, LogParts};
@@ -35,6 +33,8 @@ use millrace_wire::{
 };
 use tempfile::TempDir;
 use tokio::time::timeout;
+
+use crate::settings::KeptSettings;
 
 /// No answer takes longer unless it hangs.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(20);
@@ -276,11 +276,6 @@ fn config(quotas: QuotaConfig) -> ApiConfig {
         host: host.into(),
         port,
     };
-    let setting = |name: &str, value: Option<&str>, is_default| BrokerSetting {
-        name: name.into(),
-        value: value.map(Into::into),
-        is_default,
-    };
     ApiConfig {
         node_id: NodeId(5),
         cluster_id: "cluster".into(),
@@ -290,11 +285,6 @@ fn config(quotas: QuotaConfig) -> ApiConfig {
         ],
         fetch_bytes_max: millrace_api::FETCH_BYTES_MAX,
         quotas,
-        settings: vec![
-            setting("num.partitions", Some("1"), true),
-            setting("log.retention.ms", Some("1000"), false),
-            setting("s3.data.buckets", None, false),
-        ],
     }
 }
 
@@ -363,6 +353,7 @@ async fn start(
         meta: shared,
         clock: clock.clone(),
         timers,
+        settings: Arc::new(KeptSettings::default()),
         config: config(settings.quotas),
     });
     Running {

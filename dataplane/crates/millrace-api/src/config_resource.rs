@@ -1,0 +1,52 @@
+//! What configurations belong to: a topic, this broker, or all brokers.
+
+use std::sync::Arc;
+
+use millrace_log::Topic;
+use millrace_model::TopicName;
+use millrace_wire::error_code::ErrorCode;
+
+use crate::{context::Context, settings::SettingScope, topics::Refused};
+
+/// Kafka's numbers for the types of resources.
+const TOPIC: i8 = 2;
+const BROKER: i8 = 4;
+
+/// What a request names.
+#[derive(Debug, Clone)]
+pub(crate) enum Resource {
+    Topic(Arc<Topic>),
+    /// The broker itself by its id, or all brokers by an empty name.
+    Broker(SettingScope),
+}
+
+impl Resource {
+    pub(crate) fn find(context: &Context, kind: i8, name: &str) -> Result<Self, Refused> {
+        match kind {
+            TOPIC => {
+                let name = TopicName::new(name).map_err(|error| {
+                    Refused::new(ErrorCode::InvalidTopicException, error.to_string())
+                })?;
+                let topic = context.logs.topic(&name);
+                Ok(Self::Topic(
+                    topic.ok_or(ErrorCode::UnknownTopicOrPartition)?,
+                ))
+            }
+            BROKER if name.is_empty() => Ok(Self::Broker(SettingScope::Cluster)),
+            BROKER if name == context.config.node_id.to_string() => {
+                Ok(Self::Broker(SettingScope::Broker))
+            }
+            BROKER => {
+                let id = context.config.node_id;
+                let message = format!(
+                    "Unexpected broker id, expected {id} or empty string, but received {name}"
+                );
+                Err(Refused::new(ErrorCode::InvalidRequest, message))
+            }
+            other => {
+                let message = format!("Resource type {other} is not supported.");
+                Err(Refused::new(ErrorCode::InvalidRequest, message))
+            }
+        }
+    }
+}
