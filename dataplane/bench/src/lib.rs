@@ -1,6 +1,10 @@
-//! What the benchmarks have in common: a quiet machine, what a process used, medians, other people's
-//! software from Maven Central, an S3 server, and a Kafka producer that costs little.
+//! What the benchmarks and drills have in common: a quiet machine, what a process used, medians,
+//! other people's software from Maven Central, an S3 server, a broker process, clients that cost
+//! little, and clients that outlive the broker.
 
+pub mod broker;
+pub mod command_line;
+pub mod drill;
 pub mod flush_shim;
 pub mod machine;
 pub mod maven;

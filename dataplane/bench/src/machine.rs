@@ -24,14 +24,22 @@ impl Patience {
     };
 }
 
+/// Lets this thread sleep.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "benchmarks and drills wait on real processes"
+)]
+pub fn pause(time: Duration) {
+    thread::sleep(time);
+}
+
 /// Waits until the machine is quiet, but not for ever. Returns the last share of idle time seen,
 /// in percent, for the report to show.
-#[expect(clippy::disallowed_methods, reason = "a benchmark waits")]
 pub fn wait_until_quiet(patience: Patience) -> f64 {
     let mut idle_percent = 0.0;
     for _ in 0..patience.tries_max {
         let (busy_before, total_before) = machine_ticks();
-        thread::sleep(patience.quiet);
+        pause(patience.quiet);
         let (busy, total) = machine_ticks();
         let passed = total.saturating_sub(total_before).max(1);
         idle_percent = 100.0 - 100.0 * busy.saturating_sub(busy_before) as f64 / passed as f64;

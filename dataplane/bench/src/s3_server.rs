@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use crate::maven::tools_folder;
+use crate::{machine::pause, maven::tools_folder};
 
 /// The version that the drills were written against.
 const MODULE: &str = "github.com/versity/versitygw/cmd/versitygw@v1.8.0";
@@ -129,7 +129,7 @@ impl S3Server {
             if server.child.try_wait().ok().flatten().is_some() {
                 break;
             }
-            wait(START_POLL);
+            pause(START_POLL);
         }
         Err(S3ServerError::Silent(said))
     }
@@ -148,9 +148,4 @@ pub fn bucket_uri(address: SocketAddr, bucket: &str) -> String {
         "0@s3://{bucket}?region=us-east-1&endpoint=http://{address}&pathStyle=true\
          &accessKey={ACCESS_KEY}&secretKey={SECRET_KEY}"
     )
-}
-
-#[expect(clippy::disallowed_methods, reason = "waits for a real process")]
-fn wait(time: Duration) {
-    std::thread::sleep(time);
 }

@@ -44,8 +44,17 @@ fn time_in_stat(stat: &str, first_field: usize) -> Option<Duration> {
 
 /// The largest resident set of a process so far, in KiB; nothing where it has ended.
 pub fn peak_memory_kib(process: &str) -> Option<u64> {
+    status_kib(process, "VmHWM:")
+}
+
+/// The resident set of a process now, in KiB; nothing where it has ended.
+pub fn resident_memory_kib(process: &str) -> Option<u64> {
+    status_kib(process, "VmRSS:")
+}
+
+fn status_kib(process: &str, field: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let line = status.lines().find(|line| line.starts_with(field))?;
     line.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use millrace_bench::command_line::from_callers_folder;
+
 use crate::sections::SectionKey;
 
 pub(crate) const USAGE: &str = "\
@@ -71,8 +73,8 @@ impl Command {
                 }
                 "--only" => only.push(SectionKey::named(&value()?)?),
                 "--load" => loads.push(value()?),
-                "--json" => json = Some(from_callers_folder(&value()?)),
-                "--work" => work = from_callers_folder(&value()?),
+                "--json" => json = Some(from_callers_folder(value()?)),
+                "--work" => work = from_callers_folder(value()?),
                 "--help" => return Ok(Self::Help),
                 other => return Err(format!("unknown argument {other}\n{USAGE}")),
             }
@@ -96,14 +98,6 @@ impl Command {
 /// Where Cargo put this program; it is found beside the broker's release build.
 fn target_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../target")
-}
-
-/// npm runs this program in another folder than it was called in, and says which that was.
-fn from_callers_folder(path: &str) -> PathBuf {
-    let callers = std::env::var_os("INIT_CWD").map_or_else(PathBuf::new, PathBuf::from);
-    let path = callers.join(path);
-    // Brokers are told absolute paths.
-    std::path::absolute(&path).unwrap_or(path)
 }
 
 #[cfg(test)]

@@ -7,11 +7,13 @@ use std::{
     net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
-    thread,
     time::Duration,
 };
 
-use millrace_bench::usage::{cpu_time_of, peak_memory_kib, reset_peak_memory};
+use millrace_bench::{
+    machine::pause,
+    usage::{cpu_time_of, peak_memory_kib, reset_peak_memory},
+};
 
 /// Lines of a log that are shown where its process failed.
 const LOG_LINES: usize = 15;
@@ -153,11 +155,6 @@ pub(crate) fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
         .local_addr()?
         .port())
-}
-
-#[expect(clippy::disallowed_methods, reason = "a benchmark waits")]
-pub(crate) fn pause(duration: Duration) {
-    thread::sleep(duration);
 }
 
 /// Empties a folder, or makes it.

@@ -2,6 +2,8 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use millrace_bench::command_line::{beside, broker_program, from_callers_folder, positive};
+
 pub(crate) const USAGE: &str = "\
 usage: npm run drill:connections -- [--idle N] [--busy N] [--seconds N] [--rate N] [--quick]
                                     [--work DIR] [--program FILE] [--json FILE]
@@ -11,7 +13,7 @@ usage: npm run drill:connections -- [--idle N] [--busy N] [--seconds N] [--rate 
   --rate N           requests per second of each (4)
   --quick            1000 idle, 200 busy, 5 seconds
   --work DIR         where the broker works; kept where the drill fails (target/drill-connections)
-  --program FILE     the broker (the one beside this program)
+  --program FILE     the broker (MILLRACE_BROKER_BIN, or the one beside this program)
   --json FILE        writes the results there as well";
 
 #[derive(Debug, Clone)]
@@ -38,16 +40,18 @@ impl Arguments {
             measured: Duration::from_secs(20),
             rate_per_s: 4,
             work: beside("../drill-connections")?,
-            program: beside("millrace")?,
+            program: broker_program()?,
             json: None,
         };
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or(USAGE);
             match argument.as_str() {
-                "--idle" => parsed.idle = positive(&value()?)?,
-                "--busy" => parsed.busy = positive(&value()?)?,
-                "--seconds" => parsed.measured = Duration::from_secs(positive(&value()?)? as u64),
-                "--rate" => parsed.rate_per_s = positive(&value()?)?.min(1_000) as u32,
+                "--idle" => parsed.idle = positive(&value()?).ok_or(USAGE)?,
+                "--busy" => parsed.busy = positive(&value()?).ok_or(USAGE)?,
+                "--seconds" => {
+                    parsed.measured = Duration::from_secs(positive(&value()?).ok_or(USAGE)? as u64)
+                }
+                "--rate" => parsed.rate_per_s = positive(&value()?).ok_or(USAGE)?.min(1_000) as u32,
                 "--quick" => {
                     (parsed.idle, parsed.busy) = (1_000, 200);
                     parsed.measured = Duration::from_secs(5);
@@ -61,26 +65,6 @@ impl Arguments {
         }
         Ok(Some(parsed))
     }
-}
-
-fn positive(text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|&number| number > 0);
-    number.ok_or_else(|| USAGE.to_owned())
-}
-
-/// A file in the folder that this program lies in.
-fn beside(name: &str) -> Result<PathBuf, String> {
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    Ok(program
-        .parent()
-        .map_or_else(PathBuf::new, |folder| folder.join(name)))
-}
-
-/// npm runs this program in another folder than it was called in, and says which that was.
-fn from_callers_folder(path: String) -> PathBuf {
-    std::env::var_os("INIT_CWD")
-        .map_or_else(PathBuf::new, PathBuf::from)
-        .join(path)
 }
 
 #[cfg(test)]

@@ -24,11 +24,13 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    thread,
     time::Duration,
 };
 
-use millrace_bench::producer::{BatchTemplate, Connection, Stamp};
+use millrace_bench::{
+    machine::pause,
+    producer::{BatchTemplate, Connection, Stamp},
+};
 use millrace_time::{SharedClock, SystemClock};
 use rustix::{
     fs::statvfs,
@@ -262,11 +264,6 @@ fn produce(
 fn settle(broker: &mut Broker) -> Result<(), String> {
     pause(Duration::from_secs(2));
     broker.check()
-}
-
-#[expect(clippy::disallowed_methods, reason = "a drill waits")]
-fn pause(time: Duration) {
-    thread::sleep(time);
 }
 
 /// Whether the disk holds what the greedy producer may write.

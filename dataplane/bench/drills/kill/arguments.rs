@@ -2,6 +2,10 @@
 
 use std::path::PathBuf;
 
+use millrace_bench::command_line::{
+    beside, broker_program, from_callers_folder, gibibytes, mebibytes, positive,
+};
+
 pub(crate) const USAGE: &str = "\
 usage: npm run drill:kill -- [--kills N] [--quick] [--seed N] [--rate MIB] [--work DIR]
                              [--program FILE] [--json FILE] [--any-disk]
@@ -70,10 +74,7 @@ impl Command {
     fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut place = Place {
             work: beside("../drill-kill")?,
-            program: match std::env::var_os("MILLRACE_BROKER_BIN") {
-                Some(program) => program.into(),
-                None => beside("millrace")?,
-            },
+            program: broker_program()?,
             json: None,
             any_disk: false,
         };
@@ -90,11 +91,11 @@ impl Command {
             let mut value = || arguments.next().ok_or(USAGE);
             match argument.as_str() {
                 "--quick" => kills.kills = 10,
-                "--kills" => kills.kills = positive(&value()?)?,
+                "--kills" => kills.kills = positive(&value()?).ok_or(USAGE)?,
                 "--seed" => kills.seed = value()?.parse().map_err(|_| USAGE)?,
-                "--rate" => kills.bytes_per_s = mebibytes(&value()?)?,
-                "--backlog" => backlog = Some(gibibytes(&value()?)?),
-                "--cache" => cache_bytes = Some(mebibytes(&value()?)?),
+                "--rate" => kills.bytes_per_s = mebibytes(&value()?).ok_or(USAGE)?,
+                "--backlog" => backlog = Some(gibibytes(&value()?).ok_or(USAGE)?),
+                "--cache" => cache_bytes = Some(mebibytes(&value()?).ok_or(USAGE)?),
                 "--s3-server" => s3_server = Some(from_callers_folder(value()?)),
                 "--work" => place.work = from_callers_folder(value()?),
                 "--program" => place.program = from_callers_folder(value()?),
@@ -119,38 +120,6 @@ impl Command {
             ),
         })
     }
-}
-
-fn positive(text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|&number| number > 0);
-    number.ok_or_else(|| USAGE.to_owned())
-}
-
-fn mebibytes(text: &str) -> Result<u64, String> {
-    Ok((positive(text)? as u64) << 20)
-}
-
-/// `4`, `4GiB` or `0.5`.
-fn gibibytes(text: &str) -> Result<u64, String> {
-    let number = text.trim_end_matches("GiB").parse::<f64>();
-    let bytes = number.ok().map(|number| number * f64::from(1 << 30));
-    let bytes = bytes.filter(|bytes| (1e6..1e15).contains(bytes));
-    Ok(bytes.ok_or(USAGE)? as u64)
-}
-
-/// A file in the folder that this program lies in.
-fn beside(name: &str) -> Result<PathBuf, String> {
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    Ok(program
-        .parent()
-        .map_or_else(PathBuf::new, |folder| folder.join(name)))
-}
-
-/// npm runs this program in another folder than it was called in, and says which that was.
-fn from_callers_folder(path: String) -> PathBuf {
-    std::env::var_os("INIT_CWD")
-        .map_or_else(PathBuf::new, PathBuf::from)
-        .join(path)
 }
 
 #[cfg(test)]

@@ -2,28 +2,20 @@
 //! the broker acknowledges again, with how much memory, and whether all of it is uploaded once the
 //! bucket is back.
 
-use std::{
-    fs::{self, File},
-    path::Path,
-    process::{Child, Command, Stdio},
-    time::Duration,
-};
+use std::{net::SocketAddr, path::Path, time::Duration};
 
-use millrace_bench::usage::peak_memory_kib;
+use millrace_bench::{
+    broker::{Home, Running, Settings, files_below, free_address},
+    drill::{Promises, Readback, Work, Workers},
+    machine::pause,
+    s3_server::{S3Server, bucket_uri},
+    usage::peak_memory_kib,
+};
 use serde_json::{Value, json};
 
-use crate::{
-    arguments::Backlog,
-    broker::{Home, Running, Settings, files_below, free_address},
-    ledger::Promises,
-    load::pause,
-    readback::Readback,
-    workers::{Work, Workers},
-};
+use crate::arguments::Backlog;
 
 const BUCKET: &str = "drill";
-const ACCESS_KEY: &str = "drill";
-const SECRET_KEY: &str = "drill-secret";
 /// Bounds how long the upload may take: 10 MiB/s.
 const UPLOAD_BYTES_PER_S_MIN: u64 = 10 << 20;
 /// The longest that a restart may take until it acknowledges, with a backlog from this size on.
@@ -34,13 +26,13 @@ const POLL: Duration = Duration::from_millis(100);
 /// An address where nobody listens, until the bucket is to be reached.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
-    port: u16,
+    address: SocketAddr,
 }
 
 impl Endpoint {
     pub(crate) fn reserve() -> Result<Self, String> {
-        let port = free_address()?.port();
-        Ok(Self { port })
+        let address = free_address()?;
+        Ok(Self { address })
     }
 
     /// The broker's settings for this drill.
@@ -53,43 +45,9 @@ impl Endpoint {
             // own framing of small records.
             wal_bytes: (plan.bytes + plan.bytes / 4 + (256 << 20)) >> 20 << 20,
             io_depth: 32,
-            bucket: Some(format!(
-                "0@s3://{BUCKET}?region=us-east-1&endpoint=http://127.0.0.1:{}&pathStyle=true\
-                 &accessKey={ACCESS_KEY}&secretKey={SECRET_KEY}",
-                self.port
-            )),
+            bucket: Some(bucket_uri(self.address, BUCKET)),
             lines: cache.unwrap_or_default(),
         }
-    }
-}
-
-/// An S3 server; killed when this is dropped.
-struct S3Server(Child);
-
-impl Drop for S3Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl S3Server {
-    fn start(program: &Path, endpoint: &Endpoint, folder: &Path) -> Result<Self, String> {
-        let failed = |error| format!("{}: {error}", program.display());
-        fs::create_dir_all(folder.join(BUCKET)).map_err(failed)?;
-        let log = File::create(folder.with_extension("log")).map_err(failed)?;
-        let child = Command::new(program)
-            .args(["--port", &format!("127.0.0.1:{}", endpoint.port)])
-            .args(["--region", "us-east-1", "posix"])
-            .arg(folder)
-            .env("ROOT_ACCESS_KEY", ACCESS_KEY)
-            .env("ROOT_SECRET_KEY", SECRET_KEY)
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().map_err(failed)?)
-            .stderr(log)
-            .spawn()
-            .map_err(failed)?;
-        Ok(Self(child))
     }
 }
 
@@ -122,7 +80,8 @@ pub(crate) fn run(plan: &Backlog, endpoint: &Endpoint, home: &Home) -> Result<Va
         None => Value::Null,
         Some(program) => {
             let folder = home.folder().join("bucket");
-            let server = S3Server::start(program, endpoint, &folder)?;
+            let server = S3Server::start(program, endpoint.address, &folder, BUCKET)
+                .map_err(|error| error.to_string())?;
             let uploaded_in = until_uploaded(home, &folder, &promises)?;
             let memory = peak_memory_mib(&running);
             running.kill_9()?;

@@ -2,18 +2,14 @@
 
 use std::time::Duration;
 
+use millrace_bench::{
+    broker::{Home, Running, Settings, Stopped, files_below},
+    drill::{Promises, Readback, Work, Workers, check_group},
+    machine::pause,
+};
 use serde_json::{Value, json};
 
-use crate::{
-    arguments::Kills,
-    broker::{Home, Running, Settings, Stopped, files_below},
-    group,
-    ledger::Promises,
-    load::pause,
-    readback::Readback,
-    timings::Timings,
-    workers::{Work, Workers},
-};
+use crate::{arguments::Kills, timings::Timings};
 
 /// Small, so that it goes round many times.
 const WAL_BYTES: u64 = 64 << 20;
@@ -164,7 +160,7 @@ impl Drill<'_> {
         let (running, _) = self.kill(running)?;
         let mut all = Readback::new(&self.workers.stage);
         all.check_complete(&promises)?;
-        group::check(&self.workers.stage)?;
+        check_group(&self.workers.stage)?;
         running.kill_9()?;
         self.kills += 1;
         Ok(promises)

@@ -2,33 +2,22 @@
 //!
 //! - `kills`: many kills at any moment; not one acknowledged record is lost, moved or repeated
 //! - `backlog`: one kill with gigabytes that are not uploaded; how long until it acknowledges again
-//! - `workers`, `load`, `group`: the clients, which outlive the broker
-//! - `ledger`: what they were promised
-//! - `readback`, `audit`: whether the promises were kept
-//! - `pattern`: what is in a record
-//! - `broker`: the process and its folder
+//!
+//! Clients, what they were promised and whether it was kept: `millrace_bench::drill`.
 
 mod arguments;
-mod audit;
 mod backlog;
-mod broker;
-mod group;
 mod kills;
-mod ledger;
-mod load;
-mod pattern;
-mod readback;
 mod timings;
-mod workers;
 
 use std::{fs, process::ExitCode};
 
+use millrace_bench::broker::{Home, Settings};
 use serde_json::Value;
 
 use crate::{
     arguments::{Command, Place, USAGE},
     backlog::Endpoint,
-    broker::{Home, Settings},
 };
 
 fn main() -> ExitCode {

@@ -2,6 +2,8 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use millrace_bench::command_line::{beside, broker_program, from_callers_folder, mebibytes, time};
+
 pub(crate) const USAGE: &str = "\
 usage: npm run drill:s3 -- [--minutes N] [--outage-seconds N] [--quick] [--wal MIB] [--rate MIB]
                            [--seed N] [--s3-server FILE] [--work DIR] [--program FILE] [--json FILE]
@@ -14,7 +16,7 @@ usage: npm run drill:s3 -- [--minutes N] [--outage-seconds N] [--quick] [--wal M
   --seed N            makes the same batches and faults again; the machine's own timing differs
   --s3-server FILE    a versitygw program; without it one is built with Go
   --work DIR          where all of it works; kept where the drill fails (target/drill-s3)
-  --program FILE      the broker (the one beside this program)
+  --program FILE      the broker (MILLRACE_BROKER_BIN, or the one beside this program)
   --json FILE         writes the results there as well";
 
 /// What to do.
@@ -62,7 +64,7 @@ impl Command {
             seed: millrace_time::SystemRandom::shared().next_u64(),
             s3_server: None,
             work: beside("../drill-s3")?,
-            program: beside("millrace")?,
+            program: broker_program()?,
             json: None,
         };
         while let Some(argument) = arguments.next() {
@@ -72,10 +74,10 @@ impl Command {
                     plan.faulty = Duration::from_secs(30);
                     plan.silent = Duration::from_secs(10);
                 }
-                "--minutes" => plan.faulty = seconds(&value()?, 60.0)?,
-                "--outage-seconds" => plan.silent = seconds(&value()?, 1.0)?,
-                "--wal" => plan.wal_bytes = mebibytes(&value()?)?,
-                "--rate" => plan.bytes_per_s = mebibytes(&value()?)?,
+                "--minutes" => plan.faulty = time(&value()?, 60.0).ok_or(USAGE)?,
+                "--outage-seconds" => plan.silent = time(&value()?, 1.0).ok_or(USAGE)?,
+                "--wal" => plan.wal_bytes = mebibytes(&value()?).ok_or(USAGE)?,
+                "--rate" => plan.bytes_per_s = mebibytes(&value()?).ok_or(USAGE)?,
                 "--seed" => plan.seed = value()?.parse().map_err(|_| USAGE)?,
                 "--s3-server" => plan.s3_server = Some(from_callers_folder(value()?)),
                 "--work" => plan.work = from_callers_folder(value()?),
@@ -87,32 +89,6 @@ impl Command {
         }
         Ok(Self::Run(plan))
     }
-}
-
-fn seconds(text: &str, unit: f64) -> Result<Duration, String> {
-    let number = text.parse::<f64>().ok();
-    let seconds = number.map(|number| number * unit);
-    let seconds = seconds.filter(|seconds| (0.0..=86_400.0).contains(seconds));
-    Ok(Duration::from_secs_f64(seconds.ok_or(USAGE)?))
-}
-
-fn mebibytes(text: &str) -> Result<u64, String> {
-    let number = text.parse::<u64>().ok();
-    let number = number.filter(|number| (1..1 << 30).contains(number));
-    Ok(number.ok_or(USAGE)? << 20)
-}
-
-/// A file in the folder that this program lies in.
-fn beside(name: &str) -> Result<PathBuf, String> {
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let folder = program.parent();
-    Ok(folder.map_or_else(PathBuf::new, |folder| folder.join(name)))
-}
-
-/// npm runs this program in another folder than it was called in, and says which that was.
-fn from_callers_folder(path: String) -> PathBuf {
-    let folder = std::env::var_os("INIT_CWD").map_or_else(PathBuf::new, PathBuf::from);
-    folder.join(path)
 }
 
 #[cfg(test)]

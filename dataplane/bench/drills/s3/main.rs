@@ -2,45 +2,25 @@
 //! produce.
 //!
 //! - `outage`: the drill itself, phase by phase
-//! - `proxy`: stands between the broker and a real S3 server, and shows the faults
 //! - `objects`: whether every object is sound, and all of them together hold everything
-//! - the rest is the kill drill's: clients, what they were promised, and whether it was kept
+//!
+//! Clients, what they were promised, whether it was kept, and the proxy that shows the faults:
+//! `millrace_bench::drill`.
 
 mod arguments;
-#[path = "../kill/audit.rs"]
-mod audit;
-#[path = "../kill/broker.rs"]
-#[allow(dead_code, reason = "the kill drill uses all of it")]
-mod broker;
-#[path = "../kill/group.rs"]
-#[allow(dead_code, reason = "the kill drill uses all of it")]
-mod group;
-#[path = "../kill/ledger.rs"]
-mod ledger;
-#[path = "../kill/load.rs"]
-mod load;
 mod objects;
 mod outage;
-#[path = "../kill/pattern.rs"]
-mod pattern;
-mod proxy;
-#[path = "../kill/readback.rs"]
-#[allow(dead_code, reason = "the kill drill uses all of it")]
-mod readback;
-#[path = "../kill/workers.rs"]
-#[allow(dead_code, reason = "the kill drill uses all of it")]
-mod workers;
 
 use std::{fs, process::ExitCode};
 
-use millrace_bench::s3_server::{S3Server, bucket_uri, fetch};
+use millrace_bench::{
+    broker::{Home, free_address},
+    drill::Proxy,
+    s3_server::{S3Server, bucket_uri, fetch},
+};
 use serde_json::Value;
 
-use crate::{
-    arguments::{Command, Plan, USAGE},
-    broker::{Home, free_address},
-    proxy::Proxy,
-};
+use crate::arguments::{Command, Plan, USAGE};
 
 /// The bucket's name.
 const BUCKET: &str = "drill";

@@ -2,9 +2,10 @@
 
 use std::{path::Path, process::Command};
 
+use millrace_bench::broker::files_below;
 use serde_json::Value;
 
-use crate::{BUCKET, arguments::Plan, broker::files_below};
+use crate::{BUCKET, arguments::Plan};
 
 /// The cluster's id in this drill.
 pub(crate) const CLUSTER: &str = "drill";

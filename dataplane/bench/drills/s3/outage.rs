@@ -3,6 +3,9 @@
 use std::{fs, time::Duration};
 
 use millrace_bench::{
+    broker::{Home, Running, Settings},
+    drill::{Faults, Promises, Proxy, Readback, Work, Workers},
+    machine::pause,
     producer::error_code::ErrorCode,
     s3_server::{S3Server, bucket_uri},
     usage::peak_memory_kib,
@@ -13,13 +16,7 @@ use serde_json::{Value, json};
 use crate::{
     BUCKET,
     arguments::Plan,
-    broker::{Home, Running, Settings},
-    ledger::Promises,
-    load::pause,
     objects::{self, CLUSTER},
-    proxy::{Faults, Proxy},
-    readback::Readback,
-    workers::{Work, Workers},
 };
 
 /// Blocks are so large that some objects are written in parts, and some are not, and so small that

@@ -2,10 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use millrace_bench::producer::ClientError;
 use millrace_record::{header_of, records};
 
-use crate::{
+use crate::producer::ClientError;
+
+use super::{
     audit::Audit,
     ledger::Promises,
     load::{Stage, connect_patiently},
@@ -17,7 +18,7 @@ const FETCH_BYTES: i32 = 8 << 20;
 
 /// Audits of all partitions, from where they were left.
 #[derive(Debug)]
-pub(crate) struct Readback {
+pub struct Readback {
     stage: Arc<Stage>,
     audits: Vec<Audit>,
     /// Records read.
@@ -25,7 +26,8 @@ pub(crate) struct Readback {
 }
 
 impl Readback {
-    pub(crate) fn new(stage: &Arc<Stage>) -> Self {
+    /// Nothing was read yet.
+    pub fn new(stage: &Arc<Stage>) -> Self {
         Self {
             stage: Arc::clone(stage),
             audits: (0..stage.partitions).map(Audit::new).collect(),
@@ -34,7 +36,7 @@ impl Readback {
     }
 
     /// The same where everything that was sent is acknowledged.
-    pub(crate) fn check_complete(&mut self, promises: &Promises) -> Result<(), String> {
+    pub fn check_complete(&mut self, promises: &Promises) -> Result<(), String> {
         self.check(promises)?;
         self.nothing_invented(promises)?;
         if self.records != promises.records {
@@ -47,7 +49,7 @@ impl Readback {
     }
 
     /// Reads every partition to its end and checks it against `promises`, which were taken before.
-    pub(crate) fn check(&mut self, promises: &Promises) -> Result<(), String> {
+    pub fn check(&mut self, promises: &Promises) -> Result<(), String> {
         let Stage {
             broker,
             topic,
@@ -83,7 +85,7 @@ impl Readback {
     }
 
     /// Checks that nothing was read that was not sent; `promises` are from after the reading.
-    pub(crate) fn nothing_invented(&self, promises: &Promises) -> Result<(), String> {
+    pub fn nothing_invented(&self, promises: &Promises) -> Result<(), String> {
         let mut audits = self.audits.iter();
         audits.try_for_each(|audit| audit.nothing_invented(promises))
     }

@@ -13,34 +13,42 @@ use millrace_time::SystemClock;
 
 use crate::{
     broker::{Home, Running},
+    machine::pause,
+};
+
+use super::{
     group,
     ledger::{Ledger, Promises},
-    load::{PATIENCE, Producer, START_WAIT_MAX, Stage, connect_patiently, pause},
+    load::{PATIENCE, Producer, START_WAIT_MAX, Stage, connect_patiently},
 };
 
 const TOPIC: &str = "drill";
 const POLL: Duration = Duration::from_micros(500);
 
 /// Producers and a group, at work on one topic.
-pub(crate) struct Workers {
-    pub(crate) stage: Arc<Stage>,
+pub struct Workers {
+    /// What the clients share.
+    pub stage: Arc<Stage>,
     threads: Vec<JoinHandle<Result<(), String>>>,
 }
 
 /// What the clients do.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Work {
-    pub(crate) seed: u64,
-    pub(crate) producers: u32,
-    pub(crate) partitions: i32,
+pub struct Work {
+    /// Batches and pauses follow from it.
+    pub seed: u64,
+    /// How many producers there are.
+    pub producers: u32,
+    /// Partitions of the topic.
+    pub partitions: i32,
     /// Bytes per second of all producers together.
-    pub(crate) bytes_per_s: u64,
+    pub bytes_per_s: u64,
 }
 
 impl Workers {
     /// Creates the topic at a broker that may still be starting, lets it name the producers, and
     /// begins.
-    pub(crate) fn begin(work: &Work, home: &Home) -> Result<Self, String> {
+    pub fn begin(work: &Work, home: &Home) -> Result<Self, String> {
         let failed = |error| format!("preparing: {error}");
         let mut connection = connect_patiently(home.address())?;
         connection
@@ -73,7 +81,7 @@ impl Workers {
     }
 
     /// Executes the next broker; when it began to.
-    pub(crate) fn restart(&self, home: &Home) -> Result<(Running, Duration), String> {
+    pub fn restart(&self, home: &Home) -> Result<(Running, Duration), String> {
         self.stage.incarnation.fetch_add(1, Ordering::AcqRel);
         let started = self.stage.clock.now();
         Ok((home.start()?, started))
@@ -81,7 +89,7 @@ impl Workers {
 
     /// Waits until the broker that was started at `started` has acknowledged something; how long
     /// that took.
-    pub(crate) fn first_ack(
+    pub fn first_ack(
         &mut self,
         running: &mut Running,
         started: Duration,
@@ -105,11 +113,7 @@ impl Workers {
     }
 
     /// Waits until so many bytes of batches are acknowledged.
-    pub(crate) fn until_acknowledged(
-        &mut self,
-        running: &mut Running,
-        bytes: u64,
-    ) -> Result<(), String> {
+    pub fn until_acknowledged(&mut self, running: &mut Running, bytes: u64) -> Result<(), String> {
         let progress = |stage: &Stage| stage.ledger.change(|promises| promises.bytes);
         let (mut last, mut moved) = (0, self.stage.clock.now());
         loop {
@@ -135,7 +139,7 @@ impl Workers {
     }
 
     /// The broker runs, and no client ended: they do only where the broker breaks its word.
-    pub(crate) fn check(&mut self, running: &mut Running) -> Result<(), String> {
+    pub fn check(&mut self, running: &mut Running) -> Result<(), String> {
         if let Some(ended) = running.ended() {
             return Err(ended);
         }
@@ -150,7 +154,7 @@ impl Workers {
     }
 
     /// Lets everything be acknowledged and ends the clients; what they were promised in all.
-    pub(crate) fn finish(&mut self, running: &mut Running) -> Result<Promises, String> {
+    pub fn finish(&mut self, running: &mut Running) -> Result<Promises, String> {
         self.stage.finishing.store(true, Ordering::Release);
         let asked = self.stage.clock.now();
         while self.threads.iter().any(|thread| !thread.is_finished()) {

@@ -8,17 +8,18 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    thread,
     time::Duration,
 };
 
-use millrace_bench::producer::{
-    ClientError, Connection, PartitionAnswer, ProducerIdentity, error_code::ErrorCode,
-};
 use millrace_record::{BatchBuilder, Compression};
 use millrace_time::{SharedClock, SystemClock};
 
 use crate::{
+    machine::pause,
+    producer::{ClientError, Connection, PartitionAnswer, ProducerIdentity, error_code::ErrorCode},
+};
+
+use super::{
     ledger::Ledger,
     pattern::{self, HEAD_BYTES, Place},
 };
@@ -28,15 +29,15 @@ const IN_FLIGHT_MAX: usize = 5;
 /// Partitions that one request writes to at most.
 const PARTITIONS_PER_REQUEST: usize = 3;
 /// Between two attempts to connect: short, since the time to the first acknowledgement is measured.
-pub(crate) const RECONNECT_PAUSE: Duration = Duration::from_millis(2);
+pub(super) const RECONNECT_PAUSE: Duration = Duration::from_millis(2);
 /// Before what was refused is sent again; `retry.backoff.ms` of Kafka's clients.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Kafka's `request.timeout.ms`: no answer takes longer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// A start that serves nobody by then has failed.
-pub(crate) const START_WAIT_MAX: Duration = Duration::from_secs(60);
-pub(crate) const CLIENT_ID: &str = "drill";
+pub(super) const START_WAIT_MAX: Duration = Duration::from_secs(60);
+pub(super) const CLIENT_ID: &str = "drill";
 
 /// After these a client tries again; any other code is final.
 const RETRIABLE: [ErrorCode; 6] = [
@@ -50,21 +51,27 @@ const RETRIABLE: [ErrorCode; 6] = [
 
 /// What the producers and whoever drives them share.
 #[derive(Debug)]
-pub(crate) struct Stage {
-    pub(crate) broker: SocketAddr,
-    pub(crate) topic: String,
-    pub(crate) partitions: i32,
-    pub(crate) seed: u64,
+pub struct Stage {
+    /// Where clients find the broker.
+    pub broker: SocketAddr,
+    /// The topic that is written to.
+    pub topic: String,
+    /// Its partitions.
+    pub partitions: i32,
+    /// Records follow from it.
+    pub seed: u64,
     /// Bytes per second of each producer.
-    pub(crate) bytes_per_s: u64,
-    pub(crate) clock: SharedClock,
-    pub(crate) ledger: Ledger,
+    pub bytes_per_s: u64,
+    /// What time it is.
+    pub clock: SharedClock,
+    /// What was promised.
+    pub ledger: Ledger,
     /// Counts the broker's starts.
-    pub(crate) incarnation: AtomicU64,
+    pub incarnation: AtomicU64,
     /// The newest start that has acknowledged something.
-    pub(crate) acknowledging: AtomicU64,
+    pub acknowledging: AtomicU64,
     /// No new batches: send again what is not acknowledged, and end.
-    pub(crate) finishing: AtomicBool,
+    pub finishing: AtomicBool,
 }
 
 /// One batch that is not acknowledged.
@@ -112,7 +119,7 @@ impl From<ClientError> for Ended {
 
 /// One producer with a connection of its own.
 #[derive(Debug)]
-pub(crate) struct Producer {
+pub(super) struct Producer {
     stage: Arc<Stage>,
     number: u32,
     identity: ProducerIdentity,
@@ -127,7 +134,7 @@ pub(crate) struct Producer {
 }
 
 impl Producer {
-    pub(crate) fn new(stage: Arc<Stage>, number: u32, identity: ProducerIdentity) -> Self {
+    pub(super) fn new(stage: Arc<Stage>, number: u32, identity: ProducerIdentity) -> Self {
         let seed = stage.seed ^ u64::from(number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Self {
             lines: (0..stage.partitions).map(|_| Line::default()).collect(),
@@ -142,7 +149,7 @@ impl Producer {
     }
 
     /// Produces until the stage finishes; `Err` where the broker breaks its word.
-    pub(crate) fn run(mut self) -> Result<(), String> {
+    pub(super) fn run(mut self) -> Result<(), String> {
         loop {
             let before = self.stage.incarnation.load(Ordering::Acquire);
             let connection = Connection::connect(self.stage.broker, CLIENT_ID, PATIENCE);
@@ -383,7 +390,7 @@ impl Producer {
 }
 
 /// A connection to a broker that may still be starting.
-pub(crate) fn connect_patiently(broker: SocketAddr) -> Result<Connection, String> {
+pub fn connect_patiently(broker: SocketAddr) -> Result<Connection, String> {
     let clock = SystemClock::shared();
     loop {
         match Connection::connect(broker, CLIENT_ID, PATIENCE) {
@@ -407,9 +414,4 @@ fn wire_sequence(sequence: u64) -> i32 {
 
 fn number(partition: usize) -> i32 {
     i32::try_from(partition).unwrap_or(i32::MAX)
-}
-
-#[expect(clippy::disallowed_methods, reason = "a drill waits on a real process")]
-pub(crate) fn pause(time: Duration) {
-    thread::sleep(time);
 }

@@ -3,7 +3,6 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use millrace_bench::producer::{ClientError, Connection, error_code::ErrorCode};
 use millrace_wire::{
     StrBytes,
     messages::{
@@ -13,12 +12,15 @@ use millrace_wire::{
     },
 };
 
-use crate::load::{
-    CLIENT_ID, PATIENCE, RECONNECT_PAUSE, START_WAIT_MAX, Stage, connect_patiently, pause,
+use crate::{
+    machine::pause,
+    producer::{ClientError, Connection, error_code::ErrorCode},
 };
 
+use super::load::{CLIENT_ID, PATIENCE, RECONNECT_PAUSE, START_WAIT_MAX, Stage, connect_patiently};
+
 /// What a broker tells of a group that has committed nothing.
-pub(crate) const NOTHING_COMMITTED: i64 = -1;
+pub(super) const NOTHING_COMMITTED: i64 = -1;
 
 const GROUP: &str = "drill";
 /// Between two commits: several fall between two kills, and they do not crowd out the producers.
@@ -34,7 +36,7 @@ const RETRIABLE: [ErrorCode; 5] = [
 ];
 
 /// Commits offsets until the stage finishes; `Err` where the group remembers the wrong one.
-pub(crate) fn run(stage: &Arc<Stage>) -> Result<(), String> {
+pub(super) fn run(stage: &Arc<Stage>) -> Result<(), String> {
     let mut committing = Committing {
         sent: NOTHING_COMMITTED,
     };
@@ -48,7 +50,7 @@ pub(crate) fn run(stage: &Arc<Stage>) -> Result<(), String> {
 }
 
 /// Whether the broker at `stage` knows what was acknowledged.
-pub(crate) fn check(stage: &Arc<Stage>) -> Result<(), String> {
+pub fn check(stage: &Arc<Stage>) -> Result<(), String> {
     let failed = |trouble| match trouble {
         Trouble::Lost => "the broker does not answer".to_owned(),
         Trouble::Broken(reason) => reason,

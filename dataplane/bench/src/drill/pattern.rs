@@ -6,19 +6,21 @@
 //! ```
 
 /// Bytes before the filler.
-pub(crate) const HEAD_BYTES: usize = 16;
+pub(super) const HEAD_BYTES: usize = 16;
 
 /// One place in the order of one producer in one partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Place {
-    pub(crate) producer: u32,
-    pub(crate) partition: i32,
+pub struct Place {
+    /// The producer's number.
+    pub producer: u32,
+    /// The partition.
+    pub partition: i32,
     /// Counts the producer's records in this partition, from 0.
-    pub(crate) sequence: u64,
+    pub sequence: u64,
 }
 
 /// Writes the record of `place`, `bytes` long, into `out`.
-pub(crate) fn write(seed: u64, place: Place, bytes: usize, out: &mut Vec<u8>) {
+pub(super) fn write(seed: u64, place: Place, bytes: usize, out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(&place.producer.to_be_bytes());
     out.extend_from_slice(&place.partition.to_be_bytes());
@@ -34,7 +36,7 @@ pub(crate) fn write(seed: u64, place: Place, bytes: usize, out: &mut Vec<u8>) {
 }
 
 /// Whose record this is; `None` where it is nobody's, or not what was written.
-pub(crate) fn read(seed: u64, value: &[u8]) -> Option<Place> {
+pub(super) fn read(seed: u64, value: &[u8]) -> Option<Place> {
     let (head, rest) = value.split_first_chunk::<HEAD_BYTES>()?;
     let (producer, head) = head.split_first_chunk()?;
     let (partition, head) = head.split_first_chunk()?;

@@ -4,20 +4,22 @@ use std::collections::{BTreeMap, HashMap};
 
 use parking_lot::Mutex;
 
-use crate::pattern::Place;
+use super::pattern::Place;
 
 /// An acknowledged batch whose offset is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Acked {
-    pub(crate) base_offset: i64,
+pub struct Acked {
+    /// The offset of its first record.
+    pub base_offset: i64,
     /// The first of its records.
-    pub(crate) first: Place,
-    pub(crate) count: u32,
+    pub first: Place,
+    /// Its records.
+    pub count: u32,
 }
 
 impl Acked {
     /// Its records with their offsets.
-    pub(crate) fn records(&self) -> impl Iterator<Item = (i64, Place)> + use<> {
+    pub fn records(&self) -> impl Iterator<Item = (i64, Place)> + use<> {
         let Self {
             base_offset, first, ..
         } = *self;
@@ -30,46 +32,52 @@ impl Acked {
 
 /// Everything that was promised up to one moment.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Promises {
+pub struct Promises {
     /// By partition, in the order in which the acknowledgements came.
-    pub(crate) acked: BTreeMap<i32, Vec<Acked>>,
+    pub acked: BTreeMap<i32, Vec<Acked>>,
     /// Records that each producer was told are durable in each partition; it is a prefix.
-    pub(crate) durable: HashMap<(u32, i32), u64>,
+    pub durable: HashMap<(u32, i32), u64>,
     /// Records that each producer has sent at least once.
-    pub(crate) sent: HashMap<(u32, i32), u64>,
-    pub(crate) batches: u64,
-    pub(crate) records: u64,
-    pub(crate) bytes: u64,
+    pub sent: HashMap<(u32, i32), u64>,
+    /// Acknowledged batches.
+    pub batches: u64,
+    /// Acknowledged records.
+    pub records: u64,
+    /// Bytes of acknowledged batches.
+    pub bytes: u64,
     /// Acknowledgements of batches that had been sent before.
-    pub(crate) resent: u64,
+    pub resent: u64,
     /// Answers that said "duplicate" and named no offset.
-    pub(crate) duplicates: u64,
+    pub duplicates: u64,
     /// Other answers that asked to try again, by Kafka's error code.
-    pub(crate) refusals: BTreeMap<i16, u64>,
+    pub refusals: BTreeMap<i16, u64>,
     /// Acknowledgements of batches behind one that was refused; they are sent again all the same.
-    pub(crate) overtaken: u64,
+    pub overtaken: u64,
     /// The highest committed offset of a group that was acknowledged.
-    pub(crate) group_offset: i64,
-    pub(crate) group_commits: u64,
+    pub group_offset: i64,
+    /// Acknowledged commits of that group.
+    pub group_commits: u64,
 }
 
 /// Promises while they are made.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger(Mutex<Promises>);
+pub struct Ledger(Mutex<Promises>);
 
 impl Ledger {
-    pub(crate) fn change<R>(&self, change: impl FnOnce(&mut Promises) -> R) -> R {
+    /// Changes or reads the promises under their lock.
+    pub fn change<R>(&self, change: impl FnOnce(&mut Promises) -> R) -> R {
         change(&mut self.0.lock())
     }
 
-    pub(crate) fn snapshot(&self) -> Promises {
+    /// What was promised so far.
+    pub fn snapshot(&self) -> Promises {
         self.0.lock().clone()
     }
 }
 
 impl Promises {
     /// Takes note of an acknowledgement; `base_offset` is `None` where the answer named none.
-    pub(crate) fn acknowledge(
+    pub fn acknowledge(
         &mut self,
         first: Place,
         count: u32,
@@ -95,7 +103,7 @@ impl Promises {
     }
 
     /// Takes note of records on their way.
-    pub(crate) fn send(&mut self, first: Place, count: u32) {
+    pub fn send(&mut self, first: Place, count: u32) {
         let sent = self
             .sent
             .entry((first.producer, first.partition))

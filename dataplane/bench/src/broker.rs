@@ -12,8 +12,13 @@ use std::{
 use millrace_time::SystemClock;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::load::pause;
+use crate::{machine::pause, producer::Connection, usage::resident_memory_kib};
 
+/// A start that serves nobody by then has failed.
+const START_WAIT_MAX: Duration = Duration::from_secs(60);
+/// Between two attempts to connect.
+const START_POLL: Duration = Duration::from_millis(20);
+/// Between two looks at a broker that stops.
 const POLL: Duration = Duration::from_millis(1);
 
 /// The broker only takes long ones; it guards what lies in the same folder.
@@ -21,18 +26,20 @@ const TOKEN: &str = "a-drill-has-no-secrets-to-keep-from-its-user";
 
 /// What the broker is told beside its folders and its address.
 #[derive(Debug, Clone)]
-pub(crate) struct Settings {
-    pub(crate) wal_bytes: u64,
-    pub(crate) io_depth: u32,
+pub struct Settings {
+    /// Capacity of the write-ahead log.
+    pub wal_bytes: u64,
+    /// Writes of the log under way at once.
+    pub io_depth: u32,
     /// `s3.data.buckets`; `None` is a folder beside the log.
-    pub(crate) bucket: Option<String>,
+    pub bucket: Option<String>,
     /// Further lines of the configuration.
-    pub(crate) lines: String,
+    pub lines: String,
 }
 
 /// A broker's folder: configuration, metadata, log, objects, and what it said.
 #[derive(Debug)]
-pub(crate) struct Home {
+pub struct Home {
     program: PathBuf,
     folder: PathBuf,
     address: SocketAddr,
@@ -41,7 +48,7 @@ pub(crate) struct Home {
 
 /// A broker process; killed when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub struct Running {
     child: Child,
 }
 
@@ -54,18 +61,28 @@ impl Drop for Running {
 
 impl Running {
     /// Its process id.
-    pub(crate) fn pid(&self) -> u32 {
+    pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
+    /// Resident memory now, bytes.
+    ///
+    /// # Errors
+    /// The process has ended.
+    pub fn resident_bytes(&self) -> Result<u64, String> {
+        let pid = self.pid().to_string();
+        let kib = resident_memory_kib(&pid).ok_or_else(|| format!("process {pid} has ended"))?;
+        Ok(kib << 10)
+    }
+
     /// How it ended, if it did by itself.
-    pub(crate) fn ended(&mut self) -> Option<String> {
+    pub fn ended(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok().flatten()?;
         Some(format!("the broker ended by itself with {status}"))
     }
 
     /// `kill -9`; when this returns the process is gone.
-    pub(crate) fn kill_9(mut self) -> Result<(), String> {
+    pub fn kill_9(mut self) -> Result<(), String> {
         if let Some(ended) = self.ended() {
             return Err(ended);
         }
@@ -78,7 +95,7 @@ impl Running {
 
 impl Running {
     /// Asks the broker to stop, and kills it where it is not through after `patience`.
-    pub(crate) fn stop_or_kill(mut self, patience: Duration) -> Result<Stopped, String> {
+    pub fn stop_or_kill(mut self, patience: Duration) -> Result<Stopped, String> {
         let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or("the broker has no process id")?;
         kill_process(pid, Signal::TERM).map_err(|error| format!("SIGTERM: {error}"))?;
@@ -101,18 +118,16 @@ impl Running {
 
 /// How a broker ended that was asked to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stopped {
+pub enum Stopped {
+    /// By itself.
     InPeace,
+    /// It took too long.
     Killed,
 }
 
 impl Home {
     /// An empty folder for a broker.
-    pub(crate) fn create(
-        program: &Path,
-        folder: &Path,
-        settings: &Settings,
-    ) -> Result<Self, String> {
+    pub fn create(program: &Path, folder: &Path, settings: &Settings) -> Result<Self, String> {
         let failed = |what: &str| {
             let what = format!("{what} {}", folder.display());
             move |error: io::Error| format!("{what}: {error}")
@@ -146,16 +161,37 @@ impl Home {
         })
     }
 
-    pub(crate) fn address(&self) -> SocketAddr {
+    /// Where clients find the broker.
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    pub(crate) fn folder(&self) -> &Path {
+    /// Where everything of it lies.
+    pub fn folder(&self) -> &Path {
         &self.folder
     }
 
+    /// Executes the broker and waits until it serves clients.
+    ///
+    /// # Errors
+    /// It cannot be executed, ends, or serves nobody within a minute.
+    pub fn start_and_wait(&self) -> Result<Running, String> {
+        let clock = SystemClock::shared();
+        let mut running = self.start()?;
+        while let Err(error) = Connection::connect(self.address, "drill", START_WAIT_MAX) {
+            if let Some(ended) = running.ended() {
+                return Err(format!("{ended}; {} says why", self.log().display()));
+            }
+            if clock.now() > START_WAIT_MAX {
+                return Err(format!("the broker does not serve clients: {error}"));
+            }
+            pause(START_POLL);
+        }
+        Ok(running)
+    }
+
     /// Executes the broker, which is not ready yet when this returns.
-    pub(crate) fn start(&self) -> Result<Running, String> {
+    pub fn start(&self) -> Result<Running, String> {
         let failed = |error: io::Error| format!("{}: {error}", self.program.display());
         let log = OpenOptions::new()
             .create(true)
@@ -173,12 +209,13 @@ impl Home {
         Ok(Running { child })
     }
 
-    pub(crate) fn log(&self) -> PathBuf {
+    /// What it says.
+    pub fn log(&self) -> PathBuf {
         self.folder.join("log")
     }
 
     /// What `millrace inspect wal` says of the log of a broker that does not run.
-    pub(crate) fn inspect_wal(&self) -> Result<serde_json::Value, String> {
+    pub fn inspect_wal(&self) -> Result<serde_json::Value, String> {
         let output = Command::new(&self.program)
             .args(["inspect", "wal"])
             .arg(self.wal())
@@ -189,25 +226,40 @@ impl Home {
     }
 
     /// The sum of a metric over its labels, from a broker that runs.
-    pub(crate) fn metric(&self, name: &str) -> Result<f64, String> {
+    ///
+    /// # Errors
+    /// The broker does not answer, or has no such metric.
+    pub fn metric(&self, name: &str) -> Result<f64, String> {
+        let metrics = self.metrics()?;
+        let sum = metrics.sum(name, "");
+        sum.ok_or_else(|| format!("the broker has no metric {name}: {}", metrics.0))
+    }
+
+    /// All metrics of a broker that runs.
+    ///
+    /// # Errors
+    /// The broker does not answer.
+    pub fn metrics(&self) -> Result<Metrics, String> {
+        self.get("/metrics").map(Metrics)
+    }
+
+    /// What the admin HTTP answers to a GET.
+    ///
+    /// # Errors
+    /// The broker does not answer, or answers with another status than 200.
+    pub fn get(&self, path: &str) -> Result<String, String> {
         let failed = |error: io::Error| format!("the admin HTTP: {error}");
         let mut stream = TcpStream::connect(self.admin).map_err(failed)?;
         let request = format!(
-            "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
              Connection: close\r\n\r\n"
         );
         stream.write_all(request.as_bytes()).map_err(failed)?;
         let mut text = String::new();
         stream.read_to_string(&mut text).map_err(failed)?;
-        let value = |line: &str| {
-            let (series, value) = line.rsplit_once(' ')?;
-            let (found, _) = series.split_once('{').unwrap_or((series, ""));
-            (found == name).then(|| value.parse::<f64>().ok())?
-        };
-        let mut values = text.lines().filter_map(value).peekable();
-        match values.peek() {
-            Some(_) => Ok(values.sum()),
-            None => Err(format!("the broker has no metric {name}: {text}")),
+        match text.split_once("\r\n\r\n") {
+            Some((head, body)) if head.starts_with("HTTP/1.1 200") => Ok(body.to_owned()),
+            _ => Err(format!("the admin HTTP answers {text}")),
         }
     }
 
@@ -217,7 +269,7 @@ impl Home {
 
     /// Whether the file system that holds the log takes `O_DIRECT`: without it nothing here would
     /// be about the device.
-    pub(crate) fn writes_directly(&self) -> Result<bool, String> {
+    pub fn writes_directly(&self) -> Result<bool, String> {
         let probe = self.folder.join("direct");
         let opened = open_direct(&probe);
         let _ = fs::remove_file(&probe);
@@ -229,15 +281,34 @@ impl Home {
     }
 
     /// Removes everything.
-    pub(crate) fn remove(&self) {
+    pub fn remove(&self) {
         if let Err(error) = fs::remove_dir_all(&self.folder) {
             eprintln!("{}: {error}", self.folder.display());
         }
     }
 }
 
+/// The metrics of one moment, in Prometheus' text format.
+#[derive(Debug, Clone)]
+pub struct Metrics(String);
+
+impl Metrics {
+    /// The sum over the series of a metric whose labels contain `label`; nothing where there is
+    /// none.
+    #[must_use]
+    pub fn sum(&self, name: &str, label: &str) -> Option<f64> {
+        let value = |line: &str| {
+            let (series, value) = line.rsplit_once(' ')?;
+            let (found, labels) = series.split_once('{').unwrap_or((series, ""));
+            (found == name && labels.contains(label)).then(|| value.parse::<f64>().ok())?
+        };
+        let mut values = self.0.lines().filter_map(value).peekable();
+        values.peek().is_some().then(|| values.sum())
+    }
+}
+
 /// Number and bytes of the files below a folder.
-pub(crate) fn files_below(folder: &Path) -> (u64, u64) {
+pub fn files_below(folder: &Path) -> (u64, u64) {
     let mut folders = vec![folder.to_owned()];
     let (mut count, mut bytes) = (0, 0);
     while let Some(folder) = folders.pop() {
@@ -257,7 +328,11 @@ pub(crate) fn files_below(folder: &Path) -> (u64, u64) {
     (count, bytes)
 }
 
-pub(crate) fn free_address() -> Result<SocketAddr, String> {
+/// An address on this machine where nobody listens at the moment.
+///
+/// # Errors
+/// There is no port left.
+pub fn free_address() -> Result<SocketAddr, String> {
     let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
     free.map_err(|error| format!("no free port: {error}"))
 }
@@ -272,4 +347,18 @@ fn open_direct(path: &Path) -> io::Result<File> {
         .write(true)
         .custom_flags(direct)
         .open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metric_is_summed_over_the_series_that_are_meant() {
+        let text = "# TYPE a counter\na{r=\"x\"} 2\na{r=\"y\"} 3\nab 9\na_b{r=\"x\"} 7";
+        let metrics = Metrics(text.to_owned());
+        assert_eq!(metrics.sum("a", ""), Some(5.0));
+        assert_eq!(metrics.sum("a", "\"y\""), Some(3.0));
+        assert_eq!(metrics.sum("c", ""), None);
+    }
 }

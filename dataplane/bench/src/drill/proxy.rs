@@ -17,7 +17,7 @@ use tokio::{
     sync::watch,
 };
 
-pub(crate) use self::counts::Counts;
+pub use self::counts::Counts;
 use self::message::{Head, read_head};
 
 /// Bytes of a body that are passed on at once.
@@ -30,15 +30,15 @@ const SLOW_PAUSE: Duration = Duration::from_millis(60);
 
 /// What the proxy does to requests, each as a chance in thousandths.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Faults {
+pub struct Faults {
     /// Answered with 503 and S3's `SlowDown`; nothing has happened.
-    pub(crate) slow_down_permille: u64,
+    pub slow_down_permille: u64,
     /// Carried out; then the connection is cut instead of an answer.
-    pub(crate) lost_reply_permille: u64,
+    pub lost_reply_permille: u64,
     /// The bodies trickle, both ways.
-    pub(crate) slow_body_permille: u64,
+    pub slow_body_permille: u64,
     /// No request is carried out: half are never answered, half cut off.
-    pub(crate) silent: bool,
+    pub silent: bool,
 }
 
 /// What becomes of one request.
@@ -54,7 +54,7 @@ enum Fate {
 
 /// The proxy; it ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Proxy {
+pub struct Proxy {
     address: SocketAddr,
     shared: Arc<Shared>,
     accepting: tokio::task::JoinHandle<()>,
@@ -76,7 +76,7 @@ impl Drop for Proxy {
 
 impl Proxy {
     /// A proxy before `server` that shows no faults yet.
-    pub(crate) async fn start(server: SocketAddr, seed: u64) -> io::Result<Self> {
+    pub async fn start(server: SocketAddr, seed: u64) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
@@ -94,18 +94,18 @@ impl Proxy {
     }
 
     /// Where clients find it.
-    pub(crate) fn address(&self) -> SocketAddr {
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// From now on, show these faults. Requests that wait for an answer in a silence that ends are
     /// cut off.
-    pub(crate) fn set(&self, faults: Faults) {
+    pub fn set(&self, faults: Faults) {
         self.shared.faults.send_replace(faults);
     }
 
     /// What has happened so far.
-    pub(crate) fn counts(&self) -> Counts {
+    pub fn counts(&self) -> Counts {
         self.shared.counts.lock().clone()
     }
 }

@@ -12,14 +12,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::{
+use super::{
     ledger::{Acked, Promises},
     pattern::Place,
 };
 
 /// How one partition is read, so far.
 #[derive(Debug)]
-pub(crate) struct Audit {
+pub struct Audit {
     partition: i32,
     /// The offset of the next record.
     next: i64,
@@ -34,7 +34,8 @@ pub(crate) struct Audit {
 }
 
 impl Audit {
-    pub(crate) fn new(partition: i32) -> Self {
+    /// Of a partition that is read from its beginning.
+    pub fn new(partition: i32) -> Self {
         Self {
             partition,
             next: 0,
@@ -46,12 +47,12 @@ impl Audit {
     }
 
     /// The offset to read from.
-    pub(crate) fn next(&self) -> i64 {
+    pub fn next(&self) -> i64 {
         self.next
     }
 
     /// Takes over the promises that were made since the last time.
-    pub(crate) fn promise(&mut self, promises: &Promises) -> Result<(), String> {
+    pub fn promise(&mut self, promises: &Promises) -> Result<(), String> {
         let Some(acked) = promises.acked.get(&self.partition) else {
             return Ok(());
         };
@@ -73,7 +74,7 @@ impl Audit {
     }
 
     /// Checks the next record.
-    pub(crate) fn record(&mut self, offset: i64, place: Option<Place>) -> Result<(), String> {
+    pub fn record(&mut self, offset: i64, place: Option<Place>) -> Result<(), String> {
         let partition = self.partition;
         if offset != self.next {
             return Err(format!(
@@ -134,7 +135,7 @@ impl Audit {
 
     /// Checks that nothing is missing, once everything up to the partition's end was read. `end`
     /// was asked for after `promises` was taken.
-    pub(crate) fn at_end(&self, promises: &Promises) -> Result<(), String> {
+    pub fn at_end(&self, promises: &Promises) -> Result<(), String> {
         let partition = self.partition;
         if let Some(acked) = self.pending.last() {
             return Err(format!(
@@ -165,7 +166,7 @@ impl Audit {
     }
 
     /// Checks that what was read was sent; `promises` was taken after the reading.
-    pub(crate) fn nothing_invented(&self, promises: &Promises) -> Result<(), String> {
+    pub fn nothing_invented(&self, promises: &Promises) -> Result<(), String> {
         for (&producer, &there) in &self.expected {
             let sent = promises.sent.get(&(producer, self.partition)).copied();
             if there > sent.unwrap_or(0) {

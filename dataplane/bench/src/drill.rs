@@ -1,0 +1,26 @@
+//! What the drills have in common: clients that outlive the broker, what they were promised,
+//! whether it was kept, and a bucket that fails on purpose.
+//!
+//! - `workers`, `load`, `group`: the clients
+//! - `ledger`: what they were promised
+//! - `readback`, `audit`: whether the promises were kept
+//! - `pattern`: what is in a record
+//! - `proxy`: stands between the broker and a real S3 server, and shows the faults
+
+mod audit;
+mod group;
+mod ledger;
+mod load;
+mod pattern;
+mod proxy;
+mod readback;
+mod workers;
+
+pub use audit::Audit;
+pub use group::check as check_group;
+pub use ledger::{Acked, Ledger, Promises};
+pub use load::{Stage, connect_patiently};
+pub use pattern::Place;
+pub use proxy::{Counts, Faults, Proxy};
+pub use readback::Readback;
+pub use workers::{Work, Workers};
