@@ -238,7 +238,7 @@ async fn large_entries_fill_the_log_while_the_bucket_is_down() {
         reserve_wait: Duration::from_secs(2),
         ..small()
     };
-    for lengths in [&[15_900, 30_000][..], &[9_700, 30_000], &[35_000]] {
+    for lengths in [&[15_900, 38_000][..], &[9_700, 30_000], &[35_000]] {
         let world = World::new(16, config.clone(), MIB).await;
         let (_, ids) = world.create_streams(1).await;
         world.bucket.set(down());
