@@ -1,7 +1,7 @@
 //! The persistent form of what the broker knows about a partition's data.
 //!
 //! ```text
-//!  u8   version          1; numbered by hand, never reused
+//!  u8   version          2; numbered by hand, never reused. 1 ends before the log's bytes
 //!  u64  end offset       the state covers every batch below it
 //!  u32  producers        each:
 //!         i64  producer id
@@ -14,9 +14,16 @@
 //!  u8   1 if there is a largest timestamp, then: i64 timestamp | u64 base offset of its batch
 //!  u32  marks            each: varint offset − the mark's before, varint max timestamp − the
 //!                        mark's before; the first is relative to offset 0 and timestamp −2⁶³
+//!  u64  the log's bytes  of all batches that were ever written
+//!  u32  segments         each: varint offset − the one's before, varint position − the one's
+//!                        before, varint max timestamp − the one's before, in zigzag; the first is
+//!                        relative to 0
+//!  u32  leader epochs    each: varint epoch − the one's before, varint offset − the one's before;
+//!                        the first is relative to 0
 //! ```
 //!
 //! Numbers are big-endian, varints are LEB128. The stream below guards every byte with a checksum.
+//! A version 1 is read with sizes estimated from the time index, and without leader epochs.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -24,11 +31,15 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use millrace_model::Offset;
 
 use crate::{
+    leader_epochs::{EPOCHS_MAX, EpochStart, LeaderEpochs},
     producers::{BATCHES_KEPT, Producer, Producers, WrittenBatch},
+    segments::{SEGMENTS_MAX, Segment, Segments},
     time_index::{Latest, MARKS_MAX, Mark, TimeIndex},
 };
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// The first version, which knew neither segments nor leader epochs.
+const WITHOUT_SEGMENTS: u8 = 1;
 
 /// What a partition knows about its data below `end`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +47,17 @@ pub(crate) struct Checkpoint {
     pub(crate) end: Offset,
     pub(crate) producers: Producers,
     pub(crate) time_index: TimeIndex,
+    pub(crate) segments: Segments,
+    pub(crate) leader_epochs: LeaderEpochs,
+}
+
+/// What of a partition's state goes into a checkpoint.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kept<'a> {
+    pub(crate) producers: &'a Producers,
+    pub(crate) time_index: &'a TimeIndex,
+    pub(crate) segments: &'a Segments,
+    pub(crate) leader_epochs: &'a LeaderEpochs,
 }
 
 /// Why bytes are not a checkpoint.
@@ -51,17 +73,20 @@ pub(crate) enum InvalidCheckpoint {
     Unsound(&'static str),
 }
 
-/// Writes a checkpoint of `producers` and `time_index` as of `end`. Producers that have been silent
-/// since before `since_ms` are left out.
-pub(crate) fn encode(
-    end: Offset,
-    producers: &Producers,
-    since_ms: i64,
-    time_index: &TimeIndex,
-) -> Bytes {
+/// Writes a checkpoint of `kept` as of `end`. Producers that have been silent since before `since_ms`
+/// are left out.
+pub(crate) fn encode(end: Offset, since_ms: i64, kept: Kept<'_>) -> Bytes {
     let mut out = BytesMut::new();
     out.put_u8(VERSION);
     out.put_u64(end);
+    encode_producers(&mut out, kept.producers, since_ms);
+    encode_time_index(&mut out, kept.time_index);
+    encode_segments(&mut out, kept.segments);
+    encode_leader_epochs(&mut out, kept.leader_epochs);
+    out.freeze()
+}
+
+fn encode_producers(out: &mut BytesMut, producers: &Producers, since_ms: i64) {
     let recent = producers.since(since_ms);
     out.put_u32(u32::try_from(recent.len()).unwrap_or(u32::MAX));
     for (id, producer) in recent {
@@ -77,8 +102,38 @@ pub(crate) fn encode(
             out.put_i64(batch.log_append_time);
         }
     }
-    encode_time_index(&mut out, time_index);
-    out.freeze()
+}
+
+fn encode_segments(out: &mut BytesMut, segments: &Segments) {
+    out.put_u64(segments.position());
+    out.put_u32(u32::try_from(segments.list().len()).unwrap_or(u32::MAX));
+    let mut before = Segment {
+        base_offset: 0,
+        position: 0,
+        max_timestamp: 0,
+    };
+    for &segment in segments.list() {
+        put_varint(out, segment.base_offset.wrapping_sub(before.base_offset));
+        put_varint(out, segment.position.wrapping_sub(before.position));
+        let time = segment.max_timestamp.wrapping_sub(before.max_timestamp);
+        put_varint(out, zigzag(time));
+        before = segment;
+    }
+}
+
+fn encode_leader_epochs(out: &mut BytesMut, leader_epochs: &LeaderEpochs) {
+    let starts = leader_epochs.starts();
+    out.put_u32(u32::try_from(starts.len()).unwrap_or(u32::MAX));
+    let mut before = EpochStart {
+        epoch: 0,
+        offset: 0,
+    };
+    for &start in starts {
+        let epochs = start.epoch.wrapping_sub(before.epoch);
+        put_varint(out, u64::from(epochs.cast_unsigned()));
+        put_varint(out, start.offset.wrapping_sub(before.offset));
+        before = start;
+    }
 }
 
 fn encode_time_index(out: &mut BytesMut, time_index: &TimeIndex) {
@@ -114,9 +169,9 @@ fn encode_time_index(out: &mut BytesMut, time_index: &TimeIndex) {
 /// See [`InvalidCheckpoint`].
 pub(crate) fn decode(mut bytes: Bytes) -> Result<Checkpoint, InvalidCheckpoint> {
     let short = |_| InvalidCheckpoint::Short;
-    match bytes.try_get_u8().map_err(short)? {
-        VERSION => {}
-        version => return Err(InvalidCheckpoint::Version(version)),
+    let version = bytes.try_get_u8().map_err(short)?;
+    if !matches!(version, WITHOUT_SEGMENTS | VERSION) {
+        return Err(InvalidCheckpoint::Version(version));
     }
     let end = bytes.try_get_u64().map_err(short)?;
     let count = bytes.try_get_u32().map_err(short)?;
@@ -126,6 +181,16 @@ pub(crate) fn decode(mut bytes: Bytes) -> Result<Checkpoint, InvalidCheckpoint> 
         by_id.insert(id, decode_producer(&mut bytes)?);
     }
     let time_index = decode_time_index(&mut bytes)?;
+    let (segments, leader_epochs) = match version {
+        WITHOUT_SEGMENTS => (
+            Segments::estimated(&time_index, end),
+            LeaderEpochs::default(),
+        ),
+        _ => (
+            decode_segments(&mut bytes, end)?,
+            decode_leader_epochs(&mut bytes)?,
+        ),
+    };
     if bytes.has_remaining() {
         return Err(InvalidCheckpoint::Trailing(bytes.remaining()));
     }
@@ -133,6 +198,8 @@ pub(crate) fn decode(mut bytes: Bytes) -> Result<Checkpoint, InvalidCheckpoint> 
         end,
         producers: Producers::from_parts(by_id),
         time_index,
+        segments,
+        leader_epochs,
     })
 }
 
@@ -197,6 +264,68 @@ fn decode_time_index(bytes: &mut Bytes) -> Result<TimeIndex, InvalidCheckpoint> 
         .ok_or(InvalidCheckpoint::Unsound("the time index is out of order"))
 }
 
+fn decode_segments(bytes: &mut Bytes, end: Offset) -> Result<Segments, InvalidCheckpoint> {
+    let short = |_| InvalidCheckpoint::Short;
+    let position = bytes.try_get_u64().map_err(short)?;
+    let count = bytes.try_get_u32().map_err(short)? as usize;
+    if count > SEGMENTS_MAX {
+        return Err(InvalidCheckpoint::Unsound("there are too many segments"));
+    }
+    let mut list = Vec::with_capacity(count);
+    let mut before = Segment {
+        base_offset: 0,
+        position: 0,
+        max_timestamp: 0,
+    };
+    for _ in 0..count {
+        let base_offset = before.base_offset.wrapping_add(get_varint(bytes)?);
+        let position = before.position.wrapping_add(get_varint(bytes)?);
+        let time = unzigzag(get_varint(bytes)?);
+        before = Segment {
+            base_offset,
+            position,
+            max_timestamp: before.max_timestamp.wrapping_add(time),
+        };
+        list.push(before);
+    }
+    Segments::from_parts(list, end, position)
+        .ok_or(InvalidCheckpoint::Unsound("the segments are out of order"))
+}
+
+fn decode_leader_epochs(bytes: &mut Bytes) -> Result<LeaderEpochs, InvalidCheckpoint> {
+    let count = bytes.try_get_u32().map_err(|_| InvalidCheckpoint::Short)? as usize;
+    if count > EPOCHS_MAX {
+        return Err(InvalidCheckpoint::Unsound(
+            "there are too many leader epochs",
+        ));
+    }
+    let mut starts = Vec::with_capacity(count);
+    let mut before = EpochStart {
+        epoch: 0,
+        offset: 0,
+    };
+    for _ in 0..count {
+        let epochs = get_varint(bytes)? as u32;
+        before = EpochStart {
+            epoch: before.epoch.wrapping_add(epochs.cast_signed()),
+            offset: before.offset.wrapping_add(get_varint(bytes)?),
+        };
+        starts.push(before);
+    }
+    LeaderEpochs::from_parts(starts).ok_or(InvalidCheckpoint::Unsound(
+        "the leader epochs are out of order",
+    ))
+}
+
+/// Small numbers of either sign become small ones.
+const fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)).cast_unsigned()
+}
+
+const fn unzigzag(value: u64) -> i64 {
+    (value >> 1).cast_signed() ^ -((value & 1).cast_signed())
+}
+
 fn put_varint(out: &mut BytesMut, mut value: u64) {
     while value >= 0x80 {
         out.put_u8((value & 0x7f) as u8 | 0x80);
@@ -256,40 +385,117 @@ mod tests {
         }
     }
 
+    prop_compose! {
+        fn segments(end: Offset)(
+            steps in prop::collection::vec((1u64..1 << 40, 0u64..1 << 40, any::<i64>()), 0..50),
+            rest in 0u64..1 << 40,
+        ) -> Segments {
+            let (mut base_offset, mut position) = (0, 0);
+            let mut list = Vec::new();
+            for (offsets, bytes, max_timestamp) in steps {
+                (base_offset, position) = (base_offset + offsets, position + bytes);
+                if base_offset < end {
+                    list.push(Segment { base_offset, position, max_timestamp });
+                }
+            }
+            Segments::from_parts(list, end, position + rest).expect("ascending")
+        }
+    }
+
+    prop_compose! {
+        fn leader_epochs()(
+            steps in prop::collection::vec((1i32..1 << 20, 1u64..1 << 40), 0..50),
+        ) -> LeaderEpochs {
+            let mut at = EpochStart { epoch: -1, offset: 0 };
+            let starts = steps.into_iter().map(|(epoch, offset)| {
+                at = EpochStart { epoch: at.epoch + epoch, offset: at.offset + offset };
+                at
+            });
+            LeaderEpochs::from_parts(starts.collect()).expect("ascending")
+        }
+    }
+
+    prop_compose! {
+        fn checkpoint()(end in any::<u64>())(
+            end in Just(end),
+            producers in prop::collection::hash_map(any::<i64>(), producer(), 0..20),
+            time_index in time_index(), segments in segments(end), leader_epochs in leader_epochs(),
+        ) -> Checkpoint {
+            let producers = Producers::from_parts(producers);
+            Checkpoint { end, producers, time_index, segments, leader_epochs }
+        }
+    }
+
+    fn encoded(checkpoint: &Checkpoint, since_ms: i64) -> Bytes {
+        let Checkpoint {
+            end,
+            producers,
+            time_index,
+            segments,
+            leader_epochs,
+        } = checkpoint;
+        let kept = Kept {
+            producers,
+            time_index,
+            segments,
+            leader_epochs,
+        };
+        encode(*end, since_ms, kept)
+    }
+
     proptest! {
         #[test]
-        fn what_is_encoded_decodes_to_itself(
-            end: u64, producers in prop::collection::hash_map(any::<i64>(), producer(), 0..20),
-            time_index in time_index(),
-        ) {
-            let producers = Producers::from_parts(producers);
-            let bytes = encode(end, &producers, 0, &time_index);
+        fn what_is_encoded_decodes_to_itself(checkpoint in checkpoint()) {
+            let bytes = encoded(&checkpoint, 0);
             for cut in 0..bytes.len().min(40) {
                 prop_assert_eq!(decode(bytes.slice(..cut)), Err(InvalidCheckpoint::Short));
             }
-            prop_assert_eq!(decode(bytes), Ok(Checkpoint { end, producers, time_index }));
+            prop_assert_eq!(decode(bytes), Ok(checkpoint));
+        }
+
+        /// A broker that is new reads what one before it wrote.
+        #[test]
+        fn the_first_version_is_read_with_estimated_sizes(checkpoint in checkpoint()) {
+            let Checkpoint { end, producers, time_index, .. } = checkpoint;
+            let mut bytes = BytesMut::new();
+            bytes.put_u8(WITHOUT_SEGMENTS);
+            bytes.put_u64(end);
+            encode_producers(&mut bytes, &producers, 0);
+            encode_time_index(&mut bytes, &time_index);
+            let segments = Segments::estimated(&time_index, end);
+            let leader_epochs = LeaderEpochs::default();
+            let expected = Checkpoint { end, producers, time_index, segments, leader_epochs };
+            prop_assert_eq!(decode(bytes.freeze()), Ok(expected));
         }
 
         #[test]
         fn no_bytes_make_it_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = decode(bytes.clone().into());
-            if let Some(first) = bytes.first_mut() {
-                *first = VERSION;
+            for version in [WITHOUT_SEGMENTS, VERSION] {
+                if let Some(first) = bytes.first_mut() {
+                    *first = version;
+                }
+                let _ = decode(bytes.clone().into());
             }
-            let _ = decode(bytes.into());
         }
     }
 
     #[test]
     fn strangers_are_refused_and_the_silent_left_out() {
-        let index = TimeIndex::default();
         let silent = Producer {
             epoch: 0,
             batches: VecDeque::new(),
             written_at_ms: 4,
         };
         let producers = Producers::from_parts(HashMap::from([(1, silent)]));
-        let bytes = encode(9, &producers, 5, &index);
+        let checkpoint = Checkpoint {
+            end: 9,
+            producers,
+            time_index: TimeIndex::default(),
+            segments: Segments::default(),
+            leader_epochs: LeaderEpochs::default(),
+        };
+        let bytes = encoded(&checkpoint, 5);
         assert_eq!(
             decode(bytes.clone()).expect("sound").producers,
             Producers::default()
@@ -299,7 +505,7 @@ mod tests {
         longer.put_u8(0);
         assert_eq!(decode(longer.freeze()), Err(InvalidCheckpoint::Trailing(1)));
         let mut newer = BytesMut::from(&bytes[..]);
-        newer[0] = 2;
-        assert_eq!(decode(newer.freeze()), Err(InvalidCheckpoint::Version(2)));
+        newer[0] = 3;
+        assert_eq!(decode(newer.freeze()), Err(InvalidCheckpoint::Version(3)));
     }
 }

@@ -1,6 +1,6 @@
 //! Topic configurations over the broker's defaults, under Kafka's own names.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use millrace_model::limits::BATCH_BYTES_MAX;
 use millrace_record::TimestampType;
@@ -16,10 +16,12 @@ pub struct LogDefaults {
     pub message_max_bytes: usize,
     /// `log.message.timestamp.type`.
     pub timestamp_type: TimestampType,
-    /// `log.retention.ms`; -1 keeps records for ever. Stored and reported.
+    /// `log.retention.ms`; -1 keeps records for ever.
     pub retention_ms: i64,
-    /// `log.retention.bytes`; -1 means no bound. Stored and reported.
+    /// `log.retention.bytes`; -1 means no bound.
     pub retention_bytes: i64,
+    /// `log.retention.check.interval.ms`: how often it is looked for records to delete.
+    pub retention_check_interval: Duration,
     /// `offsets.topic.num.partitions`.
     pub offsets_topic_partitions: u32,
     /// `producer.id.expiration.ms`: a producer that has not written for this long is forgotten.
@@ -35,6 +37,7 @@ impl Default for LogDefaults {
             timestamp_type: TimestampType::CreateTime,
             retention_ms: 7 * 24 * 3_600 * 1_000,
             retention_bytes: -1,
+            retention_check_interval: Duration::from_secs(300),
             offsets_topic_partitions: 8,
             producer_id_expiration_ms: 24 * 3_600 * 1_000,
         }
@@ -174,6 +177,14 @@ impl TopicConfig {
         Ok(())
     }
 
+    /// Whether old records are deleted: `cleanup.policy` names `delete`. Compaction is not built:
+    /// a topic that names `compact` alone keeps every record.
+    #[must_use]
+    pub fn deletes(&self) -> bool {
+        let mut words = self.cleanup_policy.split(',').map(str::trim);
+        words.any(|word| word == "delete")
+    }
+
     /// The configurations that take effect, as Kafka names and prints them.
     #[must_use]
     pub fn entries(&self) -> Vec<(&'static str, String)> {
@@ -219,8 +230,11 @@ mod tests {
         assert_eq!(config.max_message_bytes, 100);
         let config = resolve("message.timestamp.type", "LogAppendTime").expect("legal");
         assert_eq!(config.timestamp_type, TimestampType::LogAppendTime);
-        let config = resolve("cleanup.policy", "compact,delete").expect("legal");
-        assert_eq!(config.cleanup_policy, "compact,delete");
+        let config = resolve("cleanup.policy", "compact, delete").expect("legal");
+        assert_eq!(config.cleanup_policy, "compact, delete");
+        assert!(config.deletes());
+        let compact = resolve("cleanup.policy", "compact").expect("legal");
+        assert!(!compact.deletes());
     }
 
     #[test]

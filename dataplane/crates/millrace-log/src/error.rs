@@ -224,3 +224,17 @@ pub enum DeleteTopicError {
     #[error("metadata store: {0}")]
     Meta(String),
 }
+
+/// Why a topic's configurations were not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum SetTopicConfigsError {
+    /// No such topic.
+    #[error("topic {0} does not exist")]
+    UnknownTopic(TopicName),
+    /// A configuration is unknown or its value is illegal.
+    #[error(transparent)]
+    InvalidConfig(#[from] InvalidTopicConfig),
+    /// The metadata store did not store it. Retry.
+    #[error("metadata store: {0}")]
+    Meta(String),
+}

@@ -2,17 +2,19 @@
 //!
 //! A partition is two streams. Its *data* stream holds the record batches, one batch per entry, and
 //! its offsets are the partition's offsets. Its *meta* stream holds checkpoints of what the broker
-//! knows about the data: the last sequences of each idempotent producer, the time index, and the
-//! log start offset. A checkpoint is written only when everything it was judged on is durable; a
+//! knows about the data: the last sequences of each idempotent producer, the time index, sizes, and
+//! leader epochs. A checkpoint is written only when everything it was judged on is durable; a
 //! partition opens from the newest checkpoint plus the batch headers written after it.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `manager` | all topics of the broker: create, grow, delete, look up |
+//! | `manager` | all topics of the broker: create, change, delete, look up; retention |
 //! | `partition` | one partition: append, read, trim |
 //! | `producers` | sequence checks of idempotent producers |
 //! | `time_index` | timestamp → offset |
-//! | `checkpoint` | the persistent form of the two above |
+//! | `segments` | bytes by offset, and where the log may be cut |
+//! | `leader_epochs` | leader epoch → its last offset |
+//! | `checkpoint` | the persistent form of the four above |
 //! | `replay_debt` | what a restart would replay, and when a checkpoint is due for it |
 //! | `config` | topic configurations over the broker's defaults |
 //! | `error` | one enum per operation |
@@ -20,17 +22,20 @@
 mod checkpoint;
 mod config;
 mod error;
+mod leader_epochs;
 mod manager;
 mod partition;
 mod producers;
 mod replay_debt;
+mod segments;
 mod time_index;
 
 pub use config::{InvalidTopicConfig, LogDefaults, TopicConfig};
 pub use error::{
     AppendError, CreatePartitionsError, CreateTopicError, DeleteTopicError, LookupError, OpenError,
-    ReadError, TrimError,
+    ReadError, SetTopicConfigsError, TrimError,
 };
+pub use leader_epochs::EpochEnd;
 pub use manager::{LogManager, LogParts, Topic};
 pub use partition::{
     AdvanceListener, AppendOrigin, AppendTicket, Appended, PartitionLog, ReadResult,

@@ -1,6 +1,7 @@
 //! All topics of the broker.
 
 mod registry;
+mod retention;
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
@@ -14,9 +15,11 @@ use tokio::task::JoinHandle;
 use self::registry::Registry;
 use crate::{
     CONSUMER_OFFSETS_TOPIC,
-    config::{LogDefaults, TopicConfig},
-    error::{CreatePartitionsError, CreateTopicError, DeleteTopicError, OpenError},
-    partition::{PartitionLog, PartitionParts},
+    config::{InvalidTopicConfig, LogDefaults, TopicConfig},
+    error::{
+        CreatePartitionsError, CreateTopicError, DeleteTopicError, OpenError, SetTopicConfigsError,
+    },
+    partition::{DeletionMeters, PartitionLog, PartitionParts},
     replay_debt::ReplayDebt,
 };
 
@@ -78,7 +81,7 @@ impl Topic {
 #[derive(Debug, Clone)]
 pub struct LogManager {
     inner: Arc<Inner>,
-    _checkpoints: Arc<CheckpointTask>,
+    _tasks: Arc<[BackgroundTask; 3]>,
 }
 
 struct Inner {
@@ -89,15 +92,16 @@ struct Inner {
     defaults: LogDefaults,
     registry: Registry,
     debt: Arc<ReplayDebt>,
+    deletions: Arc<DeletionMeters>,
     /// Held while topics are created, changed or deleted: one at a time.
     changing: tokio::sync::Mutex<()>,
 }
 
-/// Writes the checkpoints that are due, until it is dropped.
+/// What goes on beside all calls, until it is dropped.
 #[derive(Debug)]
-struct CheckpointTask(JoinHandle<()>);
+struct BackgroundTask(JoinHandle<()>);
 
-impl Drop for CheckpointTask {
+impl Drop for BackgroundTask {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -131,13 +135,18 @@ impl LogManager {
             defaults,
             registry,
             debt: Arc::default(),
+            deletions: Arc::new(DeletionMeters::new()),
             changing,
         });
         inner.open_topics(topics).await?;
-        let task = tokio::spawn(checkpoint_for_ever(Arc::clone(&inner)));
+        let tasks = [
+            tokio::spawn(checkpoint_for_ever(Arc::clone(&inner))),
+            tokio::spawn(retention::retain_for_ever(Arc::clone(&inner))),
+            tokio::spawn(retention::measure_for_ever(Arc::clone(&inner))),
+        ];
         Ok(Self {
             inner,
-            _checkpoints: Arc::new(CheckpointTask(task)),
+            _tasks: Arc::new(tasks.map(BackgroundTask)),
         })
     }
 
@@ -203,7 +212,7 @@ impl LogManager {
         if requested == 0 || requested > max {
             return Err(CreateTopicError::InvalidPartitions { requested, max });
         }
-        TopicConfig::resolve(&self.inner.defaults, configs)?;
+        self.validate_topic_configs(configs)?;
         Ok(())
     }
 
@@ -265,6 +274,48 @@ impl LogManager {
         Ok(self.inner.open_topic(grown).await?)
     }
 
+    /// Replaces what a topic sets itself; it lives by that from now on, durably. Retention takes
+    /// effect at its next check, all else with the next append.
+    ///
+    /// # Errors
+    /// See [`SetTopicConfigsError`].
+    pub async fn set_topic_configs(
+        &self,
+        name: &TopicName,
+        overrides: BTreeMap<String, String>,
+    ) -> Result<Arc<Topic>, SetTopicConfigsError> {
+        let _one_at_a_time = self.inner.changing.lock().await;
+        let config = Arc::new(self.validate_topic_configs(&overrides)?);
+        let unknown = || SetTopicConfigsError::UnknownTopic(name.clone());
+        let known = self.topic(name).ok_or_else(unknown)?;
+        let stored = self.inner.meta.set_topic_configs(name, overrides).await;
+        let stored = stored.map_err(|error| match error {
+            meta::TopicError::Unknown(name) => SetTopicConfigsError::UnknownTopic(name),
+            error @ meta::TopicError::Store(_) => SetTopicConfigsError::Meta(error.to_string()),
+        })?;
+        for partition in &known.partitions {
+            partition.set_config(Arc::clone(&config));
+        }
+        Ok(self.inner.registry.insert(Topic {
+            id: known.id,
+            name: known.name.clone(),
+            overrides: stored.configs,
+            config,
+            partitions: known.partitions.clone(),
+        }))
+    }
+
+    /// Checks what [`LogManager::set_topic_configs`] would check and changes nothing.
+    ///
+    /// # Errors
+    /// The first configuration that is unknown or has an illegal value.
+    pub fn validate_topic_configs(
+        &self,
+        overrides: &BTreeMap<String, String>,
+    ) -> Result<TopicConfig, InvalidTopicConfig> {
+        TopicConfig::resolve(&self.inner.defaults, overrides)
+    }
+
     /// Deletes a topic and frees its storage. Work on its partitions that is under way may still
     /// succeed; later work is refused as closed.
     ///
@@ -290,6 +341,7 @@ impl LogManager {
         self.inner
             .store
             .discard_streams(&streams_of(&deleted.partitions));
+        retention::forget_size(name);
         Ok(())
     }
 
@@ -324,6 +376,12 @@ impl LogManager {
         self.inner
             .each_partition(|log| async move { log.checkpoint().await }, |_| true)
             .await;
+    }
+
+    /// Deletes the records that no retention keeps, as happens by itself every
+    /// `log.retention.check.interval.ms`.
+    pub async fn apply_retention(&self) {
+        self.inner.apply_retention().await;
     }
 
     /// Refuses further appends and writes the last checkpoints, within bounds. The stream store is
@@ -443,6 +501,7 @@ impl Inner {
             producer_expiration_ms: self.defaults.producer_id_expiration_ms,
             clock: Arc::clone(&self.clock),
             debt: Arc::clone(&self.debt),
+            deletions: Arc::clone(&self.deletions),
         })
         .await
     }

@@ -3,11 +3,13 @@
 //! - this file: what it is, and what others ask of it
 //! - `append`: judge, assign offsets, stamp, write
 //! - `read`: whole batches by offset, records by timestamp
+//! - `retain`: delete what is old or too much
 //! - `persist`: open from the newest checkpoint, write the next one
 
 mod append;
 mod persist;
 mod read;
+mod retain;
 
 use std::{
     fmt,
@@ -22,14 +24,19 @@ use metrics::Counter;
 use millrace_model::{Offset, TopicId, TopicPartition};
 use millrace_stream::Stream;
 use millrace_time::SharedClock;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
+pub(crate) use self::retain::DeletionMeters;
 pub use self::{
     append::{AppendOrigin, AppendTicket, Appended},
     read::{ReadResult, TimestampOffset},
 };
 use crate::{
-    config::TopicConfig, error::TrimError, producers::Producers, replay_debt::ReplayDebt,
+    config::TopicConfig,
+    leader_epochs::{EpochEnd, LeaderEpochs},
+    producers::Producers,
+    replay_debt::ReplayDebt,
+    segments::Segments,
     time_index::TimeIndex,
 };
 
@@ -48,6 +55,7 @@ pub(crate) struct PartitionParts {
     pub(crate) producer_expiration_ms: i64,
     pub(crate) clock: SharedClock,
     pub(crate) debt: Arc<ReplayDebt>,
+    pub(crate) deletions: Arc<DeletionMeters>,
 }
 
 /// One partition of a topic.
@@ -56,10 +64,11 @@ pub struct PartitionLog {
     topic_id: TopicId,
     data: Stream,
     meta: Stream,
-    config: Arc<TopicConfig>,
+    config: RwLock<Arc<TopicConfig>>,
     producer_expiration_ms: i64,
     clock: SharedClock,
     debt: Arc<ReplayDebt>,
+    deletions: Arc<DeletionMeters>,
     state: Mutex<State>,
     /// Held while a checkpoint is written: they are written one after the other.
     checkpointing: tokio::sync::Mutex<persist::Written>,
@@ -73,6 +82,8 @@ pub struct PartitionLog {
 struct State {
     producers: Producers,
     time_index: TimeIndex,
+    segments: Segments,
+    leader_epochs: LeaderEpochs,
     /// Bytes of batches since the last checkpoint.
     dirty_bytes: u64,
     /// When the first of them came.
@@ -116,30 +127,39 @@ impl PartitionLog {
         i32::try_from(self.data.epoch().get()).unwrap_or(i32::MAX)
     }
 
-    /// Deletes the records below `new_start`, which is at most the high watermark. Durable when it
-    /// returns the log start offset. The batch that contains `new_start` stays whole.
-    ///
-    /// # Errors
-    /// See [`TrimError`].
-    pub async fn trim(&self, new_start: Offset) -> Result<Offset, TrimError> {
-        if self.is_closed() {
-            return Err(TrimError::Closed);
-        }
-        let start = self
-            .data
-            .trim(new_start)
-            .await
-            .map_err(|error| match error {
-                millrace_stream::TrimError::AboveConfirmed { offset, confirmed } => {
-                    TrimError::OutOfRange {
-                        offset,
-                        high_watermark: confirmed,
-                    }
-                }
-                millrace_stream::TrimError::Meta(reason) => TrimError::Storage(reason),
-            })?;
-        self.state.lock().time_index.trim(start);
-        Ok(start)
+    /// Where `epoch` ends (KIP-320): one past the last offset that was appended under it, or under
+    /// the last epoch before it that appended anything. `None` for an epoch that has not begun.
+    #[must_use]
+    pub fn epoch_end(&self, epoch: i32) -> Option<EpochEnd> {
+        let (current, end) = (self.leader_epoch(), self.end_offset());
+        self.state.lock().leader_epochs.end_of(epoch, current, end)
+    }
+
+    /// Bytes of the batches from the log start to the log's end, those that are not durable yet
+    /// included. Where the log start is not where retention puts it, but inside of a segment, this is
+    /// off by less than one step (see [`PartitionLog::bytes_between`]).
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        self.state.lock().segments.size_bytes()
+    }
+
+    /// Bytes of the batches between two offsets, as far as the log has them. An estimate: each of the
+    /// two is off by less than one step, unless it is the log's end. A step is the largest of
+    /// 256 KiB, 1/128 of the most that the log has held, and one batch; inside of it, bytes are
+    /// spread evenly over offsets. Takes no longer for more records.
+    #[must_use]
+    pub fn bytes_between(&self, from: Offset, to: Offset) -> u64 {
+        self.state.lock().segments.bytes_between(from, to)
+    }
+
+    /// What its topic lives by, now.
+    pub(crate) fn config(&self) -> Arc<TopicConfig> {
+        Arc::clone(&self.config.read())
+    }
+
+    /// What its topic lives by from now on.
+    pub(crate) fn set_config(&self, config: Arc<TopicConfig>) {
+        *self.config.write() = config;
     }
 
     /// Calls `listener` with the high watermark whenever it has moved.

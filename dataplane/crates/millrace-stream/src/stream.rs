@@ -280,6 +280,9 @@ impl Stream {
                 confirmed,
             });
         }
+        // Readers may have been moved on by a trim that has not reached the metadata: what is told
+        // to hold must be durable, so this one goes as far.
+        let new_start = new_start.max(self.start_offset());
         if new_start > self.state.trimmed_offset() {
             // Readers first: once the metadata has it, objects may go away under them.
             self.state.raise_start(new_start);

@@ -14,6 +14,7 @@ use super::{PartitionLog, State};
 use crate::{
     error::AppendError,
     producers::{Sequenced, Stamped, Verdict, WrittenBatch},
+    segments,
 };
 
 /// Who appends.
@@ -131,7 +132,7 @@ impl PartitionLog {
     }
 
     fn check(&self, batch: &Batch) -> Result<(), AppendError> {
-        let (bytes, limit) = (batch.bytes().len(), self.config.max_message_bytes);
+        let (bytes, limit) = (batch.bytes().len(), self.config.read().max_message_bytes);
         if bytes > limit {
             return Err(AppendError::BatchTooLarge { bytes, limit });
         }
@@ -194,23 +195,28 @@ impl PartitionLog {
         room: Permit,
     ) -> (Stand, millrace_stream::AppendTicket) {
         let now_ms = self.clock.wall_ms();
-        let stamp = matches!(self.config.timestamp_type, TimestampType::LogAppendTime);
+        let kind = self.config.read().timestamp_type;
+        let stamp = matches!(kind, TimestampType::LogAppendTime);
         let log_append_time = stamp.then_some(now_ms);
         let base_offset = self.data.next_offset();
         batch.restamp(base_offset, self.leader_epoch(), log_append_time);
         let (count, header) = (batch.count(), *batch.header());
         let payload = batch.freeze();
         let bytes = payload.len() as u64;
-        let ticket = self.data.append(
-            room,
-            Entry {
-                base_offset,
-                count,
-                payload,
-            },
-        );
+        let entry = Entry {
+            base_offset,
+            count,
+            payload,
+        };
+        let end_offset = entry.end_offset();
+        let ticket = self.data.append(room, entry);
         let last_offset = base_offset + u64::from(count.max(1)) - 1;
-        state.note(&header, base_offset, bytes, now_ms);
+        let extent = Extent {
+            base_offset,
+            end_offset,
+            bytes,
+        };
+        state.note(&header, extent, now_ms);
         self.owe(state, bytes);
         self.bytes_in.increment(bytes);
         self.records_in.increment(u64::from(count));
@@ -225,17 +231,35 @@ impl PartitionLog {
     }
 }
 
+/// The place of a batch in the log.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Extent {
+    pub(super) base_offset: Offset,
+    pub(super) end_offset: Offset,
+    pub(super) bytes: u64,
+}
+
 impl State {
     /// Takes note of a batch that is in the log.
-    pub(super) fn note(
-        &mut self,
-        header: &BatchHeader,
-        base_offset: Offset,
-        bytes: u64,
-        now_ms: i64,
-    ) {
+    pub(super) fn note(&mut self, header: &BatchHeader, extent: Extent, now_ms: i64) {
+        let Extent {
+            base_offset,
+            end_offset,
+            bytes,
+        } = extent;
         self.time_index
             .append(base_offset, header.max_timestamp, bytes);
+        self.segments.append(segments::Appended {
+            base_offset,
+            end_offset,
+            // A batch without timestamps is as old as its place in the log; Kafka asks its file.
+            max_timestamp: match header.max_timestamp {
+                ..0 => now_ms,
+                stamped => stamped,
+            },
+            bytes,
+        });
+        self.leader_epochs.append(base_offset, header.leader_epoch);
         if let Some(sequenced) = Sequenced::of(header).filter(|_| !header.is_control()) {
             let delta = u64::try_from(header.last_offset_delta).unwrap_or(0);
             let log_append_time = match header.timestamp_type() {

@@ -14,11 +14,11 @@ use bytes::Bytes;
 use millrace_model::Offset;
 use millrace_record::header_of;
 use millrace_stream::{Entry, FetchError, Stream};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
-use super::{PartitionLog, PartitionParts, State};
+use super::{PartitionLog, PartitionParts, State, append::Extent};
 use crate::{
-    checkpoint::{self, Checkpoint},
+    checkpoint::{self, Checkpoint, Kept},
     error::{AppendError, OpenError, ReadError},
 };
 
@@ -66,6 +66,7 @@ impl PartitionLog {
             producer_expiration_ms,
             clock,
             debt,
+            deletions,
         } = parts;
         let topic = id.topic.to_string();
         let log = Self {
@@ -75,10 +76,11 @@ impl PartitionLog {
             topic_id,
             data,
             meta,
-            config,
+            config: RwLock::new(config),
             producer_expiration_ms,
             clock,
             debt,
+            deletions,
             state: Mutex::default(),
             checkpointing: tokio::sync::Mutex::default(),
             closed: AtomicBool::new(false),
@@ -89,16 +91,22 @@ impl PartitionLog {
                 end,
                 producers,
                 time_index,
+                segments,
+                leader_epochs,
             }) => {
                 log.checkpointing.lock().await.covers = Some(end);
                 *log.state.lock() = State {
                     producers,
                     time_index,
+                    segments,
+                    leader_epochs,
                     ..State::default()
                 };
                 end.max(log.start_offset())
             }
         };
+        // The checkpoint may be older than the last trim.
+        log.state.lock().trim(log.start_offset());
         log.replay(from).await?;
         Ok(Arc::new(log))
     }
@@ -171,7 +179,12 @@ impl PartitionLog {
                     })
                 })?;
                 let bytes = entry.payload.len() as u64;
-                state.note(&header, entry.base_offset, bytes, now_ms);
+                let extent = Extent {
+                    base_offset: entry.base_offset,
+                    end_offset: entry.end_offset(),
+                    bytes,
+                };
+                state.note(&header, extent, now_ms);
                 self.owe(&mut state, bytes);
                 from = entry.end_offset();
             }
@@ -247,13 +260,17 @@ impl PartitionLog {
         let State {
             producers,
             time_index,
+            segments,
+            leader_epochs,
             ..
         } = &*state;
-        Some((
-            end,
-            checkpoint::encode(end, producers, since_ms, time_index),
-            bytes,
-        ))
+        let kept = Kept {
+            producers,
+            time_index,
+            segments,
+            leader_epochs,
+        };
+        Some((end, checkpoint::encode(end, since_ms, kept), bytes))
     }
 
     /// Refuses further appends and writes the last checkpoint.

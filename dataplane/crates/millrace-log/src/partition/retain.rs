@@ -1,0 +1,151 @@
+//! Deleting records: the log start moves up, durably, and what only held records below it is freed.
+//!
+//! Retention is Kafka's: the oldest segments go while all of their records are older than
+//! `retention.ms`, by their timestamps, and while `retention.bytes` or more are left behind them.
+//! The first segment that stays ends it, so a record with a timestamp in the future keeps whatever
+//! comes behind it until that time has passed, or `retention.bytes` reaches it. Nothing above the
+//! high watermark goes; the last segment goes when it is due like any other.
+//!
+//! Where Kafka cuts at segment files, this cuts at the segments of [`crate::segments`]: so a record
+//! stays up to 10 s of timestamps, or a 128th of the log's, longer than it must, and a log keeps up
+//! to one step more than it may, until the next check.
+
+use metrics::Counter;
+use millrace_model::Offset;
+
+use super::{PartitionLog, State};
+use crate::error::TrimError;
+
+/// Why records are deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// `retention.ms`
+    Time,
+    /// `retention.bytes`
+    Size,
+    /// Somebody asked for it.
+    Request,
+}
+
+/// Counts what is deleted, by reason.
+#[derive(Debug)]
+pub(crate) struct DeletionMeters {
+    time: ReasonMeters,
+    size: ReasonMeters,
+    request: ReasonMeters,
+}
+
+#[derive(Debug)]
+struct ReasonMeters {
+    moves: Counter,
+    bytes: Counter,
+    records: Counter,
+}
+
+impl DeletionMeters {
+    pub(crate) fn new() -> Self {
+        let meters = |reason: &'static str| ReasonMeters {
+            moves: metrics::counter!("millrace_log_start_moves_total", "reason" => reason),
+            bytes: metrics::counter!("millrace_log_deleted_bytes_total", "reason" => reason),
+            records: metrics::counter!("millrace_log_deleted_records_total", "reason" => reason),
+        };
+        Self {
+            time: meters("time"),
+            size: meters("size"),
+            request: meters("request"),
+        }
+    }
+
+    fn count(&self, reason: Reason, records: u64, bytes: u64) {
+        let meters = match reason {
+            Reason::Time => &self.time,
+            Reason::Size => &self.size,
+            Reason::Request => &self.request,
+        };
+        meters.moves.increment(1);
+        meters.bytes.increment(bytes);
+        meters.records.increment(records);
+    }
+}
+
+impl PartitionLog {
+    /// Deletes the records below `new_start`, which is at most the high watermark. Durable when it
+    /// returns the log start offset. The batch that contains `new_start` stays whole.
+    ///
+    /// # Errors
+    /// See [`TrimError`].
+    pub async fn trim(&self, new_start: Offset) -> Result<Offset, TrimError> {
+        self.trim_because(new_start, Reason::Request).await
+    }
+
+    /// The same, counted under `reason`.
+    ///
+    /// # Errors
+    /// See [`TrimError`].
+    pub(crate) async fn trim_because(
+        &self,
+        new_start: Offset,
+        reason: Reason,
+    ) -> Result<Offset, TrimError> {
+        if self.is_closed() {
+            return Err(TrimError::Closed);
+        }
+        let trimmed = self.data.trim(new_start).await;
+        let start = trimmed.map_err(|error| self.trim_error(error))?;
+        if let Some((records, bytes)) = self.state.lock().trim(start) {
+            self.deletions.count(reason, records, bytes);
+        }
+        Ok(start)
+    }
+
+    fn trim_error(&self, error: millrace_stream::TrimError) -> TrimError {
+        use millrace_stream::TrimError as Stream;
+        match error {
+            // Deleted meanwhile: the metadata does not know the stream any more.
+            _ if self.is_closed() => TrimError::Closed,
+            Stream::AboveConfirmed { offset, confirmed } => TrimError::OutOfRange {
+                offset,
+                high_watermark: confirmed,
+            },
+            Stream::Meta(reason) => TrimError::Storage(reason),
+        }
+    }
+
+    /// Where the log should begin by its topic's retention, and why; `None` where it may stay as it
+    /// is.
+    pub(crate) fn retention_due(&self) -> Option<(Offset, Reason)> {
+        let config = self.config();
+        if !config.deletes() || self.is_closed() {
+            return None;
+        }
+        // Read before the state: a later one would be as right.
+        let limit = self.high_watermark();
+        let oldest_ms = u64::try_from(config.retention_ms).ok().map(|keep_ms| {
+            let keep_ms = i64::try_from(keep_ms).unwrap_or(i64::MAX);
+            self.clock.wall_ms().saturating_sub(keep_ms)
+        });
+        let segments = &self.state.lock().segments;
+        let by_time = oldest_ms.and_then(|oldest| segments.end_of_older(oldest, limit));
+        let by_size = u64::try_from(config.retention_bytes).ok();
+        let by_size = by_size.and_then(|keep| segments.end_of_surplus(keep, limit));
+        match (by_time, by_size) {
+            (None, None) => None,
+            (time, size) if time >= size => time.map(|end| (end, Reason::Time)),
+            (_, size) => size.map(|end| (end, Reason::Size)),
+        }
+    }
+}
+
+impl State {
+    /// Forgets what is below the log's new start. Gives the records (by offsets) and bytes that are
+    /// gone with it, or `None` where the start has not moved.
+    pub(super) fn trim(&mut self, start: Offset) -> Option<(u64, u64)> {
+        let records = start.checked_sub(self.segments.start())?;
+        if records == 0 {
+            return None;
+        }
+        self.time_index.trim(start);
+        self.leader_epochs.trim(start);
+        Some((records, self.segments.trim(start)))
+    }
+}

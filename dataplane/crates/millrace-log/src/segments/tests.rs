@@ -1,0 +1,232 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const KIB: u64 = 1024;
+
+/// A log of batches, each (offsets, timestamp, bytes), and what the truth is.
+#[derive(Debug, Default)]
+struct Log {
+    segments: Segments,
+    batches: Vec<Appended>,
+    /// The most that the log has held.
+    most_bytes: u64,
+}
+
+impl Log {
+    fn append(&mut self, count: u64, max_timestamp: i64, bytes: u64) {
+        let base_offset = self.end();
+        let batch = Appended {
+            base_offset,
+            end_offset: base_offset + count,
+            max_timestamp,
+            bytes,
+        };
+        self.segments.append(batch);
+        self.batches.push(batch);
+        self.most_bytes = self.most_bytes.max(self.segments.size_bytes());
+    }
+
+    fn end(&self) -> Offset {
+        self.batches.last().map_or(0, |last| last.end_offset)
+    }
+
+    /// Bytes of the batches from the one with `from` up to the one with `to`, which is not counted.
+    fn bytes_between(&self, from: Offset, to: Offset) -> u64 {
+        let between = |batch: &&Appended| batch.end_offset > from && batch.end_offset <= to;
+        self.batches.iter().filter(between).map(|b| b.bytes).sum()
+    }
+
+    fn step(&self) -> u64 {
+        let batch = self.batches.iter().map(|batch| batch.bytes).max();
+        (self.most_bytes / STRIDES)
+            .max(STRIDE_BYTES_MIN)
+            .max(batch.unwrap_or(0))
+    }
+
+    fn check(&self, from: Offset, to: Offset) -> Result<(), TestCaseError> {
+        let (told, truth) = (
+            self.segments.bytes_between(from, to),
+            self.bytes_between(from, to),
+        );
+        let error = told.abs_diff(truth);
+        prop_assert!(
+            error <= 2 * self.step(),
+            "{from}..{to}: {told}, in truth {truth}, step {}",
+            self.step()
+        );
+        Ok(())
+    }
+}
+
+proptest! {
+    #[test]
+    fn sizes_are_off_by_one_step_at_each_end(
+        batches in prop::collection::vec((1u64..50, -5_000i64..60_000, 1u64..600 * KIB), 1..2_000),
+        asked in prop::collection::vec((0u64..60_000, 0u64..60_000), 20), trims in prop::collection::vec(0u64..60_000, 4),
+    ) {
+        let mut log = Log::default();
+        let mut now = 1_000_000;
+        for &(count, pause, bytes) in &batches {
+            now += pause;
+            log.append(count, now, bytes);
+            prop_assert!(log.segments.list().len() <= SEGMENTS_MAX);
+        }
+        let end = log.end();
+        let all: u64 = batches.iter().map(|(.., bytes)| bytes).sum();
+        prop_assert_eq!(log.segments.size_bytes(), all);
+        for (a, b) in asked {
+            let (from, to) = (a.min(b), a.max(b));
+            log.check(from, to)?;
+        }
+        let mut start = 0;
+        for trim in trims {
+            let before = log.segments.size_bytes();
+            let freed = log.segments.trim(trim.min(end));
+            start = start.max(trim.min(end));
+            prop_assert_eq!(log.segments.size_bytes(), before - freed);
+            log.check(start, end)?;
+            prop_assert_eq!(log.segments.bytes_between(0, end), log.segments.size_bytes());
+            let again = log.segments.list().iter().copied().collect();
+            let again = Segments::from_parts(again, end, log.segments.position());
+            prop_assert!(again.is_some());
+        }
+    }
+
+    /// A run never takes what is to be kept, never more than there is, and ends between batches.
+    #[test]
+    fn a_run_ends_where_it_must(
+        batches in prop::collection::vec((1u64..50, -5_000i64..60_000, 1u64..600 * KIB), 1..800),
+        before in 900_000i64..20_000_000, keep in 0u64..100 * 1024 * KIB, limit in 0u64..20_000,
+    ) {
+        let mut log = Log::default();
+        let mut now = 1_000_000;
+        for &(count, pause, bytes) in &batches {
+            now += pause;
+            log.append(count, now, bytes);
+        }
+        let is_end = |offset| log.batches.iter().any(|batch| batch.end_offset == offset);
+        if let Some(end) = log.segments.end_of_older(before, limit) {
+            prop_assert!(is_end(end) && end <= limit);
+            let mut gone = log.batches.iter().take_while(|batch| batch.end_offset <= end);
+            prop_assert!(gone.all(|batch| batch.max_timestamp < before));
+        }
+        let surplus = log.segments.end_of_surplus(keep, limit);
+        if let Some(end) = surplus {
+            prop_assert!(is_end(end) && end <= limit);
+            prop_assert!(log.bytes_between(end, log.end()) >= keep);
+        }
+        // What is left is at most a step more than asked for.
+        if limit >= log.end() {
+            let left = log.bytes_between(surplus.unwrap_or(0), log.end());
+            prop_assert!(left <= keep + log.step(), "{left} left of {keep}");
+        }
+    }
+
+    #[test]
+    fn no_timestamps_make_too_many_segments(
+        timestamps in prop::collection::vec(any::<i64>(), 600..1_500), bytes in 1u64..64 * KIB,
+    ) {
+        let mut log = Log::default();
+        for timestamp in timestamps {
+            log.append(1, timestamp, bytes);
+            prop_assert!(log.segments.list().len() <= SEGMENTS_MAX);
+        }
+        log.check(0, log.end() / 2)?;
+    }
+}
+
+#[test]
+fn a_slow_log_is_divided_by_time() {
+    let mut log = Log::default();
+    for second in 0..100_000 {
+        log.append(1, second * 1_000, 100);
+    }
+    let end = log.end();
+    // All fits into one stride of bytes, and yet little more than a 128th of the day is kept too long.
+    for before in (20_000_000..100_000_000).step_by(7_777_777) {
+        let first_kept = log
+            .segments
+            .end_of_older(before, end)
+            .expect("some are older");
+        let kept_too_long = before - first_kept.cast_signed() * 1_000;
+        assert!((0..=1_600_000).contains(&kept_too_long), "{kept_too_long}");
+    }
+    assert_eq!(log.segments.end_of_older(i64::MAX, end), Some(end));
+    assert_eq!(log.segments.end_of_older(0, end), None);
+}
+
+#[test]
+fn a_record_from_the_future_holds_back_what_is_behind_it() {
+    let mut log = Log::default();
+    for minute in 0..60 {
+        let skewed = if minute == 30 { 1_000_000 } else { minute };
+        log.append(1, skewed * 60_000, 300 * KIB);
+    }
+    let end = log.end();
+    assert_eq!(log.segments.end_of_older(59 * 60_000, end), Some(30));
+    assert_eq!(log.segments.end_of_surplus(300 * KIB, end), Some(59));
+}
+
+#[test]
+fn a_checkpoint_may_be_older_than_a_trim() {
+    let mut log = Log::default();
+    for n in 0..10 {
+        log.append(10, n, 400 * KIB);
+    }
+    assert_eq!(log.segments.trim(130), 4_000 * KIB);
+    assert_eq!(
+        (log.segments.size_bytes(), log.segments.list().len()),
+        (0, 0)
+    );
+    // The batch that holds the start begins below it.
+    log.segments.append(Appended {
+        base_offset: 125,
+        end_offset: 135,
+        max_timestamp: 11,
+        bytes: 400 * KIB,
+    });
+    assert_eq!(log.segments.size_bytes(), 200 * KIB);
+}
+
+#[test]
+fn what_an_older_checkpoint_kept_gives_an_estimate() {
+    let mut index = TimeIndex::default();
+    let batch = 100 * KIB;
+    for n in 0..20_000 {
+        index.append(n, n.cast_signed() * 1_000, batch);
+    }
+    let segments = Segments::estimated(&index, 20_000);
+    assert!(segments.list().len() <= SEGMENTS_MAX);
+    let (told, truth) = (segments.size_bytes(), 20_000 * batch);
+    assert!(told <= truth && told > truth / 2, "{told} of {truth}");
+    let older = segments
+        .end_of_older(10_000_000, 20_000)
+        .expect("half of it");
+    assert!((9_000..=10_000).contains(&older), "{older}");
+    assert_eq!(
+        Segments::estimated(&TimeIndex::default(), 0),
+        Segments::default()
+    );
+}
+
+#[test]
+fn unsound_parts_are_refused() {
+    let segment = |base_offset, position| Segment {
+        base_offset,
+        position,
+        max_timestamp: 0,
+    };
+    let legal = Segments::from_parts(vec![segment(0, 0), segment(5, 10)], 9, 20);
+    assert_eq!(legal.expect("legal").size_bytes(), 20);
+    assert_eq!(
+        Segments::from_parts(vec![segment(5, 0), segment(5, 1)], 9, 20),
+        None
+    );
+    assert_eq!(
+        Segments::from_parts(vec![segment(0, 9), segment(5, 1)], 9, 20),
+        None
+    );
+    assert_eq!(Segments::from_parts(vec![segment(9, 0)], 9, 20), None);
+    assert_eq!(Segments::from_parts(vec![segment(0, 21)], 9, 20), None);
+}
