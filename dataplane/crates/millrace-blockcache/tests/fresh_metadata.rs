@@ -10,9 +10,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use millrace_blockcache::{BlockCache, BlockCacheConfig, ReadError};
 use millrace_meta::{
-    CommitError, CreatePartitionsError, CreateTopicError, MetaStore, NewTopic, ObjectKind,
-    ObjectRange, OpenStreamError, ReserveError, StoreFailure, StreamMeta, SweepError, Topic,
-    TopicError, TrimError, Upload,
+    CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError, MetaStore,
+    NewTopic, ObjectContents, ObjectKind, ObjectRange, OpenStreamError, ReserveError, StoreFailure,
+    StreamMeta, StreamSetSummary, StreamSummary, SweepError, Topic, TopicError, TrimError, Upload,
 };
 use millrace_model::{
     NodeEpoch, NodeId, ObjectId, Offset, StreamEpoch, StreamId, StreamRange, TopicName,
@@ -78,6 +78,29 @@ impl MetaStore for Scripted {
         panic!("not asked")
     }
     async fn commit_upload(&self, _: Upload) -> Result<(), CommitError> {
+        panic!("not asked")
+    }
+    async fn release_objects(&self, _: NodeEpoch, _: &[ObjectId]) -> Result<(), ReserveError> {
+        panic!("not asked")
+    }
+    async fn stream_sets(
+        &self,
+        _: Option<ObjectId>,
+        _: usize,
+    ) -> Result<Vec<StreamSetSummary>, StoreFailure> {
+        panic!("not asked")
+    }
+    async fn stream_summaries(
+        &self,
+        _: Option<StreamId>,
+        _: usize,
+    ) -> Result<Vec<StreamSummary>, StoreFailure> {
+        panic!("not asked")
+    }
+    async fn object_contents(&self, _: &[ObjectId]) -> Result<Vec<ObjectContents>, StoreFailure> {
+        panic!("not asked")
+    }
+    async fn commit_compaction(&self, _: Compaction) -> Result<(), CompactionError> {
         panic!("not asked")
     }
     async fn trim_stream(&self, _: StreamId, _: NodeEpoch, _: Offset) -> Result<Offset, TrimError> {

@@ -5,12 +5,16 @@
 //! from a sequence and is never reused; whoever changes a stream or an object names the epoch of its
 //! start, and a store that knows a newer one refuses ([`Fenced`]).
 
+mod compaction;
 mod object;
 mod sqlite;
 mod store;
 mod stream;
 mod topic;
 
+pub use compaction::{
+    Compaction, CompactionError, LiveRange, ObjectContents, StreamSetSummary, StreamSummary,
+};
 pub use object::{
     CommitError, ObjectKind, ObjectRange, ReserveError, StreamObject, StreamSetObject, SweepError,
     Upload,

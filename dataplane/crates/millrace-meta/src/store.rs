@@ -6,8 +6,9 @@ use async_trait::async_trait;
 use millrace_model::{NodeEpoch, NodeId, ObjectId, Offset, StreamId, TopicName};
 
 use crate::{
-    CommitError, CreatePartitionsError, CreateTopicError, NewTopic, ObjectRange, OpenStreamError,
-    ReserveError, StreamMeta, SweepError, Topic, TopicError, TrimError, Upload,
+    CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError, NewTopic,
+    ObjectContents, ObjectRange, OpenStreamError, ReserveError, StreamMeta, StreamSetSummary,
+    StreamSummary, SweepError, Topic, TopicError, TrimError, Upload,
 };
 
 /// The node epoch is not (or no longer) the current one of any node: another start has replaced
@@ -155,6 +156,57 @@ pub trait MetaStore: Debug + Send + Sync + 'static {
         node_epoch: NodeEpoch,
         new_start: Offset,
     ) -> Result<Offset, TrimError>;
+
+    /// Dooms ids that were reserved and will not be committed; the objects may exist in the bucket or
+    /// not. Ids that were committed, or belong to another node epoch, are left as they are.
+    ///
+    /// # Errors
+    /// See [`ReserveError`]; never [`ReserveError::TooMany`].
+    async fn release_objects(
+        &self,
+        node_epoch: NodeEpoch,
+        objects: &[ObjectId],
+    ) -> Result<(), ReserveError>;
+
+    /// Up to `limit` committed stream-set objects behind `after`, the oldest first.
+    ///
+    /// # Errors
+    /// The store failed.
+    async fn stream_sets(
+        &self,
+        after: Option<ObjectId>,
+        limit: usize,
+    ) -> Result<Vec<StreamSetSummary>, StoreFailure>;
+
+    /// The next `limit` streams behind `after`, in the order of their ids.
+    ///
+    /// # Errors
+    /// The store failed.
+    async fn stream_summaries(
+        &self,
+        after: Option<StreamId>,
+        limit: usize,
+    ) -> Result<Vec<StreamSummary>, StoreFailure>;
+
+    /// What of these objects can still be read, all at one moment. Those of which nothing can are
+    /// left out.
+    ///
+    /// # Errors
+    /// The store failed.
+    async fn object_contents(
+        &self,
+        objects: &[ObjectId],
+    ) -> Result<Vec<ObjectContents>, StoreFailure>;
+
+    /// Replaces objects by others that hold the same, at one moment for every reader, and dooms the
+    /// former. Of each stream the outputs must hold exactly the offsets that the inputs hold and that
+    /// have not been trimmed; what was trimmed may be missing, ranges of deleted streams are accepted
+    /// and forgotten. No stream's end moves, so uploads are not concerned. Committing the same
+    /// compaction again changes nothing.
+    ///
+    /// # Errors
+    /// See [`CompactionError`].
+    async fn commit_compaction(&self, compaction: Compaction) -> Result<(), CompactionError>;
 
     /// Up to `limit` objects that have been doomed for longer than any read takes: delete them from
     /// the bucket, then call [`MetaStore::mark_deleted`].

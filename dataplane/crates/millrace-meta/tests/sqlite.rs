@@ -2,7 +2,7 @@
 //! the file.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fs,
     path::Path,
     sync::Arc,
@@ -10,7 +10,7 @@ use std::{
 };
 
 use millrace_meta::{
-    CommitError, MetaStore, NewTopic, OpenError, SqliteMeta, SqliteOptions, StreamMeta,
+    CommitError, Compaction, MetaStore, NewTopic, OpenError, SqliteMeta, SqliteOptions, StreamMeta,
     StreamObject, StreamSetObject, Upload,
 };
 use millrace_model::{
@@ -225,6 +225,18 @@ async fn doomed_objects_stay_for_as_long_as_a_read_may_take() {
     assert_eq!(doomed().await, 0);
     clock.advance(Duration::from_millis(1));
     assert_eq!(doomed().await, 1);
+
+    // Another process cannot know how long a reader has been there: it counts anew.
+    drop(store);
+    let store = SqliteMeta::open(&path, options, clock.clone()).await;
+    let store = store.expect("opens");
+    let doomed = async || {
+        let doomed = store.doomed_objects(node_epoch, 10).await;
+        doomed.expect("a list").len()
+    };
+    assert_eq!(doomed().await, 0);
+    clock.advance(Duration::from_secs(600));
+    assert_eq!(doomed().await, 1);
 }
 
 #[tokio::test]
@@ -270,6 +282,8 @@ enum Step {
     Commit(Vec<(usize, i64, u64)>),
     Trim(usize, u64),
     Delete(usize),
+    /// Replaces the live objects whose bit is set; `true`: each stretch by an object of its own.
+    Compact(u64, bool),
     Reopen,
 }
 
@@ -282,6 +296,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         8 => ranges.prop_map(Step::Commit),
         3 => (0..STREAMS, 0..100_u64).prop_map(|(stream, to)| Step::Trim(stream, to)),
         1 => (0..STREAMS).prop_map(Step::Delete),
+        3 => any::<(u64, bool)>().prop_map(|(which, split)| Step::Compact(which, split)),
         2 => Just(Step::Reopen),
     ]
 }
@@ -344,6 +359,7 @@ impl Pair {
                     self.model.remove(&self.streams[nth]).is_some()
                 );
             }
+            Step::Compact(which, split) => self.compact(which, split).await,
             Step::Reopen => {
                 self.store = open(&self.folder.path().join("meta.db")).await;
                 self.node_epoch = self
@@ -409,6 +425,83 @@ impl Pair {
                 }
             }
         }
+    }
+
+    /// Merges what lies side by side of the chosen objects.
+    async fn compact(&mut self, which: u64, split: bool) {
+        let ranges = self.model.values().flat_map(|known| &known.ranges);
+        let live: BTreeSet<ObjectId> = ranges.map(|range| range.2).collect();
+        let chosen = |nth: usize| which >> (nth % 64) & 1 == 1;
+        let chosen = live.iter().enumerate().filter(|&(nth, _)| chosen(nth));
+        let inputs: Vec<ObjectId> = chosen.map(|(_, &id)| id).collect();
+        let (mut set, mut stream_objects) = (Vec::new(), Vec::new());
+        for (&stream, known) in &mut self.model {
+            let mut merged: Vec<(Offset, Offset, ObjectId)> = Vec::new();
+            let mut rest = Vec::new();
+            for &range in &known.ranges {
+                match merged.last_mut() {
+                    _ if !inputs.contains(&range.2) => rest.push(range),
+                    Some(last) if last.1 == range.0 => last.1 = range.1,
+                    _ => merged.push(range),
+                }
+            }
+            for (start, end, id) in &mut merged {
+                // What is trimmed may go.
+                *start = (*start).max(known.start.min(*end - 1));
+                let range = StreamRange {
+                    stream,
+                    start: *start,
+                    end: *end,
+                };
+                *id = self
+                    .store
+                    .reserve_objects(self.node_epoch, 1)
+                    .await
+                    .expect("an id");
+                let size = 7;
+                if split {
+                    stream_objects.push(StreamObject {
+                        id: *id,
+                        size,
+                        range,
+                    });
+                } else {
+                    set.push(range);
+                }
+            }
+            known.ranges = rest;
+            known.ranges.extend(merged);
+            known.ranges.sort_unstable();
+        }
+        let id = self
+            .store
+            .reserve_objects(self.node_epoch, 1)
+            .await
+            .expect("an id");
+        for range in &set {
+            let known = self.model.get_mut(&range.stream).expect("it is from there");
+            let found = known.ranges.iter_mut().find(|found| found.0 == range.start);
+            found.expect("it is from there").2 = id;
+        }
+        let stream_set = (!set.is_empty()).then_some(StreamSetObject {
+            id,
+            size: 8,
+            ranges: set,
+        });
+        let compaction = Compaction {
+            node_epoch: self.node_epoch,
+            inputs,
+            stream_set,
+            stream_objects,
+        };
+        for _ in 0..2 {
+            let committed = self.store.commit_compaction(compaction.clone()).await;
+            committed.expect("commits, or has committed");
+        }
+        self.committed
+            .extend(compaction.stream_set.iter().map(|set| set.id));
+        let singles = compaction.stream_objects.iter().map(|object| object.id);
+        self.committed.extend(singles);
     }
 
     async fn trim(&mut self, stream: StreamId, to: Offset) {

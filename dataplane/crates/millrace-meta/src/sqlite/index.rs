@@ -3,18 +3,30 @@
 //! It is rebuilt from the database at open and changed only after a transaction has committed, by
 //! the one writer. Lookups cost O(log ranges of the stream), whatever the number of objects.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    ops::Bound,
+    time::Duration,
+};
 
 use millrace_model::{NodeEpoch, ObjectId, Offset, StreamEpoch, StreamId, StreamRange};
 
-use crate::{CommitError, ObjectKind, ObjectRange, StreamMeta, Upload};
+use super::doomed::Doomed;
+use crate::{
+    CommitError, Compaction, LiveRange, ObjectContents, ObjectKind, ObjectRange, StreamMeta,
+    StreamObject, StreamSetObject, StreamSetSummary, StreamSummary, Upload,
+};
 
 #[derive(Debug, Default)]
 pub(super) struct Index {
     /// Streams that exist.
-    pub(super) streams: HashMap<StreamId, Stream>,
+    pub(super) streams: BTreeMap<StreamId, Stream>,
     /// Committed objects with at least one live range.
     objects: HashMap<ObjectId, Object>,
+    /// Those of them that are stream sets.
+    stream_sets: BTreeSet<ObjectId>,
+    /// Objects that are to be deleted.
+    pub(super) doomed: Doomed,
     /// The next stream id: a stream below it that is not in `streams` has been deleted.
     pub(super) next_stream: u64,
 }
@@ -27,6 +39,8 @@ pub(super) struct Stream {
     pub(super) end: Offset,
     /// Live ranges by their start; they do not overlap.
     spans: BTreeMap<Offset, Span>,
+    /// Those of them that are in stream objects.
+    stream_objects: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +53,9 @@ struct Span {
 struct Object {
     kind: ObjectKind,
     size: u64,
-    /// Ranges that are in their stream's `spans`.
+    /// Its ranges.
+    ranges: usize,
+    /// Those of them that are in their stream's `spans`.
     live: usize,
 }
 
@@ -55,19 +71,33 @@ pub(super) struct Committed {
 impl Committed {
     /// The objects of `upload`.
     pub(super) fn of(upload: Upload) -> Vec<Self> {
-        let set = upload.stream_set.into_iter().map(|object| Self {
+        Self::both(upload.stream_set, upload.stream_objects)
+    }
+
+    /// The outputs of `compaction`.
+    pub(super) fn outputs_of(compaction: Compaction) -> Vec<Self> {
+        Self::both(compaction.stream_set, compaction.stream_objects)
+    }
+
+    fn both(set: Option<StreamSetObject>, streams: Vec<StreamObject>) -> Vec<Self> {
+        let set = set.into_iter().map(|object| Self {
             id: object.id,
             kind: ObjectKind::StreamSet,
             size: object.size,
             ranges: object.ranges,
         });
-        let streams = upload.stream_objects.into_iter().map(|object| Self {
+        let streams = streams.into_iter().map(|object| Self {
             id: object.id,
             kind: ObjectKind::Stream,
             size: object.size,
             ranges: vec![object.range],
         });
         set.chain(streams).collect()
+    }
+
+    /// Whether a range has no offsets, or there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.ranges.is_empty() || self.ranges.iter().any(|range| range.start >= range.end)
     }
 }
 
@@ -84,6 +114,7 @@ impl Stream {
             start,
             end,
             spans: BTreeMap::new(),
+            stream_objects: 0,
         }
     }
 
@@ -118,10 +149,7 @@ impl Index {
         objects: &[Committed],
         node_epoch: NodeEpoch,
     ) -> Result<(), CommitError> {
-        let empty = |object: &&Committed| {
-            object.ranges.is_empty() || object.ranges.iter().any(|range| range.start >= range.end)
-        };
-        if let Some(object) = objects.iter().find(empty) {
+        if let Some(object) = objects.iter().find(|object| object.is_empty()) {
             return Err(CommitError::EmptyRange(object.id));
         }
         let mut ranges: Vec<_> = objects.iter().flat_map(|object| &object.ranges).collect();
@@ -169,7 +197,7 @@ impl Index {
 
     /// Adds a committed object.
     pub(super) fn add(&mut self, object: Committed) {
-        let mut live = 0;
+        let (ranges, mut live) = (object.ranges.len(), 0);
         for range in object.ranges {
             let is_live = self.is_live(&range);
             let Some(stream) = self.streams.get_mut(&range.stream) else {
@@ -178,6 +206,7 @@ impl Index {
             stream.end = stream.end.max(range.end);
             if is_live {
                 live += 1;
+                stream.stream_objects += usize::from(object.kind == ObjectKind::Stream);
                 stream.spans.insert(
                     range.start,
                     Span {
@@ -189,7 +218,16 @@ impl Index {
         }
         if live > 0 {
             let Committed { id, kind, size, .. } = object;
-            self.objects.insert(id, Object { kind, size, live });
+            if kind == ObjectKind::StreamSet {
+                self.stream_sets.insert(id);
+            }
+            let object = Object {
+                kind,
+                size,
+                ranges,
+                live,
+            };
+            self.objects.insert(id, object);
         }
     }
 
@@ -264,7 +302,9 @@ impl Index {
             .filter(|span| span.get().end <= start)
         {
             let object = first.remove().object;
-            release(&mut self.objects, object);
+            let kind = self.objects.get(&object).map(|object| object.kind);
+            known.stream_objects -= usize::from(kind == Some(ObjectKind::Stream));
+            release(&mut self.objects, &mut self.stream_sets, object);
         }
     }
 
@@ -275,18 +315,107 @@ impl Index {
                 continue;
             };
             for span in removed.spans.into_values() {
-                release(&mut self.objects, span.object);
+                release(&mut self.objects, &mut self.stream_sets, span.object);
             }
+        }
+    }
+
+    /// Notes that objects are to be deleted.
+    pub(super) fn doom(&mut self, objects: impl IntoIterator<Item = ObjectId>, now: Duration) {
+        self.doomed.extend(objects, now);
+    }
+
+    /// Stream-set objects behind `after`.
+    pub(super) fn stream_sets(
+        &self,
+        after: Option<ObjectId>,
+        limit: usize,
+    ) -> Vec<StreamSetSummary> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let behind = self.stream_sets.range((from, Bound::Unbounded));
+        let summary = |&object: &ObjectId| {
+            let known = self.objects.get(&object)?;
+            let share = known.size / (known.ranges.max(1) as u64);
+            Some(StreamSetSummary {
+                object,
+                size: known.size,
+                live_bytes: if known.live == known.ranges {
+                    known.size
+                } else {
+                    share * known.live as u64
+                },
+            })
+        };
+        behind.filter_map(summary).take(limit).collect()
+    }
+
+    /// Streams behind `after`.
+    pub(super) fn stream_summaries(
+        &self,
+        after: Option<StreamId>,
+        limit: usize,
+    ) -> Vec<StreamSummary> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let behind = self.streams.range((from, Bound::Unbounded));
+        let summary = |(&stream, known): (&StreamId, &Stream)| StreamSummary {
+            stream,
+            start: known.start,
+            stream_objects: known.stream_objects,
+        };
+        behind.map(summary).take(limit).collect()
+    }
+
+    /// Those of an object's ranges that can still be read; `None` where it is not live.
+    pub(super) fn contents(
+        &self,
+        object: ObjectId,
+        ranges: &[StreamRange],
+    ) -> Option<ObjectContents> {
+        let known = self.objects.get(&object)?;
+        let live = |range: &StreamRange| {
+            let stream = self.streams.get(&range.stream)?;
+            let span = stream.spans.get(&range.start)?;
+            (span.object == object).then(|| LiveRange {
+                range: *range,
+                readable_from: range.start.max(stream.start),
+            })
+        };
+        let mut live: Vec<LiveRange> = ranges.iter().filter_map(live).collect();
+        live.sort_unstable_by_key(|live| live.range);
+        Some(ObjectContents {
+            object,
+            kind: known.kind,
+            size: known.size,
+            live,
+        })
+    }
+
+    /// Takes objects with these live ranges out.
+    pub(super) fn remove_objects(&mut self, contents: &[ObjectContents]) {
+        for object in contents {
+            for live in &object.live {
+                if let Some(stream) = self.streams.get_mut(&live.range.stream) {
+                    stream.spans.remove(&live.range.start);
+                    stream.stream_objects -= usize::from(object.kind == ObjectKind::Stream);
+                }
+            }
+            self.objects.remove(&object.object);
+            self.stream_sets.remove(&object.object);
         }
     }
 }
 
 /// One range of `object` is gone; so is the object with its last.
-fn release(objects: &mut HashMap<ObjectId, Object>, object: ObjectId) {
+fn release(
+    objects: &mut HashMap<ObjectId, Object>,
+    stream_sets: &mut BTreeSet<ObjectId>,
+    object: ObjectId,
+) {
     if let Some(known) = objects.get_mut(&object) {
         known.live -= 1;
         if known.live == 0 {
             objects.remove(&object);
+            stream_sets.remove(&object);
         }
     }
 }

@@ -5,6 +5,8 @@
 //! changes, after its transaction. Each change runs as a task of its own, so that a caller who stops
 //! waiting cannot leave the index behind the database.
 
+mod compaction;
+mod doomed;
 mod index;
 mod nodes;
 mod number;
@@ -38,9 +40,9 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use self::index::{Committed, Index};
 use crate::{
-    CommitError, CreatePartitionsError, CreateTopicError, Fenced, MetaStore, NewTopic, ObjectRange,
-    OpenStreamError, ReserveError, StoreFailure, StreamMeta, SweepError, Topic, TopicError,
-    TrimError, Upload,
+    CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError, Fenced,
+    MetaStore, NewTopic, ObjectContents, ObjectRange, OpenStreamError, ReserveError, StoreFailure,
+    StreamMeta, StreamSetSummary, StreamSummary, SweepError, Topic, TopicError, TrimError, Upload,
 };
 
 static MIGRATIONS: Migrator = sqlx::migrate!("../../../migrations/dataplane");
@@ -55,13 +57,15 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// What can be set.
 #[derive(Debug, Clone, Copy)]
 pub struct SqliteOptions {
-    /// How long a doomed object stays readable. Must be longer than the longest read, since a
-    /// reader may hold a range that it was given just before the object was doomed.
+    /// How long a doomed object stays readable, counted on the monotonic clock from when this process
+    /// saw it doomed. Must be longer than the longest read, since a reader may hold a range that it
+    /// was given just before the object was doomed.
     pub doomed_retention: Duration,
 }
 
 impl Default for SqliteOptions {
-    /// Ten minutes: five times the longest read.
+    /// Ten minutes: three times the longest read, which is ten tries of a merged range of 4 MiB, each
+    /// given up after 14 seconds, with half a minute of pauses in between.
     fn default() -> Self {
         Self {
             doomed_retention: Duration::from_secs(600),
@@ -142,7 +146,7 @@ impl SqliteMeta {
             .connect_with(connect.pragma("query_only", "ON"))
             .await
             .map_err(failure)?;
-        let index = load_index(&mut writer).await?;
+        let index = load_index(&mut writer, clock.now()).await?;
         let inner = Inner {
             writer: Mutex::new(writer),
             readers,
@@ -200,10 +204,13 @@ fn connect_options(path: &Path) -> SqliteConnectOptions {
 }
 
 /// Builds the index from a consistent view of the database.
-async fn load_index(connection: &mut SqliteConnection) -> Result<Index, StoreFailure> {
+async fn load_index(
+    connection: &mut SqliteConnection,
+    now: Duration,
+) -> Result<Index, StoreFailure> {
     let mut tx = connection.begin().await?;
     let mut index = streams::load(&mut tx).await?;
-    objects::load(&mut tx, &mut index).await?;
+    objects::load(&mut tx, &mut index, now).await?;
     tx.commit().await?;
     Ok(index)
 }
@@ -213,7 +220,10 @@ impl Inner {
     async fn writer(&self) -> Result<MutexGuard<'_, SqliteConnection>, StoreFailure> {
         let mut writer = self.writer.lock().await;
         if self.index_behind.load(Ordering::SeqCst) {
-            *self.index.write() = load_index(&mut writer).await?;
+            let mut loaded = load_index(&mut writer, self.clock.now()).await?;
+            let mut index = self.index.write();
+            loaded.doomed.keep_times_of(&index.doomed);
+            *index = loaded;
             self.index_behind.store(false, Ordering::SeqCst);
         }
         Ok(writer)
@@ -333,6 +343,44 @@ impl MetaStore for SqliteMeta {
         limit: usize,
     ) -> Result<Vec<ObjectRange>, StoreFailure> {
         Ok(self.inner.index.read().objects_of(stream, from, limit))
+    }
+
+    async fn release_objects(
+        &self,
+        node_epoch: NodeEpoch,
+        objects: &[ObjectId],
+    ) -> Result<(), ReserveError> {
+        let objects = objects.to_vec();
+        self.detached(|inner| async move { inner.release_objects(node_epoch, &objects).await })
+            .await
+    }
+
+    async fn stream_sets(
+        &self,
+        after: Option<ObjectId>,
+        limit: usize,
+    ) -> Result<Vec<StreamSetSummary>, StoreFailure> {
+        Ok(self.inner.index.read().stream_sets(after, limit))
+    }
+
+    async fn stream_summaries(
+        &self,
+        after: Option<StreamId>,
+        limit: usize,
+    ) -> Result<Vec<StreamSummary>, StoreFailure> {
+        Ok(self.inner.index.read().stream_summaries(after, limit))
+    }
+
+    async fn object_contents(
+        &self,
+        objects: &[ObjectId],
+    ) -> Result<Vec<ObjectContents>, StoreFailure> {
+        self.inner.object_contents(objects).await
+    }
+
+    async fn commit_compaction(&self, compaction: Compaction) -> Result<(), CompactionError> {
+        self.detached(|inner| async move { inner.commit_compaction(compaction).await })
+            .await
     }
 
     async fn trim_stream(

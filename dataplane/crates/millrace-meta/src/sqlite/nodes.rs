@@ -82,9 +82,10 @@ impl Inner {
             .bind(i64::from(node.get()))
             .fetch_optional(&mut *tx)
             .await?;
+        let mut left = Vec::new();
         if let Some(former) = former {
-            objects::doom_prepared(&mut tx, NodeEpoch(from_sql(former)?), self.clock.wall_ms())
-                .await?;
+            let former = NodeEpoch(from_sql(former)?);
+            left = objects::doom_prepared(&mut tx, former, self.clock.wall_ms()).await?;
         }
         sqlx::query(
             "INSERT INTO nodes (node_id, epoch) VALUES ($1, $2)
@@ -94,7 +95,8 @@ impl Inner {
         .bind(to_sql(epoch)?)
         .execute(&mut *tx)
         .await?;
-        self.commit(tx, |_| ()).await?;
+        let now = self.clock.now();
+        self.commit(tx, |index| index.doom(left, now)).await?;
         Ok(NodeEpoch(epoch))
     }
 

@@ -1,7 +1,9 @@
 //! Reserving, committing and sweeping objects.
 
+use std::time::Duration;
+
 use futures_util::TryStreamExt;
-use millrace_model::{NodeEpoch, ObjectId};
+use millrace_model::{NodeEpoch, ObjectId, StreamRange};
 use sqlx::{Sqlite, Transaction};
 
 use super::{
@@ -40,11 +42,17 @@ fn kind_from_sql(kind: i64) -> Result<ObjectKind, StoreFailure> {
     }
 }
 
-/// Adds all committed objects to an index that has the streams.
+/// Adds all committed objects, and since `now` the doomed ones, to an index that has the streams.
 pub(super) async fn load(
     tx: &mut Transaction<'_, Sqlite>,
     index: &mut Index,
+    now: Duration,
 ) -> Result<(), StoreFailure> {
+    let doomed: Vec<i64> = sqlx::query_scalar("SELECT object_id FROM objects WHERE state = $1")
+        .bind(state::DOOMED)
+        .fetch_all(&mut **tx)
+        .await?;
+    index.doom(ids(doomed)?, now);
     let mut rows = sqlx::query_as::<_, (i64, i64, i64, Vec<u8>)>(
         "SELECT object_id, kind, size, ranges FROM objects WHERE state = $1",
     )
@@ -59,6 +67,12 @@ pub(super) async fn load(
         });
     }
     Ok(())
+}
+
+fn ids(rows: Vec<i64>) -> Result<Vec<ObjectId>, StoreFailure> {
+    rows.into_iter()
+        .map(|id| from_sql(id).map(ObjectId))
+        .collect()
 }
 
 /// Marks objects for deletion.
@@ -84,21 +98,22 @@ pub(super) async fn doom_prepared(
     tx: &mut Transaction<'_, Sqlite>,
     former: NodeEpoch,
     now_ms: i64,
-) -> Result<(), StoreFailure> {
-    sqlx::query(
-        "UPDATE objects SET state = $1, doomed_ms = $2 WHERE state = $3 AND node_epoch = $4",
+) -> Result<Vec<ObjectId>, StoreFailure> {
+    let left = sqlx::query_scalar(
+        "UPDATE objects SET state = $1, doomed_ms = $2 WHERE state = $3 AND node_epoch = $4
+         RETURNING object_id",
     )
     .bind(state::DOOMED)
     .bind(now_ms)
     .bind(state::PREPARED)
     .bind(to_sql(former.get())?)
-    .execute(&mut **tx)
+    .fetch_all(&mut **tx)
     .await?;
-    Ok(())
+    ids(left)
 }
 
 /// Whether the database has exactly this object committed already (or doomed since).
-async fn is_recorded(
+pub(super) async fn is_recorded(
     tx: &mut Transaction<'_, Sqlite>,
     object: &Committed,
 ) -> Result<bool, StoreFailure> {
@@ -117,13 +132,13 @@ async fn is_recorded(
 }
 
 /// Turns a prepared object into a committed one, or into a doomed one where nothing in it can be
-/// read any more.
-async fn record(
+/// read any more. `false` where it is not prepared under this node epoch.
+pub(super) async fn record(
     tx: &mut Transaction<'_, Sqlite>,
     object: &Committed,
     node_epoch: NodeEpoch,
     doomed_ms: Option<i64>,
-) -> Result<(), CommitError> {
+) -> Result<bool, StoreFailure> {
     let to_state = if doomed_ms.is_some() {
         state::DOOMED
     } else {
@@ -142,13 +157,36 @@ async fn record(
     .bind(state::PREPARED)
     .bind(to_sql(node_epoch.get())?)
     .execute(&mut **tx)
-    .await
-    .map_err(failure)?;
-    if done.rows_affected() == 1 {
-        Ok(())
-    } else {
-        Err(CommitError::NotPrepared(object.id))
-    }
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// The state and the ranges of an object; `None` where it is forgotten, or never was.
+pub(super) async fn find(
+    tx: &mut Transaction<'_, Sqlite>,
+    object: ObjectId,
+) -> Result<Option<Found>, StoreFailure> {
+    let row: Option<(i64, Option<Vec<u8>>)> =
+        sqlx::query_as("SELECT state, ranges FROM objects WHERE object_id = $1")
+            .bind(to_sql(object.get())?)
+            .fetch_optional(&mut **tx)
+            .await?;
+    let Some((state, blob)) = row else {
+        return Ok(None);
+    };
+    Ok(Some(match (state, blob) {
+        (state::PREPARED, _) => Found::Prepared,
+        (state::COMMITTED, Some(blob)) => Found::Committed(ranges::decode(&blob)?),
+        _ => Found::Doomed,
+    }))
+}
+
+/// An object as the database has it.
+pub(super) enum Found {
+    Prepared,
+    /// Its ranges.
+    Committed(Vec<StreamRange>),
+    Doomed,
 }
 
 impl Inner {
@@ -196,7 +234,8 @@ impl Inner {
             return Ok(());
         }
         self.index.read().check(&objects, node_epoch)?;
-        let now_ms = self.clock.wall_ms();
+        let (now_ms, now) = (self.clock.wall_ms(), self.clock.now());
+        let mut dead = Vec::new();
         for object in &objects {
             let (live, trimmed) = {
                 let index = self.index.read();
@@ -205,16 +244,49 @@ impl Inner {
                     index.trimmed(&object.ranges),
                 )
             };
-            record(&mut tx, object, node_epoch, (!live).then_some(now_ms)).await?;
+            if !record(&mut tx, object, node_epoch, (!live).then_some(now_ms)).await? {
+                return Err(CommitError::NotPrepared(object.id));
+            }
+            dead.extend((!live).then_some(object.id));
             for range in trimmed {
                 // The object's row may go away before the stream does, and with it this end.
                 streams::keep_end(&mut tx, range.stream, range.end).await?;
             }
         }
         self.commit(tx, |index| {
-            objects.into_iter().for_each(|object| index.add(object))
+            objects.into_iter().for_each(|object| index.add(object));
+            index.doom(dead, now);
         })
         .await?;
+        Ok(())
+    }
+
+    pub(super) async fn release_objects(
+        &self,
+        node_epoch: NodeEpoch,
+        objects: &[ObjectId],
+    ) -> Result<(), ReserveError> {
+        let mut writer = self.writer().await?;
+        let mut tx = begin(&mut writer).await?;
+        fence::<ReserveError>(&mut tx, node_epoch).await?;
+        let mut released = Vec::new();
+        for &object in objects {
+            let done = sqlx::query(
+                "UPDATE objects SET state = $1, doomed_ms = $2
+                 WHERE object_id = $3 AND state = $4 AND node_epoch = $5",
+            )
+            .bind(state::DOOMED)
+            .bind(self.clock.wall_ms())
+            .bind(to_sql(object.get())?)
+            .bind(state::PREPARED)
+            .bind(to_sql(node_epoch.get())?)
+            .execute(&mut *tx)
+            .await
+            .map_err(failure)?;
+            released.extend((done.rows_affected() == 1).then_some(object));
+        }
+        let now = self.clock.now();
+        self.commit(tx, |index| index.doom(released, now)).await?;
         Ok(())
     }
 
@@ -223,26 +295,14 @@ impl Inner {
         node_epoch: NodeEpoch,
         limit: usize,
     ) -> Result<Vec<ObjectId>, SweepError> {
-        let retention_ms = self.options.doomed_retention.as_millis();
-        let before = self
-            .clock
-            .wall_ms()
-            .saturating_sub_unsigned(u64::try_from(retention_ms).unwrap_or(u64::MAX));
         let mut tx = self.readers.begin().await.map_err(failure)?;
         fence::<SweepError>(&mut tx, node_epoch).await?;
-        let ids: Vec<i64> = sqlx::query_scalar(
-            "SELECT object_id FROM objects WHERE state = $1 AND doomed_ms <= $2
-             ORDER BY doomed_ms, object_id LIMIT $3",
-        )
-        .bind(state::DOOMED)
-        .bind(before)
-        .bind(i64::try_from(limit).unwrap_or(i64::MAX))
-        .fetch_all(&mut *tx)
-        .await
-        .map_err(failure)?;
         tx.commit().await.map_err(failure)?;
-        let ids: Result<Vec<u64>, StoreFailure> = ids.into_iter().map(from_sql).collect();
-        Ok(ids?.into_iter().map(ObjectId).collect())
+        let now = self.clock.now();
+        let Some(before) = now.checked_sub(self.options.doomed_retention) else {
+            return Ok(Vec::new());
+        };
+        Ok(self.index.read().doomed.since_before(before, limit))
     }
 
     pub(super) async fn mark_deleted(
@@ -261,7 +321,8 @@ impl Inner {
                 .await
                 .map_err(failure)?;
         }
-        self.commit(tx, |_| ()).await?;
+        self.commit(tx, |index| index.doomed.forget(objects))
+            .await?;
         Ok(())
     }
 }

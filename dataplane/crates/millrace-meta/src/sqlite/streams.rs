@@ -155,8 +155,12 @@ impl Inner {
             .await
             .map_err(failure)?;
         objects::doom(&mut tx, &dying, self.clock.wall_ms()).await?;
-        self.commit(tx, |index| index.trim(stream, new_start))
-            .await?;
+        let now = self.clock.now();
+        self.commit(tx, |index| {
+            index.trim(stream, new_start);
+            index.doom(dying, now);
+        })
+        .await?;
         Ok(new_start)
     }
 }

@@ -193,7 +193,12 @@ impl Inner {
         let all: Vec<_> = gone.iter().map(|&stream| (stream, Offset::MAX)).collect();
         let dying = self.index.read().dying(&all);
         objects::doom(&mut tx, &dying, self.clock.wall_ms()).await?;
-        self.commit(tx, |index| index.remove_streams(&gone)).await?;
+        let now = self.clock.now();
+        self.commit(tx, |index| {
+            index.remove_streams(&gone);
+            index.doom(dying, now);
+        })
+        .await?;
         Ok(topic)
     }
 
