@@ -18,7 +18,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "log.flush.interval.messages",
     "log.flush.interval.ms",
     "log.message.format.version",
-    "log.retention.check.interval.ms",
     "log.roll.hours",
     "log.roll.ms",
     "log.segment.bytes",

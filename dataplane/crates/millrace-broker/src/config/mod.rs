@@ -313,6 +313,11 @@ fn read_log(r: &mut Reader<'_>, offsets_topic_partitions: u32) -> LogDefaults {
             default.retention_bytes,
             -1..=i64::MAX,
         ),
+        retention_check_interval: r.millis(
+            "log.retention.check.interval.ms",
+            default.retention_check_interval,
+            1..=MILLIS_MAX,
+        ),
         offsets_topic_partitions,
         producer_id_expiration_ms: r.number(
             "producer.id.expiration.ms",

@@ -125,6 +125,12 @@ fn retention_has_three_names() {
         5
     );
     assert_eq!(legal("log.retention.ms=-1").log.retention_ms, -1);
+    let every = |text| legal(text).log.retention_check_interval;
+    assert_eq!(every(""), Duration::from_secs(300));
+    assert_eq!(
+        every("log.retention.check.interval.ms=500"),
+        Duration::from_millis(500)
+    );
 }
 
 #[test]
