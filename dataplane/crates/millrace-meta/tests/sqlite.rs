@@ -434,59 +434,25 @@ impl Pair {
         let chosen = |nth: usize| which >> (nth % 64) & 1 == 1;
         let chosen = live.iter().enumerate().filter(|&(nth, _)| chosen(nth));
         let inputs: Vec<ObjectId> = chosen.map(|(_, &id)| id).collect();
-        let (mut set, mut stream_objects) = (Vec::new(), Vec::new());
-        for (&stream, known) in &mut self.model {
-            let mut merged: Vec<(Offset, Offset, ObjectId)> = Vec::new();
-            let mut rest = Vec::new();
-            for &range in &known.ranges {
-                match merged.last_mut() {
-                    _ if !inputs.contains(&range.2) => rest.push(range),
-                    Some(last) if last.1 == range.0 => last.1 = range.1,
-                    _ => merged.push(range),
-                }
-            }
-            for (start, end, id) in &mut merged {
-                // What is trimmed may go.
-                *start = (*start).max(known.start.min(*end - 1));
-                let range = StreamRange {
-                    stream,
-                    start: *start,
-                    end: *end,
-                };
-                *id = self
-                    .store
-                    .reserve_objects(self.node_epoch, 1)
-                    .await
-                    .expect("an id");
-                let size = 7;
+        let set_id = self.id().await;
+        let (mut ranges, mut stream_objects) = (Vec::new(), Vec::new());
+        for stream in self.streams.clone() {
+            for range in self.merged(stream, &inputs) {
+                let id = if split { self.id().await } else { set_id };
                 if split {
-                    stream_objects.push(StreamObject {
-                        id: *id,
-                        size,
-                        range,
-                    });
+                    stream_objects.push(StreamObject { id, size: 7, range });
                 } else {
-                    set.push(range);
+                    ranges.push(range);
                 }
+                let known = self.model.get_mut(&stream).expect("it has ranges");
+                known.ranges.push((range.start, range.end, id));
+                known.ranges.sort_unstable();
             }
-            known.ranges = rest;
-            known.ranges.extend(merged);
-            known.ranges.sort_unstable();
         }
-        let id = self
-            .store
-            .reserve_objects(self.node_epoch, 1)
-            .await
-            .expect("an id");
-        for range in &set {
-            let known = self.model.get_mut(&range.stream).expect("it is from there");
-            let found = known.ranges.iter_mut().find(|found| found.0 == range.start);
-            found.expect("it is from there").2 = id;
-        }
-        let stream_set = (!set.is_empty()).then_some(StreamSetObject {
-            id,
+        let stream_set = (!ranges.is_empty()).then_some(StreamSetObject {
+            id: set_id,
             size: 8,
-            ranges: set,
+            ranges,
         });
         let compaction = Compaction {
             node_epoch: self.node_epoch,
@@ -498,10 +464,37 @@ impl Pair {
             let committed = self.store.commit_compaction(compaction.clone()).await;
             committed.expect("commits, or has committed");
         }
-        self.committed
-            .extend(compaction.stream_set.iter().map(|set| set.id));
+        let sets = compaction.stream_set.iter().map(|set| set.id);
         let singles = compaction.stream_objects.iter().map(|object| object.id);
-        self.committed.extend(singles);
+        self.committed.extend(sets.chain(singles));
+    }
+
+    /// Takes the ranges of `inputs` out of a stream; gives them joined, without what is trimmed.
+    fn merged(&mut self, stream: StreamId, inputs: &[ObjectId]) -> Vec<StreamRange> {
+        let Some(known) = self.model.get_mut(&stream) else {
+            return Vec::new();
+        };
+        let is_input = |range: &(Offset, Offset, ObjectId)| inputs.contains(&range.2);
+        let (taken, rest) = known.ranges.iter().copied().partition(is_input);
+        let taken: Vec<(Offset, Offset, ObjectId)> = taken;
+        known.ranges = rest;
+        let mut merged: Vec<StreamRange> = Vec::new();
+        for (start, end, _) in taken {
+            match merged.last_mut() {
+                Some(last) if last.end == start => last.end = end,
+                _ => merged.push(StreamRange {
+                    stream,
+                    start: start.max(known.start.min(end - 1)),
+                    end,
+                }),
+            }
+        }
+        merged
+    }
+
+    async fn id(&self) -> ObjectId {
+        let id = self.store.reserve_objects(self.node_epoch, 1).await;
+        id.expect("an id")
     }
 
     async fn trim(&mut self, stream: StreamId, to: Offset) {
