@@ -14,7 +14,7 @@ const arrows = {
   "packages/router": ["domain", "contract", "core", "auth"],
   "packages/launcher": [],
   "packages/testkit": ["domain", "db", "launcher"],
-  "apps/api": ["domain", "contract", "router", "auth", "db", "core"],
+  "apps/api": ["domain", "contract", "router", "auth", "db", "core", "provisioner"],
   "apps/worker": ["domain", "core", "provisioner", "metrics", "broker-admin", "db"],
   "apps/console": ["domain", "contract", "router"],
   infra: ["domain"],

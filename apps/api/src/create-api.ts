@@ -1,6 +1,6 @@
 import type { HttpBindings } from "@hono/node-server";
 import { AUTH_BASE_PATH, createIdentity } from "@millrace/auth";
-import { createCore, type KafkaAccess } from "@millrace/core";
+import { type BrokerHttpAccess, createCore, type KafkaAccess } from "@millrace/core";
 import type { Database } from "@millrace/db";
 import { type Clock, DomainError, systemClock } from "@millrace/domain";
 import { appRouter, toDomainError } from "@millrace/router";
@@ -29,6 +29,8 @@ export interface ApiOptions {
   readonly log: Logger;
   /** Another way to brokers than the network, for tests. */
   readonly kafka?: KafkaAccess;
+  /** The way to brokers' admin HTTP. */
+  readonly brokerHttp: BrokerHttpAccess;
   /** Aborts when the server stops: streams and long polls end. */
   readonly stopping?: AbortSignal;
   readonly clock?: Clock;
@@ -48,7 +50,8 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
     trustedOrigins,
     ...(options.rateLimit !== undefined && { rateLimit: options.rateLimit }),
   });
-  const core = createCore({ db, secret, clock, ...(options.kafka && { kafka: options.kafka }) });
+  const { brokerHttp, kafka } = options;
+  const core = createCore({ db, secret, clock, brokerHttp, ...(kafka && { kafka }) });
   const parts: ApiParts = {
     core,
     authenticator: { db, clock, identity, trustedOrigins },

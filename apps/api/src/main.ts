@@ -1,7 +1,9 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
 import { serve } from "@hono/node-server";
+import { brokerHttpBy } from "@millrace/core";
 import { openDatabase } from "@millrace/db";
+import { localAccess } from "@millrace/provisioner";
 import { pino } from "pino";
 import { createApi } from "./create-api.ts";
 import { readEnvironment } from "./env.ts";
@@ -23,6 +25,7 @@ const app = createApi({
   secret: env.MILLRACE_AUTH_SECRET,
   apiUrl: env.MILLRACE_API_URL,
   consoleUrl: env.MILLRACE_CONSOLE_URL,
+  brokerHttp: brokerHttpBy(localAccess(env.MILLRACE_HOME)),
 });
 const server = serve({
   fetch: app.fetch,

@@ -1,6 +1,6 @@
 import { contracts } from "@millrace/contract";
 import { describe, expect, test } from "vitest";
-import { apiFixture, call, runningCluster } from "./fixture.ts";
+import { apiFixture, call, hasBody, runningCluster } from "./fixture.ts";
 
 const fixture = apiFixture();
 
@@ -9,7 +9,7 @@ describe.each(contracts)("$method $path", (contract) => {
 
   test("a query field that it does not have is named", async () => {
     const { app, ours } = fixture;
-    const body = contract.method === "POST" ? { body: {} } : {};
+    const body = hasBody(contract) ? { body: {} } : {};
     const answer = await call(app, contract.method, `${path}?no_such=1`, {
       apiKey: ours.apiKey,
       ...body,
@@ -22,47 +22,44 @@ describe.each(contracts)("$method $path", (contract) => {
   });
 });
 
-describe.each(contracts.filter((contract) => contract.method === "POST"))(
-  "$method $path",
-  (contract) => {
-    const path = contract.path.replaceAll(/\{\w+\}/g, "x");
+describe.each(contracts.filter(hasBody))("$method $path", (contract) => {
+  const path = contract.path.replaceAll(/\{\w+\}/g, "x");
 
-    test("a body field that it does not have is named, also one of the path", async () => {
-      for (const field of ["no_such", "a/b", ...Object.keys(contract.params)]) {
-        const { apiKey } = fixture.ours;
-        const body = { name: "n", [field]: "x" };
-        const answer = await call(fixture.app, "POST", path, { apiKey, body });
-        expect(answer.status).toBe(400);
-        const pointer = `/${field.replace("/", "~1")}`;
-        expect(answer.body.errors).toContainEqual(expect.objectContaining({ pointer }));
-      }
-    });
+  test("a body field that it does not have is named, also one of the path", async () => {
+    for (const field of ["no_such", "a/b", ...Object.keys(contract.params)]) {
+      const { apiKey } = fixture.ours;
+      const body = { name: "n", [field]: "x" };
+      const answer = await call(fixture.app, contract.method, path, { apiKey, body });
+      expect(answer.status).toBe(400);
+      const pointer = `/${field.replace("/", "~1")}`;
+      expect(answer.body.errors).toContainEqual(expect.objectContaining({ pointer }));
+    }
+  });
 
-    test.each(["", "{", "[]", "null", '"text"', "17"])("%j is no body", async (text) => {
-      const response = await fixture.app.request(path, {
-        method: "POST",
-        headers: {
-          authorization: `Bearer ${fixture.ours.apiKey}`,
-          "content-type": "application/json",
-        },
-        body: text,
-      });
-      expect(response.status).toBe(400);
+  test.each(["", "{", "[]", "null", '"text"', "17"])("%j is no body", async (text) => {
+    const response = await fixture.app.request(path, {
+      method: contract.method,
+      headers: {
+        authorization: `Bearer ${fixture.ours.apiKey}`,
+        "content-type": "application/json",
+      },
+      body: text,
     });
+    expect(response.status).toBe(400);
+  });
 
-    test("a form is no body: other sites' pages can send one", async () => {
-      const response = await fixture.app.request(path, {
-        method: "POST",
-        headers: {
-          authorization: `Bearer ${fixture.ours.apiKey}`,
-          "content-type": "text/plain",
-        },
-        body: '{"name":"n"}',
-      });
-      expect(response.status).toBe(400);
+  test("a form is no body: other sites' pages can send one", async () => {
+    const response = await fixture.app.request(path, {
+      method: contract.method,
+      headers: {
+        authorization: `Bearer ${fixture.ours.apiKey}`,
+        "content-type": "text/plain",
+      },
+      body: '{"name":"n"}',
     });
-  },
-);
+    expect(response.status).toBe(400);
+  });
+});
 
 test.each([
   [{ name: "Bad Name" }, "/name"],

@@ -1,6 +1,6 @@
 import { contracts } from "@millrace/contract";
 import { beforeAll, describe, expect, test } from "vitest";
-import { apiFixture, call, keyOfRole } from "./fixture.ts";
+import { apiFixture, call, hasBody, keyOfRole } from "./fixture.ts";
 
 const fixture = apiFixture();
 
@@ -13,7 +13,7 @@ describe.each(contracts)("$method $path", (contract) => {
     ["something that is no key", { authorization: "Bearer hello" }],
     ["another scheme", { authorization: "Basic b3VyczpvdXJz" }],
   ])("%s", async (_, headers) => {
-    const body = contract.method === "POST" ? { no_such_field: 1 } : undefined;
+    const body = hasBody(contract) ? { no_such_field: 1 } : undefined;
     const answer = await call(fixture.app, contract.method, path, {
       headers,
       ...(body && { body }),

@@ -1,7 +1,7 @@
 import { contracts } from "@millrace/contract";
 import { allows, ROLES } from "@millrace/domain";
 import { beforeAll, describe, expect, test } from "vitest";
-import { apiFixture, CONSOLE_URL, call, keyOfRole } from "./fixture.ts";
+import { apiFixture, CONSOLE_URL, call, hasBody, keyOfRole } from "./fixture.ts";
 
 const fixture = apiFixture();
 const keys = new Map<string, string>();
@@ -15,7 +15,7 @@ describe.each(contracts)("$name", (contract) => {
   test.each(ROLES)("role %s is refused exactly where it lacks the permission", async (role) => {
     const answer = await call(fixture.app, contract.method, path, {
       apiKey: keys.get(role) ?? "",
-      ...(contract.method === "POST" && { body: {} }),
+      ...(hasBody(contract) && { body: {} }),
     });
     expect(answer.status === 403).toBe(!allows(role, contract.permission));
   });

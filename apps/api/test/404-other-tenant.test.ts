@@ -1,7 +1,7 @@
 import { type Contract, contracts } from "@millrace/contract";
 import { newId } from "@millrace/domain";
 import { beforeAll, describe, expect, test } from "vitest";
-import { type Answer, apiFixture, call, runningCluster } from "./fixture.ts";
+import { type Answer, apiFixture, call, hasBody, runningCluster } from "./fixture.ts";
 
 /**
  * Every route is called by one tenant with the ids of another. The answer must be that of an id
@@ -46,6 +46,17 @@ const CASES: Record<string, Case> = {
   "consumerGroup.list": {
     kind: "by_id",
     path: (ids) => `/v1/clusters/${ids.clusterId}/consumer-groups`,
+  },
+  "catchUp.get": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/catch-up` },
+  "tuning.get": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/tuning` },
+  "tuning.update": {
+    kind: "by_id",
+    path: (ids) => `/v1/clusters/${ids.clusterId}/tuning`,
+    body: { prefetch_max_bytes: 1_048_576 },
+  },
+  "tuning.history": {
+    kind: "by_id",
+    path: (ids) => `/v1/clusters/${ids.clusterId}/tuning/history`,
   },
   "metrics.query": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/metrics` },
   "environment.list": { kind: "list" },
@@ -112,6 +123,8 @@ test("nothing of the other tenant has changed", async () => {
   expect(cluster.body.status.phase).toBe("RUNNING");
   const topics = await call(app, "GET", `/v1/clusters/${theirs.clusterId}/topics`, { apiKey });
   expect(topics.body.items.map((topic: { name: string }) => topic.name)).toEqual(["secret"]);
+  const history = `/v1/clusters/${theirs.clusterId}/tuning/history`;
+  expect((await call(app, "GET", history, { apiKey })).body.items).toEqual([]);
 });
 
 test("the header that names a tenant opens only those the person belongs to", async () => {
@@ -154,7 +167,7 @@ async function ask(contract: Contract, ids: Ids): Promise<Answer> {
   const { apiKey } = ours;
   const each = CASES[contract.name];
   if (each?.kind === "by_id") {
-    const body = contract.method === "POST" ? { body: each.body ?? {} } : {};
+    const body = hasBody(contract) ? { body: each.body ?? {} } : {};
     return call(app, contract.method, each.path(ids), { apiKey, ...body });
   }
   if (each?.kind === "in_body") {

@@ -1,8 +1,15 @@
 import { createIdentity, newApiKeySecret } from "@millrace/auth";
-import { BrokerError } from "@millrace/broker-admin";
-import { type BootstrapAnswer, bootstrapTenant, type KafkaAccess } from "@millrace/core";
+import { BrokerError, type BrokerSettings, type CatchUpAnswer } from "@millrace/broker-admin";
+import type { Contract } from "@millrace/contract";
+import {
+  type BootstrapAnswer,
+  type BrokerHttpAccess,
+  bootstrapTenant,
+  type KafkaAccess,
+} from "@millrace/core";
 import { type Database, openDatabase } from "@millrace/db";
 import {
+  bootstrapServers,
   type Cluster,
   type ConsumerGroup,
   type Environment,
@@ -11,6 +18,9 @@ import {
   type Role,
   systemClock,
   type Topic,
+  TUNING_KNOBS,
+  TUNING_PROPERTIES,
+  tuningDefaults,
 } from "@millrace/domain";
 import { type TestDatabase, withPostgres } from "@millrace/testkit";
 import type { Hono } from "hono";
@@ -60,6 +70,7 @@ export function apiFixture(options: { rateLimit?: boolean } = {}): ApiFixture {
       consoleUrl: CONSOLE_URL,
       log: pino({ level: "silent" }),
       kafka: fixture.kafka.access,
+      brokerHttp: fixture.kafka.http,
       rateLimit: options.rateLimit ?? false,
     });
     fixture.ours = await newTenant(db, "ours");
@@ -132,6 +143,10 @@ export async function runningCluster(
   return { cluster: cluster!, operation: operation! };
 }
 
+export function hasBody({ method }: Contract): boolean {
+  return method === "POST" || method === "PATCH";
+}
+
 export interface CallOptions {
   readonly apiKey?: string;
   readonly headers?: Record<string, string>;
@@ -166,10 +181,16 @@ function parse(text: string): unknown {
   }
 }
 
-/** Kafka in memory, per bootstrap address. */
+/** Brokers in memory, per bootstrap address. */
 export class FakeKafka {
   readonly topics = new Map<string, Map<string, Topic>>();
   readonly groups = new Map<string, ConsumerGroup[]>();
+  readonly settings = new Map<string, Map<string, string>>();
+  /** What a broker says to settings that it refuses. */
+  readonly refusals = new Map<string, string>();
+  /** Bounds of the broker's machine, by the setting's name. */
+  readonly bounds = new Map<string, { min: number; max: number; reason: string }>();
+  readonly catchUps = new Map<string, CatchUpAnswer>();
   /** Addresses at which nothing answers. */
   readonly down = new Set<string>();
 
@@ -188,6 +209,43 @@ export class FakeKafka {
       listTopics: async () => [...topics.values()],
       describeTopic: async (name) => ({ ...topics.get(name)!, configs: {} }),
       listConsumerGroups: async () => this.groups.get(bootstrapServers) ?? [],
+      setBrokerSettings: async (_brokerId, settings, options) => {
+        const said = this.refusals.get(bootstrapServers);
+        if (said !== undefined) throw new BrokerError("invalid_config", "no", { said });
+        if (options?.validateOnly) return;
+        const known = this.settingsOf(bootstrapServers);
+        for (const [name, value] of Object.entries(settings)) known.set(name, value);
+      },
     });
   };
+
+  readonly http: BrokerHttpAccess = async (cluster) => {
+    const address = bootstrapServers(cluster) ?? "";
+    if (this.down.has(address)) throw new BrokerError("unreachable", "nothing listens");
+    return {
+      settings: async (): Promise<BrokerSettings> =>
+        new Map(
+          [...this.settingsOf(address)].map(([name, value]) => {
+            const { min, max, reason } = this.bounds.get(name) ?? {};
+            return [name, { value, dynamic: true, min, max, reason }];
+          }),
+        ),
+      catchUp: async () => {
+        const answer = this.catchUps.get(address);
+        if (answer === undefined) throw new BrokerError("malformed_answer", "nothing was set");
+        return answer;
+      },
+    };
+  };
+
+  /** What the broker has now; at first what a cluster of size `dev` starts with. */
+  settingsOf(address: string): Map<string, string> {
+    const known = this.settings.get(address) ?? new Map<string, string>();
+    if (!this.settings.has(address)) {
+      const defaults = tuningDefaults("dev");
+      for (const knob of TUNING_KNOBS) known.set(TUNING_PROPERTIES[knob], String(defaults[knob]));
+      this.settings.set(address, known);
+    }
+    return known;
+  }
 }

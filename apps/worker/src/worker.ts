@@ -6,8 +6,14 @@
  */
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import { smokeCheck as smokeCheckOfKafka } from "@millrace/broker-admin";
-import { deploymentOf, LEASE_MS_DEFAULT, runOperation, type WorkerTools } from "@millrace/core";
+import { smokeCheck as smokeCheckOfKafka, withKafkaAdmin } from "@millrace/broker-admin";
+import {
+  brokerHttpBy,
+  deploymentOf,
+  LEASE_MS_DEFAULT,
+  runOperation,
+  type WorkerTools,
+} from "@millrace/core";
 import { type Database, openDatabase } from "@millrace/db";
 import { type Clock, systemClock } from "@millrace/domain";
 import { applyRetention } from "@millrace/metrics";
@@ -18,6 +24,7 @@ import { ClusterSupervisor } from "./cluster-supervisor.ts";
 import { OperationRunner } from "./operation-runner.ts";
 import { OrphanSweeper } from "./orphan-sweeper.ts";
 import { PeriodicTask } from "./periodic-task.ts";
+import { TuningKeeper } from "./tuning-keeper.ts";
 
 export interface WorkerOptions {
   readonly databaseUrl: string;
@@ -42,6 +49,8 @@ export interface Worker {
 const SUPERVISE_INTERVAL_MS = 1_000;
 /** One to five seconds are wanted; two show a burst and cost little. */
 const SCRAPE_INTERVAL_MS = 2_000;
+/** A broker that is back has its tuning soon; one request per cluster that has been tuned. */
+const TUNING_INTERVAL_MS = 2_000;
 const ORPHAN_INTERVAL_MS = 60_000;
 const RETENTION_INTERVAL_MS = 10 * 60_000;
 /** PostgreSQL may be starting at the same time as this program. */
@@ -74,13 +83,14 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     const runner = operationRunner(parts, options);
     await runner.start();
     const scraper = new BrokerScraper(parts);
-    const tasks = periodicTasks(parts, scraper);
+    const keeper = tuningKeeper(parts);
+    const tasks = periodicTasks(parts, scraper, keeper);
     for (const task of tasks) task.start();
     logger.info("worker started");
     return {
       async stop({ stopBrokers }) {
         await Promise.all([runner.stop(), ...tasks.map((task) => task.stop())]);
-        await scraper.close();
+        await Promise.all([scraper.close(), keeper.close()]);
         if (stopBrokers) await stopAllBrokers(parts.driver, logger);
         await parts.db.close();
         logger.info("worker stopped");
@@ -105,7 +115,12 @@ function operationRunner(parts: Parts, options: WorkerOptions): OperationRunner 
   });
 }
 
-function periodicTasks(parts: Parts, scraper: BrokerScraper): PeriodicTask[] {
+function tuningKeeper({ db, driver, logger }: Parts): TuningKeeper {
+  const brokerHttp = brokerHttpBy((deployment) => driver.access(deployment));
+  return new TuningKeeper({ db, logger, brokerHttp, kafka: withKafkaAdmin });
+}
+
+function periodicTasks(parts: Parts, scraper: BrokerScraper, keeper: TuningKeeper): PeriodicTask[] {
   const supervisor = new ClusterSupervisor(parts);
   const orphans = new OrphanSweeper(parts);
   const task = (
@@ -123,6 +138,7 @@ function periodicTasks(parts: Parts, scraper: BrokerScraper): PeriodicTask[] {
   return [
     task("supervise", SUPERVISE_INTERVAL_MS, (signal) => supervisor.runOnce(signal)),
     task("scrape", SCRAPE_INTERVAL_MS, () => scraper.runOnce()),
+    task("tuning", TUNING_INTERVAL_MS, () => keeper.runOnce()),
     task("orphans", ORPHAN_INTERVAL_MS, (signal) => orphans.runOnce(signal)),
     task("retention", RETENTION_INTERVAL_MS, (signal) =>
       applyRetention(parts.db.metrics, parts.clock.now(), signal),

@@ -54,15 +54,18 @@ export class BrokerError extends Error {
   readonly code: BrokerErrorCode;
   /** Kafka's own name of the error, such as `POLICY_VIOLATION`, where it came over Kafka's protocol. */
   readonly kafkaError: string | undefined;
+  /** The broker's own words, where it gave any. */
+  readonly said: string | undefined;
 
   constructor(
     code: BrokerErrorCode,
     message: string,
-    options?: ErrorOptions & { kafkaError?: string | undefined },
+    options?: ErrorOptions & { kafkaError?: string | undefined; said?: string | undefined },
   ) {
     super(message, options);
     this.code = code;
     this.kafkaError = options?.kafkaError;
+    this.said = options?.said;
   }
 
   /** Whether the same call may succeed later without a change. */
@@ -84,11 +87,11 @@ export function toBrokerError(error: unknown, action: string): BrokerError {
     const said =
       typeof protocol.serverErrorMessage === "string" && protocol.serverErrorMessage.length > 0
         ? protocol.serverErrorMessage
-        : protocol.message;
+        : undefined;
     return new BrokerError(
       CODE_BY_KAFKA_ERROR[kafkaError ?? ""] ?? "refused",
-      `could not ${action}: ${said}`,
-      { cause: error, kafkaError },
+      `could not ${action}: ${said ?? protocol.message}`,
+      { cause: error, kafkaError, said },
     );
   }
   if (leaves.some((leaf) => leaf instanceof TimeoutError)) {

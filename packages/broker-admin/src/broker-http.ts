@@ -1,4 +1,7 @@
+import type { z } from "zod";
 import { BrokerError } from "./broker-error.ts";
+import { type BrokerSettings, SettingsAnswer, settingsOf } from "./broker-setting.ts";
+import { CatchUpAnswer } from "./catch-up.ts";
 import { MalformedMetrics, type MetricSample, parsePrometheusText } from "./prometheus-text.ts";
 
 /** A broker that does not answer its admin HTTP in this time is treated as not answering at all. */
@@ -66,6 +69,16 @@ export class BrokerHttp {
     };
   }
 
+  /** Every setting of the running broker with its bounds. */
+  async settings(): Promise<BrokerSettings> {
+    return settingsOf(await this.#json("/v1/config", SettingsAnswer));
+  }
+
+  /** How far each group is behind, and what its reads cost. */
+  async catchUp(): Promise<CatchUpAnswer> {
+    return await this.#json("/v1/catch-up", CatchUpAnswer);
+  }
+
   async metrics(): Promise<MetricSample[]> {
     const text = await this.#get("/metrics");
     try {
@@ -74,6 +87,23 @@ export class BrokerHttp {
       if (!(cause instanceof MalformedMetrics)) throw cause;
       throw new BrokerError("malformed_answer", cause.message, { cause });
     }
+  }
+
+  async #json<S extends z.ZodType>(path: string, schema: S): Promise<z.output<S>> {
+    const text = await this.#get(path);
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch (cause) {
+      throw new BrokerError("malformed_answer", `the broker's ${path} is not JSON`, { cause });
+    }
+    const parsed = schema.safeParse(value);
+    if (parsed.success) return parsed.data;
+    const [issue] = parsed.error.issues;
+    const where = issue === undefined ? "" : `: ${issue.path.join("/")} ${issue.message}`;
+    throw new BrokerError("malformed_answer", `the broker's ${path} is not what it was${where}`, {
+      cause: parsed.error,
+    });
   }
 
   async #get(path: string): Promise<string> {

@@ -1,5 +1,7 @@
 export { BrokerError, type BrokerErrorCode } from "./broker-error.ts";
 export { BrokerHttp, type BrokerHttpOptions, type BrokerStatus } from "./broker-http.ts";
+export type { BrokerSetting, BrokerSettings } from "./broker-setting.ts";
+export type { CatchUpAnswer } from "./catch-up.ts";
 export {
   type KafkaAddress,
   KafkaAdmin,

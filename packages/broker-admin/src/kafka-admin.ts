@@ -1,5 +1,11 @@
 import type { ConsumerGroup, Topic } from "@millrace/domain";
-import { Admin, type ClusterMetadata, ConfigResourceTypes, UserError } from "@platformatic/kafka";
+import {
+  Admin,
+  type ClusterMetadata,
+  ConfigResourceTypes,
+  IncrementalAlterConfigOperationTypes,
+  UserError,
+} from "@platformatic/kafka";
 import { BrokerError, toBrokerError, withDeadline } from "./broker-error.ts";
 import { describeGroups } from "./group-lag.ts";
 
@@ -105,6 +111,30 @@ export class KafkaAdmin {
         typeof value === "string" ? [[key, value] as const] : [],
       );
     return { ...topic, configs: Object.fromEntries(configs) };
+  }
+
+  /**
+   * Sets settings of one broker while it runs (KIP-339), all or none. `invalid_config` where the
+   * broker refuses one, with its words in `said`. `validateOnly`: only asks.
+   */
+  async setBrokerSettings(
+    brokerId: number,
+    settings: Readonly<Record<string, string>>,
+    options: { validateOnly?: boolean } = {},
+  ): Promise<void> {
+    const configs = Object.entries(settings).map(([name, value]) => ({
+      name,
+      value,
+      configOperation: IncrementalAlterConfigOperationTypes.SET,
+    }));
+    if (configs.length === 0) return;
+    const resourceType = ConfigResourceTypes.BROKER;
+    await this.#run(`change settings of broker ${brokerId}`, () =>
+      this.#admin.incrementalAlterConfigs({
+        resources: [{ resourceType, resourceName: String(brokerId), configs }],
+        validateOnly: options.validateOnly ?? false,
+      }),
+    );
   }
 
   /** Every consumer group with its state and, per partition it has committed, its lag. */

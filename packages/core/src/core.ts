@@ -1,12 +1,18 @@
 import { type KafkaAddress, type KafkaAdmin, withKafkaAdmin } from "@millrace/broker-admin";
 import type { Database } from "@millrace/db";
 import { type Clock, systemClock } from "@millrace/domain";
+import type { BrokerHttpAccess } from "./broker-http-access.ts";
 import { PageTokens } from "./page-token.ts";
 
 /** The part of Kafka's admin protocol that use cases speak. */
 export type KafkaAdminPort = Pick<
   KafkaAdmin,
-  "createTopic" | "deleteTopic" | "listTopics" | "describeTopic" | "listConsumerGroups"
+  | "createTopic"
+  | "deleteTopic"
+  | "listTopics"
+  | "describeTopic"
+  | "listConsumerGroups"
+  | "setBrokerSettings"
 >;
 
 /** Runs `work` with a connection to one cluster's broker, closed afterwards. */
@@ -21,6 +27,7 @@ export interface Core {
   readonly clock: Clock;
   readonly pageTokens: PageTokens;
   readonly kafka: KafkaAccess;
+  readonly brokerHttp: BrokerHttpAccess;
 }
 
 export interface CoreOptions {
@@ -30,13 +37,15 @@ export interface CoreOptions {
   readonly clock?: Clock;
   /** Another way to brokers than the network, for tests. */
   readonly kafka?: KafkaAccess;
+  readonly brokerHttp: BrokerHttpAccess;
 }
 
-export function createCore({ db, secret, clock, kafka }: CoreOptions): Core {
+export function createCore({ db, secret, clock, kafka, brokerHttp }: CoreOptions): Core {
   return {
     db,
     clock: clock ?? systemClock,
     pageTokens: new PageTokens(secret),
     kafka: kafka ?? withKafkaAdmin,
+    brokerHttp,
   };
 }

@@ -2,6 +2,12 @@ export { type AccountView, getAccount } from "./account/get-account.ts";
 export { createApiKey } from "./api-key/create-api-key.ts";
 export { deleteApiKey } from "./api-key/delete-api-key.ts";
 export { listApiKeys } from "./api-key/list-api-keys.ts";
+export {
+  type BrokerHttpAccess,
+  type BrokerHttpPort,
+  brokerHttpBy,
+} from "./broker-http-access.ts";
+export { getCatchUp } from "./catch-up/get-catch-up.ts";
 export { deploymentOf } from "./cluster/cluster-deployment.ts";
 export { clusterEtag } from "./cluster/cluster-etag.ts";
 export { reportDegraded, reportRecovered } from "./cluster/cluster-health.ts";
@@ -39,3 +45,8 @@ export {
 export { createTopic } from "./topic/create-topic.ts";
 export { deleteTopic } from "./topic/delete-topic.ts";
 export { listTopics } from "./topic/list-topics.ts";
+export { type ApplyResult, applyTuning, type TuningTools } from "./tuning/apply-tuning.ts";
+export { getTuning } from "./tuning/get-tuning.ts";
+export { listTuningChanges, type TuningChangeView } from "./tuning/list-tuning-changes.ts";
+export type { KnobView, TuningView } from "./tuning/tuning-view.ts";
+export { updateTuning } from "./tuning/update-tuning.ts";

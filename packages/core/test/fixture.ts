@@ -1,14 +1,26 @@
+import { BrokerError } from "@millrace/broker-admin";
 import { type Database, openDatabase } from "@millrace/db";
 import { type Principal, systemClock } from "@millrace/domain";
 import { type TestDatabase, withPostgres } from "@millrace/testkit";
 import { afterAll, beforeAll } from "vitest";
-import { createCluster, createCore, type Log, type WorkerTools } from "../src/index.ts";
+import {
+  type BrokerHttpAccess,
+  createCluster,
+  createCore,
+  type Log,
+  type WorkerTools,
+} from "../src/index.ts";
 import { FakeDriver } from "./fake-driver.ts";
 
 export interface CoreFixture {
   db: Database;
   principal: Principal;
 }
+
+/** These tests' brokers have no admin HTTP. */
+export const brokerHttp: BrokerHttpAccess = async () => {
+  throw new BrokerError("unreachable", "no admin HTTP");
+};
 
 const silent: Log = { info: () => {}, warn: () => {}, error: () => {} };
 
@@ -50,6 +62,6 @@ let names = 0;
 /** A cluster as a tenant asks for it, with the operation that makes it. */
 export async function askForCluster({ db, principal }: CoreFixture) {
   names += 1;
-  const core = createCore({ db, secret: "a secret of the tests, long enough" });
+  const core = createCore({ db, secret: "a secret of the tests, long enough", brokerHttp });
   return createCluster(core, principal, { name: `c${names}`, region: "local", size: "dev" });
 }

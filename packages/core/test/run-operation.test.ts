@@ -4,7 +4,7 @@ import { type Cluster, type Operation, stepsOf } from "@millrace/domain";
 import { ProvisionError } from "@millrace/provisioner";
 import { describe, expect, test } from "vitest";
 import { createCore, deleteCluster, type RunOptions, runOperation } from "../src/index.ts";
-import { askForCluster, coreFixture, newTools, type TestTools } from "./fixture.ts";
+import { askForCluster, brokerHttp, coreFixture, newTools, type TestTools } from "./fixture.ts";
 
 const fixture = coreFixture();
 
@@ -22,7 +22,7 @@ async function look(operation: Operation): Promise<{ operation: Operation; clust
 
 async function askForDeletion(cluster: Cluster): Promise<Operation> {
   const { db, principal } = fixture;
-  const core = createCore({ db, secret: "a secret of the tests, long enough" });
+  const core = createCore({ db, secret: "a secret of the tests, long enough", brokerHttp });
   return deleteCluster(core, principal, { clusterId: cluster.id });
 }
 

@@ -11,6 +11,7 @@ import {
   type Placement,
   phasesBefore,
   type Region,
+  type TuningWishes,
 } from "@millrace/domain";
 import { brokenUniqueRule, type Client } from "./client.ts";
 import type { Cluster as ClusterRow, Prisma } from "./generated/client.ts";
@@ -201,6 +202,13 @@ function toCluster(row: ClusterRow): Cluster {
     revision: row.revision,
     observedRevision: row.observedRevision,
     version: row.version,
+    tuning: {
+      wishes: row.tuning as TuningWishes,
+      version: row.tuningVersion,
+      appliedVersion: row.tuningApplied,
+      problem: row.tuningProblem ?? undefined,
+      updatedAt: row.tuningUpdatedAt ?? undefined,
+    },
     placement: toPlacement(row),
     createdAt: row.createdAt,
     updatedAt: row.updatedAt,

@@ -11,6 +11,7 @@ import { OperationRepository } from "./operation-repository.ts";
 import { OperationSignal } from "./operation-signal.ts";
 import { OrganizationRepository } from "./organization-repository.ts";
 import { RateLimitRepository } from "./rate-limit-repository.ts";
+import { TuningRepository } from "./tuning-repository.ts";
 
 /** All repositories over one connection or one transaction. */
 export interface Repositories {
@@ -22,6 +23,7 @@ export interface Repositories {
   readonly idempotency: IdempotencyRepository;
   readonly metrics: MetricRepository;
   readonly rateLimits: RateLimitRepository;
+  readonly tuning: TuningRepository;
 }
 
 export interface Transaction extends Repositories {
@@ -95,5 +97,6 @@ function repositoriesOf(client: Client): Repositories {
     idempotency: new IdempotencyRepository(client),
     metrics: new MetricRepository(client),
     rateLimits: new RateLimitRepository(client),
+    tuning: new TuningRepository(client),
   };
 }

@@ -25,3 +25,4 @@ export {
 } from "./operation-journal.ts";
 export type { MembershipWithOrganization } from "./organization-repository.ts";
 export type { Cursor, Page, PageRequest } from "./page.ts";
+export type { NewTuningChange } from "./tuning-repository.ts";

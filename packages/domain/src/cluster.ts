@@ -1,6 +1,7 @@
 import { DomainError } from "./error.ts";
 import type { ClusterId, EnvironmentId, OrganizationId } from "./id.ts";
 import type { ClusterSize } from "./size.ts";
+import type { Tuning } from "./tuning.ts";
 
 /**
  * Phases of a cluster's life. `DELETED` is internal: the row is kept so that the id is never reused
@@ -70,6 +71,7 @@ export interface Cluster {
   readonly region: Region;
   readonly size: ClusterSize;
   readonly labels: Readonly<Record<string, string>>;
+  readonly tuning: Tuning;
   readonly phase: ClusterPhase;
   readonly conditions: readonly Condition[];
   /** Counts changes of the spec; `observedRevision` follows it when they have taken effect. */

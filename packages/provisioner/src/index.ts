@@ -11,7 +11,7 @@ export {
   type WaitOptions,
 } from "./cluster-driver.ts";
 export type { BrokerProgram } from "./local/broker-process.ts";
-export { LocalDriver, type LocalDriverOptions } from "./local/local-driver.ts";
+export { LocalDriver, type LocalDriverOptions, localAccess } from "./local/local-driver.ts";
 export type { PortRange } from "./local/ports.ts";
 export {
   type ProcessIdentity,

@@ -1,4 +1,4 @@
-import { type Contract, contracts, Problem } from "@millrace/contract";
+import { type Contract, contracts, type HttpMethod, Problem } from "@millrace/contract";
 import { z } from "zod";
 import {
   type CreateDocumentOptions,
@@ -18,6 +18,9 @@ Clusters, topics and metrics of Millrace, Kafka as a managed service.
 **Retries.** Send \`Idempotency-Key\` with a POST: the same key and body give the first answer again,
 for 24 hours.
 
+**Changes** are merge patches (RFC 7396): a field that is absent stays, \`null\` is its default again.
+\`If-Match\` with the \`ETag\` that you read makes a change fail with 412 where somebody was faster.
+
 **Lists** page by \`page_size\` and \`page_token\`; \`next_page_token\` is absent on the last page.
 
 **Errors** are \`application/problem+json\` (RFC 9457) with a stable \`code\`. What belongs to another
@@ -32,6 +35,12 @@ const idempotencyKey = z
   .max(255)
   .optional()
   .meta({ description: "Makes the request safe to repeat for 24 hours" });
+
+/** Media types of the bodies that a method takes; RFC 7396 names the one of a merge patch. */
+const BODY_TYPES: Readonly<Partial<Record<HttpMethod, readonly string[]>>> = {
+  POST: ["application/json"],
+  PATCH: ["application/json", "application/merge-patch+json"],
+};
 
 /** The OpenAPI 3.1 document of the REST API, made from the same contracts as the procedures. */
 export function openApiDocument(serverUrl: string) {
@@ -85,6 +94,7 @@ function operationOf(contract: Contract): ZodOpenApiOperationObject {
     Object.entries(contract.headers).map(([field, schema]) => [headerName(field), schema]),
   );
   const isPost = contract.method === "POST";
+  const bodyTypes = BODY_TYPES[contract.method] ?? [];
   return {
     operationId: contract.name,
     summary: contract.summary,
@@ -94,10 +104,12 @@ function operationOf(contract: Contract): ZodOpenApiOperationObject {
       query: z.object({ ...contract.query }),
       header: z.object({ ...headers, ...(isPost && { "Idempotency-Key": idempotencyKey }) }),
     },
-    ...(isPost && {
+    ...(bodyTypes.length > 0 && {
       requestBody: {
         required: true,
-        content: { "application/json": { schema: z.strictObject({ ...contract.body }) } },
+        content: Object.fromEntries(
+          bodyTypes.map((type) => [type, { schema: z.strictObject({ ...contract.body }) }]),
+        ),
       },
     }),
     responses: {

@@ -2,6 +2,7 @@ import { getMeProcedure } from "./account/get-me.ts";
 import { createApiKeyProcedure } from "./api-key/create-api-key.ts";
 import { deleteApiKeyProcedure } from "./api-key/delete-api-key.ts";
 import { listApiKeysProcedure } from "./api-key/list-api-keys.ts";
+import { getCatchUpProcedure } from "./catch-up/get-catch-up.ts";
 import { createClusterProcedure } from "./cluster/create-cluster.ts";
 import { deleteClusterProcedure } from "./cluster/delete-cluster.ts";
 import { getClusterProcedure } from "./cluster/get-cluster.ts";
@@ -16,6 +17,9 @@ import { createCallerFactory, router } from "./procedure.ts";
 import { createTopicProcedure } from "./topic/create-topic.ts";
 import { deleteTopicProcedure } from "./topic/delete-topic.ts";
 import { listTopicsProcedure } from "./topic/list-topics.ts";
+import { getTuningProcedure } from "./tuning/get-tuning.ts";
+import { listTuningChangesProcedure } from "./tuning/list-tuning-changes.ts";
+import { updateTuningProcedure } from "./tuning/update-tuning.ts";
 
 /** Every procedure at the name of its contract. */
 export const appRouter = router({
@@ -25,6 +29,7 @@ export const appRouter = router({
     list: listApiKeysProcedure,
     delete: deleteApiKeyProcedure,
   }),
+  catchUp: router({ get: getCatchUpProcedure }),
   cluster: router({
     create: createClusterProcedure,
     list: listClustersProcedure,
@@ -43,6 +48,11 @@ export const appRouter = router({
     create: createTopicProcedure,
     list: listTopicsProcedure,
     delete: deleteTopicProcedure,
+  }),
+  tuning: router({
+    get: getTuningProcedure,
+    update: updateTuningProcedure,
+    history: listTuningChangesProcedure,
   }),
 });
 

@@ -56,7 +56,8 @@ function readHeaders(contract: Contract, request: HonoRequest): Record<string, s
 function readBody(contract: Contract, request: HonoRequest, body: string): Record<string, unknown> {
   if (body === "" && Object.keys(contract.body).length === 0) return {};
   const mediaType = request.header("content-type")?.split(";")[0]?.trim().toLowerCase();
-  if (mediaType !== "application/json") {
+  const isPatch = contract.method === "PATCH" && mediaType === "application/merge-patch+json";
+  if (mediaType !== "application/json" && !isPatch) {
     throw malformed("The body must be JSON, with Content-Type: application/json.");
   }
   let value: unknown;

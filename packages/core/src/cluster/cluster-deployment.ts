@@ -1,4 +1,11 @@
-import { type Cluster, type ClusterSize, type Placement, sizingOf } from "@millrace/domain";
+import {
+  type Cluster,
+  desiredTuning,
+  type Placement,
+  sizingOf,
+  TUNING_KNOBS,
+  TUNING_PROPERTIES,
+} from "@millrace/domain";
 import type { ClusterDeployment } from "@millrace/provisioner";
 
 /** What the driver shall make of a cluster. Undefined until the cluster has a placement. */
@@ -12,17 +19,21 @@ export function deploymentAt(cluster: Cluster, placement: Placement): ClusterDep
     clusterId: cluster.id,
     placement,
     walCapacityBytes: sizingOf(cluster.size).walBytes,
-    properties: propertiesOf(cluster.size),
+    properties: propertiesOf(cluster),
   };
 }
 
-/** Broker properties that follow from a cluster's size. */
-function propertiesOf(size: ClusterSize): Record<string, string> {
+/** Broker properties that follow from a cluster's size and what was asked for beside it. */
+function propertiesOf({ size, tuning }: Cluster): Record<string, string> {
   const sizing = sizingOf(size);
+  const values = desiredTuning(size, tuning.wishes);
+  // What neither the size nor a tenant has an opinion on stays the broker's own default.
+  const asked = TUNING_KNOBS.filter((knob) => knob in tuning.wishes);
   return {
     "s3.wal.cache.size": String(sizing.walCacheBytes),
     "s3.wal.upload.threshold": String(sizing.uploadThresholdBytes),
     "s3.block.cache.size": String(sizing.blockCacheBytes),
     "offsets.topic.num.partitions": String(sizing.offsetsTopicPartitions),
+    ...Object.fromEntries(asked.map((knob) => [TUNING_PROPERTIES[knob], String(values[knob])])),
   };
 }

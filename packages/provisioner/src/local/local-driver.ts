@@ -101,13 +101,7 @@ export class LocalDriver implements ClusterDriver {
   }
 
   async access(deployment: ClusterDeployment): Promise<BrokerAccess> {
-    const adminToken = await this.#files(deployment.clusterId).readToken();
-    if (adminToken === undefined) throw notPrepared(deployment.clusterId);
-    return {
-      bootstrapServers: bootstrapServersOf(deployment.placement),
-      adminUrl: adminUrlOf(deployment.placement),
-      adminToken,
-    };
+    return await localAccess(this.#options.home)(deployment);
   }
 
   async stop(clusterId: string, options: WaitOptions = {}): Promise<void> {
@@ -144,6 +138,22 @@ export class LocalDriver implements ClusterDriver {
   #files(clusterId: string): BrokerFiles {
     return new BrokerFiles(this.#options.home, clusterId);
   }
+}
+
+/**
+ * How to reach the brokers of the installation whose state folder is `home`, for programs that start
+ * none. Throws `ProvisionError` `not_prepared`.
+ */
+export function localAccess(home: string): ClusterDriver["access"] {
+  return async ({ clusterId, placement }) => {
+    const adminToken = await new BrokerFiles(home, clusterId).readToken();
+    if (adminToken === undefined) throw notPrepared(clusterId);
+    return {
+      bootstrapServers: bootstrapServersOf(placement),
+      adminUrl: adminUrlOf(placement),
+      adminToken,
+    };
+  };
 }
 
 function notPrepared(clusterId: string): ProvisionError {

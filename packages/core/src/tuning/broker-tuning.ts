@@ -1,0 +1,90 @@
+import { BrokerError, type BrokerSettings } from "@millrace/broker-admin";
+import {
+  bootstrapServers,
+  type Cluster,
+  type ClusterPhase,
+  desiredTuning,
+  type FieldError,
+  SERVING_PHASES,
+  TUNING_KNOBS,
+  TUNING_PROPERTIES,
+  type TuningKnob,
+} from "@millrace/domain";
+import type { Core } from "../core.ts";
+
+/** A cluster's broker is number 0 while clusters have one. */
+const BROKER_ID = 0;
+/**
+ * A live broker answers in milliseconds. The bound is below that of the transaction that waits for
+ * the answer.
+ */
+const CHANGE_TIMEOUT_MS = 5_000;
+
+type BrokerWays = Pick<Core, "kafka" | "brokerHttp">;
+
+/** What a broker made of settings that it was given. */
+export type SettingsOutcome =
+  | { readonly kind: "taken" }
+  /** It did not answer, or cannot change settings now; `problem` where that is worth telling. */
+  | { readonly kind: "later"; readonly problem: string | undefined }
+  /** It refuses the values; `said` is its text. */
+  | { readonly kind: "refused"; readonly said: string; readonly cause: BrokerError };
+
+/** The running broker's settings; undefined where it does not answer or is not to run. */
+export async function readSettings(
+  ways: BrokerWays,
+  cluster: Cluster,
+): Promise<BrokerSettings | undefined> {
+  if (!isServing(cluster)) return undefined;
+  try {
+    return await (await ways.brokerHttp(cluster)).settings();
+  } catch (error) {
+    if (error instanceof BrokerError) return undefined;
+    throw error;
+  }
+}
+
+/** Gives the broker what the cluster's wishes say of `knobs`, or only asks whether it would take it. */
+export async function giveSettings(
+  ways: BrokerWays,
+  cluster: Cluster,
+  knobs: readonly TuningKnob[],
+  options: { validateOnly: boolean },
+): Promise<SettingsOutcome> {
+  const address = bootstrapServers(cluster);
+  if (address === undefined || !isServing(cluster)) return { kind: "later", problem: undefined };
+  const values = desiredTuning(cluster.size, cluster.tuning.wishes);
+  const settings = Object.fromEntries(
+    knobs.map((knob) => [TUNING_PROPERTIES[knob], String(values[knob])]),
+  );
+  try {
+    await ways.kafka({ bootstrapServers: address, timeoutMs: CHANGE_TIMEOUT_MS }, (admin) =>
+      admin.setBrokerSettings(BROKER_ID, settings, options),
+    );
+    return { kind: "taken" };
+  } catch (error) {
+    if (!(error instanceof BrokerError)) throw error;
+    if (error.retryable) return { kind: "later", problem: undefined };
+    if (error.code !== "invalid_config") return { kind: "later", problem: error.message };
+    return { kind: "refused", said: error.said ?? error.message, cause: error };
+  }
+}
+
+/** Knobs that a tenant has asked for, be it for their default. */
+export function askedKnobs({ tuning }: Cluster): TuningKnob[] {
+  return TUNING_KNOBS.filter((knob) => knob in tuning.wishes);
+}
+
+/** The broker's refusal at the field that it names, or at the first one that was changed. */
+export function refusalField(said: string, changed: readonly TuningKnob[]): FieldError {
+  const named = changed.find((knob) => said.includes(TUNING_PROPERTIES[knob])) ?? changed[0];
+  return {
+    pointer: named === undefined ? "" : `/${named}`,
+    code: "refused_by_broker",
+    message: `is refused by the broker: ${said}`,
+  };
+}
+
+function isServing({ phase }: Cluster): boolean {
+  return (SERVING_PHASES as readonly ClusterPhase[]).includes(phase);
+}

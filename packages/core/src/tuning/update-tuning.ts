@@ -1,0 +1,152 @@
+import type { BrokerSettings } from "@millrace/broker-admin";
+import type { Transaction } from "@millrace/db";
+import {
+  type Changer,
+  type Cluster,
+  type ClusterId,
+  changerOf,
+  checkTuning,
+  DomainError,
+  type KnobChange,
+  notFound,
+  type Principal,
+  TUNING_KNOBS,
+  type TuningKnob,
+  type TuningWishes,
+  tuningRefused,
+} from "@millrace/domain";
+import { requireCluster } from "../cluster/require-cluster.ts";
+import type { Core } from "../core.ts";
+import {
+  askedKnobs,
+  giveSettings,
+  readSettings,
+  refusalField,
+  type SettingsOutcome,
+} from "./broker-tuning.ts";
+import { matchesTuning, type TuningView, valuesOf, viewTuning } from "./tuning-view.ts";
+
+export interface UpdateTuningInput {
+  readonly clusterId: ClusterId;
+  /** A merge patch: what is absent stays, `null` is the default again. */
+  readonly patch: TuningWishes;
+  /** Changes only while the tuning's entity tag is this one. */
+  readonly ifMatch?: string | undefined;
+  /** Judges and answers what would be; nothing changes. */
+  readonly validateOnly?: boolean | undefined;
+}
+
+/**
+ * Changes a cluster's tuning and gives it to the running broker at once; a broker that does not
+ * answer gets it when it is back. Throws `not_found`, `cluster_not_ready` for a cluster that is
+ * being deleted, `precondition_failed`, and `tuning_refused` where a value is out of its bounds or
+ * the broker refuses it: then nothing has changed.
+ */
+export async function updateTuning(
+  core: Core,
+  principal: Principal,
+  input: UpdateTuningInput,
+): Promise<TuningView> {
+  const found = await requireCluster(core, principal, input.clusterId);
+  const settings = await readSettings(core, found);
+  if (input.validateOnly) return validate(core, found, input, settings);
+  const by = await changerBehind(core, principal);
+  // The broker is asked within the transaction, so that what it refuses is stored nowhere, and no
+  // other change of this cluster comes in between. What it has taken and a commit that fails did
+  // not store is put right by the worker.
+  const changed = await core.db.transaction(async (tx) => {
+    await tx.tuning.lock(found.id);
+    const cluster = await tx.clusters.get(principal.organizationId, found.id);
+    if (!cluster) throw notFound("cluster", found.id);
+    return change(core, tx, cluster, { ...input, by, settings });
+  });
+  return viewTuning(changed, await readSettings(core, changed));
+}
+
+async function validate(
+  core: Core,
+  cluster: Cluster,
+  input: UpdateTuningInput,
+  settings: BrokerSettings | undefined,
+): Promise<TuningView> {
+  const wanted = judge(cluster, input, settings);
+  const outcome = await giveSettings(core, wanted, askedKnobs(wanted), { validateOnly: true });
+  throwIfRefused(outcome, input.patch);
+  return viewTuning(wanted, settings);
+}
+
+async function change(
+  core: Core,
+  tx: Transaction,
+  cluster: Cluster,
+  input: UpdateTuningInput & { by: Changer; settings: BrokerSettings | undefined },
+): Promise<Cluster> {
+  const wanted = judge(cluster, input, input.settings);
+  const changes = changesBetween(cluster, wanted, input.settings);
+  if (changes.length === 0) return cluster;
+  const outcome = await giveSettings(core, wanted, askedKnobs(wanted), { validateOnly: false });
+  throwIfRefused(outcome, input.patch);
+  await tx.tuning.record(cluster.id, {
+    wishes: wanted.tuning.wishes,
+    version: cluster.tuning.version + 1,
+    by: input.by,
+    changes,
+    applied: outcome.kind === "taken",
+    problem: outcome.kind === "later" ? outcome.problem : undefined,
+    at: core.clock.now(),
+  });
+  return (await tx.clusters.load(cluster.id)) ?? cluster;
+}
+
+/** The cluster as it would be. Throws what keeps it from being so. */
+function judge(
+  cluster: Cluster,
+  { patch, ifMatch }: UpdateTuningInput,
+  settings: BrokerSettings | undefined,
+): Cluster {
+  if (cluster.phase === "DELETING") {
+    throw new DomainError("cluster_not_ready", `Cluster ${cluster.name} is being deleted.`);
+  }
+  if (!matchesTuning(ifMatch, cluster)) {
+    throw new DomainError("precondition_failed", "The tuning has changed since it was read.", {
+      remedy: "Read the tuning again and decide anew.",
+    });
+  }
+  const wishes = { ...cluster.tuning.wishes, ...patch };
+  const wanted = { ...cluster, tuning: { ...cluster.tuning, wishes } };
+  checkTuning(cluster.size, valuesOf(wanted, settings), namedIn(patch));
+  return wanted;
+}
+
+function namedIn(patch: TuningWishes): TuningKnob[] {
+  return TUNING_KNOBS.filter((knob) => knob in patch);
+}
+
+function throwIfRefused(outcome: SettingsOutcome, patch: TuningWishes): void {
+  if (outcome.kind !== "refused") return;
+  throw tuningRefused([refusalField(outcome.said, namedIn(patch))], outcome.cause);
+}
+
+/** A wish for the value that a knob has anyway changes nothing. */
+function changesBetween(
+  before: Cluster,
+  after: Cluster,
+  settings: BrokerSettings | undefined,
+): KnobChange[] {
+  const [from, to] = [valuesOf(before, settings), valuesOf(after, settings)];
+  return TUNING_KNOBS.filter((knob) => from[knob] !== to[knob]).map((knob) => ({
+    knob,
+    from: from[knob],
+    to: to[knob],
+    toDefault: after.tuning.wishes[knob] === null,
+  }));
+}
+
+async function changerBehind({ db }: Core, principal: Principal): Promise<Changer> {
+  const { organizationId, apiKeyId, userId } = principal;
+  if (apiKeyId !== undefined) {
+    return changerOf(principal, (await db.apiKeys.get(organizationId, apiKeyId))?.name ?? "");
+  }
+  const user = userId && (await db.organizations.getUser(userId));
+  return changerOf(principal, user ? user.email : "");
+}

@@ -1,0 +1,112 @@
+import {
+  type Changer,
+  type ClusterId,
+  type KnobChange,
+  newId,
+  type TuningChange,
+  type TuningChangeId,
+  type TuningWishes,
+} from "@millrace/domain";
+import type { Client } from "./client.ts";
+import type { TuningChange as ChangeRow, Prisma } from "./generated/client.ts";
+import { olderThan, type Page, type PageRequest, pageOf } from "./page.ts";
+
+export interface NewTuningChange {
+  readonly wishes: TuningWishes;
+  /** The version that the change makes: one more than the cluster's last one. */
+  readonly version: number;
+  readonly by: Changer;
+  readonly changes: readonly KnobChange[];
+  /** Whether the broker has taken it already. */
+  readonly applied: boolean;
+  /** Why the broker could not take it yet, where that is more than silence. */
+  readonly problem: string | undefined;
+  readonly at: Date;
+}
+
+/** What clusters' tuning shall be, and who said so. The caller has checked the tenant. */
+export class TuningRepository {
+  readonly #client: Client;
+
+  constructor(client: Client) {
+    this.#client = client;
+  }
+
+  /** Until the transaction ends, nobody else changes or applies this cluster's tuning. */
+  async lock(clusterId: ClusterId): Promise<void> {
+    const key = `tuning ${clusterId}`;
+    await this.#client.$queryRaw`
+      SELECT pg_advisory_xact_lock(hashtextextended(${key}, 0))::text`;
+  }
+
+  /** Writes the desired tuning and its line of history. Within a transaction that holds `lock`. */
+  async record(clusterId: ClusterId, change: NewTuningChange): Promise<void> {
+    const { wishes, version, by, at } = change;
+    await this.#client.cluster.update({
+      where: { id: clusterId },
+      data: {
+        tuning: { ...wishes },
+        tuningVersion: version,
+        tuningUpdatedAt: at,
+        tuningProblem: change.problem ?? null,
+        ...(change.applied && { tuningApplied: version }),
+        version: { increment: 1 },
+      },
+    });
+    await this.#client.tuningChange.create({
+      data: {
+        id: newId("tch", at.getTime()),
+        clusterId,
+        version,
+        principalKind: by.kind,
+        principalId: by.id,
+        principalName: by.name,
+        changes: toJson(change.changes),
+        createdAt: at,
+      },
+    });
+  }
+
+  /** Notes that the broker has taken this version; nothing where a newer one was taken. */
+  async markApplied(clusterId: ClusterId, version: number): Promise<void> {
+    await this.#client.$executeRaw`
+      UPDATE cluster SET tuning_applied = ${version}, tuning_problem = NULL
+      WHERE id = ${clusterId} AND tuning_version = ${version}`;
+  }
+
+  /** Notes why the broker does not take this version, while it is the current one. */
+  async markProblem(clusterId: ClusterId, version: number, problem: string): Promise<void> {
+    await this.#client.$executeRaw`
+      UPDATE cluster SET tuning_problem = ${problem}
+      WHERE id = ${clusterId} AND tuning_version = ${version}`;
+  }
+
+  /** Newest first. */
+  async changes(clusterId: ClusterId, page: PageRequest): Promise<Page<TuningChange>> {
+    const rows = await this.#client.tuningChange.findMany({
+      where: { clusterId, ...olderThan(page.after) },
+      orderBy: [{ createdAt: "desc" }, { id: "desc" }],
+      take: page.limit + 1,
+    });
+    return pageOf(rows, page.limit, toChange);
+  }
+}
+
+function toJson(changes: readonly KnobChange[]): Prisma.InputJsonValue {
+  return changes.map((change) => ({ ...change }));
+}
+
+function toChange(row: ChangeRow): TuningChange {
+  return {
+    id: row.id as TuningChangeId,
+    clusterId: row.clusterId as ClusterId,
+    version: row.version,
+    by: {
+      kind: row.principalKind === "api_key" ? "api_key" : "user",
+      id: row.principalId,
+      name: row.principalName,
+    },
+    changes: row.changes as unknown as KnobChange[],
+    createdAt: row.createdAt,
+  };
+}
