@@ -223,6 +223,15 @@ pub(crate) fn topic(
     TOPIC.iter().map(entry).collect()
 }
 
+/// Whether a topic's configuration is a list, to which elements may be added; none for one that is
+/// not in the catalogue.
+pub(crate) fn topic_list_default(name: &str) -> Option<&'static str> {
+    TOPIC
+        .iter()
+        .find(|Line(topic_name, kind, ..)| *topic_name == name && *kind == Kind::List)
+        .map(|Line(_, _, _, default)| *default)
+}
+
 /// The broker's settings: those in force, or, for all brokers, what is set at run time for all.
 pub(crate) fn broker(settings: &[BrokerSetting], scope: SettingScope) -> Vec<Entry> {
     let entry = |setting: &BrokerSetting| {

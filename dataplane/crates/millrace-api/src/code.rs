@@ -3,7 +3,7 @@
 use millrace_coordinator::GroupError;
 use millrace_log::{
     AppendError, CreatePartitionsError, CreateTopicError, DeleteTopicError, LookupError, OpenError,
-    ReadError,
+    ReadError, SetTopicConfigsError,
 };
 use millrace_record::{BatchFault, InvalidBatch};
 use millrace_wire::error_code::ErrorCode;
@@ -107,6 +107,14 @@ pub(crate) fn of_auto_create(error: &CreateTopicError) -> ErrorCode {
     match of_create_topic(error) {
         NOT_STORED => ErrorCode::LeaderNotAvailable,
         code => code,
+    }
+}
+
+pub(crate) fn of_set_topic_configs(error: &SetTopicConfigsError) -> ErrorCode {
+    match error {
+        SetTopicConfigsError::UnknownTopic(_) => ErrorCode::UnknownTopicOrPartition,
+        SetTopicConfigsError::InvalidConfig(_) => ErrorCode::InvalidConfig,
+        SetTopicConfigsError::Meta(_) => NOT_STORED,
     }
 }
 

@@ -14,6 +14,7 @@
 //! | `context` | what handlers work with |
 //! | `code` | the one place where failures become Kafka's error codes |
 //! | `catalogue` | the configurations that clients expect a topic to have |
+//! | `config_changes` | what the two requests that change configurations have in common |
 //! | `config_resource` | what configurations belong to |
 //! | `quota` | how many bytes per second clients may move |
 //! | `settings` | the broker's settings as clients see and change them |
@@ -25,6 +26,7 @@
 mod call;
 mod catalogue;
 mod code;
+mod config_changes;
 mod config_resource;
 mod context;
 mod handlers;

@@ -33,8 +33,10 @@ const TABLE: &[(ApiKey, Handler)] = &[
     serve!(DeleteTopics, delete_topics),
     serve!(InitProducerId, init_producer_id),
     serve!(DescribeConfigs, describe_configs),
+    serve!(AlterConfigs, alter_configs),
     serve!(CreatePartitions, create_partitions),
     serve!(DeleteGroups, delete_groups),
+    serve!(IncrementalAlterConfigs, incremental_alter_configs),
     serve!(DescribeCluster, describe_cluster),
 ];
 

@@ -51,8 +51,10 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::DeleteTopics, 1, 6),
     serve(ApiKey::InitProducerId, 0, 5),
     serve(ApiKey::DescribeConfigs, 1, 4),
+    serve(ApiKey::AlterConfigs, 0, 2),
     serve(ApiKey::CreatePartitions, 0, 3),
     serve(ApiKey::DeleteGroups, 0, 2),
+    serve(ApiKey::IncrementalAlterConfigs, 0, 1),
     serve(ApiKey::DescribeCluster, 0, 2),
 ];
 
@@ -109,8 +111,10 @@ mod tests {
             DeleteTopics => DeleteTopicsRequest, DeleteTopicsResponse;
             InitProducerId => InitProducerIdRequest, InitProducerIdResponse;
             DescribeConfigs => DescribeConfigsRequest, DescribeConfigsResponse;
+            AlterConfigs => AlterConfigsRequest, AlterConfigsResponse;
             CreatePartitions => CreatePartitionsRequest, CreatePartitionsResponse;
             DeleteGroups => DeleteGroupsRequest, DeleteGroupsResponse;
+            IncrementalAlterConfigs => IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse;
             DescribeCluster => DescribeClusterRequest, DescribeClusterResponse;
         };
         (both.min, both.max)

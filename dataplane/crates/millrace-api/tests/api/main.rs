@@ -2,6 +2,7 @@
 
 mod calls;
 mod cold;
+mod configs;
 mod fetch;
 mod groups;
 mod measures;

@@ -60,6 +60,10 @@ async fn every_version_advertised_is_served() {
         })
         .await;
         ask_all(&world, |_| describe_configs(name)).await;
+        for kind in [2, 4] {
+            ask_all(&world, |_| incremental_alter_configs(kind, name)).await;
+            ask_all(&world, |_| alter_configs(kind, name)).await;
+        }
         ask_all(&world, |_| create_partitions(name)).await;
     }
     ask_all(&world, |_| {
@@ -229,6 +233,30 @@ fn describe_configs(name: &str) -> DescribeConfigsRequest {
     DescribeConfigsRequest::default()
         .with_resources(vec![resource])
         .with_include_synonyms(true)
+}
+
+fn incremental_alter_configs(kind: i8, name: &str) -> IncrementalAlterConfigsRequest {
+    use incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
+    let config = AlterableConfig::default()
+        .with_name(text("retention.ms"))
+        .with_value(Some(text("5")));
+    let resource = AlterConfigsResource::default()
+        .with_resource_type(kind)
+        .with_resource_name(text(name))
+        .with_configs(vec![config]);
+    IncrementalAlterConfigsRequest::default().with_resources(vec![resource])
+}
+
+fn alter_configs(kind: i8, name: &str) -> AlterConfigsRequest {
+    use alter_configs_request::{AlterConfigsResource, AlterableConfig};
+    let config = AlterableConfig::default()
+        .with_name(text("retention.ms"))
+        .with_value(Some(text("5")));
+    let resource = AlterConfigsResource::default()
+        .with_resource_type(kind)
+        .with_resource_name(text(name))
+        .with_configs(vec![config]);
+    AlterConfigsRequest::default().with_resources(vec![resource])
 }
 
 fn create_partitions(name: &str) -> CreatePartitionsRequest {

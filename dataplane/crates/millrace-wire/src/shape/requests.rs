@@ -68,8 +68,10 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<RequestShape> {
         ApiKey::DeleteTopics => (4, &DELETE_TOPICS),
         ApiKey::InitProducerId => (2, &INIT_PRODUCER_ID),
         ApiKey::DescribeConfigs => (4, &DESCRIBE_CONFIGS),
+        ApiKey::AlterConfigs => (2, &ALTER_CONFIGS),
         ApiKey::CreatePartitions => (2, &CREATE_PARTITIONS),
         ApiKey::DeleteGroups => (2, &DELETE_GROUPS),
+        ApiKey::IncrementalAlterConfigs => (1, &INCREMENTAL_ALTER_CONFIGS),
         ApiKey::DescribeCluster => (0, &DESCRIBE_CLUSTER),
         _ => return None,
     };
@@ -336,6 +338,35 @@ static CONFIG_RESOURCE: Schema = plain(&[
     always(INT8),  // type
     always(TEXT),  // name
     always(TEXTS), // keys
+]);
+
+static ALTER_CONFIGS: Schema = plain(&[
+    always(list_of!(ALTERED_RESOURCE)),
+    always(BOOL), // validate only
+]);
+static ALTERED_RESOURCE: Schema = plain(&[
+    always(INT8), // type
+    always(TEXT), // name
+    always(list_of!(ALTERED_CONFIG)),
+]);
+static ALTERED_CONFIG: Schema = plain(&[
+    always(TEXT), // name
+    always(TEXT), // value
+]);
+
+static INCREMENTAL_ALTER_CONFIGS: Schema = plain(&[
+    always(list_of!(INCREMENTALLY_ALTERED_RESOURCE)),
+    always(BOOL), // validate only
+]);
+static INCREMENTALLY_ALTERED_RESOURCE: Schema = plain(&[
+    always(INT8), // type
+    always(TEXT), // name
+    always(list_of!(INCREMENTALLY_ALTERED_CONFIG)),
+]);
+static INCREMENTALLY_ALTERED_CONFIG: Schema = plain(&[
+    always(TEXT), // name
+    always(INT8), // operation
+    always(TEXT), // value
 ]);
 
 static CREATE_PARTITIONS: Schema = plain(&[

@@ -45,8 +45,10 @@ fn codec_of(api_key: ApiKey, version: i16, body: &Bytes) -> Option<(usize, Bytes
         DeleteTopics => DeleteTopicsRequest,
         InitProducerId => InitProducerIdRequest,
         DescribeConfigs => DescribeConfigsRequest,
+        AlterConfigs => AlterConfigsRequest,
         CreatePartitions => CreatePartitionsRequest,
         DeleteGroups => DeleteGroupsRequest,
+        IncrementalAlterConfigs => IncrementalAlterConfigsRequest,
         DescribeCluster => DescribeClusterRequest,
     }
 }

@@ -1,0 +1,335 @@
+//! Changes of configurations: what the two requests for it have in common.
+//!
+//! A change of one resource takes effect whole or not at all; resources stand or fall by themselves.
+//! They are changed in the queue of topic changes, so that nobody reads, changes and writes a
+//! topic's configurations between another's reading and writing.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use millrace_log::{SetTopicConfigsError, Topic};
+use millrace_wire::{StrBytes, error_code::ErrorCode};
+
+use crate::{
+    catalogue, code,
+    config_resource::Resource,
+    context::Context,
+    settings::{AlterSettingsError, SettingsChange},
+    topics::{Refused, is_internal},
+};
+
+/// What is to become of one configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Set(String),
+    /// Back to what holds without the resource.
+    Delete,
+    /// Elements that a list is to have.
+    Append(String),
+    /// Elements that it is not to have.
+    Subtract(String),
+}
+
+impl Operation {
+    /// By Kafka's numbers.
+    pub(crate) fn new(name: &str, number: i8, value: Option<String>) -> Result<Self, Refused> {
+        let value = || {
+            let message = format!("Null value not supported for : {name}");
+            value.ok_or_else(|| Refused::new(ErrorCode::InvalidRequest, message))
+        };
+        match number {
+            0 => Ok(Self::Set(value()?)),
+            1 => Ok(Self::Delete),
+            2 => Ok(Self::Append(value()?)),
+            3 => Ok(Self::Subtract(value()?)),
+            other => {
+                let message = format!("Unknown operation type {other} for config key {name}");
+                Err(Refused::new(ErrorCode::InvalidRequest, message))
+            }
+        }
+    }
+}
+
+/// What is asked for one resource.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    /// Only these change.
+    Some(BTreeMap<String, Operation>),
+    /// It sets these and nothing else.
+    All(BTreeMap<String, String>),
+}
+
+/// A change of one resource, as a request asks for it.
+#[derive(Debug)]
+pub(crate) struct Change {
+    /// Kafka's number for its type.
+    pub(crate) kind: i8,
+    pub(crate) name: StrBytes,
+    pub(crate) asked: Result<Asked, Refused>,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub(crate) struct Changed {
+    pub(crate) kind: i8,
+    pub(crate) name: StrBytes,
+    pub(crate) error: i16,
+    pub(crate) message: Option<StrBytes>,
+}
+
+/// Configurations by name, unless one comes twice.
+pub(crate) fn by_name<T>(
+    pairs: impl IntoIterator<Item = Result<(String, T), Refused>>,
+) -> Result<BTreeMap<String, T>, Refused> {
+    let mut map = BTreeMap::new();
+    for pair in pairs {
+        let (name, value) = pair?;
+        if map.insert(name, value).is_some() {
+            let message = "Error due to duplicate config keys";
+            return Err(Refused::new(ErrorCode::InvalidConfig, message));
+        }
+    }
+    Ok(map)
+}
+
+/// Changes resources, one after the other; one that is named twice is not changed.
+pub(crate) async fn change_all(
+    context: &Context,
+    changes: Vec<Change>,
+    validate_only: bool,
+) -> Vec<Changed> {
+    let mut times: HashMap<(i8, StrBytes), usize> = HashMap::new();
+    for change in &changes {
+        *times.entry((change.kind, change.name.clone())).or_default() += 1;
+    }
+    let mut all = Vec::with_capacity(changes.len());
+    for Change { kind, name, asked } in changes {
+        let outcome = match (times.get(&(kind, name.clone())), asked) {
+            (Some(2..), _) => Err(Refused::new(
+                ErrorCode::InvalidRequest,
+                "Each resource must appear at most once.",
+            )),
+            (_, Err(refused)) => Err(refused),
+            (_, Ok(asked)) => match Resource::find(context, kind, &name) {
+                Ok(resource) => change(context, resource, asked, validate_only).await,
+                Err(refused) => Err(refused),
+            },
+        };
+        let (error, message) = Refused::parts(&outcome);
+        all.push(Changed {
+            kind,
+            name,
+            error,
+            message,
+        });
+    }
+    all
+}
+
+/// Changes a resource, or says what would be wrong with that.
+async fn change(
+    context: &Context,
+    resource: Resource,
+    asked: Asked,
+    validate_only: bool,
+) -> Result<(), Refused> {
+    match resource {
+        Resource::Topic(topic) => change_topic(context, &topic, asked, validate_only).await,
+        Resource::Broker(scope) => {
+            let change = match asked {
+                Asked::Some(operations) => SettingsChange::Some(settings_change(operations)?),
+                Asked::All(all) => SettingsChange::All(all),
+            };
+            let altered = context.settings.alter(scope, change, validate_only).await;
+            altered.map_err(|error| refused(&error))
+        }
+    }
+}
+
+fn refused(error: &AlterSettingsError) -> Refused {
+    let code = match error {
+        AlterSettingsError::Invalid(_) => ErrorCode::InvalidConfig,
+        // Clients look for the controller again after these two, and ask it.
+        AlterSettingsError::Fenced | AlterSettingsError::NotStored(_) => ErrorCode::NotController,
+    };
+    Refused::new(code, error.to_string())
+}
+
+/// None of the broker's settings that can be changed is a list.
+fn settings_change(
+    operations: BTreeMap<String, Operation>,
+) -> Result<BTreeMap<String, Option<String>>, Refused> {
+    let change = |(name, operation): (String, Operation)| match operation {
+        Operation::Set(value) => Ok((name, Some(value))),
+        Operation::Delete => Ok((name, None)),
+        Operation::Append(_) => Err(no_list(&name, "APPEND")),
+        Operation::Subtract(_) => Err(no_list(&name, "SUBTRACT")),
+    };
+    operations.into_iter().map(change).collect()
+}
+
+fn no_list(name: &str, operation: &str) -> Refused {
+    let message = format!(
+        "Can't {operation} to key {name} because its type is not LIST; write the whole value"
+    );
+    Refused::new(ErrorCode::InvalidConfig, message)
+}
+
+async fn change_topic(
+    context: &Context,
+    topic: &Topic,
+    asked: Asked,
+    validate_only: bool,
+) -> Result<(), Refused> {
+    if is_internal(topic.name.as_str()) {
+        let message = "The configuration of an internal topic cannot be changed.";
+        return Err(Refused::new(ErrorCode::InvalidRequest, message));
+    }
+    let overrides = match asked {
+        Asked::All(all) => all,
+        Asked::Some(operations) => {
+            let mut overrides = topic.overrides.clone();
+            for (name, operation) in operations {
+                apply(&mut overrides, name, operation)?;
+            }
+            overrides
+        }
+    };
+    let logs = &context.logs;
+    logs.validate_topic_configs(&overrides)
+        .map_err(|error| Refused::new(ErrorCode::InvalidConfig, error.to_string()))?;
+    if validate_only || overrides == topic.overrides {
+        return Ok(());
+    }
+    match logs.set_topic_configs(&topic.name, overrides).await {
+        Ok(changed) => {
+            tracing::info!(topic = %changed.name, overrides = ?changed.overrides, "configured");
+            Ok(())
+        }
+        Err(error) => {
+            if matches!(error, SetTopicConfigsError::Meta(_)) {
+                tracing::warn!(topic = %topic.name, %error, "could not be configured");
+            }
+            let code = code::of_set_topic_configs(&error);
+            Err(Refused::new(code, error.to_string()))
+        }
+    }
+}
+
+fn apply(
+    overrides: &mut BTreeMap<String, String>,
+    name: String,
+    operation: Operation,
+) -> Result<(), Refused> {
+    let value = match operation {
+        Operation::Set(value) => value,
+        Operation::Delete => {
+            overrides.remove(&name);
+            return Ok(());
+        }
+        Operation::Append(added) => {
+            let mut elements = elements(overrides, &name, "APPEND")?;
+            let mut seen: BTreeSet<String> = elements.iter().cloned().collect();
+            let added = split(&added).map(str::to_owned);
+            elements.extend(added.filter(|element| seen.insert(element.clone())));
+            elements.join(",")
+        }
+        Operation::Subtract(taken) => {
+            let mut elements = elements(overrides, &name, "SUBTRACT")?;
+            let taken: BTreeSet<&str> = split(&taken).collect();
+            elements.retain(|element| !taken.contains(element.as_str()));
+            elements.join(",")
+        }
+    };
+    overrides.insert(name, value);
+    Ok(())
+}
+
+/// What a list has now.
+fn elements(
+    overrides: &BTreeMap<String, String>,
+    name: &str,
+    operation: &str,
+) -> Result<Vec<String>, Refused> {
+    let default = catalogue::topic_list_default(name).ok_or_else(|| no_list(name, operation))?;
+    let now = overrides.get(name).map_or(default, String::as_str);
+    Ok(split(now).map(str::to_owned).collect())
+}
+
+fn split(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',')
+        .map(str::trim)
+        .filter(|element| !element.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn applied(now: &[(&str, &str)], name: &str, operation: Operation) -> Option<String> {
+        let mut overrides = now
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        apply(&mut overrides, name.to_owned(), operation).expect("legal");
+        overrides.remove(name)
+    }
+
+    #[test]
+    fn lists_grow_and_shrink_by_elements() {
+        let policy = "cleanup.policy";
+        let append = |value: &str| Operation::Append(value.to_owned());
+        let subtract = |value: &str| Operation::Subtract(value.to_owned());
+        assert_eq!(
+            applied(&[], policy, append("compact")).as_deref(),
+            Some("delete,compact"),
+            "to the default"
+        );
+        let both = [(policy, "delete, compact")];
+        assert_eq!(
+            applied(&both, policy, append("compact,compact")).as_deref(),
+            Some("delete,compact"),
+            "an element stands once"
+        );
+        assert_eq!(
+            applied(&both, policy, subtract("delete, nothing")).as_deref(),
+            Some("compact")
+        );
+        assert_eq!(applied(&both, policy, Operation::Delete), None);
+    }
+
+    #[test]
+    fn what_is_no_list_takes_whole_values_only() {
+        for operation in [
+            Operation::Append("1".into()),
+            Operation::Subtract("1".into()),
+        ] {
+            let mut overrides = BTreeMap::new();
+            let refused = apply(&mut overrides, "retention.ms".into(), operation.clone());
+            assert_eq!(refused.expect_err("no list").code, ErrorCode::InvalidConfig);
+            let broker = settings_change(BTreeMap::from([("a".to_owned(), operation)]));
+            assert_eq!(broker.expect_err("no list").code, ErrorCode::InvalidConfig);
+        }
+    }
+
+    #[test]
+    fn operations_have_kafkas_numbers() {
+        let value = || Some("v".to_owned());
+        assert_eq!(
+            Operation::new("k", 0, value()),
+            Ok(Operation::Set("v".into()))
+        );
+        assert_eq!(Operation::new("k", 1, None), Ok(Operation::Delete));
+        assert_eq!(
+            Operation::new("k", 2, value()),
+            Ok(Operation::Append("v".into()))
+        );
+        assert_eq!(
+            Operation::new("k", 3, value()),
+            Ok(Operation::Subtract("v".into()))
+        );
+        for (number, value) in [(0, None), (2, None), (3, None), (4, value()), (-1, value())] {
+            let refused = Operation::new("k", number, value).expect_err("illegal");
+            assert_eq!(refused.code, ErrorCode::InvalidRequest);
+        }
+    }
+}

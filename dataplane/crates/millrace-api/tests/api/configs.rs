@@ -1,0 +1,271 @@
+use std::collections::BTreeMap;
+
+use kafka_protocol::{
+    error::ResponseError as Code,
+    messages::{
+        AlterConfigsRequest, DescribeConfigsRequest, IncrementalAlterConfigsRequest,
+        alter_configs_request,
+        describe_configs_request::DescribeConfigsResource,
+        describe_configs_response::DescribeConfigsResourceResult,
+        incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig},
+    },
+};
+use millrace_model::TopicName;
+
+use crate::{
+    calls::{batch, produce_request},
+    settings::DYNAMIC,
+    world::{World, text},
+};
+
+const TOPIC: i8 = 2;
+const BROKER: i8 = 4;
+const SET: i8 = 0;
+const DELETE: i8 = 1;
+const APPEND: i8 = 2;
+const SUBTRACT: i8 = 3;
+
+const INTERNAL: &str = "__consumer_offsets";
+
+type Operation<'a> = (&'a str, i8, Option<&'a str>);
+
+fn resource(kind: i8, name: &str, operations: &[Operation<'_>]) -> AlterConfigsResource {
+    let config = |(name, operation, value): &Operation<'_>| {
+        AlterableConfig::default()
+            .with_name(text(name))
+            .with_config_operation(*operation)
+            .with_value(value.map(text))
+    };
+    AlterConfigsResource::default()
+        .with_resource_type(kind)
+        .with_resource_name(text(name))
+        .with_configs(operations.iter().map(config).collect())
+}
+
+/// Error code and text of a change of one resource.
+async fn alter(world: &World, kind: i8, name: &str, operations: &[Operation<'_>]) -> (i16, String) {
+    let request = IncrementalAlterConfigsRequest::default()
+        .with_resources(vec![resource(kind, name, operations)]);
+    let answer = world.ask(1, &request).await.responses.remove(0);
+    assert_eq!(
+        (answer.resource_type, answer.resource_name.as_str()),
+        (kind, name)
+    );
+    let message = answer.error_message.unwrap_or_default();
+    (answer.error_code, message.to_string())
+}
+
+/// The same with the request that replaces everything.
+async fn replace(world: &World, kind: i8, name: &str, all: &[(&str, &str)]) -> i16 {
+    let config = |(name, value): &(&str, &str)| {
+        alter_configs_request::AlterableConfig::default()
+            .with_name(text(name))
+            .with_value(Some(text(value)))
+    };
+    let resource = alter_configs_request::AlterConfigsResource::default()
+        .with_resource_type(kind)
+        .with_resource_name(text(name))
+        .with_configs(all.iter().map(config).collect());
+    let request = AlterConfigsRequest::default().with_resources(vec![resource]);
+    world.ask(2, &request).await.responses[0].error_code
+}
+
+async fn describe(world: &World, kind: i8, name: &str) -> Vec<DescribeConfigsResourceResult> {
+    let resource = DescribeConfigsResource::default()
+        .with_resource_type(kind)
+        .with_resource_name(text(name))
+        .with_configuration_keys(None);
+    let request = DescribeConfigsRequest::default()
+        .with_resources(vec![resource])
+        .with_include_synonyms(true)
+        .with_include_documentation(true);
+    let result = world.ask(4, &request).await.results.remove(0);
+    assert_eq!(result.error_code, 0);
+    result.configs
+}
+
+/// Value and source of one configuration.
+async fn shown(world: &World, kind: i8, resource: &str, name: &str) -> Option<(String, i8)> {
+    let configs = describe(world, kind, resource).await;
+    let found = configs.into_iter().find(|c| c.name.as_str() == name)?;
+    let value = found.value.unwrap_or_default();
+    Some((value.to_string(), found.config_source))
+}
+
+fn overrides(world: &World, topic: &str) -> BTreeMap<String, String> {
+    let name = TopicName::new(topic).expect("legal");
+    world.logs.topic(&name).expect("there").overrides.clone()
+}
+
+#[tokio::test]
+async fn a_topics_configurations_change_one_by_one() {
+    let world = World::new().await;
+    world.create("t", 1, &[("segment.ms", "7")]).await;
+    let change = [
+        ("retention.ms", SET, Some("5")),
+        ("segment.ms", DELETE, None),
+        ("cleanup.policy", APPEND, Some("compact")),
+    ];
+    assert_eq!(alter(&world, TOPIC, "t", &change).await, (0, String::new()));
+    let expected = [("cleanup.policy", "delete,compact"), ("retention.ms", "5")];
+    let pairs = |map: &BTreeMap<String, String>| -> Vec<(String, String)> {
+        map.iter().map(|(k, v)| (k.clone(), v.clone())).collect()
+    };
+    let own = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+        pairs
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect()
+    };
+    assert_eq!(pairs(&overrides(&world, "t")), own(&expected));
+    assert_eq!(
+        shown(&world, TOPIC, "t", "retention.ms").await,
+        Some(("5".into(), 1))
+    );
+    // One that is wrong undoes the others of its resource.
+    let change = [
+        ("retention.ms", SET, Some("6")),
+        ("retention.bytes", SET, Some("-7")),
+    ];
+    let (code, message) = alter(&world, TOPIC, "t", &change).await;
+    assert_eq!(code, Code::InvalidConfig.code());
+    assert!(message.contains("retention.bytes"), "{message}");
+    assert_eq!(pairs(&overrides(&world, "t")), own(&expected));
+    let change = [("cleanup.policy", SUBTRACT, Some("compact"))];
+    assert_eq!(alter(&world, TOPIC, "t", &change).await.0, 0);
+    // The old request replaces everything.
+    assert_eq!(replace(&world, TOPIC, "t", &[("segment.ms", "9")]).await, 0);
+    let world = world.restart().await;
+    assert_eq!(
+        pairs(&overrides(&world, "t")),
+        own(&[("segment.ms", "9")]),
+        "durable"
+    );
+}
+
+#[tokio::test]
+async fn a_topics_change_is_in_force_at_once() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    let produce = produce_request("t", &[(0, batch(&["a record that is not small"]))], -1);
+    let produced = world.ask(9, &produce).await;
+    assert_eq!(produced.responses[0].partition_responses[0].error_code, 0);
+    let change = [("max.message.bytes", SET, Some("10"))];
+    assert_eq!(alter(&world, TOPIC, "t", &change).await.0, 0);
+    let produced = world.ask(9, &produce).await;
+    assert_eq!(
+        produced.responses[0].partition_responses[0].error_code,
+        Code::MessageTooLarge.code()
+    );
+}
+
+#[tokio::test]
+async fn the_brokers_settings_change_for_it_and_for_all() {
+    let world = World::new().await;
+    let value = |world| shown(world, BROKER, "5", DYNAMIC);
+    assert_eq!(value(&world).await, Some(("100".into(), 5)));
+    assert_eq!(shown(&world, BROKER, "", DYNAMIC).await, None);
+    let set = |text| [(DYNAMIC, SET, Some(text))];
+    assert_eq!(alter(&world, BROKER, "", &set("7")).await.0, 0);
+    assert_eq!(value(&world).await, Some(("7".into(), 3)));
+    assert_eq!(alter(&world, BROKER, "5", &set("8")).await.0, 0);
+    assert_eq!(value(&world).await, Some(("8".into(), 2)));
+    assert_eq!(
+        shown(&world, BROKER, "", DYNAMIC).await,
+        Some(("7".into(), 3))
+    );
+    let all = describe(&world, BROKER, "5").await;
+    let own = all.iter().find(|c| c.name.as_str() == DYNAMIC);
+    let own = own.expect("shown");
+    let sources: Vec<i8> = own.synonyms.iter().map(|s| s.source).collect();
+    assert_eq!((own.read_only, sources), (false, vec![2, 3, 5]));
+    let documentation = own.documentation.as_ref().map(|text| text.as_str());
+    assert_eq!(documentation, Some("What s3.block.cache.size does."));
+    assert!(all.iter().filter(|c| c.read_only).count() >= 3);
+    let delete = [(DYNAMIC, DELETE, None)];
+    assert_eq!(alter(&world, BROKER, "5", &delete).await.0, 0);
+    assert_eq!(value(&world).await, Some(("7".into(), 3)));
+    assert_eq!(replace(&world, BROKER, "", &[]).await, 0);
+    assert_eq!(value(&world).await, Some(("100".into(), 5)));
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_refused_and_says_why() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    world.find_coordinator().await;
+    let of_topics: &[(&str, Operation<'_>, Code)] = &[
+        ("none", ("a", SET, Some("1")), Code::UnknownTopicOrPartition),
+        ("b@d", ("a", SET, Some("1")), Code::InvalidTopicException),
+        ("t", ("colour", SET, Some("red")), Code::InvalidConfig),
+        ("t", ("segment.ms", APPEND, Some("1")), Code::InvalidConfig),
+        ("t", ("retention.ms", SET, None), Code::InvalidRequest),
+        ("t", ("retention.ms", 9, Some("1")), Code::InvalidRequest),
+        (INTERNAL, ("segment.ms", DELETE, None), Code::InvalidRequest),
+    ];
+    let of_brokers: &[(&str, Operation<'_>, Code)] = &[
+        ("6", (DYNAMIC, SET, Some("1")), Code::InvalidRequest),
+        ("5", (DYNAMIC, SET, Some("x")), Code::InvalidConfig),
+        ("5", (DYNAMIC, SUBTRACT, Some("1")), Code::InvalidConfig),
+        ("", ("num.partitions", DELETE, None), Code::InvalidConfig),
+    ];
+    for (kind, cases) in [(TOPIC, of_topics), (BROKER, of_brokers), (8, of_brokers)] {
+        for (name, operation, code) in cases {
+            let code = if kind == 8 {
+                &Code::InvalidRequest
+            } else {
+                code
+            };
+            let (error, message) = alter(&world, kind, name, &[*operation]).await;
+            assert_eq!(error, code.code(), "{kind} {name} {operation:?}: {message}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_named_twice_is_not_changed() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    let twice = [(DYNAMIC, SET, Some("1")), (DYNAMIC, DELETE, None)];
+    assert_eq!(
+        alter(&world, BROKER, "5", &twice).await.0,
+        Code::InvalidConfig.code()
+    );
+    let one = resource(BROKER, "5", &[(DYNAMIC, SET, Some("1"))]);
+    let request = IncrementalAlterConfigsRequest::default().with_resources(vec![
+        one.clone(),
+        one,
+        resource(TOPIC, "t", &[]),
+    ]);
+    let answer = world.ask(1, &request).await;
+    let codes: Vec<i16> = answer.responses.iter().map(|r| r.error_code).collect();
+    let refused = Code::InvalidRequest.code();
+    assert_eq!(codes, [refused, refused, 0]);
+    assert_eq!(
+        shown(&world, BROKER, "5", DYNAMIC).await,
+        Some(("100".into(), 5)),
+        "nothing has changed"
+    );
+}
+
+#[tokio::test]
+async fn to_validate_is_not_to_change() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    let good = [
+        resource(TOPIC, "t", &[("retention.ms", SET, Some("5"))]),
+        resource(BROKER, "5", &[(DYNAMIC, SET, Some("5"))]),
+        resource(BROKER, "", &[(DYNAMIC, SET, Some("x"))]),
+    ];
+    let request = IncrementalAlterConfigsRequest::default()
+        .with_resources(good.to_vec())
+        .with_validate_only(true);
+    let answer = world.ask(1, &request).await;
+    let codes: Vec<i16> = answer.responses.iter().map(|r| r.error_code).collect();
+    assert_eq!(codes, [0, 0, Code::InvalidConfig.code()]);
+    assert!(overrides(&world, "t").is_empty());
+    assert_eq!(
+        shown(&world, BROKER, "5", DYNAMIC).await,
+        Some(("100".into(), 5))
+    );
+}
