@@ -94,6 +94,11 @@ test("metrics come as the series that were asked for, on the step's grid", async
       fetchBuckets: [0n, 0n],
       bucketBoundsUs: [4_000],
       connections: 2,
+      cacheHits: 0n,
+      cacheMisses: 0n,
+      cacheFetchedBytes: 0n,
+      cacheDeliveredBytes: 0n,
+      networkWaitUs: 0n,
     })),
   );
   const path = `/v1/clusters/${cluster.id}/metrics`;

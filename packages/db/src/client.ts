@@ -41,3 +41,13 @@ export function brokenUniqueRule(error: unknown): string | undefined {
   const constraint = meta?.driverAdapterError?.cause?.constraint;
   return constraint?.index ?? constraint?.fields?.join(",") ?? "";
 }
+
+/** PostgreSQL's `lock_not_available`. */
+const LOCK_NOT_AVAILABLE = "55P03";
+
+/** Whether `error` says that a lock was not to be had within `lock_timeout`. */
+export function isLockTimeout(error: unknown): boolean {
+  if (!(error instanceof Prisma.PrismaClientKnownRequestError)) return false;
+  const meta = error.meta as { driverAdapterError?: { cause?: { originalCode?: string } } };
+  return meta?.driverAdapterError?.cause?.originalCode === LOCK_NOT_AVAILABLE;
+}

@@ -17,6 +17,11 @@ interface ScrapeRow {
   fetch_buckets: bigint[];
   bucket_bounds_us: number[];
   connections: number;
+  cache_hits: bigint;
+  cache_misses: bigint;
+  cache_fetched_bytes: bigint;
+  cache_delivered_bytes: bigint;
+  network_wait_us: bigint;
 }
 
 /** Rows removed by one statement of the retention: short enough not to hold up the writers. */
@@ -143,5 +148,10 @@ function toScrape(clusterId: ClusterId, row: ScrapeRow): MetricScrape {
     fetchBuckets: row.fetch_buckets,
     bucketBoundsUs: row.bucket_bounds_us,
     connections: row.connections,
+    cacheHits: row.cache_hits,
+    cacheMisses: row.cache_misses,
+    cacheFetchedBytes: row.cache_fetched_bytes,
+    cacheDeliveredBytes: row.cache_delivered_bytes,
+    networkWaitUs: row.network_wait_us,
   };
 }

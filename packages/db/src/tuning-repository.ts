@@ -1,15 +1,19 @@
 import {
   type Changer,
   type ClusterId,
+  DomainError,
   type KnobChange,
   newId,
   type TuningChange,
   type TuningChangeId,
   type TuningWishes,
 } from "@millrace/domain";
-import type { Client } from "./client.ts";
+import { type Client, isLockTimeout } from "./client.ts";
 import type { TuningChange as ChangeRow, Prisma } from "./generated/client.ts";
 import { olderThan, type Page, type PageRequest, pageOf } from "./page.ts";
+
+/** Below what a transaction may take in all, so that who waits in vain is told so. */
+const LOCK_TIMEOUT = "8s";
 
 export interface NewTuningChange {
   readonly wishes: TuningWishes;
@@ -32,11 +36,24 @@ export class TuningRepository {
     this.#client = client;
   }
 
-  /** Until the transaction ends, nobody else changes or applies this cluster's tuning. */
+  /**
+   * Until the transaction ends, nobody else changes or applies this cluster's tuning. Throws
+   * `cluster_busy` where somebody else does so for long.
+   */
   async lock(clusterId: ClusterId): Promise<void> {
     const key = `tuning ${clusterId}`;
-    await this.#client.$queryRaw`
-      SELECT pg_advisory_xact_lock(hashtextextended(${key}, 0))::text`;
+    await this.#client.$executeRaw`SELECT set_config('lock_timeout', ${LOCK_TIMEOUT}, true)`;
+    try {
+      await this.#client.$queryRaw`
+        SELECT pg_advisory_xact_lock(hashtextextended(${key}, 0))::text`;
+    } catch (error) {
+      if (!isLockTimeout(error)) throw error;
+      throw new DomainError("cluster_busy", "Another change of the tuning is under way.", {
+        remedy: "Try again in a few seconds.",
+        retryAfterSeconds: 5,
+        cause: error,
+      });
+    }
   }
 
   /** Writes the desired tuning and its line of history. Within a transaction that holds `lock`. */

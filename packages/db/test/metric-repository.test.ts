@@ -18,6 +18,11 @@ function scrape(clusterId: MetricScrape["clusterId"], second: number): MetricScr
     fetchBuckets: [],
     bucketBoundsUs: [500, 1000],
     connections: 3,
+    cacheHits: 4n,
+    cacheMisses: 5n,
+    cacheFetchedBytes: 2n ** 62n,
+    cacheDeliveredBytes: 6n,
+    networkWaitUs: 7n,
   };
 }
 

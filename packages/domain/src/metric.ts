@@ -11,10 +11,20 @@ export const METRIC_NAMES = [
   "fetch_latency_p99",
   "consumer_lag",
   "connections",
+  "cache_hit_ratio",
+  "cache_fetched_per_delivered",
+  "catch_up_read_rate",
+  "network_waiting",
 ] as const;
 export type MetricName = (typeof METRIC_NAMES)[number];
 
-export type MetricUnit = "bytes_per_second" | "records_per_second" | "ms" | "records" | "count";
+export type MetricUnit =
+  | "bytes_per_second"
+  | "records_per_second"
+  | "ms"
+  | "records"
+  | "count"
+  | "ratio";
 
 export const METRIC_UNITS: Record<MetricName, MetricUnit> = {
   bytes_in_rate: "bytes_per_second",
@@ -26,6 +36,14 @@ export const METRIC_UNITS: Record<MetricName, MetricUnit> = {
   fetch_latency_p99: "ms",
   consumer_lag: "records",
   connections: "count",
+  /** Of reads that the log cache did not serve, the share that the block cache did: 0 to 1. */
+  cache_hit_ratio: "ratio",
+  /** Bytes read from the bucket per byte given to readers; 1 is the ideal. */
+  cache_fetched_per_delivered: "ratio",
+  /** Bytes that readers got out of the block cache. */
+  catch_up_read_rate: "bytes_per_second",
+  /** How many requests waited for the network at a time, on average, whatever their tier. */
+  network_waiting: "count",
 };
 
 /** A point is [milliseconds since the epoch, value]; `null` where nothing was measured. */
@@ -54,6 +72,14 @@ export interface MetricScrape {
   /** Upper bounds of the buckets in microseconds, without +Inf. */
   readonly bucketBoundsUs: readonly number[];
   readonly connections: number;
+  /** Reads of the block cache that found their data there, and those that did not. */
+  readonly cacheHits: bigint;
+  readonly cacheMisses: bigint;
+  /** Read from the bucket, and given to readers. */
+  readonly cacheFetchedBytes: bigint;
+  readonly cacheDeliveredBytes: bigint;
+  /** Microseconds that requests have waited for the network, all of them added. */
+  readonly networkWaitUs: bigint;
 }
 
 export interface LagSample {

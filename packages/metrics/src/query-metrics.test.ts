@@ -20,6 +20,11 @@ function scrape(seconds: number, counters: Partial<MetricScrape> = {}): MetricSc
     fetchBuckets: [0n, 0n, 0n, 0n],
     bucketBoundsUs: BOUNDS,
     connections: 0,
+    cacheHits: 0n,
+    cacheMisses: 0n,
+    cacheFetchedBytes: 0n,
+    cacheDeliveredBytes: 0n,
+    networkWaitUs: 0n,
     ...counters,
   };
 }
@@ -149,6 +154,35 @@ describe("rates", () => {
   test("of coarse steps come from readings one step apart", async () => {
     const readings = readingsOf([scrape(0), scrape(600, { bytesIn: 6_000n })]);
     expect(await valuesOf("bytes_in_rate", readings, 600, 600)).toEqual([10]);
+  });
+});
+
+describe("the block cache and the network", () => {
+  test("are shown by what was read, fetched and waited for within each interval", async () => {
+    const readings = readingsOf([
+      // What came before the range has no part in its ratios.
+      scrape(0, { cacheMisses: 1_000n, cacheFetchedBytes: 9_000n, cacheDeliveredBytes: 10n }),
+      scrape(2, {
+        cacheHits: 30n,
+        cacheMisses: 1_010n,
+        cacheFetchedBytes: 9_210n,
+        cacheDeliveredBytes: 210n,
+        networkWaitUs: 6_000_000n,
+      }),
+    ]);
+    expect(await valuesOf("cache_hit_ratio", readings, 2, 2)).toEqual([0.75]);
+    expect(await valuesOf("cache_fetched_per_delivered", readings, 2, 2)).toEqual([
+      expect.closeTo(1.05, 9),
+    ]);
+    expect(await valuesOf("catch_up_read_rate", readings, 2, 2)).toEqual([100]);
+    expect(await valuesOf("network_waiting", readings, 2, 2)).toEqual([3]);
+  });
+
+  test("have no ratio where nobody reads", async () => {
+    const readings = readingsOf([scrape(0), scrape(2)]);
+    expect(await valuesOf("cache_hit_ratio", readings, 2, 2)).toEqual([null]);
+    expect(await valuesOf("cache_fetched_per_delivered", readings, 2, 2)).toEqual([null]);
+    expect(await valuesOf("catch_up_read_rate", readings, 2, 2)).toEqual([0]);
   });
 });
 

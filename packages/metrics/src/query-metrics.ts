@@ -8,7 +8,14 @@ import {
   type MetricSeries,
 } from "@millrace/domain";
 import { addCounts, quantile } from "./histogram.ts";
-import { isSameBounds, type Segment, segmentsOf } from "./segment.ts";
+import {
+  COUNTERS,
+  type Growth,
+  growthOf,
+  isSameBounds,
+  type Segment,
+  segmentsOf,
+} from "./segment.ts";
 
 export interface MetricsQuery {
   readonly clusterId: ClusterId;
@@ -92,9 +99,8 @@ type CounterName = Exclude<MetricName, "consumer_lag" | "connections">;
 
 /** What happened in one interval, over all brokers. */
 interface Interval {
-  bytesInPerSecond: number;
-  bytesOutPerSecond: number;
-  recordsInPerSecond: number;
+  /** Growth of each counter per second. */
+  readonly rates: Growth;
   bucketBoundsUs: readonly number[];
   produceBuckets: number[];
   fetchBuckets: number[];
@@ -103,8 +109,8 @@ interface Interval {
 function counterValues(
   intervals: readonly (Interval | undefined)[],
 ): Record<CounterName, (number | null)[]> {
-  const rate = (pick: (interval: Interval) => number) =>
-    intervals.map((interval) => (interval === undefined ? null : pick(interval)));
+  const derived = (of: (rates: Growth) => number | null) =>
+    intervals.map((interval) => (interval === undefined ? null : of(interval.rates)));
   const latencyMs = (q: number, pick: (interval: Interval) => readonly number[]) =>
     intervals.map((interval) => {
       if (interval === undefined) return null;
@@ -112,14 +118,28 @@ function counterValues(
       return microseconds === undefined ? null : microseconds / 1_000;
     });
   return {
-    bytes_in_rate: rate((interval) => interval.bytesInPerSecond),
-    bytes_out_rate: rate((interval) => interval.bytesOutPerSecond),
-    records_in_rate: rate((interval) => interval.recordsInPerSecond),
+    bytes_in_rate: derived((rates) => rates.bytesIn),
+    bytes_out_rate: derived((rates) => rates.bytesOut),
+    records_in_rate: derived((rates) => rates.recordsIn),
+    cache_hit_ratio: derived(({ cacheHits, cacheMisses }) =>
+      ratio(cacheHits, cacheHits + cacheMisses),
+    ),
+    cache_fetched_per_delivered: derived((rates) =>
+      ratio(rates.cacheFetchedBytes, rates.cacheDeliveredBytes),
+    ),
+    catch_up_read_rate: derived((rates) => rates.cacheDeliveredBytes),
+    // Time waited per time passed is the mean number of those who wait (Little's law).
+    network_waiting: derived((rates) => rates.networkWaitUs / 1e6),
     produce_latency_p50: latencyMs(0.5, (interval) => interval.produceBuckets),
     produce_latency_p99: latencyMs(0.99, (interval) => interval.produceBuckets),
     fetch_latency_p50: latencyMs(0.5, (interval) => interval.fetchBuckets),
     fetch_latency_p99: latencyMs(0.99, (interval) => interval.fetchBuckets),
   };
+}
+
+/** Of nothing there is no share. */
+function ratio(part: number, whole: number): number | null {
+  return whole > 0 ? part / whole : null;
 }
 
 function intervalsOf(
@@ -165,9 +185,9 @@ function withSegments(
   const seconds = coveredMs / 1_000;
   for (const [index, segment] of segments.entries()) {
     const share = (overlaps[index] ?? 0) / (segment.toMs - segment.fromMs);
-    interval.bytesInPerSecond += (segment.bytesIn * share) / seconds;
-    interval.bytesOutPerSecond += (segment.bytesOut * share) / seconds;
-    interval.recordsInPerSecond += (segment.recordsIn * share) / seconds;
+    for (const counter of COUNTERS) {
+      interval.rates[counter] += (segment.growth[counter] * share) / seconds;
+    }
     // Buckets of another layout, from before an upgrade, cannot be added; the newest layout wins.
     if (!isSameBounds(segment.bucketBoundsUs, interval.bucketBoundsUs)) continue;
     addCounts(interval.produceBuckets, segment.produceBuckets, share);
@@ -178,9 +198,7 @@ function withSegments(
 
 function emptyInterval(bucketBoundsUs: readonly number[]): Interval {
   return {
-    bytesInPerSecond: 0,
-    bytesOutPerSecond: 0,
-    recordsInPerSecond: 0,
+    rates: growthOf(() => 0),
     bucketBoundsUs,
     produceBuckets: bucketBoundsUs.map(() => 0).concat(0),
     fetchBuckets: bucketBoundsUs.map(() => 0).concat(0),

@@ -44,6 +44,25 @@ test("reads the histograms into the fixed buckets, over all other labels", () =>
   expect(broker.fetchBuckets.every((count) => count === 0n)).toBe(true);
 });
 
+test("reads the block cache, and the time waited over directions and tiers", () => {
+  const waited = "millrace_network_wait_seconds_sum";
+  const { broker } = readScrape(source, [
+    sample("millrace_block_cache_hits_total", {}, 3),
+    sample("millrace_block_cache_misses_total", {}, 1),
+    sample("millrace_block_cache_fetched_bytes_total", {}, 4_096),
+    sample("millrace_block_cache_delivered_bytes_total", {}, 4_000),
+    sample(waited, { direction: "ingress", tier: "prefetch" }, 0.25),
+    sample(waited, { direction: "egress", tier: "catch_up_miss" }, 1.5),
+  ]);
+  expect(broker).toMatchObject({
+    cacheHits: 3n,
+    cacheMisses: 1n,
+    cacheFetchedBytes: 4_096n,
+    cacheDeliveredBytes: 4_000n,
+    networkWaitUs: 1_750_000n,
+  });
+});
+
 test("takes values that are no counts for nothing", () => {
   const { broker } = readScrape(source, [
     sample("millrace_topic_bytes_in_total", { topic: "a" }, Number.NaN),

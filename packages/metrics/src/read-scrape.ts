@@ -45,6 +45,12 @@ export function readScrape(source: ScrapeSource, samples: readonly ScrapedSample
       fetchBuckets: buckets(samples, FETCH_HISTOGRAM),
       bucketBoundsUs: LATENCY_BOUNDS_US,
       connections: Number(sum(connections.map((sample) => wholeNumber(sample.value)))),
+      cacheHits: total(samples, "millrace_block_cache_hits_total"),
+      cacheMisses: total(samples, "millrace_block_cache_misses_total"),
+      cacheFetchedBytes: total(samples, "millrace_block_cache_fetched_bytes_total"),
+      cacheDeliveredBytes: total(samples, "millrace_block_cache_delivered_bytes_total"),
+      // A histogram in seconds per direction and tier; its sum is the time waited.
+      networkWaitUs: total(samples, "millrace_network_wait_seconds_sum", 1e6),
     },
     topics: [...names].sort().map((topic) => ({
       ...source,
@@ -54,6 +60,12 @@ export function readScrape(source: ScrapeSource, samples: readonly ScrapedSample
       recordsIn: recordsIn.get(topic) ?? 0n,
     })),
   };
+}
+
+/** The value of a counter over all its labels, in units of which `scale` make one of the broker's. */
+function total(samples: readonly ScrapedSample[], name: string, scale = 1): bigint {
+  const values = samples.filter((sample) => sample.name === name);
+  return sum(values.map((sample) => wholeNumber(sample.value * scale)));
 }
 
 function byTopic(samples: readonly ScrapedSample[], name: string): Map<string, bigint> {

@@ -7,13 +7,30 @@
  */
 import type { MetricScrape } from "@millrace/domain";
 
+/** The counters that are one number each. */
+export const COUNTERS = [
+  "bytesIn",
+  "bytesOut",
+  "recordsIn",
+  "cacheHits",
+  "cacheMisses",
+  "cacheFetchedBytes",
+  "cacheDeliveredBytes",
+  "networkWaitUs",
+] as const satisfies (keyof MetricScrape)[];
+
+/** An amount for every counter. */
+export type Growth = Record<(typeof COUNTERS)[number], number>;
+
+export function growthOf(amountOf: (counter: keyof Growth) => number): Growth {
+  return Object.fromEntries(COUNTERS.map((counter) => [counter, amountOf(counter)])) as Growth;
+}
+
 export interface Segment {
   /** Milliseconds since the epoch; `fromMs` < `toMs`. */
   readonly fromMs: number;
   readonly toMs: number;
-  readonly bytesIn: number;
-  readonly bytesOut: number;
-  readonly recordsIn: number;
+  readonly growth: Readonly<Growth>;
   readonly produceBuckets: readonly number[];
   readonly fetchBuckets: readonly number[];
   readonly bucketBoundsUs: readonly number[];
@@ -42,9 +59,7 @@ function segmentBetween(
   return {
     fromMs,
     toMs,
-    bytesIn: increase(base?.bytesIn, next.bytesIn),
-    bytesOut: increase(base?.bytesOut, next.bytesOut),
-    recordsIn: increase(base?.recordsIn, next.recordsIn),
+    growth: growthOf((counter) => increase(base?.[counter], next[counter])),
     produceBuckets: increases(base?.produceBuckets, next.produceBuckets),
     fetchBuckets: increases(base?.fetchBuckets, next.fetchBuckets),
     bucketBoundsUs: next.bucketBoundsUs,

@@ -70,7 +70,7 @@ async function validate(
   settings: BrokerSettings | undefined,
 ): Promise<TuningView> {
   const wanted = judge(cluster, input, settings);
-  const outcome = await giveSettings(core, wanted, askedKnobs(wanted), { validateOnly: true });
+  const outcome = await give(core, wanted, settings, { validateOnly: true });
   throwIfRefused(outcome, input.patch);
   return viewTuning(wanted, settings);
 }
@@ -84,7 +84,7 @@ async function change(
   const wanted = judge(cluster, input, input.settings);
   const changes = changesBetween(cluster, wanted, input.settings);
   if (changes.length === 0) return cluster;
-  const outcome = await giveSettings(core, wanted, askedKnobs(wanted), { validateOnly: false });
+  const outcome = await give(core, wanted, input.settings, { validateOnly: false });
   throwIfRefused(outcome, input.patch);
   await tx.tuning.record(cluster.id, {
     wishes: wanted.tuning.wishes,
@@ -96,6 +96,17 @@ async function change(
     at: core.clock.now(),
   });
   return (await tx.clusters.load(cluster.id)) ?? cluster;
+}
+
+/** A broker that did not answer a moment ago is not waited for: a transaction is open meanwhile. */
+async function give(
+  core: Core,
+  wanted: Cluster,
+  settings: BrokerSettings | undefined,
+  options: { validateOnly: boolean },
+): Promise<SettingsOutcome> {
+  if (settings === undefined) return { kind: "later", problem: undefined };
+  return giveSettings(core, wanted, askedKnobs(wanted), options);
 }
 
 /** The cluster as it would be. Throws what keeps it from being so. */

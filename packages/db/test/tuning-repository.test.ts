@@ -1,0 +1,126 @@
+import pg from "pg";
+import { expect, test } from "vitest";
+import type { NewTuningChange } from "../src/index.ts";
+import { databaseFixture, newCluster, newTenant } from "./fixture.ts";
+
+const fixture = databaseFixture();
+
+function change(version: number, changes: Partial<NewTuningChange> = {}): NewTuningChange {
+  return {
+    wishes: { block_cache_bytes: 1_048_576 * version },
+    version,
+    by: { kind: "user", id: "usr_x", name: "ann@example.com" },
+    changes: [{ knob: "block_cache_bytes", from: 0, to: 1_048_576 * version, toDefault: false }],
+    applied: false,
+    problem: undefined,
+    at: new Date(Date.UTC(2026, 0, 1, 0, 0, version)),
+    ...changes,
+  };
+}
+
+test("a change and its line of history are there together, or neither is", async () => {
+  const { db } = fixture;
+  const { id, version } = await newCluster(db, await newTenant(db));
+  await db.transaction((tx) => tx.tuning.record(id, change(1)));
+  const failing = db.transaction(async (tx) => {
+    await tx.tuning.record(id, change(2));
+    throw new Error("the broker refused");
+  });
+  await expect(failing).rejects.toThrow("the broker refused");
+  const cluster = await db.clusters.load(id);
+  expect(cluster?.tuning).toEqual({
+    wishes: { block_cache_bytes: 1_048_576 },
+    version: 1,
+    appliedVersion: 0,
+    problem: undefined,
+    updatedAt: change(1).at,
+  });
+  expect(cluster?.version).toBe(version + 1);
+  const { items } = await db.tuning.changes(id, { limit: 10 });
+  expect(items).toMatchObject([{ version: 1, by: change(1).by, changes: change(1).changes }]);
+});
+
+test("two changes never make the same version", async () => {
+  const { db } = fixture;
+  const { id } = await newCluster(db, await newTenant(db));
+  await db.transaction((tx) => tx.tuning.record(id, change(1)));
+  await expect(db.transaction((tx) => tx.tuning.record(id, change(1)))).rejects.toThrow();
+});
+
+test("what the broker has taken or refused counts for the version it was asked for", async () => {
+  const { db } = fixture;
+  const { id } = await newCluster(db, await newTenant(db));
+  await db.tuning.record(id, change(1));
+  await db.tuning.record(id, change(2));
+  await db.tuning.markApplied(id, 1);
+  await db.tuning.markProblem(id, 1, "too late");
+  expect((await db.clusters.load(id))?.tuning).toMatchObject({ appliedVersion: 0 });
+  await db.tuning.markProblem(id, 2, "too large");
+  expect((await db.clusters.load(id))?.tuning).toMatchObject({ problem: "too large" });
+  await db.tuning.markApplied(id, 2);
+  const { tuning } = (await db.clusters.load(id))!;
+  expect(tuning).toMatchObject({ appliedVersion: 2, problem: undefined });
+});
+
+test("history cannot be changed, whoever writes", async () => {
+  const { db } = fixture;
+  const { id } = await newCluster(db, await newTenant(db));
+  await db.tuning.record(id, change(1));
+  const client = new pg.Client({ connectionString: fixture.url });
+  await client.connect();
+  try {
+    for (const sql of [
+      "UPDATE tuning_change SET principal_name = 'nobody'",
+      "DELETE FROM tuning_change",
+      "TRUNCATE tuning_change",
+    ]) {
+      await expect(client.query(sql)).rejects.toThrow("only ever added to");
+    }
+  } finally {
+    await client.end();
+  }
+  expect((await db.tuning.changes(id, { limit: 10 })).items).toHaveLength(1);
+});
+
+test("changes of one cluster take turns; those of another do not wait", async () => {
+  const { db } = fixture;
+  const tenant = await newTenant(db);
+  const [a, b] = [await newCluster(db, tenant, "a"), await newCluster(db, tenant, "b")];
+  const order: string[] = [];
+  let release = () => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let locked = () => {};
+  const isLocked = new Promise<void>((resolve) => {
+    locked = resolve;
+  });
+  const first = db.transaction(async (tx) => {
+    await tx.tuning.lock(a.id);
+    locked();
+    await held;
+    order.push("first");
+  });
+  await isLocked;
+  const second = db.transaction(async (tx) => {
+    await tx.tuning.lock(a.id);
+    order.push("second");
+  });
+  await db.transaction(async (tx) => {
+    await tx.tuning.lock(b.id);
+    order.push("other");
+  });
+  release();
+  await Promise.all([first, second]);
+  expect(order).toEqual(["other", "first", "second"]);
+});
+
+test("who waits in vain for a turn is told that the cluster is busy", async () => {
+  const { db } = fixture;
+  const { id } = await newCluster(db, await newTenant(db));
+  await db.transaction(async (tx) => {
+    await tx.tuning.lock(id);
+    const late = db.transaction((other) => other.tuning.lock(id));
+    await expect(late).rejects.toMatchObject({ code: "cluster_busy", retryable: true });
+  });
+});
