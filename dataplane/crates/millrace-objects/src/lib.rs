@@ -7,6 +7,7 @@
 //! its way through it. [`ObjectBuilder`] and [`ObjectReader`] speak the format that FORMAT.md
 //! draws. This is the only crate that names `object_store`.
 
+mod assembly;
 mod bucket;
 mod builder;
 mod entry;
@@ -16,6 +17,7 @@ mod reader;
 mod storage;
 mod write;
 
+pub use assembly::{ASSEMBLY_BYTES_MAX, Assembled, AssemblyError, ObjectAssembly};
 pub use bucket::{
     Body, Bucket, BucketError, BucketLayer, BucketUri, DELETE_KEYS_MAX, InvalidUri, Listed,
     NetworkShare, PartSlot, PartTag, RetryPolicy, Source, StoreBucket, TimeoutPolicy, UploadId,
@@ -25,5 +27,7 @@ pub use entry::StreamEntry;
 pub use format::{BlockRef, Corrupt};
 pub use key::ObjectKey;
 pub use reader::{ObjectReader, ReadError};
-pub use storage::{DeleteError, GetError, ListError, ObjectStorage, OpenError, PutError};
+pub use storage::{
+    AdmittedRead, DeleteError, GetError, ListError, ObjectStorage, OpenError, PutError,
+};
 pub use write::ObjectWrite;

@@ -1,11 +1,12 @@
 //! Reads an object: its index once, then the blocks that are asked for.
 
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use millrace_model::{Offset, StreamId};
 
 use crate::{
     Corrupt, GetError, ObjectKey, ObjectStorage, StreamEntry,
-    format::{BlockRef, Footer, INDEX_UNIT_BYTES, decode_block, decode_index},
+    format::{BlockRef, Footer, INDEX_UNIT_BYTES, check_block, decode_block, decode_index},
 };
 
 /// The first read of an object takes at least this much of its end: enough for the index of 400
@@ -94,6 +95,15 @@ impl ObjectReader {
         rest.get(..rest.partition_point(within)).unwrap_or_default()
     }
 
+    /// Checks the bytes of one block, as [`ObjectStorage::get_pieces`] gave them, and gives its
+    /// entries, whose payloads are slices of `bytes`.
+    ///
+    /// # Errors
+    /// [`Corrupt`] names what is not sound; the transport may be at fault, so read it once more.
+    pub fn decode(block: &BlockRef, bytes: &Bytes) -> Result<Vec<StreamEntry>, Corrupt> {
+        decode_block(bytes, block)
+    }
+
     /// Reads and checks one block of this object.
     ///
     /// # Errors
@@ -110,6 +120,42 @@ impl ObjectReader {
         };
         reread_if_corrupt(&self.key, read).await
     }
+
+    /// Reads blocks that lie side by side in this object, in one request, and checks each of them.
+    /// Gives their bytes as they stand in the object; entries are not looked at.
+    ///
+    /// # Errors
+    /// As [`ObjectReader::open`].
+    pub async fn read_blocks(
+        &self,
+        storage: &ObjectStorage,
+        blocks: &[BlockRef],
+    ) -> Result<Vec<Bytes>, ReadError> {
+        let (Some(first), Some(last)) = (blocks.first(), blocks.last()) else {
+            return Ok(Vec::new());
+        };
+        let range = first.position..last.position + u64::from(last.size);
+        let read = || {
+            let bytes = storage.get_range(&self.key, range.clone());
+            Box::pin(async { Ok(split_blocks(&bytes.await?, blocks)) }) as BoxFuture<'_, _>
+        };
+        reread_if_corrupt(&self.key, read).await
+    }
+}
+
+/// Cuts bytes into the blocks that they begin with, and checks each.
+fn split_blocks(bytes: &Bytes, blocks: &[BlockRef]) -> Result<Vec<Bytes>, Corrupt> {
+    let mut rest = bytes.clone();
+    let split = |block: &BlockRef| {
+        let size = block.size as usize;
+        if size > rest.len() {
+            return Err(Corrupt::CutOff { part: "block" });
+        }
+        let bytes = rest.split_to(size);
+        check_block(&bytes, block)?;
+        Ok(bytes)
+    };
+    blocks.iter().map(split).collect()
 }
 
 async fn read_index(

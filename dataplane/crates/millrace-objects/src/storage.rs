@@ -10,7 +10,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use crate::{
     Bucket, BucketError, BucketUri, DELETE_KEYS_MAX, InvalidUri, Listed, NetworkShare, ObjectKey,
     ObjectWrite, RetryPolicy, StoreBucket, TimeoutPolicy,
-    bucket::{Hedged, Hedges, Idempotent, Limited, Measured, Retrying, TimedOut},
+    bucket::{Hedged, Hedges, Idempotent, Limited, Measured, Retrying, TimedOut, span},
 };
 
 /// The largest object, in bytes: S3's bound for one PUT.
@@ -25,6 +25,8 @@ const WRITES_IN_FLIGHT_MAX: usize = 32;
 pub struct ObjectStorage {
     /// The whole stack.
     bucket: Arc<dyn Bucket>,
+    /// What this use may take of the network.
+    share: Option<NetworkShare>,
     /// What the stack is built from, to build it again with another share of the network.
     parts: Parts,
     /// What spreads writes over time, if anything does.
@@ -130,6 +132,51 @@ pub enum GetError {
     },
 }
 
+/// One try of a read that has its share of the network.
+#[derive(Debug)]
+pub struct AdmittedRead<'a>(&'a ObjectStorage);
+
+impl AdmittedRead<'_> {
+    /// Reads like [`ObjectStorage::get_pieces`], but gives up when one try has failed.
+    ///
+    /// # Errors
+    /// As [`ObjectStorage::get_range`].
+    pub async fn get_pieces(
+        self,
+        key: &ObjectKey,
+        pieces: &[Range<u64>],
+    ) -> Result<Vec<Bytes>, GetError> {
+        let Parts {
+            measured, timeout, ..
+        } = &self.0.parts;
+        let once = TimedOut::new(Arc::clone(measured), *timeout);
+        match once.get_pieces(key, pieces).await {
+            Ok(found) => whole(key, pieces, found),
+            Err(BucketError::NotFound) => Err(GetError::NotFound { key: key.clone() }),
+            Err(source) => Err(GetError::Store {
+                key: key.clone(),
+                source,
+            }),
+        }
+    }
+}
+
+/// The pieces, unless the object ends before one of them does.
+fn whole(
+    key: &ObjectKey,
+    pieces: &[Range<u64>],
+    found: Vec<Bytes>,
+) -> Result<Vec<Bytes>, GetError> {
+    for (piece, bytes) in pieces.iter().zip(&found) {
+        let size = piece.start + bytes.len() as u64;
+        if size < piece.end {
+            let (key, end) = (key.clone(), piece.end);
+            return Err(GetError::Truncated { key, size, end });
+        }
+    }
+    Ok(found)
+}
+
 /// Why objects were not deleted. Some may have been; deleting all of them again is right.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot delete objects")]
@@ -188,6 +235,7 @@ impl ObjectStorage {
         };
         Self {
             bucket: parts.stack(None),
+            share: None,
             parts,
             pace: None,
         }
@@ -197,7 +245,8 @@ impl ObjectStorage {
     #[must_use]
     pub fn limited(&self, share: NetworkShare) -> Self {
         Self {
-            bucket: self.parts.stack(Some(share)),
+            bucket: self.parts.stack(Some(share.clone())),
+            share: Some(share),
             parts: self.parts.clone(),
             pace: self.pace.clone(),
         }
@@ -254,31 +303,56 @@ impl ObjectStorage {
         if range.is_empty() {
             return Ok(Bytes::new());
         }
-        let (start, end) = (range.start, range.end);
-        let error = match self.bucket.get(key, range).await {
-            Ok(bytes) if bytes.len() as u64 == end - start => return Ok(bytes),
-            Ok(bytes) => {
-                let size = start + bytes.len() as u64;
-                return Err(GetError::Truncated {
-                    key: key.clone(),
-                    size,
-                    end,
-                });
-            }
-            Err(BucketError::NotFound) => return Err(GetError::NotFound { key: key.clone() }),
-            Err(error) => error,
+        let read = self.bucket.get(key, range.clone()).await;
+        let found = match read {
+            Ok(bytes) => vec![bytes],
+            Err(error) => return Err(self.get_failed(key, range.end, error).await),
         };
+        let mut found = whole(key, std::slice::from_ref(&range), found)?;
+        Ok(found.pop().unwrap_or_default())
+    }
+
+    /// Reads exactly `pieces` of an object by one request, each into memory of its own. They must
+    /// be ascending, apart and not empty; what lies between them crosses the network too.
+    ///
+    /// # Errors
+    /// As [`ObjectStorage::get_range`].
+    pub async fn get_pieces(
+        &self,
+        key: &ObjectKey,
+        pieces: &[Range<u64>],
+    ) -> Result<Vec<Bytes>, GetError> {
+        match self.bucket.get_pieces(key, pieces).await {
+            Ok(found) => whole(key, pieces, found),
+            Err(error) => Err(self.get_failed(key, span(pieces).end, error).await),
+        }
+    }
+
+    /// Waits for this use's share of the network for one try of a read of `bytes`. While it waits,
+    /// nothing has been asked of the store, and it can be dropped at no cost.
+    pub async fn admit_read(&self, bytes: u64) -> AdmittedRead<'_> {
+        if let Some(NetworkShare { ingress, tier, .. }) = &self.share {
+            ingress.acquire(*tier, bytes).await;
+        }
+        AdmittedRead(self)
+    }
+
+    /// What a read that failed has come to.
+    async fn get_failed(&self, key: &ObjectKey, end: u64, error: BucketError) -> GetError {
+        if matches!(error, BucketError::NotFound) {
+            return GetError::NotFound { key: key.clone() };
+        }
         // Stores answer a range behind the end with an error like any other.
         match self.bucket.size(key).await {
-            Ok(size) if size < end => Err(GetError::Truncated {
+            Ok(size) if size < end => GetError::Truncated {
                 key: key.clone(),
                 size,
                 end,
-            }),
-            _ => Err(GetError::Store {
+            },
+            _ => GetError::Store {
                 key: key.clone(),
                 source: error,
-            }),
+            },
         }
     }
 

@@ -21,6 +21,7 @@ fn body(chunks: &[&'static str]) -> Body {
 
 async fn keeps_the_contract(bucket: &dyn Bucket) {
     put_and_get(bucket).await;
+    gets_pieces(bucket).await;
     put_only_creates(bucket).await;
     one_of_many_puts_wins(bucket).await;
     absent_objects(bucket).await;
@@ -174,6 +175,32 @@ async fn put_and_get(bucket: &dyn Bucket) {
         .await
         .expect("empty objects are objects");
     assert_eq!(bucket.size(&key(2)).await.expect("there"), 0);
+}
+
+async fn gets_pieces(bucket: &dyn Bucket) {
+    let id = key(9);
+    let whole: Bytes = (0..100_000_u32).map(|i| (i % 251) as u8).collect();
+    bucket
+        .put(&id, &vec![whole.clone()].into())
+        .await
+        .expect("a new object");
+    let pieces = [5..6, 6..70_000, 80_000..99_999];
+    let found = bucket.get_pieces(&id, &pieces).await.expect("there");
+    for (piece, found) in pieces.iter().zip(&found) {
+        let expected = &whole[piece.start as usize..piece.end as usize];
+        assert_eq!(found, expected, "{piece:?}");
+    }
+    // Each can be given back without the others.
+    for (one, next) in found.iter().zip(&found[1..]) {
+        let end = one.as_ptr() as usize + one.len();
+        assert_ne!(end, next.as_ptr() as usize);
+    }
+    let beyond = bucket.get_pieces(&id, &[10..20, 99_990..100_010]).await;
+    let beyond = beyond.expect("what there is");
+    assert_eq!(beyond.iter().map(Bytes::len).collect::<Vec<_>>(), [10, 10]);
+    let absent = bucket.get_pieces(&key(404), &[0..1, 2..3]).await;
+    assert!(matches!(absent, Err(BucketError::NotFound)), "{absent:?}");
+    bucket.delete(&[id]).await.expect("deletes");
 }
 
 async fn put_only_creates(bucket: &dyn Bucket) {

@@ -357,3 +357,50 @@ async fn a_shared_bucket_is_a_bucket() {
         .expect("a new key");
     assert_eq!(bucket.size(&key()).await.expect("there"), 1);
 }
+
+/// A read that waits for its share has asked nothing of the store and leaves no debt behind; once it
+/// has its share it is one try, and what lies between the pieces is paid for.
+#[tokio::test(start_paused = true)]
+async fn an_admitted_read_is_paid_for_and_is_one_try() {
+    let clock = ManualClock::shared();
+    let faulty = FaultyBucket::new(StoreBucket::memory(), SeededRandom::shared(1));
+    let (retry, timeout) = (RetryPolicy::default(), TimeoutPolicy::default());
+    let random = SeededRandom::shared(2);
+    let storage = ObjectStorage::over(faulty.clone(), retry, timeout, clock.clone(), random);
+    storage
+        .put(&key(), chunks("0123456789"))
+        .await
+        .expect("puts");
+    let limiter = || Limiter::new(clock.clone(), Some(1_000));
+    let share = NetworkShare {
+        ingress: limiter(),
+        egress: limiter(),
+        tier: Tier::Prefetch,
+    };
+    let limited = storage.limited(share.clone());
+    let pieces = [1..3, 8..10];
+    let admitted = limited.admit_read(9).await;
+    let found = admitted.get_pieces(&key(), &pieces).await.expect("reads");
+    assert_eq!(found, ["12", "89"]);
+    // The share is used up; nothing comes in while the clock stands still.
+    let wait = Duration::from_secs(1);
+    let admissions = async {
+        for _ in 0..1_000 {
+            limited.admit_read(9).await;
+        }
+    };
+    let waited = tokio::time::timeout(wait, admissions).await;
+    assert!(waited.is_err(), "the share is used up");
+    assert_eq!((faulty.counts().gets, share.ingress.waiting()), (1, 0));
+    faulty.set(BucketFaults {
+        fail_permille: 1_000,
+        ..BucketFaults::default()
+    });
+    let failed = storage
+        .admit_read(9)
+        .await
+        .get_pieces(&key(), &pieces)
+        .await;
+    assert!(matches!(failed, Err(GetError::Store { .. })));
+    assert_eq!(faulty.counts().faults, 1, "one try");
+}

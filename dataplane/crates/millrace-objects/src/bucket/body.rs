@@ -10,16 +10,36 @@ use bytes::Bytes;
 pub struct Body {
     chunks: Arc<[Bytes]>,
     size: u64,
+    /// How many bytes stand before the chunks, and are not known here.
+    unknown: u64,
 }
 
 impl Body {
+    /// A body of `size` bytes of which only the last ones, the chunks, are known here: what an object
+    /// that was put together from parts of others is compared with.
+    #[must_use]
+    pub fn ending_with(size: u64, chunks: Vec<Bytes>) -> Self {
+        let known = Self::from(chunks);
+        Self {
+            unknown: size.saturating_sub(known.size),
+            size,
+            ..known
+        }
+    }
+
+    /// How many of the first bytes are not known here.
+    #[must_use]
+    pub fn unknown_bytes(&self) -> u64 {
+        self.unknown
+    }
+
     /// The chunks in order.
     #[must_use]
     pub fn chunks(&self) -> &[Bytes] {
         &self.chunks
     }
 
-    /// The sum of the chunks' lengths, in bytes.
+    /// The body's length, in bytes: the sum of the chunks' lengths, where all of it is known.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
@@ -28,7 +48,7 @@ impl Body {
     /// The bytes in `range`, shared with this body. What lies behind the end is left out.
     #[must_use]
     pub fn slice(&self, range: Range<u64>) -> Self {
-        let mut position = 0;
+        let mut position = self.unknown;
         let mut chunks = Vec::new();
         for chunk in self.chunks.iter() {
             let end = position + chunk.len() as u64;
@@ -50,6 +70,7 @@ impl From<Vec<Bytes>> for Body {
         Self {
             chunks: chunks.into(),
             size,
+            unknown: 0,
         }
     }
 }
@@ -60,6 +81,13 @@ mod tests {
 
     fn bytes(body: &Body) -> Vec<u8> {
         body.chunks().concat()
+    }
+
+    #[test]
+    fn a_body_may_be_known_by_its_end() {
+        let body = Body::ending_with(10, vec![Bytes::from_static(b"yz")]);
+        assert_eq!((body.size(), body.unknown_bytes()), (10, 8));
+        assert_eq!(bytes(&body.slice(9..20)), b"z");
     }
 
     #[test]

@@ -28,12 +28,12 @@ impl<B: Bucket, R: Bucket> Idempotent<B, R> {
         Self { inner, reads }
     }
 
-    /// Whether the object at `key` has exactly the bytes of `body`.
+    /// Whether the object at `key` has exactly the bytes of `body`, as far as they are known.
     async fn holds(&self, key: &ObjectKey, body: &Body) -> Result<bool, BucketError> {
         if self.reads.size(key).await? != body.size() {
             return Ok(false);
         }
-        let mut position = 0;
+        let mut position = body.unknown_bytes();
         let mut expected = Expected {
             current: &[],
             chunks: body.chunks(),

@@ -39,6 +39,20 @@ pub trait BucketLayer: Debug + Send + Sync + 'static {
         self.inner().put_part(key, upload, slot, body).await
     }
 
+    /// See [`Bucket::copy_part`].
+    async fn copy_part(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        slot: PartSlot,
+        source: &ObjectKey,
+        range: Range<u64>,
+    ) -> Result<PartTag, BucketError> {
+        self.inner()
+            .copy_part(key, upload, slot, source, range)
+            .await
+    }
+
     /// See [`Bucket::complete_parts`].
     async fn complete_parts(
         &self,
@@ -58,6 +72,15 @@ pub trait BucketLayer: Debug + Send + Sync + 'static {
     /// See [`Bucket::get`].
     async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {
         self.inner().get(key, range).await
+    }
+
+    /// See [`Bucket::get_pieces`]. A layer that changes [`BucketLayer::get`] changes this too.
+    async fn get_pieces(
+        &self,
+        key: &ObjectKey,
+        pieces: &[Range<u64>],
+    ) -> Result<Vec<Bytes>, BucketError> {
+        self.inner().get_pieces(key, pieces).await
     }
 
     /// See [`Bucket::size`].
@@ -101,6 +124,17 @@ impl<L: BucketLayer> Bucket for L {
         BucketLayer::put_part(self, key, upload, slot, body).await
     }
 
+    async fn copy_part(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        slot: PartSlot,
+        source: &ObjectKey,
+        range: Range<u64>,
+    ) -> Result<PartTag, BucketError> {
+        BucketLayer::copy_part(self, key, upload, slot, source, range).await
+    }
+
     async fn complete_parts(
         &self,
         key: &ObjectKey,
@@ -117,6 +151,14 @@ impl<L: BucketLayer> Bucket for L {
 
     async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {
         BucketLayer::get(self, key, range).await
+    }
+
+    async fn get_pieces(
+        &self,
+        key: &ObjectKey,
+        pieces: &[Range<u64>],
+    ) -> Result<Vec<Bytes>, BucketError> {
+        BucketLayer::get_pieces(self, key, pieces).await
     }
 
     async fn size(&self, key: &ObjectKey) -> Result<u64, BucketError> {

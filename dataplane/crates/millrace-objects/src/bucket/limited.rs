@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use millrace_limiter::{Limiter, Tier};
 
-use super::{Body, Bucket, BucketError, BucketLayer, PartSlot, PartTag, UploadId};
+use super::{Body, Bucket, BucketError, BucketLayer, PartSlot, PartTag, UploadId, span};
 use crate::ObjectKey;
 
 /// The bandwidth that a use of the store draws on, and how urgent that use is.
@@ -60,6 +60,21 @@ impl<B: Bucket> BucketLayer for Limited<B> {
             share.egress.acquire(share.tier, body.size()).await;
         }
         self.inner.put_part(key, upload, slot, body).await
+    }
+
+    async fn get_pieces(
+        &self,
+        key: &ObjectKey,
+        pieces: &[Range<u64>],
+    ) -> Result<Vec<Bytes>, BucketError> {
+        if let Some(share) = &self.share {
+            let asked = span(pieces);
+            share
+                .ingress
+                .acquire(share.tier, asked.end - asked.start)
+                .await;
+        }
+        self.inner.get_pieces(key, pieces).await
     }
 
     async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {

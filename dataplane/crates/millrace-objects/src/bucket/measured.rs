@@ -7,7 +7,7 @@ use bytes::Bytes;
 use metrics::{Counter, Histogram};
 use millrace_time::SharedClock;
 
-use super::{Body, Bucket, BucketError, Listed, PartSlot, PartTag, UploadId};
+use super::{Body, Bucket, BucketError, Listed, PartSlot, PartTag, UploadId, span};
 use crate::ObjectKey;
 
 /// The labels of `outcome`.
@@ -31,6 +31,7 @@ pub(crate) struct Measured<B> {
     put: Meters,
     begin: Meters,
     part: Meters,
+    copy: Meters,
     complete: Meters,
     abort: Meters,
     get: Meters,
@@ -77,6 +78,7 @@ impl<B: Bucket> Measured<B> {
             put: Meters::new("put"),
             begin: Meters::new("begin"),
             part: Meters::new("part"),
+            copy: Meters::new("copy"),
             complete: Meters::new("complete"),
             abort: Meters::new("abort"),
             get: Meters::new("get"),
@@ -155,6 +157,23 @@ impl<B: Bucket> Bucket for Measured<B> {
         .await
     }
 
+    async fn copy_part(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        slot: PartSlot,
+        source: &ObjectKey,
+        range: Range<u64>,
+    ) -> Result<PartTag, BucketError> {
+        let bytes = range.end.saturating_sub(range.start);
+        self.measure(
+            &self.copy,
+            |_| bytes,
+            self.inner.copy_part(key, upload, slot, source, range),
+        )
+        .await
+    }
+
     async fn complete_parts(
         &self,
         key: &ObjectKey,
@@ -180,6 +199,21 @@ impl<B: Bucket> Bucket for Measured<B> {
             &self.get,
             |bytes| bytes.len() as u64,
             self.inner.get(key, range),
+        )
+        .await
+    }
+
+    async fn get_pieces(
+        &self,
+        key: &ObjectKey,
+        pieces: &[Range<u64>],
+    ) -> Result<Vec<Bytes>, BucketError> {
+        // What lies between the pieces crosses the network too.
+        let asked = span(pieces);
+        self.measure(
+            &self.get,
+            |_| asked.end - asked.start,
+            self.inner.get_pieces(key, pieces),
         )
         .await
     }

@@ -14,6 +14,7 @@ mod layer;
 mod limited;
 mod measured;
 mod parts;
+mod pieces;
 mod retrying;
 mod staged;
 mod store;
@@ -33,6 +34,7 @@ pub(crate) use limited::Limited;
 pub use limited::NetworkShare;
 pub(crate) use measured::Measured;
 pub use parts::{PartSlot, PartTag, UploadId};
+pub(crate) use pieces::{Cutter, span};
 pub use retrying::RetryPolicy;
 pub(crate) use retrying::Retrying;
 pub use store::StoreBucket;
@@ -79,8 +81,25 @@ pub trait Bucket: Debug + Send + Sync + 'static {
         Err(BucketError::NotFound)
     }
 
+    /// Makes `range` of the object `source` a part, without the bytes leaving the store. All parts but
+    /// the last must have at least 5 MiB.
+    ///
+    /// # Errors
+    /// [`BucketError::Unsupported`] where the store cannot: read the range and write it as a part.
+    /// [`BucketError::NotFound`] where the upload is not under way (any more), or there is no source.
+    async fn copy_part(
+        &self,
+        _key: &ObjectKey,
+        _upload: &UploadId,
+        _slot: PartSlot,
+        _source: &ObjectKey,
+        _range: Range<u64>,
+    ) -> Result<PartTag, BucketError> {
+        Err(BucketError::Unsupported("the store copies no parts".into()))
+    }
+
     /// Makes the parts, in order, an object that does not exist yet; it survives power loss once
-    /// this returns. `whole` is what they come to.
+    /// this returns. `whole` is what they come to; its first bytes need not be known.
     ///
     /// # Errors
     /// [`BucketError::AlreadyExists`] where the key is taken; then the object there is untouched.
@@ -110,6 +129,22 @@ pub trait Bucket: Debug + Send + Sync + 'static {
     /// [`BucketError::NotFound`] where there is no such object, [`BucketError::Failed`] where it
     /// ends before the range.
     async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError>;
+
+    /// Reads `pieces` of an object by one request, each into memory of its own, so that one can be
+    /// given back while another is kept. They must be ascending, apart and not empty. Where the
+    /// object ends early, the pieces behind its end are short or empty.
+    ///
+    /// # Errors
+    /// As [`Bucket::get`].
+    async fn get_pieces(
+        &self,
+        key: &ObjectKey,
+        pieces: &[Range<u64>],
+    ) -> Result<Vec<Bytes>, BucketError> {
+        let mut cutter = Cutter::new(pieces);
+        cutter.push(&self.get(key, span(pieces)).await?);
+        Ok(cutter.finish())
+    }
 
     /// The size of an object, in bytes.
     ///

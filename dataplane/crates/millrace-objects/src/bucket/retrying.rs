@@ -135,6 +135,21 @@ impl<B: Bucket> Bucket for Retrying<B> {
         .await
     }
 
+    async fn copy_part(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        slot: PartSlot,
+        source: &ObjectKey,
+        range: Range<u64>,
+    ) -> Result<PartTag, BucketError> {
+        self.retry("copy_part", key.as_str(), || {
+            self.inner
+                .copy_part(key, upload, slot, source, range.clone())
+        })
+        .await
+    }
+
     async fn complete_parts(
         &self,
         key: &ObjectKey,
@@ -157,6 +172,15 @@ impl<B: Bucket> Bucket for Retrying<B> {
 
     async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {
         self.retry("get", key.as_str(), || self.inner.get(key, range.clone()))
+            .await
+    }
+
+    async fn get_pieces(
+        &self,
+        key: &ObjectKey,
+        pieces: &[Range<u64>],
+    ) -> Result<Vec<Bytes>, BucketError> {
+        self.retry("get", key.as_str(), || self.inner.get_pieces(key, pieces))
             .await
     }
 

@@ -16,10 +16,13 @@ use object_store::{
 };
 
 use super::{
-    Body, Bucket, BucketError, BucketUri, Listed, PartSlot, PartTag, UploadId, folder::Folder,
-    staged::Staged, uri::S3Uri,
+    Body, Bucket, BucketError, BucketUri, Cutter, Listed, PartSlot, PartTag, UploadId,
+    folder::Folder, span, staged::Staged, uri::S3Uri,
 };
 use crate::ObjectKey;
+
+/// Pieces of one file that are read at the same time; each takes a blocking thread.
+const FILE_READS_AT_ONCE: usize = 4;
 
 /// A bucket over one of `object_store`'s stores, without retries or deadlines of its own.
 #[derive(Debug)]
@@ -221,6 +224,26 @@ impl Bucket for StoreBucket {
         }
     }
 
+    async fn copy_part(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        slot: PartSlot,
+        source: &ObjectKey,
+        range: Range<u64>,
+    ) -> Result<PartTag, BucketError> {
+        match &self.kind {
+            Kind::Folder(_) => Err(BucketError::Unsupported(
+                "a folder's parts begin at multiples of its block size".into(),
+            )),
+            Kind::Memory(staged) => {
+                let body = Body::from(vec![self.get(source, range).await?]);
+                staged.put(upload, slot, &body)
+            }
+            Kind::S3(_) => Err(BucketError::Unsupported("not yet".into())),
+        }
+    }
+
     async fn complete_parts(
         &self,
         key: &ObjectKey,
@@ -280,6 +303,34 @@ impl Bucket for StoreBucket {
             .await
             .map_err(from_store)?;
         found.bytes().await.map_err(from_store)
+    }
+
+    async fn get_pieces(
+        &self,
+        key: &ObjectKey,
+        pieces: &[Range<u64>],
+    ) -> Result<Vec<Bytes>, BucketError> {
+        let path = path_of(key);
+        if matches!(self.kind, Kind::Folder(_)) {
+            // A file has no requests to spare, and gives each piece into memory of its own.
+            let mut reads = Vec::with_capacity(pieces.len());
+            for piece in pieces {
+                reads.push(self.get(key, piece.clone()));
+            }
+            let reads = stream::iter(reads).buffered(FILE_READS_AT_ONCE);
+            return reads.try_collect().await;
+        }
+        let options = GetOptions {
+            range: Some(GetRange::Bounded(span(pieces))),
+            ..GetOptions::default()
+        };
+        let found = self.store.get_opts(&path, options).await;
+        let mut chunks = found.map_err(from_store)?.into_stream();
+        let mut cutter = Cutter::new(pieces);
+        while let Some(chunk) = chunks.try_next().await.map_err(from_store)? {
+            cutter.push(&chunk);
+        }
+        Ok(cutter.finish())
     }
 
     async fn size(&self, key: &ObjectKey) -> Result<u64, BucketError> {

@@ -5,7 +5,7 @@ use std::{future::Future, ops::Range, time::Duration};
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::{Body, Bucket, BucketError, Listed, PartSlot, PartTag, UploadId};
+use super::{Body, Bucket, BucketError, Listed, PartSlot, PartTag, UploadId, span};
 use crate::ObjectKey;
 
 /// How long one try may take: a fixed part, and a part in proportion to the bytes it moves.
@@ -80,6 +80,20 @@ impl<B: Bucket> Bucket for TimedOut<B> {
             .await
     }
 
+    async fn copy_part(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        slot: PartSlot,
+        source: &ObjectKey,
+        range: Range<u64>,
+    ) -> Result<PartTag, BucketError> {
+        // The store moves the bytes before it answers.
+        let bytes = range.end.saturating_sub(range.start);
+        let copy = self.inner.copy_part(key, upload, slot, source, range);
+        self.within(bytes, copy).await
+    }
+
     async fn complete_parts(
         &self,
         key: &ObjectKey,
@@ -102,6 +116,16 @@ impl<B: Bucket> Bucket for TimedOut<B> {
     async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {
         let bytes = range.end.saturating_sub(range.start);
         self.within(bytes, self.inner.get(key, range)).await
+    }
+
+    async fn get_pieces(
+        &self,
+        key: &ObjectKey,
+        pieces: &[Range<u64>],
+    ) -> Result<Vec<Bytes>, BucketError> {
+        let asked = span(pieces);
+        let read = self.inner.get_pieces(key, pieces);
+        self.within(asked.end - asked.start, read).await
     }
 
     async fn size(&self, key: &ObjectKey) -> Result<u64, BucketError> {

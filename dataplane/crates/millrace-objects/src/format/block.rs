@@ -62,6 +62,16 @@ pub(crate) fn decode_block(
     block: &Bytes,
     expected: &BlockRef,
 ) -> Result<Vec<StreamEntry>, Corrupt> {
+    check_block(block, expected)?;
+    decode_entries(&block.slice(BLOCK_HEADER_BYTES..), expected)
+}
+
+/// Checks the checksum of `block`, and its header against the index's word on it, without looking at
+/// its entries.
+///
+/// # Errors
+/// Names what is not sound.
+pub(crate) fn check_block(block: &[u8], expected: &BlockRef) -> Result<(), Corrupt> {
     let (header, body) = block
         .split_at_checked(BLOCK_HEADER_BYTES)
         .ok_or(Corrupt::CutOff { part: "block" })?;
@@ -95,7 +105,7 @@ pub(crate) fn decode_block(
             what: "a block is not the one that the index names",
         });
     }
-    decode_entries(&block.slice(BLOCK_HEADER_BYTES..), expected)
+    Ok(())
 }
 
 fn decode_entries(body: &Bytes, expected: &BlockRef) -> Result<Vec<StreamEntry>, Corrupt> {

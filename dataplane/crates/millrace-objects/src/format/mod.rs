@@ -9,7 +9,7 @@ mod footer;
 mod index;
 
 pub(crate) use block::{
-    BLOCK_HEADER_BYTES, ENTRY_HEADER_BYTES, block_header, decode_block, entry_header,
+    BLOCK_HEADER_BYTES, ENTRY_HEADER_BYTES, block_header, check_block, decode_block, entry_header,
 };
 pub(crate) use footer::{FOOTER_BYTES, Footer};
 pub use index::BlockRef;
