@@ -140,8 +140,24 @@ impl Home {
         }
         fs::create_dir_all(folder).map_err(failed("cannot create"))?;
         let folder = folder.canonicalize().map_err(failed("cannot find again"))?;
-        let (address, admin) = (free_address()?, free_address()?);
-        let home = folder.display();
+        fs::write(folder.join("token"), TOKEN).map_err(failed("cannot write into"))?;
+        let home = Self {
+            program: program.to_owned(),
+            folder,
+            address: free_address()?,
+            admin: free_address()?,
+        };
+        home.configure(settings)?;
+        Ok(home)
+    }
+
+    /// What the broker is told at its next start.
+    ///
+    /// # Errors
+    /// The folder cannot be written into.
+    pub fn configure(&self, settings: &Settings) -> Result<(), String> {
+        let Self { address, admin, .. } = self;
+        let home = self.folder.display();
         let bucket = settings.bucket.clone();
         let bucket = bucket.unwrap_or_else(|| format!("0@file://{home}/objects"));
         let text = format!(
@@ -151,14 +167,8 @@ impl Home {
              s3.data.buckets={bucket}\n{}",
             settings.wal_bytes, settings.io_depth, settings.lines
         );
-        fs::write(folder.join("token"), TOKEN).map_err(failed("cannot write into"))?;
-        fs::write(folder.join("server.properties"), text).map_err(failed("cannot write into"))?;
-        Ok(Self {
-            program: program.to_owned(),
-            folder,
-            address,
-            admin,
-        })
+        let file = self.folder.join("server.properties");
+        fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))
     }
 
     /// Where clients find the broker.

@@ -4,8 +4,10 @@
 
 pub mod broker;
 pub mod command_line;
+pub mod consumer;
 pub mod drill;
 pub mod flush_shim;
+pub mod latencies;
 pub mod machine;
 pub mod maven;
 pub mod producer;

@@ -13,6 +13,9 @@ mod frame;
 mod template;
 
 pub use answer::{PartitionAnswer, ProduceAnswer};
+pub(crate) use connection::{
+    ANSWER_BYTES_MAX, FETCH_VERSION_MAX, answer_of, frame_of, refuse, topic_name,
+};
 pub use connection::{ClientError, Connection, Fetched};
 pub use frame::{PRODUCE_VERSION, ProduceFrame};
 pub use template::{BatchTemplate, ProducerIdentity, Stamp};

@@ -111,6 +111,10 @@ impl S3Server {
                 &address.to_string(),
                 "--region",
                 "us-east-1",
+                // As S3 does; without it every request costs a connection.
+                "--keep-alive",
+                // No line for each request.
+                "--quiet",
                 "posix",
             ])
             .arg(folder)
@@ -132,6 +136,12 @@ impl S3Server {
             pause(START_POLL);
         }
         Err(S3ServerError::Silent(said))
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Where it listens.

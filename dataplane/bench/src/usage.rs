@@ -26,6 +26,27 @@ pub fn cpu_time_of_ended_children() -> Duration {
     stat_time("self", CHILDREN_TIME).unwrap_or_default()
 }
 
+/// CPU time of the threads of this process that run now and whose name begins with `prefix`.
+pub fn cpu_time_of_threads(prefix: &str) -> Duration {
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten();
+    let time_of = |task: fs::DirEntry| {
+        let folder = task.path();
+        let name = fs::read_to_string(folder.join("comm")).ok()?;
+        let stat = fs::read_to_string(folder.join("stat")).ok()?;
+        name.starts_with(prefix)
+            .then(|| time_in_stat(&stat, OWN_TIME))?
+    };
+    tasks.filter_map(Result::ok).filter_map(time_of).sum()
+}
+
+/// Bytes that a process has handed to the system to write, to files and sockets, so far; nothing
+/// where it has ended.
+pub fn written_bytes(process: &str) -> Option<u64> {
+    let io = fs::read_to_string(format!("/proc/{process}/io")).ok()?;
+    let value = io.lines().find_map(|line| line.strip_prefix("wchar:"))?;
+    value.trim().parse().ok()
+}
+
 fn stat_time(process: &str, first_field: usize) -> Option<Duration> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     time_in_stat(&stat, first_field)
@@ -86,6 +107,8 @@ pub fn machine_ticks() -> (u64, u64) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     #[test]
@@ -100,6 +123,34 @@ mod tests {
             Some(Duration::from_millis(400))
         );
         assert_eq!(time_in_stat("7 (short) S 1", OWN_TIME), None);
+    }
+
+    #[test]
+    fn the_time_of_a_thread_is_found_by_its_name() {
+        let (busy, done) = (AtomicBool::new(true), Duration::from_millis(100));
+        std::thread::scope(|scope| {
+            let work = || {
+                while busy.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            };
+            let named = std::thread::Builder::new().name("at-work-1".to_owned());
+            named.spawn_scoped(scope, work).expect("a thread");
+            while cpu_time_of_threads("at-work") < done {
+                std::thread::yield_now();
+            }
+            busy.store(false, Ordering::Relaxed);
+        });
+        assert_eq!(cpu_time_of_threads("no-such-thread"), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_is_written_is_counted() {
+        let before = written_bytes("self").expect("Linux");
+        let path = std::env::temp_dir().join(format!("usage-{}", std::process::id()));
+        fs::write(&path, vec![7; 100_000]).expect("a folder for such things");
+        fs::remove_file(&path).expect("written");
+        assert!(written_bytes("self").expect("Linux") >= before + 100_000);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use millrace_record::{header_of, records};
 
-use crate::producer::ClientError;
+use crate::{consumer::check_crc, producer::ClientError};
 
 use super::{
     audit::Audit,
@@ -120,18 +120,4 @@ fn take(
         }
     }
     Ok(count)
-}
-
-/// Compares a batch with its checksum, as consumers do.
-fn check_crc(batch: &[u8]) -> Result<(), String> {
-    use millrace_record::header::ATTRIBUTES_AT;
-    let header = header_of(batch).map_err(|error| error.to_string())?;
-    let signed = batch.get(ATTRIBUTES_AT..).unwrap_or_default();
-    match crc32c::crc32c(signed) {
-        crc if crc == header.crc => Ok(()),
-        crc => Err(format!(
-            "its checksum is {crc:08x}, it says {:08x}",
-            header.crc
-        )),
-    }
 }

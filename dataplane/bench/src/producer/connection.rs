@@ -26,7 +26,7 @@ use millrace_wire::{
 use super::{PRODUCE_VERSION, ProduceAnswer, ProduceFrame, ProducerIdentity};
 
 /// A frame that claims to be longer is taken for damage.
-const ANSWER_BYTES_MAX: usize = 256 << 20;
+pub(crate) const ANSWER_BYTES_MAX: usize = 256 << 20;
 /// For how long a broker may work on a new topic.
 const TOPIC_TIMEOUT_MS: i32 = 30_000;
 /// What a broker answers that is still getting ready: COORDINATOR_LOAD_IN_PROGRESS.
@@ -36,7 +36,7 @@ const IDS_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Between two looks at whether a topic is ready.
 const READY_POLL: Duration = Duration::from_millis(20);
 /// The last version of Fetch that names topics.
-const FETCH_VERSION_MAX: i16 = 12;
+pub(crate) const FETCH_VERSION_MAX: i16 = 12;
 /// The last version of DeleteTopics that lists plain names.
 const DELETE_VERSION_MAX: i16 = 5;
 /// Lets ListOffsets answer the end of a partition,
@@ -158,30 +158,9 @@ impl Connection {
             return Err(ClientError::Version(api));
         }
         let correlation_id = self.next_correlation_id();
-        let header = RequestHeader::default()
-            .with_request_api_key(R::KEY)
-            .with_request_api_version(version)
-            .with_correlation_id(correlation_id)
-            .with_client_id(Some(StrBytes::from_string(self.client_id.clone())));
-        let unfit = |_| ClientError::Malformed("the request");
-        let mut frame = BytesMut::new();
-        frame.put_i32(0);
-        header
-            .encode(&mut frame, R::header_version(version))
-            .map_err(unfit)?;
-        request.encode(&mut frame, version).map_err(unfit)?;
-        let length = i32::try_from(frame.len() - 4).map_err(io::Error::other)?;
-        frame[..4].copy_from_slice(&length.to_be_bytes());
+        let frame = frame_of(request, version, correlation_id, &self.client_id)?;
         self.stream.write_all(&frame)?;
-
-        let mut answer = self.read_frame()?;
-        let malformed = |_| ClientError::Malformed("an answer");
-        let header_version = <R::Response as HeaderVersion>::header_version(version);
-        let header = ResponseHeader::decode(&mut answer, header_version).map_err(malformed)?;
-        if header.correlation_id != correlation_id {
-            return Err(ClientError::Malformed("the order of the answers"));
-        }
-        R::Response::decode(&mut answer, version).map_err(malformed)
+        answer_of::<R>(self.read_frame()?, version, correlation_id)
     }
 
     /// Creates a topic and waits until each of its partitions can be written to. Where there is a
@@ -420,13 +399,52 @@ impl Connection {
     }
 }
 
-fn refuse(api: ApiKey, code: i16) -> Result<(), ClientError> {
+/// A request as it goes over the wire, its length in front.
+pub(crate) fn frame_of<R: RequestMessage>(
+    request: &R,
+    version: i16,
+    correlation_id: i32,
+    client_id: &str,
+) -> Result<BytesMut, ClientError> {
+    let header = RequestHeader::default()
+        .with_request_api_key(R::KEY)
+        .with_request_api_version(version)
+        .with_correlation_id(correlation_id)
+        .with_client_id(Some(StrBytes::from_string(client_id.to_owned())));
+    let unfit = |_| ClientError::Malformed("the request");
+    let mut frame = BytesMut::new();
+    frame.put_i32(0);
+    header
+        .encode(&mut frame, R::header_version(version))
+        .map_err(unfit)?;
+    request.encode(&mut frame, version).map_err(unfit)?;
+    let length = i32::try_from(frame.len() - 4).map_err(io::Error::other)?;
+    frame[..4].copy_from_slice(&length.to_be_bytes());
+    Ok(frame)
+}
+
+/// Reads an answer, whose length is already gone. Records in it are slices of `frame`.
+pub(crate) fn answer_of<R: RequestMessage>(
+    mut frame: Bytes,
+    version: i16,
+    correlation_id: i32,
+) -> Result<R::Response, ClientError> {
+    let malformed = |_| ClientError::Malformed("an answer");
+    let header_version = <R::Response as HeaderVersion>::header_version(version);
+    let header = ResponseHeader::decode(&mut frame, header_version).map_err(malformed)?;
+    if header.correlation_id != correlation_id {
+        return Err(ClientError::Malformed("the order of the answers"));
+    }
+    R::Response::decode(&mut frame, version).map_err(malformed)
+}
+
+pub(crate) fn refuse(api: ApiKey, code: i16) -> Result<(), ClientError> {
     match code {
         0 => Ok(()),
         code => Err(ClientError::Refused { api, code }),
     }
 }
 
-fn topic_name(name: &str) -> TopicName {
+pub(crate) fn topic_name(name: &str) -> TopicName {
     TopicName(StrBytes::from_string(name.to_owned()))
 }

@@ -4,12 +4,12 @@
 use std::{error::Error, time::Duration};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use millrace_bench::usage;
+use millrace_bench::{latencies::Latencies, usage};
 use millrace_time::{SharedClock, SystemClock};
 use millrace_wal::{BLOCK_BYTES, BufferPool};
 use serde_json::{Map, Value};
 
-use super::{MIB, flags::Flags, latencies::Latencies, volume::Volume};
+use super::{MIB, flags::Flags, volume::Volume};
 
 /// Writes `--bytes` in all to a file of `--file-bytes`, over and over.
 pub(super) fn run(flags: &mut Flags) -> Result<Value, Box<dyn Error>> {

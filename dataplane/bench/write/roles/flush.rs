@@ -4,11 +4,11 @@
 
 use std::{error::Error, fs::OpenOptions, io::Write, path::PathBuf};
 
-use millrace_bench::usage;
+use millrace_bench::{latencies::Latencies, usage};
 use millrace_time::SystemClock;
 use serde_json::{Map, Value};
 
-use super::{MIB, flags::Flags, latencies::Latencies};
+use super::{MIB, flags::Flags};
 
 /// Appends `--block` bytes to `--file`, `--count` times.
 pub(super) fn run(flags: &mut Flags) -> Result<Value, Box<dyn Error>> {

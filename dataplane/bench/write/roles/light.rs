@@ -15,6 +15,7 @@ use std::{
 };
 
 use millrace_bench::{
+    latencies::Latencies,
     producer::{BatchTemplate, ClientError, Connection, ProduceFrame, ProducerIdentity, Stamp},
     usage,
 };
@@ -26,7 +27,6 @@ use self::answers::{Answers, Verdict};
 use super::{
     MIB,
     flags::Flags,
-    latencies::Latencies,
     schedule::{Batches, Pace, Schedule, Turn},
 };
 

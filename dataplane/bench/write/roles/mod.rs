@@ -9,7 +9,6 @@
 mod device;
 mod flags;
 mod flush;
-mod latencies;
 mod light;
 mod schedule;
 mod sink;

@@ -6,13 +6,14 @@ use serde_json::{Map, Value};
 
 /// Latencies of one run, each of some number of records.
 #[derive(Debug, Default)]
-pub(super) struct Latencies {
+pub struct Latencies {
     /// Microseconds, and of how many records.
     samples: Vec<(u64, u64)>,
 }
 
 impl Latencies {
-    pub(super) fn add(&mut self, latency: Duration, records: u64) {
+    /// Takes note of a latency that some records had.
+    pub fn add(&mut self, latency: Duration, records: u64) {
         let micros = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
         match self.samples.last_mut() {
             // Records of one request that came due at once.
@@ -24,7 +25,7 @@ impl Latencies {
     /// Writes `avg_ms`, `p50_ms`, `p99_ms`, `p999_ms` and `max_ms` to `out`; nothing where there
     /// are no latencies. The n-th percentile is the smallest latency that is not passed by n
     /// percent of the records.
-    pub(super) fn describe(mut self, out: &mut Map<String, Value>) {
+    pub fn describe(mut self, out: &mut Map<String, Value>) {
         self.samples.sort_unstable();
         let records: u64 = self.samples.iter().map(|&(_, count)| count).sum();
         let Some(&(max, _)) = self.samples.last() else {

@@ -1,0 +1,545 @@
+//! What is measured, one profile after the other, on one backlog.
+
+use std::time::Duration;
+
+use millrace_bench::{
+    consumer::FetchLimits,
+    machine::{Patience, pause, wait_until_quiet},
+    producer::{ClientError, Connection},
+    usage::{cpu_time_of, peak_memory_kib},
+};
+use millrace_time::{SharedClock, SystemClock};
+use millrace_wire::{StrBytes, messages::FindCoordinatorRequest};
+use rustix::fs::statvfs;
+
+use crate::{
+    arguments::Options,
+    raw,
+    readers::{self, Assignment, Backlog, Outcome},
+    report::{Fields, Report, What},
+    stand::Stand,
+    watch::{Observed, watched},
+    writers::{self, Writers},
+};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const CLIENT_ID: &str = "bench-catchup";
+pub(crate) const MIB: f64 = (1 << 20) as f64;
+const GIB: f64 = (1 << 30) as f64;
+
+/// What a reader would like of the cache: the article's three data blocks of half a MiB, which a
+/// fetch of a MiB touches that begins in the middle of one.
+const READER_BYTES: u64 = 3 * (512 << 10);
+
+/// Readers of different speeds, half of the partitions each; the article's example.
+const SIDE_TOPIC: &str = "side";
+const SIDE_PARTITIONS: usize = 8;
+const FAST_BYTES_PER_S: u64 = 10_000_000;
+const SLOW_BYTES_PER_S: u64 = 1_000_000;
+/// The article's cache for each of such readers.
+const SIDE_CACHE_BYTES: u64 = SIDE_PARTITIONS as u64 * (2 << 20);
+/// For how long readers with a rate, or behind a tenth of the network, are watched.
+const TIMED: Duration = Duration::from_secs(30);
+const TIMED_QUICK: Duration = Duration::from_secs(10);
+/// What is left on the disk when everything is written.
+const SPARE_BYTES: u64 = 12 << 30;
+/// Profiles write for about so long.
+const WRITTEN: Duration = Duration::from_secs(600);
+
+/// One way to read the backlog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ProfileKey {
+    /// As the broker comes, with the baselines at what the network carries.
+    Main,
+    /// Without prefetch: what a reader needs of the cache.
+    NoPrefetch,
+    /// The cache at a quarter of what the readers would like.
+    QuarterCache,
+    /// The same with plain LRU.
+    QuarterCacheLru,
+    /// Fast and slow readers.
+    SideBySide,
+    /// The same with plain LRU.
+    SideBySideLru,
+    /// The baselines at a tenth of what catch-up reached.
+    Tenth,
+    /// No baselines.
+    NoLimiter,
+}
+
+impl ProfileKey {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Main,
+        Self::NoPrefetch,
+        Self::QuarterCache,
+        Self::QuarterCacheLru,
+        Self::SideBySide,
+        Self::SideBySideLru,
+        Self::Tenth,
+        Self::NoLimiter,
+    ];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Main => "main",
+            Self::NoPrefetch => "no_prefetch",
+            Self::QuarterCache => "quarter_cache",
+            Self::QuarterCacheLru => "quarter_cache_lru",
+            Self::SideBySide => "side_by_side",
+            Self::SideBySideLru => "side_by_side_lru",
+            Self::Tenth => "tenth",
+            Self::NoLimiter => "no_limiter",
+        }
+    }
+
+    pub(crate) fn named(name: &str) -> Result<Self, String> {
+        let mut all = Self::ALL.into_iter();
+        let found = all.find(|profile| profile.name() == name);
+        found.ok_or_else(|| format!("there is no profile {name:?}"))
+    }
+
+    fn is_side_by_side(self) -> bool {
+        matches!(self, Self::SideBySide | Self::SideBySideLru)
+    }
+
+    /// Whether it is about what producers notice.
+    fn compares_producers(self) -> bool {
+        matches!(self, Self::Main | Self::Tenth | Self::NoLimiter)
+    }
+
+    /// The cache's budget.
+    pub(crate) fn cache_bytes(self, options: &Options) -> u64 {
+        match self {
+            Self::QuarterCache | Self::QuarterCacheLru => {
+                options.load.partitions() as u64 * READER_BYTES / 4
+            }
+            Self::SideBySide | Self::SideBySideLru => SIDE_CACHE_BYTES,
+            _ => options.block_cache_bytes,
+        }
+    }
+}
+
+/// Runs all profiles.
+pub(crate) fn measure(options: &Options) -> Result<Report, String> {
+    let mut bench = Bench::prepare(options)?;
+    for &profile in &options.profiles {
+        bench.profile(profile)?;
+    }
+    bench.check_records()?;
+    let Bench { stand, report, .. } = bench;
+    stand.remove();
+    Ok(report)
+}
+
+struct Bench<'a> {
+    options: &'a Options,
+    stand: Stand,
+    clock: SharedClock,
+    topics: Vec<String>,
+    backlog: Vec<Backlog>,
+    side: Vec<Backlog>,
+    /// What the baselines are set to, bytes per second.
+    link: u64,
+    /// Records that were acknowledged.
+    acked: u64,
+    report: Report,
+}
+
+impl<'a> Bench<'a> {
+    /// Starts everything and writes the backlogs.
+    fn prepare(options: &'a Options) -> Result<Self, String> {
+        let idle_percent = wait_until_quiet(Patience::THOROUGH);
+        let load = &options.load;
+        let topics = (0..load.topics)
+            .map(|n| format!("catchup-{n:03}"))
+            .collect();
+        let mut bench = Self {
+            options,
+            stand: Stand::create(options)?,
+            clock: SystemClock::shared(),
+            topics,
+            backlog: Vec::new(),
+            side: Vec::new(),
+            link: 0,
+            acked: 0,
+            report: Report::new(options, idle_percent),
+        };
+        bench.check_space()?;
+        bench.stand.serve("")?;
+        bench.create_topics()?;
+        let backlog = load.backlog_send_rate as u64 * load.backlog_duration.as_secs();
+        println!("writing {} MiB", (backlog * load.record_bytes as u64) >> 20);
+        bench.write(bench.topics.clone(), load.partitions_per_topic, backlog)?;
+        if options
+            .profiles
+            .iter()
+            .any(|profile| profile.is_side_by_side())
+        {
+            let records = bench.side_bytes() / load.record_bytes as u64;
+            bench.write(vec![SIDE_TOPIC.to_owned()], SIDE_PARTITIONS, records)?;
+        }
+        bench.stand.until_uploaded()?;
+        bench.find_backlogs()?;
+        let first = bench.raw()?;
+        bench.link = options.link.unwrap_or((first["mib_per_s"] * MIB) as u64);
+        Ok(bench)
+    }
+
+    fn timed(&self) -> Duration {
+        if self.options.quick {
+            TIMED_QUICK
+        } else {
+            TIMED
+        }
+    }
+
+    /// So much that the fast readers do not come to the end.
+    fn side_bytes(&self) -> u64 {
+        let seconds = self.timed().as_secs() + 3;
+        FAST_BYTES_PER_S * SIDE_PARTITIONS as u64 * seconds
+    }
+
+    fn check_space(&self) -> Result<(), String> {
+        let load = &self.options.load;
+        let steady = load.send_rate as u64 * WRITTEN.as_secs();
+        let backlog = load.backlog_send_rate as u64 * load.backlog_duration.as_secs();
+        let records = (steady + backlog) * load.record_bytes as u64;
+        let wanted = records + self.side_bytes() + SPARE_BYTES;
+        let folder = self.stand.home.folder();
+        let found = statvfs(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let free = found.f_bavail * found.f_frsize;
+        if free >= wanted {
+            return Ok(());
+        }
+        Err(format!(
+            "{} has {} GiB left, {} are wanted; name another folder with --work, or less to write",
+            folder.display(),
+            free >> 30,
+            wanted >> 30
+        ))
+    }
+
+    fn connect(&self) -> Result<Connection, String> {
+        let connected = Connection::connect(self.stand.home.address(), CLIENT_ID, PATIENCE);
+        connected.map_err(|error| error.to_string())
+    }
+
+    fn create_topics(&mut self) -> Result<(), String> {
+        let failed = |error: ClientError| format!("preparing topics: {error}");
+        let mut connection = self.connect()?;
+        let partitions = i32::try_from(self.options.load.partitions_per_topic);
+        let partitions = partitions.map_err(|error| error.to_string())?;
+        for topic in &self.topics {
+            connection
+                .create_topic(topic, partitions, PATIENCE)
+                .map_err(failed)?;
+        }
+        connection
+            .create_topic(SIDE_TOPIC, SIDE_PARTITIONS as i32, PATIENCE)
+            .map_err(failed)?;
+        // What groups commit has a place only after somebody has asked where it is.
+        let request = FindCoordinatorRequest::default()
+            .with_coordinator_keys(vec![StrBytes::from_static_str(CLIENT_ID)]);
+        connection.call(&request).map(|_| ()).map_err(failed)
+    }
+
+    fn writers(&self) -> writers::Plan {
+        let load = &self.options.load;
+        writers::Plan {
+            broker: self.stand.home.address(),
+            topics: self.topics.clone(),
+            partitions_per_topic: load.partitions_per_topic,
+            producers_per_topic: load.producers_per_topic,
+            record_bytes: load.record_bytes,
+            records_per_s: load.send_rate,
+            records_max: None,
+        }
+    }
+
+    /// Writes so many records at the backlog's rate.
+    fn write(
+        &mut self,
+        topics: Vec<String>,
+        partitions: usize,
+        records: u64,
+    ) -> Result<(), String> {
+        let plan = writers::Plan {
+            topics,
+            partitions_per_topic: partitions,
+            records_per_s: self.options.load.backlog_send_rate,
+            records_max: Some(records),
+            ..self.writers()
+        };
+        self.acked += Writers::begin(plan, &self.clock)?.wait()?;
+        self.stand.check()
+    }
+
+    fn find_backlogs(&mut self) -> Result<(), String> {
+        let mut connection = self.connect()?;
+        let mut find = |topic: &str, partitions: usize| {
+            let partitions = 0..i32::try_from(partitions).unwrap_or(i32::MAX);
+            let backlog = partitions.map(|partition| {
+                let end = connection.end_offset(topic, partition);
+                Ok(Backlog {
+                    topic: topic.to_owned(),
+                    partition,
+                    end: end.map_err(|error| error.to_string())?,
+                })
+            });
+            backlog.collect::<Result<Vec<_>, String>>()
+        };
+        for topic in &self.topics {
+            self.backlog
+                .extend(find(topic, self.options.load.partitions_per_topic)?);
+        }
+        self.side = find(SIDE_TOPIC, SIDE_PARTITIONS)?;
+        Ok(())
+    }
+
+    /// As many records are there as were acknowledged.
+    fn check_records(&mut self) -> Result<(), String> {
+        self.backlog.clear();
+        self.find_backlogs()?;
+        let all = self.backlog.iter().chain(&self.side);
+        let held: i64 = all.map(|backlog| backlog.end).sum();
+        if u64::try_from(held) == Ok(self.acked) {
+            return Ok(());
+        }
+        let acked = self.acked;
+        Err(format!(
+            "{acked} records were acknowledged, {held} are there"
+        ))
+    }
+
+    /// The settings of a profile.
+    fn lines(&self, profile: ProfileKey) -> Result<String, String> {
+        let mut lines = format!(
+            "s3.block.cache.size={}\n",
+            profile.cache_bytes(self.options)
+        );
+        let baseline = match profile {
+            ProfileKey::Main => Some(self.link),
+            ProfileKey::Tenth => {
+                let main = self
+                    .report
+                    .median(ProfileKey::Main, What::CatchUp, "mib_per_s");
+                let main = main.ok_or("the profile tenth needs main")?;
+                Some((main * MIB / 10.0) as u64)
+            }
+            _ => None,
+        };
+        if let Some(baseline) = baseline {
+            lines.push_str(&format!(
+                "s3.network.ingress.baseline.bandwidth={baseline}\n\
+                 s3.network.egress.baseline.bandwidth={baseline}\n"
+            ));
+        }
+        match profile {
+            ProfileKey::NoPrefetch => lines.push_str("s3.prefetch.max.bytes=0\n"),
+            ProfileKey::QuarterCacheLru | ProfileKey::SideBySideLru => {
+                lines.push_str("s3.block.cache.eviction=lru\n");
+            }
+            _ => {}
+        }
+        Ok(lines)
+    }
+
+    fn profile(&mut self, profile: ProfileKey) -> Result<(), String> {
+        println!("{}", profile.name());
+        let lines = self.lines(profile)?;
+        self.stand.serve(&lines)?;
+        let baseline = lines
+            .lines()
+            .find_map(|line| line.split_once("egress.baseline.bandwidth="));
+        let baseline = baseline.and_then(|(_, bytes)| bytes.parse::<f64>().ok());
+        let mut writers = Writers::begin(self.writers(), &self.clock)?;
+        pause(self.options.load.warm_up);
+        let (mut before, mut during) = (Vec::new(), Vec::new());
+        let rounds = if profile == ProfileKey::Main {
+            self.options.rounds
+        } else {
+            1
+        };
+        for _ in 0..rounds {
+            if profile.compares_producers() {
+                let from = self.clock.now();
+                pause(self.options.load.before);
+                before.push((from, self.clock.now()));
+            }
+            if profile == ProfileKey::Main {
+                let raw = self.raw()?;
+                self.report.add(profile, What::Raw, raw);
+            }
+            let (outcome, observed) = self.catch_up(profile)?;
+            during.push((outcome.began, outcome.began + outcome.took));
+            let mut fields = self.fields(profile, &outcome, &observed);
+            if let Some(baseline) = baseline {
+                fields.insert("baseline_mib_per_s", baseline / MIB);
+            }
+            self.report.add(profile, What::CatchUp, fields);
+            writers.check()?;
+        }
+        self.acked += writers.finish()?;
+        for (what, windows) in [(What::Before, before), (What::During, during)] {
+            let fields = latencies_in(&writers, &windows);
+            self.report.add(profile, what, fields);
+        }
+        Ok(())
+    }
+
+    fn catch_up(&mut self, profile: ProfileKey) -> Result<(Outcome, Observed), String> {
+        let load = &self.options.load;
+        let limits = FetchLimits {
+            wait: load.fetch_wait,
+            partition_bytes_max: load.partition_fetch_bytes,
+            ..FetchLimits::default()
+        };
+        let assignments = if profile.is_side_by_side() {
+            side_by_side(&self.side)
+        } else {
+            readers::assign(
+                &self.backlog,
+                load.groups_per_topic,
+                load.consumers_per_group,
+            )
+        };
+        let is_timed = profile.is_side_by_side() || profile == ProfileKey::Tenth;
+        let plan = readers::Plan {
+            broker: self.stand.home.address(),
+            assignments,
+            limits,
+            time_max: is_timed.then(|| self.timed()),
+        };
+        let clock = self.clock.clone();
+        watched(&mut self.stand, &clock, || readers::read(&plan, &clock))
+    }
+
+    /// One round of the bare client, over as many bytes as the backlog has.
+    fn raw(&mut self) -> Result<Fields, String> {
+        let plan = raw::Plan {
+            bucket_uri: self.stand.bucket_uri.clone(),
+            parallel: self.options.raw_parallel,
+            get_bytes: self.options.raw_get_bytes,
+            bytes_max: self.backlog_bytes(),
+        };
+        let server = self.stand.server.pid().to_string();
+        let s3_cpu = || cpu_time_of(&server).unwrap_or_default();
+        let before = s3_cpu();
+        let outcome = raw::read(&plan, &self.clock)?;
+        let s3_cpu = s3_cpu().saturating_sub(before).as_secs_f64();
+        let (bytes, seconds) = (outcome.bytes as f64, outcome.took.as_secs_f64());
+        Ok(Fields::from([
+            ("mib_per_s", bytes / MIB / seconds),
+            ("seconds", seconds),
+            ("gets_per_mib", outcome.gets as f64 * MIB / bytes),
+            ("s3_cpu_s_per_gib", s3_cpu * GIB / bytes),
+            (
+                "readers_cpu_s_per_gib",
+                outcome.cpu.as_secs_f64() * GIB / bytes,
+            ),
+        ]))
+    }
+
+    fn backlog_bytes(&self) -> u64 {
+        let records: i64 = self.backlog.iter().map(|backlog| backlog.end).sum();
+        u64::try_from(records).unwrap_or(0) * self.options.load.record_bytes as u64
+    }
+
+    fn fields(&self, profile: ProfileKey, outcome: &Outcome, observed: &Observed) -> Fields {
+        let bytes = outcome.bytes() as f64;
+        let seconds = outcome.took.as_secs_f64();
+        let load = &self.options.load;
+        let written = (load.send_rate * load.record_bytes) as f64 / MIB;
+        let partitions = if profile.is_side_by_side() {
+            SIDE_PARTITIONS
+        } else {
+            load.partitions()
+        };
+        let server = self.stand.server.pid().to_string();
+        let s3_peak = peak_memory_kib(&server).unwrap_or(0) as f64 / 1_024.0;
+        let mut fields = Fields::from([
+            ("mib_per_s", bytes / MIB / seconds),
+            ("seconds", seconds),
+            ("delivered_mib", bytes / MIB),
+            ("written_mib_per_s", written),
+            ("fetched_per_delivered", observed.get_bytes / bytes),
+            ("s3_sent_per_delivered", observed.s3_sent_bytes / bytes),
+            ("gets_per_mib", observed.gets * MIB / bytes),
+            (
+                "get_kib",
+                observed.get_bytes / observed.gets.max(1.0) / 1_024.0,
+            ),
+            ("gets_parallel", observed.gets_parallel),
+            (
+                "fetch_kib",
+                bytes / outcome.fetches().max(1) as f64 / 1_024.0,
+            ),
+            ("cache_peak_mib", observed.cache_peak_bytes / MIB),
+            (
+                "cache_budget_mib",
+                profile.cache_bytes(self.options) as f64 / MIB,
+            ),
+            (
+                "cache_mib_per_partition",
+                observed.cache_peak_bytes / MIB / partitions as f64,
+            ),
+            ("broker_cpu_s_per_gib", observed.broker_cpu * GIB / bytes),
+            ("s3_cpu_s_per_gib", observed.s3_cpu * GIB / bytes),
+            (
+                "readers_cpu_s_per_gib",
+                outcome.cpu.as_secs_f64() * GIB / bytes,
+            ),
+            ("writers_cpu_s", observed.writers_cpu),
+            ("uploaded_mib", observed.uploaded_bytes / MIB),
+            ("broker_peak_mib", observed.broker_peak_bytes / MIB),
+            ("s3_peak_mib", s3_peak),
+        ]);
+        if profile.is_side_by_side() {
+            fields.extend(shares_of_rates(outcome, seconds));
+        }
+        fields
+    }
+}
+
+/// One reader for each partition: fast ones, then as many slow ones.
+fn side_by_side(backlog: &[Backlog]) -> Vec<Assignment> {
+    let reader = |(number, of): (usize, &Backlog)| Assignment {
+        group: format!("side-{number}"),
+        topic: of.topic.clone(),
+        ends: vec![(of.partition, of.end)],
+        bytes_per_s: Some(rate_of(number)),
+    };
+    backlog.iter().enumerate().map(reader).collect()
+}
+
+fn rate_of(number: usize) -> u64 {
+    if number < SIDE_PARTITIONS / 2 {
+        FAST_BYTES_PER_S
+    } else {
+        SLOW_BYTES_PER_S
+    }
+}
+
+/// What the worst of the fast readers and the worst of the slow ones got of their rates.
+fn shares_of_rates(outcome: &Outcome, seconds: f64) -> [(&'static str, f64); 2] {
+    let share = |(number, reader): (usize, &readers::Progress)| {
+        reader.bytes as f64 / seconds / rate_of(number) as f64
+    };
+    let least = |rate: u64| {
+        let readers = outcome.readers.iter().enumerate();
+        let of_rate = readers.filter(|(number, _)| rate_of(*number) == rate);
+        of_rate.map(share).fold(f64::INFINITY, f64::min)
+    };
+    [
+        ("fast_share_of_rate_min", least(FAST_BYTES_PER_S)),
+        ("slow_share_of_rate_min", least(SLOW_BYTES_PER_S)),
+    ]
+}
+
+fn latencies_in(writers: &Writers, windows: &[(Duration, Duration)]) -> Fields {
+    let mut shown = serde_json::Map::new();
+    writers.latencies(windows).describe(&mut shown);
+    let of = |key: &'static str| Some((key, shown.get(key)?.as_f64()?));
+    let keys = ["avg_ms", "p50_ms", "p99_ms", "p999_ms", "max_ms"];
+    keys.into_iter().filter_map(of).collect()
+}

@@ -1,0 +1,130 @@
+//! The S3 server and the broker.
+
+use std::time::Duration;
+
+use millrace_bench::{
+    broker::{Home, Running, Settings, free_address},
+    machine::pause,
+    s3_server::{S3Server, bucket_uri, fetch},
+};
+use millrace_time::{SharedClock, SystemClock};
+
+use crate::arguments::Options;
+
+const BUCKET: &str = "bench";
+/// The log is larger than what is ever not uploaded.
+const WAL_BYTES: u64 = 4 << 30;
+const WAL_DEPTH: u32 = 32;
+/// An upload holds half a MiB of each of a thousand partitions, which is a data block; the article's
+/// broker had three times as much of each. The log cache holds two such uploads, so that it has
+/// nothing of the backlog's beginning.
+const LINES: &str = "cluster.id=bench\ns3.wal.cache.size=1GiB\ns3.wal.upload.threshold=512MiB\n\
+                     offsets.topic.num.partitions=8\nauto.create.topics.enable=false\n";
+/// Compaction is kept out of what is measured: it reads objects too.
+const QUIET_LINES: &str = "s3.compaction.interval.ms=3600000\n";
+
+/// A broker that is asked to stop and does not is killed after this.
+const STOP_PATIENCE: Duration = Duration::from_secs(30);
+const UPLOAD_PATIENCE: Duration = Duration::from_secs(120);
+const POLL: Duration = Duration::from_millis(100);
+
+/// Both, in a folder of their own.
+#[derive(Debug)]
+pub(crate) struct Stand {
+    pub(crate) home: Home,
+    pub(crate) server: S3Server,
+    pub(crate) bucket_uri: String,
+    running: Option<Running>,
+    /// Further lines of the configuration, from the command line: they come last.
+    lines: String,
+}
+
+impl Stand {
+    /// Starts the S3 server over an empty folder.
+    pub(crate) fn create(options: &Options) -> Result<Self, String> {
+        let program = match &options.s3_server {
+            Some(program) => program.clone(),
+            None => fetch().map_err(|error| error.to_string())?,
+        };
+        let address = free_address()?;
+        let bucket_uri = bucket_uri(address, BUCKET);
+        let settings = settings(&bucket_uri, "", &options.broker_lines);
+        let home = Home::create(&options.program, &options.work, &settings)?;
+        let folder = home.folder().join("bucket");
+        let server = S3Server::start(&program, address, &folder, BUCKET);
+        Ok(Self {
+            home,
+            server: server.map_err(|error| error.to_string())?,
+            bucket_uri,
+            running: None,
+            lines: options.broker_lines.clone(),
+        })
+    }
+
+    /// Starts the broker with these further lines of configuration, in place of the one that runs:
+    /// its caches are empty. Waits until everything is uploaded.
+    pub(crate) fn serve(&mut self, lines: &str) -> Result<(), String> {
+        if let Some(running) = self.running.take() {
+            running.stop_or_kill(STOP_PATIENCE)?;
+        }
+        let settings = settings(&self.bucket_uri, lines, &self.lines);
+        self.home.configure(&settings)?;
+        self.running = Some(self.home.start_and_wait()?);
+        self.until_uploaded()
+    }
+
+    /// Waits until what was written is in the bucket, but for what is too little for an upload.
+    pub(crate) fn until_uploaded(&mut self) -> Result<(), String> {
+        let clock: SharedClock = SystemClock::shared();
+        loop {
+            let metrics = self.home.metrics()?;
+            let pending = metrics.sum("millrace_upload_pending_bytes", "");
+            if pending == Some(0.0) {
+                return Ok(());
+            }
+            if clock.now() > UPLOAD_PATIENCE {
+                return Err(format!("{pending:?} bytes are not uploaded"));
+            }
+            self.check()?;
+            pause(POLL);
+        }
+    }
+
+    /// The broker runs.
+    pub(crate) fn check(&mut self) -> Result<(), String> {
+        let log = self.home.log();
+        let running = self.running.as_mut().ok_or("no broker was started")?;
+        match running.ended() {
+            None => Ok(()),
+            Some(ended) => Err(format!("{ended}; {} says why", log.display())),
+        }
+    }
+
+    /// The broker's process id.
+    pub(crate) fn broker_pid(&self) -> Result<String, String> {
+        let running = self.running.as_ref().ok_or("no broker was started")?;
+        Ok(running.pid().to_string())
+    }
+
+    /// Ends both, and removes what they left.
+    pub(crate) fn remove(self) {
+        let Self {
+            home,
+            server,
+            running,
+            ..
+        } = self;
+        drop(running);
+        drop(server);
+        home.remove();
+    }
+}
+
+fn settings(bucket_uri: &str, lines: &str, last: &str) -> Settings {
+    Settings {
+        wal_bytes: WAL_BYTES,
+        io_depth: WAL_DEPTH,
+        bucket: Some(bucket_uri.to_owned()),
+        lines: format!("{LINES}{QUIET_LINES}{lines}{last}"),
+    }
+}
