@@ -28,6 +28,8 @@ test("what the broker said is told, where it said something", () => {
     "do it",
   );
   expect(error.message).toBe("could not do it: not a number");
+  expect(error.said).toBe("not a number");
+  expect(toBrokerError(new ProtocolError("INVALID_CONFIG"), "do it").said).toBeUndefined();
 });
 
 test("connections and time-outs are worth a retry, the rest is not", () => {

@@ -55,6 +55,40 @@ test("answers that cannot be understood are malformed", async () => {
   await expect(broker.metrics()).rejects.toMatchObject({ code: "malformed_answer" });
 });
 
+test("settings come with their bounds, however the numbers are written", async () => {
+  const broker = await brokerThat((request, response) => {
+    expect(request.url).toBe("/v1/config");
+    const bounds = { min: "16777216", max: 8_000_000_000, reason: "the machine has 10 GB" };
+    const settings = [
+      { name: "s3.block.cache.size", value: "134217728", dynamic: true, ...bounds, default: "1" },
+      { name: "node.id", value: 0, dynamic: false, min: null, max: null, reason: null },
+      { name: "admin.token.file", value: null, dynamic: false },
+    ];
+    response.end(JSON.stringify({ settings }));
+  });
+  const settings = await broker.settings();
+  expect(settings.get("s3.block.cache.size")).toEqual({
+    value: "134217728",
+    dynamic: true,
+    min: 16_777_216,
+    max: 8_000_000_000,
+    reason: "the machine has 10 GB",
+  });
+  expect(settings.get("node.id")).toMatchObject({ value: "0", min: undefined, max: undefined });
+  expect(settings.get("admin.token.file")?.value).toBeUndefined();
+});
+
+test("an answer of another shape is malformed, and says where", async () => {
+  const broker = await brokerThat((request, response) =>
+    response.end(request.url === "/v1/config" ? '{"settings":[{"name":1}]}' : '{"time":"now"}'),
+  );
+  for (const ask of [() => broker.settings(), () => broker.catchUp()]) {
+    await expect(ask()).rejects.toMatchObject({ code: "malformed_answer" });
+  }
+  await expect(broker.settings()).rejects.toThrow("settings/0/name");
+  await expect(broker.catchUp()).rejects.toThrow("time");
+});
+
 test("an answer without end is cut at the bound", async () => {
   const broker = await brokerThat((_request, response) => {
     const block = Buffer.alloc(1024 * 1024, "a 1\n");

@@ -1,0 +1,158 @@
+import { BrokerError } from "@millrace/broker-admin";
+import {
+  type Cluster,
+  type ClusterPhase,
+  TUNING_PROPERTIES,
+  UNTOUCHED_TUNING,
+} from "@millrace/domain";
+import { pino } from "pino";
+import { beforeEach, expect, test } from "vitest";
+import { TuningKeeper } from "./tuning-keeper.ts";
+
+const PROPERTY = TUNING_PROPERTIES.block_cache_bytes;
+const PLACEMENT = { host: "127.0.0.1", kafkaPort: 19_092, adminPort: 19_592 };
+
+/** Two clusters and their brokers, played by variables. */
+let clusters: Cluster[];
+let running: Map<string, string>;
+let writes: string[];
+let refusing: Set<string>;
+let hanging: Set<string>;
+let now: number;
+let lines: string[];
+let keeper: TuningKeeper;
+
+function cluster(id: string, phase: ClusterPhase = "RUNNING"): Cluster {
+  const tuning = { ...UNTOUCHED_TUNING, version: 1, wishes: { block_cache_bytes: 33_554_432 } };
+  const row = { id, phase, tuning, size: "dev", observedRevision: 1, placement: PLACEMENT };
+  return row as unknown as Cluster;
+}
+
+function retune(id: string, change: (tuning: Cluster["tuning"]) => Cluster["tuning"]): void {
+  clusters = clusters.map((each) =>
+    each.id === id ? { ...each, tuning: change(each.tuning) } : each,
+  );
+}
+
+/** The broker that the work in hand speaks to: a fake that is told by its cluster's id. */
+function wayTo(id: string) {
+  const setting = { dynamic: true, min: undefined, max: undefined, reason: undefined };
+  return {
+    settings: async () => {
+      if (hanging.has(id)) await new Promise(() => {});
+      const value = running.get(id);
+      if (value === undefined) throw new BrokerError("unreachable", "nothing listens");
+      return new Map([[PROPERTY, { ...setting, value }]]);
+    },
+    write: async (settings: Readonly<Record<string, string>>) => {
+      writes.push(id);
+      if (refusing.has(id)) throw new BrokerError("invalid_config", "no", { said: "too large" });
+      running.set(id, settings[PROPERTY] ?? "");
+    },
+  };
+}
+
+beforeEach(() => {
+  clusters = [cluster("clu_a")];
+  running = new Map([["clu_a", "134217728"]]);
+  writes = [];
+  refusing = new Set();
+  hanging = new Set();
+  now = 0;
+  lines = [];
+  let locked = "";
+  const tuning = {
+    lock: async (id: string) => {
+      locked = id;
+    },
+    markApplied: async (id: string, version: number) =>
+      retune(id, (before) => ({ ...before, appliedVersion: version, problem: undefined })),
+    markProblem: async (id: string, _version: number, problem: string) =>
+      retune(id, (before) => ({ ...before, problem })),
+  };
+  const db = {
+    tuning,
+    clusters: {
+      inPhases: async (phases: readonly ClusterPhase[]) =>
+        clusters.filter(({ phase }) => phases.includes(phase)),
+      load: async (id: string) => clusters.find((each) => each.id === id),
+    },
+    transaction: (work: (tx: unknown) => Promise<unknown>) => work(db),
+  };
+  keeper = new TuningKeeper({
+    db: db as never,
+    brokerHttp: async ({ id }) => ({ settings: wayTo(id).settings }) as never,
+    kafka: (_address, work) =>
+      work({ setBrokerSettings: (_: number, to: never) => wayTo(locked).write(to) } as never),
+    logger: pino({ level: "info" }, { write: (line: string) => void lines.push(line) }),
+    now: () => now,
+  });
+});
+
+async function round(): Promise<void> {
+  await keeper.runOnce();
+  await keeper.close();
+}
+
+test("a broker that is back gets what it missed, and is then left alone", async () => {
+  running.delete("clu_a");
+  await round();
+  expect(writes).toEqual([]);
+  running.set("clu_a", "134217728");
+  for (let rounds = 0; rounds < 3; rounds += 1) await round();
+  expect(writes).toEqual(["clu_a"]);
+  expect(running.get("clu_a")).toBe("33554432");
+  expect(clusters[0]?.tuning.appliedVersion).toBe(1);
+});
+
+test("a value that was changed at the broker is put back", async () => {
+  await round();
+  running.set("clu_a", "1");
+  await round();
+  expect(running.get("clu_a")).toBe("33554432");
+});
+
+test("a broker that refuses is asked again now and then, and at once when the wish changes", async () => {
+  refusing.add("clu_a");
+  for (; now < 60_000; now += 2_000) await round();
+  expect(writes).toHaveLength(2);
+  expect(clusters[0]?.tuning.problem).toBe("too large");
+  expect(lines.filter((line) => line.includes("refuses"))).toHaveLength(2);
+  refusing.clear();
+  await round();
+  writes = [];
+  refusing.add("clu_a");
+  running.set("clu_a", "1");
+  await round();
+  await round();
+  expect(writes).toHaveLength(1);
+  retune("clu_a", (before) => ({ ...before, version: 2, wishes: { block_cache_bytes: null } }));
+  await round();
+  expect(writes).toHaveLength(2);
+});
+
+test("a broker that hangs keeps no other from its tuning", async () => {
+  clusters = [cluster("clu_a"), cluster("clu_b")];
+  running.set("clu_b", "134217728");
+  hanging.add("clu_a");
+  await keeper.runOnce();
+  await keeper.runOnce();
+  await expect.poll(() => running.get("clu_b")).toBe("33554432");
+  expect(writes).toEqual(["clu_b"]);
+});
+
+test.each(["PROVISIONING", "FAILED", "DELETING"] as const)(
+  "a cluster that is %s is not touched",
+  async (phase) => {
+    clusters = [cluster("clu_a", phase)];
+    await round();
+    expect(writes).toEqual([]);
+  },
+);
+
+test("a cluster that was never tuned is not even asked", async () => {
+  retune("clu_a", () => UNTOUCHED_TUNING);
+  hanging.add("clu_a");
+  await round();
+  expect(writes).toEqual([]);
+});

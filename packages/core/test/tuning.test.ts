@@ -1,0 +1,214 @@
+import { BrokerError, type BrokerSettings } from "@millrace/broker-admin";
+import {
+  type Cluster,
+  type Principal,
+  TUNING_KNOBS,
+  TUNING_PROPERTIES,
+  type TuningWishes,
+  tuningDefaults,
+} from "@millrace/domain";
+import { beforeEach, expect, test } from "vitest";
+import {
+  applyTuning,
+  type Core,
+  createCore,
+  deploymentOf,
+  getTuning,
+  listTuningChanges,
+  updateTuning,
+} from "../src/index.ts";
+import { askForCluster, coreFixture } from "./fixture.ts";
+
+const MIB = 1024 ** 2;
+const BLOCK_CACHE = TUNING_PROPERTIES.block_cache_bytes;
+const fixture = coreFixture();
+
+/** The one broker of these tests. */
+let settings: Map<string, string>;
+let mood: "up" | "down" | "refuses" | "fenced";
+let writes: number;
+let core: Core;
+let cluster: Cluster;
+let principal: Principal;
+let ports = 31_000;
+
+beforeEach(async () => {
+  const { db } = fixture;
+  principal = { ...fixture.principal, userId: "usr_01JD0000000000000000000000" };
+  mood = "up";
+  writes = 0;
+  const defaults = tuningDefaults("dev");
+  settings = new Map(TUNING_KNOBS.map((knob) => [TUNING_PROPERTIES[knob], String(defaults[knob])]));
+  core = createCore({
+    db,
+    secret: "a secret of the tests, long enough",
+    brokerHttp: async () => ({ settings: readSettings, catchUp: neverAsked }),
+    kafka: async (_address, work) =>
+      work({
+        setBrokerSettings: write,
+        createTopic: neverAsked,
+        deleteTopic: neverAsked,
+        listTopics: neverAsked,
+        describeTopic: neverAsked,
+        listConsumerGroups: neverAsked,
+      }),
+  });
+  const made = await askForCluster(fixture);
+  ports += 2;
+  const placement = { host: "127.0.0.1", kafkaPort: ports, adminPort: ports + 1 };
+  await db.clusters.recordPlacement(made.cluster.id, placement);
+  await db.clusters.changePhase(made.cluster.id, { to: "RUNNING", observed: true });
+  cluster = await now(made.cluster.id);
+});
+
+async function readSettings(): Promise<BrokerSettings> {
+  if (mood === "down") throw new BrokerError("unreachable", "nothing listens");
+  return new Map(
+    [...settings].map(([name, value]) => [
+      name,
+      { value, dynamic: true, min: undefined, max: undefined, reason: undefined },
+    ]),
+  );
+}
+
+async function write(
+  _brokerId: number,
+  changed: Readonly<Record<string, string>>,
+  options: { validateOnly?: boolean } = {},
+): Promise<void> {
+  if (mood === "down") throw new BrokerError("unreachable", "nothing listens");
+  if (mood === "refuses") throw new BrokerError("invalid_config", "no", { said: "too large" });
+  if (mood === "fenced") throw new BrokerError("refused", "replaced by a newer start");
+  if (options.validateOnly) return;
+  writes += 1;
+  for (const [name, value] of Object.entries(changed)) settings.set(name, value);
+}
+
+async function neverAsked(): Promise<never> {
+  throw new Error("tuning does not ask for it");
+}
+
+/** The cluster as its row has it now. */
+async function now(id = cluster.id): Promise<Cluster> {
+  return (await fixture.db.clusters.load(id))!;
+}
+
+function ask(patch: TuningWishes) {
+  return updateTuning(core, principal, { clusterId: cluster.id, patch });
+}
+
+async function lastResult(): Promise<string | undefined> {
+  const page = await listTuningChanges(core, principal, { clusterId: cluster.id });
+  return page.items[0]?.result;
+}
+
+test("a change that the broker missed is applied when it is back, and only once", async () => {
+  mood = "down";
+  await ask({ block_cache_bytes: 64 * MIB });
+  expect(await applyTuning(core, await now())).toBe("silent");
+  expect([await lastResult(), (await now()).tuning.appliedVersion]).toEqual(["pending", 0]);
+  mood = "up";
+  expect(await applyTuning(core, await now())).toBe("applied");
+  expect(settings.get(BLOCK_CACHE)).toBe(String(64 * MIB));
+  expect([await lastResult(), (await now()).tuning.appliedVersion]).toEqual(["applied", 1]);
+  expect(await applyTuning(core, await now())).toBe("same");
+  expect(writes).toBe(1);
+});
+
+test("what a restart or somebody at the broker undid is put right", async () => {
+  await ask({ block_cache_bytes: 64 * MIB });
+  settings.set(BLOCK_CACHE, String(tuningDefaults("dev").block_cache_bytes));
+  expect(await applyTuning(core, await now())).toBe("applied");
+  expect(settings.get(BLOCK_CACHE)).toBe(String(64 * MIB));
+});
+
+test("what was never asked for is left as the broker has it", async () => {
+  settings.set(BLOCK_CACHE, "33554432");
+  expect(await applyTuning(core, await now())).toBe("same");
+  await ask({ prefetch_max_bytes: MIB });
+  expect(await applyTuning(core, await now())).toBe("same");
+  expect(settings.get(BLOCK_CACHE)).toBe("33554432");
+});
+
+test("a default that was asked for while the broker was down gets there too", async () => {
+  await ask({ block_cache_bytes: 64 * MIB });
+  mood = "down";
+  await ask({ block_cache_bytes: null });
+  mood = "up";
+  expect(await applyTuning(core, await now())).toBe("applied");
+  expect(settings.get(BLOCK_CACHE)).toBe(String(128 * MIB));
+});
+
+test("an applier with an old idea of the wishes applies those of now", async () => {
+  await ask({ block_cache_bytes: 64 * MIB });
+  const old = await now();
+  await ask({ block_cache_bytes: 32 * MIB });
+  await applyTuning(core, old);
+  expect(settings.get(BLOCK_CACHE)).toBe(String(32 * MIB));
+  expect((await now()).tuning).toMatchObject({ version: 2, appliedVersion: 2 });
+});
+
+test("a broker that had it already when it came back is noted as having it", async () => {
+  mood = "down";
+  await ask({ block_cache_bytes: 64 * MIB });
+  mood = "up";
+  settings.set(BLOCK_CACHE, String(64 * MIB));
+  expect(await applyTuning(core, await now())).toBe("same");
+  expect(await lastResult()).toBe("applied");
+  expect(writes).toBe(0);
+});
+
+test("a refusal of what came late is shown with the broker's words, until it takes it", async () => {
+  mood = "down";
+  await ask({ block_cache_bytes: 64 * MIB });
+  mood = "refuses";
+  expect(await applyTuning(core, await now())).toBe("refused");
+  expect((await now()).tuning.problem).toBe("too large");
+  expect(await lastResult()).toBe("refused");
+  mood = "up";
+  expect(await applyTuning(core, await now())).toBe("applied");
+  expect((await now()).tuning.problem).toBeUndefined();
+  expect(await lastResult()).toBe("applied");
+});
+
+test("a refusal of a change leaves no trace of it", async () => {
+  mood = "refuses";
+  await expect(ask({ block_cache_bytes: 64 * MIB })).rejects.toMatchObject({
+    code: "tuning_refused",
+    fields: [{ pointer: "/block_cache_bytes", message: expect.stringContaining("too large") }],
+  });
+  expect((await now()).tuning).toEqual(cluster.tuning);
+  expect(await lastResult()).toBeUndefined();
+});
+
+test("a broker that has been replaced has not refused: it is asked again", async () => {
+  mood = "fenced";
+  const view = await ask({ block_cache_bytes: 64 * MIB });
+  expect(view.applied).toBe(false);
+  expect(view.cluster.tuning.problem).toContain("newer start");
+  mood = "up";
+  expect(await applyTuning(core, await now())).toBe("applied");
+});
+
+test("the broker starts with what was asked for, and with its own default of the rest", async () => {
+  mood = "down";
+  await ask({ block_cache_bytes: 64 * MIB, egress_baseline_bytes_per_second: 10 * MIB });
+  await ask({ block_cache_bytes: null });
+  const properties = deploymentOf(await now())?.properties ?? {};
+  expect(properties).toMatchObject({
+    [BLOCK_CACHE]: String(128 * MIB),
+    "s3.wal.cache.size": String(256 * MIB),
+    "s3.network.egress.baseline.bandwidth": String(10 * MIB),
+  });
+  expect(Object.keys(properties)).not.toContain("s3.prefetch.max.bytes");
+});
+
+test("a cluster that was never tuned starts as it did before", async () => {
+  expect(deploymentOf(cluster)?.properties).toEqual({
+    "s3.wal.cache.size": "268435456",
+    "s3.wal.upload.threshold": "67108864",
+    "s3.block.cache.size": "134217728",
+    "offsets.topic.num.partitions": "8",
+  });
+  expect((await getTuning(core, principal, cluster.id)).applied).toBe(true);
+});
