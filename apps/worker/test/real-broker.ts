@@ -1,0 +1,73 @@
+/** What tests with the real broker have in common. */
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { KafkaAdmin } from "@millrace/broker-admin";
+import { Consumer, Producer } from "@platformatic/kafka";
+
+const ROOT = resolve(import.meta.dirname, "../../..");
+const CANDIDATES = [
+  process.env.MILLRACE_BROKER_BIN,
+  join(ROOT, "dataplane/target/release/millrace"),
+  join(ROOT, "dataplane/target/debug/millrace"),
+];
+
+/** The broker program; undefined where none has been built. */
+export const brokerBin = CANDIDATES.find((path) => path !== undefined && existsSync(path));
+
+export async function withAdmin<T>(
+  address: string,
+  work: (admin: KafkaAdmin) => Promise<T>,
+): Promise<T> {
+  const admin = new KafkaAdmin({ bootstrapServers: address });
+  try {
+    return await work(admin);
+  } finally {
+    await admin.close();
+  }
+}
+
+/** Writes records of 1 KiB, by turns to the topic's two partitions. */
+export async function produce(address: string, topic: string, records: number): Promise<void> {
+  const producer = new Producer({ clientId: "test", bootstrapBrokers: [address] });
+  try {
+    for (let sent = 0; sent < records; sent += 10) {
+      const messages = Array.from({ length: 10 }, (_, index) => ({
+        topic,
+        partition: (sent + index) % 2,
+        value: Buffer.alloc(1_024, "x"),
+      }));
+      await producer.send({ messages, acks: -1 });
+    }
+  } finally {
+    await producer.close();
+  }
+}
+
+/** Reads and commits, as the group `readers`, the first records of the topic: the rest is its lag. */
+export async function consume(address: string, topic: string, records: number): Promise<void> {
+  const consumer = new Consumer({
+    clientId: "test",
+    groupId: "readers",
+    bootstrapBrokers: [address],
+    autocommit: false,
+  });
+  try {
+    const stream = await consumer.consume({ topics: [topic], mode: "earliest" });
+    const next = [0n, 0n];
+    let read = 0;
+    for await (const message of stream) {
+      next[message.partition] = message.offset + 1n;
+      read += 1;
+      if (read === records) break;
+    }
+    const offsets = next.map((offset, partition) => ({
+      topic,
+      partition,
+      offset,
+      leaderEpoch: -1,
+    }));
+    await consumer.commit({ offsets });
+  } finally {
+    await consumer.close(true);
+  }
+}
