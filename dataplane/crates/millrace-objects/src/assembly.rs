@@ -173,10 +173,7 @@ impl ObjectAssembly {
             self.copy_from_bytes = None;
             return Ok(false);
         }
-        let upload = self.upload.clone();
-        let Some(upload) = upload else {
-            return Ok(false);
-        };
+        let upload = self.upload.clone().expect("it has begun");
         let bytes = bytes_of(blocks);
         // The copy first: a store that cannot copy also takes no pending part of an odd size.
         let before = usize::from(self.pending_bytes > 0);
@@ -230,11 +227,19 @@ impl ObjectAssembly {
         Ok(())
     }
 
-    /// Closes the object and makes it appear in the bucket.
+    /// Closes the object and makes it appear in the bucket. Leaves nothing there where it cannot.
     ///
     /// # Errors
     /// See [`AssemblyError`].
-    pub async fn finish(&mut self) -> Result<Assembled, AssemblyError> {
+    pub async fn finish(mut self) -> Result<Assembled, AssemblyError> {
+        let closed = self.close().await;
+        if closed.is_err() {
+            self.abort().await;
+        }
+        closed
+    }
+
+    async fn close(&mut self) -> Result<Assembled, AssemblyError> {
         let index_position = self.position();
         let index = encode_index(&self.blocks);
         let footer = Footer {
@@ -256,21 +261,18 @@ impl ObjectAssembly {
         }
         self.write_part(self.pending_bytes).await?;
         let whole = Body::ending_with(assembled.size, end.to_vec());
-        let Some(upload) = &self.upload else {
-            return Ok(assembled);
-        };
+        let upload = self.upload.as_ref().expect("parts are of an upload");
         let bucket = self.storage.bucket();
         let completed = bucket
             .complete_parts(&self.key, upload, &self.parts, &whole)
             .await;
         completed.map_err(|error| self.failed(error))?;
-        self.upload = None;
         Ok(assembled)
     }
 
     /// Throws away what is in the store of an object that was not finished.
-    pub async fn abort(&mut self) {
-        let Some(upload) = self.upload.take() else {
+    pub async fn abort(self) {
+        let Some(upload) = self.upload else {
             return;
         };
         if let Err(error) = self.storage.bucket().abort_parts(&self.key, &upload).await {
@@ -298,9 +300,7 @@ impl ObjectAssembly {
 
     /// Writes the first `bytes` of what is pending as a part.
     async fn write_part(&mut self, bytes: u64) -> Result<(), AssemblyError> {
-        let Some(upload) = &self.upload else {
-            return Ok(());
-        };
+        let upload = self.upload.as_ref().expect("parts are of an upload");
         let pending = Body::from(std::mem::take(&mut self.pending));
         let slot = PartSlot {
             number: self.parts.len(),

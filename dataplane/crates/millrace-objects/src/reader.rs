@@ -121,8 +121,8 @@ impl ObjectReader {
         reread_if_corrupt(&self.key, read).await
     }
 
-    /// Reads blocks that lie side by side in this object, in one request, and checks each of them.
-    /// Gives their bytes as they stand in the object; entries are not looked at.
+    /// Reads blocks of this object, ascending, in one request, and checks each of them. Gives their
+    /// bytes as they stand in the object; entries are not looked at.
     ///
     /// # Errors
     /// As [`ObjectReader::open`].
@@ -131,31 +131,25 @@ impl ObjectReader {
         storage: &ObjectStorage,
         blocks: &[BlockRef],
     ) -> Result<Vec<Bytes>, ReadError> {
-        let (Some(first), Some(last)) = (blocks.first(), blocks.last()) else {
+        if blocks.is_empty() {
             return Ok(Vec::new());
-        };
-        let range = first.position..last.position + u64::from(last.size);
+        }
+        let place = |block: &BlockRef| block.position..block.position + u64::from(block.size);
+        let places: Vec<_> = blocks.iter().map(place).collect();
         let read = || {
-            let bytes = storage.get_range(&self.key, range.clone());
-            Box::pin(async { Ok(split_blocks(&bytes.await?, blocks)) }) as BoxFuture<'_, _>
+            let found = storage.get_pieces(&self.key, &places);
+            Box::pin(async { Ok(checked(found.await?, blocks)) }) as BoxFuture<'_, _>
         };
         reread_if_corrupt(&self.key, read).await
     }
 }
 
-/// Cuts bytes into the blocks that they begin with, and checks each.
-fn split_blocks(bytes: &Bytes, blocks: &[BlockRef]) -> Result<Vec<Bytes>, Corrupt> {
-    let mut rest = bytes.clone();
-    let split = |block: &BlockRef| {
-        let size = block.size as usize;
-        if size > rest.len() {
-            return Err(Corrupt::CutOff { part: "block" });
-        }
-        let bytes = rest.split_to(size);
-        check_block(&bytes, block)?;
-        Ok(bytes)
-    };
-    blocks.iter().map(split).collect()
+/// The bytes, if each is the block that it should be.
+fn checked(found: Vec<Bytes>, blocks: &[BlockRef]) -> Result<Vec<Bytes>, Corrupt> {
+    for (block, bytes) in blocks.iter().zip(&found) {
+        check_block(bytes, block)?;
+    }
+    Ok(found)
 }
 
 async fn read_index(

@@ -31,6 +31,7 @@ async fn keeps_the_contract(bucket: &dyn Bucket) {
     objects_in_parts(bucket).await;
     an_object_in_parts_only_creates(bucket).await;
     an_upload_ends_once(bucket).await;
+    parts_are_copied_where_the_store_can(bucket).await;
 }
 
 /// The least that S3 takes for a part that is not the last, bytes.
@@ -319,6 +320,43 @@ async fn large_objects(bucket: &dyn Bucket) {
 #[tokio::test]
 async fn memory() {
     keeps_the_contract(&StoreBucket::memory()).await;
+}
+
+async fn parts_are_copied_where_the_store_can(bucket: &dyn Bucket) {
+    let source = two_parts(2);
+    bucket.put(&key(30), &source).await.expect("puts");
+    let upload = bucket.begin_parts(&key(31)).await.expect("begins");
+    let slot = |number, offset| PartSlot { number, offset };
+    let range = 1_000..1_000 + PART_BYTES + 7;
+    let copied = bucket
+        .copy_part(&key(31), &upload, slot(0, 0), &key(30), range.clone())
+        .await;
+    let first = match copied {
+        Err(BucketError::Unsupported(_)) => {
+            bucket.abort_parts(&key(31), &upload).await.expect("aborts");
+            return;
+        }
+        copied => copied.expect("copies"),
+    };
+    let absent = bucket
+        .copy_part(&key(31), &upload, slot(1, PART_BYTES + 7), &key(32), 0..10)
+        .await;
+    assert!(matches!(absent, Err(BucketError::NotFound)), "{absent:?}");
+    let end = body(&["the end"]);
+    let second = bucket
+        .put_part(&key(31), &upload, slot(1, PART_BYTES + 7), &end)
+        .await
+        .expect("the last part");
+    let mut chunks = source.slice(range).chunks().to_vec();
+    chunks.extend_from_slice(end.chunks());
+    let whole = Body::from(chunks);
+    // Only the end needs to be known.
+    let known = Body::ending_with(whole.size(), end.chunks().to_vec());
+    bucket
+        .complete_parts(&key(31), &upload, &[first, second], &known)
+        .await
+        .expect("completes");
+    holds(bucket, 31, &whole).await;
 }
 
 #[tokio::test]

@@ -41,6 +41,8 @@ pub struct BucketCounts {
     pub puts: u64,
     /// Parts written.
     pub parts: u64,
+    /// Parts copied from other objects.
+    pub copies: u64,
     /// Objects completed from parts.
     pub completions: u64,
     /// Ranges read.
@@ -160,6 +162,23 @@ impl Bucket for FaultyBucket {
         if self.strikes(faults.repeat_permille) {
             let _ = self.inner.put_part(key, upload, slot, body).await;
         }
+        self.reply(faults, tag).await
+    }
+
+    async fn copy_part(
+        &self,
+        key: &ObjectKey,
+        upload: &UploadId,
+        slot: PartSlot,
+        source: &ObjectKey,
+        range: Range<u64>,
+    ) -> Result<PartTag, BucketError> {
+        let faults = self.arrive().await?;
+        let tag = self
+            .inner
+            .copy_part(key, upload, slot, source, range)
+            .await?;
+        self.state.lock().counts.copies += 1;
         self.reply(faults, tag).await
     }
 

@@ -7,6 +7,7 @@
 //! that are tried again by themselves.
 
 mod body;
+mod copies;
 mod folder;
 mod hedged;
 mod idempotent;

@@ -17,7 +17,7 @@ use object_store::{
 
 use super::{
     Body, Bucket, BucketError, BucketUri, Cutter, Listed, PartSlot, PartTag, UploadId,
-    folder::Folder, span, staged::Staged, uri::S3Uri,
+    copies::Copies, folder::Folder, span, staged::Staged, uri::S3Uri,
 };
 use crate::ObjectKey;
 
@@ -47,6 +47,7 @@ struct S3 {
     /// Sends `If-None-Match: *` with every request, and is asked for completions only: the library
     /// has no other way to make those conditional.
     completions: AmazonS3,
+    copies: Copies,
 }
 
 impl StoreBucket {
@@ -129,6 +130,7 @@ fn open_s3(s3: &S3Uri) -> Result<StoreBucket, BucketError> {
             .with_secret_access_key(secret);
     }
     let store = builder.clone().build().map_err(from_store)?;
+    let copies = Copies::new(&s3.bucket, &client).map_err(from_store)?;
     let mut only_create = HeaderMap::new();
     only_create.insert("if-none-match", HeaderValue::from_static("*"));
     let completions = builder
@@ -142,6 +144,7 @@ fn open_s3(s3: &S3Uri) -> Result<StoreBucket, BucketError> {
         kind: Kind::S3(S3 {
             parts: store,
             completions,
+            copies,
         }),
     })
 }
@@ -240,7 +243,10 @@ impl Bucket for StoreBucket {
                 let body = Body::from(vec![self.get(source, range).await?]);
                 staged.put(upload, slot, &body)
             }
-            Kind::S3(_) => Err(BucketError::Unsupported("not yet".into())),
+            Kind::S3(s3) => {
+                let part = (key, upload, slot);
+                s3.copies.copy_part(&s3.parts, part, source, range).await
+            }
         }
     }
 
