@@ -19,7 +19,10 @@ pub use object::{
     CommitError, ObjectKind, ObjectRange, ReserveError, StreamObject, StreamSetObject, SweepError,
     Upload,
 };
-pub use sqlite::{OpenError, SqliteMeta, SqliteOptions};
+pub use sqlite::{
+    ObjectRecord, ObjectRecords, ObjectState, OpenError, SqliteMeta, SqliteOptions,
+    read_object_records,
+};
 pub use store::{Fenced, MetaStore, StoreFailure};
 pub use stream::{OpenStreamError, StreamMeta, TrimError};
 pub use topic::{

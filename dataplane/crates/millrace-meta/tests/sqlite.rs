@@ -10,8 +10,9 @@ use std::{
 };
 
 use millrace_meta::{
-    CommitError, Compaction, MetaStore, NewTopic, OpenError, SqliteMeta, SqliteOptions, StreamMeta,
-    StreamObject, StreamSetObject, Upload,
+    CommitError, Compaction, MetaStore, NewTopic, ObjectRecord, ObjectRecords, ObjectState,
+    OpenError, SqliteMeta, SqliteOptions, StreamMeta, StreamObject, StreamSetObject, Upload,
+    read_object_records,
 };
 use millrace_model::{
     NodeEpoch, NodeId, ObjectId, Offset, StreamId, StreamRange, TopicId, TopicName,
@@ -598,4 +599,48 @@ async fn many_clones_may_write_at_once() {
             .expect("found");
         assert_eq!(ranges.len(), 10);
     }
+}
+
+/// Another process looks at the file while its owner writes to it, and after the owner has left.
+#[tokio::test]
+async fn objects_can_be_listed_beside_the_owner_and_after_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("meta.db");
+    read_object_records(&path).await.expect_err("no such file");
+    assert!(!path.exists(), "looking creates nothing");
+    let store = open(&path).await;
+    assert_eq!(store.cluster_id("c").await.expect("an id"), "c");
+    let node_epoch = store.register_node(NodeId(1)).await.expect("registers");
+    let stream = create_stream(&store, 1).await;
+    store.open_stream(stream, node_epoch).await.expect("opens");
+    commit_one(&store, node_epoch, stream, 0, 10)
+        .await
+        .expect("commits");
+    commit_one(&store, node_epoch, stream, 10, 20)
+        .await
+        .expect("commits");
+    let prepared = store.reserve_objects(node_epoch, 1).await.expect("an id");
+    store
+        .trim_stream(stream, node_epoch, 10)
+        .await
+        .expect("trims");
+    let record = |object, state, size| ObjectRecord {
+        object: ObjectId(object),
+        state,
+        size,
+    };
+    let expected = ObjectRecords {
+        cluster_id: Some("c".into()),
+        next_object: ObjectId(prepared.get() + 1),
+        objects: vec![
+            record(1, ObjectState::Doomed, Some(100)),
+            record(2, ObjectState::Committed, Some(100)),
+            record(3, ObjectState::Prepared, None),
+        ],
+    };
+    assert_eq!(read_object_records(&path).await.expect("reads"), expected);
+    store.close().await;
+    assert_eq!(read_object_records(&path).await.expect("reads"), expected);
+    fs::write(&path, b"not a database").expect("written");
+    read_object_records(&path).await.expect_err("corrupt");
 }

@@ -12,6 +12,7 @@ mod nodes;
 mod number;
 mod objects;
 mod ranges;
+mod records;
 mod streams;
 mod topics;
 
@@ -39,6 +40,7 @@ use sqlx::{
 use tokio::sync::{Mutex, MutexGuard};
 
 use self::index::{Committed, Index};
+pub use self::records::{ObjectRecord, ObjectRecords, ObjectState, read_object_records};
 use crate::{
     CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError, Fenced,
     MetaStore, NewTopic, ObjectContents, ObjectRange, OpenStreamError, ReserveError, StoreFailure,

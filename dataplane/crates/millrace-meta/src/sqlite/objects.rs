@@ -16,10 +16,10 @@ use super::{
 use crate::{CommitError, ObjectKind, ReserveError, StoreFailure, SweepError};
 
 /// The numbers that stand for an object's state; never reused for another meaning.
-mod state {
-    pub(super) const PREPARED: i64 = 1;
-    pub(super) const COMMITTED: i64 = 2;
-    pub(super) const DOOMED: i64 = 3;
+pub(super) mod state {
+    pub(in crate::sqlite) const PREPARED: i64 = 1;
+    pub(in crate::sqlite) const COMMITTED: i64 = 2;
+    pub(in crate::sqlite) const DOOMED: i64 = 3;
 }
 
 /// Ids given out at once: one upload's objects. Bounds the rows of one transaction.
