@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use millrace_coordinator::GroupCoordinator;
+use millrace_limiter::Network;
 use millrace_log::LogManager;
 use millrace_meta::MetaStore;
 use millrace_model::{NodeId, TopicPartition};
@@ -33,6 +34,8 @@ pub struct ApiParts {
     pub clock: SharedClock,
     /// Deadlines of waiting requests.
     pub timers: Timers,
+    /// What requests and answers move over.
+    pub network: Network,
     /// What DescribeConfigs shows of the broker, and how it is changed.
     pub settings: Arc<dyn BrokerSettings>,
     /// What the broker says of itself.
@@ -73,6 +76,7 @@ pub(crate) struct Context {
     pub(crate) logs: LogManager,
     pub(crate) groups: GroupCoordinator,
     pub(crate) clock: SharedClock,
+    pub(crate) network: Network,
     /// Fetches that wait for data.
     pub(crate) purgatory: Purgatory<TopicPartition, Wait>,
     pub(crate) wakeups: Wakeups,
@@ -94,6 +98,7 @@ impl Context {
             logs: parts.logs,
             groups: parts.groups,
             clock: parts.clock,
+            network: parts.network,
             wakeups: Wakeups::new(purgatory.clone()),
             purgatory,
             producer_ids: ProducerIds::new(parts.meta),

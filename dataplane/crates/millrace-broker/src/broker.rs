@@ -116,6 +116,7 @@ impl Broker {
             meta: Arc::clone(&storage.meta),
             clock: seams.clock.clone(),
             timers: timers.clone(),
+            network: storage.network.clone(),
             settings: Arc::new(LiveSettings::new(config.settings.clone())),
             config: api_config(&config, &storage, &advertised),
         };

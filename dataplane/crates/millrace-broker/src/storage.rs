@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf, sync::Arc};
 
 use millrace_blockcache::{BlockCache, BlockCacheConfig, Sources};
-use millrace_limiter::{Limiter, Tier};
+use millrace_limiter::{Network, NetworkConfig, Tier};
 use millrace_meta::{MetaStore, SqliteMeta, SqliteOptions, StoreFailure};
 use millrace_model::{NodeEpoch, NodeId};
 use millrace_objects::{
@@ -95,6 +95,8 @@ impl Seams {
 pub(crate) struct Storage {
     pub(crate) meta: Arc<dyn MetaStore>,
     pub(crate) store: StreamStore,
+    /// What the bucket and the clients share.
+    pub(crate) network: Network,
     pub(crate) wal: Wal,
     pub(crate) cluster_id: String,
     pub(crate) node_epoch: NodeEpoch,
@@ -116,16 +118,17 @@ impl Storage {
         let (wal, recovered) = open_wal(&config.storage.wal, seams).await?;
         let cache_bytes = bytes_of(config.storage.block_cache_bytes);
         let cache = BlockCacheConfig::new(cluster_id.clone(), cache_bytes);
-        let network = Network::new(&config.storage, seams);
+        let network = open_network(&config.storage, seams);
+        let share = |tier| NetworkShare::of(&network, tier);
         let sources = Sources {
-            miss: storage.limited(network.share(Tier::CatchUpMiss)),
-            prefetch: storage.limited(network.share(Tier::Prefetch)),
+            miss: storage.limited(share(Tier::CatchUpMiss)),
+            prefetch: storage.limited(share(Tier::Prefetch)),
         };
         let block_cache = BlockCache::new(cache, sources, Arc::clone(&meta), clock.clone());
         let store = StreamStore::open(StreamParts {
             wal: wal.clone(),
             recovered,
-            storage: storage.limited(network.share(Tier::WalUpload)),
+            storage: storage.limited(share(Tier::WalUpload)),
             meta: Arc::clone(&meta),
             block_cache,
             clock,
@@ -139,6 +142,7 @@ impl Storage {
         Ok(Self {
             meta,
             store,
+            network,
             wal,
             cluster_id,
             node_epoch,
@@ -151,27 +155,13 @@ fn report(cluster_id: &str, node_id: NodeId, node_epoch: NodeEpoch, store: &Stre
     tracing::info!(cluster_id, %node_id, %node_epoch, ?recovery, "storage is open");
 }
 
-/// The bandwidth to the bucket, which its uses share.
-struct Network {
-    ingress: Limiter,
-    egress: Limiter,
-}
-
-impl Network {
-    fn new(config: &StorageConfig, seams: &Seams) -> Self {
-        Self {
-            ingress: Limiter::new(seams.clock.clone(), config.ingress_bytes_per_s),
-            egress: Limiter::new(seams.clock.clone(), config.egress_bytes_per_s),
-        }
-    }
-
-    fn share(&self, tier: Tier) -> NetworkShare {
-        NetworkShare {
-            ingress: self.ingress.clone(),
-            egress: self.egress.clone(),
-            tier,
-        }
-    }
+fn open_network(config: &StorageConfig, seams: &Seams) -> Network {
+    let bandwidth = NetworkConfig {
+        mode: config.limiter_mode,
+        ingress_bytes_per_s: config.ingress_bytes_per_s,
+        egress_bytes_per_s: config.egress_bytes_per_s,
+    };
+    Network::new(seams.clock.clone(), bandwidth)
 }
 
 /// The folder's cluster id: the stored one, else the configured one, else a new one.

@@ -6,8 +6,25 @@ use std::time::Duration;
 /// what is more urgent, long enough that timers' granularity costs no bandwidth.
 const BURST: Duration = Duration::from_millis(100);
 
-/// Bytes that gather with time. May go into debt: whoever asks for more than the bucket can ever
-/// hold is let through once the bucket is not empty, and those behind wait the longer.
+/// How much debt [`Bucket::charge`] makes at most: once what never waits has been above the rate
+/// and is below it again, everybody else waits for so long and no longer.
+const DEBT_MAX: Duration = Duration::from_secs(1);
+
+/// Slices are worth so much time, so that what is urgent does not wait longer for a slice of
+/// something else.
+const SLICES_PER_SECOND: u64 = 100;
+
+/// A flow's turn is worth so much time: most requests are granted within one, and flows that wait
+/// for each other notice little.
+const TURNS_PER_SECOND: u64 = 10;
+
+/// The most that is granted in one go, however high the rate.
+const PART_BYTES_MAX: u64 = 1024 * 1024;
+
+const SECOND_NS: i128 = 1_000_000_000;
+
+/// Bytes that gather with time. May go into debt: bytes are taken while it is not empty, whether or
+/// not it holds that many, and those who come next wait the longer.
 #[derive(Debug)]
 pub(crate) struct Bucket {
     /// Bytes per second; none is without bound.
@@ -17,13 +34,11 @@ pub(crate) struct Bucket {
     filled_at: Duration,
 }
 
-const SECOND_NS: i128 = 1_000_000_000;
-
 impl Bucket {
     /// A full bucket.
     pub(crate) fn new(rate: Option<u64>, now: Duration) -> Self {
         let mut bucket = Self {
-            rate,
+            rate: at_least_one(rate),
             level: 0,
             filled_at: now,
         };
@@ -31,56 +46,105 @@ impl Bucket {
         bucket
     }
 
-    /// Changes the rate. What was saved is kept within the new bounds, debt is forgiven where
-    /// the bound falls.
+    /// Changes the rate. What was saved and what is owed is kept within the new bounds.
     pub(crate) fn set_rate(&mut self, rate: Option<u64>, now: Duration) {
         self.fill(now);
-        self.rate = rate;
-        self.level = if rate.is_none() {
+        self.rate = at_least_one(rate);
+        self.level = if self.rate.is_none() {
             0
         } else {
-            self.level.min(self.capacity())
+            self.level.clamp(self.floor(), self.capacity())
         };
     }
 
-    pub(crate) fn is_unbounded(&self) -> bool {
-        self.rate.is_none()
+    pub(crate) const fn rate(&self) -> Option<u64> {
+        self.rate
     }
 
-    /// Takes bytes if the bucket is not empty.
-    pub(crate) fn take(&mut self, bytes: u64, now: Duration) -> bool {
-        self.fill(now);
-        let allowed = self.is_unbounded() || self.level > 0;
-        if allowed && !self.is_unbounded() {
-            self.level -= i128::from(bytes) * SECOND_NS;
-        }
-        allowed
-    }
-
-    /// How long until the bucket is not empty, if nobody takes.
-    pub(crate) fn wait(&self) -> Duration {
-        let rate = i128::from(self.rate.unwrap_or(u64::MAX).max(1));
-        let missing = 1 - self.level;
-        let wait_ns = if missing <= 0 {
-            0
-        } else {
-            (missing + rate - 1) / rate
-        };
-        Duration::from_nanos(u64::try_from(wait_ns).unwrap_or(u64::MAX))
-    }
-
-    fn fill(&mut self, now: Duration) {
+    /// Adds what has gathered since.
+    pub(crate) fn fill(&mut self, now: Duration) {
         let passed = now.saturating_sub(self.filled_at);
         self.filled_at = self.filled_at.max(now);
-        if let Some(rate) = self.rate {
-            let passed_ns = i128::try_from(passed.as_nanos()).unwrap_or(i128::MAX);
-            let filled = i128::from(rate).saturating_mul(passed_ns);
+        if self.rate.is_some() {
+            let filled = self.gathered_in(passed);
             self.level = self.level.saturating_add(filled).min(self.capacity());
         }
     }
 
-    fn capacity(&self) -> i128 {
-        let burst_ns = i128::try_from(BURST.as_nanos()).unwrap_or(0);
-        self.rate.map_or(0, |rate| i128::from(rate) * burst_ns)
+    /// Whether bytes may be taken.
+    pub(crate) const fn is_open(&self) -> bool {
+        self.rate.is_none() || self.level > 0
     }
+
+    /// Whether so many may be taken at once: it holds them, or they are no more than a slice.
+    pub(crate) fn has(&self, bytes: u64) -> bool {
+        let held = self.level >= i128::from(bytes) * SECOND_NS;
+        self.rate.is_none() || held || (self.is_open() && bytes <= self.slice())
+    }
+
+    /// Takes bytes, into debt without bound.
+    pub(crate) fn take(&mut self, bytes: u64) {
+        if self.rate.is_some() {
+            self.level = self.level.saturating_sub(i128::from(bytes) * SECOND_NS);
+        }
+    }
+
+    /// Takes bytes that move in any case, into bounded debt.
+    pub(crate) fn charge(&mut self, bytes: u64) {
+        let least = self.floor().min(self.level);
+        self.take(bytes);
+        self.level = self.level.max(least);
+    }
+
+    /// Puts bytes back that were taken and did not move.
+    pub(crate) fn give_back(&mut self, bytes: u64) {
+        if self.rate.is_some() {
+            let level = self.level.saturating_add(i128::from(bytes) * SECOND_NS);
+            self.level = level.min(self.capacity());
+        }
+    }
+
+    /// How long until bytes may be taken, if nobody takes any.
+    pub(crate) fn wait(&self) -> Duration {
+        let Some(rate) = self.rate.map(i128::from) else {
+            return Duration::ZERO;
+        };
+        let missing = (1 - self.level).max(0);
+        let wait_ns = (missing + rate - 1) / rate;
+        Duration::from_nanos(u64::try_from(wait_ns).unwrap_or(u64::MAX))
+    }
+
+    /// The most that is granted before it is looked again who is most urgent.
+    pub(crate) fn slice(&self) -> u64 {
+        self.part(SLICES_PER_SECOND)
+    }
+
+    /// The most that is granted to one flow before it is the next one's turn.
+    pub(crate) fn turn(&self) -> u64 {
+        self.part(TURNS_PER_SECOND)
+    }
+
+    fn part(&self, per_second: u64) -> u64 {
+        let part = |rate: u64| (rate / per_second).clamp(1, PART_BYTES_MAX);
+        self.rate.map_or(PART_BYTES_MAX, part)
+    }
+
+    fn capacity(&self) -> i128 {
+        self.gathered_in(BURST)
+    }
+
+    fn floor(&self) -> i128 {
+        -self.gathered_in(DEBT_MAX)
+    }
+
+    fn gathered_in(&self, time: Duration) -> i128 {
+        let time_ns = i128::try_from(time.as_nanos()).unwrap_or(i128::MAX);
+        self.rate
+            .map_or(0, |rate| i128::from(rate).saturating_mul(time_ns))
+    }
+}
+
+/// Nothing at all could not be waited for.
+fn at_least_one(rate: Option<u64>) -> Option<u64> {
+    rate.map(|rate| rate.max(1))
 }

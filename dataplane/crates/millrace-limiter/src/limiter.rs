@@ -1,170 +1,303 @@
-//! The limiter.
+//! The limiter, as those who move bytes see it.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use millrace_time::SharedClock;
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 use crate::{
-    bucket::Bucket,
-    queue::{Queue, Tier},
+    driver::{State, drive},
+    measures::{LimiterStats, Measures},
+    queue::Ticket,
+    tier::Tier,
 };
+
+/// The flow of those who name none.
+const NO_FLOW: u64 = 0;
 
 /// Lets bytes pass at a rate, the most urgent first. Cheap to clone; clones share the bandwidth.
 #[derive(Clone)]
 pub struct Limiter {
-    shared: Arc<Shared>,
+    core: Arc<Core>,
+    measures: Arc<Measures>,
 }
 
-struct Shared {
+/// What the limiters of one bandwidth share.
+pub(crate) struct Core {
     clock: SharedClock,
-    state: Mutex<State>,
-    /// Wakes everyone who waits, to see whose turn it is.
-    turn: Notify,
-}
-
-struct State {
-    bucket: Bucket,
-    queue: Queue,
+    pub(crate) state: Mutex<State>,
+    /// The rate, 0 where there is no bound, for those who need not look further.
+    rate: AtomicU64,
+    /// Tells whoever grants that it may have to do so earlier than it thought.
+    pub(crate) changed: Notify,
 }
 
 impl Limiter {
     /// A limiter of so many bytes per second; none lets everything pass at once.
     #[must_use]
     pub fn new(clock: SharedClock, bytes_per_second: Option<u64>) -> Self {
-        let bucket = Bucket::new(bytes_per_second, clock.now());
-        let state = Mutex::new(State {
-            bucket,
-            queue: Queue::default(),
-        });
+        Self::over(Core::new(clock, bytes_per_second), Measures::private())
+    }
+
+    pub(crate) fn over(core: Arc<Core>, measures: Measures) -> Self {
+        measures.set_baseline(core.rate());
         Self {
-            shared: Arc::new(Shared {
-                clock,
-                state,
-                turn: Notify::new(),
-            }),
+            core,
+            measures: Arc::new(measures),
         }
     }
 
     /// Changes the rate at once, for those too who wait already.
     pub fn set_rate(&self, bytes_per_second: Option<u64>) {
-        let now = self.shared.clock.now();
-        self.shared
-            .state
-            .lock()
-            .bucket
-            .set_rate(bytes_per_second, now);
-        self.shared.turn.notify_waiters();
+        self.core.set_rate(bytes_per_second);
+        self.measures.set_baseline(bytes_per_second);
     }
 
-    /// Waits until `bytes` may move. More than the bucket can hold pass at once and are paid for
-    /// by those behind. Dropping the future gives the place up.
-    ///
-    /// Waiters are the callers' own tasks: whoever calls bounds how many there are.
+    /// The rate, in bytes per second; none is without bound.
+    #[must_use]
+    pub fn rate(&self) -> Option<u64> {
+        self.core.rate()
+    }
+
+    /// What has passed, and how long it waited.
+    #[must_use]
+    pub fn stats(&self) -> LimiterStats {
+        self.measures.stats(self.rate())
+    }
+
+    /// Waits until `bytes` may move, as [`Limiter::acquire_for`] does for those who name no flow.
     pub async fn acquire(&self, tier: Tier, bytes: u64) {
-        let Some(mut place) = self.shared.enter(tier, bytes) else {
-            return;
-        };
-        loop {
-            let mut turn = std::pin::pin!(self.shared.turn.notified());
-            // Enabled before looking, so that a turn that comes in between is not missed.
-            turn.as_mut().enable();
-            match place.advance() {
-                Progress::Granted => return,
-                Progress::NotFirst => turn.await,
-                Progress::First(wait) => {
-                    let _refilled_or_overtaken = tokio::time::timeout(wait, turn).await;
-                }
+        self.acquire_for(tier, NO_FLOW, bytes).await;
+    }
+
+    /// Waits until `bytes` may move. Those who wait in a tier take turns by `flow`, whose own
+    /// requests are granted in order. The most urgent tier does not wait: see [`Limiter::charge`].
+    ///
+    /// Dropping the future gives the place up, and the bytes that were granted. Waiters are the
+    /// callers' own tasks: whoever calls bounds how many there are. Must run in a Tokio runtime
+    /// with timers.
+    pub async fn acquire_for(&self, tier: Tier, flow: u64, bytes: u64) {
+        if tier.never_waits() {
+            return self.charge(tier, bytes);
+        }
+        if self.is_unbounded() {
+            return self.measures.moved(tier, bytes);
+        }
+        let since = self.core.clock.now();
+        let mut waited = false;
+        while let Some(place) = self.enter(tier, flow, bytes) {
+            waited = true;
+            if place.granted().await {
+                break;
             }
         }
+        if waited {
+            let now = self.core.clock.now();
+            self.measures.waited(tier, now.saturating_sub(since));
+        }
+        self.measures.moved(tier, bytes);
+    }
+
+    /// Takes `bytes` if they may move now: there are so many, and nobody waits.
+    #[must_use]
+    pub fn try_acquire(&self, tier: Tier, bytes: u64) -> bool {
+        let passes = self.is_unbounded() || tier.never_waits() || self.core.take_at_once(bytes);
+        if passes && tier.never_waits() {
+            self.charge(tier, bytes);
+        } else if passes {
+            self.measures.moved(tier, bytes);
+        }
+        passes
+    }
+
+    /// Takes `bytes` that move in any case. Where that is more than there is, the others wait until
+    /// it is made up for, a second at most.
+    pub fn charge(&self, tier: Tier, bytes: u64) {
+        if !self.is_unbounded() {
+            self.core.charge(bytes);
+        }
+        self.measures.moved(tier, bytes);
     }
 
     /// Number of those who wait.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.shared.state.lock().queue.len()
+        self.core.state.lock().queue.waiting()
+    }
+
+    fn is_unbounded(&self) -> bool {
+        self.core.rate.load(Ordering::Relaxed) == 0
+    }
+
+    /// Takes the bytes if nobody waits and there are enough; else a place in the queue.
+    fn enter(&self, tier: Tier, flow: u64, bytes: u64) -> Option<Place<'_>> {
+        let (ticket, wait) = Core::enter(&self.core, tier, flow, bytes)?;
+        self.measures.begins_to_wait(tier);
+        Some(Place {
+            limiter: self,
+            ticket,
+            bytes,
+            wait,
+            left: false,
+        })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
     }
 }
 
 impl fmt::Debug for Limiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.shared.state.lock();
+        let state = self.core.state.lock();
         let mut out = f.debug_struct("Limiter");
         out.field("bucket", &state.bucket)
-            .field("waiting", &state.queue.len());
+            .field("waiting", &state.queue.waiting());
         out.finish_non_exhaustive()
     }
 }
 
-impl Shared {
-    /// Takes the bytes if nobody waits; else a place in the queue.
-    fn enter(&self, tier: Tier, bytes: u64) -> Option<Place<'_>> {
+impl Core {
+    pub(crate) fn new(clock: SharedClock, bytes_per_second: Option<u64>) -> Arc<Self> {
+        let state = State::new(bytes_per_second, clock.now());
+        Arc::new(Self {
+            clock,
+            rate: AtomicU64::new(state.bucket.rate().unwrap_or(0)),
+            state: Mutex::new(state),
+            changed: Notify::new(),
+        })
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        self.clock.now()
+    }
+
+    pub(crate) fn rate(&self) -> Option<u64> {
+        self.state.lock().bucket.rate()
+    }
+
+    pub(crate) fn set_rate(&self, bytes_per_second: Option<u64>) {
+        let mut state = self.state.lock();
+        state.set_rate(bytes_per_second, self.clock.now());
+        let rate = state.bucket.rate().unwrap_or(0);
+        self.rate.store(rate, Ordering::Relaxed);
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    fn take_at_once(&self, bytes: u64) -> bool {
         let now = self.clock.now();
         let mut state = self.state.lock();
-        let free = state.bucket.is_unbounded() || state.queue.len() == 0;
-        if free && state.bucket.take(bytes, now) {
+        state.fill(now);
+        let passes = state.queue.is_empty() && state.bucket.has(bytes);
+        if passes {
+            state.bucket.take(bytes);
+        }
+        passes
+    }
+
+    fn charge(&self, bytes: u64) {
+        let now = self.clock.now();
+        let mut state = self.state.lock();
+        state.fill(now);
+        state.bucket.charge(bytes);
+    }
+
+    fn enter(
+        core: &Arc<Self>,
+        tier: Tier,
+        flow: u64,
+        bytes: u64,
+    ) -> Option<(Ticket, oneshot::Receiver<()>)> {
+        let now = core.clock.now();
+        let mut state = core.state.lock();
+        let left = state.take_now(bytes, now);
+        if left == 0 {
             return None;
         }
-        let number = state.queue.push(tier, bytes);
-        Some(Place {
-            shared: self,
-            tier,
-            bytes,
-            number,
-            left: false,
-        })
+        // Compaction may be granted earlier than those who wait already.
+        let first_of_compaction = tier == Tier::Compaction && !state.queue.waits(tier);
+        let place = state.queue.push(tier, flow, (bytes - left, left));
+        let drives = std::mem::replace(&mut state.is_driven, true);
+        drop(state);
+        if !drives {
+            tokio::spawn(drive(Arc::clone(core)));
+        } else if first_of_compaction {
+            core.changed.notify_one();
+        }
+        Some(place)
+    }
+
+    /// Takes back what was granted to one who did not use it.
+    pub(crate) fn give_back(&self, bytes: u64) {
+        let mut state = self.state.lock();
+        state.bucket.give_back(bytes);
+        let anybody_waits = !state.queue.is_empty();
+        drop(state);
+        if bytes > 0 && anybody_waits {
+            self.changed.notify_one();
+        }
     }
 }
 
 /// A place in the queue.
 struct Place<'a> {
-    shared: &'a Shared,
-    tier: Tier,
+    limiter: &'a Limiter,
+    ticket: Ticket,
     bytes: u64,
-    number: u64,
+    wait: oneshot::Receiver<()>,
+    /// All was granted, or the queue was given up.
     left: bool,
 }
 
-enum Progress {
-    Granted,
-    /// Somebody else is first, and wakes us when it goes.
-    NotFirst,
-    /// Nobody is before us; the bucket is empty for so long.
-    First(std::time::Duration),
-}
-
 impl Place<'_> {
-    fn advance(&mut self) -> Progress {
-        let now = self.shared.clock.now();
-        let mut state = self.shared.state.lock();
-        let unbounded = state.bucket.is_unbounded();
-        if !unbounded && state.queue.first() != Some(self.number) {
-            return Progress::NotFirst;
-        }
-        if !state.bucket.take(self.bytes, now) {
-            return Progress::First(state.bucket.wait());
-        }
-        state.queue.grant(self.tier, self.number);
+    /// Resolves when all bytes are granted; to false if whoever grants went away with its runtime,
+    /// and somebody else has to.
+    async fn granted(mut self) -> bool {
+        let granted = (&mut self.wait).await.is_ok();
         self.left = true;
-        drop(state);
-        self.shared.turn.notify_waiters();
-        Progress::Granted
+        granted
     }
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        if !self.left {
-            self.shared
-                .state
-                .lock()
-                .queue
-                .remove(self.tier, self.number);
-            self.shared.turn.notify_waiters();
+        let Limiter { core, measures } = self.limiter;
+        measures.waits_no_more(self.ticket.tier);
+        if self.left {
+            return;
+        }
+        let mut state = core.state.lock();
+        let removed = state.queue.remove(self.ticket);
+        let nobody_waits = state.queue.is_empty();
+        drop(state);
+        if let Some(granted) = removed {
+            core.give_back(granted);
+            if nobody_waits {
+                core.changed.notify_one();
+            }
+            return;
+        }
+        // All was granted, and nobody was there to see it; or will be, and that fails.
+        self.wait.close();
+        if self.wait.try_recv().is_ok() {
+            core.give_back(self.bytes);
         }
     }
 }
 
+#[cfg(test)]
+pub(crate) mod paused;
+#[cfg(test)]
+mod properties;
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
-use millrace_limiter::Limiter;
+use millrace_limiter::Pacer;
 use millrace_time::{SharedClock, SharedRandom};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -30,7 +30,7 @@ pub struct ObjectStorage {
     /// What the stack is built from, to build it again with another share of the network.
     parts: Parts,
     /// What spreads writes over time, if anything does.
-    pace: Option<Limiter>,
+    pace: Option<Pacer>,
 }
 
 #[derive(Debug, Clone)]
@@ -252,9 +252,20 @@ impl ObjectStorage {
         }
     }
 
+    /// The same bucket for reads that are fair to those of other flows, such as streams, where the
+    /// network is short. Reads without a flow are all of one.
+    #[must_use]
+    pub fn for_flow(&self, flow: u64) -> Self {
+        let share = self.share.clone();
+        match share {
+            Some(share) => self.limited(NetworkShare { flow, ..share }),
+            None => self.clone(),
+        }
+    }
+
     /// The same bucket for a use whose writes pass `pace` first, once for each object or part.
     #[must_use]
-    pub fn paced(&self, pace: Limiter) -> Self {
+    pub fn paced(&self, pace: Pacer) -> Self {
         Self {
             pace: Some(pace),
             ..self.clone()
@@ -265,7 +276,7 @@ impl ObjectStorage {
         &*self.bucket
     }
 
-    pub(crate) fn pace(&self) -> Option<&Limiter> {
+    pub(crate) fn pace(&self) -> Option<&Pacer> {
         self.pace.as_ref()
     }
 
@@ -331,8 +342,8 @@ impl ObjectStorage {
     /// Waits for this use's share of the network for one try of a read of `bytes`. While it waits,
     /// nothing has been asked of the store, and it can be dropped at no cost.
     pub async fn admit_read(&self, bytes: u64) -> AdmittedRead<'_> {
-        if let Some(NetworkShare { ingress, tier, .. }) = &self.share {
-            ingress.acquire(*tier, bytes).await;
+        if let Some(share) = &self.share {
+            share.admit_in(bytes).await;
         }
         AdmittedRead(self)
     }

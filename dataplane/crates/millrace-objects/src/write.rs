@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
-use millrace_limiter::{Limiter, Tier};
+use millrace_limiter::Pacer;
 
 use crate::{
     Body, BucketError, ObjectKey, ObjectStorage, PartSlot, PartTag, PutError, UploadId,
@@ -114,7 +114,7 @@ impl ObjectWrite {
         if let Some(pace) = self.storage.pace()
             && !self.pieces.iter().all(|piece| piece.paced)
         {
-            pace.acquire(Tier::WalUpload, self.body.size()).await;
+            pace.pass(self.body.size()).await;
             self.pieces.iter_mut().for_each(|piece| piece.paced = true);
         }
         let _turn = self.storage.turn().await;
@@ -201,8 +201,8 @@ impl Piece {
     }
 }
 
-async fn pace_piece(pace: &Limiter, piece: &mut Piece) {
-    pace.acquire(Tier::WalUpload, piece.body.size()).await;
+async fn pace_piece(pace: &Pacer, piece: &mut Piece) {
+    pace.pass(piece.body.size()).await;
     piece.paced = true;
 }
 

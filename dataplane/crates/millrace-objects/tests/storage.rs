@@ -314,7 +314,8 @@ async fn every_try_pays_for_its_bytes() {
     let share = |ingress: &Limiter, egress: &Limiter| NetworkShare {
         ingress: ingress.clone(),
         egress: egress.clone(),
-        tier: Tier::WalUpload,
+        tier: Tier::CatchUpMiss,
+        flow: 0,
     };
     let free = storage.limited(share(&unlimited(), &unlimited()));
     free.put(&key(), chunks("x"))
@@ -376,6 +377,7 @@ async fn an_admitted_read_is_paid_for_and_is_one_try() {
         ingress: limiter(),
         egress: limiter(),
         tier: Tier::Prefetch,
+        flow: 0,
     };
     let limited = storage.limited(share.clone());
     let pieces = [1..3, 8..10];

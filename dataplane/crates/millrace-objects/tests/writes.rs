@@ -7,7 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use millrace_limiter::Limiter;
+use millrace_limiter::Pacer;
 use millrace_model::ObjectId;
 use millrace_objects::{
     Body, Bucket, BucketError, BucketLayer, ObjectKey, ObjectStorage, PartTag, PutError,
@@ -346,7 +346,7 @@ async fn a_store_that_is_slow_as_a_whole_gets_few_second_requests() {
 #[tokio::test(start_paused = true)]
 async fn a_paced_write_is_spread_and_a_retry_does_not_pay_twice() {
     let world = World::new(3, 20);
-    let pace = Limiter::new(world.clock.clone(), Some(16 * MIB as u64));
+    let pace = Pacer::new(world.clock.clone(), Some(16 * MIB as u64));
     let paced = world.storage.paced(pace.clone());
     let started = world.clock.now();
     paced.put(&key(1), chunks(128, 1)).await.expect("written");

@@ -9,6 +9,7 @@ use std::{
 
 use bytes::BytesMut;
 use futures_util::future::join_all;
+use millrace_limiter::Tier;
 use millrace_log::{AppendError, AppendOrigin, AppendTicket, Appended, PartitionLog, Topic};
 use millrace_record::{Batch, BatchLimits, Compression, split};
 use millrace_wire::{
@@ -59,6 +60,9 @@ struct StartedTopic {
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let reply = call.reply();
+    // What producers send has come in already: others give way for it.
+    let bytes = u64::try_from(call.request.body.len()).unwrap_or(u64::MAX);
+    context.network.ingress.charge(Tier::WalUpload, bytes);
     let payer = context.quotas.producer(&call);
     let throttled = payer.and_then(|payer| payer.pay(call.request.body.len(), context.now()));
     let (request, records) = split_produce(call.request)?;

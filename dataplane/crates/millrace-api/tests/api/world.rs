@@ -18,6 +18,7 @@ use kafka_protocol::{
 use millrace_api::{AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, QuotaConfig};
 use millrace_blockcache::{BlockCache, BlockCacheConfig};
 use millrace_coordinator::{CoordinatorParts, GroupConfig, GroupCoordinator};
+use millrace_limiter::Network;
 use millrace_log::{LogDefaults, LogManager, LogParts};
 use millrace_meta::{MetaStore, SqliteMeta, SqliteOptions};
 use millrace_model::NodeId;
@@ -353,6 +354,7 @@ async fn start(
         meta: shared,
         clock: clock.clone(),
         timers,
+        network: Network::unbounded(clock.clone()),
         settings: Arc::new(KeptSettings::default()),
         config: config(settings.quotas),
     });

@@ -2,6 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
+use millrace_limiter::LimiterMode;
 use millrace_objects::BucketUri;
 use millrace_stream::StreamConfig;
 
@@ -32,11 +33,15 @@ pub struct StorageConfig {
     pub block_cache_bytes: usize,
     /// `s3.data.buckets`
     pub bucket: BucketUri,
-    /// `s3.network.ingress.baseline.bandwidth`: bytes per second read from the bucket; `None` is no
-    /// bound. Where it is not set, `s3.network.baseline.bandwidth` holds.
+    /// `s3.network.ingress.baseline.bandwidth`: bytes per second that come in, from producers and
+    /// from the bucket; `None` is no bound. Where it is not set, `s3.network.baseline.bandwidth`
+    /// holds.
     pub ingress_bytes_per_s: Option<u64>,
-    /// `s3.network.egress.baseline.bandwidth`: the same for what is written to the bucket.
+    /// `s3.network.egress.baseline.bandwidth`: the same for what goes out, to consumers and to the
+    /// bucket.
     pub egress_bytes_per_s: Option<u64>,
+    /// `s3.network.limiter.mode`: whether the two are one bandwidth.
+    pub limiter_mode: LimiterMode,
     /// `s3.stream.object.split.size`, in bytes: from here on a stream gets an object of its own.
     pub stream_object_split_bytes: usize,
     /// `s3.object.block.size`, in bytes.
@@ -64,10 +69,18 @@ pub(super) fn read_storage(r: &mut Reader<'_>, data_dir: &Path) -> Option<Storag
         );
     }
     let (ingress_bytes_per_s, egress_bytes_per_s) = read_bandwidth(r);
+    let remedy = "write separate, or shared where both directions share one bandwidth";
+    let limiter_mode = r.parsed(
+        "s3.network.limiter.mode",
+        LimiterMode::default().as_str(),
+        Shown::Plainly,
+        remedy,
+    );
     let (upload_pace_percent, upload_forced_percent) = read_pace(r);
     let storage = StorageConfig {
         ingress_bytes_per_s,
         egress_bytes_per_s,
+        limiter_mode: limiter_mode?,
         upload_pace_percent,
         upload_forced_percent,
         wal: wal?,

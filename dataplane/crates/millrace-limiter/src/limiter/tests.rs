@@ -1,43 +1,62 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
-use millrace_time::Clock;
+use millrace_time::ManualClock;
+use tokio::time::{sleep, timeout};
 
-use super::*;
-
-/// Follows tokio's paused clock.
-#[derive(Debug)]
-struct TokioClock(tokio::time::Instant);
-
-impl TokioClock {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the paused clock of the test's runtime"
-    )]
-    fn shared() -> SharedClock {
-        Arc::new(Self(tokio::time::Instant::now()))
-    }
-}
-
-impl Clock for TokioClock {
-    fn now(&self) -> Duration {
-        self.0.elapsed()
-    }
-
-    fn wall_ms(&self) -> i64 {
-        0
-    }
-}
+use super::{paused::TokioClock, *};
+use crate::{LimiterMode, Network, NetworkConfig};
 
 const KIB: u64 = 1024;
+const MIB: u64 = 1024 * KIB;
+
+/// Takes what was saved up.
+fn empty(limiter: &Limiter) {
+    let rate = limiter.rate().expect("bounded");
+    limiter.charge(Tier::WalUpload, rate.div_ceil(10));
+}
+
+/// Acquires again and again, and counts.
+fn flood(limiter: &Limiter, tier: Tier, flow: u64, bytes: u64) -> Flood {
+    let moved = Arc::new(AtomicU64::new(0));
+    let (limiter, count) = (limiter.clone(), Arc::clone(&moved));
+    let task = tokio::spawn(async move {
+        loop {
+            limiter.acquire_for(tier, flow, bytes).await;
+            count.fetch_add(bytes, Ordering::SeqCst);
+            tokio::task::yield_now().await;
+        }
+    });
+    Flood { task, moved }
+}
+
+struct Flood {
+    task: tokio::task::JoinHandle<()>,
+    moved: Arc<AtomicU64>,
+}
+
+impl Flood {
+    fn stop(&self) -> u64 {
+        self.task.abort();
+        self.moved.load(Ordering::SeqCst)
+    }
+}
 
 #[tokio::test(start_paused = true)]
 async fn without_a_rate_nothing_waits() {
     let clock = TokioClock::shared();
     let limiter = Limiter::new(clock.clone(), None);
-    for _ in 0..1_000 {
-        limiter.acquire(Tier::Compaction, u64::MAX).await;
+    for tier in Tier::ALL {
+        limiter.acquire(tier, u64::MAX / 10).await;
+        assert!(limiter.try_acquire(tier, 5));
     }
     assert_eq!(clock.now(), Duration::ZERO);
+    assert_eq!(limiter.stats().tiers[4].bytes, u64::MAX / 10 + 5);
 }
 
 #[tokio::test(start_paused = true)]
@@ -53,102 +72,337 @@ async fn bytes_pass_at_the_rate() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_than_the_bucket_holds_passes_and_is_paid_for_later() {
+async fn what_is_larger_than_a_slice_passes_once_all_of_it_is_granted() {
     let clock = TokioClock::shared();
-    let limiter = Limiter::new(clock.clone(), Some(10 * KIB));
-    limiter.acquire(Tier::WalUpload, 100 * KIB).await;
-    assert_eq!(clock.now(), Duration::ZERO);
-    limiter.acquire(Tier::WalUpload, 1).await;
+    let limiter = Limiter::new(clock.clone(), Some(10 * MIB));
+    limiter.acquire(Tier::CatchUpMiss, 50 * MIB).await;
     let took = clock.now().as_millis();
-    assert!((9_900..=9_902).contains(&took), "{took} ms");
+    assert!((4_880..=4_910).contains(&took), "{took} ms");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_urgent_request_waits_for_a_slice_of_a_large_one_at_most() {
+    let clock = TokioClock::shared();
+    let limiter = Limiter::new(clock.clone(), Some(MIB));
+    let large = limiter.acquire(Tier::CatchUpMiss, 100 * MIB);
+    let urgent = async {
+        sleep(Duration::from_secs(7)).await;
+        let since = clock.now();
+        limiter.acquire(Tier::TailRead, KIB).await;
+        clock.now() - since
+    };
+    tokio::select! {
+        () = large => panic!("it takes 100 s"),
+        waited = urgent => assert!(waited <= Duration::from_millis(22), "{waited:?}"),
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_most_urgent_goes_first_and_then_the_earliest() {
     let limiter = Limiter::new(TokioClock::shared(), Some(KIB));
-    limiter.acquire(Tier::WalUpload, KIB).await;
+    empty(&limiter);
     let order = Arc::new(Mutex::new(Vec::new()));
     let mut tasks = Vec::new();
+    let waiting_tiers = &Tier::ALL[1..];
     for round in 0..2 {
-        for tier in Tier::ALL.into_iter().rev() {
+        for tier in waiting_tiers.iter().copied().rev() {
             let (limiter, order) = (limiter.clone(), Arc::clone(&order));
             tasks.push(tokio::spawn(async move {
-                limiter.acquire(tier, KIB).await;
+                // So little that compaction's share does not bring it forward.
+                limiter.acquire(tier, 10).await;
                 order.lock().push((tier, round));
             }));
             tokio::task::yield_now().await;
         }
     }
-    assert_eq!(limiter.waiting(), 10);
+    assert_eq!(limiter.waiting(), 8);
     for task in tasks {
         task.await.expect("no panic");
     }
     let order = order.lock();
-    assert_eq!(order.len(), 10);
-    assert!(order.is_sorted(), "{order:?}");
+    assert_eq!(order.len(), 8);
+    let without_share = order.iter().filter(|(tier, _)| *tier != Tier::Compaction);
+    assert!(without_share.is_sorted(), "{order:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn compaction_keeps_its_share_under_pressure() {
-    let limiter = Limiter::new(TokioClock::shared(), Some(100 * KIB));
-    let flood = |tier| {
-        let limiter = limiter.clone();
-        let bytes = Arc::new(std::sync::atomic::AtomicU64::new(0));
-        let count = Arc::clone(&bytes);
-        let task = tokio::spawn(async move {
+async fn the_top_tier_never_waits_and_the_others_give_way() {
+    let clock = TokioClock::shared();
+    let limiter = Limiter::new(clock.clone(), Some(100 * KIB));
+    for _ in 0..5 {
+        limiter.acquire(Tier::WalUpload, 10 * KIB).await;
+    }
+    limiter.charge(Tier::WalUpload, 10 * KIB);
+    assert!(limiter.try_acquire(Tier::WalUpload, 10 * KIB));
+    assert_eq!(clock.now(), Duration::ZERO);
+    // 70 of which 10 were saved up.
+    limiter.acquire(Tier::TailRead, 1).await;
+    let took = clock.now().as_millis();
+    assert!((599..=602).contains(&took), "{took} ms");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_debt_of_the_top_tier_is_bounded() {
+    let clock = TokioClock::shared();
+    let limiter = Limiter::new(clock.clone(), Some(100 * KIB));
+    limiter.charge(Tier::WalUpload, u64::MAX / 4);
+    limiter.acquire(Tier::TailRead, 1).await;
+    let took = clock.now().as_millis();
+    assert!((999..=1_002).contains(&took), "{took} ms");
+}
+
+#[tokio::test(start_paused = true)]
+async fn compaction_keeps_its_share_under_any_pressure() {
+    for pressure in [Tier::WalUpload, Tier::TailRead, Tier::Prefetch] {
+        let limiter = Limiter::new(TokioClock::shared(), Some(100 * KIB));
+        let produce = async {
             loop {
-                limiter.acquire(tier, KIB).await;
-                count.fetch_add(KIB, std::sync::atomic::Ordering::SeqCst);
+                // Twice the rate, for what never waits.
+                limiter.acquire(pressure, 20 * KIB).await;
+                sleep(Duration::from_millis(100)).await;
             }
+        };
+        let _always_over = timeout(Duration::from_secs(5), produce).await;
+        let urgent = flood_unless_top(&limiter, pressure);
+        let compaction = flood(&limiter, Tier::Compaction, 0, KIB);
+        for _ in 0..600 {
+            if pressure.never_waits() {
+                limiter.charge(pressure, 20 * KIB);
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+        urgent.iter().for_each(|flood| {
+            flood.stop();
         });
-        (task, bytes)
-    };
-    // Two of the urgent, so that one always waits while the other is granted.
-    let floods = [
-        flood(Tier::WalUpload),
-        flood(Tier::WalUpload),
-        flood(Tier::Prefetch),
-        flood(Tier::Compaction),
-    ];
-    tokio::time::sleep(Duration::from_secs(60)).await;
-    let [first, second, prefetch, compaction] = floods.map(|(task, bytes)| {
-        task.abort();
-        bytes.load(std::sync::atomic::Ordering::SeqCst)
-    });
-    let share = compaction * 100 / (first + second + compaction);
-    assert!((4..=6).contains(&share), "{share} %");
-    assert!(
-        prefetch <= 2 * KIB * 10,
-        "prefetch has no share: {prefetch}"
-    );
+        // 60 s at a twentieth of 100 KiB/s.
+        let moved = compaction.stop() / KIB;
+        assert!((296..=306).contains(&moved), "{pressure:?}: {moved} KiB");
+    }
+}
+
+fn flood_unless_top(limiter: &Limiter, tier: Tier) -> Vec<Flood> {
+    // Two, so that one always waits while the other is granted.
+    let floods = if tier.never_waits() { 0 } else { 2 };
+    (0..floods)
+        .map(|flow| flood(limiter, tier, flow, KIB))
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn tiers_without_a_guarantee_wait_for_the_more_urgent() {
+    let limiter = Limiter::new(TokioClock::shared(), Some(100 * KIB));
+    empty(&limiter);
+    let urgent = flood_unless_top(&limiter, Tier::CatchUpMiss);
+    sleep(Duration::from_millis(200)).await;
+    let prefetch = flood(&limiter, Tier::Prefetch, 0, KIB);
+    sleep(Duration::from_secs(20)).await;
+    assert_eq!(prefetch.stop(), 0);
+    let urgent: u64 = urgent.iter().map(Flood::stop).sum();
+    assert!(urgent >= 1_990 * KIB, "{urgent}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn compaction_has_all_of_it_where_nobody_else_wants_any() {
+    let limiter = Limiter::new(TokioClock::shared(), Some(100 * KIB));
+    let compaction = flood(&limiter, Tier::Compaction, 0, KIB);
+    sleep(Duration::from_secs(10)).await;
+    let moved = compaction.stop() / KIB;
+    // With its share on top it may run ahead of the rate by the debt that this makes.
+    assert!((990..=1_020).contains(&moved), "{moved} KiB");
+}
+
+#[tokio::test(start_paused = true)]
+async fn flows_of_a_tier_take_turns_whatever_they_ask_for() {
+    let limiter = Limiter::new(TokioClock::shared(), Some(MIB));
+    // One flow asks for much, in many requests; another for little.
+    let mut greedy: Vec<Flood> = (0..50)
+        .map(|_| flood(&limiter, Tier::CatchUpMiss, 1, 256 * KIB))
+        .collect();
+    let modest: Vec<Flood> = (0..8)
+        .map(|_| flood(&limiter, Tier::CatchUpMiss, 2, 16 * KIB))
+        .collect();
+    sleep(Duration::from_secs(100)).await;
+    let modest: u64 = modest.iter().map(Flood::stop).sum();
+    let moved: u64 = greedy.drain(..).map(|flood| flood.stop()).sum();
+    let share = modest * 100 / (modest + moved);
+    assert!((47..=55).contains(&share), "{share} %");
 }
 
 #[tokio::test(start_paused = true)]
 async fn whoever_gives_up_leaves_the_turn_to_the_next() {
     let clock = TokioClock::shared();
     let limiter = Limiter::new(clock.clone(), Some(KIB));
-    limiter.acquire(Tier::WalUpload, KIB).await;
-    let impatient = limiter.acquire(Tier::WalUpload, KIB);
-    let patient = limiter.acquire(Tier::Compaction, KIB);
-    let (gave_up, ()) = tokio::join!(
-        tokio::time::timeout(Duration::from_millis(10), impatient),
-        patient
-    );
-    gave_up.expect_err("the bucket is empty for longer");
+    empty(&limiter);
+    let impatient = limiter.acquire(Tier::TailRead, 100 * KIB);
+    let patient = limiter.acquire(Tier::Compaction, 100);
+    let (gave_up, ()) = tokio::join!(timeout(Duration::from_millis(10), impatient), patient);
+    gave_up.expect_err("it takes 100 s");
     assert_eq!(limiter.waiting(), 0);
-    assert!(clock.now() < Duration::from_secs(1));
+    assert!(
+        clock.now() < Duration::from_millis(250),
+        "{:?}",
+        clock.now()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_gives_up_leaves_the_bytes_that_it_was_granted() {
+    let clock = TokioClock::shared();
+    let limiter = Limiter::new(clock.clone(), Some(100 * KIB));
+    empty(&limiter);
+    // Gets 490 of 500 and gives up.
+    let impatient = limiter.acquire(Tier::TailRead, 500 * KIB);
+    timeout(Duration::from_millis(4_900), impatient)
+        .await
+        .expect_err("it takes 5 s");
+    // More than may be saved up does not come back; what may does.
+    let since = clock.now();
+    limiter.acquire(Tier::TailRead, 10 * KIB).await;
+    assert!(clock.now() - since <= Duration::from_millis(1));
+    assert_eq!(
+        limiter.stats().tiers[Tier::TailRead as usize].bytes,
+        10 * KIB
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn bytes_granted_to_one_who_does_not_look_any_more_come_back() {
+    let clock = TokioClock::shared();
+    let limiter = Limiter::new(clock.clone(), Some(100 * KIB));
+    empty(&limiter);
+    {
+        let mut blind = std::pin::pin!(limiter.acquire(Tier::TailRead, 10 * KIB));
+        let first = timeout(Duration::from_millis(1), blind.as_mut()).await;
+        first.expect_err("it takes 100 ms");
+        // Granted, but never polled again.
+        sleep(Duration::from_millis(150)).await;
+        assert_eq!(limiter.waiting(), 0);
+    }
+    let since = clock.now();
+    limiter.acquire(Tier::TailRead, 10 * KIB).await;
+    assert_eq!(clock.now(), since);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_new_rate_holds_for_those_who_wait() {
     let clock = TokioClock::shared();
     let limiter = Limiter::new(clock.clone(), Some(1));
-    limiter.acquire(Tier::TailRead, 1_000_000).await;
-    let wait = limiter.acquire(Tier::TailRead, 1);
+    let wait = limiter.acquire(Tier::TailRead, 1_000_000);
     let lift = async {
-        tokio::time::sleep(Duration::from_secs(5)).await;
+        sleep(Duration::from_secs(5)).await;
+        limiter.set_rate(Some(1_000_000));
+    };
+    tokio::join!(wait, lift);
+    let took = clock.now().as_millis();
+    assert!((5_990..=6_005).contains(&took), "{took} ms");
+    let wait = limiter.acquire(Tier::Prefetch, 1_000_000_000);
+    let lift = async {
+        sleep(Duration::from_secs(1)).await;
         limiter.set_rate(None);
     };
     tokio::join!(wait, lift);
-    assert_eq!(clock.now().as_secs(), 5);
+    assert_eq!(clock.now().as_millis() - took, 1_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_nobody_waits_there_is_neither_a_task_nor_a_timer() {
+    let limiter = Limiter::new(TokioClock::shared(), Some(KIB));
+    let tasks = || {
+        tokio::runtime::Handle::current()
+            .metrics()
+            .num_alive_tasks()
+    };
+    let before = tasks();
+    empty(&limiter);
+    limiter.acquire(Tier::TailRead, 10 * KIB).await;
+    // The last one who waits for long gives up: nobody is left to be woken.
+    let impatient = limiter.acquire(Tier::TailRead, 1_000_000 * KIB);
+    let _gave_up = timeout(Duration::from_millis(5), impatient).await;
+    tokio::task::yield_now().await;
+    tokio::task::yield_now().await;
+    assert_eq!(tasks(), before);
+    assert!(!limiter.core().state.lock().is_driven);
+}
+
+#[test]
+fn those_who_wait_survive_the_runtime_of_the_one_who_grants() {
+    let runtime = || {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_time().build().expect("a runtime")
+    };
+    let clock = ManualClock::shared();
+    let limiter = Limiter::new(clock.clone(), Some(1_000));
+    let (first, second) = (runtime(), runtime());
+    let waiting = limiter.clone();
+    first.spawn(async move { waiting.acquire(Tier::TailRead, 500).await });
+    first.block_on(tokio::task::yield_now());
+    first.block_on(tokio::task::yield_now());
+    assert_eq!(limiter.waiting(), 1);
+    let waiting = limiter.clone();
+    let survivor = second.spawn(async move { waiting.acquire(Tier::TailRead, 500).await });
+    second.block_on(tokio::task::yield_now());
+    assert_eq!(limiter.waiting(), 2);
+    drop(first);
+    clock.advance(Duration::from_secs(10));
+    // Nothing is saved up beyond a tenth of a second, so time has to go on.
+    let in_time = async {
+        let goes_on = async {
+            loop {
+                sleep(Duration::from_millis(2)).await;
+                clock.advance(Duration::from_millis(100));
+            }
+        };
+        tokio::select! {
+            granted = survivor => granted.expect("no panic"),
+            () = goes_on => {}
+        }
+    };
+    let waited = second.block_on(async { timeout(Duration::from_secs(20), in_time).await });
+    waited.expect("a lost wake-up");
+    assert_eq!(limiter.waiting(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn separate_directions_know_nothing_of_each_other() {
+    let clock = TokioClock::shared();
+    let config = NetworkConfig {
+        mode: LimiterMode::Separate,
+        ingress_bytes_per_s: Some(KIB),
+        egress_bytes_per_s: None,
+    };
+    let network = Network::new(clock.clone(), config);
+    network.ingress.charge(Tier::WalUpload, 100 * KIB);
+    assert!(network.egress.try_acquire(Tier::TailRead, 100 * KIB));
+    assert!(!network.ingress.try_acquire(Tier::TailRead, 1));
+    network.set_egress(Some(5));
+    assert_eq!(
+        (network.ingress.rate(), network.egress.rate()),
+        (Some(KIB), Some(5))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn shared_directions_draw_on_one_bandwidth_and_are_counted_apart() {
+    let clock = TokioClock::shared();
+    let config = NetworkConfig {
+        mode: LimiterMode::Shared,
+        ingress_bytes_per_s: Some(100 * KIB),
+        egress_bytes_per_s: Some(200 * KIB),
+    };
+    let network = Network::new(clock.clone(), config);
+    assert_eq!(network.egress.rate(), Some(100 * KIB));
+    network.ingress.charge(Tier::WalUpload, 60 * KIB);
+    network.egress.acquire(Tier::TailRead, KIB).await;
+    let took = clock.now().as_millis();
+    assert!((499..=512).contains(&took), "{took} ms");
+    let bytes = |limiter: &Limiter| limiter.stats().tiers.map(|tier| tier.bytes / KIB);
+    assert_eq!(bytes(&network.ingress), [60, 0, 0, 0, 0]);
+    assert_eq!(bytes(&network.egress), [0, 1, 0, 0, 0]);
+    let waited = network.egress.stats().tiers[1].waited.as_millis();
+    assert_eq!(waited, took);
+    network.set_ingress(None);
+    assert_eq!(network.ingress.rate(), Some(200 * KIB));
+    network.set_egress(None);
+    assert_eq!(network.config().egress_bytes_per_s, None);
+    assert_eq!(network.ingress.rate(), None);
 }

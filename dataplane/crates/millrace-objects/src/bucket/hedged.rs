@@ -200,7 +200,7 @@ impl<B: Bucket> Hedged<B> {
         };
         let second = pin!(async {
             if let Some(share) = &self.share {
-                share.egress.acquire(share.tier, bytes).await;
+                share.admit_out(bytes).await;
             }
             send().await
         });

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use millrace_limiter::{Limiter, Tier};
+use millrace_limiter::{Limiter, Network, Tier};
 
 use super::{Body, Bucket, BucketError, BucketLayer, PartSlot, PartTag, UploadId, span};
 use crate::ObjectKey;
@@ -16,8 +16,33 @@ pub struct NetworkShare {
     pub ingress: Limiter,
     /// For what is written to it.
     pub egress: Limiter,
-    /// How urgent this use is.
+    /// How urgent this use is. What never waits is charged all the same.
     pub tier: Tier,
+    /// Of equally urgent uses, those of different flows take turns.
+    pub flow: u64,
+}
+
+impl NetworkShare {
+    /// What a use of one tier draws on, without a flow of its own.
+    #[must_use]
+    pub fn of(network: &Network, tier: Tier) -> Self {
+        Self {
+            ingress: network.ingress.clone(),
+            egress: network.egress.clone(),
+            tier,
+            flow: 0,
+        }
+    }
+
+    /// Waits until `bytes` may be read.
+    pub(crate) async fn admit_in(&self, bytes: u64) {
+        self.ingress.acquire_for(self.tier, self.flow, bytes).await;
+    }
+
+    /// Waits until `bytes` may be written.
+    pub(crate) async fn admit_out(&self, bytes: u64) {
+        self.egress.acquire_for(self.tier, self.flow, bytes).await;
+    }
 }
 
 /// A bucket that pays for every byte before it moves, retries included. Without a share it passes
@@ -44,7 +69,7 @@ impl<B: Bucket> BucketLayer for Limited<B> {
 
     async fn put(&self, key: &ObjectKey, body: &Body) -> Result<(), BucketError> {
         if let Some(share) = &self.share {
-            share.egress.acquire(share.tier, body.size()).await;
+            share.admit_out(body.size()).await;
         }
         self.inner.put(key, body).await
     }
@@ -57,7 +82,7 @@ impl<B: Bucket> BucketLayer for Limited<B> {
         body: &Body,
     ) -> Result<PartTag, BucketError> {
         if let Some(share) = &self.share {
-            share.egress.acquire(share.tier, body.size()).await;
+            share.admit_out(body.size()).await;
         }
         self.inner.put_part(key, upload, slot, body).await
     }
@@ -69,18 +94,14 @@ impl<B: Bucket> BucketLayer for Limited<B> {
     ) -> Result<Vec<Bytes>, BucketError> {
         if let Some(share) = &self.share {
             let asked = span(pieces);
-            share
-                .ingress
-                .acquire(share.tier, asked.end - asked.start)
-                .await;
+            share.admit_in(asked.end - asked.start).await;
         }
         self.inner.get_pieces(key, pieces).await
     }
 
     async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {
         if let Some(share) = &self.share {
-            let bytes = range.end.saturating_sub(range.start);
-            share.ingress.acquire(share.tier, bytes).await;
+            share.admit_in(range.end.saturating_sub(range.start)).await;
         }
         self.inner.get(key, range).await
     }

@@ -94,7 +94,7 @@ pub(super) async fn open(
         uploads_in_flight: sizes.uploads_in_flight,
         upload_room: Budget::new(parts.config.cache_bytes / 2),
         wal: parts.wal,
-        storage: parts.storage.paced(pace.limiter()),
+        storage: parts.storage.paced(pace.pacer()),
         meta: parts.meta,
         block_cache: parts.block_cache,
         clock: parts.clock,

@@ -19,7 +19,7 @@ use std::{
 };
 
 use metrics::{Counter, Gauge};
-use millrace_limiter::Limiter;
+use millrace_limiter::Pacer;
 use millrace_time::SharedClock;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -94,10 +94,10 @@ impl Forced {
     }
 }
 
-/// Sets the rate of the limiter that uploads pass.
+/// Sets the rate of the pacer that uploads pass.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    limiter: Limiter,
+    pacer: Pacer,
     clock: SharedClock,
     /// `None`: uploads are never held back.
     headroom_percent: Option<u64>,
@@ -169,7 +169,7 @@ impl Pace {
             ..State::default()
         };
         Self {
-            limiter: Limiter::new(clock.clone(), None),
+            pacer: Pacer::new(clock.clone(), None),
             clock,
             headroom_percent: config.upload_pace_percent,
             forced_percent: config.upload_forced_percent,
@@ -184,8 +184,8 @@ impl Pace {
     }
 
     /// What uploads pass.
-    pub(crate) fn limiter(&self) -> Limiter {
-        self.limiter.clone()
+    pub(crate) fn pacer(&self) -> Pacer {
+        self.pacer.clone()
     }
 
     /// A block of `bytes` was sealed that took so long to fill.
@@ -263,7 +263,7 @@ impl Pace {
         }
         if rate != state.rate {
             state.rate = rate;
-            self.limiter.set_rate(rate);
+            self.pacer.set_rate(rate);
             #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
             self.measures.rate.set(rate.unwrap_or(0) as f64);
         }
@@ -308,7 +308,6 @@ pub(crate) async fn watch(store: Arc<StoreInner>) {
 
 #[cfg(test)]
 mod tests {
-    use millrace_limiter::Tier;
     use millrace_time::ManualClock;
 
     use super::*;
@@ -440,10 +439,10 @@ mod tests {
         let rig = Rig::new();
         rig.pace.sealed(64 * MIB, Duration::from_secs(1));
         rig.pace.adjust(Pressure::default());
-        let limiter = rig.pace.limiter();
+        let pacer = rig.pace.pacer();
         let waiting = tokio::spawn(async move {
             for _ in 0..4 {
-                limiter.acquire(Tier::WalUpload, 1_000 * MIB).await;
+                pacer.pass(1_000 * MIB).await;
             }
         });
         tokio::time::sleep(Duration::from_millis(50)).await;

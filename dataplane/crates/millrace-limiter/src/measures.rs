@@ -1,0 +1,139 @@
+//! What has passed, and how long it waited.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use metrics::{Counter, Gauge, Histogram};
+
+use crate::tier::Tier;
+
+/// A limiter at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LimiterStats {
+    /// The rate; none is without bound.
+    pub bytes_per_second: Option<u64>,
+    /// What has passed since the start, in the order of [`Tier::ALL`].
+    pub tiers: [TierStats; Tier::ALL.len()],
+}
+
+/// What has passed of one tier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TierStats {
+    /// The tier.
+    pub tier: Tier,
+    /// Bytes that passed.
+    pub bytes: u64,
+    /// How long all who passed have waited, together.
+    pub waited: Duration,
+    /// Number of those who wait now.
+    pub waiting: u64,
+}
+
+/// Counts of all tiers, and their metrics: `millrace_network_bytes_total`,
+/// `millrace_network_wait_seconds` (of those who had to wait) and `millrace_network_waiting`, each
+/// with `direction` and `tier`, and `millrace_network_baseline_bytes_per_second{direction}`, where
+/// 0 is without bound.
+#[derive(Debug)]
+pub(crate) struct Measures {
+    tiers: [TierMeasures; Tier::ALL.len()],
+    baseline: Gauge,
+}
+
+#[derive(Debug)]
+struct TierMeasures {
+    bytes: AtomicU64,
+    waited_ns: AtomicU64,
+    waiting: AtomicU64,
+    bytes_total: Counter,
+    wait_seconds: Histogram,
+    waiting_now: Gauge,
+}
+
+impl Measures {
+    /// Counts that only [`Measures::stats`] shows.
+    pub(crate) fn private() -> Self {
+        let tier = |_| TierMeasures::new(Counter::noop(), Histogram::noop(), Gauge::noop());
+        Self {
+            tiers: Tier::ALL.map(tier),
+            baseline: Gauge::noop(),
+        }
+    }
+
+    /// Counts that are metrics as well.
+    pub(crate) fn public(direction: &'static str) -> Self {
+        let tier = |tier: Tier| {
+            let labels = [("direction", direction), ("tier", tier.as_str())];
+            TierMeasures::new(
+                metrics::counter!("millrace_network_bytes_total", &labels),
+                metrics::histogram!("millrace_network_wait_seconds", &labels),
+                metrics::gauge!("millrace_network_waiting", &labels),
+            )
+        };
+        let labels = [("direction", direction)];
+        Self {
+            tiers: Tier::ALL.map(tier),
+            baseline: metrics::gauge!("millrace_network_baseline_bytes_per_second", &labels),
+        }
+    }
+
+    pub(crate) fn moved(&self, tier: Tier, bytes: u64) {
+        let tier = &self.tiers[tier as usize];
+        tier.bytes.fetch_add(bytes, Ordering::Relaxed);
+        tier.bytes_total.increment(bytes);
+    }
+
+    pub(crate) fn waited(&self, tier: Tier, waited: Duration) {
+        let tier = &self.tiers[tier as usize];
+        let waited_ns = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
+        tier.waited_ns.fetch_add(waited_ns, Ordering::Relaxed);
+        tier.wait_seconds.record(waited.as_secs_f64());
+    }
+
+    pub(crate) fn begins_to_wait(&self, tier: Tier) {
+        let tier = &self.tiers[tier as usize];
+        tier.waiting.fetch_add(1, Ordering::Relaxed);
+        tier.waiting_now.increment(1.0);
+    }
+
+    pub(crate) fn waits_no_more(&self, tier: Tier) {
+        let tier = &self.tiers[tier as usize];
+        tier.waiting.fetch_sub(1, Ordering::Relaxed);
+        tier.waiting_now.decrement(1.0);
+    }
+
+    pub(crate) fn set_baseline(&self, bytes_per_second: Option<u64>) {
+        #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
+        self.baseline.set(bytes_per_second.unwrap_or(0) as f64);
+    }
+
+    pub(crate) fn stats(&self, bytes_per_second: Option<u64>) -> LimiterStats {
+        let stats = |tier: Tier| {
+            let measures = &self.tiers[tier as usize];
+            TierStats {
+                tier,
+                bytes: measures.bytes.load(Ordering::Relaxed),
+                waited: Duration::from_nanos(measures.waited_ns.load(Ordering::Relaxed)),
+                waiting: measures.waiting.load(Ordering::Relaxed),
+            }
+        };
+        LimiterStats {
+            bytes_per_second,
+            tiers: Tier::ALL.map(stats),
+        }
+    }
+}
+
+impl TierMeasures {
+    fn new(bytes_total: Counter, wait_seconds: Histogram, waiting_now: Gauge) -> Self {
+        Self {
+            bytes: AtomicU64::new(0),
+            waited_ns: AtomicU64::new(0),
+            waiting: AtomicU64::new(0),
+            bytes_total,
+            wait_seconds,
+            waiting_now,
+        }
+    }
+}

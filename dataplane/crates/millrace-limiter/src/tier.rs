@@ -1,0 +1,45 @@
+//! How urgent bytes are.
+
+/// How urgent bytes are, the most urgent first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tier {
+    /// What producers send and what makes room in the write-ahead log. Never waits.
+    WalUpload,
+    /// Reads at the end of a stream, from memory.
+    TailRead,
+    /// Reads of old data that somebody waits for.
+    CatchUpMiss,
+    /// Reads of old data that somebody will want.
+    Prefetch,
+    /// Rewriting objects. Has a guaranteed share, because without it every other read gets dearer.
+    Compaction,
+}
+
+impl Tier {
+    /// All tiers, the most urgent first.
+    pub const ALL: [Self; 5] = [
+        Self::WalUpload,
+        Self::TailRead,
+        Self::CatchUpMiss,
+        Self::Prefetch,
+        Self::Compaction,
+    ];
+
+    /// The name in metrics and in answers.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::WalUpload => "wal_upload",
+            Self::TailRead => "tail_read",
+            Self::CatchUpMiss => "catch_up_miss",
+            Self::Prefetch => "prefetch",
+            Self::Compaction => "compaction",
+        }
+    }
+
+    /// Whether it is charged instead of waiting.
+    #[must_use]
+    pub const fn never_waits(self) -> bool {
+        matches!(self, Self::WalUpload)
+    }
+}
