@@ -178,7 +178,9 @@ impl<'a> Bench<'a> {
             let records = bench.side_bytes() / load.record_bytes as u64;
             bench.write(vec![SIDE_TOPIC.to_owned()], SIDE_PARTITIONS, records)?;
         }
-        bench.stand.until_uploaded()?;
+        // The next broker uploads what was too little for an upload, and the one after it has nothing
+        // of the backlog in its log.
+        bench.stand.serve("")?;
         bench.find_backlogs()?;
         let first = bench.raw()?;
         bench.link = options.link.unwrap_or((first["mib_per_s"] * MIB) as u64);
@@ -346,42 +348,42 @@ impl<'a> Bench<'a> {
 
     fn profile(&mut self, profile: ProfileKey) -> Result<(), String> {
         println!("{}", profile.name());
-        let lines = self.lines(profile)?;
-        self.stand.serve(&lines)?;
-        let baseline = lines
-            .lines()
-            .find_map(|line| line.split_once("egress.baseline.bandwidth="));
-        let baseline = baseline.and_then(|(_, bytes)| bytes.parse::<f64>().ok());
-        let mut writers = Writers::begin(self.writers(), &self.clock)?;
-        pause(self.options.load.warm_up);
-        let (mut before, mut during) = (Vec::new(), Vec::new());
         let rounds = if profile == ProfileKey::Main {
             self.options.rounds
         } else {
             1
         };
         for _ in 0..rounds {
-            if profile.compares_producers() {
-                let from = self.clock.now();
-                pause(self.options.load.before);
-                before.push((from, self.clock.now()));
-            }
-            if profile == ProfileKey::Main {
-                let raw = self.raw()?;
-                self.report.add(profile, What::Raw, raw);
-            }
-            let (outcome, observed) = self.catch_up(profile)?;
-            during.push((outcome.began, outcome.began + outcome.took));
-            let mut fields = self.fields(profile, &outcome, &observed);
-            if let Some(baseline) = baseline {
-                fields.insert("baseline_mib_per_s", baseline / MIB);
-            }
-            self.report.add(profile, What::CatchUp, fields);
-            writers.check()?;
+            self.round(profile)?;
         }
+        Ok(())
+    }
+
+    /// One round, with a broker that has read nothing yet.
+    fn round(&mut self, profile: ProfileKey) -> Result<(), String> {
+        let lines = self.lines(profile)?;
+        self.stand.serve(&lines)?;
+        let mut writers = Writers::begin(self.writers(), &self.clock)?;
+        pause(self.options.load.warm_up);
+        let mut before = None;
+        if profile.compares_producers() {
+            let from = self.clock.now();
+            pause(self.options.load.before);
+            before = Some((from, self.clock.now()));
+        }
+        if profile == ProfileKey::Main {
+            let raw = self.raw()?;
+            self.report.add(profile, What::Raw, raw);
+        }
+        let (outcome, observed) = self.catch_up(profile)?;
+        let during = (outcome.began, outcome.began + outcome.took);
+        let mut fields = self.fields(profile, &outcome, &observed);
+        fields.extend(baseline_in(&lines).map(|bytes| ("baseline_mib_per_s", bytes / MIB)));
+        self.report.add(profile, What::CatchUp, fields);
+        writers.check()?;
         self.acked += writers.finish()?;
-        for (what, windows) in [(What::Before, before), (What::During, during)] {
-            let fields = latencies_in(&writers, &windows);
+        for (what, window) in [(What::Before, before), (What::During, Some(during))] {
+            let fields = latencies_in(&writers, window.as_slice());
             self.report.add(profile, what, fields);
         }
         Ok(())
@@ -463,6 +465,15 @@ impl<'a> Bench<'a> {
             ("delivered_mib", bytes / MIB),
             ("written_mib_per_s", written),
             ("fetched_per_delivered", observed.get_bytes / bytes),
+            (
+                "cache_fetched_per_delivered",
+                observed.cache_fetched_per_delivered,
+            ),
+            (
+                "cache_delivered_share",
+                observed.cache_delivered_bytes / bytes,
+            ),
+            ("evicted_unread_mib", observed.evicted_unread_bytes / MIB),
             ("s3_sent_per_delivered", observed.s3_sent_bytes / bytes),
             ("gets_per_mib", observed.gets * MIB / bytes),
             (
@@ -499,6 +510,12 @@ impl<'a> Bench<'a> {
         }
         fields
     }
+}
+
+fn baseline_in(lines: &str) -> Option<f64> {
+    let key = "s3.network.egress.baseline.bandwidth=";
+    let value = lines.lines().find_map(|line| line.strip_prefix(key))?;
+    value.parse().ok()
 }
 
 /// One reader for each partition: fast ones, then as many slow ones.

@@ -107,6 +107,11 @@ impl Report {
 
     /// Takes note of a run, and shows it.
     pub(crate) fn add(&mut self, profile: ProfileKey, what: What, fields: Fields) {
+        // What was divided by nothing was not measured.
+        let fields: Fields = fields
+            .into_iter()
+            .filter(|(_, value)| value.is_finite())
+            .collect();
         let shown = |(key, heading, digits): &(&str, &str, usize)| {
             let value = fields.get(key)?;
             Some(format!("{heading} {value:.digits$}"))

@@ -25,6 +25,10 @@ pub(crate) struct Observed {
     /// Successful range GETs of the broker.
     pub(crate) gets: f64,
     pub(crate) get_bytes: f64,
+    /// By the block cache's own account: fetched over delivered, and what it delivered.
+    pub(crate) cache_fetched_per_delivered: f64,
+    pub(crate) cache_delivered_bytes: f64,
+    pub(crate) evicted_unread_bytes: f64,
     /// GETs under way on average: the time that they took together over the time that passed.
     pub(crate) gets_parallel: f64,
     pub(crate) uploaded_bytes: f64,
@@ -116,11 +120,16 @@ impl Counts {
         if gets < 0.0 {
             return Err("the broker was restarted while it was watched".to_owned());
         }
+        let cache = |what: &str| passed(&format!("millrace_block_cache_{what}_bytes_total"), "");
+        let cache_delivered_bytes = cache("delivered");
         let uploaded_bytes = passed("millrace_object_bytes_total", "operation=\"p");
         let cpu = |of: fn(&Self) -> Duration| of(self).saturating_sub(of(before)).as_secs_f64();
         Ok(Observed {
             gets,
             get_bytes: passed("millrace_object_bytes_total", get),
+            cache_fetched_per_delivered: cache("fetched") / cache_delivered_bytes,
+            cache_delivered_bytes,
+            evicted_unread_bytes: cache("evicted_unread"),
             gets_parallel: passed("millrace_object_request_seconds_sum", get) / seconds,
             uploaded_bytes,
             s3_sent_bytes: self.s3_written.saturating_sub(before.s3_written) as f64

@@ -21,6 +21,6 @@ pub use group::check as check_group;
 pub use ledger::{Acked, Ledger, Promises};
 pub use load::{Stage, connect_patiently};
 pub use pattern::Place;
-pub use proxy::{Counts, Faults, Proxy};
-pub use readback::Readback;
+pub use proxy::{Catch, Caught, Counts, Faults, Proxy};
+pub use readback::{Readback, feed};
 pub use workers::{Work, Workers};

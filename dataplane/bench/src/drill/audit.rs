@@ -21,6 +21,8 @@ use super::{
 #[derive(Debug)]
 pub struct Audit {
     partition: i32,
+    /// Where the reading began.
+    begin: i64,
     /// The offset of the next record.
     next: i64,
     /// Of each producer, the sequence that must come next.
@@ -36,9 +38,15 @@ pub struct Audit {
 impl Audit {
     /// Of a partition that is read from its beginning.
     pub fn new(partition: i32) -> Self {
+        Self::beginning_at(partition, 0)
+    }
+
+    /// Of a partition that is read from an offset on: what lies below it is not known.
+    pub fn beginning_at(partition: i32, begin: i64) -> Self {
         Self {
             partition,
-            next: 0,
+            begin,
+            next: begin,
             expected: HashMap::new(),
             pending: Vec::new(),
             unclaimed: BTreeMap::new(),
@@ -57,11 +65,15 @@ impl Audit {
             return Ok(());
         };
         for &acked in acked.get(self.taken..).unwrap_or_default() {
-            if acked.base_offset >= self.next {
+            let end = acked.base_offset + i64::from(acked.count);
+            if end <= self.begin {
+                continue;
+            }
+            if end > self.next {
                 self.pending.push(acked);
                 continue;
             }
-            for (offset, promised) in acked.records() {
+            for (offset, promised) in acked.records().filter(|(at, _)| *at >= self.begin) {
                 let found = self.unclaimed.remove(&offset);
                 if found != Some(promised) {
                     return Err(self.misplaced(offset, found, promised));
@@ -88,7 +100,9 @@ impl Audit {
                 "partition {partition}, offset {offset}: the record is not one that was sent"
             ));
         };
-        let expected = self.expected.entry(place.producer).or_default();
+        // Of one whose first records lie below the beginning, the first that is met may be any.
+        let first = if self.begin == 0 { 0 } else { place.sequence };
+        let expected = self.expected.entry(place.producer).or_insert(first);
         if place.sequence != *expected {
             let what = if place.sequence < *expected {
                 "repeated or reordered"
@@ -154,7 +168,9 @@ impl Audit {
         };
         let found = |producer| self.expected.get(&producer).copied().unwrap_or(0);
         for (producer, durable) in of_partition(&promises.durable) {
-            if found(producer) < durable {
+            // All that it wrote may lie below the beginning.
+            let is_below = self.begin > 0 && !self.expected.contains_key(&producer);
+            if found(producer) < durable && !is_below {
                 return Err(format!(
                     "partition {partition}: producer {producer} was told that {durable} records are \
                      durable, {} are there",
@@ -266,6 +282,30 @@ mod tests {
             ..place(0, 0)
         };
         assert!(audit.record(0, Some(elsewhere)).is_err());
+    }
+
+    #[test]
+    fn a_reading_that_begins_later_knows_nothing_of_what_is_below() {
+        // The second batch's last record is the first that is left.
+        let all = stored(&STORED);
+        let from = |begin: i64, stored: &[(i64, Place)]| {
+            let mut audit = Audit::beginning_at(2, begin);
+            audit.promise(&promises())?;
+            for &(offset, place) in stored {
+                audit.record(offset, Some(place))?;
+            }
+            audit.promise(&promises())?;
+            audit.at_end(&promises())
+        };
+        for begin in 0..6 {
+            assert_eq!(from(begin as i64, &all[begin..]), Ok(()), "{begin}");
+        }
+        assert!(from(2, &all[3..]).expect_err("a gap").contains("follows"));
+        let lost = from(4, &all[4..5]).expect_err("the last is missing");
+        assert!(lost.contains("was acknowledged"), "{lost}");
+        let mut moved = all[4..].to_vec();
+        moved[0].1 = place(1, 7);
+        assert!(from(4, &moved).expect_err("another").contains("lies where"));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
-    sync::watch,
+    sync::{mpsc, oneshot, watch},
 };
 
 pub use self::counts::Counts;
@@ -47,6 +47,8 @@ enum Fate {
     Passed,
     SlowDown,
     LostReply,
+    /// Carried out, and held by a trap before it is answered.
+    LateReply,
     SlowBody,
     Unanswered,
     CutOff,
@@ -66,6 +68,43 @@ struct Shared {
     random: SharedRandom,
     faults: watch::Sender<Faults>,
     counts: Mutex<Counts>,
+    trap: Mutex<Option<Trap>>,
+}
+
+/// Waits for a request.
+#[derive(Debug)]
+struct Trap {
+    kinds: &'static [&'static str],
+    carried_out: bool,
+    caught: mpsc::UnboundedSender<Caught>,
+}
+
+/// A request that fell into a trap. It goes on when this is dropped.
+#[derive(Debug)]
+pub struct Caught {
+    /// What it asks for, in S3's terms.
+    pub kind: &'static str,
+    _held: oneshot::Sender<()>,
+}
+
+/// What a trap catches; the trap is taken away when this is dropped.
+#[derive(Debug)]
+pub struct Catch {
+    caught: mpsc::UnboundedReceiver<Caught>,
+    shared: Arc<Shared>,
+}
+
+impl Catch {
+    /// A request that was caught since the last time; nothing where there was none.
+    pub fn take(&mut self) -> Option<Caught> {
+        self.caught.try_recv().ok()
+    }
+}
+
+impl Drop for Catch {
+    fn drop(&mut self) {
+        *self.shared.trap.lock() = None;
+    }
 }
 
 impl Drop for Proxy {
@@ -84,6 +123,7 @@ impl Proxy {
             random: SeededRandom::shared(seed),
             faults: watch::Sender::new(Faults::default()),
             counts: Mutex::default(),
+            trap: Mutex::default(),
         });
         let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
         Ok(Self {
@@ -102,6 +142,22 @@ impl Proxy {
     /// cut off.
     pub fn set(&self, faults: Faults) {
         self.shared.faults.send_replace(faults);
+    }
+
+    /// From now on, hold every request of one of these kinds: before the server hears of it, or
+    /// when it is carried out and before it is answered. There is one trap at a time.
+    #[must_use]
+    pub fn trap(&self, kinds: &'static [&'static str], carried_out: bool) -> Catch {
+        let (sender, caught) = mpsc::unbounded_channel();
+        *self.shared.trap.lock() = Some(Trap {
+            kinds,
+            carried_out,
+            caught: sender,
+        });
+        Catch {
+            caught,
+            shared: Arc::clone(&self.shared),
+        }
     }
 
     /// What has happened so far.
@@ -133,6 +189,11 @@ async fn serve(mut client: TcpStream, shared: &Shared) -> io::Result<()> {
     let Some((head, body)) = read_head(&mut client).await? else {
         return Ok(());
     };
+    let held = shared.hold(head.kind(), false);
+    if let Some(held) = held {
+        // Fails when it is let go.
+        let _ = held.await;
+    }
     let fate = shared.judge();
     shared.counts.lock().request(head.kind(), fate.name());
     match fate {
@@ -154,13 +215,37 @@ async fn serve(mut client: TcpStream, shared: &Shared) -> io::Result<()> {
                 .await?;
             client.shutdown().await
         }
-        Fate::Passed | Fate::LostReply | Fate::SlowBody => {
+        Fate::Passed | Fate::LostReply | Fate::LateReply | Fate::SlowBody => {
+            let fate = if shared.holds_answers(head.kind()) {
+                Fate::LateReply
+            } else {
+                fate
+            };
             forward(client, shared, head, body, fate).await
         }
     }
 }
 
 impl Shared {
+    /// Tells whoever set the trap of this request, where it is one that is held now; what ends when
+    /// it is let go.
+    fn hold(&self, kind: &'static str, carried_out: bool) -> Option<oneshot::Receiver<()>> {
+        let trap = self.trap.lock();
+        let trap = trap.as_ref()?;
+        if trap.carried_out != carried_out || !trap.kinds.contains(&kind) {
+            return None;
+        }
+        let (held, let_go) = oneshot::channel();
+        let caught = Caught { kind, _held: held };
+        trap.caught.send(caught).ok().map(|()| let_go)
+    }
+
+    fn holds_answers(&self, kind: &'static str) -> bool {
+        let trap = self.trap.lock();
+        let trap = trap.as_ref();
+        trap.is_some_and(|trap| trap.carried_out && trap.kinds.contains(&kind))
+    }
+
     fn judge(&self) -> Fate {
         let Faults {
             slow_down_permille,
@@ -191,6 +276,7 @@ impl Fate {
             Self::Passed => "passed",
             Self::SlowDown => "slow_down",
             Self::LostReply => "lost_reply",
+            Self::LateReply => "late_reply",
             Self::SlowBody => "slow_body",
             Self::Unanswered => "unanswered",
             Self::CutOff => "cut_off",
@@ -234,6 +320,12 @@ async fn forward(
     let download = async {
         if fate == Fate::LostReply {
             from_server.read_to_end(&mut answer).await.map(|_| ())
+        } else if fate == Fate::LateReply {
+            from_server.read_to_end(&mut answer).await?;
+            if let Some(held) = shared.hold(head.kind(), true) {
+                let _ = held.await;
+            }
+            to_client.write_all(&answer).await
         } else {
             copy(&mut from_server, &mut to_client, None, slow).await
         }

@@ -35,6 +35,27 @@ impl Readback {
         }
     }
 
+    /// Nothing was read yet; the reading begins where each partition does now.
+    pub fn beginning_at_log_start(stage: &Arc<Stage>) -> Result<Self, String> {
+        let failed = |error: ClientError| format!("reading back: {error}");
+        let mut connection = connect_patiently(stage.broker)?;
+        let mut audits = Vec::new();
+        for partition in 0..stage.partitions {
+            let start = connection.start_offset(&stage.topic, partition);
+            audits.push(Audit::beginning_at(partition, start.map_err(failed)?));
+        }
+        Ok(Self {
+            stage: Arc::clone(stage),
+            audits,
+            records: 0,
+        })
+    }
+
+    /// Records that were read.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
     /// The same where everything that was sent is acknowledged.
     pub fn check_complete(&mut self, promises: &Promises) -> Result<(), String> {
         self.check(promises)?;
@@ -72,7 +93,7 @@ impl Readback {
                         fetched.error_code
                     ));
                 }
-                self.records += take(audit, partition, fetched.records, *seed)?;
+                self.records += feed(audit, partition, fetched.records, *seed)?;
                 if audit.next() == from {
                     return Err(format!(
                         "partition {partition}: nothing is at {from}, and it ends at {end}"
@@ -92,7 +113,10 @@ impl Readback {
 }
 
 /// Feeds whole batches to the audit; returns how many records they had.
-fn take(
+///
+/// # Errors
+/// A batch is damaged, or not what was to come.
+pub fn feed(
     audit: &mut Audit,
     partition: i32,
     mut rest: bytes::Bytes,

@@ -77,7 +77,12 @@ impl Head {
         let mut words = self.lines[0].split(' ');
         let method = words.next().unwrap_or_default();
         let target = words.next().unwrap_or_default();
+        let copies = self.lines.iter().any(|line| {
+            let name = line.split(':').next().unwrap_or_default();
+            name.eq_ignore_ascii_case("x-amz-copy-source")
+        });
         match (method, target) {
+            ("PUT", _) if copies => "copy",
             ("PUT", target) if target.contains("partNumber=") => "put_part",
             ("PUT", _) => "put",
             ("POST", target) if target.contains("uploadId=") => "complete",
@@ -148,6 +153,16 @@ mod tests {
         ] {
             assert_eq!(head(line).kind(), kind, "{line}");
         }
+    }
+
+    #[test]
+    fn a_part_that_is_copied_is_told_from_one_that_is_sent() {
+        let part = "PUT /b/k?partNumber=1&uploadId=x HTTP/1.1";
+        assert_eq!(
+            head(&format!("{part}\nX-Amz-Copy-Source: /b/o")).kind(),
+            "copy"
+        );
+        assert_eq!(head(&format!("{part}\nHost: h")).kind(), "put_part");
     }
 
     #[test]

@@ -90,3 +90,33 @@ async fn a_silent_proxy_answers_nobody_until_the_silence_ends() {
     assert!(carried_out.lock().is_empty());
     assert!(put(&proxy, 5).await.ends_with("\r\n5"));
 }
+
+#[tokio::test]
+async fn a_trap_holds_requests_before_or_after_they_are_carried_out_and_lets_them_go() {
+    let (server, carried_out) = counting_server().await;
+    let proxy = Proxy::start(server, 1).await.expect("starts");
+    for (after, seen) in [(false, 0), (true, 2)] {
+        let mut catch = proxy.trap(&["put"], after);
+        assert!(catch.take().is_none());
+        let caught = async {
+            loop {
+                match catch.take() {
+                    Some(caught) => break caught,
+                    None => tokio::time::sleep(Duration::from_millis(1)).await,
+                }
+            }
+        };
+        let held = async {
+            let caught = caught.await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            assert_eq!(caught.kind, "put");
+            assert_eq!(carried_out.lock().len(), seen, "carried out: {after}");
+            drop(caught);
+        };
+        let (answer, ()) = tokio::join!(put(&proxy, 7), held);
+        assert!(answer.ends_with("\r\n7"), "{answer}");
+        drop(catch);
+    }
+    // The trap is gone.
+    assert!(put(&proxy, 8).await.ends_with("\r\n8"));
+}
