@@ -1,5 +1,6 @@
 "use client";
 
+import type { Problem } from "@millrace/contract";
 import type { AppRouter } from "@millrace/router";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import {
@@ -63,6 +64,11 @@ function isRefusal(error: unknown): boolean {
 /** HTTP status of a failed call; nothing where no answer came. */
 export function statusOf(error: unknown): number | undefined {
   return error instanceof TRPCClientError ? error.data?.httpStatus : undefined;
+}
+
+/** The API's problem document: what was refused, and at which fields. */
+export function problemOf(error: unknown): Problem | undefined {
+  return error instanceof TRPCClientError ? error.data?.problem : undefined;
 }
 
 /** What went wrong, in the API's own words. */

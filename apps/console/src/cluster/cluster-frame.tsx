@@ -27,6 +27,8 @@ const TABS = [
   ["connect", "Connect"],
   ["topics", "Topics"],
   ["groups", "Consumer groups"],
+  ["catch-up", "Catch-up"],
+  ["tuning", "Tuning"],
   ["settings", "Settings"],
 ] as const;
 

@@ -1,6 +1,7 @@
 "use client";
 
 import {
+  Anchor,
   Badge,
   Button,
   Card,
@@ -16,6 +17,7 @@ import { useDisclosure } from "@mantine/hooks";
 import type { ConsumerGroup } from "@millrace/contract";
 import { IconChevronDown, IconChevronRight } from "@tabler/icons-react";
 import { useInfiniteQuery } from "@tanstack/react-query";
+import Link from "next/link";
 import { useTRPC } from "../api/client.tsx";
 import { int64 } from "../format/quantity.ts";
 import { Empty } from "../shell/empty.tsx";
@@ -44,7 +46,7 @@ export function GroupList({ clusterId }: { clusterId: string }) {
         />
       )}
       {groups.map((group) => (
-        <GroupCard key={group.group_id} group={group} />
+        <GroupCard key={group.group_id} clusterId={clusterId} group={group} />
       ))}
       {hasNextPage && (
         <Button variant="default" onClick={() => fetchNextPage()}>
@@ -55,7 +57,7 @@ export function GroupList({ clusterId }: { clusterId: string }) {
   );
 }
 
-function GroupCard({ group }: { group: ConsumerGroup }) {
+function GroupCard({ clusterId, group }: { clusterId: string; group: ConsumerGroup }) {
   const [opened, { toggle }] = useDisclosure(false);
   const Chevron = opened ? IconChevronDown : IconChevronRight;
   return (
@@ -82,7 +84,16 @@ function GroupCard({ group }: { group: ConsumerGroup }) {
         </Group>
       </UnstyledButton>
       <Collapse expanded={opened}>
-        <Table mt="md">
+        <Anchor
+          component={Link}
+          href={`/clusters/${clusterId}/catch-up?group=${encodeURIComponent(group.group_id)}`}
+          fz="sm"
+          display="inline-block"
+          mt="md"
+        >
+          How fast it catches up
+        </Anchor>
+        <Table mt="xs">
           <Table.Thead>
             <Table.Tr>
               <Table.Th>Partition</Table.Th>

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { byteRate, bytes, count, int64, latency } from "./quantity.ts";
+import { byteRate, bytes, count, int64, latency, share, times } from "./quantity.ts";
 
 describe("quantities", () => {
   it("scales bytes by 1024", () => {
@@ -19,6 +19,12 @@ describe("quantities", () => {
     expect(latency(0.84)).toBe("0.84 ms");
     expect(latency(12)).toBe("12 ms");
     expect(latency(1_200)).toBe("1.2 s");
+  });
+
+  it("writes ratios", () => {
+    expect(share(0.934)).toBe("93.4 %");
+    expect(share(1)).toBe("100 %");
+    expect(times(1.04)).toBe("1.04×");
   });
 
   it("loses no digit of a 64-bit number", () => {

@@ -18,6 +18,16 @@ export function count(value: number): string {
   return scaled(value, 1000, COUNT_UNITS).replace(" ", "");
 }
 
+/** A share of one: `0.934` → `93.4 %`. */
+export function share(value: number): string {
+  return `${round(value * 100)} %`;
+}
+
+/** How many times: `1.04` → `1.04×`. */
+export function times(value: number): string {
+  return `${round(value)}×`;
+}
+
 /** Milliseconds: `0.84 ms`, `12 ms`, `1.2 s`. */
 export function latency(ms: number): string {
   if (ms >= 1_000) return `${round(ms / 1_000)} s`;

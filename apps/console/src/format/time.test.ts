@@ -1,5 +1,5 @@
-import { expect, it } from "vitest";
-import { ago } from "./time.ts";
+import { expect, it, test } from "vitest";
+import { ago, duration } from "./time.ts";
 
 it("names the largest whole unit", () => {
   const now = Date.parse("2026-11-21T12:00:00Z");
@@ -7,4 +7,19 @@ it("names the largest whole unit", () => {
   expect(ago("2026-11-21T11:57:00Z", now)).toBe("3 minutes ago");
   expect(ago("2026-11-21T09:00:00Z", now)).toBe("3 hours ago");
   expect(ago("2026-11-19T12:00:00Z", now)).toBe("2 days ago");
+});
+
+test.each([
+  [-1, "0 s"],
+  [0.2, "0 s"],
+  [42.4, "42 s"],
+  [59.6, "60 s"],
+  [240, "4 min"],
+  [3_590, "1 h"],
+  [7_800, "2 h 10 min"],
+  [7_200, "2 h"],
+  [100_000, "28 h"],
+  [300_000, "3 days"],
+])("%d seconds are %s", (seconds, text) => {
+  expect(duration(seconds)).toBe(text);
 });

@@ -17,6 +17,17 @@ export function ago(instant: string, now = Date.now()): string {
   return "just now";
 }
 
+/** Two units at most: `40 s`, `4 min`, `2 h 10 min`, `3 days`. */
+export function duration(seconds: number): string {
+  if (seconds < 60) return `${Math.max(0, Math.round(seconds))} s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 10 && minutes % 60 > 0) return `${hours} h ${minutes % 60} min`;
+  if (minutes < 48 * 60) return `${Math.round(minutes / 60)} h`;
+  return `${Math.round(minutes / 1_440)} days`;
+}
+
 /** `21 Nov 2026, 11:40`. */
 export function moment(instant: string): string {
   return absolute.format(new Date(instant));

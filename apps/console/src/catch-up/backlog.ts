@@ -1,0 +1,81 @@
+/** How far behind somebody is, in words and in the order in which it matters. Pure. */
+import type { CatchUp } from "@millrace/contract";
+import type { CatchUpMode } from "@millrace/domain";
+import { bytes, int64 } from "../format/quantity.ts";
+import { duration } from "../format/time.ts";
+
+export type CatchUpGroup = CatchUp["groups"][number];
+export type CatchUpPartition = CatchUpGroup["partitions"][number];
+
+/** What every reader has, be it a group or a group's partition. */
+type Reader = Pick<CatchUpGroup, "mode" | "eta_seconds" | "backlog_bytes" | "backlog_records">;
+
+export const MODE_WORDS: Record<CatchUpMode, string> = {
+  tail: "At the tail",
+  catch_up: "Catching up",
+  falling_behind: "Falling behind",
+  idle: "Idle",
+};
+
+/** What to look at first stands first. */
+const MODE_ORDER: readonly CatchUpMode[] = ["falling_behind", "catch_up", "idle", "tail"];
+
+/** `about 4 min`, or why there is no such time. */
+export function etaText({ mode, eta_seconds }: Pick<Reader, "mode" | "eta_seconds">): string {
+  if (mode === "tail") return "at the tail";
+  if (mode === "idle") return "idle";
+  if (mode === "falling_behind") return "falling behind";
+  if (eta_seconds === null) return "being measured";
+  return `about ${duration(Math.max(1, eta_seconds))}`;
+}
+
+/** `1.2 GiB · 1,234,567 records`. */
+export function backlogText({ backlog_bytes, backlog_records }: Reader): string {
+  const records = backlog_records === "1" ? "record" : "records";
+  return `${bytes(Number(backlog_bytes))} · ${int64(backlog_records)} ${records}`;
+}
+
+/** 0 to 100; undefined where nobody knows how long the way was. */
+export function percentDone({ mode, progress }: CatchUpGroup): number | undefined {
+  if (mode === "tail") return 100;
+  return progress === null ? undefined : Math.max(0, Math.min(100, progress * 100));
+}
+
+/** What the bar says to those who do not see it. */
+export function progressText(group: CatchUpGroup): string {
+  const percent = percentDone(group);
+  const done = percent === undefined ? "" : `${Math.floor(percent)} % done, `;
+  return `${done}${backlogText(group)} to go, ${etaText(group)}`;
+}
+
+/** Last to arrive first: those that never do, then by time left, then by what is left. */
+export function byUrgency(a: Reader, b: Reader): number {
+  return (
+    MODE_ORDER.indexOf(a.mode) - MODE_ORDER.indexOf(b.mode) ||
+    (b.eta_seconds ?? 0) - (a.eta_seconds ?? 0) ||
+    compare(BigInt(b.backlog_bytes), BigInt(a.backlog_bytes))
+  );
+}
+
+/** `1 group falls behind, 2 catch up, 5 are at the tail`. */
+export function summaryText(groups: readonly CatchUpGroup[]): string {
+  const of = (mode: CatchUpMode) => groups.filter((group) => group.mode === mode).length;
+  const parts = [
+    [of("falling_behind"), "falls behind", "fall behind"],
+    [of("catch_up"), "catches up", "catch up"],
+    [of("idle"), "is idle", "are idle"],
+    [of("tail"), "is at the tail", "are at the tail"],
+  ] as const;
+  const told = parts.filter(([count]) => count > 0);
+  return told
+    .map(([count, one, many], at) => {
+      const noun = at > 0 ? "" : count === 1 ? " group" : " groups";
+      return `${count}${noun} ${count === 1 ? one : many}`;
+    })
+    .join(", ");
+}
+
+function compare(a: bigint, b: bigint): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}

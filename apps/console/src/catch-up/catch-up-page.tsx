@@ -1,0 +1,96 @@
+"use client";
+
+import { Alert, Button, Group, SimpleGrid, Skeleton, Stack, Text, Title } from "@mantine/core";
+import type { CatchUp } from "@millrace/contract";
+import { IconInfoCircle } from "@tabler/icons-react";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { useTRPC } from "../api/client.tsx";
+import { Empty } from "../shell/empty.tsx";
+import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { byUrgency, summaryText } from "./backlog.ts";
+import { CacheCard } from "./cache-card.tsx";
+import { CatchUpCharts } from "./catch-up-charts.tsx";
+import { GroupCard } from "./group-card.tsx";
+import { BucketCard, NetworkCard } from "./network-card.tsx";
+
+const CATCH_UP_POLL_MS = 2_000;
+/** Cards at a time. */
+const GROUPS_SHOWN = 20;
+
+/** Who reads behind, how far, and until when; and what the broker does about it. Live. */
+export function CatchUpPage({ clusterId, wanted }: { clusterId: string; wanted?: string }) {
+  const trpc = useTRPC();
+  const { data, error } = useQuery(
+    trpc.catchUp.get.queryOptions({ cluster_id: clusterId }, { refetchInterval: CATCH_UP_POLL_MS }),
+  );
+  return (
+    <Stack gap="md">
+      {error && <ProblemAlert error={error} title="The broker's figures cannot be read" />}
+      {!data && !error && <Skeleton h={320} radius="md" />}
+      {data && <Groups answer={data} wanted={wanted} />}
+      {data && <CacheCard cache={data.cache} />}
+      {data && (
+        <SimpleGrid cols={{ base: 1, md: 2 }}>
+          <NetworkCard
+            title="Ingress"
+            text="What the broker takes in, from producers and from object storage."
+            direction={data.network.ingress}
+          />
+          <NetworkCard
+            title="Egress"
+            text="What the broker sends, to consumers and to object storage."
+            direction={data.network.egress}
+          />
+        </SimpleGrid>
+      )}
+      <CatchUpCharts clusterId={clusterId} />
+      {data && <BucketCard calls={data.bucket_calls} />}
+    </Stack>
+  );
+}
+
+function Groups({ answer, wanted }: { answer: CatchUp; wanted: string | undefined }) {
+  const [limit, setLimit] = useState(GROUPS_SHOWN);
+  const groups = answer.groups.toSorted(
+    (a, b) => Number(b.group === wanted) - Number(a.group === wanted) || byUrgency(a, b),
+  );
+  if (groups.length === 0) {
+    return (
+      <Empty
+        title="Nobody reads yet"
+        text="A consumer group appears here as soon as it commits an offset: how far it is behind, how fast it reads, and until when it has caught up."
+      />
+    );
+  }
+  return (
+    <Stack gap="md">
+      <Group justify="space-between" gap="xs">
+        <Title order={2} fz="h4">
+          Consumer groups
+        </Title>
+        <Text fz="sm" className="quiet">
+          {summaryText(groups)}
+        </Text>
+      </Group>
+      {answer.truncated && (
+        <Alert color="gray" icon={<IconInfoCircle size={18} />}>
+          The broker has more groups or partitions than it lists here.
+        </Alert>
+      )}
+      {wanted !== undefined && groups[0]?.group !== wanted && (
+        <Alert color="gray" icon={<IconInfoCircle size={18} />}>
+          The broker says nothing of the group {wanted}: it has committed no offset lately.
+        </Alert>
+      )}
+      {groups.slice(0, limit).map((group) => (
+        <GroupCard key={group.group} group={group} wanted={group.group === wanted} />
+      ))}
+      {groups.length > limit && (
+        <Button variant="default" onClick={() => setLimit(limit + GROUPS_SHOWN)}>
+          Show more
+        </Button>
+      )}
+    </Stack>
+  );
+}

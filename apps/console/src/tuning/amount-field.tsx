@@ -1,0 +1,107 @@
+"use client";
+
+import { Button, Checkbox, Group, NativeSelect, Stack, Text, TextInput } from "@mantine/core";
+import type { TuningSetting } from "@millrace/contract";
+import type { TuningKnob } from "@millrace/domain";
+import { everyByte, unitFor, unitNamed, unitsOf } from "../format/amount.ts";
+import { type Wish, wishedValue } from "./draft.ts";
+import { KNOB_WORDS, valueText } from "./knobs.ts";
+
+interface AmountFieldProps {
+  knob: TuningKnob;
+  setting: TuningSetting;
+  wish: Wish;
+  error: string | undefined;
+  onChange: (wish: Wish | undefined) => void;
+}
+
+/** A knob's new value in a unit of choice, its default, or, for a baseline, none. */
+export function AmountField({ knob, setting, wish, error, onChange }: AmountFieldProps) {
+  const { title } = KNOB_WORDS[knob];
+  const value = wishedValue(wish, setting);
+  const shown = amountShown(wish, setting);
+  const write = (text: string) => onChange({ kind: "amount", text, unit: shown.unit });
+  const convert = (label: string) => {
+    const amount = value === undefined || value === 0 ? shown.text : inUnit(value, label);
+    onChange({ kind: "amount", text: amount, unit: label });
+  };
+  const inUnit = (bytes: number, label: string) =>
+    String(Number((bytes / unitNamed(setting.unit, label).bytes).toFixed(6)));
+  return (
+    <Stack gap="xs">
+      <TextInput
+        label={title}
+        aria-label={`${title}, new value`}
+        inputMode="decimal"
+        autoComplete="off"
+        autoFocus
+        value={shown.text}
+        disabled={wish.kind === "unbounded"}
+        error={error}
+        onChange={(event) => write(event.currentTarget.value)}
+        rightSectionWidth={92}
+        rightSection={
+          <NativeSelect
+            aria-label={`${title}, unit`}
+            variant="unstyled"
+            size="xs"
+            w={84}
+            value={shown.unit}
+            disabled={wish.kind === "unbounded"}
+            data={unitsOf(setting.unit).map(({ label }) => label)}
+            onChange={(event) => convert(event.currentTarget.value)}
+          />
+        }
+      />
+      {setting.unit === "bytes_per_second" && (
+        <Checkbox
+          label="No bound"
+          checked={wish.kind === "unbounded"}
+          onChange={(event) =>
+            onChange(
+              event.currentTarget.checked
+                ? { kind: "unbounded" }
+                : startingAt(setting.min, setting),
+            )
+          }
+        />
+      )}
+      {value !== undefined && value > 0 && error === undefined && (
+        <Text fz="xs" className="quiet number">
+          {everyByte(setting.unit, value)}
+        </Text>
+      )}
+      <Group gap="xs">
+        <Button
+          variant="default"
+          size="xs"
+          disabled={wish.kind === "default" || value === setting.default}
+          onClick={() => onChange({ kind: "default" })}
+        >
+          Default: {valueText(knob, setting.default)}
+        </Button>
+        <Button
+          variant="subtle"
+          size="xs"
+          onClick={() => onChange(undefined)}
+          aria-label={`Leave ${title} as it is`}
+        >
+          Leave it
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+/** What the field shows of a wish that is no typed amount. */
+function amountShown(wish: Wish, setting: TuningSetting): { text: string; unit: string } {
+  if (wish.kind === "amount") return wish;
+  if (wish.kind === "unbounded" || setting.default === 0)
+    return { text: "", unit: unitsOf(setting.unit)[1]?.label ?? "" };
+  return startingAt(setting.default, setting);
+}
+
+function startingAt(amount: number, { unit }: TuningSetting) {
+  const written = unitFor(unit, amount);
+  return { kind: "amount", text: String(amount / written.bytes), unit: written.label } as const;
+}

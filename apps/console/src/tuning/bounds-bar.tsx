@@ -1,0 +1,79 @@
+import { Box, Group, Text } from "@mantine/core";
+import type { TuningSetting } from "@millrace/contract";
+import type { TuningKnob } from "@millrace/domain";
+import { valueText } from "./knobs.ts";
+
+const HEIGHT = 6;
+const DOT = 14;
+
+/**
+ * Where a value lies between its bounds. Amounts span powers of two, so the scale is logarithmic.
+ * Decoration: the numbers stand below it.
+ */
+export function BoundsBar(props: {
+  knob: TuningKnob;
+  setting: TuningSetting;
+  /** The value that is being chosen. */
+  wished: number | undefined;
+}) {
+  const { knob, setting, wished } = props;
+  const at = (value: number) => `${place(value, setting) * 100}%`;
+  const shown = wished ?? setting.value;
+  return (
+    <Box py={4} maw={420}>
+      <Box
+        pos="relative"
+        h={HEIGHT}
+        my={6}
+        bg="var(--chart-grid)"
+        style={{ borderRadius: HEIGHT }}
+        aria-hidden="true"
+      >
+        <Box
+          pos="absolute"
+          h={HEIGHT}
+          w={at(shown)}
+          bg="var(--chart-in)"
+          style={{ borderRadius: HEIGHT }}
+        />
+        <Box
+          pos="absolute"
+          left={at(setting.default)}
+          top={-3}
+          w={2}
+          h={HEIGHT + 6}
+          bg="var(--text-quiet)"
+          style={{ transform: "translateX(-1px)" }}
+        />
+        <Box
+          pos="absolute"
+          left={at(shown)}
+          top={(HEIGHT - DOT) / 2}
+          w={DOT}
+          h={DOT}
+          bg="var(--surface-card)"
+          style={{
+            border: "3px solid var(--chart-in)",
+            borderRadius: DOT,
+            transform: `translateX(-${DOT / 2}px)`,
+          }}
+        />
+      </Box>
+      <Group justify="space-between" wrap="nowrap">
+        <Text fz="xs" className="quiet number">
+          from {valueText(knob, setting.min)}
+        </Text>
+        <Text fz="xs" className="quiet number">
+          to {valueText(knob, setting.max)}
+        </Text>
+      </Group>
+    </Box>
+  );
+}
+
+/** 0 at the lower bound, 1 at the upper one; a baseline without a bound is beyond every other. */
+export function place(value: number, { min, max, unit }: TuningSetting): number {
+  if (unit === "bytes_per_second" && value === 0) return 1;
+  if (max <= min || value <= min) return 0;
+  return Math.min(1, Math.log(value / min) / Math.log(max / min));
+}

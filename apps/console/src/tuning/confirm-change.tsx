@@ -1,0 +1,68 @@
+"use client";
+
+import { Box, Button, Group, Modal, Stack, Text } from "@mantine/core";
+import type { Tuning } from "@millrace/contract";
+import { IconArrowRight } from "@tabler/icons-react";
+import type { Change } from "./draft.ts";
+import { KNOB_WORDS, valueText } from "./knobs.ts";
+import type { TuningEdit } from "./tuning-edit.ts";
+
+/** What changes from what to what, once the API has judged that it would do. */
+export function ConfirmChange({ edit, tuning }: { edit: TuningEdit; tuning: Tuning | undefined }) {
+  return (
+    <Modal
+      opened={edit.confirming}
+      onClose={edit.reconsider}
+      title="Change the tuning"
+      size="lg"
+      closeButtonProps={{ "aria-label": "Close" }}
+    >
+      <Stack>
+        <Stack gap="xs">
+          {edit.changes.map((change) => (
+            <ChangeLine key={change.knob} change={change} />
+          ))}
+        </Stack>
+        <Text fz="sm" className="quiet">
+          {tuning?.applied
+            ? "The values pass. The broker takes them while it runs: nothing restarts, no client notices."
+            : "The values pass. The broker does not answer now; it is given them as soon as it is back."}
+        </Text>
+        <Group justify="flex-end">
+          <Button variant="default" onClick={edit.reconsider}>
+            Back
+          </Button>
+          <Button onClick={edit.apply} loading={edit.busy} data-autofocus>
+            Apply
+          </Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}
+
+/** `Block cache  128 MiB → 64 MiB`. */
+export function ChangeLine({ change }: { change: Change }) {
+  const { knob, from, to, toDefault } = change;
+  return (
+    <Group gap={6} data-change={knob}>
+      <Text fz="sm" fw={600} miw={130}>
+        {KNOB_WORDS[knob].title}
+      </Text>
+      <Text fz="sm" className="quiet number">
+        {valueText(knob, from)}
+      </Text>
+      <Box c="dimmed" lh={0} role="img" aria-label="to">
+        <IconArrowRight size={14} aria-hidden="true" />
+      </Box>
+      <Text fz="sm" fw={600} className="number">
+        {valueText(knob, to)}
+      </Text>
+      {toDefault && (
+        <Text fz="xs" className="quiet">
+          (the default)
+        </Text>
+      )}
+    </Group>
+  );
+}

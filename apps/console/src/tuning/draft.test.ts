@@ -1,0 +1,118 @@
+import type { Problem, Tuning, TuningSetting } from "@millrace/contract";
+import {
+  checkTuning,
+  DomainError,
+  desiredTuning,
+  TUNING_KNOBS,
+  tuningBounds,
+} from "@millrace/domain";
+import { describe, expect, it } from "vitest";
+import {
+  changesOf,
+  checkDraft,
+  type Draft,
+  fieldErrorsOf,
+  patchOf,
+  wishedValue,
+  wishOf,
+} from "./draft.ts";
+import { devTuning } from "./tuning.fixture.ts";
+
+const MIB = 1024 ** 2;
+const tuning = devTuning();
+const amount = (text: string, unit: string) => ({ kind: "amount", text, unit }) as const;
+
+describe("a draft", () => {
+  it("begins as what is, and that is no change", () => {
+    for (const knob of TUNING_KNOBS) {
+      const wish = wishOf(tuning[knob]);
+      expect(wishedValue(wish, tuning[knob])).toBe(tuning[knob].value);
+      expect(changesOf(tuning, { [knob]: wish })).toEqual([]);
+      expect(checkDraft(tuning, { [knob]: wish })).toEqual({});
+    }
+  });
+
+  it("knows what changes from what to what, and asks for the default by name", () => {
+    const changed = devTuning({ wal_cache_bytes: { value: 96 * MIB, source: "tuning" } });
+    const draft: Draft = {
+      block_cache_bytes: amount("64", "MiB"),
+      wal_cache_bytes: { kind: "default" },
+      egress_baseline_bytes_per_second: amount("1", "Gbit/s"),
+      ingress_baseline_bytes_per_second: { kind: "unbounded" },
+    };
+    const changes = changesOf(changed, draft);
+    expect(changes.map(({ knob, from, to }) => [knob, from, to])).toEqual([
+      ["block_cache_bytes", 128 * MIB, 64 * MIB],
+      ["egress_baseline_bytes_per_second", 0, 125_000_000],
+      ["wal_cache_bytes", 96 * MIB, 256 * MIB],
+    ]);
+    expect(patchOf(changes)).toEqual({
+      block_cache_bytes: 64 * MIB,
+      egress_baseline_bytes_per_second: 125_000_000,
+      wal_cache_bytes: null,
+    });
+  });
+
+  it("is checked against the bounds, with bound and reason", () => {
+    const errors = checkDraft(tuning, {
+      block_cache_bytes: amount("4", "KiB"),
+      prefetch_max_bytes: amount("2", "GiB"),
+      upload_threshold_bytes: amount("", "MiB"),
+      ingress_baseline_bytes_per_second: amount("12", "bytes/s"),
+    });
+    expect(errors.block_cache_bytes).toMatch(/^Write at least 16 MiB\. At least 16 MiB, so that/);
+    expect(errors.prefetch_max_bytes).toMatch(/^Write at most 256 MiB\./);
+    expect(errors.upload_threshold_bytes).toBe("Write a number.");
+    expect(errors.ingress_baseline_bytes_per_second).toMatch(/^Write at least 1 MiB\/s\./);
+  });
+
+  it("leaves knobs that move each other's bounds to the API", () => {
+    const draft = { wal_cache_bytes: amount("40", "MiB") };
+    expect(checkDraft(tuning, draft).wal_cache_bytes).toContain("“Upload threshold”");
+    const both = { ...draft, upload_threshold_bytes: amount("20", "MiB") };
+    expect(checkDraft(tuning, both)).toEqual({});
+  });
+});
+
+describe("a refusal", () => {
+  it("stands at the field that it points at, in words", () => {
+    const problem = refusal({ block_cache_bytes: 600 * MIB });
+    expect(fieldErrorsOf(problem)).toEqual({
+      block_cache_bytes: expect.stringMatching(
+        /^Block cache is 600 MiB, above 512 MiB\. .*“Log cache” takes 256 MiB/,
+      ),
+    });
+  });
+
+  it("of something else is at no field", () => {
+    expect(fieldErrorsOf(undefined)).toEqual({});
+    const elsewhere = { pointer: "/cluster_id", code: "invalid", message: "is none" };
+    expect(fieldErrorsOf({ errors: [elsewhere] } as unknown as Problem)).toEqual({});
+  });
+});
+
+it("the fixture is what the domain says of the size", () => {
+  const values = desiredTuning("dev", {});
+  for (const knob of TUNING_KNOBS) {
+    const { min, max, reason } = tuningBounds("dev", values)[knob];
+    expect(tuning[knob]).toMatchObject({
+      value: values[knob],
+      min,
+      max,
+      reason,
+    } satisfies Partial<TuningSetting>);
+  }
+});
+
+/** The problem that the API answers for values which the domain refuses. */
+function refusal(wishes: Partial<Record<keyof Tuning, number>>): Problem {
+  try {
+    checkTuning("dev", desiredTuning("dev", wishes), ["block_cache_bytes"]);
+  } catch (error) {
+    if (error instanceof DomainError) {
+      return { code: error.code, errors: [...error.fields] } as unknown as Problem;
+    }
+    throw error;
+  }
+  throw new Error("it was not refused");
+}

@@ -1,0 +1,91 @@
+/** What somebody is about to change, before it is asked for. Pure, so that it is tested alone. */
+import type { Problem, Tuning, TuningSetting } from "@millrace/contract";
+import { TUNING_KNOBS, type TuningKnob } from "@millrace/domain";
+import { amountOf, unitFor, unitNamed } from "../format/amount.ts";
+import { COUPLED, inWords, KNOB_WORDS } from "./knobs.ts";
+
+/** What one knob shall be. Text stays as typed, so that a half-written number is not lost. */
+export type Wish =
+  | { kind: "amount"; text: string; unit: string }
+  | { kind: "unbounded" }
+  | { kind: "default" };
+
+export type Draft = Partial<Record<TuningKnob, Wish>>;
+export type FieldErrors = Partial<Record<TuningKnob, string>>;
+
+export interface Change {
+  knob: TuningKnob;
+  from: number;
+  to: number;
+  toDefault: boolean;
+}
+
+/** The knob as it is, ready to be edited. */
+export function wishOf({ value, unit }: TuningSetting): Wish {
+  if (unit === "bytes_per_second" && value === 0) return { kind: "unbounded" };
+  const written = unitFor(unit, value);
+  return { kind: "amount", text: String(value / written.bytes), unit: written.label };
+}
+
+/** What the wish comes to; undefined where it is no amount. */
+export function wishedValue(wish: Wish, setting: TuningSetting): number | undefined {
+  if (wish.kind === "default") return setting.default;
+  if (wish.kind === "unbounded") return 0;
+  return amountOf(wish.text, unitNamed(setting.unit, wish.unit));
+}
+
+/** What would be another value, in the page's order. */
+export function changesOf(tuning: Tuning, draft: Draft): Change[] {
+  return TUNING_KNOBS.flatMap((knob) => {
+    const wish = draft[knob];
+    const to = wish && wishedValue(wish, tuning[knob]);
+    if (to === undefined || to === tuning[knob].value) return [];
+    return [{ knob, from: tuning[knob].value, to, toDefault: wish?.kind === "default" }];
+  });
+}
+
+/** The changes as the API takes them: `null` is the default again. */
+export function patchOf(changes: readonly Change[]): Partial<Record<TuningKnob, number | null>> {
+  return Object.fromEntries(
+    changes.map(({ knob, to, toDefault }) => [knob, toDefault ? null : to]),
+  );
+}
+
+/** What is wrong before anybody is asked. */
+export function checkDraft(tuning: Tuning, draft: Draft): FieldErrors {
+  const changed = new Set(changesOf(tuning, draft).map(({ knob }) => knob));
+  const errors: FieldErrors = {};
+  for (const knob of TUNING_KNOBS) {
+    const wish = draft[knob];
+    if (wish?.kind !== "amount") continue;
+    // Its bounds are those beside the other knob's present value: the API judges both together.
+    const movesWith = COUPLED[knob]?.some((other) => changed.has(other)) ?? false;
+    const error = errorOf(tuning[knob], wishedValue(wish, tuning[knob]), movesWith);
+    if (error !== undefined) errors[knob] = inWords(error, knob);
+  }
+  return errors;
+}
+
+function errorOf(
+  setting: TuningSetting,
+  value: number | undefined,
+  movesWith: boolean,
+): string | undefined {
+  if (value === undefined) return "Write a number.";
+  if (value === setting.value || movesWith) return undefined;
+  const { min, max, reason } = setting;
+  if (value < min) return `Write at least ${min}. ${reason}`;
+  if (value > max) return `Write at most ${max}. ${reason}`;
+  return undefined;
+}
+
+/** The API's refusal at the fields that it points at. */
+export function fieldErrorsOf(problem: Problem | undefined): FieldErrors {
+  const errors: FieldErrors = {};
+  for (const { pointer, message } of problem?.errors ?? []) {
+    const knob = TUNING_KNOBS.find((name) => pointer === `/${name}`);
+    if (knob === undefined) continue;
+    errors[knob] ??= `${KNOB_WORDS[knob].title} ${inWords(message, knob)}`;
+  }
+  return errors;
+}

@@ -1,0 +1,126 @@
+import { MantineProvider } from "@mantine/core";
+import type { TuningChange } from "@millrace/contract";
+import { renderToStaticMarkup } from "react-dom/server";
+import { expect, test, vi } from "vitest";
+import type { Draft, FieldErrors } from "./draft.ts";
+import { KnobRow } from "./knob-row.tsx";
+import { devTuning } from "./tuning.fixture.ts";
+import type { TuningEdit } from "./tuning-edit.ts";
+import { HistoryTable } from "./tuning-history.tsx";
+import { StateNote } from "./tuning-page.tsx";
+
+const MIB = 1024 ** 2;
+
+function html(node: React.ReactNode): string {
+  return renderToStaticMarkup(<MantineProvider>{node}</MantineProvider>);
+}
+
+function editing(draft: Draft, errors: FieldErrors = {}): TuningEdit {
+  return {
+    draft,
+    errors,
+    changes: [],
+    refusal: null,
+    confirming: false,
+    busy: false,
+    set: vi.fn(),
+    discard: vi.fn(),
+    preview: vi.fn(),
+    reconsider: vi.fn(),
+    apply: vi.fn(),
+  };
+}
+
+function row(edit: TuningEdit | undefined, tuning = devTuning()): string {
+  return html(
+    <KnobRow knob="block_cache_bytes" setting={tuning.block_cache_bytes} edit={edit} first />,
+  );
+}
+
+test("a knob shows its value, each byte of it, default, bounds and their reason", () => {
+  const text = row(
+    editing({}),
+    devTuning({ block_cache_bytes: { value: 64 * MIB, source: "tuning" } }),
+  );
+  for (const part of [
+    "64 MiB",
+    "67,108,864 bytes",
+    "default 128 MiB",
+    "from 16 MiB",
+    "to 512 MiB",
+    "so that some readers find room side by side",
+    "s3.block.cache.size",
+    "Live",
+    'aria-label="Change Block cache"',
+  ]) {
+    expect(text).toContain(part);
+  }
+});
+
+test("who may not change it gets no way to", () => {
+  const text = row(undefined);
+  expect(text).toContain("128 MiB");
+  expect(text).not.toContain("<button");
+  expect(text).not.toContain("<input");
+});
+
+test("a knob that waits for the broker, or was set there, says so in words", () => {
+  expect(row(undefined, devTuning({ block_cache_bytes: { applied: false } }))).toContain(
+    "Not applied yet",
+  );
+  expect(row(undefined, devTuning({ block_cache_bytes: { source: "broker" } }))).toContain(
+    "Set at the broker",
+  );
+});
+
+test("a refusal stands at its field, tied to it for those who do not see it", () => {
+  const wish = { kind: "amount", text: "600", unit: "MiB" } as const;
+  const text = row(
+    editing({ block_cache_bytes: wish }, { block_cache_bytes: "Block cache is 600 MiB, above" }),
+  );
+  const described = /<input[^>]*aria-describedby="([^"]+)"/.exec(text)?.[1];
+  expect(text).toMatch(/<input[^>]*aria-invalid="true"/);
+  expect(described).toBeDefined();
+  expect(text).toMatch(new RegExp(`id="${described}"[^>]*>Block cache is 600 MiB, above`));
+});
+
+test("a broker that has not taken the values is named, with its own words where it refused", () => {
+  expect(html(<StateNote tuning={devTuning()} />)).not.toContain("Saved");
+  const silent = html(<StateNote tuning={devTuning({}, { applied: false })} />);
+  expect(silent).toContain("Saved, not applied yet");
+  expect(silent).toContain("as soon as it is back");
+  const refused = html(
+    <StateNote tuning={devTuning({}, { applied: false, problem: "too much for this machine" })} />,
+  );
+  expect(refused).toContain("too much for this machine");
+});
+
+test("the history says who changed what from what to what, and what became of it", () => {
+  const change: TuningChange = {
+    id: "tch_1",
+    version: 3,
+    created_at: new Date().toISOString(),
+    principal: { kind: "api_key", id: "key_1", name: "deploy pipeline" },
+    changes: [
+      { field: "block_cache_bytes", from: 128 * MIB, to: 64 * MIB, to_default: false },
+      { field: "egress_baseline_bytes_per_second", from: 125_000_000, to: 0, to_default: true },
+    ],
+    result: "refused",
+    problem: "the machine has less",
+  };
+  const text = html(<HistoryTable changes={[change]} />);
+  for (const part of [
+    "deploy pipeline",
+    'aria-label="API key"',
+    "Block cache",
+    "128 MiB",
+    "64 MiB",
+    "1 Gbit/s",
+    "No bound",
+    "(the default)",
+    "Refused",
+    "the machine has less",
+  ]) {
+    expect(text).toContain(part);
+  }
+});

@@ -1,0 +1,164 @@
+"use client";
+
+import { Badge, Box, Button, Code, Flex, Group, Stack, Text, Tooltip } from "@mantine/core";
+import type { TuningSetting } from "@millrace/contract";
+import type { TuningKnob } from "@millrace/domain";
+import { IconBolt, IconClock, IconPencil, IconTerminal2 } from "@tabler/icons-react";
+import { everyByte } from "../format/amount.ts";
+import { AmountField } from "./amount-field.tsx";
+import { BoundsBar } from "./bounds-bar.tsx";
+import { wishedValue, wishOf } from "./draft.ts";
+import { inWords, KNOB_WORDS, valueText } from "./knobs.ts";
+import type { TuningEdit } from "./tuning-edit.ts";
+
+interface KnobRowProps {
+  knob: TuningKnob;
+  setting: TuningSetting;
+  /** Absent where the knob may only be looked at. */
+  edit: TuningEdit | undefined;
+  first: boolean;
+}
+
+/** One knob: what it does, what it is, between which bounds and why, and the way to another value. */
+export function KnobRow({ knob, setting, edit, first }: KnobRowProps) {
+  const { title, text } = KNOB_WORDS[knob];
+  const wish = edit?.draft[knob];
+  const wished = wish && wishedValue(wish, setting);
+  return (
+    <Box
+      px="lg"
+      py="md"
+      data-knob={knob}
+      style={first ? undefined : { borderTop: "1px solid var(--mantine-color-default-border)" }}
+    >
+      <Flex
+        direction={{ base: "column", sm: "row" }}
+        justify="space-between"
+        gap={{ base: "md", sm: "xl" }}
+      >
+        <Stack gap={6} flex={1} miw={0} maw={620}>
+          <Group gap="xs">
+            <Text component="h3" fw={600} m={0}>
+              {title}
+            </Text>
+            <StateBadge setting={setting} />
+          </Group>
+          <Text fz="sm" className="quiet">
+            {text}
+          </Text>
+          <BoundsBar knob={knob} setting={setting} wished={wished} />
+          <Text fz="xs" className="quiet" data-reason={knob}>
+            {inWords(setting.reason, knob)}
+          </Text>
+          <Text fz="xs" className="quiet">
+            In the broker: <Code fz="xs">{setting.property}</Code>
+          </Text>
+        </Stack>
+        <Box w={{ base: "100%", sm: 300 }} style={{ flexShrink: 0 }}>
+          {edit && wish ? (
+            <AmountField
+              knob={knob}
+              setting={setting}
+              wish={wish}
+              error={edit.errors[knob]}
+              onChange={(next) => edit.set(knob, next)}
+            />
+          ) : (
+            <Reading
+              knob={knob}
+              setting={setting}
+              onEdit={edit && (() => edit.set(knob, wishOf(setting)))}
+            />
+          )}
+        </Box>
+      </Flex>
+    </Box>
+  );
+}
+
+function Reading(props: {
+  knob: TuningKnob;
+  setting: TuningSetting;
+  onEdit: (() => void) | undefined;
+}) {
+  const { knob, setting, onEdit } = props;
+  return (
+    <Flex direction={{ base: "row", sm: "column" }} justify="space-between" gap="sm" wrap="wrap">
+      <Box ta={{ base: "left", sm: "right" }}>
+        <Text fz={26} lh={1.2} fw={650} className="number" data-value={knob}>
+          {valueText(knob, setting.value)}
+        </Text>
+        {setting.value > 0 && (
+          <Text fz="xs" className="quiet number">
+            {everyByte(setting.unit, setting.value)}
+          </Text>
+        )}
+        <Text fz="xs" className="quiet">
+          {setting.value === setting.default
+            ? "the default"
+            : `default ${valueText(knob, setting.default)}`}
+        </Text>
+      </Box>
+      {onEdit && (
+        <Group justify="flex-end">
+          <Button
+            variant="default"
+            size="xs"
+            leftSection={<IconPencil size={14} />}
+            onClick={onEdit}
+            aria-label={`Change ${KNOB_WORDS[knob].title}`}
+          >
+            Change
+          </Button>
+        </Group>
+      )}
+    </Flex>
+  );
+}
+
+/** Whether the running broker has the value, and whether it was set at the broker itself. */
+function StateBadge({ setting: { applied, source } }: { setting: TuningSetting }) {
+  return (
+    <>
+      {applied ? (
+        <Badge
+          variant="default"
+          tt="none"
+          fw={500}
+          leftSection={<IconBolt size={12} />}
+          data-applied
+        >
+          Live
+        </Badge>
+      ) : (
+        <Badge
+          variant="outline"
+          color="orange"
+          c="inherit"
+          tt="none"
+          fw={500}
+          leftSection={<IconClock size={12} />}
+        >
+          Not applied yet
+        </Badge>
+      )}
+      {source === "broker" && (
+        <Tooltip
+          label="Set with Kafka's own tools, not here. A change made here takes its place."
+          multiline
+          w={240}
+        >
+          <Badge
+            variant="default"
+            tt="none"
+            fw={500}
+            leftSection={<IconTerminal2 size={12} />}
+            tabIndex={0}
+          >
+            Set at the broker
+          </Badge>
+        </Tooltip>
+      )}
+    </>
+  );
+}

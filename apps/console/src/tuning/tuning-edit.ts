@@ -1,0 +1,109 @@
+"use client";
+
+import { notifications } from "@mantine/notifications";
+import type { Tuning } from "@millrace/contract";
+import type { TuningKnob } from "@millrace/domain";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { problemOf, statusOf, useTRPC } from "../api/client.tsx";
+import {
+  type Change,
+  changesOf,
+  checkDraft,
+  type Draft,
+  type FieldErrors,
+  fieldErrorsOf,
+  patchOf,
+  type Wish,
+} from "./draft.ts";
+
+/** A change of the tuning on its way from the first key to the broker. */
+export interface TuningEdit {
+  draft: Draft;
+  changes: Change[];
+  errors: FieldErrors;
+  /** What was refused, and stands at none of the fields. */
+  refusal: unknown;
+  /** The changes passed the API's judgement and wait for the last word. */
+  confirming: boolean;
+  busy: boolean;
+  /** Begins, or goes on, to edit a knob; without a wish it is left as it is. */
+  set(knob: TuningKnob, wish: Wish | undefined): void;
+  discard(): void;
+  /** Asks the API whether the changes would do. */
+  preview(): void;
+  /** Back to the fields. */
+  reconsider(): void;
+  apply(): void;
+}
+
+export function useTuningEdit(clusterId: string, tuning: Tuning | undefined): TuningEdit {
+  const trpc = useTRPC();
+  const queryClient = useQueryClient();
+  const [draft, setDraft] = useState<Draft>({});
+  const [refused, setRefused] = useState<FieldErrors>({});
+  const [confirming, setConfirming] = useState(false);
+  const changes = tuning ? changesOf(tuning, draft) : [];
+  const request = {
+    cluster_id: clusterId,
+    ...(tuning && { if_match: tuning.metadata.etag }),
+    ...patchOf(changes),
+  };
+
+  function refuse(error: unknown) {
+    setConfirming(false);
+    setRefused(fieldErrorsOf(problemOf(error)));
+    // Somebody else was faster: what is shown beside the draft becomes what they have made of it.
+    if (statusOf(error) === 412) void queryClient.invalidateQueries(trpc.tuning.pathFilter());
+  }
+
+  const preview = useMutation(
+    trpc.tuning.update.mutationOptions({ onSuccess: () => setConfirming(true), onError: refuse }),
+  );
+  const apply = useMutation(
+    trpc.tuning.update.mutationOptions({
+      onSuccess: ({ applied }) => {
+        discard();
+        void queryClient.invalidateQueries(trpc.tuning.pathFilter());
+        notifications.show({
+          message: applied
+            ? "The broker runs with the new values."
+            : "Saved. The broker is given the new values as soon as it answers.",
+        });
+      },
+      onError: refuse,
+    }),
+  );
+
+  function discard() {
+    setDraft({});
+    setRefused({});
+    setConfirming(false);
+    preview.reset();
+    apply.reset();
+  }
+
+  function set(knob: TuningKnob, wish: Wish | undefined) {
+    const { [knob]: _before, ...others } = draft;
+    setDraft(wish === undefined ? others : { ...others, [knob]: wish });
+    // A refusal may have been about this knob beside the others: it is asked about again.
+    setRefused({});
+    preview.reset();
+    apply.reset();
+  }
+
+  const failure = apply.error ?? preview.error;
+  return {
+    draft,
+    changes,
+    errors: { ...refused, ...(tuning && checkDraft(tuning, draft)) },
+    refusal: Object.keys(refused).length === 0 ? failure : null,
+    confirming,
+    busy: preview.isPending || apply.isPending,
+    set,
+    discard,
+    preview: () => preview.mutate({ ...request, validate_only: true }),
+    reconsider: () => setConfirming(false),
+    apply: () => apply.mutate(request),
+  };
+}
