@@ -56,7 +56,7 @@ function figures(cache: Cache): { label: string; value: string; text: string }[]
     {
       label: "Hit ratio",
       value: cache.hit_ratio === null ? "–" : share(cache.hit_ratio),
-      text: `Of reads that memory's newest records did not serve, the share that found its block here: ${int64(cache.hits)} of ${int64(String(BigInt(cache.hits) + BigInt(cache.misses)))}.`,
+      text: `Of blocks that were read, the share that was in memory already: ${int64(cache.hits)} of ${int64(String(BigInt(cache.hits) + BigInt(cache.misses)))}.`,
     },
     {
       label: "Fetched per byte delivered",

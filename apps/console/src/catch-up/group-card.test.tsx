@@ -50,7 +50,9 @@ test("a group's card shows backlog, rates, time left and mode as words", () => {
     expect(text).toContain(part);
   }
   const losing = groupOf({ mode: "falling_behind", drain_bytes_per_second: -2_097_152 });
-  expect(html(<GroupCard group={losing} wanted={false} />)).toContain("-2 MiB/s, it grows");
+  expect(html(<GroupCard group={losing} wanted={false} />)).toMatch(
+    /Backlog grows by<.*?>2 MiB\/s</,
+  );
 });
 
 test("many partitions are shown by the page, last to arrive first", () => {
@@ -59,8 +61,8 @@ test("many partitions are shown by the page, last to arrive first", () => {
   );
   const text = html(<PartitionTable group="billing" partitions={partitions} />);
   const rows = [...text.matchAll(/orders-(\d+)/g)].map(([, partition]) => Number(partition));
-  expect(rows).toEqual(Array.from({ length: 20 }, (_, at) => 44 - at));
-  expect(text).toContain('aria-label="page 3"');
+  expect(rows).toEqual(Array.from({ length: 10 }, (_, at) => 44 - at));
+  expect(text).toContain('aria-label="page 5"');
 });
 
 test("each figure of the cache has its sentence", () => {

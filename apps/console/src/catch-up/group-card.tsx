@@ -19,6 +19,8 @@ export function GroupCard({ group, wanted }: { group: CatchUpGroup; wanted: bool
   }, [wanted]);
   const Chevron = opened ? IconChevronDown : IconChevronRight;
   const partitions = group.partitions.length;
+  const partitionsText = `${partitions} ${partitions === 1 ? "partition" : "partitions"}`;
+  const drain = group.drain_bytes_per_second;
   return (
     <Card
       ref={card}
@@ -52,7 +54,10 @@ export function GroupCard({ group, wanted }: { group: CatchUpGroup; wanted: bool
           />
           <Figure label="Reads" value={byteRate(group.read_bytes_per_second)} />
           <Figure label="Producers add" value={byteRate(group.produce_bytes_per_second)} />
-          <Figure label="Backlog shrinks by" value={drainText(group.drain_bytes_per_second)} />
+          <Figure
+            label={drain < 0 ? "Backlog grows by" : "Backlog shrinks by"}
+            value={byteRate(Math.abs(drain))}
+          />
         </SimpleGrid>
         {partitions > 0 && (
           <Group>
@@ -62,9 +67,9 @@ export function GroupCard({ group, wanted }: { group: CatchUpGroup; wanted: bool
               leftSection={<Chevron size={16} />}
               onClick={toggle}
               aria-expanded={opened}
-              aria-label={`Partitions of ${group.group}`}
+              aria-label={`${partitionsText} of ${group.group}`}
             >
-              {partitions} {partitions === 1 ? "partition" : "partitions"}
+              {partitionsText}
             </Button>
           </Group>
         )}
@@ -112,8 +117,4 @@ function Figure(props: { label: string; value: string; below?: string }) {
       )}
     </div>
   );
-}
-
-function drainText(rate: number): string {
-  return rate < 0 ? `${byteRate(rate)}, it grows` : byteRate(rate);
 }

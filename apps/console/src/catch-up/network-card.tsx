@@ -1,7 +1,8 @@
 import { Card, Stack, Table, Text, Title } from "@mantine/core";
 import type { CatchUp } from "@millrace/contract";
 import type { NetworkTier } from "@millrace/domain";
-import { byteRate, bytes, int64 } from "../format/quantity.ts";
+import { exactly } from "../format/amount.ts";
+import { bytes, int64 } from "../format/quantity.ts";
 import { duration } from "../format/time.ts";
 
 type Direction = CatchUp["network"]["ingress"];
@@ -29,7 +30,7 @@ export function NetworkCard(props: { title: string; text: string; direction: Dir
           {text}{" "}
           {baseline === null
             ? "No baseline bounds it."
-            : `Its baseline is ${byteRate(Number(baseline))}.`}
+            : `Its baseline is ${exactly("bytes_per_second", Number(baseline))}.`}
         </Text>
       </Stack>
       <Table.ScrollContainer

@@ -7,7 +7,7 @@ import { byUrgency, type CatchUpPartition, etaText } from "./backlog.ts";
 import { ModeBadge } from "./mode-badge.tsx";
 
 /** Rows at a time: a group may have thousands of partitions. */
-const PAGE_SIZE = 20;
+const PAGE_SIZE = 10;
 
 /** A group's partitions, last to arrive first. */
 export function PartitionTable(props: { group: string; partitions: readonly CatchUpPartition[] }) {

@@ -65,7 +65,7 @@ export function TimeChart({ title, lines, format, span }: TimeChartProps) {
 
   return (
     <Card component="section" aria-label={title} padding="md">
-      <Group justify="space-between" mb={6} wrap="nowrap">
+      <Group justify="space-between" mb={6} gap="xs">
         <Text fw={600} fz="sm">
           {title}
         </Text>

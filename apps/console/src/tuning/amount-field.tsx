@@ -1,8 +1,9 @@
 "use client";
 
-import { Button, Checkbox, Group, NativeSelect, Stack, Text, TextInput } from "@mantine/core";
+import { Button, Checkbox, Group, Input, NativeSelect, Stack, Text } from "@mantine/core";
 import type { TuningSetting } from "@millrace/contract";
 import type { TuningKnob } from "@millrace/domain";
+import { useId } from "react";
 import { everyByte, unitFor, unitNamed, unitsOf } from "../format/amount.ts";
 import { type Wish, wishedValue } from "./draft.ts";
 import { KNOB_WORDS, valueText } from "./knobs.ts";
@@ -18,6 +19,7 @@ interface AmountFieldProps {
 /** A knob's new value in a unit of choice, its default, or, for a baseline, none. */
 export function AmountField({ knob, setting, wish, error, onChange }: AmountFieldProps) {
   const { title } = KNOB_WORDS[knob];
+  const field = useId();
   const value = wishedValue(wish, setting);
   const shown = amountShown(wish, setting);
   const write = (text: string) => onChange({ kind: "amount", text, unit: shown.unit });
@@ -29,30 +31,36 @@ export function AmountField({ knob, setting, wish, error, onChange }: AmountFiel
     String(Number((bytes / unitNamed(setting.unit, label).bytes).toFixed(6)));
   return (
     <Stack gap="xs">
-      <TextInput
+      <Input.Wrapper
         label={title}
-        aria-label={`${title}, new value`}
-        inputMode="decimal"
-        autoComplete="off"
-        autoFocus
-        value={shown.text}
-        disabled={wish.kind === "unbounded"}
+        labelElement="div"
         error={error}
-        onChange={(event) => write(event.currentTarget.value)}
-        rightSectionWidth={92}
-        rightSection={
+        id={field}
+        errorProps={{ id: `${field}-error` }}
+      >
+        <Group gap="xs" wrap="nowrap">
+          <Input
+            flex={1}
+            aria-label={`${title}, new value`}
+            aria-describedby={error === undefined ? undefined : `${field}-error`}
+            inputMode="decimal"
+            autoComplete="off"
+            autoFocus
+            value={shown.text}
+            disabled={wish.kind === "unbounded"}
+            error={error !== undefined}
+            onChange={(event) => write(event.currentTarget.value)}
+          />
           <NativeSelect
             aria-label={`${title}, unit`}
-            variant="unstyled"
-            size="xs"
-            w={84}
+            w={112}
             value={shown.unit}
             disabled={wish.kind === "unbounded"}
             data={unitsOf(setting.unit).map(({ label }) => label)}
             onChange={(event) => convert(event.currentTarget.value)}
           />
-        }
-      />
+        </Group>
+      </Input.Wrapper>
       {setting.unit === "bytes_per_second" && (
         <Checkbox
           label="No bound"
@@ -84,7 +92,7 @@ export function AmountField({ knob, setting, wish, error, onChange }: AmountFiel
           variant="subtle"
           size="xs"
           onClick={() => onChange(undefined)}
-          aria-label={`Leave ${title} as it is`}
+          aria-label={`Leave it: ${title}`}
         >
           Leave it
         </Button>

@@ -86,9 +86,13 @@ test("a refusal stands at its field, tied to it for those who do not see it", ()
 
 test("a broker that has not taken the values is named, with its own words where it refused", () => {
   expect(html(<StateNote tuning={devTuning()} />)).not.toContain("Saved");
-  const silent = html(<StateNote tuning={devTuning({}, { applied: false })} />);
+  const metadata = { etag: '"1-00000000"', version: 1, updated_at: "2026-11-21T12:00:00Z" };
+  const silent = html(<StateNote tuning={devTuning({}, { applied: false, metadata })} />);
   expect(silent).toContain("Saved, not applied yet");
   expect(silent).toContain("as soon as it is back");
+  expect(html(<StateNote tuning={devTuning({}, { applied: false })} />)).toContain(
+    "What runs is not known now",
+  );
   const refused = html(
     <StateNote tuning={devTuning({}, { applied: false, problem: "too much for this machine" })} />,
   );

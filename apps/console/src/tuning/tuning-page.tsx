@@ -56,16 +56,19 @@ export function TuningPage({ clusterId }: { clusterId: string }) {
 /** What stands between what is asked for and what runs. */
 export function StateNote({ tuning }: { tuning: Tuning }) {
   if (tuning.applied) return null;
+  const asked = tuning.metadata.version > 0;
   return (
     <Alert
       color="orange"
       icon={<IconClock size={18} />}
-      title="Saved, not applied yet"
+      // Mantine's orange misses AA contrast on its own light ground.
+      styles={{ title: { color: "var(--mantine-color-text)" } }}
+      title={asked ? "Saved, not applied yet" : "What runs is not known now"}
       role="status"
     >
       {tuning.problem
         ? `The broker did not take it: ${tuning.problem}`
-        : "The broker does not answer now. It is given these values as soon as it is back, and starts with them."}
+        : "The broker does not answer now. It is given what stands here as soon as it is back, and starts with it."}
     </Alert>
   );
 }

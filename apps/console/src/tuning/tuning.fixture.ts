@@ -12,7 +12,7 @@ import {
 
 export function devTuning(
   changes: Partial<Record<TuningKnob, Partial<TuningSetting>>> = {},
-  rest: Partial<Pick<Tuning, "applied" | "problem">> = {},
+  rest: Partial<Pick<Tuning, "applied" | "problem" | "metadata">> = {},
 ): Tuning {
   const defaults = tuningDefaults("dev");
   const bounds = tuningBounds("dev", desiredTuning("dev", {}));
