@@ -28,12 +28,12 @@ export function PartitionTable(props: { group: string; partitions: readonly Catc
           <Table.Thead>
             <Table.Tr>
               <Table.Th>Partition</Table.Th>
+              <Table.Th ta="right">Time left</Table.Th>
+              <Table.Th ta="right">Backlog</Table.Th>
               <Table.Th>Reads as</Table.Th>
+              <Table.Th ta="right">Reads</Table.Th>
               <Table.Th ta="right">Position</Table.Th>
               <Table.Th ta="right">End</Table.Th>
-              <Table.Th ta="right">Backlog</Table.Th>
-              <Table.Th ta="right">Reads</Table.Th>
-              <Table.Th ta="right">Time left</Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
@@ -70,19 +70,21 @@ function PartitionRow({ one }: { one: CatchUpPartition }) {
       <Table.Td ff="monospace">
         {one.topic}-{one.partition}
       </Table.Td>
-      <Table.Td>
-        <ModeBadge mode={one.mode} />
+      <Table.Td ta="right" style={{ whiteSpace: "nowrap" }}>
+        {etaText(one)}
       </Table.Td>
-      <Table.Td ta="right">{int64(one.position)}</Table.Td>
-      <Table.Td ta="right">{int64(one.high_watermark)}</Table.Td>
       <Table.Td ta="right">
         {bytes(Number(one.backlog_bytes))}
         <Text fz="xs" className="quiet">
           {int64(one.backlog_records)} records
         </Text>
       </Table.Td>
+      <Table.Td>
+        <ModeBadge mode={one.mode} />
+      </Table.Td>
       <Table.Td ta="right">{byteRate(one.read_bytes_per_second)}</Table.Td>
-      <Table.Td ta="right">{etaText(one)}</Table.Td>
+      <Table.Td ta="right">{int64(one.position)}</Table.Td>
+      <Table.Td ta="right">{int64(one.high_watermark)}</Table.Td>
     </Table.Tr>
   );
 }

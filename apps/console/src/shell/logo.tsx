@@ -1,7 +1,7 @@
 import { Group, Text } from "@mantine/core";
 
-/** The wheel and the race below it. */
-export function Logo({ size = 28 }: { size?: number }) {
+/** The wheel and the race below it; where it `shrinks`, a narrow screen has no room for the word. */
+export function Logo({ size = 28, shrinks = false }: { size?: number; shrinks?: boolean }) {
   return (
     <Group gap={10} wrap="nowrap">
       <svg width={size} height={size} viewBox="0 0 32 32" aria-hidden="true">
@@ -12,7 +12,12 @@ export function Logo({ size = 28 }: { size?: number }) {
           <path d="M4 26c3-2.4 5-2.4 8 0s5 2.4 8 0 5-2.4 8 0" />
         </g>
       </svg>
-      <Text fw={680} fz="lg" style={{ letterSpacing: "-0.01em" }}>
+      <Text
+        fw={680}
+        fz="lg"
+        {...(shrinks && { visibleFrom: "xs" })}
+        style={{ letterSpacing: "-0.01em" }}
+      >
         Millrace
       </Text>
     </Group>

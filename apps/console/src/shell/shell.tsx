@@ -29,7 +29,7 @@ export function Shell({ children }: { children: ReactNode }) {
                 c="inherit"
                 aria-label="Millrace"
               >
-                <Logo />
+                <Logo shrinks />
               </Anchor>
               <Group component="nav" gap="lg" wrap="nowrap" aria-label="Main">
                 {PLACES.map(([href, label]) => {

@@ -45,7 +45,7 @@ test("a knob shows its value, each byte of it, default, bounds and their reason"
   for (const part of [
     "64 MiB",
     "67,108,864 bytes",
-    "default 128 MiB",
+    "Default: 128 MiB",
     "from 16 MiB",
     "to 512 MiB",
     "so that some readers find room side by side",

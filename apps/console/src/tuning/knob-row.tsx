@@ -95,8 +95,8 @@ function Reading(props: {
         )}
         <Text fz="xs" className="quiet">
           {setting.value === setting.default
-            ? "the default"
-            : `default ${valueText(knob, setting.default)}`}
+            ? "The default"
+            : `Default: ${valueText(knob, setting.default)}`}
         </Text>
       </Box>
       {onEdit && (
