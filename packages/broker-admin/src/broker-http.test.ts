@@ -60,9 +60,9 @@ test("settings come with their bounds, however the numbers are written", async (
     expect(request.url).toBe("/v1/config");
     const bounds = { min: "16777216", max: 8_000_000_000, reason: "the machine has 10 GB" };
     const settings = [
-      { name: "s3.block.cache.size", value: "134217728", dynamic: true, ...bounds, default: "1" },
-      { name: "node.id", value: 0, dynamic: false, min: null, max: null, reason: null },
-      { name: "admin.token.file", value: null, dynamic: false },
+      { key: "s3.block.cache.size", value: "134217728", dynamic: true, ...bounds, default: "1" },
+      { key: "node.id", value: 0, dynamic: false, min: null, max: null, reason: null },
+      { key: "admin.token.file", value: null, dynamic: false },
     ];
     response.end(JSON.stringify({ settings }));
   });
@@ -80,12 +80,12 @@ test("settings come with their bounds, however the numbers are written", async (
 
 test("an answer of another shape is malformed, and says where", async () => {
   const broker = await brokerThat((request, response) =>
-    response.end(request.url === "/v1/config" ? '{"settings":[{"name":1}]}' : '{"time":"now"}'),
+    response.end(request.url === "/v1/config" ? '{"settings":[{"key":1}]}' : '{"time":"now"}'),
   );
   for (const ask of [() => broker.settings(), () => broker.catchUp()]) {
     await expect(ask()).rejects.toMatchObject({ code: "malformed_answer" });
   }
-  await expect(broker.settings()).rejects.toThrow("settings/0/name");
+  await expect(broker.settings()).rejects.toThrow("settings/0/key");
   await expect(broker.catchUp()).rejects.toThrow("time");
 });
 

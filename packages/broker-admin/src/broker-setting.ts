@@ -16,7 +16,7 @@ const amount = z
 export const SettingsAnswer = z.object({
   settings: z.array(
     z.object({
-      name: z.string(),
+      key: z.string(),
       value: z
         .union([z.string(), z.number().transform(String), z.boolean().transform(String)])
         .nullish()
@@ -48,5 +48,5 @@ export interface BrokerSetting {
 export type BrokerSettings = ReadonlyMap<string, BrokerSetting>;
 
 export function settingsOf(answer: z.infer<typeof SettingsAnswer>): BrokerSettings {
-  return new Map(answer.settings.map(({ name, ...setting }) => [name, setting]));
+  return new Map(answer.settings.map(({ key, ...setting }) => [key, setting]));
 }

@@ -108,8 +108,8 @@ const WAL_CACHE_MIN = 16 * MIB;
 /** Smaller objects cost more requests than the waiting saves. */
 const UPLOAD_THRESHOLD_MIN = MIB;
 const PREFETCH_DEFAULT = 32 * MIB;
-/** One data block: where each window begins. */
-const PREFETCH_MIN = 512 * 1024;
+/** Nothing is read ahead. */
+const PREFETCH_MIN = 0;
 /** One reader that runs this far ahead hides any latency of a bucket; more only keeps others out. */
 const PREFETCH_MAX = 256 * MIB;
 /** The network is given out in parts of this size; less would be a part in more than a second. */
@@ -163,8 +163,8 @@ export function tuningBounds(
       min: PREFETCH_MIN,
       max: PREFETCH_MAX,
       reason:
-        `At least ${bytes(PREFETCH_MIN)}, one data block, with which each reader's window begins; ` +
-        `at most ${bytes(PREFETCH_MAX)}, beyond which one reader only keeps the others out.`,
+        `At least ${PREFETCH_MIN}, with which nothing is read ahead; at most ` +
+        `${bytes(PREFETCH_MAX)}, beyond which one reader only keeps the others out.`,
     },
     ingress_baseline_bytes_per_second: baseline,
     egress_baseline_bytes_per_second: baseline,
@@ -224,7 +224,8 @@ function uploadThresholdBounds(sizing: ClusterSizing, values: TuningValues): Kno
     max,
     reason:
       `At least ${bytes(UPLOAD_THRESHOLD_MIN)}, because small objects cost more requests than ` +
-      `the waiting saves; at most ${bytes(max)}, ${most}.`,
+      `the waiting saves; at most ${bytes(max)}, ${most}. A quarter of wal_cache_bytes is the most ` +
+      "that takes effect.",
   };
 }
 
