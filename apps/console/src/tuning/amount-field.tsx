@@ -14,10 +14,12 @@ interface AmountFieldProps {
   wish: Wish;
   error: string | undefined;
   onChange: (wish: Wish | undefined) => void;
+  /** The enter key: nothing more is to be written. */
+  onEnter: () => void;
 }
 
 /** A knob's new value in a unit of choice, its default, or, for a baseline, none. */
-export function AmountField({ knob, setting, wish, error, onChange }: AmountFieldProps) {
+export function AmountField({ knob, setting, wish, error, onChange, onEnter }: AmountFieldProps) {
   const { title } = KNOB_WORDS[knob];
   const field = useId();
   const value = wishedValue(wish, setting);
@@ -50,6 +52,7 @@ export function AmountField({ knob, setting, wish, error, onChange }: AmountFiel
             disabled={wish.kind === "unbounded"}
             error={error !== undefined}
             onChange={(event) => write(event.currentTarget.value)}
+            onKeyDown={(event) => event.key === "Enter" && onEnter()}
           />
           <NativeSelect
             aria-label={`${title}, unit`}

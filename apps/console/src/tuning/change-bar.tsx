@@ -33,11 +33,7 @@ export function ChangeBar({ edit }: { edit: TuningEdit }) {
             <Button variant="default" onClick={edit.discard}>
               Discard
             </Button>
-            <Button
-              onClick={edit.preview}
-              loading={edit.busy}
-              disabled={changes.length === 0 || wrong > 0}
-            >
+            <Button onClick={edit.preview} loading={edit.busy} disabled={!edit.ready}>
               Preview
             </Button>
           </Group>

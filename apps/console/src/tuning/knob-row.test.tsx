@@ -23,6 +23,7 @@ function editing(draft: Draft, errors: FieldErrors = {}): TuningEdit {
     refusal: null,
     confirming: false,
     busy: false,
+    ready: false,
     set: vi.fn(),
     discard: vi.fn(),
     preview: vi.fn(),

@@ -4,6 +4,7 @@ import { Badge, Box, Button, Code, Flex, Group, Stack, Text, Tooltip } from "@ma
 import type { TuningSetting } from "@millrace/contract";
 import type { TuningKnob } from "@millrace/domain";
 import { IconBolt, IconClock, IconPencil, IconTerminal2 } from "@tabler/icons-react";
+import { useState } from "react";
 import { everyByte } from "../format/amount.ts";
 import { AmountField } from "./amount-field.tsx";
 import { BoundsBar } from "./bounds-bar.tsx";
@@ -23,6 +24,8 @@ interface KnobRowProps {
 export function KnobRow({ knob, setting, edit, first }: KnobRowProps) {
   const { title, text } = KNOB_WORDS[knob];
   const wish = edit?.draft[knob];
+  // The field goes away below the keyboard's focus: it goes on at the button that brought it.
+  const [left, setLeft] = useState(false);
   const wished = wish && wishedValue(wish, setting);
   return (
     <Box
@@ -61,13 +64,18 @@ export function KnobRow({ knob, setting, edit, first }: KnobRowProps) {
               setting={setting}
               wish={wish}
               error={edit.errors[knob]}
-              onChange={(next) => edit.set(knob, next)}
+              onChange={(next) => {
+                setLeft(next === undefined);
+                edit.set(knob, next);
+              }}
+              onEnter={edit.preview}
             />
           ) : (
             <Reading
               knob={knob}
               setting={setting}
               onEdit={edit && (() => edit.set(knob, wishOf(setting)))}
+              focused={left}
             />
           )}
         </Box>
@@ -80,8 +88,9 @@ function Reading(props: {
   knob: TuningKnob;
   setting: TuningSetting;
   onEdit: (() => void) | undefined;
+  focused: boolean;
 }) {
-  const { knob, setting, onEdit } = props;
+  const { knob, setting, onEdit, focused } = props;
   return (
     <Flex direction={{ base: "row", sm: "column" }} justify="space-between" gap="sm" wrap="wrap">
       <Box ta={{ base: "left", sm: "right" }}>
@@ -106,6 +115,7 @@ function Reading(props: {
             size="xs"
             leftSection={<IconPencil size={14} />}
             onClick={onEdit}
+            autoFocus={focused}
             aria-label={`Change ${KNOB_WORDS[knob].title}`}
           >
             Change

@@ -27,6 +27,8 @@ export interface TuningEdit {
   /** The changes passed the API's judgement and wait for the last word. */
   confirming: boolean;
   busy: boolean;
+  /** Something changes, and nothing is known to be wrong. */
+  ready: boolean;
   /** Begins, or goes on, to edit a knob; without a wish it is left as it is. */
   set(knob: TuningKnob, wish: Wish | undefined): void;
   discard(): void;
@@ -92,17 +94,20 @@ export function useTuningEdit(clusterId: string, tuning: Tuning | undefined): Tu
     apply.reset();
   }
 
+  const errors = { ...refused, ...(tuning && checkDraft(tuning, draft)) };
+  const ready = changes.length > 0 && Object.keys(errors).length === 0;
   const failure = apply.error ?? preview.error;
   return {
     draft,
     changes,
-    errors: { ...refused, ...(tuning && checkDraft(tuning, draft)) },
+    errors,
+    ready,
     refusal: Object.keys(refused).length === 0 ? failure : null,
     confirming,
     busy: preview.isPending || apply.isPending,
     set,
     discard,
-    preview: () => preview.mutate({ ...request, validate_only: true }),
+    preview: () => ready && preview.mutate({ ...request, validate_only: true }),
     reconsider: () => setConfirming(false),
     apply: () => apply.mutate(request),
   };
