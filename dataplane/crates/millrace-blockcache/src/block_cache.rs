@@ -1,36 +1,39 @@
-//! Reads a stretch of a stream from its objects.
+//! The cache as others see it.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
 };
 
-use futures_util::{FutureExt, StreamExt, TryFutureExt, TryStreamExt, future::BoxFuture, stream};
-use millrace_meta::{MetaStore, ObjectRange, StoreFailure};
-use millrace_model::{ObjectId, Offset, StreamId, StreamRange};
-use millrace_objects::{
-    self as objects, BlockRef, ObjectKey, ObjectReader, ObjectStorage, StreamEntry,
-};
+use millrace_meta::{MetaStore, StoreFailure};
+use millrace_model::{Offset, StreamId};
+use millrace_objects::{self as objects, StreamEntry};
 use millrace_time::SharedClock;
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 
 use crate::{
+    budget::Budget,
     config::{BlockCacheConfig, Sources},
-    single_flight::SingleFlight,
+    meters::Meters,
+    plan::Planner,
+    read::{Gathered, ROOM_WAIT_MAX, is_missing},
+    state::State,
     stats::BlockCacheStats,
 };
-
-/// Objects asked of the metadata at once: one read rarely crosses more.
-const OBJECTS_PER_ASK: usize = 4;
 
 /// How often a read begins again on fresh metadata, because an object that it was told of is gone:
 /// each time one compaction or trim must have come in between.
 const FRESH_STARTS_MAX: u32 = 3;
 
-/// Blocks of one read that are loaded at the same time; bounds what one reader can ask of the store.
-const BLOCKS_AT_ONCE: usize = 4;
-
 /// The share of the budget that is for object indexes, which are small and spare whole requests.
 const INDEX_SHARE: u64 = 16;
+
+/// Blocks that are read beside the budget at one time.
+const BYPASSES_MAX: usize = 64;
+
+/// How often idle readers are looked for, and gauges brought up to date.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Reads what has left the log cache. A clone is the same cache.
 #[derive(Debug, Clone)]
@@ -39,14 +42,16 @@ pub struct BlockCache {
 }
 
 #[derive(Debug)]
-struct Inner {
-    cluster: String,
-    bytes: AtomicU64,
-    prefetch_max_bytes: AtomicU64,
-    storage: ObjectStorage,
-    meta: Arc<dyn MetaStore>,
-    indexes: Arc<SingleFlight<ObjectId, ObjectReader, objects::ReadError>>,
-    blocks: Arc<SingleFlight<(ObjectId, u64), Vec<StreamEntry>, objects::ReadError>>,
+pub(crate) struct Inner {
+    pub(crate) sources: Sources,
+    pub(crate) planner: Planner,
+    pub(crate) clock: SharedClock,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) meters: Arc<Meters>,
+    pub(crate) bypasses: Semaphore,
+    /// How long a read waits for room at present.
+    pub(crate) room_wait: Mutex<Duration>,
+    pub(crate) state: Mutex<State>,
 }
 
 /// Why a stretch could not be read.
@@ -66,6 +71,9 @@ pub enum ReadError {
     /// The metadata could not be asked: try later.
     #[error(transparent)]
     Meta(#[from] StoreFailure),
+    /// Loads that others had begun failed again and again: try later.
+    #[error("the loads that the read waited for were given up")]
+    Unsettled,
 }
 
 impl BlockCache {
@@ -75,17 +83,28 @@ impl BlockCache {
         config: BlockCacheConfig,
         sources: Sources,
         meta: Arc<dyn MetaStore>,
-        _clock: SharedClock,
+        clock: SharedClock,
     ) -> Self {
+        let meters = Arc::new(Meters::new());
         let index_bytes = config.bytes / INDEX_SHARE;
+        let budget = Budget::new(config.bytes - index_bytes);
+        let (storage, counted) = (sources.miss.clone(), Arc::clone(&meters));
+        let planner = Planner::new(config.cluster, meta, storage, index_bytes, counted);
+        let state = State::new(
+            config.eviction,
+            config.prefetch_max_bytes,
+            Arc::clone(&budget),
+            Arc::clone(&meters),
+        );
         let inner = Inner {
-            cluster: config.cluster,
-            bytes: AtomicU64::new(config.bytes),
-            prefetch_max_bytes: AtomicU64::new(config.prefetch_max_bytes),
-            storage: sources.miss,
-            meta,
-            indexes: Arc::new(SingleFlight::new("index", index_bytes)),
-            blocks: Arc::new(SingleFlight::new("block", config.bytes - index_bytes)),
+            sources,
+            planner,
+            clock,
+            budget,
+            meters,
+            bypasses: Semaphore::new(BYPASSES_MAX),
+            room_wait: Mutex::new(ROOM_WAIT_MAX),
+            state: Mutex::new(state),
         };
         Self {
             inner: Arc::new(inner),
@@ -94,8 +113,8 @@ impl BlockCache {
 
     /// Reads entries of `stream` from the one that holds `start` up to, not including, `end`: at
     /// least one, then more while their payloads sum up to at most `max_bytes`. The first may begin
-    /// before `start`, the last may reach behind `end`. Ends early where what is committed ends; is
-    /// empty only where compaction has left nothing in the stretch.
+    /// before `start`, the last may reach behind `end`. Ends early where what is committed ends, and
+    /// where memory is short; is empty only where compaction has left nothing in the stretch.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -108,224 +127,121 @@ impl BlockCache {
     ) -> Result<Vec<StreamEntry>, ReadError> {
         let mut starts = 0;
         loop {
-            starts += 1;
-            let error = match self.inner.read_once(stream, start, end, max_bytes).await {
-                Ok(entries) => return Ok(entries),
-                Err(error) => error,
+            let mut got = Gathered::new(start, end, max_bytes);
+            let read = match got.is_wanted() {
+                true => self.inner.read_once(stream, &mut got).await,
+                false => Ok(()),
             };
-            let vanished = matches!(&error, ReadError::Object(gone) if gone.is_not_found());
-            if !vanished || starts >= FRESH_STARTS_MAX {
-                return Err(error);
+            match read {
+                Ok(()) if is_missing(&got) => {
+                    let offset = got.next;
+                    return Err(ReadError::Missing { stream, offset });
+                }
+                Ok(()) => {
+                    let payload = |entry: &StreamEntry| entry.payload.len() as u64;
+                    let delivered = got.entries.iter().map(payload).sum();
+                    self.inner.meters.delivered_bytes.add(delivered);
+                    return Ok(got.entries);
+                }
+                Err(error) if !error.is_not_found() => return Err(error),
+                Err(error) => {
+                    starts += 1;
+                    if starts >= FRESH_STARTS_MAX {
+                        return Err(error);
+                    }
+                    tracing::debug!(%stream, start, "an object vanished under a read; asking the metadata");
+                }
             }
-            tracing::debug!(%stream, start, "an object vanished under a read; asking the metadata");
         }
     }
 
-    /// The memory that the cache holds now, in bytes.
+    /// The memory that the cache holds now, in bytes, with what is on its way and what answers
+    /// still hold.
     #[must_use]
     pub fn used_bytes(&self) -> u64 {
-        self.inner.indexes.used_bytes() + self.inner.blocks.used_bytes()
+        self.inner.used_bytes()
     }
 
-    /// Changes the budget, in bytes, at once; what is above a smaller one is evicted.
+    /// Changes the budget, in bytes, at once; what is above a smaller one is evicted, or goes with
+    /// the answers that hold it.
     pub fn set_bytes(&self, bytes: u64) {
-        self.inner.bytes.store(bytes, Ordering::Relaxed);
         let index_bytes = bytes / INDEX_SHARE;
-        self.inner.indexes.set_budget(index_bytes);
-        self.inner.blocks.set_budget(bytes - index_bytes);
+        self.inner.planner.set_bytes(index_bytes);
+        self.inner.budget.set_size(bytes - index_bytes);
+        let now = self.inner.clock.now();
+        self.inner.state.lock().shrink(now);
     }
 
     /// Changes how far one reader may prefetch, in bytes; 0 for not at all.
     pub fn set_prefetch_max_bytes(&self, bytes: u64) {
-        self.inner
-            .prefetch_max_bytes
-            .store(bytes, Ordering::Relaxed);
+        self.inner.state.lock().prefetch_max_bytes = bytes;
     }
 
     /// What the cache has done and holds.
     #[must_use]
     pub fn stats(&self) -> BlockCacheStats {
-        BlockCacheStats {
-            size_bytes: self.inner.bytes.load(Ordering::Relaxed),
-            used_bytes: self.used_bytes(),
-            ..BlockCacheStats::default()
-        }
-    }
-}
-
-/// Entries that a read has gathered so far.
-struct Gathered {
-    /// Entries from here on are not wanted.
-    end: Offset,
-    max_bytes: usize,
-    entries: Vec<StreamEntry>,
-    /// From here on it continues.
-    next: Offset,
-    bytes: usize,
-    /// No further entry is wanted, or none would fit.
-    done: bool,
-}
-
-impl Gathered {
-    fn new(start: Offset, end: Offset, max_bytes: usize) -> Self {
-        Self {
-            end,
-            max_bytes,
-            entries: Vec::new(),
-            next: start,
-            bytes: 0,
-            done: start >= end,
-        }
-    }
-
-    /// Takes what fits of a block's entries.
-    fn take(&mut self, entries: &[StreamEntry]) {
-        for entry in entries {
-            let entry_end = entry.end_offset().unwrap_or(Offset::MAX);
-            if self.done || entry_end <= self.next {
-                continue;
-            }
-            let bytes = self.bytes.saturating_add(entry.payload.len());
-            if entry.base_offset >= self.end || (bytes > self.max_bytes && !self.entries.is_empty())
-            {
-                self.done = true;
-                return;
-            }
-            self.bytes = bytes;
-            self.entries.push(entry.clone());
-            self.pass(entry_end);
-            self.done |= bytes >= self.max_bytes;
-        }
-    }
-
-    /// Goes on to `offset`: what lies before it has been taken or does not exist.
-    fn pass(&mut self, offset: Offset) {
-        if !self.done {
-            self.next = self.next.max(offset);
-            self.done = self.next >= self.end;
-        }
+        self.inner.stats()
     }
 }
 
 impl Inner {
-    async fn read_once(
-        &self,
-        stream: StreamId,
-        start: Offset,
-        end: Offset,
-        max_bytes: usize,
-    ) -> Result<Vec<StreamEntry>, ReadError> {
-        let mut got = Gathered::new(start, end, max_bytes);
-        while !got.done {
-            let before = got.next;
-            for range in self
-                .meta
-                .objects_of(stream, got.next, OBJECTS_PER_ASK)
-                .await?
-            {
-                if range.range.start > got.next {
-                    break;
-                }
-                self.read_object(&range, &mut got).await?;
-                if got.done {
-                    break;
-                }
-            }
-            if got.next == before {
-                break;
-            }
-        }
-        if got.entries.is_empty() && start < end {
-            return Err(ReadError::Missing {
-                stream,
-                offset: got.next,
-            });
-        }
-        Ok(got.entries)
+    fn used_bytes(&self) -> u64 {
+        self.planner.used_bytes() + self.budget.used()
     }
 
-    /// Gathers what one object has.
-    async fn read_object(&self, range: &ObjectRange, got: &mut Gathered) -> Result<(), ReadError> {
-        let StreamRange { stream, end, .. } = range.range;
-        let index = self.index(range).await?;
-        loop {
-            let wanted = index.find(stream, got.next, end.min(got.end));
-            if got.done || wanted.is_empty() {
-                break;
-            }
-            let loads: Vec<_> = window(wanted, got.max_bytes.saturating_sub(got.bytes))
-                .iter()
-                .map(|&block| {
-                    self.block(range.object, &index, block)
-                        .map_ok(move |e| (block, e))
-                })
-                .collect();
-            let mut loads = stream::iter(loads).buffered(BLOCKS_AT_ONCE);
-            while let Some((block, entries)) = loads.try_next().await? {
-                got.take(&entries);
-                got.pass(block.end);
-            }
-        }
-        got.pass(end);
-        Ok(())
-    }
-
-    /// The index of an object.
-    async fn index(&self, range: &ObjectRange) -> Result<Arc<ObjectReader>, ReadError> {
-        let key = ObjectKey::of(&self.cluster, range.object);
-        let (storage, size) = (self.storage.clone(), range.size);
-        let load = || {
-            async move {
-                let index = ObjectReader::open(&storage, key, size).await?;
-                let bytes = index.index_bytes() as u64;
-                Ok((index, bytes))
-            }
-            .boxed()
+    fn stats(&self) -> BlockCacheStats {
+        let (readers, windows, loads) = {
+            let state = self.state.lock();
+            (state.readers(), state.windows(), state.queue.in_flight())
         };
-        self.indexes
-            .get(range.object, load)
-            .await
-            .map_err(ReadError::Object)
+        let meters = &self.meters;
+        BlockCacheStats {
+            size_bytes: self.planner.size_bytes() + self.budget.size(),
+            used_bytes: self.used_bytes(),
+            peak_bytes: self.budget.peak(),
+            bypass_bytes: self.budget.outside(),
+            hits: meters.hits.get(),
+            misses: meters.misses.get(),
+            requests: meters.requests.get(),
+            fetched_bytes: meters.fetched_bytes.get(),
+            delivered_bytes: meters.delivered_bytes.get(),
+            evicted_unread_bytes: meters.evicted_unread_bytes.get(),
+            evicted_unread_blocks: meters.evicted_unread_blocks.get(),
+            readers: readers as u64,
+            prefetch_window_max_bytes: windows.last().copied().unwrap_or(0),
+            prefetch_window_median_bytes: windows.get(windows.len() / 2).copied().unwrap_or(0),
+            loads_in_flight: loads as u64,
+            waits_for_room: meters.waits_for_room.get(),
+            bypasses: meters.bypasses.get(),
+        }
     }
 
-    /// The entries of one block.
-    fn block(
-        &self,
-        object: ObjectId,
-        index: &Arc<ObjectReader>,
-        block: BlockRef,
-    ) -> BoxFuture<'static, Result<Arc<Vec<StreamEntry>>, ReadError>> {
-        let (blocks, indexes) = (Arc::clone(&self.blocks), Arc::clone(&self.indexes));
-        let (storage, index) = (self.storage.clone(), Arc::clone(index));
-        async move {
-            let load = || {
-                async move {
-                    let entries = index.read_block(&storage, &block).await?;
-                    let overhead = entries.len() * size_of::<StreamEntry>();
-                    Ok((entries, u64::from(block.size) + overhead as u64))
-                }
-                .boxed()
-            };
-            let loaded = blocks.get((object, block.position), load).await;
-            loaded.map_err(|error| {
-                if error.is_not_found() {
-                    indexes.forget(&object);
-                }
-                ReadError::Object(error)
-            })
+    /// Sees to it that idle readers are looked for, as long as there are readers.
+    pub(crate) fn sweep(self: &Arc<Self>) {
+        let is_news = !std::mem::replace(&mut self.state.lock().is_swept, true);
+        if is_news {
+            tokio::spawn(keep_sweeping(Arc::downgrade(self)));
         }
-        .boxed()
     }
 }
 
-/// The first of `blocks`, and as many more as are needed for `bytes`.
-fn window(blocks: &[BlockRef], bytes: usize) -> &[BlockRef] {
-    let mut sum = 0_usize;
-    let needed = blocks.iter().take_while(|block| {
-        let before = sum;
-        sum = sum.saturating_add(block.size as usize);
-        before == 0 || before < bytes
-    });
-    let needed = needed.count();
-    blocks.get(..needed).unwrap_or_default()
+async fn keep_sweeping(inner: Weak<Inner>) {
+    loop {
+        tokio::time::sleep(SWEEP_INTERVAL).await;
+        let Some(inner) = inner.upgrade() else {
+            return;
+        };
+        let now = inner.clock.now();
+        let is_idle = {
+            let mut state = inner.state.lock();
+            state.expire(now);
+            let is_idle = state.is_idle();
+            state.is_swept = !is_idle;
+            is_idle
+        };
+        inner.meters.show(&inner.stats());
+        if is_idle {
+            return;
+        }
+    }
 }

@@ -35,6 +35,10 @@ impl<K: Hash + Eq + Clone, V: Clone> Lru<K, V> {
         }
     }
 
+    pub(crate) fn budget_bytes(&self) -> u64 {
+        self.budget_bytes
+    }
+
     pub(crate) fn used_bytes(&self) -> u64 {
         self.used_bytes
     }

@@ -35,12 +35,12 @@ struct Meters {
 }
 
 impl Meters {
-    fn new(cache: &'static str) -> Self {
+    fn new() -> Self {
         Self {
-            hits: metrics::counter!("millrace_block_cache_hits_total", "cache" => cache),
-            misses: metrics::counter!("millrace_block_cache_misses_total", "cache" => cache),
-            evictions: metrics::counter!("millrace_block_cache_evictions_total", "cache" => cache),
-            bytes: metrics::gauge!("millrace_block_cache_bytes", "cache" => cache),
+            hits: metrics::counter!("millrace_block_index_hits_total"),
+            misses: metrics::counter!("millrace_block_index_misses_total"),
+            evictions: metrics::counter!("millrace_block_index_evictions_total"),
+            bytes: metrics::gauge!("millrace_block_index_bytes"),
         }
     }
 }
@@ -51,15 +51,15 @@ where
     V: Send + Sync + 'static,
     E: Send + Sync + 'static,
 {
-    /// An empty cache of `budget_bytes`; `name` labels its metrics.
-    pub(crate) fn new(name: &'static str, budget_bytes: u64) -> Self {
+    /// An empty cache of `budget_bytes`.
+    pub(crate) fn new(budget_bytes: u64) -> Self {
         let state = State {
             loaded: Lru::new(budget_bytes),
             loading: HashMap::new(),
         };
         Self {
             state: Mutex::new(state),
-            meters: Meters::new(name),
+            meters: Meters::new(),
         }
     }
 
@@ -98,6 +98,11 @@ where
         let forgotten = state.loaded.set_budget(bytes);
         self.meters.evictions.increment(forgotten as u64);
         self.meters.bytes.set(state.loaded.used_bytes() as f64);
+    }
+
+    /// The budget, in bytes.
+    pub(crate) fn budget_bytes(&self) -> u64 {
+        self.state.lock().loaded.budget_bytes()
     }
 
     /// The weight of all values that are kept, in bytes.

@@ -7,10 +7,16 @@ pub struct BlockCacheStats {
     pub size_bytes: u64,
     /// What is resident or being loaded, indexes included, in bytes.
     pub used_bytes: u64,
+    /// The most that data blocks have used at one time, in bytes.
+    pub peak_bytes: u64,
+    /// What is resident beside the budget, in bytes.
+    pub bypass_bytes: u64,
     /// Blocks that a read found in memory.
     pub hits: u64,
     /// Blocks that a read had to wait for.
     pub misses: u64,
+    /// Requests for data and indexes.
+    pub requests: u64,
     /// Bytes that came from objects, indexes included.
     pub fetched_bytes: u64,
     /// Bytes of payload that reads were given.

@@ -224,7 +224,7 @@ async fn a_read_does_not_ask_for_ever() {
 async fn a_gap_in_the_metadata_ends_a_read_and_is_never_read_over() {
     let storage = ObjectStorage::memory(ManualClock::shared(), SeededRandom::shared(1));
     let (first, third) = (put(&storage, 1, 0).await, put(&storage, 3, 20).await);
-    let (cache, _) = cache(&storage, &[&[first, third], &[third], &[third]]);
+    let (cache, _) = cache(&storage, &[&[first, third], &[third], &[third], &[third]]);
     let read = cache
         .read(STREAM, 0, 30, usize::MAX)
         .await

@@ -241,8 +241,8 @@ async fn a_second_read_asks_nothing_of_the_store() {
     let (cache, stream) = (fixture.cache(1 << 20), fixture.streams[0]);
     let first = cache.read(stream, 0, 200, usize::MAX).await.expect("reads");
     let gets = fixture.bucket.counts().gets;
-    // Two indexes and two times five blocks.
-    assert_eq!(gets, 12);
+    // Two indexes, and five blocks side by side in each object.
+    assert_eq!(gets, 4);
     assert_eq!(
         cache.read(stream, 0, 200, usize::MAX).await.expect("reads"),
         first
@@ -316,20 +316,30 @@ async fn the_budget_holds_and_the_data_is_right_beyond_it() {
     }
     for budget in [0, 1_000, 20_000] {
         let cache = fixture.cache(budget);
-        for round in 0..3 {
+        for _ in 0..3 {
             for &stream in &fixture.streams[..2] {
                 for start in (0..200).step_by(7) {
                     let read = cache.read(stream, start, 200, 10_000).await.expect("reads");
-                    assert_eq!(
-                        read,
-                        fixture.expected(stream, start, 200, 10_000),
-                        "{round}"
-                    );
+                    assert_begins(&read, &fixture.expected(stream, start, 200, 10_000));
                     assert!(cache.used_bytes() <= budget);
                 }
             }
         }
+        let stats = cache.stats();
+        assert_eq!(stats.bypasses > 0, budget < 20_000, "{stats:?}");
     }
+}
+
+/// A read may end early where memory is short, but not before it has something.
+#[track_caller]
+fn assert_begins(read: &[StreamEntry], expected: &[StreamEntry]) {
+    assert!(!read.is_empty() || expected.is_empty(), "nothing was read");
+    assert!(
+        read.len() <= expected.len() && read == &expected[..read.len()],
+        "{} entries were read that are not the first of {}",
+        read.len(),
+        expected.len()
+    );
 }
 
 #[tokio::test]
@@ -378,6 +388,9 @@ async fn a_vanished_object_is_not_found() {
         .expect("the other object is there");
 }
 
+/// A cache that is never short here, so that no read ends early, in bytes.
+const AMPLE_BYTES: u64 = 2 << 20;
+
 /// Entries of one upload: per stream, counts and payload lengths.
 fn any_upload() -> impl Strategy<Value = (Vec<Vec<(u32, usize)>>, usize)> {
     let entry = (
@@ -395,7 +408,7 @@ proptest! {
     fn reads_give_what_was_written(
         uploads in prop::collection::vec(any_upload(), 1..6),
         reads in prop::collection::vec((0..3_usize, 0..600_u64, 1..200_u64, 0..9_000_usize), 1..40),
-        budget in 0..50_000_u64,
+        budget in prop_oneof![0..50_000_u64, Just(AMPLE_BYTES)],
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
@@ -409,7 +422,8 @@ proptest! {
                 let expected = fixture.expected(stream, start, start + len, max);
                 let read = cache.read(stream, start, start + len, max).await;
                 match read {
-                    Ok(read) => prop_assert_eq!(read, expected),
+                    Ok(read) if budget == AMPLE_BYTES => prop_assert!(read == expected),
+                    Ok(read) => assert_begins(&read, &expected),
                     Err(ReadError::Missing { .. }) => prop_assert!(expected.is_empty()),
                     Err(error) => panic!("{error:?}"),
                 }

@@ -22,6 +22,7 @@ const BLOCK_BYTES_EXPECTED: u64 = 256 * 1024;
 pub struct ObjectReader {
     key: ObjectKey,
     blocks: Vec<BlockRef>,
+    read_bytes: u64,
 }
 
 /// Why an object could not be read.
@@ -62,8 +63,15 @@ impl ObjectReader {
         let guess = TAIL_BYTES_MIN + size / BLOCK_BYTES_EXPECTED * INDEX_UNIT_BYTES as u64;
         let tail_start = size.saturating_sub(guess);
         let read = || Box::pin(read_index(storage, &key, tail_start, size)) as BoxFuture<'_, _>;
-        let blocks = reread_if_corrupt(&key, read).await?;
-        Ok(Self { key, blocks })
+        let blocks: Vec<BlockRef> = reread_if_corrupt(&key, read).await?;
+        let footer = crate::format::FOOTER_BYTES as u64;
+        let index = (blocks.len() * INDEX_UNIT_BYTES) as u64 + footer;
+        let read_bytes = guess.min(size).max(index);
+        Ok(Self {
+            key,
+            blocks,
+            read_bytes,
+        })
     }
 
     /// The object's name.
@@ -76,6 +84,12 @@ impl ObjectReader {
     #[must_use]
     pub fn blocks(&self) -> &[BlockRef] {
         &self.blocks
+    }
+
+    /// What was read of the object to have its index, in bytes.
+    #[must_use]
+    pub fn read_bytes(&self) -> u64 {
+        self.read_bytes
     }
 
     /// The memory that this index holds, in bytes.

@@ -1,0 +1,188 @@
+//! Sends the requests that wait in the queue.
+
+use std::{ops::Range, sync::Arc};
+
+use bytes::Bytes;
+use millrace_objects::{Corrupt, GetError, ReadError};
+
+use crate::{
+    block::{BlockId, Decoded},
+    block_cache::Inner,
+    queue::Urgency,
+    reader::Place,
+    state::{Failure, InFlight},
+};
+
+/// How often those who are ready to run are let go first, before requests are sent: what they ask
+/// for then goes along. Takes microseconds, and nothing where nobody is ready.
+const YIELDS: usize = 2;
+
+impl Inner {
+    /// Sends what waits, soon.
+    pub(crate) fn dispatch(self: &Arc<Self>) {
+        {
+            let mut state = self.state.lock();
+            if state.queue.is_empty() || std::mem::replace(&mut state.is_dispatching, true) {
+                return;
+            }
+        }
+        let inner = Arc::clone(self);
+        tokio::spawn(async move {
+            for _ in 0..YIELDS {
+                tokio::task::yield_now().await;
+            }
+            inner.state.lock().is_dispatching = false;
+            inner.send();
+        });
+    }
+
+    /// Sends as much as there are slots for.
+    fn send(self: &Arc<Self>) {
+        loop {
+            let next = self.state.lock().next_request();
+            let Some((places, in_flight)) = next else {
+                return;
+            };
+            let request = Request {
+                inner: Arc::clone(self),
+                places,
+                in_flight,
+                is_settled: false,
+            };
+            tokio::spawn(request.run());
+        }
+    }
+}
+
+/// One request for some blocks of one object. Frees its slot however it ends.
+struct Request {
+    inner: Arc<Inner>,
+    places: Vec<Place>,
+    in_flight: Arc<InFlight>,
+    is_settled: bool,
+}
+
+impl Request {
+    async fn run(mut self) {
+        let pieces: Vec<_> = self.places.iter().map(piece).collect();
+        let (read, was_prefetch) = self.read(&pieces).await;
+        let failed = |error: ReadError| {
+            Arc::new(Failure {
+                error: Arc::new(error),
+                was_prefetch,
+            })
+        };
+        let mut loaded: Vec<(BlockId, Result<Decoded, Arc<Failure>>)> = Vec::new();
+        match read {
+            Ok(found) => {
+                for (place, bytes) in self.places.iter().zip(found) {
+                    let decoded = match Decoded::check(&place.block, bytes) {
+                        Ok(decoded) => Ok(decoded),
+                        Err(_) => self.inner.read_again(place).await.map_err(failed),
+                    };
+                    loaded.push((place.id, decoded));
+                }
+            }
+            Err(error) => {
+                let failure = failed(error.into());
+                let failures = self
+                    .places
+                    .iter()
+                    .map(|place| (place.id, Err(Arc::clone(&failure))));
+                loaded.extend(failures);
+            }
+        }
+        self.settle(loaded);
+    }
+
+    /// Reads the pieces, and gives whether nobody has waited for them. A prefetch waits for its share
+    /// of the network first; if a reader comes meanwhile, it waits in the tier of a miss instead. Once
+    /// it has its share it goes as fast as any.
+    async fn read(&self, pieces: &[Range<u64>]) -> (Result<Vec<Bytes>, GetError>, bool) {
+        let Some(key) = self.places.first().map(|place| &place.key) else {
+            return (Ok(Vec::new()), false);
+        };
+        let start = pieces.first().map_or(0, |piece| piece.start);
+        let span = pieces.last().map_or(start, |piece| piece.end) - start;
+        let sources = &self.inner.sources;
+        if self.in_flight.urgency() == Urgency::Prefetch {
+            tokio::select! {
+                biased;
+                admitted = sources.prefetch.admit_read(span) => {
+                    self.inner.fetched(span);
+                    return (admitted.get_pieces(key, pieces).await, true);
+                }
+                () = self.in_flight.raised.notified() => {}
+            }
+        }
+        self.inner.fetched(span);
+        (sources.miss.get_pieces(key, pieces).await, false)
+    }
+
+    fn settle(&mut self, loaded: Vec<(BlockId, Result<Decoded, Arc<Failure>>)>) {
+        self.is_settled = true;
+        let now = self.inner.clock.now();
+        {
+            let mut state = self.inner.state.lock();
+            for (id, outcome) in loaded {
+                state.settle(id, outcome, now);
+            }
+            state.queue.ended(self.in_flight.urgency());
+            state.serve_those_who_wait(now);
+        }
+        self.inner.send();
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        if self.is_settled {
+            return;
+        }
+        // The runtime ends, or a panic went through: those who wait find their channel closed.
+        let mut state = self.inner.state.lock();
+        for place in &self.places {
+            state.abandon(place.id);
+        }
+        state.queue.ended(self.in_flight.urgency());
+    }
+}
+
+fn piece(place: &Place) -> Range<u64> {
+    place.block.position..place.block.position + u64::from(place.block.size)
+}
+
+impl Inner {
+    /// Counts a request of so many bytes.
+    fn fetched(&self, bytes: u64) {
+        self.meters.fetched_bytes.add(bytes);
+        self.meters.requests.add(1);
+    }
+
+    /// Reads one block, and once more where it comes corrupt: a byte may have been flipped on the
+    /// way, and the object in the store be sound.
+    pub(crate) async fn read_alone(&self, place: &Place) -> Result<Decoded, ReadError> {
+        match self.read_block(place).await? {
+            Ok(decoded) => Ok(decoded),
+            Err(_) => self.read_again(place).await,
+        }
+    }
+
+    async fn read_again(&self, place: &Place) -> Result<Decoded, ReadError> {
+        let key = &place.key;
+        tracing::warn!(%key, "a block was read corrupt; reading it once more");
+        let read = self.read_block(place).await?;
+        read.map_err(|reason| ReadError::Corrupt {
+            key: key.clone(),
+            reason,
+        })
+    }
+
+    async fn read_block(&self, place: &Place) -> Result<Result<Decoded, Corrupt>, GetError> {
+        let piece = piece(place);
+        self.fetched(piece.end - piece.start);
+        let found = self.sources.miss.get_pieces(&place.key, &[piece]).await?;
+        let bytes = found.into_iter().next().unwrap_or_default();
+        Ok(Decoded::check(&place.block, bytes))
+    }
+}
