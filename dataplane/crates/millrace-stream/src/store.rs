@@ -3,6 +3,7 @@
 mod load;
 mod open;
 mod place;
+mod sizes;
 mod spill;
 
 use std::{
@@ -29,6 +30,7 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 
 pub use self::place::Permit;
+use self::sizes::{LiveSizes, Sizing};
 pub(crate) use self::{load::LoadError, place::Placement};
 use crate::{
     cache::{Block, Budget, CachedRun, SealedBlock},
@@ -111,19 +113,16 @@ pub(crate) struct StoreInner {
     evictable: Mutex<VecDeque<Arc<Block>>>,
     /// Appends that wait for room in the log, or for the device.
     log_waiters: AtomicU64,
-    /// Bytes of payload at which the open block is sealed.
-    upload_threshold: u64,
-    /// The most that a block costs the cache, bytes; a single entry that costs more is a block of
-    /// its own.
-    block_cost_max: u64,
-    /// Blocks that are uploaded at the same time.
-    pub(crate) uploads_in_flight: usize,
-    /// What they cost together: at most half of the cache, so that the other half takes appends
-    /// whatever the bucket does. A block whose one entry costs more goes alone.
+    /// What `sizes` follows from; the lock orders changes.
+    sizing: Mutex<Sizing>,
+    sizes: LiveSizes,
+    /// What blocks that are being uploaded cost together: at most half of the cache, so that the
+    /// other half takes appends whatever the bucket does. A block whose one entry costs more goes
+    /// alone.
     pub(crate) upload_room: Budget,
     /// Bytes of the log at which it is sealed.
     wal_span_max: u64,
-    closing: AtomicBool,
+    pub(crate) closing: AtomicBool,
     recovery: RecoveryReport,
 }
 
@@ -245,6 +244,20 @@ impl StreamStore {
     }
 
     /// Resolves with the reason once the store has failed: the device, or the ownership. The broker
+    /// Changes the memory for entries (`s3.wal.cache.size`), in bytes. More lets in at once who
+    /// waits for memory. Less takes effect by eviction: what is committed goes at once, the rest when
+    /// it is, or when somebody waits for its memory; nothing is lost.
+    pub fn set_cache_bytes(&self, bytes: u64) {
+        self.inner.resize(|sizing| sizing.cache_bytes = bytes);
+    }
+
+    /// Changes how much is uploaded at once (`s3.wal.upload.threshold`), in bytes. A quarter of the
+    /// cache is the most that takes effect.
+    pub fn set_upload_threshold_bytes(&self, bytes: u64) {
+        self.inner
+            .resize(|sizing| sizing.upload_threshold_bytes = bytes);
+    }
+
     /// must stop then; restarting it recovers what was acknowledged.
     pub async fn failed(&self) -> Arc<str> {
         self.inner.failure.wait().await

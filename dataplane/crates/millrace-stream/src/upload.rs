@@ -62,7 +62,7 @@ pub(crate) async fn run(store: Arc<StoreInner>, queue: UnboundedReceiver<Arc<Sea
         async move { (room, upload.await) }
     };
     let admitted = blocks(Arc::clone(&store), queue).map(spawn);
-    let mut uploads = std::pin::pin!(admitted.buffered(store.uploads_in_flight));
+    let mut uploads = std::pin::pin!(admitted.buffered(store.config.uploads_in_flight.max(1)));
     // The room is kept until the block may be evicted.
     while let Some((_room, joined)) = uploads.next().await {
         let uploaded = joined.map_err(Fatal::from).and_then(|result| result);

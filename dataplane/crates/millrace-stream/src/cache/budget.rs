@@ -3,7 +3,10 @@
 use std::{
     collections::VecDeque,
     pin::Pin,
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
     task::{Context, Poll, ready},
 };
 
@@ -18,7 +21,8 @@ pub(crate) struct Budget {
 
 #[derive(Debug)]
 struct Inner {
-    capacity: u64,
+    /// Written under the state's lock.
+    capacity: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -86,14 +90,23 @@ impl Budget {
     pub(crate) fn new(capacity: u64) -> Self {
         Self {
             inner: Arc::new(Inner {
-                capacity,
+                capacity: AtomicU64::new(capacity),
                 state: Mutex::default(),
             }),
         }
     }
 
     pub(crate) fn capacity(&self) -> u64 {
-        self.inner.capacity
+        self.inner.capacity()
+    }
+
+    /// Changes the capacity. Where less is left than is used, nobody is admitted until enough has
+    /// been given back; where there is more, whoever fits now is.
+    pub(crate) fn set_capacity(&self, capacity: u64) {
+        let state = self.inner.state.lock();
+        self.inner.capacity.store(capacity, Ordering::Release);
+        drop(state);
+        self.inner.admit_waiters();
     }
 
     pub(crate) fn used(&self) -> u64 {
@@ -105,7 +118,7 @@ impl Budget {
         let mut state = self.inner.state.lock();
         let first = state.first_in_line();
         first.map_or(0, |bytes| {
-            (state.used + bytes).saturating_sub(self.inner.capacity)
+            (state.used + bytes).saturating_sub(self.inner.capacity())
         })
     }
 
@@ -114,14 +127,10 @@ impl Budget {
         self.inner.state.lock().first_in_line().unwrap_or(0)
     }
 
-    /// Asks for `bytes`, which must not exceed the capacity or the wait would never end.
+    /// Asks for `bytes`. The caller has checked them against the capacity.
     pub(crate) fn admit(&self, bytes: u64) -> Admission {
-        debug_assert!(
-            bytes <= self.inner.capacity,
-            "the caller checks against the capacity"
-        );
         let mut state = self.inner.state.lock();
-        if state.waiters.is_empty() && state.used + bytes <= self.inner.capacity {
+        if state.waiters.is_empty() && self.inner.fits(&state, bytes) {
             state.used += bytes;
             return Admission::Now(self.inner.charge(bytes));
         }
@@ -156,6 +165,17 @@ impl State {
 }
 
 impl Inner {
+    fn capacity(&self) -> u64 {
+        self.capacity.load(Ordering::Acquire)
+    }
+
+    /// Whether the first in line gets its bytes. More than the capacity is asked for only where that
+    /// has shrunk since; such a wait would never end, so it does not begin.
+    fn fits(&self, state: &State, bytes: u64) -> bool {
+        let capacity = self.capacity();
+        bytes > capacity || state.used + bytes <= capacity
+    }
+
     fn charge(self: &Arc<Self>, bytes: u64) -> Charge {
         Charge {
             bytes,
@@ -172,7 +192,7 @@ impl Inner {
                 let Some(first) = state.waiters.front() else {
                     return;
                 };
-                if !first.admit.is_closed() && state.used + first.bytes > self.capacity {
+                if !first.admit.is_closed() && !self.fits(&state, first.bytes) {
                     return;
                 }
                 let Some(waiter) = state.waiters.pop_front() else {
@@ -278,6 +298,47 @@ mod tests {
         assert_eq!(budget.used(), 50);
         drop(second);
         assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn more_capacity_lets_in_whoever_fits_now() {
+        let budget = Budget::new(100);
+        let _first = now(budget.admit(90));
+        let second = later(budget.admit(60));
+        let mut third = later(budget.admit(60));
+        budget.set_capacity(150);
+        let second = second.now_or_never().expect("fits");
+        assert_eq!(second.bytes(), 60);
+        assert!((&mut third).now_or_never().is_none());
+        assert_eq!((budget.wanted(), budget.capacity()), (60, 150));
+    }
+
+    #[test]
+    fn less_capacity_takes_nothing_away_and_admits_nobody_until_it_is_kept() {
+        let budget = Budget::new(100);
+        let first = now(budget.admit(50));
+        let second = now(budget.admit(40));
+        budget.set_capacity(30);
+        assert_eq!(budget.used(), 90);
+        let mut third = later(budget.admit(10));
+        assert_eq!(budget.wanted(), 70);
+        drop(first);
+        assert!((&mut third).now_or_never().is_none());
+        drop(second);
+        assert_eq!(third.now_or_never().expect("fits").bytes(), 10);
+    }
+
+    #[test]
+    fn nobody_waits_for_more_than_there_will_ever_be() {
+        let budget = Budget::new(100);
+        let _first = now(budget.admit(60));
+        let large = later(budget.admit(80));
+        let small = later(budget.admit(20));
+        budget.set_capacity(70);
+        let large = large.now_or_never().expect("at once");
+        assert_eq!(large.bytes(), 80);
+        assert!(small.now_or_never().is_none());
+        assert_eq!(budget.used(), 140);
     }
 
     #[test]

@@ -17,7 +17,11 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{StoreInner, StreamParts, spill};
+use super::{
+    StoreInner, StreamParts,
+    sizes::{BlockSizes, LiveSizes, Sizing},
+    spill,
+};
 use crate::{
     cache::{Block, Budget, CachedRun, LocatedEntry, PLACE_BYTES, Places, SealedBlock},
     config::StreamConfig,
@@ -30,16 +34,9 @@ use crate::{
     upload::{self, Pace},
 };
 
-/// The most of the cache that one block takes: with four, one is filled while two are uploaded.
-const BLOCKS_IN_CACHE_MIN: u64 = 4;
-
 /// The most of the log that one block takes. The log is trimmed block by block, and small records
 /// cost it more than their payload, so the payload alone does not bound it.
 const BLOCKS_IN_LOG_MIN: u64 = 4;
-
-/// The most bytes of one block, whatever the cache: an object is written with one PUT, whose bound
-/// is 5 GiB, and a restart begins again what one upload did not finish.
-const BLOCK_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 /// What recovery hands to the store.
 struct Replayed {
@@ -52,11 +49,9 @@ struct Replayed {
 pub(super) async fn open(
     mut parts: StreamParts,
 ) -> Result<(Arc<StoreInner>, Vec<AbortOnDropHandle<()>>), OpenError> {
-    let (budget, failure) = (
-        Budget::new(parts.config.cache_bytes),
-        Arc::new(Failure::new()),
-    );
-    let sizes = BlockSizes::of(&parts.config);
+    let sizing = Sizing::of(&parts.config);
+    let (budget, failure) = (Budget::new(sizing.cache_bytes), Arc::new(Failure::new()));
+    let sizes = sizing.sizes();
     let (located, recovered_to) = std::mem::take(&mut parts.recovered).into_records()?;
     let metas = identify(&parts, &located).await?;
     let replay = Replay {
@@ -89,10 +84,9 @@ pub(super) async fn open(
     );
     let inner = Arc::new(StoreInner {
         wal_span_max: parts.wal.stats().capacity / BLOCKS_IN_LOG_MIN,
-        upload_threshold: sizes.upload_threshold,
-        block_cost_max: sizes.cost_max,
-        uploads_in_flight: sizes.uploads_in_flight,
-        upload_room: Budget::new(parts.config.cache_bytes / 2),
+        sizing: Mutex::new(sizing),
+        sizes: LiveSizes::new(&sizing),
+        upload_room: Budget::new(sizing.upload_room()),
         wal: parts.wal,
         storage: parts.storage.paced(pace.pacer()),
         meta: parts.meta,
@@ -134,41 +128,6 @@ fn start_tasks(
         spawn(watch_device(Arc::clone(inner))),
         spawn(reclaim::run(Arc::clone(inner))),
     ]
-}
-
-/// How large blocks are, and how many of them are uploaded at the same time.
-#[derive(Debug, Clone, Copy)]
-struct BlockSizes {
-    /// Bytes of payload at which a block is sealed.
-    upload_threshold: u64,
-    /// The most that a block of more than one entry costs the cache.
-    cost_max: u64,
-    uploads_in_flight: usize,
-}
-
-impl BlockSizes {
-    fn of(config: &StreamConfig) -> Self {
-        let upload_threshold = config
-            .upload_threshold_bytes
-            .min(config.cache_bytes / BLOCKS_IN_CACHE_MIN)
-            .min(BLOCK_BYTES_MAX);
-        let half_the_cache = config.cache_bytes / 2;
-        let in_half_the_cache = half_the_cache / upload_threshold.max(1);
-        let uploads_in_flight = config
-            .uploads_in_flight
-            .min(usize::try_from(in_half_the_cache).unwrap_or(usize::MAX))
-            .max(1);
-        Self {
-            upload_threshold,
-            cost_max: half_the_cache / uploads_in_flight as u64,
-            uploads_in_flight,
-        }
-    }
-
-    /// Whether a block of `bytes` payload that costs `cost` takes one more entry.
-    fn admit(&self, (bytes, cost): (u64, u64), next: &LocatedEntry) -> bool {
-        bytes < self.upload_threshold && cost + cost_of(next) <= self.cost_max
-    }
 }
 
 /// What an entry that only the log has will cost the cache while it is uploaded.
@@ -256,6 +215,11 @@ impl Replay<'_> {
     fn blocks(&self, kept: Vec<LocatedEntry>, recovered_to: Option<u64>) -> Vec<SealedBlock> {
         let mut blocks = Vec::new();
         let (mut entries, mut bytes, mut cost) = (Vec::new(), 0, 0);
+    /// Whether a block of `bytes` payload that costs `cost` takes one more entry.
+    fn admits(&self, (bytes, cost): (u64, u64), next: &LocatedEntry) -> bool {
+        bytes < self.sizes.upload_threshold && cost + cost_of(next) <= self.sizes.cost_max
+    }
+
         let mut kept = kept.into_iter().peekable();
         while let Some(located) = kept.next() {
             bytes += u64::from(located.entry.payload_bytes);
@@ -263,7 +227,7 @@ impl Replay<'_> {
             let mut wal_end = located.entry.wal.end;
             entries.push(located);
             match kept.peek() {
-                Some(next) if self.sizes.admit((bytes, cost), next) => continue,
+                Some(next) if self.admits((bytes, cost), next) => continue,
                 Some(_) => {}
                 // What stands behind the last record that is kept is owed to nobody.
                 None => wal_end = wal_end.max(recovered_to.unwrap_or(0)),

@@ -47,7 +47,10 @@ impl StoreInner {
     /// Waits, within bounds, until an entry of `bytes` payload fits.
     pub(crate) async fn reserve(&self, bytes: usize) -> Result<Permit, AppendError> {
         self.check_open()?;
-        let room = self.budget.capacity().saturating_sub(ENTRY_OVERHEAD_BYTES);
+        let room = self
+            .sizes
+            .cache_bytes()
+            .saturating_sub(ENTRY_OVERHEAD_BYTES);
         let max = room.min(ENTRY_BYTES_MAX as u64);
         if bytes as u64 > max {
             return Err(AppendError::TooLarge { bytes, max });
@@ -115,7 +118,7 @@ impl StoreInner {
         let now = self.clock.now();
         self.measures.appended(entry.payload.len());
         let mut block = self.open_block.lock();
-        if block.charged_bytes() + charge.bytes() > self.block_cost_max {
+        if block.charged_bytes() + charge.bytes() > self.sizes.cost_max() {
             self.seal(&mut block);
         }
         let append = self
@@ -152,8 +155,8 @@ impl StoreInner {
     /// Whether the open block is due for its upload. What its entries cost counts too: tiny ones cost
     /// several times their payload.
     fn is_full(&self, open: &Block) -> bool {
-        open.bytes >= self.upload_threshold
-            || open.charged_bytes() >= self.block_cost_max
+        open.bytes >= self.sizes.upload_threshold()
+            || open.charged_bytes() >= self.sizes.cost_max()
             || open.wal_span() >= self.wal_span_max
     }
 
@@ -170,6 +173,14 @@ impl StoreInner {
         self.waiting.lock().push_back(Arc::clone(&sealed));
         // The receiver is gone only when the store is: then the log keeps what the block had.
         let _ = self.sealed.send(sealed);
+    }
+
+    /// Seals the open block if it is due for its upload: blocks may have become smaller.
+    pub(super) fn seal_if_full(&self) {
+        let mut open = self.open_block.lock();
+        if self.is_full(&open) {
+            self.seal(&mut open);
+        }
     }
 
     /// Seals the open block if it has become too old.

@@ -104,9 +104,15 @@ impl StoreInner {
         self.wal.trim(sealed.wal_end);
         self.committed.send_replace(sealed.sequence + 1);
         self.pace.committed();
-        let high_mark = self.budget.capacity() / 10 * 9;
-        while self.budget.used() > high_mark && self.evict_oldest() {}
+        self.shrink_if_due();
+        self.evict_to_high_mark();
         self.make_room();
+    }
+
+    /// Evicts committed blocks until there is some room for the next append.
+    pub(super) fn evict_to_high_mark(&self) {
+        let high_mark = self.sizes.cache_bytes() / 10 * 9;
+        while self.budget.used() > high_mark && self.evict_oldest() {}
     }
 
     /// The oldest block whose payloads can be left to the log.

@@ -102,7 +102,9 @@ pub(crate) struct Pace {
     /// `None`: uploads are never held back.
     headroom_percent: Option<u64>,
     forced_percent: u64,
-    rate_min: u64,
+    upload_interval_ms: u64,
+    /// A block is through before the next one is sealed by its age, however few appends come.
+    rate_min: AtomicU64,
     /// Blocks below this sequence were found in the log.
     recovered_to: u64,
     state: Mutex<State>,
@@ -161,26 +163,33 @@ impl Pace {
         block_bytes: u64,
         owed: u64,
     ) -> Self {
-        // A block is through before the next one is sealed by its age, however few appends come.
         let interval_ms = u64::try_from(config.upload_interval.as_millis()).unwrap_or(u64::MAX);
-        let rate_min = block_bytes.saturating_mul(1_000) / interval_ms.max(1);
         let state = State {
             committed_at: clock.now(),
             ..State::default()
         };
-        Self {
+        let pace = Self {
             pacer: Pacer::new(clock.clone(), None),
             clock,
             headroom_percent: config.upload_pace_percent,
             forced_percent: config.upload_forced_percent,
-            rate_min: rate_min.max(1),
+            upload_interval_ms: interval_ms.max(1),
+            rate_min: AtomicU64::new(1),
             recovered_to: owed,
             state: Mutex::new(state),
             flushes: AtomicU64::new(0),
             owed: AtomicU64::new(owed),
             work: Notify::new(),
             measures: Measures::new(),
-        }
+        };
+        pace.set_block_bytes(block_bytes);
+        pace
+    }
+
+    /// Blocks have `block_bytes` from now on.
+    pub(crate) fn set_block_bytes(&self, block_bytes: u64) {
+        let rate_min = block_bytes.saturating_mul(1_000) / self.upload_interval_ms;
+        self.rate_min.store(rate_min.max(1), Ordering::Relaxed);
     }
 
     /// What uploads pass.
@@ -249,9 +258,9 @@ impl Pace {
         }
         let fastest = state.fillings.front().map(|&(_, rate)| rate);
         let rate = match (forced, fastest, self.headroom_percent) {
-            (None, Some(rate), Some(percent)) => {
-                Some((rate.saturating_mul(percent) / 100).max(self.rate_min))
-            }
+            (None, Some(rate), Some(percent)) => Some(
+                (rate.saturating_mul(percent) / 100).max(self.rate_min.load(Ordering::Relaxed)),
+            ),
             _ => None,
         };
         if forced != state.forced {
