@@ -69,6 +69,7 @@ impl Load {
         let store = StreamStore::open(StreamParts {
             wal,
             recovered,
+            background: storage.clone(),
             storage,
             meta,
             block_cache,

@@ -37,6 +37,45 @@ pub struct StreamConfig {
     pub retry_pause_max: Duration,
     /// How often objects that nothing refers to any more are looked for and deleted.
     pub reclaim_interval: Duration,
+    /// How small objects are merged into large ones.
+    pub compaction: CompactionConfig,
+}
+
+/// When objects are compacted, and how far.
+#[derive(Debug, Clone)]
+pub struct CompactionConfig {
+    /// `s3.compaction.interval.ms`: the pause between two passes; zero: there are none but those that
+    /// are asked for.
+    pub interval: Duration,
+    /// The pause between opening the store and the first pass: a restart has its own uploads to do.
+    pub cool_down: Duration,
+    /// `s3.stream.object.compaction.max.size.bytes`: objects of one stream are merged up to this size.
+    pub object_bytes_max: u64,
+    /// `s3.stream.set.object.compaction.max.size.bytes`: stream-set objects are merged up to this size.
+    pub set_bytes_max: u64,
+    /// `s3.stream.set.object.compaction.max.num`: at most this many objects are merged at once.
+    pub inputs_max: usize,
+    /// At least this many are: with fewer, bytes would be written again and again for little.
+    pub inputs_min: usize,
+    /// Ranges of this size or more are copied by the store, where it can: S3 takes 5 MiB or more.
+    pub copy_from_bytes: u64,
+    /// A pass ends after so many groups, and the next one begins at once: others want the metadata too.
+    pub groups_per_pass_max: u64,
+}
+
+impl Default for CompactionConfig {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_secs(300),
+            cool_down: Duration::from_secs(60),
+            object_bytes_max: 128 * 1024 * 1024,
+            set_bytes_max: 1024 * 1024 * 1024,
+            inputs_max: 64,
+            inputs_min: 4,
+            copy_from_bytes: 5 * 1024 * 1024,
+            groups_per_pass_max: 100,
+        }
+    }
 }
 
 impl Default for StreamConfig {
@@ -56,6 +95,7 @@ impl Default for StreamConfig {
             retry_pause_min: Duration::from_millis(100),
             retry_pause_max: Duration::from_secs(10),
             reclaim_interval: Duration::from_secs(10),
+            compaction: CompactionConfig::default(),
         }
     }
 }

@@ -23,12 +23,14 @@
 //! | `store` | the store: open, room and place for entries, close |
 //! | `cache` | the log cache: blocks, byte budget, what is in memory of a stream |
 //! | `upload` | sealed block → objects → commit |
+//! | `compact` | few large objects in place of many small ones |
 //! | `reclaim` | deletes objects that nothing refers to |
 //! | `recovery` | which records of the log are owed to the streams |
 //! | `entry` | an entry, and its form in the log |
 
 mod acks;
 mod cache;
+mod compact;
 mod config;
 mod entry;
 mod error;
@@ -42,7 +44,8 @@ mod stream;
 mod upload;
 
 pub use acks::AppendTicket;
-pub use config::StreamConfig;
+pub use compact::{COMPACTION_BYTES_MAX, CompactError, CompactionReport};
+pub use config::{CompactionConfig, StreamConfig};
 pub use entry::{Entry, InvalidLoggedEntry};
 pub use error::{AppendError, Bottleneck, FetchError, FlushError, OpenError, TrimError};
 pub use recovery::{RecoveredLog, RecoveryReport, Straddles};

@@ -1,8 +1,12 @@
 //! What the store tells about itself, under Prometheus names.
 
+mod compaction;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use metrics::{Counter, Gauge, Histogram};
+
+pub(crate) use self::compaction::{CompactionMeasures, DeletionMeasures};
 
 /// Handles of the store's metrics, looked up once.
 #[derive(Debug)]
@@ -24,7 +28,8 @@ pub(crate) struct Measures {
     pub(crate) upload_seconds: Histogram,
     pub(crate) upload_retries: Counter,
     pub(crate) commit_retries: Counter,
-    pub(crate) reclaimed_objects: Counter,
+    pub(crate) compaction: CompactionMeasures,
+    pub(crate) deletions: DeletionMeasures,
 }
 
 impl Measures {
@@ -44,7 +49,8 @@ impl Measures {
             upload_seconds: metrics::histogram!("millrace_upload_seconds"),
             upload_retries: metrics::counter!("millrace_upload_retries_total"),
             commit_retries: metrics::counter!("millrace_upload_commit_retries_total"),
-            reclaimed_objects: metrics::counter!("millrace_upload_reclaimed_objects_total"),
+            compaction: CompactionMeasures::new(),
+            deletions: DeletionMeasures::new(),
         }
     }
 

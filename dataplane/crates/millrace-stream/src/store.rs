@@ -34,6 +34,7 @@ use self::sizes::{LiveSizes, Sizing};
 pub(crate) use self::{load::LoadError, place::Placement};
 use crate::{
     cache::{Block, Budget, CachedRun, SealedBlock},
+    compact::{CompactError, CompactionReport},
     config::StreamConfig,
     error::{AppendError, FlushError, OpenError},
     failure::Failure,
@@ -52,6 +53,8 @@ pub struct StreamParts {
     pub recovered: RecoveredLog,
     /// The bucket.
     pub storage: ObjectStorage,
+    /// The same bucket for what nobody waits for: compaction and deletion.
+    pub background: ObjectStorage,
     /// What is in the bucket.
     pub meta: Arc<dyn MetaStore>,
     /// Reads from the bucket.
@@ -86,6 +89,9 @@ struct Tasks {
 pub(crate) struct StoreInner {
     pub(crate) wal: Wal,
     pub(crate) storage: ObjectStorage,
+    pub(crate) background: ObjectStorage,
+    /// Held by the pass of compaction that is under way.
+    pub(crate) compacting: tokio::sync::Mutex<()>,
     pub(crate) meta: Arc<dyn MetaStore>,
     pub(crate) block_cache: BlockCache,
     pub(crate) clock: SharedClock,
@@ -206,6 +212,14 @@ impl StreamStore {
         self.inner.flush().await
     }
 
+    /// Runs one pass of compaction now, whatever the interval.
+    ///
+    /// # Errors
+    /// See [`CompactError`]; a group that could not be compacted is counted in the report instead.
+    pub async fn compact_now(&self) -> Result<CompactionReport, CompactError> {
+        self.inner.compact().await
+    }
+
     /// Refuses further appends, uploads what there is within the configured wait, and closes the
     /// log. Whatever is not uploaded by then stays in the log for the next start.
     pub async fn close(&self) -> Closed {
@@ -230,20 +244,6 @@ impl StreamStore {
         }
     }
 
-    /// The store now.
-    #[must_use]
-    pub fn stats(&self) -> StreamStats {
-        let inner = &self.inner;
-        StreamStats {
-            streams: inner.streams.read().len() as u64,
-            cache_used_bytes: inner.budget.used(),
-            cache_capacity_bytes: inner.budget.capacity(),
-            pending_bytes: inner.measures.pending_bytes(),
-            recovery: inner.recovery,
-        }
-    }
-
-    /// Resolves with the reason once the store has failed: the device, or the ownership. The broker
     /// Changes the memory for entries (`s3.wal.cache.size`), in bytes. More lets in at once who
     /// waits for memory. Less takes effect by eviction: what is committed goes at once, the rest when
     /// it is, or when somebody waits for its memory; nothing is lost.
@@ -258,6 +258,20 @@ impl StreamStore {
             .resize(|sizing| sizing.upload_threshold_bytes = bytes);
     }
 
+    /// The store now.
+    #[must_use]
+    pub fn stats(&self) -> StreamStats {
+        let inner = &self.inner;
+        StreamStats {
+            streams: inner.streams.read().len() as u64,
+            cache_used_bytes: inner.budget.used(),
+            cache_capacity_bytes: inner.budget.capacity(),
+            pending_bytes: inner.measures.pending_bytes(),
+            recovery: inner.recovery,
+        }
+    }
+
+    /// Resolves with the reason once the store has failed: the device, or the ownership. The broker
     /// must stop then; restarting it recovers what was acknowledged.
     pub async fn failed(&self) -> Arc<str> {
         self.inner.failure.wait().await

@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     cache::{Block, Budget, CachedRun, LocatedEntry, PLACE_BYTES, Places, SealedBlock},
+    compact,
     config::StreamConfig,
     error::OpenError,
     failure::Failure,
@@ -89,6 +90,8 @@ pub(super) async fn open(
         upload_room: Budget::new(sizing.upload_room()),
         wal: parts.wal,
         storage: parts.storage.paced(pace.pacer()),
+        background: parts.background,
+        compacting: tokio::sync::Mutex::new(()),
         meta: parts.meta,
         block_cache: parts.block_cache,
         clock: parts.clock,
@@ -127,6 +130,7 @@ fn start_tasks(
         spawn(tick(Arc::clone(inner))),
         spawn(watch_device(Arc::clone(inner))),
         spawn(reclaim::run(Arc::clone(inner))),
+        spawn(compact::run(Arc::clone(inner))),
     ]
 }
 
@@ -211,15 +215,15 @@ impl Replay<'_> {
         })
     }
 
-    /// Cuts what is kept into blocks of the usual size.
-    fn blocks(&self, kept: Vec<LocatedEntry>, recovered_to: Option<u64>) -> Vec<SealedBlock> {
-        let mut blocks = Vec::new();
-        let (mut entries, mut bytes, mut cost) = (Vec::new(), 0, 0);
     /// Whether a block of `bytes` payload that costs `cost` takes one more entry.
     fn admits(&self, (bytes, cost): (u64, u64), next: &LocatedEntry) -> bool {
         bytes < self.sizes.upload_threshold && cost + cost_of(next) <= self.sizes.cost_max
     }
 
+    /// Cuts what is kept into blocks of the usual size.
+    fn blocks(&self, kept: Vec<LocatedEntry>, recovered_to: Option<u64>) -> Vec<SealedBlock> {
+        let mut blocks = Vec::new();
+        let (mut entries, mut bytes, mut cost) = (Vec::new(), 0, 0);
         let mut kept = kept.into_iter().peekable();
         while let Some(located) = kept.next() {
             bytes += u64::from(located.entry.payload_bytes);

@@ -205,6 +205,7 @@ mod tests {
             wal: wal.await.expect("opens"),
             recovered: RecoveredLog::default(),
             block_cache: BlockCache::new(cache, sources, shared.clone(), clock.clone()),
+            background: storage.clone(),
             storage,
             meta: shared,
             clock,

@@ -10,7 +10,8 @@ use millrace_meta::{MetaStore, NewTopic, SqliteMeta, SqliteOptions};
 use millrace_model::{NodeId, Offset, StreamId, TopicId, TopicName};
 use millrace_objects::{BucketUri, ObjectStorage, RetryPolicy, StoreBucket, TimeoutPolicy};
 use millrace_stream::{
-    AppendTicket, Entry, RecoveredLog, Stream, StreamConfig, StreamParts, StreamStore,
+    AppendTicket, CompactionConfig, Entry, RecoveredLog, Stream, StreamConfig, StreamParts,
+    StreamStore,
 };
 use millrace_testkit::{FaultyBucket, SimDisk};
 use millrace_time::{SeededRandom, SharedClock, SharedRandom, SystemClock};
@@ -24,6 +25,7 @@ pub(crate) struct World {
     pub(crate) random: SharedRandom,
     pub(crate) clock: SharedClock,
     pub(crate) config: StreamConfig,
+    pub(crate) block_cache_bytes: u64,
     /// How long the bucket may take.
     pub(crate) timeout: TimeoutPolicy,
     topics: std::sync::atomic::AtomicU32,
@@ -43,6 +45,15 @@ pub(crate) fn small() -> StreamConfig {
         retry_pause_min: Duration::from_millis(1),
         retry_pause_max: Duration::from_millis(10),
         reclaim_interval: Duration::from_millis(20),
+        compaction: CompactionConfig {
+            interval: Duration::ZERO,
+            object_bytes_max: 64 * 1024,
+            set_bytes_max: 256 * 1024,
+            inputs_max: 16,
+            inputs_min: 2,
+            copy_from_bytes: 6 * 1024,
+            ..CompactionConfig::default()
+        },
         ..StreamConfig::default()
     }
 }
@@ -57,14 +68,36 @@ pub(crate) fn folder() -> TempDir {
 impl World {
     pub(crate) async fn new(seed: u64, config: StreamConfig, wal_bytes: u64) -> Self {
         let folder = folder();
-        let (random, clock) = (SeededRandom::shared(seed), SystemClock::shared());
         let uri: BucketUri = format!("0@file://{}/bucket", folder.path().display())
             .parse()
             .expect("legal");
         let bucket = StoreBucket::open(&uri).expect("opens");
-        let options = SqliteOptions {
-            doomed_retention: Duration::ZERO,
-        };
+        Self::over(seed, config, wal_bytes, (folder, bucket, Duration::ZERO)).await
+    }
+
+    /// A world whose bucket is in memory, and so copies ranges by itself. What is doomed stays for
+    /// `doomed_retention`.
+    pub(crate) async fn in_memory(
+        seed: u64,
+        config: StreamConfig,
+        wal_bytes: u64,
+        doomed_retention: Duration,
+    ) -> Self {
+        let bucket = (folder(), StoreBucket::memory(), doomed_retention);
+        Self {
+            block_cache_bytes: 4 * 1024 * 1024,
+            ..Self::over(seed, config, wal_bytes, bucket).await
+        }
+    }
+
+    async fn over(
+        seed: u64,
+        config: StreamConfig,
+        wal_bytes: u64,
+        (folder, bucket, doomed_retention): (TempDir, StoreBucket, Duration),
+    ) -> Self {
+        let (random, clock) = (SeededRandom::shared(seed), SystemClock::shared());
+        let options = SqliteOptions { doomed_retention };
         let path = folder.path().join("meta.db");
         Self {
             disk: SimDisk::new(wal_bytes, Duration::from_micros(300), random.clone()),
@@ -75,6 +108,7 @@ impl World {
             random,
             clock,
             config,
+            block_cache_bytes: 64 * 1024,
             timeout: TimeoutPolicy::default(),
             topics: 0.into(),
             folder,
@@ -141,12 +175,13 @@ impl World {
         let (clock, random) = (self.clock.clone(), self.random.clone());
         let storage = self.storage();
         let meta: Arc<dyn MetaStore> = Arc::new(self.meta.clone());
-        let cache = BlockCacheConfig::new("c", 64 * 1024);
+        let cache = BlockCacheConfig::new("c", self.block_cache_bytes);
         let sources = storage.clone().into();
         let block_cache = BlockCache::new(cache, sources, meta.clone(), clock.clone());
         let parts = StreamParts {
             wal,
             recovered,
+            background: storage.clone(),
             storage,
             meta,
             block_cache,
