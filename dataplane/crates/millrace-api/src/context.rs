@@ -94,6 +94,7 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(parts: ApiParts) -> Arc<Self> {
         let purgatory = Purgatory::with_timers(parts.timers, PurgatoryConfig::default());
+        let cold_reads = ColdReads::new(parts.network.egress.clone(), parts.clock.clone());
         Arc::new(Self {
             logs: parts.logs,
             groups: parts.groups,
@@ -102,7 +103,7 @@ impl Context {
             wakeups: Wakeups::new(purgatory.clone()),
             purgatory,
             producer_ids: ProducerIds::new(parts.meta),
-            cold_reads: ColdReads::new(),
+            cold_reads,
             inspection: Inspection::new(),
             quotas: Quotas::new(parts.config.quotas),
             topic_changes: TopicChanges::start(),

@@ -131,4 +131,8 @@ impl Service for ApiService {
     fn accept<'a>(&'a self, peer: &'a Arc<Peer>, frame: BytesMut) -> BoxFuture<'a, Accepted> {
         Box::pin(self.take(peer, frame))
     }
+
+    fn disconnected(&self, peer: &Arc<Peer>) {
+        self.context.cold_reads.disconnected(peer.id);
+    }
 }

@@ -12,7 +12,7 @@ const DEBT_MAX: Duration = Duration::from_secs(1);
 
 /// Slices are worth so much time, so that what is urgent does not wait longer for a slice of
 /// something else.
-const SLICES_PER_SECOND: u64 = 100;
+const SLICES_PER_SECOND: u64 = 200;
 
 /// A flow's turn is worth so much time: most requests are granted within one, and flows that wait
 /// for each other notice little.

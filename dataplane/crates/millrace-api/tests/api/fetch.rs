@@ -260,7 +260,13 @@ async fn what_has_left_memory_comes_from_objects() {
         .await;
     let partitions = &response.responses[0].partitions;
     assert_eq!(values(&partitions[0]), [(10, "new".into())]);
-    assert_eq!(values(&partitions[1]).len(), 10);
+    let old = if values(&partitions[1]).is_empty() {
+        // New records are not held up; the old ones come with the next answer.
+        world.fetch_from("t", 2, 0).await
+    } else {
+        partitions[1].clone()
+    };
+    assert_eq!(values(&old).len(), 10);
 }
 
 #[tokio::test]
@@ -294,6 +300,7 @@ async fn new_records_do_not_wait_for_old_ones() {
         if values(&response.responses[0].partitions[0]).len() == 1 {
             return;
         }
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
     panic!("the old record never came");
 }

@@ -18,7 +18,7 @@ use kafka_protocol::{
 use millrace_api::{AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, QuotaConfig};
 use millrace_blockcache::{BlockCache, BlockCacheConfig};
 use millrace_coordinator::{CoordinatorParts, GroupConfig, GroupCoordinator};
-use millrace_limiter::Network;
+use millrace_limiter::{Network, NetworkConfig};
 use millrace_log::{LogDefaults, LogManager, LogParts};
 use millrace_meta::{MetaStore, SqliteMeta, SqliteOptions};
 use millrace_model::NodeId;
@@ -44,6 +44,7 @@ pub(crate) struct World {
     pub(crate) service: ApiService,
     pub(crate) logs: LogManager,
     pub(crate) bucket: FaultyBucket,
+    pub(crate) network: Network,
     /// Who sends all requests.
     pub(crate) peer: Arc<Peer>,
     groups: GroupCoordinator,
@@ -63,6 +64,8 @@ pub(crate) struct Settings {
     pub(crate) groups: GroupConfig,
     pub(crate) streams: StreamConfig,
     pub(crate) quotas: QuotaConfig,
+    pub(crate) network: NetworkConfig,
+    pub(crate) block_cache_bytes: u64,
 }
 
 impl Default for Settings {
@@ -78,6 +81,8 @@ impl Default for Settings {
             },
             streams: StreamConfig::default(),
             quotas: QuotaConfig::default(),
+            network: NetworkConfig::default(),
+            block_cache_bytes: 16 << 20,
         }
     }
 }
@@ -95,6 +100,7 @@ struct Running {
     groups: GroupCoordinator,
     store: StreamStore,
     service: ApiService,
+    network: Network,
 }
 
 impl World {
@@ -117,13 +123,15 @@ impl World {
             groups,
             store,
             service,
+            network,
         } = running;
         let correlation = AtomicI32::new(1);
         Self {
             service,
             logs,
             bucket,
-            peer: peer(),
+            network,
+            peer: peer(1),
             groups,
             store,
             disk,
@@ -159,12 +167,14 @@ impl World {
             groups,
             store,
             service,
+            network,
         } = running;
         Self {
             service,
             logs,
             bucket,
-            peer: peer(),
+            network,
+            peer: peer(1),
             groups,
             store,
             disk,
@@ -183,7 +193,11 @@ impl World {
     }
 
     pub(crate) async fn send_frame(&self, frame: BytesMut) -> Sent {
-        let accepted = timeout(ANSWER_WAIT_MAX, self.service.accept(&self.peer, frame)).await;
+        self.send_frame_as(&self.peer, frame).await
+    }
+
+    async fn send_frame_as(&self, peer: &Arc<Peer>, frame: BytesMut) -> Sent {
+        let accepted = timeout(ANSWER_WAIT_MAX, self.service.accept(peer, frame)).await;
         match accepted.expect("stage 1 is short") {
             Accepted::Ready(response) => Sent::Answer(joined(&response)),
             Accepted::Pending(future) => Sent::Later(future),
@@ -193,8 +207,19 @@ impl World {
     }
 
     pub(crate) async fn send<R: Request>(&self, version: i16, request: &R) -> Sent {
+        self.send_as(&self.peer, version, request).await
+    }
+
+    /// Sends a request over another connection.
+    pub(crate) async fn send_as<R: Request>(
+        &self,
+        peer: &Arc<Peer>,
+        version: i16,
+        request: &R,
+    ) -> Sent {
         let correlation = self.correlation.fetch_add(1, Ordering::Relaxed);
-        self.send_frame(frame(version, correlation, request)).await
+        let frame = frame(version, correlation, request);
+        self.send_frame_as(peer, frame).await
     }
 
     /// Sends a request and waits for its answer.
@@ -266,9 +291,10 @@ pub(crate) fn text(text: &str) -> StrBytes {
     StrBytes::from_string(text.to_owned())
 }
 
-fn peer() -> Arc<Peer> {
+/// The other end of the connection of a number.
+pub(crate) fn peer(number: u64) -> Arc<Peer> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 50_000));
-    Arc::new(Peer::new(1, address, "INTERNAL".into()))
+    Arc::new(Peer::new(number, address, "INTERNAL".into()))
 }
 
 fn config(quotas: QuotaConfig) -> ApiConfig {
@@ -289,6 +315,17 @@ fn config(quotas: QuotaConfig) -> ApiConfig {
     }
 }
 
+fn storage(bucket: &FaultyBucket, random: &SharedRandom, clock: &SharedClock) -> ObjectStorage {
+    let (retry, patience) = (RetryPolicy::default(), TimeoutPolicy::default());
+    ObjectStorage::over(
+        bucket.clone(),
+        retry,
+        patience,
+        clock.clone(),
+        random.clone(),
+    )
+}
+
 async fn start(
     disk: &SimDisk,
     bucket: &FaultyBucket,
@@ -303,21 +340,15 @@ async fn start(
     let sink = &mut |record| recovered.push(&record);
     let opened = Wal::open_with(disk.attach(), WalConfig::new(7), clock.clone(), sink).await;
     let wal = opened.expect("recovers");
-    let (retry, patience) = (RetryPolicy::default(), TimeoutPolicy::default());
-    let storage = ObjectStorage::over(
-        bucket.clone(),
-        retry,
-        patience,
-        clock.clone(),
-        random.clone(),
-    );
+    let storage = storage(bucket, random, clock);
     let shared: Arc<dyn MetaStore> = Arc::new(meta.clone());
-    let cache = BlockCacheConfig::new("cluster", 16 << 20);
+    let cache = BlockCacheConfig::new("cluster", settings.block_cache_bytes);
     let sources = storage.clone().into();
     let block_cache = BlockCache::new(cache, sources, shared.clone(), clock.clone());
     let store = StreamStore::open(StreamParts {
         wal,
         recovered,
+        background: storage.clone(),
         storage,
         meta: shared.clone(),
         block_cache,
@@ -348,13 +379,14 @@ async fn start(
     })
     .await
     .expect("loads");
+    let network = Network::new(clock.clone(), settings.network);
     let service = ApiService::new(ApiParts {
         logs: logs.clone(),
         groups: groups.clone(),
         meta: shared,
         clock: clock.clone(),
         timers,
-        network: Network::unbounded(clock.clone()),
+        network: network.clone(),
         settings: Arc::new(KeptSettings::default()),
         config: config(settings.quotas),
     });
@@ -363,5 +395,6 @@ async fn start(
         groups,
         store,
         service,
+        network,
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use millrace_log::{PartitionLog, ReadResult};
+use millrace_log::{PartitionLog, ReadError, ReadResult};
 use millrace_model::TopicId;
 use millrace_wire::{
     FetchAnswer, FetchedPartition, FetchedTopic, encode_fetch,
@@ -13,6 +13,7 @@ use millrace_wire::{
 use super::plan::{Plan, Wanted};
 use crate::{
     call::{Answer, Reply, first_error},
+    code,
     context::Context,
     quota::throttle_time_ms,
     topics::wire_offset,
@@ -21,8 +22,10 @@ use crate::{
 /// What was found of one partition.
 #[derive(Debug)]
 pub(super) enum Part {
-    /// Whole batches, perhaps none.
-    Read(ReadResult),
+    /// Whole batches from memory, perhaps none.
+    Hot(ReadResult),
+    /// Whole batches from elsewhere.
+    Cold(ReadResult),
     /// There are records, but not in memory.
     Missed,
     /// Nothing can be read.
@@ -34,22 +37,43 @@ pub(super) enum Part {
 pub(super) struct Gathered {
     parts: Vec<Part>,
     bytes: usize,
+    /// Those of `bytes` that come from memory, and are not paid for yet.
+    hot_bytes: usize,
 }
 
 impl Part {
     /// No records, because the answer is full.
     pub(super) fn nothing(log: &PartitionLog) -> Self {
-        Self::Read(ReadResult {
+        Self::Hot(ReadResult {
             batches: Vec::new(),
             high_watermark: log.high_watermark(),
             log_start: log.start_offset(),
         })
     }
 
+    /// What a cold read has come to.
+    pub(super) fn cold(read: Result<ReadResult, ReadError>) -> Self {
+        match read {
+            Ok(read) => Self::Cold(read),
+            Err(error) => {
+                tracing::debug!(%error, "a fetch could not read");
+                Self::Failed(code::of_read(&error))
+            }
+        }
+    }
+
     fn bytes(&self) -> usize {
         match self {
-            Self::Read(read) => read.batches.iter().map(Bytes::len).sum(),
+            Self::Hot(read) | Self::Cold(read) => read.batches.iter().map(Bytes::len).sum(),
             Self::Missed | Self::Failed(_) => 0,
+        }
+    }
+
+    fn hot_bytes(&self) -> usize {
+        if matches!(self, Self::Hot(_)) {
+            self.bytes()
+        } else {
+            0
         }
     }
 }
@@ -59,25 +83,46 @@ impl Gathered {
         Self {
             parts: Vec::with_capacity(partitions),
             bytes: 0,
+            hot_bytes: 0,
         }
     }
 
     pub(super) fn push(&mut self, part: Part) {
         self.bytes += part.bytes();
+        self.hot_bytes += part.hot_bytes();
         self.parts.push(part);
     }
 
-    /// Fills in what was missed.
+    /// Puts another part in the place of one.
     pub(super) fn fill(&mut self, at: usize, part: Part) {
-        self.bytes += part.bytes();
-        if let Some(missed) = self.parts.get_mut(at) {
-            *missed = part;
+        if let Some(place) = self.parts.get_mut(at) {
+            self.bytes = self.bytes + part.bytes() - place.bytes();
+            self.hot_bytes = self.hot_bytes + part.hot_bytes() - place.hot_bytes();
+            *place = part;
         }
     }
 
     /// Bytes of records so far.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Those of them that were in memory.
+    pub(super) const fn hot_bytes(&self) -> usize {
+        self.hot_bytes
+    }
+
+    /// Those of them that were read elsewhere, and are paid for.
+    pub(super) const fn cold_bytes(&self) -> usize {
+        self.bytes - self.hot_bytes
+    }
+
+    /// The places in the plan of what came from memory, with its bytes.
+    pub(super) fn hot(&self) -> impl Iterator<Item = (usize, usize)> {
+        let parts = self.parts.iter().enumerate();
+        parts
+            .filter(|(_, part)| matches!(part, Part::Hot(_)))
+            .map(|(at, part)| (at, part.bytes()))
     }
 
     pub(super) fn missed_any(&self) -> bool {
@@ -93,7 +138,8 @@ impl Gathered {
     }
 
     /// Whether this can be answered without waiting: there is enough, or an error to tell, or the
-    /// client does not want to wait; and nothing has to be read from objects.
+    /// client does not want to wait. Where all that there is would be missing, it is waited for in
+    /// any case: a client that is answered with nothing asks again at once.
     pub(super) fn suffices(&self, plan: &Plan) -> bool {
         let failed = self
             .parts
@@ -101,7 +147,8 @@ impl Gathered {
             .any(|part| matches!(part, Part::Failed(_)));
         let enough = self.bytes >= plan.bytes_min;
         let no_wait = plan.wait.is_zero() || plan.partitions.is_empty();
-        !self.missed_any() && (failed || enough || no_wait)
+        let nothing_but_missed = self.bytes == 0 && self.missed_any();
+        failed || (!nothing_but_missed && (enough || no_wait))
     }
 }
 
@@ -177,7 +224,7 @@ fn fetched(wanted: &Wanted, part: Part) -> FetchedPartition {
         ..FetchedPartition::default()
     };
     match (part, &wanted.source) {
-        (Part::Read(read), _) => FetchedPartition {
+        (Part::Hot(read) | Part::Cold(read), _) => FetchedPartition {
             error_code: NONE,
             high_watermark: wire_offset(read.high_watermark),
             // Without transactions, everything below the high watermark is stable.

@@ -1,5 +1,11 @@
 //! Fetch: what is in memory is answered at once; what is not there yet is waited for in the
-//! purgatory; what has left memory is read from the broker's log or from objects in stage 2.
+//! purgatory; what has left memory is read from the broker's log or from objects, beside the fetch.
+//!
+//! A fetch that asks for both is answered as soon as memory has enough, and is not held up by what
+//! has to be read: that comes with one of the connection's next fetches. Where memory has too
+//! little, it waits for both, and takes what comes first. Its waits are bounded by what the client
+//! allows (`max_wait_ms`, `min_bytes`), and half a second where it would be answered with nothing
+//! though there is something: clients ask again at once.
 //!
 //! Fetch sessions (KIP-227) are declined: every answer has session id 0, so clients send whole
 //! requests, which any broker accepts.
@@ -8,16 +14,25 @@ mod answer;
 mod cold;
 mod plan;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
+use millrace_limiter::Tier;
 use millrace_wire::{
     decode,
     error_code::ErrorCode,
     messages::{FetchRequest, fetch_request::FetchTopic},
 };
+use tokio::time::{sleep, timeout};
 
 pub(crate) use self::cold::ColdReads;
-use self::{answer::Gathered, plan::Plan};
+use self::{answer::Gathered, cold::Awaited, plan::Plan};
 use crate::{
     call::{Answer, Call, Outcome, Reply, Taken},
     context::Context,
@@ -26,6 +41,18 @@ use crate::{
 
 /// A session that the client wants to begin anew (0) or not at all (−1).
 const NO_SESSION: i32 = 0;
+
+/// How long a fetch waits at least for what has to be read, where it would be answered with nothing.
+/// Kafka's `remote.fetch.max.wait.ms`.
+const COLD_WAIT_MIN: Duration = Duration::from_millis(500);
+
+/// How long a fetch that has found only some of what is being read waits for more: a client that is
+/// far behind with a thousand partitions asks for all of them each time.
+const GATHER_WAIT: Duration = Duration::from_millis(10);
+
+/// How long an answer waits for its share of the network. Clients give up after 30 s; where what is
+/// more urgent takes all of it for ever, they are answered nevertheless.
+const EGRESS_WAIT_MAX: Duration = Duration::from_secs(20);
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: FetchRequest = decode(&call.request)?;
@@ -40,13 +67,24 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     if let Some(until) = owes(context, payer.as_ref()) {
         return Ok(Taken::Now(answer::throttled(context, reply, until)));
     }
-    let plan = Plan::new(context, reply, &request, payer);
-    let gathered = plan.read_memory();
-    if gathered.suffices(&plan) {
+    let plan = Plan::new(context, reply, &request, (call.peer.id, payer));
+    let gathered = plan.read_at_hand(context);
+    let awaited = cold::start(context, &plan, &gathered);
+    let more = awaited
+        .as_ref()
+        .is_some_and(|awaited| may_find_more(&plan, &gathered, awaited));
+    let enough = gathered.suffices(&plan) && !more;
+    if enough && may_go(context, &gathered) {
         return Ok(Taken::Now(answer::write(context, reply, &plan, gathered)));
     }
     let context = Arc::clone(context);
-    Taken::later(async move { wait_and_read(&context, reply, plan, gathered).await })
+    Taken::later(async move {
+        if enough {
+            pay(&context, &plan, &gathered).await;
+            return answer::write(&context, reply, &plan, gathered);
+        }
+        wait_and_answer(&context, reply, plan, (gathered, awaited)).await
+    })
 }
 
 /// Until when the client must not fetch, where it has fetched more than its quota.
@@ -54,32 +92,88 @@ fn owes(context: &Context, payer: Option<&Payer>) -> Option<Duration> {
     payer.and_then(|payer| payer.owes(context.now()))
 }
 
-/// Reads from objects what is not in memory; where that leaves too little, waits for more.
-async fn wait_and_read(
+/// Whether an answer that carries nothing but what was read should wait for more of that.
+fn may_find_more(plan: &Plan, gathered: &Gathered, awaited: &Awaited) -> bool {
+    let only_cold = gathered.cold_bytes() > 0 && gathered.hot_bytes() == 0;
+    only_cold && !awaited.is_empty() && gathered.bytes() < plan.bytes_max / 2
+}
+
+/// Whether the network takes the answer at once; it is paid for then.
+fn may_go(context: &Context, gathered: &Gathered) -> bool {
+    let bytes = u64::try_from(gathered.hot_bytes()).unwrap_or(u64::MAX);
+    context.network.egress.try_acquire(Tier::TailRead, bytes)
+}
+
+/// Waits until the network takes the answer. What was read has been paid for.
+async fn pay(context: &Context, plan: &Plan, gathered: &Gathered) {
+    let bytes = u64::try_from(gathered.hot_bytes()).unwrap_or(u64::MAX);
+    let egress = &context.network.egress;
+    let paid = egress.acquire_for(Tier::TailRead, plan.connection, bytes);
+    if timeout(EGRESS_WAIT_MAX, paid).await.is_err() {
+        egress.charge(Tier::TailRead, bytes);
+    }
+}
+
+/// Waits until there is enough, in memory and elsewhere, or the time is up.
+async fn wait_and_answer(
     context: &Context,
     reply: Reply,
     plan: Plan,
-    mut gathered: Gathered,
+    (mut gathered, awaited): (Gathered, Option<Awaited>),
 ) -> Answer {
-    let mut waited = Duration::ZERO;
-    if !gathered.missed_any() {
-        let began = context.now();
-        plan.wait(context).await;
-        waited = context.now().saturating_sub(began);
-        // Its other connections may have used the quota up meanwhile.
-        if let Some(until) = owes(context, plan.payer.as_ref()) {
-            let mut answer = answer::throttled(context, reply, until);
-            answer.waited = waited;
-            return answer;
-        }
-        gathered = plan.read_memory();
+    let reads = awaited.is_some();
+    let began = context.now();
+    wait(context, &plan, &mut gathered, awaited).await;
+    let mut waited = context.now().saturating_sub(began);
+    // Waiting for what has to be read is no wait on purpose.
+    if reads {
+        waited = Duration::ZERO;
     }
-    if gathered.missed_any() {
-        cold::read(context, &plan, &mut gathered).await;
+    // Its other connections may have used the quota up meanwhile.
+    if let Some(until) = owes(context, plan.payer.as_ref()) {
+        let mut answer = answer::throttled(context, reply, until);
+        answer.waited = waited;
+        return answer;
+    }
+    plan.read_memory_again(&mut gathered);
+    if !may_go(context, &gathered) {
+        pay(context, &plan, &gathered).await;
     }
     let mut answer = answer::write(context, reply, &plan, gathered);
     answer.waited = waited;
     answer
+}
+
+/// Waits until there is enough, or the time is up.
+async fn wait(context: &Context, plan: &Plan, gathered: &mut Gathered, awaited: Option<Awaited>) {
+    // What is being read counts for the client's least as well.
+    let elsewhere = Arc::new(AtomicUsize::new(0));
+    let watched = plan.watch(context, gathered, Arc::clone(&elsewhere));
+    let Some(mut awaited) = awaited else {
+        return watched.wait(context, plan.wait).await;
+    };
+    let mut in_memory = pin!(watched.wait(context, plan.wait.max(COLD_WAIT_MIN)));
+    let mut pause = pin!(sleep(COLD_WAIT_MIN));
+    let mut has_some = false;
+    loop {
+        awaited.collect(context, plan, gathered);
+        elsewhere.store(gathered.cold_bytes(), Ordering::Release);
+        let enough = gathered.suffices(plan) || (plan.bytes_min > 1 && watched.is_enough());
+        if enough && !may_find_more(plan, gathered, &awaited) {
+            return;
+        }
+        if enough && !has_some {
+            has_some = true;
+            pause.set(sleep(GATHER_WAIT));
+        }
+        let ends_with_pause = has_some || awaited.is_empty();
+        tokio::select! {
+            biased;
+            () = &mut in_memory => return,
+            () = awaited.changed.notified(), if !awaited.is_empty() => {}
+            () = &mut pause, if ends_with_pause => return,
+        }
+    }
 }
 
 /// Which topic a part of the request is about, as it must be repeated in the answer.

@@ -1,6 +1,12 @@
 //! What a fetch asks for, and the reading of what is in memory.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use millrace_log::{LogManager, PartitionLog};
 use millrace_model::{Offset, TopicPartition};
@@ -51,6 +57,8 @@ pub(super) struct Plan {
     pub(super) bytes_max: usize,
     pub(super) bytes_min: usize,
     pub(super) wait: Duration,
+    /// The connection that asks, by its number.
+    pub(super) connection: u64,
     /// Who pays for the records, if somebody has to.
     pub(super) payer: Option<Payer>,
 }
@@ -60,7 +68,7 @@ impl Plan {
         context: &Context,
         reply: Reply,
         request: &FetchRequest,
-        payer: Option<Payer>,
+        (connection, payer): (u64, Option<Payer>),
     ) -> Self {
         let by_id = reply.version >= FIRST_WITH_TOPIC_IDS;
         let mut partitions = Vec::new();
@@ -90,34 +98,92 @@ impl Plan {
             // More than may be answered cannot be waited for.
             bytes_min: size(request.min_bytes).min(bytes_max),
             wait: wait.min(WAIT_MAX),
+            connection,
             payer,
         }
     }
 
-    /// Reads every partition as far as it is in memory.
-    pub(super) fn read_memory(&self) -> Gathered {
+    /// Reads every partition as far as it is in memory, or has been read for this connection.
+    pub(super) fn read_at_hand(&self, context: &Context) -> Gathered {
         let mut gathered = Gathered::new(self.partitions.len());
         for wanted in &self.partitions {
             let left = self.bytes_max.saturating_sub(gathered.bytes());
-            let part = wanted.read_memory(left, gathered.bytes() == 0);
+            let first = gathered.bytes() == 0;
+            let part = match (wanted.read_memory(left, first), &wanted.source) {
+                (Part::Missed, Ok(source)) => {
+                    let sizes = (wanted.bytes_max, left, first);
+                    let read = context.cold_reads.take(self.connection, source, sizes);
+                    read.map_or(Part::Missed, Part::cold)
+                }
+                (part, _) => part,
+            };
             gathered.push(part);
         }
         gathered
     }
 
-    /// Waits until there is enough to answer, or the client's time is up.
-    pub(super) async fn wait(&self, context: &Context) {
+    /// Reads what is in memory anew, after a wait.
+    pub(super) fn read_memory_again(&self, gathered: &mut Gathered) {
+        let hot: Vec<(usize, usize)> = gathered.hot().collect();
+        for (at, bytes) in hot {
+            let Some(wanted) = self.partitions.get(at) else {
+                continue;
+            };
+            let others = gathered.bytes() - bytes;
+            let left = self.bytes_max.saturating_sub(others);
+            let part = wanted.read_memory(left, others == 0);
+            // What has left memory meanwhile may still be answered with.
+            if bytes == 0 || !matches!(part, Part::Missed) {
+                gathered.fill(at, part);
+            }
+        }
+    }
+
+    /// What tells that memory has enough, together with what `elsewhere` counts.
+    pub(super) fn watch(
+        &self,
+        context: &Context,
+        gathered: &Gathered,
+        elsewhere: Arc<AtomicUsize>,
+    ) -> Watched {
         let mut keys: Vec<TopicPartition> = Vec::with_capacity(self.partitions.len());
         let mut watched = Vec::with_capacity(self.partitions.len());
-        for wanted in &self.partitions {
-            let Ok(source) = &wanted.source else { continue };
+        for (at, _) in gathered.hot() {
+            let wanted = self.partitions.get(at);
+            let Some((wanted, Ok(source))) = wanted.map(|wanted| (wanted, &wanted.source)) else {
+                continue;
+            };
             context.wakeups.listen(&source.log);
             keys.push(source.log.id().clone());
             watched.push((source.clone(), wanted.bytes_max));
         }
         let (logs, bytes_min) = (context.logs.clone(), self.bytes_min);
-        let ready = move || is_enough(&logs, &watched, bytes_min);
-        context.purgatory.wait(&keys, self.wait, ready).await;
+        let is_enough = Arc::new(move || {
+            let bytes_min = bytes_min.saturating_sub(elsewhere.load(Ordering::Acquire));
+            is_enough(&logs, &watched, bytes_min)
+        });
+        Watched { keys, is_enough }
+    }
+}
+
+/// Partitions whose records are in memory as they come.
+pub(super) struct Watched {
+    keys: Vec<TopicPartition>,
+    is_enough: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl Watched {
+    pub(super) fn is_enough(&self) -> bool {
+        (self.is_enough)()
+    }
+
+    /// Waits until there is enough, or `time` is up.
+    pub(super) async fn wait(&self, context: &Context, time: Duration) {
+        let is_enough = Arc::clone(&self.is_enough);
+        context
+            .purgatory
+            .wait(&self.keys, time, move || is_enough())
+            .await;
     }
 }
 
@@ -144,7 +210,7 @@ impl Wanted {
             return Part::nothing(log);
         }
         match log.try_read_cached(*offset, self.bytes_max.min(left), at_least_one) {
-            Ok(Some(read)) => Part::Read(read),
+            Ok(Some(read)) => Part::Hot(read),
             Ok(None) => Part::Missed,
             Err(error) => Part::Failed(code::of_read(&error)),
         }

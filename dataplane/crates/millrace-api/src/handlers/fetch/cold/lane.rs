@@ -1,0 +1,188 @@
+//! The bounds of one kind of cold reads.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use metrics::Counter;
+use millrace_log::{ReadError, ReadResult};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+
+/// How long a read waits for its turn: the storage gives up on what takes longer, so that turns
+/// come back.
+const TURN_WAIT_MAX: Duration = Duration::from_secs(20);
+
+/// How long a read waits for memory. Others give it back when their clients have taken their
+/// answers; where those do not, it reads [`BYTES_MIN`] without, so that clients that take nothing
+/// slow the others down but never stop them. Its turn bounds how many do so at once, and what they
+/// found is charged to the broker's memory as any answer is.
+const MEMORY_WAIT_MAX: Duration = Duration::from_secs(2);
+
+/// The least that is read of a partition, however little memory there is.
+pub(super) const BYTES_MIN: usize = 64 * 1024;
+
+/// Reads of a lane that may exist at one time, waiting, under way, or waiting to be taken. A place
+/// costs a few hundred bytes; a thousand partitions that are all behind have one each.
+pub(super) const PLACES: usize = 2_048;
+
+/// Bytes that a permit of a lane's memory stands for.
+const KIB: usize = 1024;
+
+/// How much a lane may do at one time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LaneBounds {
+    /// Reads that may be under way.
+    pub(super) turns: usize,
+    /// Memory for what reads under way may find, and for what they found as long as it is not
+    /// written to its client.
+    pub(super) memory_bytes: usize,
+}
+
+/// The bounds of one kind of reads. Everything is first come, first served.
+#[derive(Debug)]
+pub(super) struct Lane {
+    places: Arc<Semaphore>,
+    turns: Arc<Semaphore>,
+    memory: Arc<Semaphore>,
+    /// Reads that found no place.
+    refused: Counter,
+    /// Reads that waited for memory in vain.
+    short: Counter,
+}
+
+/// A read under way.
+#[derive(Debug)]
+pub(super) struct Entered {
+    turn: OwnedSemaphorePermit,
+    charge: Option<OwnedSemaphorePermit>,
+    /// What it may find; its first batch may be larger.
+    pub(super) bytes_max: usize,
+}
+
+/// What a read found, and what it still holds.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) read: Result<ReadResult, ReadError>,
+    charge: Option<OwnedSemaphorePermit>,
+    /// Kept where there was no memory to charge, until the answer may be sent.
+    turn: Option<OwnedSemaphorePermit>,
+}
+
+impl Lane {
+    pub(super) fn new(source: &'static str, bounds: LaneBounds) -> Self {
+        Self {
+            places: Arc::new(Semaphore::new(PLACES)),
+            turns: Arc::new(Semaphore::new(bounds.turns)),
+            memory: Arc::new(Semaphore::new(bounds.memory_bytes / KIB)),
+            refused: metrics::counter!("millrace_cold_reads_refused_total", "source" => source),
+            short: metrics::counter!("millrace_cold_reads_short_total", "source" => source),
+        }
+    }
+
+    pub(super) fn place(&self) -> Option<OwnedSemaphorePermit> {
+        let place = Arc::clone(&self.places).try_acquire_owned().ok();
+        if place.is_none() {
+            self.refused.increment(1);
+        }
+        place
+    }
+
+    /// Waits for a turn, and for memory for `bytes_max`; `make_room` is called where that is short.
+    pub(super) async fn enter(&self, bytes_max: usize, make_room: impl Fn()) -> Option<Entered> {
+        let turn = timeout(TURN_WAIT_MAX, Arc::clone(&self.turns).acquire_owned()).await;
+        // The semaphores are never closed.
+        let turn = turn.ok()?.ok()?;
+        if self.memory.available_permits() < kib(bytes_max) as usize {
+            make_room();
+        }
+        let memory = Arc::clone(&self.memory).acquire_many_owned(kib(bytes_max));
+        let (charge, bytes_max) = match timeout(MEMORY_WAIT_MAX, memory).await {
+            Ok(charge) => (Some(charge.ok()?), bytes_max),
+            Err(_) => {
+                self.short.increment(1);
+                (None, bytes_max.min(BYTES_MIN))
+            }
+        };
+        Some(Entered {
+            turn,
+            charge,
+            bytes_max,
+        })
+    }
+}
+
+impl Entered {
+    /// The read is done: its turn is the next one's, unless that is all that bounds it.
+    pub(super) fn leave(self, read: Result<ReadResult, ReadError>) -> Found {
+        let Self { turn, charge, .. } = self;
+        let turn = charge.is_none().then_some(turn);
+        Found { read, charge, turn }
+    }
+}
+
+impl Found {
+    /// Bytes of records.
+    pub(super) fn bytes(&self) -> usize {
+        let batches = self.read.iter().flat_map(|read| &read.batches);
+        batches.map(Bytes::len).sum()
+    }
+
+    /// It may be sent, and waits for its client.
+    pub(super) fn settle(&mut self) {
+        self.turn = None;
+    }
+
+    /// The batches that fit into `bytes_max`, one at least; one of them holds the charge, until the
+    /// answer is written or dropped.
+    pub(super) fn into_read(self, bytes_max: usize) -> Result<ReadResult, ReadError> {
+        let Self { read, charge, .. } = self;
+        let mut read = read?;
+        cut(&mut read.batches, bytes_max);
+        let Some(mut charge) = charge else {
+            return Ok(read);
+        };
+        let bytes: usize = read.batches.iter().map(Bytes::len).sum();
+        let excess = charge.num_permits().saturating_sub(kib(bytes) as usize);
+        drop(charge.split(excess));
+        // The largest: small ones are copied into the answer, and their charge would end there.
+        if let Some(batch) = read.batches.iter_mut().max_by_key(|batch| batch.len()) {
+            let bytes = std::mem::take(batch);
+            *batch = Bytes::from_owner(ChargedBatch {
+                bytes,
+                _charge: charge,
+            });
+        }
+        Ok(read)
+    }
+}
+
+fn cut(batches: &mut Vec<Bytes>, bytes_max: usize) {
+    let mut room = bytes_max;
+    let mut first = true;
+    let fits = batches.iter().take_while(|batch| {
+        let fits = first || batch.len() <= room;
+        first = false;
+        room = room.saturating_sub(batch.len());
+        fits
+    });
+    let count = fits.count();
+    batches.truncate(count);
+}
+
+/// A batch that gives memory back when nobody holds it any more.
+struct ChargedBatch {
+    bytes: Bytes,
+    _charge: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for ChargedBatch {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+fn kib(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(KIB)).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,414 @@
+//! Reads of what has left memory: from the broker's own log where that still has it, else from
+//! objects.
+//!
+//! A read is not part of the fetch that starts it. It goes on by itself, and what it finds waits for
+//! the connection's next fetch of that partition and offset. So a fetch is never held up by what is
+//! slow: it takes what is there when it is answered, and nothing that was read is read again. A
+//! fetch that finds its read under way waits for that one.
+//!
+//! The log and the bucket are two [`Lane`]s that share nothing: a bucket that does not answer keeps
+//! every turn of its own and none of those who read what has not been uploaded yet.
+//!
+//! What a read found waits for its share of the network as part of the read, in the tier of
+//! catch-up reads: once it can be taken, its bytes are paid for.
+
+mod lane;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use metrics::Counter;
+use millrace_limiter::{Limiter, Tier};
+use millrace_log::{ReadError, ReadResult};
+use millrace_model::Offset;
+use millrace_time::SharedClock;
+use parking_lot::Mutex;
+use tokio::{
+    sync::{Notify, OwnedSemaphorePermit},
+    task::AbortHandle,
+    time::sleep,
+};
+
+use self::lane::{BYTES_MIN, Found, Lane, LaneBounds};
+use super::{
+    answer::{Gathered, Part},
+    plan::{Plan, Source},
+};
+use crate::context::Context;
+
+/// The most that is read of a partition at once, so that one read does not take a lane's memory
+/// from all others. Clients ask for 1 MiB by default.
+const BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Reads of the broker's own log: its device is not faster with more.
+const LOCAL: LaneBounds = LaneBounds {
+    turns: 64,
+    memory_bytes: 64 << 20,
+};
+
+/// Reads of objects, which take 100 ms each where the bucket is S3: at 1 MiB a read, which is what
+/// clients ask for, these move more than 1 GB/s. What they find lies in the block cache, and is
+/// counted there too.
+const OBJECTS: LaneBounds = LaneBounds {
+    turns: 128,
+    memory_bytes: 128 << 20,
+};
+
+/// How long what was found waits for its client, which asks again at once unless it has gone or has
+/// paused the partition.
+const KEPT_MAX: Duration = Duration::from_secs(10);
+
+/// How long it does where others need its memory.
+const KEPT_MAX_SHORT: Duration = Duration::from_secs(1);
+
+/// The reads of all connections.
+#[derive(Debug)]
+pub(crate) struct ColdReads {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// Reads from the broker's own log, which take as long as the device does.
+    local: Lane,
+    /// Reads from objects, which take as long as the bucket does.
+    objects: Lane,
+    reads: Mutex<BTreeMap<Key, Arc<Read>>>,
+    egress: Limiter,
+    clock: SharedClock,
+    /// Reads whose client did not come for what they found.
+    unclaimed: Counter,
+}
+
+/// For whom something is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    connection: u64,
+    /// The address of the partition's log. The read holds the log, so nothing else has it.
+    log: usize,
+    offset: Offset,
+}
+
+#[derive(Debug)]
+struct Read {
+    source: Source,
+    bytes_max: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What was found, and when.
+    found: Option<(Found, Duration)>,
+    /// The fetch that waits for it.
+    waiter: Option<Arc<Notify>>,
+    task: Option<AbortHandle>,
+}
+
+/// What a fetch waits for.
+#[derive(Debug)]
+pub(super) struct Awaited {
+    connection: u64,
+    /// Told when one of the reads has found something, or has given up.
+    pub(super) changed: Arc<Notify>,
+    /// The places in the plan of the partitions that are being read.
+    reading: Vec<usize>,
+}
+
+impl ColdReads {
+    pub(crate) fn new(egress: Limiter, clock: SharedClock) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                local: Lane::new("log", LOCAL),
+                objects: Lane::new("objects", OBJECTS),
+                reads: Mutex::default(),
+                egress,
+                clock,
+                unclaimed: metrics::counter!("millrace_cold_reads_unclaimed_total"),
+            }),
+        }
+    }
+
+    /// Ends the reads of a connection that has ended.
+    pub(crate) fn disconnected(&self, connection: u64) {
+        let first = |connection| Key {
+            connection,
+            log: 0,
+            offset: 0,
+        };
+        let its_own = first(connection)..first(connection.saturating_add(1));
+        let mut reads = self.shared.reads.lock();
+        let keys: Vec<Key> = reads.range(its_own).map(|(key, _)| *key).collect();
+        let ended: Vec<_> = keys.iter().filter_map(|key| reads.remove(key)).collect();
+        drop(reads);
+        ended.iter().for_each(|read| read.abort());
+    }
+
+    /// What a read of the connection has found, if that has `room`; the `first` that is found
+    /// always has.
+    pub(super) fn take(
+        &self,
+        connection: u64,
+        source: &Source,
+        (bytes_max, room, first): (usize, usize, bool),
+    ) -> Option<Result<ReadResult, ReadError>> {
+        let key = Key::new(connection, source);
+        let mut reads = self.shared.reads.lock();
+        let read = reads.get(&key)?;
+        let found = {
+            let mut state = read.state.lock();
+            let (found, _) = state.found.as_ref()?;
+            if !first && found.bytes() > room {
+                return None;
+            }
+            state.found.take()
+        };
+        let read = reads.remove(&key);
+        drop(reads);
+        if let Some(read) = read {
+            read.abort();
+        }
+        let (found, _) = found?;
+        Some(found.into_read(bytes_max).map(|read| ReadResult {
+            high_watermark: source.log.high_watermark(),
+            log_start: source.log.start_offset(),
+            ..read
+        }))
+    }
+
+    /// Sees to it that a partition is read. Returns how much that may find; `None` where too much
+    /// is being read already.
+    fn ensure(
+        &self,
+        connection: u64,
+        source: &Source,
+        bytes_max: usize,
+        waiter: &Arc<Notify>,
+    ) -> Option<usize> {
+        let key = Key::new(connection, source);
+        let mut reads = self.shared.reads.lock();
+        if let Some(read) = reads.get(&key) {
+            let mut state = read.state.lock();
+            state.waiter = Some(Arc::clone(waiter));
+            if state.found.is_some() {
+                waiter.notify_one();
+            }
+            return Some(read.bytes_max);
+        }
+        let is_local = source.log.is_local(source.offset);
+        let place = self.shared.lane(is_local).place()?;
+        let read = Arc::new(Read {
+            source: source.clone(),
+            bytes_max: bytes_max.min(BYTES_MAX),
+            state: Mutex::default(),
+        });
+        read.state.lock().waiter = Some(Arc::clone(waiter));
+        let under_way = UnderWay {
+            shared: Arc::downgrade(&self.shared),
+            key,
+            read: Arc::clone(&read),
+        };
+        let task = tokio::spawn(run(Arc::clone(&self.shared), under_way, place, is_local));
+        read.state.lock().task = Some(task.abort_handle());
+        let bytes_max = read.bytes_max;
+        reads.insert(key, read);
+        Some(bytes_max)
+    }
+}
+
+impl Key {
+    fn new(connection: u64, source: &Source) -> Self {
+        Self {
+            connection,
+            log: Arc::as_ptr(&source.log).addr(),
+            offset: source.offset,
+        }
+    }
+}
+
+impl Read {
+    fn abort(&self) {
+        let task = self.state.lock().task.take();
+        if let Some(task) = task {
+            task.abort();
+        }
+    }
+
+    fn wake(&self) {
+        if let Some(waiter) = self.state.lock().waiter.take() {
+            waiter.notify_one();
+        }
+    }
+}
+
+impl Shared {
+    fn lane(&self, is_local: bool) -> &Lane {
+        if is_local { &self.local } else { &self.objects }
+    }
+
+    /// Reads, within the bounds; `None` where it had to give up. The storage bounds how long each
+    /// read takes.
+    async fn read(
+        &self,
+        read: &Read,
+        mut place: OwnedSemaphorePermit,
+        is_local: bool,
+    ) -> Option<(Found, OwnedSemaphorePermit)> {
+        let Source { log, offset } = &read.source;
+        if is_local {
+            let make_room = || self.make_room();
+            let entered = self.local.enter(read.bytes_max, make_room).await?;
+            let found = log.read_local(*offset, entered.bytes_max, true).await;
+            if let Some(found) = found.transpose() {
+                return Some((entered.leave(found), place));
+            }
+            // Uploaded meanwhile.
+            place = self.objects.place()?;
+        }
+        let make_room = || self.make_room();
+        let entered = self.objects.enter(read.bytes_max, make_room).await?;
+        let found = log.read(*offset, entered.bytes_max, true).await;
+        Some((entered.leave(found), place))
+    }
+
+    /// Forgets what no client came for.
+    fn make_room(&self) {
+        let now = self.clock.now();
+        let is_old = |read: &Read| {
+            let state = read.state.lock();
+            let found_at = state.found.as_ref().map(|(_, at)| *at);
+            found_at.is_some_and(|at| now.saturating_sub(at) >= KEPT_MAX_SHORT)
+        };
+        let mut old = Vec::new();
+        self.reads.lock().retain(|_, read| {
+            let is_old = is_old(read);
+            if is_old {
+                old.push(Arc::clone(read));
+            }
+            !is_old
+        });
+        for read in old {
+            self.unclaimed.increment(1);
+            read.abort();
+        }
+    }
+}
+
+/// A read that others find, until it ends in whatever way.
+struct UnderWay {
+    shared: Weak<Shared>,
+    key: Key,
+    read: Arc<Read>,
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        if let Some(shared) = self.shared.upgrade() {
+            let mut reads = shared.reads.lock();
+            // Another may have been begun meanwhile.
+            let read = reads.get(&self.key);
+            if read.is_some_and(|read| Arc::ptr_eq(read, &self.read)) {
+                reads.remove(&self.key);
+            }
+        }
+        self.read.wake();
+    }
+}
+
+/// Reads, waits for the network, and keeps what was found until it is taken, which ends this task,
+/// or for long enough.
+async fn run(
+    shared: Arc<Shared>,
+    under_way: UnderWay,
+    place: OwnedSemaphorePermit,
+    is_local: bool,
+) {
+    let UnderWay { read, key, .. } = &under_way;
+    let Some((mut found, _place)) = shared.read(read, place, is_local).await else {
+        return;
+    };
+    let bytes = u64::try_from(found.bytes()).unwrap_or(u64::MAX);
+    let paid = shared
+        .egress
+        .acquire_for(Tier::CatchUpMiss, key.connection, bytes);
+    paid.await;
+    found.settle();
+    read.state.lock().found = Some((found, shared.clock.now()));
+    read.wake();
+    sleep(KEPT_MAX).await;
+    shared.unclaimed.increment(1);
+}
+
+/// Sees to it that what was missed is read: in the order in which the client wants it, and as much
+/// as an answer can carry.
+pub(super) fn start(context: &Context, plan: &Plan, gathered: &Gathered) -> Option<Awaited> {
+    if !gathered.missed_any() {
+        return None;
+    }
+    let changed = Arc::new(Notify::new());
+    let mut reading = Vec::new();
+    let room = plan.bytes_max.saturating_sub(gathered.bytes());
+    let mut planned = 0;
+    for at in gathered.missed() {
+        let wanted = plan.partitions.get(at);
+        let Some((wanted, Ok(source))) = wanted.map(|wanted| (wanted, &wanted.source)) else {
+            continue;
+        };
+        if planned > 0 && planned >= room {
+            break;
+        }
+        let bytes_max = wanted.bytes_max.min(room.max(BYTES_MIN));
+        let ensured = context
+            .cold_reads
+            .ensure(plan.connection, source, bytes_max, &changed);
+        if let Some(bytes) = ensured {
+            planned += bytes.max(BYTES_MIN);
+            reading.push(at);
+        }
+    }
+    Some(Awaited {
+        connection: plan.connection,
+        changed,
+        reading,
+    })
+}
+
+impl Awaited {
+    /// Whether anything is being read.
+    pub(super) fn is_empty(&self) -> bool {
+        self.reading.is_empty()
+    }
+
+    /// Takes what has been found since.
+    pub(super) fn collect(&mut self, context: &Context, plan: &Plan, gathered: &mut Gathered) {
+        let cold_reads = &context.cold_reads;
+        let connection = self.connection;
+        self.reading.retain(|&at| {
+            let wanted = plan.partitions.get(at);
+            let Some((wanted, Ok(source))) = wanted.map(|wanted| (wanted, &wanted.source)) else {
+                return false;
+            };
+            let room = plan.bytes_max.saturating_sub(gathered.bytes());
+            let sizes = (wanted.bytes_max, room, gathered.bytes() == 0);
+            match cold_reads.take(connection, source, sizes) {
+                Some(read) => {
+                    gathered.fill(at, Part::cold(read));
+                    false
+                }
+                None => cold_reads.is_reading(connection, source),
+            }
+        });
+    }
+}
+
+impl ColdReads {
+    /// Whether a read of the connection has found nothing yet.
+    fn is_reading(&self, connection: u64, source: &Source) -> bool {
+        let reads = self.shared.reads.lock();
+        let read = reads.get(&Key::new(connection, source));
+        read.is_some_and(|read| read.state.lock().found.is_none())
+    }
+}
