@@ -16,7 +16,7 @@ use serde::Serialize;
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use crate::{config::Setting, telemetry::Telemetry};
+use crate::{settings::ShownSetting, telemetry::Telemetry};
 
 /// The shortest token that is taken, in bytes: 128 bits in hexadecimal.
 const TOKEN_BYTES_MIN: usize = 32;
@@ -144,7 +144,7 @@ pub(crate) trait Inspect: Send + Sync + 'static {
     /// The answer to `/v1/status`.
     fn status(&self) -> Status;
     /// The answer to `/v1/config`.
-    fn settings(&self) -> Vec<Setting>;
+    fn settings(&self) -> Vec<ShownSetting>;
 }
 
 #[derive(Clone)]
@@ -254,7 +254,7 @@ async fn status(State(desk): State<Desk>) -> Json<Status> {
 
 #[derive(Serialize)]
 struct Config {
-    settings: Vec<Setting>,
+    settings: Vec<ShownSetting>,
 }
 
 async fn config(State(desk): State<Desk>) -> Json<Config> {

@@ -95,11 +95,12 @@ impl Broker {
         }
         let folder = DataFolder::lock(&config.data_dir)?;
         let listeners = Listeners::bind(&listener_configs(&config.listeners)).await?;
-        let settings = config.settings.clone();
-        let state = Arc::new(State::new(config.node_id, settings, seams.clock.clone()));
+        let settings = Arc::new(LiveSettings::new(&config, Arc::clone(&seams.machine)));
+        let clock = seams.clock.clone();
+        let state = Arc::new(State::new(config.node_id, Arc::clone(&settings), clock));
         let admin = start_admin(&config, &state, &telemetry).await?;
         let folding = AbortOnDropHandle::new(tokio::spawn(fold(telemetry)));
-        let storage = Storage::open(&config, &folder, &seams).await?;
+        let storage = Storage::open(&config, &settings, &folder, &seams).await?;
         let (cluster_id, node_epoch) = (storage.cluster_id.clone(), storage.node_epoch);
         let _ = state.identity.set(Identity {
             cluster_id,
@@ -117,7 +118,7 @@ impl Broker {
             clock: seams.clock.clone(),
             timers: timers.clone(),
             network: storage.network.clone(),
-            settings: Arc::new(LiveSettings::new(config.settings.clone())),
+            settings,
             config: api_config(&config, &storage, &advertised),
         };
         let service = Arc::new(ApiService::new(parts));

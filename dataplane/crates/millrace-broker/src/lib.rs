@@ -5,6 +5,7 @@
 //! | `properties` | the text of `server.properties`, and where each value came from |
 //! | `config` | properties to typed settings, with errors that name key and remedy |
 //! | `folder` | the data folder and its lock |
+//! | `machine` | what the machine has |
 //! | `storage` | metadata, bucket, write-ahead log, caches and streams, put together |
 //! | `broker` | everything, put together; start and stop |
 //! | `settings` | the settings while the broker runs, and their changes |
@@ -16,6 +17,7 @@ mod admin;
 mod broker;
 pub mod config;
 mod folder;
+mod machine;
 pub mod properties;
 mod settings;
 mod state;
@@ -26,6 +28,7 @@ pub use admin::AdminError;
 pub use broker::{Broker, StartError, StopReport};
 pub use config::{BrokerConfig, ConfigError};
 pub use folder::FolderError;
+pub use machine::{Machine, ThisMachine};
 pub use millrace_stream::Closed;
 pub use properties::{InvalidProperties, Properties};
 pub use storage::{Seams, StorageError};

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        OnceLock,
+        Arc, OnceLock,
         atomic::{AtomicU8, Ordering},
     },
     time::Duration,
@@ -17,7 +17,7 @@ use millrace_wal::Wal;
 
 use crate::{
     admin::{Inspect, Status, StorageStatus},
-    config::Setting,
+    settings::{LiveSettings, ShownSetting},
 };
 
 /// How far the broker has come.
@@ -42,7 +42,7 @@ impl Phase {
 /// Filled in while the broker starts.
 pub(crate) struct State {
     node_id: NodeId,
-    settings: Vec<Setting>,
+    settings: Arc<LiveSettings>,
     clock: SharedClock,
     started: Duration,
     phase: AtomicU8,
@@ -81,7 +81,7 @@ impl Serving {
 }
 
 impl State {
-    pub(crate) fn new(node_id: NodeId, settings: Vec<Setting>, clock: SharedClock) -> Self {
+    pub(crate) fn new(node_id: NodeId, settings: Arc<LiveSettings>, clock: SharedClock) -> Self {
         let started = clock.now();
         Self {
             node_id,
@@ -140,7 +140,7 @@ impl Inspect for State {
         }
     }
 
-    fn settings(&self) -> Vec<Setting> {
-        self.settings.clone()
+    fn settings(&self) -> Vec<ShownSetting> {
+        self.settings.shown()
     }
 }

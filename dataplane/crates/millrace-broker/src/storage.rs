@@ -16,6 +16,8 @@ use millrace_wal::{Backend, BlockDevice, DeviceConfig, DeviceError, ShapedDevice
 use crate::{
     config::{BrokerConfig, StorageConfig, WalBackend, WalUri},
     folder::DataFolder,
+    machine::{Machine, ThisMachine},
+    settings::{LiveSettings, Parts},
 };
 
 /// The storage engine did not open. Nothing was changed that a later start could not use.
@@ -77,6 +79,8 @@ pub struct Seams {
     pub random: SharedRandom,
     /// The write-ahead log's device; `None` opens the one that is configured.
     pub device: Option<Arc<dyn BlockDevice>>,
+    /// The machine's memory bounds what settings may ask for.
+    pub machine: Arc<dyn Machine>,
 }
 
 impl Seams {
@@ -87,6 +91,7 @@ impl Seams {
             clock: SystemClock::shared(),
             random: SystemRandom::shared(),
             device: None,
+            machine: Arc::new(ThisMachine::default()),
         }
     }
 }
@@ -105,6 +110,7 @@ pub(crate) struct Storage {
 impl Storage {
     pub(crate) async fn open(
         config: &BrokerConfig,
+        settings: &LiveSettings,
         folder: &DataFolder,
         seams: &Seams,
     ) -> Result<Self, StorageError> {
@@ -114,30 +120,37 @@ impl Storage {
         let meta: Arc<dyn MetaStore> = Arc::new(meta);
         let cluster_id = claim_cluster(config, &*meta, &random).await?;
         let node_epoch = meta.register_node(config.node_id).await?;
-        let storage = open_bucket(&config.storage.bucket, seams)?;
-        let (wal, recovered) = open_wal(&config.storage.wal, seams).await?;
-        let cache_bytes = bytes_of(config.storage.block_cache_bytes);
-        let cache = BlockCacheConfig::new(cluster_id.clone(), cache_bytes);
-        let network = open_network(&config.storage, seams);
+        settings.load(Arc::clone(&meta), node_epoch).await?;
+        let effective = settings.lay_over(&config.storage);
+        let storage = open_bucket(&effective.bucket, seams)?;
+        let (wal, recovered) = open_wal(&effective.wal, seams).await?;
+        let network = open_network(&effective, seams);
         let share = |tier| NetworkShare::of(&network, tier);
         let sources = Sources {
             miss: storage.limited(share(Tier::CatchUpMiss)),
             prefetch: storage.limited(share(Tier::Prefetch)),
         };
+        let cache = block_cache_config(&effective, &cluster_id);
         let block_cache = BlockCache::new(cache, sources, Arc::clone(&meta), clock.clone());
         let store = StreamStore::open(StreamParts {
             wal: wal.clone(),
             recovered,
             storage: storage.limited(share(Tier::WalUpload)),
+            background: storage.limited(share(Tier::Compaction)),
             meta: Arc::clone(&meta),
-            block_cache,
+            block_cache: block_cache.clone(),
             clock,
             random,
             cluster_id: cluster_id.clone(),
             node: (config.node_id, node_epoch),
-            config: stream_config(&config.storage),
+            config: stream_config(&effective),
         })
         .await?;
+        settings.attach(Parts {
+            block_cache,
+            store: store.clone(),
+            network: network.clone(),
+        });
         report(&cluster_id, config.node_id, node_epoch, &store);
         Ok(Self {
             meta,
@@ -260,6 +273,14 @@ fn shaped(
     match ShapedDevice::new(device, shape, seams.clock.clone()) {
         Ok(device) => Ok(Arc::new(device)),
         Err(source) => Err(StorageError::Shape(source)),
+    }
+}
+
+fn block_cache_config(config: &StorageConfig, cluster_id: &str) -> BlockCacheConfig {
+    BlockCacheConfig {
+        prefetch_max_bytes: config.prefetch_max_bytes,
+        eviction: config.eviction,
+        ..BlockCacheConfig::new(cluster_id, bytes_of(config.block_cache_bytes))
     }
 }
 

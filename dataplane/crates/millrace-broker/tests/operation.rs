@@ -13,27 +13,7 @@ use millrace_wire::{
         join_group_request::JoinGroupRequestProtocol,
     },
 };
-use support::{Home, TOKEN, client};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-};
-
-/// Status code and body of a GET.
-async fn get(broker: &Broker, path: &str, token: Option<&str>) -> (u16, String) {
-    let address = broker.admin_address().expect("the admin HTTP is on");
-    let mut stream = TcpStream::connect(address).await.expect("it listens");
-    let auth = token.map_or(String::new(), |token| {
-        format!("Authorization: Bearer {token}\r\n")
-    });
-    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n{auth}Connection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.expect("open");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.expect("text");
-    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
-    let code = head.split(' ').nth(1).and_then(|code| code.parse().ok());
-    (code.expect("a status line"), body.to_owned())
-}
+use support::{Home, TOKEN, client, get};
 
 async fn refusal(outcome: Result<Broker, StartError>) -> StartError {
     match outcome {

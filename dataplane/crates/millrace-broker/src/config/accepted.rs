@@ -56,7 +56,7 @@ pub(super) fn is_accepted(key: &str) -> bool {
 }
 
 /// The known key that a misspelt one was probably meant to be.
-pub(super) fn nearest<'a>(key: &str, known: &BTreeSet<&'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(key: &str, known: &BTreeSet<&'a str>) -> Option<&'a str> {
     /// Two slips of the finger; more is another word.
     const EDITS_MAX: usize = 2;
     let nearest = known

@@ -11,13 +11,12 @@ mod wal_uri;
 
 use std::{fmt, path::PathBuf, time::Duration};
 
-use millrace_api::{FETCH_BYTES_MAX, QuotaConfig};
+use millrace_api::{FETCH_BYTES_MAX, QuotaConfig, SettingKind};
 use millrace_coordinator::GroupConfig;
 use millrace_log::LogDefaults;
 use millrace_model::NodeId;
 use millrace_net::NetConfig;
 use millrace_record::TimestampType;
-use serde::Serialize;
 
 use self::{
     listeners::Endpoints,
@@ -26,6 +25,14 @@ use self::{
 };
 use crate::properties::{Origin, Properties};
 
+pub(crate) use self::{
+    accepted::nearest,
+    reader::parse_bytes,
+    storage::{
+        CACHE_BYTES_DEFAULT, CACHE_BYTES_MIN, PREFETCH_BYTES_DEFAULT, PREFETCH_BYTES_MAX,
+        UPLOAD_THRESHOLD_BYTES_MIN, default_upload_threshold,
+    },
+};
 pub use self::{
     listeners::{Endpoint, HostPort, InvalidListener},
     storage::StorageConfig,
@@ -34,7 +41,7 @@ pub use self::{
 
 const MIB: usize = 1 << 20;
 /// An upper bound for sizes that only has to catch slips: 1 PiB.
-const BYTES_MAX: i64 = 1 << 50;
+pub(crate) const BYTES_MAX: i64 = 1 << 50;
 /// An upper bound for times that only has to catch slips: ten years, in milliseconds.
 const MILLIS_MAX: i64 = 10 * 366 * 24 * 3_600 * 1_000;
 
@@ -77,8 +84,8 @@ pub struct BrokerConfig {
     pub unknown: Vec<String>,
 }
 
-/// One setting as it took effect.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// One setting as the file has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
     /// Its name.
     pub key: &'static str,
@@ -86,6 +93,12 @@ pub struct Setting {
     pub value: Option<String>,
     /// Whether nobody set it.
     pub is_default: bool,
+    /// What holds where nobody sets it; `None` where that is nothing.
+    pub default: Option<String>,
+    /// What kind of value it is.
+    pub kind: SettingKind,
+    /// The least and the most that it may be, where it is a number.
+    pub range: Option<(i64, i64)>,
 }
 
 /// One thing that is wrong with the configuration. The text is for the operator.

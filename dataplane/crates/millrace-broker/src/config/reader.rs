@@ -9,6 +9,8 @@ use std::{
     time::Duration,
 };
 
+use millrace_api::SettingKind;
+
 use crate::{
     config::{ConfigError, Setting, accepted},
     properties::{Properties, Value},
@@ -81,26 +83,49 @@ impl<'a> Reader<'a> {
             .filter(|value| !value.text.is_empty())
     }
 
-    fn note(&mut self, key: &'static str, value: impl Display, is_default: bool) {
+    fn note(
+        &mut self,
+        key: &'static str,
+        value: impl Display,
+        kind: SettingKind,
+        is_default: bool,
+    ) {
+        let value = value.to_string();
         self.settings.push(Setting {
             key,
-            value: Some(value.to_string()),
+            default: is_default.then(|| value.clone()),
+            value: Some(value),
             is_default,
+            kind: if key.ends_with("listeners") {
+                SettingKind::List
+            } else {
+                kind
+            },
+            range: None,
         });
+    }
+
+    /// What the setting that was noted last has where nobody sets it.
+    fn note_default(&mut self, default: impl Display) {
+        if let Some(setting) = self.settings.last_mut() {
+            setting.default = Some(default.to_string());
+        }
     }
 
     pub(super) fn text(&mut self, key: &'static str, default: &str) -> String {
         let set = self.raw(key).map(|value| value.text.clone());
         let is_default = set.is_none();
         let text = set.unwrap_or_else(|| default.to_owned());
-        self.note(key, &text, is_default);
+        self.note(key, &text, SettingKind::String, is_default);
+        self.note_default(default);
         text
     }
 
     /// A text that may be absent.
     pub(super) fn optional(&mut self, key: &'static str) -> Option<String> {
         let text = self.raw(key).map(|value| value.text.clone());
-        self.note(key, text.as_deref().unwrap_or_default(), text.is_none());
+        let shown = text.as_deref().unwrap_or_default();
+        self.note(key, shown, SettingKind::String, text.is_none());
         text
     }
 
@@ -118,12 +143,11 @@ impl<'a> Reader<'a> {
         let set = self.raw(key).map(|value| value.text.clone());
         let is_default = set.is_none();
         let text = set.unwrap_or_else(|| default.to_owned());
-        let visible = (shown == Shown::Plainly).then(|| text.clone());
-        self.settings.push(Setting {
-            key,
-            value: visible,
-            is_default,
-        });
+        self.note(key, &text, SettingKind::String, is_default);
+        self.note_default(default);
+        if let (Shown::Hidden, Some(setting)) = (shown, self.settings.last_mut()) {
+            (setting.value, setting.default) = (None, None);
+        }
         match text.parse() {
             Ok(value) => Some(value),
             Err(error) => {
@@ -148,7 +172,8 @@ impl<'a> Reader<'a> {
                 default
             }
         };
-        self.note(key, value, set.is_none());
+        self.note(key, value, SettingKind::Boolean, set.is_none());
+        self.note_default(default);
         value
     }
 
@@ -204,27 +229,35 @@ impl<'a> Reader<'a> {
         what: &str,
         parse: impl Fn(&str) -> Result<i64, E>,
     ) -> i64 {
-        let Some(value) = self.raw(key) else {
-            self.note(key, default, true);
-            return default;
+        let set = self.raw(key);
+        let number = set.map_or(Some(default), |value| {
+            parse(&value.text)
+                .ok()
+                .filter(|number| range.contains(number))
+        });
+        let small = i32::try_from(*range.end()).is_ok();
+        let kind = if small {
+            SettingKind::Int
+        } else {
+            SettingKind::Long
         };
-        match parse(&value.text) {
-            Ok(number) if range.contains(&number) => {
-                self.note(key, number, false);
-                number
-            }
-            _ => {
-                let problem = format!("{:?} is not {what} in range", value.text);
-                let mut remedy = format!("write {what} from {} to {}", range.start(), range.end());
-                let _ = write!(remedy, ", or remove the line for the default of {default}");
-                self.fail(key, problem, &remedy);
-                default
-            }
+        self.note(key, number.unwrap_or(default), kind, set.is_none());
+        self.note_default(default);
+        if let Some(setting) = self.settings.last_mut() {
+            setting.range = Some((*range.start(), *range.end()));
         }
+        if let (None, Some(value)) = (number, set) {
+            let problem = format!("{:?} is not {what} in range", value.text);
+            let mut remedy = format!("write {what} from {} to {}", range.start(), range.end());
+            let _ = write!(remedy, ", or remove the line for the default of {default}");
+            self.fail(key, problem, &remedy);
+        }
+        number.unwrap_or(default)
     }
 }
 
-fn parse_bytes(text: &str) -> Result<i64, ()> {
+/// A whole number, perhaps with KiB, MiB or GiB behind it.
+pub(crate) fn parse_bytes(text: &str) -> Result<i64, ()> {
     const UNITS: [(&str, i64); 3] = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
     for (suffix, unit) in UNITS {
         if let Some(number) = text.strip_suffix(suffix) {

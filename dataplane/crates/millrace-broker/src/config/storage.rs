@@ -2,6 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
+use millrace_blockcache::Eviction;
 use millrace_limiter::LimiterMode;
 use millrace_objects::BucketUri;
 use millrace_stream::StreamConfig;
@@ -11,6 +12,23 @@ use super::{
     reader::{Reader, Shown},
     wal_uri::WalUri,
 };
+
+/// The least of each cache: ten partitions that catch up hold three blocks of 512 KiB each, and one
+/// block of the log cache is filled while others are uploaded.
+pub(crate) const CACHE_BYTES_MIN: i64 = 16 << 20;
+/// What each cache has unless it is told.
+pub(crate) const CACHE_BYTES_DEFAULT: usize = 256 * MIB;
+/// Smaller uploads cost more requests than they are worth.
+pub(crate) const UPLOAD_THRESHOLD_BYTES_MIN: i64 = 64 << 10;
+/// How far one reader is served ahead unless it is told.
+pub(crate) const PREFETCH_BYTES_DEFAULT: u64 = 32 << 20;
+/// A bucket that takes 100 ms is kept busy by this much at 10 GB/s.
+pub(crate) const PREFETCH_BYTES_MAX: u64 = 1 << 30;
+
+/// A third of the log cache, so that one upload and what comes meanwhile fit.
+pub(crate) fn default_upload_threshold(wal_cache_bytes: usize) -> usize {
+    (wal_cache_bytes / 3).min(500 * MIB)
+}
 
 /// Settings of the storage engine.
 #[derive(Debug, Clone)]
@@ -31,6 +49,10 @@ pub struct StorageConfig {
     pub upload_forced_percent: u64,
     /// `s3.block.cache.size`, in bytes.
     pub block_cache_bytes: usize,
+    /// `s3.prefetch.max.bytes`: how far one reader is served ahead, in bytes; 0 turns it off.
+    pub prefetch_max_bytes: u64,
+    /// `s3.block.cache.eviction`: which blocks go first.
+    pub eviction: Eviction,
     /// `s3.data.buckets`
     pub bucket: BucketUri,
     /// `s3.network.ingress.baseline.bandwidth`: bytes per second that come in, from producers and
@@ -57,9 +79,14 @@ pub(super) fn read_storage(r: &mut Reader<'_>, data_dir: &Path) -> Option<Storag
     let wal = r.parsed("s3.wal.path", &default_wal, Shown::Plainly, remedy);
     let remedy = "write 0@file:///path/to/folder or 0@s3://bucket?region=eu-central-1";
     let bucket = r.parsed("s3.data.buckets", &default_bucket, Shown::Hidden, remedy);
-    let wal_cache_bytes = r.bytes("s3.wal.cache.size", 256 * MIB, 1_048_576..=BYTES_MAX);
-    let threshold = (wal_cache_bytes / 3).min(500 * MIB);
-    let upload_threshold_bytes = r.bytes("s3.wal.upload.threshold", threshold, 65_536..=BYTES_MAX);
+    let wal_cache_bytes = r.bytes(
+        "s3.wal.cache.size",
+        CACHE_BYTES_DEFAULT,
+        CACHE_BYTES_MIN..=BYTES_MAX,
+    );
+    let threshold = default_upload_threshold(wal_cache_bytes);
+    let range = UPLOAD_THRESHOLD_BYTES_MIN..=BYTES_MAX;
+    let upload_threshold_bytes = r.bytes("s3.wal.upload.threshold", threshold, range);
     if upload_threshold_bytes > wal_cache_bytes {
         let problem = "it is larger than s3.wal.cache.size, so it would never be reached";
         r.fail(
@@ -76,6 +103,7 @@ pub(super) fn read_storage(r: &mut Reader<'_>, data_dir: &Path) -> Option<Storag
         Shown::Plainly,
         remedy,
     );
+    let (prefetch_max_bytes, eviction) = read_reading_ahead(r);
     let (upload_pace_percent, upload_forced_percent) = read_pace(r);
     let storage = StorageConfig {
         ingress_bytes_per_s,
@@ -91,7 +119,13 @@ pub(super) fn read_storage(r: &mut Reader<'_>, data_dir: &Path) -> Option<Storag
             Duration::from_secs(60),
             10..=MILLIS_MAX,
         ),
-        block_cache_bytes: r.bytes("s3.block.cache.size", 256 * MIB, 1_048_576..=BYTES_MAX),
+        block_cache_bytes: r.bytes(
+            "s3.block.cache.size",
+            CACHE_BYTES_DEFAULT,
+            CACHE_BYTES_MIN..=BYTES_MAX,
+        ),
+        prefetch_max_bytes,
+        eviction,
         bucket: bucket?,
         stream_object_split_bytes: r.bytes(
             "s3.stream.object.split.size",
@@ -101,6 +135,31 @@ pub(super) fn read_storage(r: &mut Reader<'_>, data_dir: &Path) -> Option<Storag
         object_block_bytes: r.bytes("s3.object.block.size", 512 * 1024, 4_096..=64 << 20),
     };
     Some(storage)
+}
+
+/// How far readers are served ahead, and which blocks go first where room is short.
+fn read_reading_ahead(r: &mut Reader<'_>) -> (u64, Eviction) {
+    let number = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+    let default = usize::try_from(PREFETCH_BYTES_DEFAULT).unwrap_or(usize::MAX);
+    let prefetch = r.bytes(
+        "s3.prefetch.max.bytes",
+        default,
+        0..=number(PREFETCH_BYTES_MAX),
+    );
+    let eviction = match r.text("s3.block.cache.eviction", "watch").as_str() {
+        "watch" => Eviction::Watch,
+        "lru" => Eviction::Lru,
+        other => {
+            let problem = format!("{other:?} is neither watch nor lru");
+            let remedy = "write watch; lru is there to be measured against";
+            r.fail("s3.block.cache.eviction", problem, remedy);
+            Eviction::Watch
+        }
+    };
+    (
+        u64::try_from(prefetch).unwrap_or(PREFETCH_BYTES_DEFAULT),
+        eviction,
+    )
 }
 
 /// How fast uploads go, 0 being as fast as they can, and from which fill on they do so anyway.

@@ -103,7 +103,7 @@ fn a_listener_that_would_need_encryption_is_refused() {
 #[test]
 fn a_bucket_is_never_shown() {
     let config = legal("s3.data.buckets=0@s3://b?region=r&accessKey=AKIA&secretKey=hush");
-    let shown = serde_json::to_string(&config.settings).expect("plain data");
+    let shown = format!("{:?}", config.settings);
     assert!(!shown.contains("hush") && !shown.contains("AKIA"));
     assert!(!format!("{:?}", config.storage.bucket).contains("hush"));
 }

@@ -12,6 +12,10 @@ use millrace_broker::{Broker, BrokerConfig, Properties};
 use millrace_record::{BatchBuilder, Compression, records};
 use millrace_testkit::{Fetched, KafkaClient};
 use tempfile::TempDir;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
 pub const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
@@ -58,6 +62,22 @@ pub fn address(broker: &Broker) -> SocketAddr {
 
 pub async fn client(broker: &Broker) -> KafkaClient {
     KafkaClient::connect(address(broker)).await
+}
+
+/// Status code and body of a GET.
+pub async fn get(broker: &Broker, path: &str, token: Option<&str>) -> (u16, String) {
+    let address = broker.admin_address().expect("the admin HTTP is on");
+    let mut stream = TcpStream::connect(address).await.expect("it listens");
+    let auth = token.map_or(String::new(), |token| {
+        format!("Authorization: Bearer {token}\r\n")
+    });
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n{auth}Connection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("open");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("text");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    let code = head.split(' ').nth(1).and_then(|code| code.parse().ok());
+    (code.expect("a status line"), body.to_owned())
 }
 
 /// A batch of these values, at one millisecond apart from 1,000,000.
