@@ -4,9 +4,9 @@ import { Button, Checkbox, Group, Input, NativeSelect, Stack, Text } from "@mant
 import type { TuningSetting } from "@millrace/contract";
 import type { TuningKnob } from "@millrace/domain";
 import { useId } from "react";
-import { everyByte, unitFor, unitNamed, unitsOf } from "../format/amount.ts";
-import { type Wish, wishedValue } from "./draft.ts";
-import { KNOB_WORDS, valueText } from "./knobs.ts";
+import { everyByte, unitNamed, unitsOf } from "../format/amount.ts";
+import { type Wish, wishedValue, wishFor } from "./draft.ts";
+import { KNOB_WORDS, valueText, ZERO_WORDS } from "./knobs.ts";
 
 interface AmountFieldProps {
   knob: TuningKnob;
@@ -18,7 +18,7 @@ interface AmountFieldProps {
   onEnter: () => void;
 }
 
-/** A knob's new value in a unit of choice, its default, or, for a baseline, none. */
+/** A knob's new value in a unit of choice, its default, or, where there is such a thing, none. */
 export function AmountField({ knob, setting, wish, error, onChange, onEnter }: AmountFieldProps) {
   const { title } = KNOB_WORDS[knob];
   const field = useId();
@@ -49,7 +49,7 @@ export function AmountField({ knob, setting, wish, error, onChange, onEnter }: A
             autoComplete="off"
             autoFocus
             value={shown.text}
-            disabled={wish.kind === "unbounded"}
+            disabled={wish.kind === "zero"}
             error={error !== undefined}
             onChange={(event) => write(event.currentTarget.value)}
             onKeyDown={(event) => event.key === "Enter" && onEnter()}
@@ -58,22 +58,18 @@ export function AmountField({ knob, setting, wish, error, onChange, onEnter }: A
             aria-label={`${title}, unit`}
             w={112}
             value={shown.unit}
-            disabled={wish.kind === "unbounded"}
+            disabled={wish.kind === "zero"}
             data={unitsOf(setting.unit).map(({ label }) => label)}
             onChange={(event) => convert(event.currentTarget.value)}
           />
         </Group>
       </Input.Wrapper>
-      {setting.unit === "bytes_per_second" && (
+      {ZERO_WORDS[knob] && (
         <Checkbox
-          label="No bound"
-          checked={wish.kind === "unbounded"}
+          label={ZERO_WORDS[knob]}
+          checked={wish.kind === "zero"}
           onChange={(event) =>
-            onChange(
-              event.currentTarget.checked
-                ? { kind: "unbounded" }
-                : startingAt(setting.min, setting),
-            )
+            onChange(event.currentTarget.checked ? { kind: "zero" } : somewhere(setting))
           }
         />
       )}
@@ -107,12 +103,13 @@ export function AmountField({ knob, setting, wish, error, onChange, onEnter }: A
 /** What the field shows of a wish that is no typed amount. */
 function amountShown(wish: Wish, setting: TuningSetting): { text: string; unit: string } {
   if (wish.kind === "amount") return wish;
-  if (wish.kind === "unbounded" || setting.default === 0)
-    return { text: "", unit: unitsOf(setting.unit)[1]?.label ?? "" };
-  return startingAt(setting.default, setting);
+  if (wish.kind === "zero" || setting.default === 0) {
+    return { text: "", unit: somewhere(setting).unit };
+  }
+  return wishFor(setting.default, setting.unit);
 }
 
-function startingAt(amount: number, { unit }: TuningSetting) {
-  const written = unitFor(unit, amount);
-  return { kind: "amount", text: String(amount / written.bytes), unit: written.label } as const;
+/** An amount to begin with where there was none. */
+function somewhere(setting: TuningSetting) {
+  return wishFor(setting.default || setting.min, setting.unit);
 }

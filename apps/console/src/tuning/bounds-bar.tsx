@@ -5,6 +5,8 @@ import { valueText } from "./knobs.ts";
 
 const HEIGHT = 6;
 const DOT = 14;
+/** Where nothing is allowed, the scale begins at this part of the upper bound. */
+const SMALLEST_PART = 1 / 4_096;
 
 /**
  * Where a value lies between its bounds. Amounts span powers of two, so the scale is logarithmic.
@@ -61,7 +63,7 @@ export function BoundsBar(props: {
       </Box>
       <Group justify="space-between" wrap="nowrap">
         <Text fz="xs" className="quiet number">
-          from {valueText(knob, setting.min)}
+          from {setting.min === 0 ? 0 : valueText(knob, setting.min)}
         </Text>
         <Text fz="xs" className="quiet number">
           to {valueText(knob, setting.max)}
@@ -74,6 +76,7 @@ export function BoundsBar(props: {
 /** 0 at the lower bound, 1 at the upper one; a baseline without a bound is beyond every other. */
 export function place(value: number, { min, max, unit }: TuningSetting): number {
   if (unit === "bytes_per_second" && value === 0) return 1;
-  if (max <= min || value <= min) return 0;
-  return Math.min(1, Math.log(value / min) / Math.log(max / min));
+  const low = Math.max(min, max * SMALLEST_PART);
+  if (max <= low || value <= low) return 0;
+  return Math.min(1, Math.log(value / low) / Math.log(max / low));
 }

@@ -16,6 +16,7 @@ import {
   wishedValue,
   wishOf,
 } from "./draft.ts";
+import { valueText } from "./knobs.ts";
 import { devTuning } from "./tuning.fixture.ts";
 
 const MIB = 1024 ** 2;
@@ -25,7 +26,7 @@ const amount = (text: string, unit: string) => ({ kind: "amount", text, unit }) 
 describe("a draft", () => {
   it("begins as what is, and that is no change", () => {
     for (const knob of TUNING_KNOBS) {
-      const wish = wishOf(tuning[knob]);
+      const wish = wishOf(knob, tuning[knob]);
       expect(wishedValue(wish, tuning[knob])).toBe(tuning[knob].value);
       expect(changesOf(tuning, { [knob]: wish })).toEqual([]);
       expect(checkDraft(tuning, { [knob]: wish })).toEqual({});
@@ -38,7 +39,7 @@ describe("a draft", () => {
       block_cache_bytes: amount("64", "MiB"),
       wal_cache_bytes: { kind: "default" },
       egress_baseline_bytes_per_second: amount("1", "Gbit/s"),
-      ingress_baseline_bytes_per_second: { kind: "unbounded" },
+      ingress_baseline_bytes_per_second: { kind: "zero" },
     };
     const changes = changesOf(changed, draft);
     expect(changes.map(({ knob, from, to }) => [knob, from, to])).toEqual([
@@ -51,6 +52,15 @@ describe("a draft", () => {
       egress_baseline_bytes_per_second: 125_000_000,
       wal_cache_bytes: null,
     });
+  });
+
+  it("can switch off what 0 switches off", () => {
+    const off = devTuning({ prefetch_max_bytes: { value: 0 } });
+    expect(wishOf("prefetch_max_bytes", off.prefetch_max_bytes)).toEqual({ kind: "zero" });
+    const [change] = changesOf(tuning, { prefetch_max_bytes: { kind: "zero" } });
+    expect(change).toMatchObject({ from: 32 * MIB, to: 0 });
+    expect(valueText("prefetch_max_bytes", 0)).toBe("No prefetch");
+    expect(valueText("block_cache_bytes", 0)).toBe("0 bytes");
   });
 
   it("is checked against the bounds, with bound and reason", () => {

@@ -1,13 +1,14 @@
 /** What somebody is about to change, before it is asked for. Pure, so that it is tested alone. */
 import type { Problem, Tuning, TuningSetting } from "@millrace/contract";
-import { TUNING_KNOBS, type TuningKnob } from "@millrace/domain";
+import { TUNING_KNOBS, type TuningKnob, type TuningUnit } from "@millrace/domain";
 import { amountOf, unitFor, unitNamed } from "../format/amount.ts";
-import { COUPLED, inWords, KNOB_WORDS } from "./knobs.ts";
+import { COUPLED, inWords, KNOB_WORDS, ZERO_WORDS } from "./knobs.ts";
 
 /** What one knob shall be. Text stays as typed, so that a half-written number is not lost. */
 export type Wish =
   | { kind: "amount"; text: string; unit: string }
-  | { kind: "unbounded" }
+  /** Switched off: no bound, no prefetch. */
+  | { kind: "zero" }
   | { kind: "default" };
 
 export type Draft = Partial<Record<TuningKnob, Wish>>;
@@ -21,16 +22,21 @@ export interface Change {
 }
 
 /** The knob as it is, ready to be edited. */
-export function wishOf({ value, unit }: TuningSetting): Wish {
-  if (unit === "bytes_per_second" && value === 0) return { kind: "unbounded" };
-  const written = unitFor(unit, value);
-  return { kind: "amount", text: String(value / written.bytes), unit: written.label };
+export function wishOf(knob: TuningKnob, { value, unit }: TuningSetting): Wish {
+  if (value === 0 && ZERO_WORDS[knob]) return { kind: "zero" };
+  return wishFor(value, unit);
+}
+
+/** An amount as it is written. */
+export function wishFor(amount: number, unit: TuningUnit): Wish & { kind: "amount" } {
+  const written = unitFor(unit, amount);
+  return { kind: "amount", text: String(amount / written.bytes), unit: written.label };
 }
 
 /** What the wish comes to; undefined where it is no amount. */
 export function wishedValue(wish: Wish, setting: TuningSetting): number | undefined {
   if (wish.kind === "default") return setting.default;
-  if (wish.kind === "unbounded") return 0;
+  if (wish.kind === "zero") return 0;
   return amountOf(wish.text, unitNamed(setting.unit, wish.unit));
 }
 

@@ -2,6 +2,7 @@ import { MantineProvider } from "@mantine/core";
 import type { TuningChange } from "@millrace/contract";
 import { renderToStaticMarkup } from "react-dom/server";
 import { expect, test, vi } from "vitest";
+import { place } from "./bounds-bar.tsx";
 import type { Draft, FieldErrors } from "./draft.ts";
 import { KnobRow } from "./knob-row.tsx";
 import { devTuning } from "./tuning.fixture.ts";
@@ -98,6 +99,20 @@ test("a broker that has not taken the values is named, with its own words where 
     <StateNote tuning={devTuning({}, { applied: false, problem: "too much for this machine" })} />,
   );
   expect(refused).toContain("too much for this machine");
+});
+
+test("a value has its place between the bounds, whatever they are", () => {
+  const setting = devTuning().block_cache_bytes;
+  expect(place(setting.min, setting)).toBe(0);
+  expect(place(setting.max, setting)).toBe(1);
+  expect(place(2 * setting.max, setting)).toBe(1);
+  expect(place(Math.sqrt(setting.min * setting.max), setting)).toBeCloseTo(0.5);
+  const prefetch = { ...setting, min: 0, max: 256 * MIB };
+  expect(place(0, prefetch)).toBe(0);
+  expect(place(32 * MIB, prefetch)).toBeCloseTo(0.75);
+  expect(place(5, { ...setting, min: 7, max: 7 })).toBe(0);
+  const baseline = devTuning().egress_baseline_bytes_per_second;
+  expect(place(0, baseline)).toBe(1);
 });
 
 test("the history says who changed what from what to what, and what became of it", () => {

@@ -74,7 +74,7 @@ export function KnobRow({ knob, setting, edit, first }: KnobRowProps) {
             <Reading
               knob={knob}
               setting={setting}
-              onEdit={edit && (() => edit.set(knob, wishOf(setting)))}
+              onEdit={edit && (() => edit.set(knob, wishOf(knob, setting)))}
               focused={left}
             />
           )}

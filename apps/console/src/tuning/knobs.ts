@@ -1,5 +1,5 @@
 /** What the knobs are called and what they do, in the words of this page. */
-import { TUNING_KNOBS, type TuningKnob } from "@millrace/domain";
+import { TUNING_KNOBS, type TuningKnob, tuningUnit } from "@millrace/domain";
 import { exactly } from "../format/amount.ts";
 
 export interface KnobWords {
@@ -72,16 +72,20 @@ const LONG_NUMBERS = /\b\d{4,16}\b/g;
 
 /** The API's words with the page's names of knobs, and with amounts that people can read. */
 export function inWords(text: string, knob: TuningKnob): string {
-  const unit = knob.endsWith("_per_second") ? "bytes_per_second" : "bytes";
+  const unit = tuningUnit(knob);
   return text
     .replace(KNOB_NAMES, (name) => `“${KNOB_WORDS[name as TuningKnob].title}”`)
     .replace(LONG_NUMBERS, (digits) => exactly(unit, Number(digits)));
 }
 
-/** A value of a knob: `128 MiB`, or that there is no bound. */
+/** Where 0 is no amount, but switches something off: what that is called. */
+export const ZERO_WORDS: Partial<Record<TuningKnob, string>> = {
+  prefetch_max_bytes: "No prefetch",
+  ingress_baseline_bytes_per_second: "No bound",
+  egress_baseline_bytes_per_second: "No bound",
+};
+
+/** A value of a knob: `128 MiB`, or what is switched off. */
 export function valueText(knob: TuningKnob, value: number): string {
-  if (knob.endsWith("_per_second")) {
-    return value === 0 ? "No bound" : exactly("bytes_per_second", value);
-  }
-  return exactly("bytes", value);
+  return (value === 0 && ZERO_WORDS[knob]) || exactly(tuningUnit(knob), value);
 }
