@@ -162,14 +162,14 @@ impl BlockCache {
         self.inner.used_bytes()
     }
 
-    /// Changes the budget, in bytes, at once; what is above a smaller one is evicted, or goes with
-    /// the answers that hold it.
+    /// Changes the budget, in bytes, at once; what is above a smaller one is evicted, or goes when its
+    /// load has ended or the answers that hold it have left.
     pub fn set_bytes(&self, bytes: u64) {
         let index_bytes = bytes / INDEX_SHARE;
         self.inner.planner.set_bytes(index_bytes);
         self.inner.budget.set_size(bytes - index_bytes);
         let now = self.inner.clock.now();
-        self.inner.state.lock().shrink(now);
+        self.inner.state.lock().serve_those_who_wait(now);
     }
 
     /// Changes how far one reader may prefetch, in bytes; 0 for not at all.

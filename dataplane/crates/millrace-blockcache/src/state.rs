@@ -349,11 +349,6 @@ impl State {
         self.serve_those_who_wait(now);
     }
 
-    /// Evicts what is above a budget that became smaller.
-    pub(crate) fn shrink(&mut self, now: Duration) {
-        self.make_room(0, evict::Pressure::Full, now);
-    }
-
     /// A block will not come: its request was given up.
     pub(crate) fn abandon(&mut self, id: BlockId) {
         if self

@@ -1,22 +1,14 @@
 //! A read that was told of an object that is gone asks the metadata again.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    ops::Range,
-    sync::Arc,
-};
+mod fake_meta;
 
-use async_trait::async_trait;
+use std::{collections::VecDeque, sync::Arc};
+
 use bytes::Bytes;
+use fake_meta::{FakeMeta, Objects};
 use millrace_blockcache::{BlockCache, BlockCacheConfig, ReadError};
-use millrace_meta::{
-    CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError, MetaStore,
-    NewTopic, ObjectContents, ObjectKind, ObjectRange, OpenStreamError, ReserveError, StoreFailure,
-    StreamMeta, StreamSetSummary, StreamSummary, SweepError, Topic, TopicError, TrimError, Upload,
-};
-use millrace_model::{
-    NodeEpoch, NodeId, ObjectId, Offset, StreamEpoch, StreamId, StreamRange, TopicName,
-};
+use millrace_meta::{ObjectKind, ObjectRange};
+use millrace_model::{ObjectId, Offset, StreamEpoch, StreamId, StreamRange};
 use millrace_objects::{ObjectBuilder, ObjectKey, ObjectStorage, StreamEntry};
 use millrace_time::{ManualClock, SeededRandom};
 use parking_lot::Mutex;
@@ -27,99 +19,9 @@ const STREAM: StreamId = StreamId(1);
 #[derive(Debug)]
 struct Scripted(Mutex<VecDeque<Vec<ObjectRange>>>);
 
-#[async_trait]
-impl MetaStore for Scripted {
-    async fn objects_of(
-        &self,
-        _: StreamId,
-        _: Offset,
-        _: usize,
-    ) -> Result<Vec<ObjectRange>, StoreFailure> {
-        Ok(self.0.lock().pop_front().expect("the script goes on"))
-    }
-
-    async fn cluster_id(&self, _: &str) -> Result<String, StoreFailure> {
-        panic!("not asked")
-    }
-    async fn register_node(&self, _: NodeId) -> Result<NodeEpoch, StoreFailure> {
-        panic!("not asked")
-    }
-    async fn create_topic(&self, _: NewTopic) -> Result<Topic, CreateTopicError> {
-        panic!("not asked")
-    }
-    async fn create_partitions(
-        &self,
-        _: &TopicName,
-        _: u32,
-    ) -> Result<Topic, CreatePartitionsError> {
-        panic!("not asked")
-    }
-    async fn delete_topic(&self, _: &TopicName) -> Result<Topic, TopicError> {
-        panic!("not asked")
-    }
-    async fn set_topic_configs(
-        &self,
-        _: &TopicName,
-        _: BTreeMap<String, String>,
-    ) -> Result<Topic, TopicError> {
-        panic!("not asked")
-    }
-    async fn topics(&self) -> Result<Vec<Topic>, StoreFailure> {
-        panic!("not asked")
-    }
-    async fn open_streams(
-        &self,
-        _: &[StreamId],
-        _: NodeEpoch,
-    ) -> Result<Vec<StreamMeta>, OpenStreamError> {
-        panic!("not asked")
-    }
-    async fn reserve_objects(&self, _: NodeEpoch, _: u32) -> Result<ObjectId, ReserveError> {
-        panic!("not asked")
-    }
-    async fn commit_upload(&self, _: Upload) -> Result<(), CommitError> {
-        panic!("not asked")
-    }
-    async fn release_objects(&self, _: NodeEpoch, _: &[ObjectId]) -> Result<(), ReserveError> {
-        panic!("not asked")
-    }
-    async fn stream_sets(
-        &self,
-        _: Option<ObjectId>,
-        _: usize,
-    ) -> Result<Vec<StreamSetSummary>, StoreFailure> {
-        panic!("not asked")
-    }
-    async fn stream_summaries(
-        &self,
-        _: Option<StreamId>,
-        _: usize,
-    ) -> Result<Vec<StreamSummary>, StoreFailure> {
-        panic!("not asked")
-    }
-    async fn object_contents(&self, _: &[ObjectId]) -> Result<Vec<ObjectContents>, StoreFailure> {
-        panic!("not asked")
-    }
-    async fn commit_compaction(&self, _: Compaction) -> Result<(), CompactionError> {
-        panic!("not asked")
-    }
-    async fn trim_stream(&self, _: StreamId, _: NodeEpoch, _: Offset) -> Result<Offset, TrimError> {
-        panic!("not asked")
-    }
-    async fn doomed_objects(&self, _: NodeEpoch, _: usize) -> Result<Vec<ObjectId>, SweepError> {
-        panic!("not asked")
-    }
-    async fn mark_deleted(&self, _: NodeEpoch, _: &[ObjectId]) -> Result<(), SweepError> {
-        panic!("not asked")
-    }
-    async fn allocate_producer_ids(&self, _: u32) -> Result<Range<i64>, StoreFailure> {
-        panic!("not asked")
-    }
-    async fn get_kv(&self, _: &str) -> Result<Option<Vec<u8>>, StoreFailure> {
-        panic!("not asked")
-    }
-    async fn put_kv(&self, _: &str, _: &[u8]) -> Result<(), StoreFailure> {
-        panic!("not asked")
+impl Objects for Scripted {
+    fn objects_of(&self, _: StreamId, _: Offset, _: usize) -> Vec<ObjectRange> {
+        self.0.lock().pop_front().expect("the script goes on")
     }
 }
 
@@ -155,9 +57,12 @@ async fn put(storage: &ObjectStorage, id: u64, base_offset: Offset) -> ObjectRan
     }
 }
 
-fn cache(storage: &ObjectStorage, script: &[&[ObjectRange]]) -> (BlockCache, Arc<Scripted>) {
+fn cache(
+    storage: &ObjectStorage,
+    script: &[&[ObjectRange]],
+) -> (BlockCache, Arc<FakeMeta<Scripted>>) {
     let script = script.iter().map(|answer| answer.to_vec()).collect();
-    let meta = Arc::new(Scripted(Mutex::new(script)));
+    let meta = Arc::new(FakeMeta(Scripted(Mutex::new(script))));
     let config = BlockCacheConfig::new("test", 1 << 20);
     let sources = storage.clone().into();
     let cache = BlockCache::new(config, sources, meta.clone(), ManualClock::shared());
@@ -184,7 +89,7 @@ async fn an_index_in_memory_does_not_hide_that_its_object_is_gone() {
     let old = put(&storage, 1, 0).await;
     let new = put(&storage, 2, 0).await;
     let script = vec![vec![old], vec![old], vec![new]].into();
-    let meta = Arc::new(Scripted(Mutex::new(script)));
+    let meta = Arc::new(FakeMeta(Scripted(Mutex::new(script))));
     // A sixteenth is for indexes: there is room for them, and for no block.
     let config = BlockCacheConfig::new("test", 4_096);
     let sources = storage.clone().into();
@@ -203,7 +108,7 @@ async fn an_index_in_memory_does_not_hide_that_its_object_is_gone() {
         .read(STREAM, 0, 10, 1)
         .await
         .expect("reads the new object");
-    assert!(meta.0.lock().is_empty());
+    assert!(meta.0.0.lock().is_empty());
 }
 
 #[tokio::test]
@@ -217,7 +122,7 @@ async fn a_read_does_not_ask_for_ever() {
         .await
         .expect_err("gone for good");
     assert!(matches!(error, ReadError::Object(error) if error.is_not_found()));
-    assert_eq!(meta.0.lock().len(), 7);
+    assert_eq!(meta.0.0.lock().len(), 7);
 }
 
 #[tokio::test]

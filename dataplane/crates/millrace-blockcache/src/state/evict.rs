@@ -46,9 +46,9 @@ impl State {
         }
     }
 
-    /// Evicts for those who wait for room.
+    /// Evicts for those who wait for room, and what is above a budget that became smaller.
     pub(crate) fn serve_those_who_wait(&mut self, now: Duration) {
-        if self.budget.has_waiters() {
+        if self.budget.missing(0) > 0 {
             self.make_room(0, Pressure::Full, now);
         }
     }

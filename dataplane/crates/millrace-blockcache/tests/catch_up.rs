@@ -1,0 +1,741 @@
+//! Many readers at once, in little memory: what it costs and what it never costs.
+
+mod fake_meta;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use fake_meta::{FakeMeta, Objects};
+use millrace_blockcache::{
+    BlockCache, BlockCacheConfig, BlockCacheStats, Eviction, ReadError, Sources,
+};
+use millrace_limiter::{Limiter, Tier};
+use millrace_meta::{ObjectKind, ObjectRange};
+use millrace_model::{ObjectId, Offset, StreamEpoch, StreamId};
+use millrace_objects::{
+    NetworkShare, ObjectBuilder, ObjectKey, ObjectStorage, RetryPolicy, StoreBucket, StreamEntry,
+    TimeoutPolicy,
+};
+use millrace_testkit::{BucketFaults, FaultyBucket};
+use millrace_time::{ManualClock, SeededRandom};
+use parking_lot::Mutex;
+use proptest::prelude::*;
+
+const KIB: u64 = 1024;
+
+/// Where the ranges of all streams are, by where they begin.
+#[derive(Debug, Clone, Default)]
+struct Shelf(Arc<Mutex<HashMap<StreamId, BTreeMap<Offset, ObjectRange>>>>);
+
+impl Objects for Shelf {
+    fn objects_of(&self, stream: StreamId, from: Offset, limit: usize) -> Vec<ObjectRange> {
+        let shelf = self.0.lock();
+        let ranges = shelf.get(&stream).into_iter().flat_map(BTreeMap::values);
+        let behind = ranges.filter(|range| range.range.end > from);
+        behind.take(limit).copied().collect()
+    }
+}
+
+/// A bucket with objects, and what is in them.
+struct World {
+    shelf: Shelf,
+    bucket: FaultyBucket,
+    storage: ObjectStorage,
+    clock: Arc<ManualClock>,
+    written: BTreeMap<StreamId, Vec<StreamEntry>>,
+    next_object: u64,
+}
+
+/// How objects are made.
+#[derive(Debug, Clone, Copy)]
+struct Shape {
+    streams: u64,
+    objects: u64,
+    /// Entries of each stream in each object, and their bytes.
+    entries: u64,
+    entry_bytes: usize,
+    block_bytes: usize,
+}
+
+impl World {
+    fn new() -> Self {
+        let clock = ManualClock::shared();
+        let bucket = FaultyBucket::new(StoreBucket::memory(), SeededRandom::shared(1));
+        let once = RetryPolicy {
+            tries: 1,
+            ..RetryPolicy::default()
+        };
+        let (timeout, random) = (TimeoutPolicy::default(), SeededRandom::shared(2));
+        let storage = ObjectStorage::over(bucket.clone(), once, timeout, clock.clone(), random);
+        Self {
+            shelf: Shelf::default(),
+            bucket,
+            storage,
+            clock,
+            written: BTreeMap::new(),
+            next_object: 1,
+        }
+    }
+
+    async fn of(shape: Shape) -> Self {
+        let mut world = Self::new();
+        for _ in 0..shape.objects {
+            let entries = vec![shape.entry_bytes; shape.entries as usize];
+            let streams = (0..shape.streams).map(|stream| (StreamId(stream), entries.clone()));
+            world.upload(streams.collect(), shape.block_bytes).await;
+        }
+        world
+    }
+
+    /// Uploads one object with entries of these sizes.
+    async fn upload(&mut self, streams: BTreeMap<StreamId, Vec<usize>>, block_bytes: usize) {
+        let mut builder = ObjectBuilder::new(block_bytes);
+        for (stream, sizes) in streams {
+            let written = self.written.entry(stream).or_default();
+            for size in sizes {
+                let base_offset = written.last().and_then(StreamEntry::end_offset);
+                let base_offset = base_offset.unwrap_or(0);
+                let entry = StreamEntry {
+                    stream,
+                    epoch: StreamEpoch(1),
+                    base_offset,
+                    count: 1 + (base_offset % 3) as u32,
+                    payload: Bytes::from(vec![(stream.get() * 31 + base_offset) as u8; size]),
+                };
+                builder.add(entry.clone()).expect("in order");
+                written.push(entry);
+            }
+        }
+        self.put(builder).await;
+    }
+
+    /// Puts an object in the place of whatever had its ranges before.
+    async fn put(&mut self, builder: ObjectBuilder) {
+        if builder.is_empty() {
+            return;
+        }
+        let object = ObjectId(self.next_object);
+        self.next_object += 1;
+        let built = builder.finish();
+        let key = ObjectKey::of("c", object);
+        self.storage.put(&key, built.chunks).await.expect("puts");
+        let mut shelf = self.shelf.0.lock();
+        for range in built.ranges {
+            let ranges = shelf.entry(range.stream).or_default();
+            ranges.retain(|&start, _| start < range.start || start >= range.end);
+            let kind = ObjectKind::StreamSet;
+            let size = built.size;
+            let range = ObjectRange {
+                object,
+                size,
+                range,
+                kind,
+            };
+            ranges.insert(range.range.start, range);
+        }
+    }
+
+    /// Writes all that is left of a stream anew, as one object, and deletes objects that nothing
+    /// refers to any more.
+    async fn compact(&mut self, stream: StreamId, block_bytes: usize) {
+        let start = self.start(stream);
+        let mut builder = ObjectBuilder::new(block_bytes);
+        for entry in self.written.get(&stream).into_iter().flatten() {
+            if entry.base_offset >= start {
+                builder.add(entry.clone()).expect("in order");
+            }
+        }
+        self.put(builder).await;
+        self.sweep().await;
+    }
+
+    /// Forgets the first range of a stream.
+    async fn trim(&mut self, stream: StreamId) {
+        if let Some(ranges) = self.shelf.0.lock().get_mut(&stream) {
+            ranges.pop_first();
+        }
+        self.sweep().await;
+    }
+
+    async fn sweep(&self) {
+        let live: Vec<ObjectId> = {
+            let shelf = self.shelf.0.lock();
+            let ranges = shelf.values().flat_map(BTreeMap::values);
+            ranges.map(|range| range.object).collect()
+        };
+        let ids = (1..self.next_object).map(ObjectId);
+        let dead: Vec<_> = ids
+            .filter(|id| !live.contains(id))
+            .map(|id| ObjectKey::of("c", id))
+            .collect();
+        // A bucket that fails keeps them a little longer.
+        let _ = self.storage.delete(&dead).await;
+    }
+
+    fn start(&self, stream: StreamId) -> Offset {
+        let shelf = self.shelf.0.lock();
+        let first = shelf.get(&stream).and_then(BTreeMap::first_key_value);
+        first.map_or(Offset::MAX, |(&start, _)| start)
+    }
+
+    fn end(&self, stream: StreamId) -> Offset {
+        let last = self.written.get(&stream).and_then(|written| written.last());
+        last.and_then(StreamEntry::end_offset).unwrap_or(0)
+    }
+
+    fn cache(&self, bytes: u64, prefetch_max_bytes: u64, eviction: Eviction) -> BlockCache {
+        self.cache_over(
+            self.storage.clone().into(),
+            bytes,
+            prefetch_max_bytes,
+            eviction,
+        )
+    }
+
+    fn cache_over(
+        &self,
+        sources: Sources,
+        bytes: u64,
+        prefetch_max_bytes: u64,
+        eviction: Eviction,
+    ) -> BlockCache {
+        let config = BlockCacheConfig {
+            prefetch_max_bytes,
+            eviction,
+            ..BlockCacheConfig::new("c", bytes)
+        };
+        let meta = Arc::new(FakeMeta(self.shelf.clone()));
+        BlockCache::new(config, sources, meta, self.clock.clone())
+    }
+
+    /// Checks that `read` is what stands at `start`.
+    #[track_caller]
+    fn check(&self, stream: StreamId, start: Offset, read: &[StreamEntry]) {
+        let written = &self.written[&stream];
+        let first = written.partition_point(|entry| entry.end_offset() <= Some(start));
+        let expected = &written[first..];
+        assert!(!read.is_empty() && read.len() <= expected.len());
+        assert!(
+            read == &expected[..read.len()],
+            "other entries than were written"
+        );
+    }
+}
+
+/// A consumer: reads on from where it is.
+struct Consumer {
+    stream: StreamId,
+    at: Offset,
+}
+
+impl Consumer {
+    fn of(stream: u64) -> Self {
+        Self {
+            stream: StreamId(stream),
+            at: 0,
+        }
+    }
+
+    /// Reads once; gives whether there was anything left.
+    async fn read(&mut self, world: &World, cache: &BlockCache, max_bytes: u64) -> bool {
+        let end = world.end(self.stream);
+        if self.at >= end {
+            return false;
+        }
+        let read = cache
+            .read(self.stream, self.at, end, max_bytes as usize)
+            .await;
+        let read = read.expect("reads");
+        world.check(self.stream, self.at, &read);
+        self.at = read
+            .last()
+            .and_then(StreamEntry::end_offset)
+            .expect("an end");
+        let stats = cache.stats();
+        assert!(stats.used_bytes <= stats.size_bytes, "{stats:?}");
+        true
+    }
+}
+
+fn ratio(stats: &BlockCacheStats) -> f64 {
+    stats.fetched_bytes as f64 / stats.delivered_bytes as f64
+}
+
+/// Until the sweeper has seen that a minute has passed.
+async fn everybody_leaves(world: &World) {
+    world.clock.advance(Duration::from_secs(61));
+    tokio::time::sleep(Duration::from_secs(3)).await;
+}
+
+/// 200 partitions, read in turns to their ends, with a cache of `part` of what their reads need.
+async fn crowd(part: u64, eviction: Eviction) -> BlockCacheStats {
+    let shape = Shape {
+        streams: 200,
+        objects: 4,
+        entries: 32,
+        entry_bytes: 1_024,
+        block_bytes: 8 * 1_024,
+    };
+    let world = World::of(shape).await;
+    // What a read of 15 KiB from the middle of a block needs, for every reader.
+    let wish = shape.streams * 3 * 9 * KIB;
+    let cache = world.cache(wish / part, 0, eviction);
+    let mut consumers: Vec<_> = (0..shape.streams).map(Consumer::of).collect();
+    let mut more = true;
+    while more {
+        more = false;
+        for few in consumers.chunks_mut(8) {
+            let reads = few.iter_mut().map(|one| one.read(&world, &cache, 15 * KIB));
+            more |= futures_util::future::join_all(reads).await.contains(&true);
+        }
+    }
+    let stats = cache.stats();
+    assert!(stats.peak_bytes <= wish / part, "{stats:?}");
+    assert_eq!(stats.bypasses, 0);
+    everybody_leaves(&world).await;
+    let left = cache.stats();
+    assert_eq!((left.readers, left.loads_in_flight), (0, 0));
+    // Indexes stay; they have a sixteenth.
+    assert!(left.used_bytes <= wish / part / 16, "{left:?}");
+    stats
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crowd_reads_everything_once() {
+    let stats = crowd(1, Eviction::Watch).await;
+    assert!(ratio(&stats) <= 1.05, "{} {stats:?}", ratio(&stats));
+    // At most three blocks for each, although more would fit.
+    assert!(stats.peak_bytes <= 200 * 3 * 9 * KIB);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crowd_with_a_quarter_of_the_cache_reads_almost_everything_once() {
+    let stats = crowd(4, Eviction::Watch).await;
+    assert!(ratio(&stats) <= 1.2, "{} {stats:?}", ratio(&stats));
+    let lru = crowd(4, Eviction::Lru).await;
+    assert!(ratio(&lru) > 1.3, "{} {lru:?}", ratio(&lru));
+}
+
+/// A reader that reads ten times as fast as another, and both in a cache that has room for both.
+async fn fast_beside_slow(eviction: Eviction) -> BlockCacheStats {
+    let shape = Shape {
+        streams: 2,
+        objects: 1,
+        entries: 1_280,
+        entry_bytes: 1_024,
+        block_bytes: 32 * 1_024,
+    };
+    let world = World::of(shape).await;
+    let cache = world.cache(200 * KIB, 0, eviction);
+    let (mut fast, mut slow) = (Consumer::of(0), Consumer::of(1));
+    while fast.read(&world, &cache, 40 * KIB).await {
+        for _ in 0..9 {
+            fast.read(&world, &cache, 40 * KIB).await;
+        }
+        slow.read(&world, &cache, 4 * KIB).await;
+    }
+    cache.stats()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fast_reader_takes_nothing_from_a_slow_one() {
+    let watch = fast_beside_slow(Eviction::Watch).await;
+    assert!(ratio(&watch) <= 1.07, "{} {watch:?}", ratio(&watch));
+    assert_eq!(watch.evicted_unread_blocks, 0);
+    let lru = fast_beside_slow(Eviction::Lru).await;
+    assert!(
+        ratio(&lru) > ratio(&watch) + 0.02,
+        "{} {}",
+        ratio(&lru),
+        ratio(&watch)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_reads_on_is_prefetched_for() {
+    let shape = Shape {
+        streams: 1,
+        objects: 2,
+        entries: 256,
+        entry_bytes: 64 * 1_024,
+        block_bytes: 512 * 1_024,
+    };
+    let world = World::of(shape).await;
+    let slow = BucketFaults {
+        delay: Duration::from_millis(100),
+        ..BucketFaults::default()
+    };
+    world.bucket.set(slow);
+    let cache = world.cache(64 << 20, 16 << 20, Eviction::Watch);
+    let mut consumer = Consumer::of(0);
+    let begun = tokio::time::Instant::now();
+    while consumer.read(&world, &cache, 1 << 20).await {}
+    let stats = cache.stats();
+    assert!(ratio(&stats) <= 1.05, "{} {stats:?}", ratio(&stats));
+    assert!(stats.prefetch_window_max_bytes >= 4 << 20, "{stats:?}");
+    // One after the other, 32 MiB in reads of almost 1 MiB would take 3.4 s.
+    assert!(
+        begun.elapsed() < Duration::from_millis(1_500),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert!(stats.requests < 32, "{stats:?}");
+    assert_eq!(stats.evicted_unread_blocks, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prefetch_without_bandwidth_holds_no_reader_up() {
+    let shape = Shape {
+        streams: 1,
+        objects: 1,
+        entries: 64,
+        entry_bytes: 64 * 1_024,
+        block_bytes: 512 * 1_024,
+    };
+    let world = World::of(shape).await;
+    let clock = world.clock.clone();
+    let none = Limiter::new(clock.clone(), Some(1));
+    let share = |ingress: &Limiter, tier| NetworkShare {
+        ingress: ingress.clone(),
+        egress: Limiter::new(clock.clone(), None),
+        tier,
+        flow: 0,
+    };
+    let free = Limiter::new(clock.clone(), None);
+    let sources = Sources {
+        miss: world.storage.limited(share(&free, Tier::CatchUpMiss)),
+        prefetch: world.storage.limited(share(&none, Tier::Prefetch)),
+    };
+    // The saved-up byte lets one large request pass.
+    none.acquire(Tier::Prefetch, 1).await;
+    let cache = world.cache_over(sources, 64 << 20, 16 << 20, Eviction::Watch);
+    let mut consumer = Consumer::of(0);
+    let reads = async { while consumer.read(&world, &cache, 1 << 20).await {} };
+    let all = tokio::time::timeout(Duration::from_secs(5), reads).await;
+    assert!(all.is_ok(), "{:?}", cache.stats());
+    let stats = cache.stats();
+    assert!(ratio(&stats) <= 1.05, "nothing was read twice: {stats:?}");
+}
+
+#[tokio::test]
+async fn neighbours_share_a_request() {
+    let shape = Shape {
+        streams: 20,
+        objects: 1,
+        entries: 4,
+        entry_bytes: 1_024,
+        block_bytes: 8 * 1_024,
+    };
+    let world = World::of(shape).await;
+    let cache = world.cache(4 << 20, 0, Eviction::Watch);
+    // The index is read by whoever comes first.
+    Consumer::of(0).read(&world, &cache, 1).await;
+    let before = world.bucket.counts().gets;
+    let mut consumers: Vec<_> = (1..20).map(Consumer::of).collect();
+    let reads = consumers
+        .iter_mut()
+        .map(|one| one.read(&world, &cache, 64 * KIB));
+    futures_util::future::join_all(reads).await;
+    assert_eq!(world.bucket.counts().gets - before, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeated_read_and_a_second_consumer_cost_nothing() {
+    let shape = Shape {
+        streams: 1,
+        objects: 1,
+        entries: 256,
+        entry_bytes: 1_024,
+        block_bytes: 8 * 1_024,
+    };
+    let world = World::of(shape).await;
+    let cache = world.cache(4 << 20, 0, Eviction::Watch);
+    let (mut one, mut other) = (Consumer::of(0), Consumer::of(0));
+    while one.read(&world, &cache, 20 * KIB).await {
+        assert!(other.read(&world, &cache, 20 * KIB).await);
+        assert_eq!(one.at, other.at);
+    }
+    let stats = cache.stats();
+    assert_eq!(stats.readers, 1, "they are one position");
+    assert!(ratio(&stats) <= 0.55, "{} {stats:?}", ratio(&stats));
+    // What was read through is gone, but for the last read.
+    assert!(stats.used_bytes <= 64 * KIB, "{stats:?}");
+    // A rewind is a new reader, and reads again.
+    let mut again = Consumer::of(0);
+    while again.read(&world, &cache, 20 * KIB).await {}
+    assert!(cache.stats().fetched_bytes > stats.fetched_bytes + 120 * KIB);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_that_is_given_up_leaves_its_load_to_others() {
+    let shape = Shape {
+        streams: 1,
+        objects: 1,
+        entries: 8,
+        entry_bytes: 1_024,
+        block_bytes: 4 * 1_024,
+    };
+    let world = World::of(shape).await;
+    let cache = world.cache(1 << 20, 0, Eviction::Watch);
+    let slow = BucketFaults {
+        delay: Duration::from_millis(50),
+        ..BucketFaults::default()
+    };
+    world.bucket.set(slow);
+    let end = world.end(StreamId(0));
+    let read = || cache.read(StreamId(0), 0, end, 4 * KIB as usize);
+    let given_up = tokio::time::timeout(Duration::from_millis(80), read()).await;
+    assert!(given_up.is_err(), "the index has come, the block has not");
+    read().await.expect("reads");
+    assert_eq!(world.bucket.counts().gets, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_that_keep_their_answers_stop_nobody_for_good() {
+    let shape = Shape {
+        streams: 8,
+        objects: 1,
+        entries: 8,
+        entry_bytes: 4_096,
+        block_bytes: 8 * 1_024,
+    };
+    let world = World::of(shape).await;
+    let cache = world.cache(40 * KIB, 0, Eviction::Watch);
+    let mut answers = Vec::new();
+    let begun = tokio::time::Instant::now();
+    for stream in (0..8).map(StreamId) {
+        for entry in 0..8 {
+            let start = world.written[&stream][entry].base_offset;
+            let read = cache.read(stream, start, world.end(stream), 1).await;
+            answers.push(read.expect("goes on"));
+            assert!(cache.used_bytes() <= 40 * KIB);
+        }
+    }
+    let stats = cache.stats();
+    assert!(stats.bypasses > 0 && stats.bypass_bytes > 0, "{stats:?}");
+    assert!(
+        begun.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        begun.elapsed()
+    );
+    drop(answers);
+    assert_eq!(cache.stats().bypass_bytes, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_smaller_budget_holds_at_once() {
+    let shape = Shape {
+        streams: 40,
+        objects: 1,
+        entries: 32,
+        entry_bytes: 1_024,
+        block_bytes: 8 * 1_024,
+    };
+    let world = World::of(shape).await;
+    let cache = world.cache(4 << 20, 0, Eviction::Watch);
+    let mut consumers: Vec<_> = (0..40).map(Consumer::of).collect();
+    for consumer in &mut consumers {
+        consumer.read(&world, &cache, 12 * KIB).await;
+    }
+    assert!(cache.used_bytes() > 500 * KIB);
+    cache.set_bytes(100 * KIB);
+    assert!(cache.used_bytes() <= 100 * KIB, "{:?}", cache.stats());
+    for consumer in &mut consumers {
+        while consumer.read(&world, &cache, 12 * KIB).await {}
+    }
+}
+
+/// What happens in the model.
+#[derive(Debug, Clone)]
+enum Event {
+    /// Some consumers read at the same time.
+    Read {
+        first: usize,
+        many: usize,
+        max_bytes: u64,
+    },
+    Rewind {
+        consumer: usize,
+        to_percent: u64,
+    },
+    Upload {
+        sizes: Vec<usize>,
+        block_bytes: usize,
+    },
+    Compact {
+        stream: u64,
+        block_bytes: usize,
+    },
+    Trim {
+        stream: u64,
+    },
+    Resize {
+        bytes: u64,
+    },
+    Fail {
+        permille: u64,
+    },
+    Wait,
+}
+
+const MODEL_STREAMS: u64 = 3;
+const MODEL_CONSUMERS: usize = 7;
+
+fn any_event() -> impl Strategy<Value = Event> {
+    let sizes = prop::collection::vec(prop_oneof![0..40_usize, 900..3_000_usize], 0..12);
+    let block_bytes = 1..9_000_usize;
+    let stream = 0..MODEL_STREAMS;
+    prop_oneof![
+        12 => (0..MODEL_CONSUMERS, 1..=MODEL_CONSUMERS, 0..20_000_u64)
+            .prop_map(|(first, many, max_bytes)| Event::Read { first, many, max_bytes }),
+        1 => (0..MODEL_CONSUMERS, 0..100_u64)
+            .prop_map(|(consumer, to_percent)| Event::Rewind { consumer, to_percent }),
+        4 => (sizes, block_bytes.clone())
+            .prop_map(|(sizes, block_bytes)| Event::Upload { sizes, block_bytes }),
+        1 => (stream.clone(), block_bytes)
+            .prop_map(|(stream, block_bytes)| Event::Compact { stream, block_bytes }),
+        1 => stream.prop_map(|stream| Event::Trim { stream }),
+        1 => (0..60_000_u64).prop_map(|bytes| Event::Resize { bytes }),
+        1 => (0..300_u64).prop_map(|permille| Event::Fail { permille }),
+        1 => Just(Event::Wait),
+    ]
+}
+
+/// One consumer's read in the model: what it gives is what was written there, or an error that has
+/// a reason.
+async fn model_read(
+    world: &World,
+    cache: &BlockCache,
+    at: (StreamId, Offset),
+    max: u64,
+    failing: bool,
+) -> Offset {
+    let (stream, start) = at;
+    let end = world.end(stream);
+    if start >= end {
+        return start;
+    }
+    match cache.read(stream, start, end, max as usize).await {
+        Ok(read) => {
+            world.check(stream, start, &read);
+            read.last()
+                .and_then(StreamEntry::end_offset)
+                .expect("an end")
+        }
+        Err(ReadError::Missing { offset, .. }) => {
+            assert!(offset < world.start(stream), "{offset} is there");
+            world.start(stream).min(end)
+        }
+        Err(error) => {
+            assert!(failing, "{error:?}");
+            start
+        }
+    }
+}
+
+async fn run_model(events: Vec<Event>, prefetch: u64, eviction: Eviction, seed: u64) {
+    let mut world = World::new();
+    let mut size = 30_000;
+    let cache = world.cache(size, prefetch, eviction);
+    let random = SeededRandom::shared(seed);
+    let mut at: Vec<(StreamId, Offset)> = (0..MODEL_CONSUMERS)
+        .map(|nth| (StreamId(nth as u64 % MODEL_STREAMS), 0))
+        .collect();
+    let mut failing = false;
+    for event in events {
+        match event {
+            Event::Read {
+                first,
+                many,
+                max_bytes,
+            } => {
+                let chosen: Vec<_> = (first..(first + many).min(MODEL_CONSUMERS)).collect();
+                let reads = chosen
+                    .iter()
+                    .map(|&nth| model_read(&world, &cache, at[nth], max_bytes, failing));
+                let came_to = futures_util::future::join_all(reads).await;
+                for (nth, offset) in chosen.into_iter().zip(came_to) {
+                    at[nth].1 = offset;
+                }
+            }
+            Event::Rewind {
+                consumer,
+                to_percent,
+            } => {
+                let (stream, _) = at[consumer];
+                let start = world.start(stream).min(world.end(stream));
+                at[consumer].1 = start + (world.end(stream) - start) * to_percent / 100;
+            }
+            Event::Upload { sizes, block_bytes } => {
+                world.bucket.set(BucketFaults::default());
+                failing = false;
+                let streams = (0..MODEL_STREAMS).map(|stream| {
+                    let skip = random.below(3) as usize;
+                    (StreamId(stream), sizes.iter().skip(skip).copied().collect())
+                });
+                let streams = streams.collect();
+                world.upload(streams, block_bytes).await;
+            }
+            Event::Compact {
+                stream,
+                block_bytes,
+            } => {
+                world.bucket.set(BucketFaults::default());
+                failing = false;
+                world.compact(StreamId(stream), block_bytes).await;
+            }
+            Event::Trim { stream } => world.trim(StreamId(stream)).await,
+            Event::Resize { bytes } => {
+                size = bytes;
+                cache.set_bytes(bytes);
+                // What was on its way when the budget shrank has come.
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            Event::Fail { permille } => {
+                failing = permille > 0;
+                world.bucket.set(BucketFaults {
+                    fail_permille: permille,
+                    delay: Duration::from_millis(5),
+                    ..BucketFaults::default()
+                });
+            }
+            Event::Wait => {
+                world.clock.advance(Duration::from_secs(20));
+                tokio::time::sleep(Duration::from_secs(2)).await;
+            }
+        }
+        let stats = cache.stats();
+        assert!(stats.used_bytes <= size.max(1), "{stats:?}");
+    }
+    world.bucket.set(BucketFaults::default());
+    everybody_leaves(&world).await;
+    let left = cache.stats();
+    assert_eq!(
+        (left.readers, left.loads_in_flight, left.bypass_bytes),
+        (0, 0, 0)
+    );
+    assert!(left.used_bytes <= size / 16, "only indexes stay: {left:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn every_read_is_what_was_written(
+        events in prop::collection::vec(any_event(), 1..80),
+        prefetch in prop_oneof![Just(0), Just(1 << 20)],
+        is_lru in any::<bool>(),
+        seed in any::<u64>(),
+    ) {
+        let eviction = if is_lru { Eviction::Lru } else { Eviction::Watch };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build();
+        runtime.expect("a runtime").block_on(run_model(events, prefetch, eviction, seed));
+    }
+}
