@@ -1,0 +1,162 @@
+/** Tuning through the use cases, the program as it is shipped, and the real broker. */
+import { BrokerError, BrokerHttp, withKafkaAdmin } from "@millrace/broker-admin";
+import {
+  brokerHttpBy,
+  type Core,
+  createCore,
+  deploymentOf,
+  getTuning,
+  listTuningChanges,
+  type TuningView,
+  updateTuning,
+} from "@millrace/core";
+import {
+  bootstrapServers,
+  type Cluster,
+  type Principal,
+  TUNING_PROPERTIES,
+  type TuningWishes,
+} from "@millrace/domain";
+import { localAccess } from "@millrace/provisioner";
+import { describe, expect, test } from "vitest";
+import { installation } from "./fixture.ts";
+import { brokerBin, withAdmin } from "./real-broker.ts";
+
+const MIB = 1024 ** 2;
+const TIMEOUT_MS = 120_000;
+const BLOCK_CACHE = TUNING_PROPERTIES.block_cache_bytes;
+
+const it = installation();
+
+describe.skipIf(brokerBin === undefined)("with the real broker", () => {
+  test("a tuned cluster has its tuning while it runs, after kill -9, and after a meddler", {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    const product = await runningProduct("tuned");
+    const { cluster, address, tune, look } = product;
+    const untouched = await look();
+    expect(untouched).toMatchObject({ applied: true, cluster: { tuning: { version: 0 } } });
+
+    // Every knob at once, each to another value than it has.
+    const wishes = {
+      block_cache_bytes: 64 * MIB,
+      prefetch_max_bytes: 8 * MIB,
+      ingress_baseline_bytes_per_second: 200 * MIB,
+      egress_baseline_bytes_per_second: 100 * MIB,
+      wal_cache_bytes: 128 * MIB,
+      upload_threshold_bytes: 32 * MIB,
+    };
+    const tuned = await tune(wishes);
+    expect(tuned.applied).toBe(true);
+    expect(valuesOf(tuned)).toEqual(wishes);
+    expect(await atBroker(product, BLOCK_CACHE)).toBe(String(64 * MIB));
+
+    const [before] = it.brokersOf(cluster.id);
+    process.kill(before ?? 0, "SIGKILL");
+    const missed = await tune({ block_cache_bytes: 96 * MIB });
+    expect(missed.applied).toBe(false);
+    await it.waitForPhase(cluster, "DEGRADED");
+    await it.waitForPhase(cluster, "RUNNING");
+    const all = { ...wishes, block_cache_bytes: 96 * MIB };
+    await expect
+      .poll(async () => [(await look()).applied, await appliedVersion(cluster)], {
+        timeout: 20_000,
+        interval: 250,
+      })
+      .toEqual([true, 2]);
+    expect(valuesOf(await look())).toEqual(all);
+
+    await withAdmin(address, (admin) =>
+      admin.setBrokerSettings(0, { [BLOCK_CACHE]: String(32 * MIB) }),
+    );
+    await expect
+      .poll(() => atBroker(product, BLOCK_CACHE), { timeout: 20_000, interval: 250 })
+      .toBe(String(96 * MIB));
+
+    const nulls = Object.fromEntries(Object.keys(wishes).map((knob) => [knob, null]));
+    const reset = await tune(nulls);
+    expect(reset.applied).toBe(true);
+    expect(valuesOf(reset)).toEqual(valuesOf(untouched));
+    const { items } = await listTuningChanges(product.core, product.principal, {
+      clusterId: cluster.id,
+    });
+    expect(items.map(({ change, result }) => [change.version, result])).toEqual([
+      [3, "applied"],
+      [2, "applied"],
+      [1, "applied"],
+    ]);
+  });
+
+  test("the bounds that are shown are the broker's too", { timeout: TIMEOUT_MS }, async () => {
+    const product = await runningProduct("bounded");
+    for (const knob of Object.keys(TUNING_PROPERTIES) as (keyof typeof TUNING_PROPERTIES)[]) {
+      for (const bound of ["min", "max"] as const) {
+        const value = (await product.look()).knobs[knob][bound];
+        const changed = await product.tune({ [knob]: value });
+        expect([knob, changed.knobs[knob].value, changed.applied]).toEqual([knob, value, true]);
+        await product.tune({ [knob]: null });
+      }
+    }
+    const refused = withAdmin(product.address, (admin) =>
+      admin.setBrokerSettings(0, { [BLOCK_CACHE]: "4096" }),
+    );
+    const error = await refused.catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(BrokerError);
+    expect(error).toMatchObject({
+      code: "invalid_config",
+      said: expect.stringMatching(/s3\.block\.cache\.size.*4096.*\d/s),
+    });
+  });
+});
+
+interface Product {
+  readonly core: Core;
+  readonly principal: Principal;
+  readonly cluster: Cluster;
+  readonly address: string;
+  tune(patch: TuningWishes): Promise<TuningView>;
+  look(): Promise<TuningView>;
+}
+
+/** The product's worker with one cluster that serves, and the use cases as the API has them. */
+async function runningProduct(name: string): Promise<Product> {
+  await it.startProduct({ stopBrokers: true, brokerBin: brokerBin ?? "" });
+  const { cluster, operation } = await it.requestCluster(name);
+  await it.waitForOperation(cluster, operation.id);
+  const running = await it.waitForPhase(cluster, "RUNNING");
+  const core = createCore({
+    db: it.db,
+    secret: "a secret of the tests, long enough",
+    kafka: withKafkaAdmin,
+    brokerHttp: brokerHttpBy(localAccess(it.home)),
+  });
+  const principal: Principal = {
+    organizationId: running.organizationId,
+    role: "owner",
+    userId: "usr_01JD0000000000000000000000",
+    apiKeyId: undefined,
+  };
+  return {
+    core,
+    principal,
+    cluster: running,
+    address: bootstrapServers(running) ?? "",
+    tune: (patch) => updateTuning(core, principal, { clusterId: running.id, patch }),
+    look: () => getTuning(core, principal, running.id),
+  };
+}
+
+function valuesOf({ knobs }: TuningView): Record<string, number> {
+  return Object.fromEntries(Object.entries(knobs).map(([knob, { value }]) => [knob, value]));
+}
+
+async function atBroker({ cluster }: Product, name: string): Promise<string | undefined> {
+  const deployment = deploymentOf(cluster);
+  if (deployment === undefined) throw new Error("a running cluster has a placement");
+  const http = new BrokerHttp(await localAccess(it.home)(deployment));
+  return (await http.settings()).get(name)?.value;
+}
+
+async function appliedVersion({ id }: Cluster): Promise<number | undefined> {
+  return (await it.db.clusters.load(id))?.tuning.appliedVersion;
+}
