@@ -14,7 +14,9 @@ import { CatchUpCharts } from "./catch-up-charts.tsx";
 import { GroupCard } from "./group-card.tsx";
 import { BucketCard, NetworkCard } from "./network-card.tsx";
 
-const CATCH_UP_POLL_MS = 2_000;
+/** An answer with thousands of partitions is some megabytes: it is asked for less often. */
+const CATCH_UP_POLL_MS = { usual: 2_000, large: 10_000 };
+const LARGE_FROM_PARTITIONS = 2_000;
 /** Cards at a time. */
 const GROUPS_SHOWN = 20;
 
@@ -22,7 +24,10 @@ const GROUPS_SHOWN = 20;
 export function CatchUpPage({ clusterId, wanted }: { clusterId: string; wanted?: string }) {
   const trpc = useTRPC();
   const { data, error } = useQuery(
-    trpc.catchUp.get.queryOptions({ cluster_id: clusterId }, { refetchInterval: CATCH_UP_POLL_MS }),
+    trpc.catchUp.get.queryOptions(
+      { cluster_id: clusterId },
+      { refetchInterval: ({ state }) => pollMs(state.data) },
+    ),
   );
   return (
     <Stack gap="md">
@@ -93,4 +98,9 @@ function Groups({ answer, wanted }: { answer: CatchUp; wanted: string | undefine
       )}
     </Stack>
   );
+}
+
+function pollMs(answer: CatchUp | undefined): number {
+  const partitions = answer?.groups.reduce((sum, group) => sum + group.partitions.length, 0) ?? 0;
+  return partitions < LARGE_FROM_PARTITIONS ? CATCH_UP_POLL_MS.usual : CATCH_UP_POLL_MS.large;
 }
