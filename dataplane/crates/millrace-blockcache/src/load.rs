@@ -105,10 +105,13 @@ impl Request {
         let start = pieces.first().map_or(0, |piece| piece.start);
         let span = pieces.last().map_or(start, |piece| piece.end) - start;
         let sources = &self.inner.sources;
+        // Where the network is short, streams take turns.
+        let flow = self.places.first().map_or(0, |place| place.block.stream.0);
         if self.in_flight.urgency() == Urgency::Prefetch {
+            let prefetch = sources.prefetch.for_flow(flow);
             tokio::select! {
                 biased;
-                admitted = sources.prefetch.admit_read(span) => {
+                admitted = prefetch.admit_read(span) => {
                     self.inner.fetched(span);
                     return (admitted.get_pieces(key, pieces).await, true);
                 }
@@ -116,7 +119,8 @@ impl Request {
             }
         }
         self.inner.fetched(span);
-        (sources.miss.get_pieces(key, pieces).await, false)
+        let miss = sources.miss.for_flow(flow);
+        (miss.get_pieces(key, pieces).await, false)
     }
 
     fn settle(&mut self, loaded: Vec<(BlockId, Result<Decoded, Arc<Failure>>)>) {
