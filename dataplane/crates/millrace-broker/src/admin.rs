@@ -16,7 +16,7 @@ use serde::Serialize;
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use crate::{settings::ShownSetting, telemetry::Telemetry};
+use crate::{catch_up::CatchUpAnswer, settings::ShownSetting, telemetry::Telemetry};
 
 /// The shortest token that is taken, in bytes: 128 bits in hexadecimal.
 const TOKEN_BYTES_MIN: usize = 32;
@@ -145,6 +145,8 @@ pub(crate) trait Inspect: Send + Sync + 'static {
     fn status(&self) -> Status;
     /// The answer to `/v1/config`.
     fn settings(&self) -> Vec<ShownSetting>;
+    /// The answer to `/v1/catch-up`; none until clients are served.
+    fn catch_up(&self) -> Option<CatchUpAnswer>;
 }
 
 #[derive(Clone)]
@@ -212,6 +214,7 @@ fn router(desk: Desk) -> Router {
         .route("/metrics", get(metrics))
         .route("/v1/status", get(status))
         .route("/v1/config", get(config))
+        .route("/v1/catch-up", get(catch_up))
         .route_layer(middleware::from_fn_with_state(desk.clone(), authorize));
     Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
@@ -250,6 +253,17 @@ async fn metrics(State(desk): State<Desk>) -> impl IntoResponse {
 
 async fn status(State(desk): State<Desk>) -> Json<Status> {
     Json(desk.broker.status())
+}
+
+async fn catch_up(State(desk): State<Desk>) -> Response {
+    match desk.broker.catch_up() {
+        Some(answer) => Json(answer).into_response(),
+        None => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the broker is starting; ask again once /readyz says ready\n",
+        )
+            .into_response(),
+    }
 }
 
 #[derive(Serialize)]

@@ -13,6 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     admin::{Admin, AdminError, Token},
+    catch_up::{CatchUp, Tracker},
     config::{BrokerConfig, Endpoint, HostPort},
     folder::{DataFolder, FolderError},
     settings::LiveSettings,
@@ -71,6 +72,7 @@ pub struct Broker {
     admin: Option<Admin>,
     drain: Duration,
     _folding: AbortOnDropHandle<()>,
+    _tracking: AbortOnDropHandle<()>,
     /// Last, so that the folder is free only when everything else has gone.
     _folder: DataFolder,
 }
@@ -109,6 +111,7 @@ impl Broker {
         let logs = open_logs(&config, &storage, &seams).await?;
         let timers = Timers::new(seams.clock.clone());
         let groups = open_groups(&config, &logs, &timers, &seams).await?;
+        let tracker = Tracker::new(groups.clone(), logs.clone(), seams.clock.clone());
         let addresses = listeners.addresses();
         let advertised = advertised(&config, &addresses);
         let parts = ApiParts {
@@ -130,6 +133,7 @@ impl Broker {
             listeners: advertised.iter().map(ToString::to_string).collect(),
             wal: storage.wal.clone(),
             store: storage.store.clone(),
+            catch_up: catch_up(&config, &storage, tracker.clone(), &seams),
         };
         let _ = state.serving.set(serving);
         state.enter(Phase::Running);
@@ -145,6 +149,7 @@ impl Broker {
             admin,
             drain: config.drain,
             _folding: folding,
+            _tracking: AbortOnDropHandle::new(tokio::spawn(tracker.run())),
             _folder: folder,
         })
     }
@@ -284,6 +289,17 @@ async fn open_groups(
         config: config.group.clone(),
     })
     .await
+}
+
+fn catch_up(config: &BrokerConfig, storage: &Storage, tracker: Tracker, seams: &Seams) -> CatchUp {
+    CatchUp {
+        node_id: config.node_id,
+        clock: seams.clock.clone(),
+        tracker,
+        block_cache: storage.block_cache.clone(),
+        network: storage.network.clone(),
+        bucket: storage.bucket.clone(),
+    }
 }
 
 fn api_config(config: &BrokerConfig, storage: &Storage, advertised: &[Endpoint]) -> ApiConfig {

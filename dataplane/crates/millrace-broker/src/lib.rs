@@ -9,12 +9,14 @@
 //! | `storage` | metadata, bucket, write-ahead log, caches and streams, put together |
 //! | `broker` | everything, put together; start and stop |
 //! | `settings` | the settings while the broker runs, and their changes |
+//! | `catch_up` | who reads how far behind, how fast, and how long it will take |
 //! | `state` | what the broker knows about itself |
 //! | `admin` | the admin HTTP |
 //! | `telemetry` | the metrics recorder |
 
 mod admin;
 mod broker;
+mod catch_up;
 pub mod config;
 mod folder;
 mod machine;

@@ -17,6 +17,7 @@ use millrace_wal::Wal;
 
 use crate::{
     admin::{Inspect, Status, StorageStatus},
+    catch_up::{CatchUp, CatchUpAnswer},
     settings::{LiveSettings, ShownSetting},
 };
 
@@ -63,6 +64,7 @@ pub(crate) struct Serving {
     pub(crate) listeners: Vec<String>,
     pub(crate) wal: Wal,
     pub(crate) store: StreamStore,
+    pub(crate) catch_up: CatchUp,
 }
 
 impl Serving {
@@ -138,6 +140,10 @@ impl Inspect for State {
             requests_in_flight: net.map_or(0, |net| net.requests_in_flight),
             storage: serving.map(Serving::storage),
         }
+    }
+
+    fn catch_up(&self) -> Option<CatchUpAnswer> {
+        self.serving.get().map(|serving| serving.catch_up.answer())
     }
 
     fn settings(&self) -> Vec<ShownSetting> {

@@ -100,6 +100,8 @@ impl Seams {
 pub(crate) struct Storage {
     pub(crate) meta: Arc<dyn MetaStore>,
     pub(crate) store: StreamStore,
+    pub(crate) block_cache: BlockCache,
+    pub(crate) bucket: ObjectStorage,
     /// What the bucket and the clients share.
     pub(crate) network: Network,
     pub(crate) wal: Wal,
@@ -116,7 +118,10 @@ impl Storage {
     ) -> Result<Self, StorageError> {
         let Seams { clock, random, .. } = seams.clone();
         let path = folder.metadata_file();
-        let meta = SqliteMeta::open(&path, SqliteOptions::default(), clock.clone()).await?;
+        let options = SqliteOptions {
+            doomed_retention: config.storage.background.delete_retention,
+        };
+        let meta = SqliteMeta::open(&path, options, clock.clone()).await?;
         let meta: Arc<dyn MetaStore> = Arc::new(meta);
         let cluster_id = claim_cluster(config, &*meta, &random).await?;
         let node_epoch = meta.register_node(config.node_id).await?;
@@ -147,7 +152,7 @@ impl Storage {
         })
         .await?;
         settings.attach(Parts {
-            block_cache,
+            block_cache: block_cache.clone(),
             store: store.clone(),
             network: network.clone(),
         });
@@ -155,6 +160,8 @@ impl Storage {
         Ok(Self {
             meta,
             store,
+            block_cache,
+            bucket: storage,
             network,
             wal,
             cluster_id,
@@ -293,6 +300,7 @@ fn stream_config(config: &StorageConfig) -> StreamConfig {
         upload_forced_percent: config.upload_forced_percent,
         object_block_bytes: config.object_block_bytes,
         stream_object_split_bytes: bytes_of(config.stream_object_split_bytes),
+        compaction: config.background.compaction.clone(),
         ..StreamConfig::default()
     }
 }

@@ -19,8 +19,9 @@ mod write;
 
 pub use assembly::{ASSEMBLY_BYTES_MAX, Assembled, AssemblyError, ObjectAssembly};
 pub use bucket::{
-    Body, Bucket, BucketError, BucketLayer, BucketUri, DELETE_KEYS_MAX, InvalidUri, Listed,
-    NetworkShare, PartSlot, PartTag, RetryPolicy, Source, StoreBucket, TimeoutPolicy, UploadId,
+    Body, Bucket, BucketCalls, BucketError, BucketLayer, BucketUri, DELETE_KEYS_MAX, InvalidUri,
+    Listed, NetworkShare, PartSlot, PartTag, RetryPolicy, Source, StoreBucket, TimeoutPolicy,
+    UploadId,
 };
 pub use builder::{Built, InvalidEntry, ObjectBuilder};
 pub use entry::StreamEntry;

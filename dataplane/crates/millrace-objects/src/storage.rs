@@ -8,9 +8,9 @@ use millrace_time::{SharedClock, SharedRandom};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{
-    Bucket, BucketError, BucketUri, DELETE_KEYS_MAX, InvalidUri, Listed, NetworkShare, ObjectKey,
-    ObjectWrite, RetryPolicy, StoreBucket, TimeoutPolicy,
-    bucket::{Hedged, Hedges, Idempotent, Limited, Measured, Retrying, TimedOut, span},
+    Bucket, BucketCalls, BucketError, BucketUri, DELETE_KEYS_MAX, InvalidUri, Listed, NetworkShare,
+    ObjectKey, ObjectWrite, RetryPolicy, StoreBucket, TimeoutPolicy,
+    bucket::{Calls, Hedged, Hedges, Idempotent, Limited, Measured, Retrying, TimedOut, span},
 };
 
 /// The largest object, in bytes: S3's bound for one PUT.
@@ -36,6 +36,7 @@ pub struct ObjectStorage {
 #[derive(Debug, Clone)]
 struct Parts {
     measured: Arc<dyn Bucket>,
+    calls: Calls,
     clock: SharedClock,
     hedges: Arc<Hedges>,
     writes: Arc<Semaphore>,
@@ -207,6 +208,13 @@ impl ObjectStorage {
         ))
     }
 
+    /// How often each operation had each outcome since the start, over all shares of the network;
+    /// those that never happened are left out.
+    #[must_use]
+    pub fn calls(&self) -> Vec<BucketCalls> {
+        self.parts.calls.now()
+    }
+
     /// An empty bucket in memory, for tests and trials.
     #[must_use]
     pub fn memory(clock: SharedClock, random: SharedRandom) -> Self {
@@ -223,9 +231,10 @@ impl ObjectStorage {
         clock: SharedClock,
         random: SharedRandom,
     ) -> Self {
-        let measured = Arc::new(Measured::new(bucket, clock.clone()));
+        let measured = Measured::new(bucket, clock.clone());
         let parts = Parts {
-            measured,
+            calls: measured.calls(),
+            measured: Arc::new(measured),
             clock,
             hedges: Arc::new(Hedges::new()),
             writes: Arc::new(Semaphore::new(WRITES_IN_FLIGHT_MAX)),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use millrace_limiter::{Limiter, Tier};
+use millrace_limiter::{Limiter, Network, NetworkConfig, Tier};
 use millrace_model::{ObjectId, StreamEpoch, StreamId};
 use millrace_objects::{
     Body, Bucket, BucketError, GetError, NetworkShare, ObjectBuilder, ObjectKey, ObjectReader,
@@ -405,4 +405,75 @@ async fn an_admitted_read_is_paid_for_and_is_one_try() {
         .await;
     assert!(matches!(failed, Err(GetError::Store { .. })));
     assert_eq!(faulty.counts().faults, 1, "one try");
+}
+
+/// What makes room in the write-ahead log is charged and does not wait, however short the network is;
+/// what waits behind it takes turns by flow.
+#[tokio::test(start_paused = true)]
+async fn uploads_never_wait_for_the_network_and_reads_take_turns() {
+    let (storage, _) = stack(1);
+    let clock = ManualClock::shared();
+    let config = NetworkConfig {
+        egress_bytes_per_s: Some(1_000),
+        ingress_bytes_per_s: Some(1_000),
+        ..NetworkConfig::default()
+    };
+    let network = Network::new(clock.clone(), config);
+    let uploads = storage.limited(NetworkShare::of(&network, Tier::WalUpload));
+    for id in 1..20 {
+        let (key, body) = (ObjectKey::of("test", ObjectId(id)), vec![0; 1_000]);
+        let put = uploads.put(&key, vec![body.into()]).await;
+        put.expect("time stands still");
+    }
+    let charged = network.egress.stats().tiers[Tier::WalUpload as usize].bytes;
+    assert_eq!(charged, 19_000);
+
+    // One flow asks for all that a second can bring, ten times; another one once.
+    let misses = storage.limited(NetworkShare::of(&network, Tier::CatchUpMiss));
+    network.ingress.charge(Tier::WalUpload, 200);
+    let key = ObjectKey::of("test", ObjectId(1));
+    let read = |flow: u64| {
+        let (of_flow, key) = (misses.for_flow(flow), key.clone());
+        tokio::spawn(async move { of_flow.get_range(&key, 0..1_000).await.expect("there") })
+    };
+    let greedy: Vec<_> = (0..10).map(|_| read(1)).collect();
+    tokio::task::yield_now().await;
+    let modest = read(2);
+    while network.ingress.waiting() < 11 {
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..25 {
+        clock.advance(Duration::from_millis(100));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(modest.is_finished(), "it waits for a turn, not for all");
+    let done = greedy.iter().filter(|read| read.is_finished()).count();
+    assert!((1..=2).contains(&done), "{done}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_try_is_counted_by_operation_and_outcome() {
+    let (storage, faulty) = stack(9);
+    assert_eq!(storage.calls(), []);
+    storage.put(&key(), chunks("ours")).await.expect("written");
+    storage.get_range(&key(), 0..4).await.expect("there");
+    let other = ObjectKey::of("test", ObjectId(2));
+    storage.get_range(&other, 0..4).await.expect_err("missing");
+    faulty.set(BucketFaults {
+        down: true,
+        ..BucketFaults::default()
+    });
+    storage.get_range(&key(), 0..4).await.expect_err("down");
+    let calls = storage.calls();
+    let of = |operation: &str, outcome: &str| {
+        let found = calls
+            .iter()
+            .find(|calls| calls.operation == operation && calls.outcome == outcome);
+        found.map_or(0, |calls| calls.calls)
+    };
+    assert_eq!(
+        (of("put", "ok"), of("get", "ok"), of("get", "not_found")),
+        (1, 1, 1)
+    );
+    assert!(of("get", "failed") > 1, "each try counts: {calls:?}");
 }

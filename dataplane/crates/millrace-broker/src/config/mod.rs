@@ -4,6 +4,7 @@
 //! where neither has one. Every error names the key, where it was set and what to write instead.
 
 mod accepted;
+mod compaction;
 mod listeners;
 mod reader;
 mod storage;

@@ -9,6 +9,7 @@ use millrace_stream::StreamConfig;
 
 use super::{
     BYTES_MAX, MIB, MILLIS_MAX,
+    compaction::{BackgroundConfig, read_background},
     reader::{Reader, Shown},
     wal_uri::WalUri,
 };
@@ -68,6 +69,8 @@ pub struct StorageConfig {
     pub stream_object_split_bytes: usize,
     /// `s3.object.block.size`, in bytes.
     pub object_block_bytes: usize,
+    /// Compaction and deletion of objects.
+    pub background: BackgroundConfig,
 }
 
 pub(super) fn read_storage(r: &mut Reader<'_>, data_dir: &Path) -> Option<StorageConfig> {
@@ -133,6 +136,7 @@ pub(super) fn read_storage(r: &mut Reader<'_>, data_dir: &Path) -> Option<Storag
             65_536..=BYTES_MAX,
         ),
         object_block_bytes: r.bytes("s3.object.block.size", 512 * 1024, 4_096..=64 << 20),
+        background: read_background(r),
     };
     Some(storage)
 }

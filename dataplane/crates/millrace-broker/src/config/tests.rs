@@ -1,3 +1,4 @@
+use millrace_limiter::LimiterMode;
 use millrace_objects::BucketUri;
 
 use super::*;
@@ -160,6 +161,18 @@ fn bandwidth_has_one_name_for_both_ways_and_one_for_each() {
     assert_eq!(
         (storage.ingress_bytes_per_s, storage.egress_bytes_per_s),
         (Some(7), Some(9))
+    );
+}
+
+#[test]
+fn both_ways_may_share_one_bandwidth() {
+    assert_eq!(legal("").storage.limiter_mode, LimiterMode::Separate);
+    let shared = legal("s3.network.limiter.mode=shared").storage;
+    assert_eq!(shared.limiter_mode, LimiterMode::Shared);
+    let error = &errors("s3.network.limiter.mode=both")[0];
+    assert!(
+        error.contains("both is neither separate nor shared"),
+        "{error}"
     );
 }
 

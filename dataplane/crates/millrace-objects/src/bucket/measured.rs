@@ -1,6 +1,13 @@
 //! Counts and times every request, by operation and cause.
 
-use std::{future::Future, ops::Range};
+use std::{
+    future::Future,
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -20,6 +27,41 @@ const OUTCOMES: [&str; 7] = [
     "failed",
     "given_up",
 ];
+
+/// How often an operation had an outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BucketCalls {
+    /// `get`, `put`, `delete` and so on, as in the metric `millrace_object_requests_total`.
+    pub operation: &'static str,
+    /// `ok`, or why it failed.
+    pub outcome: &'static str,
+    /// Requests since the start, each try counted.
+    pub calls: u64,
+}
+
+/// The counts of all operations; a clone counts with the original.
+#[derive(Debug, Clone)]
+pub(crate) struct Calls(Arc<[(&'static str, Arc<Counts>)]>);
+
+type Counts = [AtomicU64; OUTCOMES.len()];
+
+impl Calls {
+    /// All that are not 0, by operation.
+    pub(crate) fn now(&self) -> Vec<BucketCalls> {
+        let of = |(operation, counts): &(&'static str, Arc<Counts>)| {
+            let operation = *operation;
+            let call = |(outcome, count): (&'static str, &AtomicU64)| BucketCalls {
+                operation,
+                outcome,
+                calls: count.load(Ordering::Relaxed),
+            };
+            let all: Vec<_> = OUTCOMES.into_iter().zip(counts.iter()).map(call).collect();
+            all
+        };
+        let all = self.0.iter().flat_map(of);
+        all.filter(|calls| calls.calls > 0).collect()
+    }
+}
 
 /// A bucket that tells how often, how long and with which outcome it is used:
 /// `millrace_object_requests_total{operation,outcome}`, `millrace_object_request_seconds{operation}`
@@ -43,6 +85,8 @@ pub(crate) struct Measured<B> {
 /// The handles of one operation, looked up once.
 #[derive(Debug)]
 struct Meters {
+    operation: &'static str,
+    counts: Arc<Counts>,
     outcomes: [(&'static str, Counter); OUTCOMES.len()],
     seconds: Histogram,
     bytes: Counter,
@@ -57,6 +101,8 @@ impl Meters {
             (outcome, counter)
         };
         Self {
+            operation,
+            counts: Arc::default(),
             outcomes: OUTCOMES.map(outcome),
             seconds: metrics::histogram!("millrace_object_request_seconds", "operation" => operation),
             bytes: metrics::counter!("millrace_object_bytes_total", "operation" => operation),
@@ -64,8 +110,11 @@ impl Meters {
     }
 
     fn count(&self, outcome: &str) {
-        if let Some((_, counter)) = self.outcomes.iter().find(|(label, _)| *label == outcome) {
+        let outcomes = self.outcomes.iter().zip(self.counts.iter());
+        let mut found = outcomes.filter(|((label, _), _)| *label == outcome);
+        if let Some(((_, counter), count)) = found.next() {
             counter.increment(1);
+            count.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
@@ -86,6 +135,24 @@ impl<B: Bucket> Measured<B> {
             delete: Meters::new("delete"),
             list: Meters::new("list"),
         }
+    }
+
+    /// What is counted, to be read beside the metrics.
+    pub(crate) fn calls(&self) -> Calls {
+        let all = [
+            &self.put,
+            &self.begin,
+            &self.part,
+            &self.copy,
+            &self.complete,
+            &self.abort,
+            &self.get,
+            &self.size,
+            &self.delete,
+            &self.list,
+        ];
+        let of = |meters: &Meters| (meters.operation, Arc::clone(&meters.counts));
+        Calls(all.map(of).into())
     }
 
     async fn measure<T>(

@@ -1,0 +1,188 @@
+//! The answer to `/v1/catch-up`. Numbers of 64 bits are texts: not all of them fit a JSON number.
+
+use millrace_blockcache::BlockCacheStats;
+use millrace_limiter::{Limiter, LimiterStats, TierStats};
+use millrace_model::TopicPartition;
+use millrace_objects::BucketCalls;
+use serde::Serialize;
+
+use crate::catch_up::estimator::{Mode, Track, as_float};
+
+/// Who reads behind, how fast, and what that takes.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct CatchUpAnswer {
+    /// RFC 3339, UTC.
+    pub(crate) time: String,
+    pub(crate) node_id: u32,
+    pub(crate) cache: CacheAnswer,
+    pub(crate) network: NetworkAnswer,
+    pub(crate) bucket_calls: Vec<CallsAnswer>,
+    pub(crate) groups: Vec<GroupAnswer>,
+    /// Whether there are more groups or partitions than are listed.
+    pub(crate) truncated: bool,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct CacheAnswer {
+    size_bytes: String,
+    used_bytes: String,
+    hits: String,
+    misses: String,
+    hit_ratio: Option<f64>,
+    fetched_bytes: String,
+    delivered_bytes: String,
+    fetched_per_delivered: Option<f64>,
+    evicted_unread_bytes: String,
+    readers: u64,
+    prefetch_window_bytes: WindowAnswer,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct WindowAnswer {
+    max: String,
+    median: String,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct NetworkAnswer {
+    pub(crate) ingress: DirectionAnswer,
+    pub(crate) egress: DirectionAnswer,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct DirectionAnswer {
+    /// None without a bound.
+    baseline_bytes_per_second: Option<String>,
+    tiers: Vec<TierAnswer>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct TierAnswer {
+    tier: &'static str,
+    bytes: String,
+    waited_seconds: f64,
+    waiting: u64,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct CallsAnswer {
+    operation: &'static str,
+    status: &'static str,
+    calls: String,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct GroupAnswer {
+    group: String,
+    state: &'static str,
+    mode: Mode,
+    backlog_records: String,
+    backlog_bytes: String,
+    read_bytes_per_second: f64,
+    produce_bytes_per_second: f64,
+    drain_bytes_per_second: f64,
+    eta_seconds: Option<f64>,
+    progress: Option<f64>,
+    partitions: Vec<PartitionAnswer>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct PartitionAnswer {
+    pub(super) topic: String,
+    pub(super) partition: u32,
+    pub(super) position: String,
+    pub(super) high_watermark: String,
+    pub(super) mode: Mode,
+    pub(super) backlog_records: String,
+    pub(super) backlog_bytes: String,
+    pub(super) read_bytes_per_second: f64,
+    pub(super) drain_bytes_per_second: f64,
+    pub(super) eta_seconds: Option<f64>,
+}
+
+impl CacheAnswer {
+    pub(crate) fn new(stats: &BlockCacheStats) -> Self {
+        let ratio = |part: u64, whole: u64| (whole > 0).then(|| as_float(part) / as_float(whole));
+        Self {
+            size_bytes: stats.size_bytes.to_string(),
+            used_bytes: stats.used_bytes.to_string(),
+            hits: stats.hits.to_string(),
+            misses: stats.misses.to_string(),
+            hit_ratio: ratio(stats.hits, stats.hits + stats.misses),
+            fetched_bytes: stats.fetched_bytes.to_string(),
+            delivered_bytes: stats.delivered_bytes.to_string(),
+            fetched_per_delivered: ratio(stats.fetched_bytes, stats.delivered_bytes),
+            evicted_unread_bytes: stats.evicted_unread_bytes.to_string(),
+            readers: stats.readers,
+            prefetch_window_bytes: WindowAnswer {
+                max: stats.prefetch_window_max_bytes.to_string(),
+                median: stats.prefetch_window_median_bytes.to_string(),
+            },
+        }
+    }
+}
+
+impl DirectionAnswer {
+    pub(crate) fn new(limiter: &Limiter) -> Self {
+        let LimiterStats {
+            bytes_per_second,
+            tiers,
+        } = limiter.stats();
+        let tier = |stats: TierStats| TierAnswer {
+            tier: stats.tier.as_str(),
+            bytes: stats.bytes.to_string(),
+            waited_seconds: stats.waited.as_secs_f64(),
+            waiting: stats.waiting,
+        };
+        Self {
+            baseline_bytes_per_second: bytes_per_second.map(|rate| rate.to_string()),
+            tiers: tiers.into_iter().map(tier).collect(),
+        }
+    }
+}
+
+impl CallsAnswer {
+    pub(crate) fn new(calls: BucketCalls) -> Self {
+        Self {
+            operation: calls.operation,
+            status: calls.outcome,
+            calls: calls.calls.to_string(),
+        }
+    }
+}
+
+impl GroupAnswer {
+    /// A group is as far as the slowest of its partitions.
+    pub(crate) fn new<'a>(
+        group: &str,
+        state: &'static str,
+        partitions: impl Iterator<Item = (&'a TopicPartition, &'a Track)> + Clone,
+    ) -> Self {
+        let tracks = || partitions.clone().map(|(_, track)| track);
+        let mode = tracks().map(Track::mode).max().unwrap_or(Mode::Idle);
+        let is_behind = |track: &&Track| matches!(track.mode(), Mode::Tail | Mode::CatchUp);
+        let slowest = tracks().filter(is_behind).map(Track::eta_seconds);
+        let slowest = slowest.reduce(|a, b| Some(a?.max(b?))).flatten();
+        let (done, initial) = tracks()
+            .filter_map(Track::done_of_initial)
+            .fold((0, 0), |(done, initial), (d, i)| (done + d, initial + i));
+        Self {
+            group: group.to_owned(),
+            state,
+            mode,
+            backlog_records: tracks()
+                .map(Track::backlog_records)
+                .sum::<u64>()
+                .to_string(),
+            backlog_bytes: tracks().map(Track::backlog_bytes).sum::<u64>().to_string(),
+            read_bytes_per_second: tracks().map(Track::read_rate).sum(),
+            produce_bytes_per_second: tracks().map(Track::produce_rate).sum(),
+            drain_bytes_per_second: tracks().map(Track::drain_rate).sum(),
+            eta_seconds: slowest.filter(|_| mode != Mode::FallingBehind),
+            progress: (initial > 0).then(|| as_float(done) / as_float(initial)),
+            partitions: partitions
+                .map(|(partition, track)| PartitionAnswer::new(partition, track))
+                .collect(),
+        }
+    }
+}

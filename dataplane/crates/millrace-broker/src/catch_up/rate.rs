@@ -1,0 +1,74 @@
+//! Rates of what comes in lumps.
+
+use std::time::Duration;
+
+/// An exponentially weighted mean of a rate over irregular samples. What was before the first sample
+/// counts as nothing known, not as nothing moved: the mean is right from the first sample on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rate {
+    /// How long a sample counts: after this long it has a weight of 1/e.
+    window: Duration,
+    /// Weighted bytes and weighted seconds.
+    bytes: f64,
+    seconds: f64,
+}
+
+impl Rate {
+    pub(crate) fn over(window: Duration) -> Self {
+        Self {
+            window,
+            bytes: 0.0,
+            seconds: 0.0,
+        }
+    }
+
+    /// So many bytes have moved in so long.
+    pub(crate) fn add(&mut self, bytes: u64, within: Duration) {
+        let keep = (-within.as_secs_f64() / self.window.as_secs_f64()).exp();
+        #[expect(clippy::cast_precision_loss, reason = "a mean is no exact number")]
+        let bytes = bytes as f64;
+        self.bytes = self.bytes * keep + bytes;
+        self.seconds = self.seconds * keep + within.as_secs_f64();
+    }
+
+    /// Bytes per second; 0 before the first sample.
+    pub(crate) fn per_second(&self) -> f64 {
+        if self.seconds > 0.0 {
+            self.bytes / self.seconds
+        } else {
+            0.0
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_steady_rate_is_known_at_once_and_a_new_one_after_a_few_windows() {
+        let mut rate = Rate::over(10 * SECOND);
+        assert!(rate.per_second().abs() < f64::EPSILON);
+        rate.add(500, SECOND);
+        assert!((rate.per_second() - 500.0).abs() < 1e-9);
+        for _ in 0..50 {
+            rate.add(100, SECOND);
+        }
+        assert!((100.0..105.0).contains(&rate.per_second()), "{rate:?}");
+        for _ in 0..200 {
+            rate.add(0, SECOND);
+        }
+        assert!(rate.per_second() < 1e-3, "{rate:?}");
+    }
+
+    #[test]
+    fn lumps_are_spread_over_the_window() {
+        let mut rate = Rate::over(60 * SECOND);
+        for n in 0..120 {
+            rate.add(if n % 5 == 4 { 5_000 } else { 0 }, SECOND);
+        }
+        assert!((950.0..1_050.0).contains(&rate.per_second()), "{rate:?}");
+    }
+}

@@ -1,0 +1,231 @@
+//! Who reads how far behind, sampled every second.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use metrics::Gauge;
+use millrace_coordinator::{CommittedOffset, GroupCoordinator, GroupState};
+use millrace_log::LogManager;
+use millrace_model::{TopicName, TopicPartition};
+use millrace_time::SharedClock;
+use parking_lot::Mutex;
+
+use crate::catch_up::{
+    answer::{GroupAnswer, PartitionAnswer},
+    estimator::{Sighting, Track, as_float},
+};
+
+/// How often positions are looked at.
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Partitions of groups that are followed: bounds a sample's work and an answer's size. A partition
+/// whose group and end stand still costs a comparison.
+const FOLLOWED_MAX: usize = 10_000;
+
+/// Pairs of group and topic that have metrics, over the broker's life: each is a time series for
+/// ever, so whoever can make groups must not be able to make any number of them.
+const SERIES_MAX: usize = 2_000;
+
+/// Follows all groups. A clone is the same tracker.
+#[derive(Debug, Clone)]
+pub(crate) struct Tracker(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    groups: GroupCoordinator,
+    logs: LogManager,
+    clock: SharedClock,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    groups: BTreeMap<String, Followed>,
+    /// Whether there was more than is followed.
+    truncated: bool,
+    series: Series,
+}
+
+/// A group and the partitions that it has positions in.
+#[derive(Debug)]
+struct Followed {
+    state: GroupState,
+    partitions: BTreeMap<TopicPartition, Track>,
+}
+
+impl Tracker {
+    pub(crate) fn new(groups: GroupCoordinator, logs: LogManager, clock: SharedClock) -> Self {
+        Self(Arc::new(Inner {
+            groups,
+            logs,
+            clock,
+            state: Mutex::default(),
+        }))
+    }
+
+    /// Samples for ever.
+    pub(crate) async fn run(self) {
+        loop {
+            self.sample();
+            tokio::time::sleep(SAMPLE_INTERVAL).await;
+        }
+    }
+
+    /// Looks at every group once.
+    pub(crate) fn sample(&self) {
+        let inner = &*self.0;
+        let mut state = inner.state.lock();
+        let mut before = std::mem::take(&mut state.groups);
+        let mut left = FOLLOWED_MAX;
+        state.truncated = false;
+        for listing in inner.groups.list() {
+            let tracks = before.remove(&listing.group_id);
+            let mut tracks = tracks.map_or_else(BTreeMap::new, |followed| followed.partitions);
+            let has_members = !matches!(listing.state, GroupState::Empty | GroupState::Dead);
+            // A group that is deleted meanwhile has none.
+            let offsets = inner.groups.all_offsets(&listing.group_id);
+            let mut partitions = BTreeMap::new();
+            for (partition, committed) in offsets.unwrap_or_default() {
+                if left == 0 {
+                    state.truncated = true;
+                    break;
+                }
+                let track = tracks.remove(&partition);
+                if let Some(track) = inner.look(&partition, &committed, has_members, track) {
+                    partitions.insert(partition, track);
+                    left -= 1;
+                }
+            }
+            let followed = Followed {
+                state: listing.state,
+                partitions,
+            };
+            state.groups.insert(listing.group_id, followed);
+        }
+        let State { groups, series, .. } = &mut *state;
+        series.show(groups);
+    }
+
+    /// All groups as they were at the last sample, by name, and whether there are more.
+    pub(crate) fn answer(&self) -> (Vec<GroupAnswer>, bool) {
+        let state = self.0.state.lock();
+        let group = |(name, followed): (&String, &Followed)| {
+            GroupAnswer::new(name, followed.state.name(), followed.partitions.iter())
+        };
+        (state.groups.iter().map(group).collect(), state.truncated)
+    }
+}
+
+impl Inner {
+    /// A group on a partition now; none where the topic is gone.
+    fn look(
+        &self,
+        partition: &TopicPartition,
+        committed: &CommittedOffset,
+        has_members: bool,
+        track: Option<Track>,
+    ) -> Option<Track> {
+        let log = self.logs.partition(partition)?;
+        let high_watermark = log.high_watermark();
+        let seen = Sighting {
+            at: self.clock.now(),
+            // What is below the start is gone: the group goes on behind it.
+            position: committed
+                .offset
+                .clamp(log.start_offset().min(high_watermark), high_watermark),
+            high_watermark,
+            has_members,
+        };
+        let bytes = |from, to| log.bytes_between(from, to);
+        Some(match track {
+            Some(mut track) => {
+                track.see(seen, bytes);
+                track
+            }
+            None => Track::new(seen, bytes),
+        })
+    }
+}
+
+/// The metrics `millrace_group_backlog_bytes` and `millrace_group_backlog_records`, by group and
+/// topic. What is gone is shown as 0: a gauge cannot be taken back.
+#[derive(Debug, Default)]
+struct Series(HashMap<(String, TopicName), Gauges>);
+
+struct Gauges {
+    bytes: Gauge,
+    records: Gauge,
+    is_zero: bool,
+}
+
+impl std::fmt::Debug for Gauges {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gauges").finish_non_exhaustive()
+    }
+}
+
+impl Series {
+    fn show(&mut self, groups: &BTreeMap<String, Followed>) {
+        let mut sums: HashMap<(String, TopicName), (u64, u64)> = HashMap::new();
+        for (group, followed) in groups {
+            for (partition, track) in &followed.partitions {
+                let key = (group.clone(), partition.topic.clone());
+                let (bytes, records) = sums.entry(key).or_default();
+                *bytes += track.backlog_bytes();
+                *records += track.backlog_records();
+            }
+        }
+        for (key, gauges) in &mut self.0 {
+            let (bytes, records) = sums.remove(key).unwrap_or_default();
+            if (bytes, records) != (0, 0) || !gauges.is_zero {
+                gauges.set(bytes, records);
+            }
+        }
+        let room = SERIES_MAX.saturating_sub(self.0.len());
+        for ((group, topic), (bytes, records)) in sums.into_iter().take(room) {
+            let mut gauges = Gauges::new(&group, &topic);
+            gauges.set(bytes, records);
+            self.0.insert((group, topic), gauges);
+        }
+    }
+}
+
+impl Gauges {
+    fn new(group: &str, topic: &TopicName) -> Self {
+        let labels = [
+            ("group", group.to_owned()),
+            ("topic", topic.as_str().to_owned()),
+        ];
+        Self {
+            bytes: metrics::gauge!("millrace_group_backlog_bytes", &labels),
+            records: metrics::gauge!("millrace_group_backlog_records", &labels),
+            is_zero: true,
+        }
+    }
+
+    fn set(&mut self, bytes: u64, records: u64) {
+        self.bytes.set(as_float(bytes));
+        self.records.set(as_float(records));
+        self.is_zero = (bytes, records) == (0, 0);
+    }
+}
+
+impl PartitionAnswer {
+    pub(super) fn new(partition: &TopicPartition, track: &Track) -> Self {
+        Self {
+            topic: partition.topic.as_str().to_owned(),
+            partition: partition.partition,
+            position: track.position().to_string(),
+            high_watermark: track.high_watermark().to_string(),
+            mode: track.mode(),
+            backlog_records: track.backlog_records().to_string(),
+            backlog_bytes: track.backlog_bytes().to_string(),
+            read_bytes_per_second: track.read_rate(),
+            drain_bytes_per_second: track.drain_rate(),
+            eta_seconds: track.eta_seconds(),
+        }
+    }
+}
