@@ -64,6 +64,9 @@ const KEPT_MAX: Duration = Duration::from_secs(10);
 /// How long it does where others need its memory.
 const KEPT_MAX_SHORT: Duration = Duration::from_secs(1);
 
+/// How often that is looked for: it means a look at all reads.
+const SWEEP_INTERVAL: Duration = Duration::from_millis(250);
+
 /// The reads of all connections.
 #[derive(Debug)]
 pub(crate) struct ColdReads {
@@ -79,6 +82,8 @@ struct Shared {
     reads: Mutex<BTreeMap<Key, Arc<Read>>>,
     egress: Limiter,
     clock: SharedClock,
+    /// When room was made last.
+    swept_at: Mutex<Duration>,
     /// Reads whose client did not come for what they found.
     unclaimed: Counter,
 }
@@ -126,6 +131,7 @@ impl ColdReads {
                 objects: Lane::new("objects", OBJECTS),
                 reads: Mutex::default(),
                 egress,
+                swept_at: Mutex::new(clock.now()),
                 clock,
                 unclaimed: metrics::counter!("millrace_cold_reads_unclaimed_total"),
             }),
@@ -274,9 +280,16 @@ impl Shared {
         Some((entered.leave(found), place))
     }
 
-    /// Forgets what no client came for.
+    /// Forgets what no client came for, now and then.
     fn make_room(&self) {
         let now = self.clock.now();
+        {
+            let mut swept_at = self.swept_at.lock();
+            if now.saturating_sub(*swept_at) < SWEEP_INTERVAL {
+                return;
+            }
+            *swept_at = now;
+        }
         let is_old = |read: &Read| {
             let state = read.state.lock();
             let found_at = state.found.as_ref().map(|(_, at)| *at);
