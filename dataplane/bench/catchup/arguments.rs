@@ -24,11 +24,11 @@ The load; names as those of automq-perf-test.sh where it has them:
   --consumers-per-group N        (4)
   --record-size BYTES            (65536); a record is a batch and a request of its own
   --send-rate N                  records per second in all, before and while it is read (320)
-  --backlog-duration S           for how long the backlog is written (300; quick: 26)
+  --backlog-duration S           for how long the backlog is written (300; quick: 20)
   --backlog-send-rate N          records per second of the backlog (the send rate; quick: 2560)
   --warmup-duration S            what is not measured after each start of the broker (5; quick: 3)
   --before-duration S            how long producers are measured alone before each catch-up (20;
-                                 quick: 6)
+                                 quick: 5)
   --max-partition-fetch-bytes N  (1048576)
   --fetch-max-wait-ms N          (1000)
 The broker and its peers:
@@ -109,9 +109,9 @@ impl Load {
     fn quick() -> Self {
         Self {
             backlog_send_rate: 2_560,
-            backlog_duration: Duration::from_secs(26),
+            backlog_duration: Duration::from_secs(20),
             warm_up: Duration::from_secs(3),
-            before: Duration::from_secs(6),
+            before: Duration::from_secs(5),
             ..Self::full()
         }
     }

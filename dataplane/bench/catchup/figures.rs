@@ -229,7 +229,9 @@ fn cache_of_budget(report: &Report) -> Option<f64> {
 /// What was read and written of the baseline at a tenth.
 fn share_of_baseline(report: &Report) -> Option<f64> {
     let of = |key| report.median(ProfileKey::Tenth, What::CatchUp, key);
-    Some((of("mib_per_s")? + of("written_mib_per_s")?) / of("baseline_mib_per_s")?)
+    let written = of("written_mib_per_s")?;
+    // Producers are never held up: where they alone need more, readers get nothing.
+    Some((of("mib_per_s")? + written) / of("baseline_mib_per_s")?.max(written))
 }
 
 #[cfg(test)]

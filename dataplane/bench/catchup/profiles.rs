@@ -450,6 +450,11 @@ impl<'a> Bench<'a> {
     fn fields(&self, profile: ProfileKey, outcome: &Outcome, observed: &Observed) -> Fields {
         let bytes = outcome.bytes() as f64;
         let seconds = outcome.took.as_secs_f64();
+        // What the log cache had is not counted as delivered from objects.
+        let from_objects = match observed.cache_delivered_bytes {
+            0.0 => bytes,
+            delivered => delivered.min(bytes),
+        };
         let load = &self.options.load;
         let written = (load.send_rate * load.record_bytes) as f64 / MIB;
         let partitions = if profile.is_side_by_side() {
@@ -460,11 +465,11 @@ impl<'a> Bench<'a> {
         let server = self.stand.server.pid().to_string();
         let s3_peak = peak_memory_kib(&server).unwrap_or(0) as f64 / 1_024.0;
         let mut fields = Fields::from([
-            ("mib_per_s", bytes / MIB / seconds),
+            ("mib_per_s", outcome.backlog_bytes() as f64 / MIB / seconds),
             ("seconds", seconds),
             ("delivered_mib", bytes / MIB),
             ("written_mib_per_s", written),
-            ("fetched_per_delivered", observed.get_bytes / bytes),
+            ("fetched_per_delivered", observed.get_bytes / from_objects),
             (
                 "cache_fetched_per_delivered",
                 observed.cache_fetched_per_delivered,
@@ -474,7 +479,10 @@ impl<'a> Bench<'a> {
                 observed.cache_delivered_bytes / bytes,
             ),
             ("evicted_unread_mib", observed.evicted_unread_bytes / MIB),
-            ("s3_sent_per_delivered", observed.s3_sent_bytes / bytes),
+            (
+                "s3_sent_per_delivered",
+                observed.s3_sent_bytes / from_objects,
+            ),
             ("gets_per_mib", observed.gets * MIB / bytes),
             (
                 "get_kib",

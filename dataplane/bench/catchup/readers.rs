@@ -63,7 +63,10 @@ pub(crate) struct Plan {
 /// What one consumer got.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Progress {
+    /// Batches that it got.
     pub(crate) bytes: u64,
+    /// Of these, what belongs to the backlog: the last fetches get newer records, too.
+    pub(crate) backlog_bytes: u64,
     pub(crate) batches: u64,
     pub(crate) fetches: u64,
     /// From the beginning until it was through; nothing where its time was up.
@@ -85,6 +88,10 @@ pub(crate) struct Outcome {
 impl Outcome {
     pub(crate) fn bytes(&self) -> u64 {
         self.readers.iter().map(|reader| reader.bytes).sum()
+    }
+
+    pub(crate) fn backlog_bytes(&self) -> u64 {
+        self.readers.iter().map(|reader| reader.backlog_bytes).sum()
     }
 
     pub(crate) fn fetches(&self) -> u64 {
@@ -234,14 +241,17 @@ impl Reader {
         if error_code != 0 {
             return Err(format!("partition {partition}: error code {error_code}"));
         }
-        let mut positions = self.positions.iter_mut();
-        let position = positions.find(|position| position.partition == partition);
-        let position =
-            position.ok_or_else(|| format!("partition {partition} was not asked for"))?;
+        let mut asked = self.positions.iter_mut().zip(&self.assignment.ends);
+        let asked = asked.find(|(position, _)| position.partition == partition);
+        let (position, &(_, end)) =
+            asked.ok_or_else(|| format!("partition {partition} was not asked for"))?;
         let taken = take(records, position.next)
             .map_err(|error| format!("partition {partition}: {error}"))?;
+        // All records are equally long.
+        let share = share_below(position.next, taken.next, end);
         position.next = taken.next;
         self.progress.bytes += taken.bytes;
+        self.progress.backlog_bytes += (taken.bytes as f64 * share).round() as u64;
         self.progress.batches += taken.batches;
         Ok(())
     }
@@ -262,9 +272,24 @@ impl Reader {
     }
 }
 
+/// How many of the offsets from `from` on and before `to` are below `end`, as a share.
+fn share_below(from: i64, to: i64, end: i64) -> f64 {
+    if to <= from {
+        return 0.0;
+    }
+    (to.min(end) - from) as f64 / (to - from) as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_lies_behind_the_backlog_is_no_part_of_it() {
+        assert_eq!(share_below(4, 8, 9), 1.0);
+        assert_eq!(share_below(4, 8, 5), 0.25);
+        assert_eq!(share_below(4, 4, 5), 0.0);
+    }
 
     #[test]
     fn partitions_are_assigned_in_ranges_each_once_per_group() {

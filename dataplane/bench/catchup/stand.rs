@@ -16,9 +16,8 @@ const BUCKET: &str = "bench";
 const WAL_BYTES: u64 = 4 << 30;
 const WAL_DEPTH: u32 = 32;
 /// An upload holds half a MiB of each of a thousand partitions, which is a data block; the article's
-/// broker had three times as much of each. The log cache holds two such uploads, so that it has
-/// nothing of the backlog's beginning.
-const LINES: &str = "cluster.id=bench\ns3.wal.cache.size=1GiB\ns3.wal.upload.threshold=512MiB\n\
+/// broker had three times as much of each, and a log cache of four uploads, too.
+const LINES: &str = "cluster.id=bench\ns3.wal.cache.size=2GiB\ns3.wal.upload.threshold=512MiB\n\
                      offsets.topic.num.partitions=8\nauto.create.topics.enable=false\n";
 /// Compaction is kept out of what is measured: it reads objects too.
 const QUIET_LINES: &str = "s3.compaction.interval.ms=3600000\n";
