@@ -24,7 +24,7 @@ use crate::{
 
 /// How often a read begins again on fresh metadata, because an object that it was told of is gone:
 /// each time one compaction or trim must have come in between.
-const FRESH_STARTS_MAX: u32 = 3;
+const FRESH_STARTS_MAX: u32 = 5;
 
 /// The share of the budget that is for object indexes, which are small and spare whole requests.
 const INDEX_SHARE: u64 = 16;

@@ -226,3 +226,6 @@ impl Growing {
         good
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -122,7 +122,7 @@ async fn a_read_does_not_ask_for_ever() {
         .await
         .expect_err("gone for good");
     assert!(matches!(error, ReadError::Object(error) if error.is_not_found()));
-    assert_eq!(meta.0.0.lock().len(), 7);
+    assert_eq!(meta.0.0.lock().len(), 5);
 }
 
 #[tokio::test]
