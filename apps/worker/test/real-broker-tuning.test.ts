@@ -1,10 +1,11 @@
-/** Tuning through the use cases, the program as it is shipped, and the real broker. */
+/** Tuning and catch-up through the use cases, the program as it is shipped, and the real broker. */
 import { BrokerError, BrokerHttp, withKafkaAdmin } from "@millrace/broker-admin";
 import {
   brokerHttpBy,
   type Core,
   createCore,
   deploymentOf,
+  getCatchUp,
   getTuning,
   listTuningChanges,
   type TuningView,
@@ -20,7 +21,7 @@ import {
 import { localAccess } from "@millrace/provisioner";
 import { describe, expect, test } from "vitest";
 import { installation } from "./fixture.ts";
-import { brokerBin, withAdmin } from "./real-broker.ts";
+import { brokerBin, consume, produce, withAdmin } from "./real-broker.ts";
 
 const MIB = 1024 ** 2;
 const TIMEOUT_MS = 120_000;
@@ -106,6 +107,24 @@ describe.skipIf(brokerBin === undefined)("with the real broker", () => {
       code: "invalid_config",
       said: expect.stringMatching(/s3\.block\.cache\.size.*4096.*\d/s),
     });
+  });
+
+  test("who reads behind is told as the broker tells it", { timeout: TIMEOUT_MS }, async () => {
+    const { core, principal, cluster, address } = await runningProduct("behind");
+    await withAdmin(address, (admin) =>
+      admin.createTopic({ name: "orders", partitions: 2, configs: {} }),
+    );
+    await produce(address, "orders", 500);
+    await consume(address, "orders", 300);
+    const groups = async () => (await getCatchUp(core, principal, cluster.id)).groups;
+    await expect
+      .poll(groups, { timeout: 20_000, interval: 250 })
+      .toMatchObject([{ group: "readers", backlog_records: "200", partitions: [{}, {}] }]);
+    const { cache, network, time } = await getCatchUp(core, principal, cluster.id);
+    expect(cache.size_bytes).toBe(String(128 * MIB));
+    expect(network.ingress.baseline_bytes_per_second).toBeNull();
+    expect(network.ingress.tiers).toHaveLength(5);
+    expect(Math.abs(Date.parse(time) - Date.now())).toBeLessThan(60_000);
   });
 });
 
