@@ -3,7 +3,7 @@
 use millrace_coordinator::GroupError;
 use millrace_log::{
     AppendError, CreatePartitionsError, CreateTopicError, DeleteTopicError, LookupError, OpenError,
-    ReadError, SetTopicConfigsError,
+    ReadError, SetTopicConfigsError, TrimError,
 };
 use millrace_record::{BatchFault, InvalidBatch};
 use millrace_wire::error_code::ErrorCode;
@@ -115,6 +115,14 @@ pub(crate) fn of_set_topic_configs(error: &SetTopicConfigsError) -> ErrorCode {
         SetTopicConfigsError::UnknownTopic(_) => ErrorCode::UnknownTopicOrPartition,
         SetTopicConfigsError::InvalidConfig(_) => ErrorCode::InvalidConfig,
         SetTopicConfigsError::Meta(_) => NOT_STORED,
+    }
+}
+
+pub(crate) fn of_trim(error: &TrimError) -> ErrorCode {
+    match error {
+        TrimError::OutOfRange { .. } => ErrorCode::OffsetOutOfRange,
+        TrimError::Closed => ErrorCode::NotLeaderOrFollower,
+        TrimError::Storage(_) => ErrorCode::KafkaStorageError,
     }
 }
 

@@ -49,9 +49,12 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::ApiVersions, 0, 4),
     serve(ApiKey::CreateTopics, 2, 7),
     serve(ApiKey::DeleteTopics, 1, 6),
+    serve(ApiKey::DeleteRecords, 0, 2),
     serve(ApiKey::InitProducerId, 0, 5),
+    serve(ApiKey::OffsetForLeaderEpoch, 2, 4),
     serve(ApiKey::DescribeConfigs, 1, 4),
     serve(ApiKey::AlterConfigs, 0, 2),
+    serve(ApiKey::DescribeLogDirs, 1, 4),
     serve(ApiKey::CreatePartitions, 0, 3),
     serve(ApiKey::DeleteGroups, 0, 2),
     serve(ApiKey::IncrementalAlterConfigs, 0, 1),
@@ -109,9 +112,12 @@ mod tests {
             ApiVersions => ApiVersionsRequest, ApiVersionsResponse;
             CreateTopics => CreateTopicsRequest, CreateTopicsResponse;
             DeleteTopics => DeleteTopicsRequest, DeleteTopicsResponse;
+            DeleteRecords => DeleteRecordsRequest, DeleteRecordsResponse;
             InitProducerId => InitProducerIdRequest, InitProducerIdResponse;
+            OffsetForLeaderEpoch => OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse;
             DescribeConfigs => DescribeConfigsRequest, DescribeConfigsResponse;
             AlterConfigs => AlterConfigsRequest, AlterConfigsResponse;
+            DescribeLogDirs => DescribeLogDirsRequest, DescribeLogDirsResponse;
             CreatePartitions => CreatePartitionsRequest, CreatePartitionsResponse;
             DeleteGroups => DeleteGroupsRequest, DeleteGroupsResponse;
             IncrementalAlterConfigs => IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse;

@@ -9,6 +9,7 @@ mod measures;
 mod overload;
 mod produce;
 mod quota;
+mod records;
 mod settings;
 mod topics;
 mod versions;

@@ -65,6 +65,9 @@ async fn every_version_advertised_is_served() {
             ask_all(&world, |_| alter_configs(kind, name)).await;
         }
         ask_all(&world, |_| create_partitions(name)).await;
+        ask_all(&world, |_| delete_records(name)).await;
+        ask_all(&world, |_| offset_for_leader_epoch(name)).await;
+        ask_all(&world, |_| describe_log_dirs(Some(name))).await;
     }
     ask_all(&world, |_| {
         ApiVersionsRequest::default()
@@ -73,6 +76,7 @@ async fn every_version_advertised_is_served() {
     })
     .await;
     ask_all(&world, |_| ApiVersionsRequest::default()).await;
+    ask_all(&world, |_| describe_log_dirs(None)).await;
     ask_all(&world, |_| {
         InitProducerIdRequest::default().with_transactional_id(None)
     })
@@ -257,6 +261,33 @@ fn alter_configs(kind: i8, name: &str) -> AlterConfigsRequest {
         .with_resource_name(text(name))
         .with_configs(vec![config]);
     AlterConfigsRequest::default().with_resources(vec![resource])
+}
+
+fn delete_records(name: &str) -> DeleteRecordsRequest {
+    let partition = delete_records_request::DeleteRecordsPartition::default();
+    let topic = delete_records_request::DeleteRecordsTopic::default()
+        .with_name(topic_name(name))
+        .with_partitions(vec![partition]);
+    DeleteRecordsRequest::default()
+        .with_topics(vec![topic])
+        .with_timeout_ms(5_000)
+}
+
+fn offset_for_leader_epoch(name: &str) -> OffsetForLeaderEpochRequest {
+    let partition = offset_for_leader_epoch_request::OffsetForLeaderPartition::default();
+    let topic = offset_for_leader_epoch_request::OffsetForLeaderTopic::default()
+        .with_topic(topic_name(name))
+        .with_partitions(vec![partition]);
+    OffsetForLeaderEpochRequest::default().with_topics(vec![topic])
+}
+
+fn describe_log_dirs(name: Option<&str>) -> DescribeLogDirsRequest {
+    let topic = |name| {
+        describe_log_dirs_request::DescribableLogDirTopic::default()
+            .with_topic(topic_name(name))
+            .with_partitions(vec![0, 7])
+    };
+    DescribeLogDirsRequest::default().with_topics(name.map(|name| vec![topic(name)]))
 }
 
 fn create_partitions(name: &str) -> CreatePartitionsRequest {

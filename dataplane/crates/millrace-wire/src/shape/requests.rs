@@ -66,9 +66,12 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<RequestShape> {
         ApiKey::ApiVersions => (3, &API_VERSIONS),
         ApiKey::CreateTopics => (5, &CREATE_TOPICS),
         ApiKey::DeleteTopics => (4, &DELETE_TOPICS),
+        ApiKey::DeleteRecords => (2, &DELETE_RECORDS),
         ApiKey::InitProducerId => (2, &INIT_PRODUCER_ID),
+        ApiKey::OffsetForLeaderEpoch => (4, &OFFSET_FOR_LEADER_EPOCH),
         ApiKey::DescribeConfigs => (4, &DESCRIBE_CONFIGS),
         ApiKey::AlterConfigs => (2, &ALTER_CONFIGS),
+        ApiKey::DescribeLogDirs => (2, &DESCRIBE_LOG_DIRS),
         ApiKey::CreatePartitions => (2, &CREATE_PARTITIONS),
         ApiKey::DeleteGroups => (2, &DELETE_GROUPS),
         ApiKey::IncrementalAlterConfigs => (1, &INCREMENTAL_ALTER_CONFIGS),
@@ -322,11 +325,38 @@ static DELETABLE_TOPIC: Schema = plain(&[
     always(UUID), // id
 ]);
 
+static DELETE_RECORDS: Schema = plain(&[
+    always(list_of!(DELETE_RECORDS_TOPIC)),
+    always(INT32), // timeout
+]);
+static DELETE_RECORDS_TOPIC: Schema = plain(&[
+    always(TEXT), // name
+    always(list_of!(DELETE_RECORDS_PARTITION)),
+]);
+static DELETE_RECORDS_PARTITION: Schema = plain(&[
+    always(INT32), // partition
+    always(INT64), // offset
+]);
+
 static INIT_PRODUCER_ID: Schema = plain(&[
     always(TEXT),    // transactional id
     always(INT32),   // transaction timeout
     since(3, INT64), // producer id
     since(3, INT16), // producer epoch
+]);
+
+static OFFSET_FOR_LEADER_EPOCH: Schema = plain(&[
+    since(3, INT32), // replica id
+    always(list_of!(EPOCH_TOPIC)),
+]);
+static EPOCH_TOPIC: Schema = plain(&[
+    always(TEXT), // name
+    always(list_of!(EPOCH_PARTITION)),
+]);
+static EPOCH_PARTITION: Schema = plain(&[
+    always(INT32), // partition
+    always(INT32), // current leader epoch
+    always(INT32), // leader epoch
 ]);
 
 static DESCRIBE_CONFIGS: Schema = plain(&[
@@ -367,6 +397,12 @@ static INCREMENTALLY_ALTERED_CONFIG: Schema = plain(&[
     always(TEXT), // name
     always(INT8), // operation
     always(TEXT), // value
+]);
+
+static DESCRIBE_LOG_DIRS: Schema = plain(&[always(list_of!(LOG_DIR_TOPIC))]);
+static LOG_DIR_TOPIC: Schema = plain(&[
+    always(TEXT),   // name
+    always(INT32S), // partitions
 ]);
 
 static CREATE_PARTITIONS: Schema = plain(&[
