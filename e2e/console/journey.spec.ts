@@ -4,11 +4,14 @@ import { Consumer, Producer, stringDeserializers, stringSerializers } from "@pla
 import { expect, type Page, test } from "@playwright/test";
 import { credentials, unique } from "../product.ts";
 import { checkPage, complaintsOf } from "./page-check.ts";
+import { readSlowly } from "./slow-reader.ts";
 
 test.use({ baseURL: credentials.consoleUrl });
 
 const LOAD_MS = 14_000;
 const SEND_EVERY_MS = 25;
+/** Beyond what a reader may be behind and still count as at the tail, for as long as it is watched. */
+const BACKLOG_BYTES = 20_000_000;
 
 test("sign in, create a cluster, connect, watch it work, delete it", async ({ page }) => {
   const complaints = complaintsOf(page);
@@ -85,6 +88,65 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
     await checkPage(page, "clusters");
   });
 
+  await test.step("knobs are turned while the cluster runs, and a value too large is not taken", async () => {
+    await page.getByRole("link", { name }).click();
+    await page.getByRole("tab", { name: "Tuning" }).click();
+    const value = page.locator("[data-value=block_cache_bytes]");
+    await expect(value).toHaveText("128 MiB");
+    await page.getByRole("button", { name: "Change Block cache" }).click();
+    const field = page.getByLabel("Block cache, new value");
+    await field.fill("4");
+    await expect(field).toHaveAccessibleDescription(/Write at least 16 MiB/);
+    // Beside another change the API judges: both caches together are too much for the size.
+    await field.fill("600");
+    await page.getByRole("button", { name: "Change Log cache" }).click();
+    await page.getByLabel("Log cache, new value").fill("200");
+    await page.getByRole("button", { name: "Preview" }).click();
+    await expect(field).toHaveAccessibleDescription(/is 600 MiB, above 568 MiB.*75 %/);
+    await checkPage(page, "tuning-refused");
+    // So small that what the next step reads has to come back from object storage.
+    await field.fill("96");
+    await page.getByLabel("Log cache, new value").fill("16");
+    await page.getByRole("button", { name: "Change Upload threshold" }).click();
+    await page.getByLabel("Upload threshold, new value").fill("4");
+    await page.getByRole("button", { name: "Preview" }).click();
+    const dialog = page.getByRole("dialog");
+    await expect(dialog.locator("[data-change=block_cache_bytes]")).toHaveText(/128 MiB\s*96 MiB/);
+    await checkPage(page, "tuning-preview");
+    await dialog.getByRole("button", { name: "Apply" }).click();
+    await expect(value).toHaveText("96 MiB");
+    await expect(page.locator("[data-knob=block_cache_bytes] [data-applied]")).toBeVisible();
+    const line = page.locator("[data-history='1']");
+    await expect(line).toContainText(credentials.email);
+    await expect(line.locator("[data-change=block_cache_bytes]")).toHaveText(/128 MiB\s*96 MiB/);
+    await expect(line.locator("[data-change=wal_cache_bytes]")).toHaveText(/256 MiB\s*16 MiB/);
+    await expect(line.locator("[data-result=applied]")).toBeVisible();
+    await checkPage(page, "tuning");
+  });
+
+  await test.step("a group that reads behind is seen catching up", async () => {
+    await page.getByRole("tab", { name: "Consumer groups" }).click();
+    await page.getByText("billing").click();
+    await write(bootstrap, BACKLOG_BYTES);
+    const reader = await readSlowly(bootstrap, "archive", "orders");
+    await page.getByRole("link", { name: "How fast it catches up" }).click();
+    await expect(page.getByRole("region", { name: "Partitions of billing" })).toBeVisible();
+    const card = page.getByRole("region", { name: "Consumer group archive" });
+    await expect(card.locator("[data-mode=catch_up]").first()).toBeVisible();
+    await expect(card.locator("[data-eta]")).toContainText(/about \d+ (s|min)/);
+    const bar = card.getByRole("progressbar");
+    await expect(bar).toHaveAttribute("aria-valuetext", /[KM]iB · [\d,]+ records to go, about/);
+    const done = async () => Number(await bar.getAttribute("aria-valuenow"));
+    const before = await done();
+    await expect.poll(done, "the bar moves").toBeGreaterThan(before);
+    await card.getByRole("button", { name: "4 partitions of archive" }).click();
+    await expect(card.getByRole("cell", { name: "orders-3" })).toBeVisible();
+    await expect(page.locator("[data-figure='Hit ratio']")).toHaveText(/%$/);
+    await expect(page.locator("[data-figure='Fetched per byte delivered']")).toHaveText(/×$/);
+    await checkPage(page, "catch-up");
+    await reader.stop();
+  });
+
   await test.step("an API key is created, shown once, and revoked", async () => {
     await page.getByRole("link", { name: "API keys" }).click();
     await page.getByRole("button", { name: "Create key" }).click();
@@ -144,5 +206,25 @@ async function load(bootstrap: string): Promise<void> {
   }
   await stream.close();
   await consumer.close(true);
+  await producer.close();
+}
+
+/** Gives those who read something to catch up with. */
+async function write(bootstrap: string, bytes: number): Promise<void> {
+  const producer = new Producer({
+    clientId: "journey",
+    bootstrapBrokers: [bootstrap],
+    serializers: stringSerializers,
+  });
+  const value = "x".repeat(1_000);
+  for (let sent = 0; sent < bytes; ) {
+    const messages = Array.from({ length: 400 }, (_, n) => ({
+      topic: "orders",
+      value,
+      partition: n % 4,
+    }));
+    await producer.send({ messages });
+    sent += messages.length * value.length;
+  }
   await producer.close();
 }

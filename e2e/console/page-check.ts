@@ -22,11 +22,14 @@ export async function checkPage(page: Page, name: string): Promise<void> {
   expect.soft(serious, `${name}: serious accessibility faults`).toEqual([]);
 }
 
-/** Collects what the browser complains about. A refused sign-in is a 401 that belongs there. */
+/**
+ * Collects what the browser complains about. A refused sign-in is a 401 that belongs there, a
+ * refused value a 422.
+ */
 export function complaintsOf(page: Page): string[] {
   const complaints: string[] = [];
   page.on("console", (message) => {
-    if (message.type() === "error" && !/status of 401/.test(message.text()))
+    if (message.type() === "error" && !/status of (401|422)/.test(message.text()))
       complaints.push(`${message.text()} ${message.location().url}`);
   });
   page.on("pageerror", (error) => complaints.push(error.message));

@@ -26,6 +26,7 @@ export const theme = createTheme({
   components: {
     Card: { defaultProps: { withBorder: true, padding: "lg" } },
     Table: { defaultProps: { verticalSpacing: "sm", highlightOnHover: true } },
+    Notification: { defaultProps: { closeButtonProps: { "aria-label": "Dismiss" } } },
     Loader: { defaultProps: { type: "dots" } },
   },
 });

@@ -17,7 +17,12 @@ test.each([
   ["tail", 0, "at the tail"],
   ["idle", null, "idle"],
 ] as const)("a group that is in %s with %s seconds left is %s", (mode, eta_seconds, text) => {
-  expect(etaText({ mode, eta_seconds })).toBe(text);
+  expect(etaText(groupOf({ mode, eta_seconds }))).toBe(text);
+});
+
+test("a backlog that grows meanwhile has no time left to be told", () => {
+  const growing = groupOf({ eta_seconds: null, drain_bytes_per_second: -1 });
+  expect(etaText(growing)).toBe("growing now");
 });
 
 describe("a backlog", () => {

@@ -8,7 +8,10 @@ export type CatchUpGroup = CatchUp["groups"][number];
 export type CatchUpPartition = CatchUpGroup["partitions"][number];
 
 /** What every reader has, be it a group or a group's partition. */
-type Reader = Pick<CatchUpGroup, "mode" | "eta_seconds" | "backlog_bytes" | "backlog_records">;
+type Reader = Pick<
+  CatchUpGroup,
+  "mode" | "eta_seconds" | "drain_bytes_per_second" | "backlog_bytes" | "backlog_records"
+>;
 
 export const MODE_WORDS: Record<CatchUpMode, string> = {
   tail: "At the tail",
@@ -21,11 +24,12 @@ export const MODE_WORDS: Record<CatchUpMode, string> = {
 const MODE_ORDER: readonly CatchUpMode[] = ["falling_behind", "catch_up", "idle", "tail"];
 
 /** `about 4 min`, or why there is no such time. */
-export function etaText({ mode, eta_seconds }: Pick<Reader, "mode" | "eta_seconds">): string {
+export function etaText(reader: Reader): string {
+  const { mode, eta_seconds, drain_bytes_per_second } = reader;
   if (mode === "tail") return "at the tail";
   if (mode === "idle") return "idle";
   if (mode === "falling_behind") return "falling behind";
-  if (eta_seconds === null) return "being measured";
+  if (eta_seconds === null) return drain_bytes_per_second < 0 ? "growing now" : "being measured";
   return `about ${duration(Math.max(1, eta_seconds))}`;
 }
 
@@ -52,8 +56,9 @@ export function progressText(group: CatchUpGroup): string {
 export function byUrgency(a: Reader, b: Reader): number {
   return (
     MODE_ORDER.indexOf(a.mode) - MODE_ORDER.indexOf(b.mode) ||
-    (b.eta_seconds ?? 0) - (a.eta_seconds ?? 0) ||
-    compare(BigInt(b.backlog_bytes), BigInt(a.backlog_bytes))
+    // In whole seconds: rows that arrive together keep their places.
+    Math.round(b.eta_seconds ?? 0) - Math.round(a.eta_seconds ?? 0) ||
+    (a.eta_seconds === null ? compare(BigInt(b.backlog_bytes), BigInt(a.backlog_bytes)) : 0)
   );
 }
 
