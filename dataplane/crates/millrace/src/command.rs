@@ -57,7 +57,9 @@ pub(crate) enum Target {
         /// The file or block device.
         path: PathBuf,
     },
-    /// All objects of a cluster, and what they hold together. Exits with 1 where one is not sound.
+    /// All objects of a cluster, and what they hold together. Exits with 1 where one is not sound. With
+    /// --audit, whether they are those that the metadata knows: exits with 2 where one is missing, with
+    /// 3 where there are only some that nobody knows.
     Objects {
         /// The bucket, as in s3.data.buckets.
         bucket: String,
@@ -66,6 +68,15 @@ pub(crate) enum Target {
         /// Reads every byte and checks it; else only the indexes are read.
         #[arg(long)]
         verify: bool,
+        /// Compares the bucket with the metadata; the broker may be running.
+        #[arg(long, requires = "metadata", conflicts_with = "verify")]
+        audit: bool,
+        /// The broker's metadata: meta.db in its data.dir.
+        #[arg(long, value_name = "FILE", requires = "audit")]
+        metadata: Option<PathBuf>,
+        /// Tells the outcome of --audit as JSON lines.
+        #[arg(long, requires = "audit")]
+        json: bool,
     },
     /// The blocks of one object, each checked against its checksum.
     Object {

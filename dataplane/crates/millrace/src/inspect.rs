@@ -1,8 +1,12 @@
 //! `millrace inspect`: what is stored, as JSON lines on standard output.
 
+mod audit;
 mod objects;
 
-use std::{path::Path, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use millrace_model::ObjectId;
 use millrace_objects::{ObjectKey, ObjectReader, ObjectStorage};
@@ -10,6 +14,7 @@ use millrace_time::{SystemClock, SystemRandom};
 use millrace_wal::DeviceConfig;
 use serde_json::{Value, json};
 
+use self::audit::AuditOptions;
 use crate::command::Target;
 
 /// Objects of one prefix that are looked through for the one that is asked for; a prefix holds the
@@ -35,6 +40,43 @@ enum InspectError {
     Object(#[from] millrace_objects::ReadError),
     #[error("{0} of the objects are not sound")]
     Unsound(u64),
+    #[error("{}: {}", path.display(), with_causes(source))]
+    Metadata {
+        path: PathBuf,
+        source: millrace_meta::StoreFailure,
+    },
+    #[error("{}: this is the metadata of {stored}, not of {asked}", path.display())]
+    OtherCluster {
+        path: PathBuf,
+        stored: String,
+        asked: String,
+    },
+    #[error("{0} objects that the metadata refers to are not in the bucket as they should be")]
+    Missing(usize),
+    #[error("{0} objects are in the bucket that the metadata does not know")]
+    Orphans(usize),
+}
+
+/// An error and all its causes in one line.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+impl InspectError {
+    /// What the process exits with: data is missing; there is too much; or something else.
+    fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Missing(_) => ExitCode::from(2),
+            Self::Orphans(_) => ExitCode::from(3),
+            _ => ExitCode::FAILURE,
+        }
+    }
 }
 
 pub(crate) fn run(target: &Target) -> ExitCode {
@@ -54,7 +96,22 @@ pub(crate) fn run(target: &Target) -> ExitCode {
             Target::Objects {
                 bucket,
                 cluster,
+                audit: true,
+                metadata: Some(metadata),
+                json,
+                ..
+            } => {
+                let options = AuditOptions {
+                    metadata: metadata.clone(),
+                    json: *json,
+                };
+                audit::audit(bucket, cluster, &options).await
+            }
+            Target::Objects {
+                bucket,
+                cluster,
                 verify,
+                ..
             } => objects::inspect(bucket, cluster, *verify).await,
             Target::Object {
                 bucket,
@@ -67,7 +124,7 @@ pub(crate) fn run(target: &Target) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("millrace: {error}");
-            ExitCode::FAILURE
+            error.exit_code()
         }
     }
 }

@@ -307,6 +307,80 @@ fn inspect_together(bucket: &str, cluster: &str, file: &Path) {
     std::fs::write(file, sound).expect("writes");
 }
 
+/// Audits the bucket; gives the exit code and the last line.
+fn audit(home: &Home, cluster: &str) -> (Option<i32>, serde_json::Value) {
+    let bucket = format!("file://{}", home.path().join("objects").display());
+    let mut command = Command::new(PROGRAM);
+    command.args(["inspect", "objects", &bucket, cluster, "--audit", "--json"]);
+    command
+        .arg("--metadata")
+        .arg(home.path().join("data/meta.db"));
+    let output = command.output().expect("it runs");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    let sum = text.lines().last().map(serde_json::from_str);
+    let sum = sum.map_or_else(|| error.into(), |sum| sum.expect("JSON"));
+    (output.status.code(), sum)
+}
+
+/// The first object's file, and the cluster that it belongs to.
+fn first_object(home: &Home) -> (std::path::PathBuf, String) {
+    let first = |folder: &Path| {
+        let mut entries = std::fs::read_dir(folder).expect("a folder");
+        entries.next().expect("not empty").expect("readable").path()
+    };
+    let cluster = first(&first(&home.path().join("objects")));
+    let name = cluster.file_name().expect("named").to_string_lossy();
+    (first(&cluster), name.into_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_bucket_is_audited_beside_a_running_broker_and_without_one() {
+    let home = Home::new();
+    let running = home.start().await;
+    let mut client = running.client().await;
+    for number in 0..100 {
+        assert_eq!(client.produce("t", 0, numbered(number)).await, Ok(number));
+    }
+    assert!(running.terminate().await.success());
+    let (object, cluster) = first_object(&home);
+    let (code, sum) = audit(&home, &cluster);
+    assert_eq!((code, &sum["missing"]), (Some(0), &0.into()), "{sum}");
+    assert!(sum["referenced"].as_u64() > Some(0), "{sum}");
+    assert_eq!(sum["referenced"], sum["stored"], "{sum}");
+
+    let running = home.start().await;
+    let (code, beside) = audit(&home, &cluster);
+    assert_eq!(code, Some(0), "{beside}");
+    assert_eq!(beside["stored_bytes"], sum["stored_bytes"]);
+    running.terminate().await;
+
+    let (code, error) = audit(&home, "another-cluster");
+    assert_eq!(code, Some(1), "{error}");
+    assert!(
+        error.to_string().contains("not of another-cluster"),
+        "{error}"
+    );
+
+    let orphan = home.path().join("objects/fedc").join(&cluster);
+    std::fs::create_dir_all(&orphan).expect("created");
+    let orphan = orphan.join("00000000abcdcdef");
+    std::fs::write(&orphan, b"left behind").expect("writes");
+    let (code, sum) = audit(&home, &cluster);
+    assert_eq!((code, &sum["orphans"]), (Some(3), &1.into()), "{sum}");
+    std::fs::remove_file(orphan).expect("removes");
+
+    let sound = std::fs::read(&object).expect("reads");
+    std::fs::write(&object, &sound[1..]).expect("writes");
+    let (code, sum) = audit(&home, &cluster);
+    assert_eq!((code, &sum["wrong_size"]), (Some(2), &1.into()), "{sum}");
+    std::fs::remove_file(&object).expect("removes");
+    let (code, sum) = audit(&home, &cluster);
+    assert_eq!((code, &sum["missing"]), (Some(2), &1.into()), "{sum}");
+    std::fs::write(&object, sound).expect("writes");
+    assert_eq!(audit(&home, &cluster).0, Some(0));
+}
+
 fn outcome(mut command: Command) -> (Option<i32>, String) {
     let Output { status, stderr, .. } = command.output().expect("it runs");
     (status.code(), String::from_utf8_lossy(&stderr).into_owned())

@@ -40,34 +40,43 @@ struct Sum {
 pub(super) async fn inspect(bucket: &str, cluster: &str, verify: bool) -> Result<(), InspectError> {
     let storage = ObjectStorage::open(bucket, SystemClock::shared(), SystemRandom::shared())?;
     let mut sum = Sum::default();
-    let mut after = None;
-    loop {
-        let page = storage.list("", after.as_ref(), PAGE).await?;
-        let Some(last) = page.last() else { break };
-        after = Some(last.key.clone());
-        let ours = page
-            .into_iter()
-            .filter(|listed| is_of(&listed.key, cluster));
-        let ours: Vec<Listed> = ours.collect();
-        for listed in ours.chunks(READS_IN_FLIGHT) {
-            let read = |listed: &Listed| {
-                let (storage, listed) = (storage.clone(), listed.clone());
-                tokio::spawn(async move { contents(&storage, &listed, verify).await })
-            };
-            let reads: Vec<_> = listed.iter().map(read).collect();
-            for (listed, read) in listed.iter().zip(reads) {
-                let contents = read.await;
-                let contents = contents.unwrap_or_else(|failed| {
-                    std::panic::resume_unwind(failed.into_panic());
-                });
-                sum.add(listed, contents);
-            }
+    for listed in list(&storage, cluster).await?.chunks(READS_IN_FLIGHT) {
+        let read = |listed: &Listed| {
+            let (storage, listed) = (storage.clone(), listed.clone());
+            tokio::spawn(async move { contents(&storage, &listed, verify).await })
+        };
+        let reads: Vec<_> = listed.iter().map(read).collect();
+        for (listed, read) in listed.iter().zip(reads) {
+            let contents = read.await;
+            let contents = contents.unwrap_or_else(|failed| {
+                std::panic::resume_unwind(failed.into_panic());
+            });
+            sum.add(listed, contents);
         }
     }
     sum.print(verify);
     match sum.unsound {
         0 => Ok(()),
         unsound => Err(InspectError::Unsound(unsound)),
+    }
+}
+
+/// All objects of the cluster that are in the bucket.
+pub(super) async fn list(
+    storage: &ObjectStorage,
+    cluster: &str,
+) -> Result<Vec<Listed>, InspectError> {
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = storage.list("", after.as_ref(), PAGE).await?;
+        let Some(last) = page.last() else {
+            return Ok(found);
+        };
+        after = Some(last.key.clone());
+        let ours = page
+            .into_iter()
+            .filter(|listed| is_of(&listed.key, cluster));
+        found.extend(ours);
     }
 }
 
