@@ -1,6 +1,13 @@
 //! The bounds of one kind of cold reads.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
 use metrics::Counter;
@@ -10,14 +17,10 @@ use tokio::{
     time::timeout,
 };
 
-/// How long a read waits for its turn: the storage gives up on what takes longer, so that turns
-/// come back.
-const TURN_WAIT_MAX: Duration = Duration::from_secs(20);
-
-/// How long a read waits for memory. Others give it back when their clients have taken their
-/// answers; where those do not, it reads [`BYTES_MIN`] without, so that clients that take nothing
-/// slow the others down but never stop them. Its turn bounds how many do so at once, and what they
-/// found is charged to the broker's memory as any answer is.
+/// How long a read waits for memory while none at all comes back. Others give it back when their
+/// clients have taken their answers; where those do not, it reads [`BYTES_MIN`] without, so that
+/// clients that take nothing slow the others down but never stop them. Its turn bounds how many do so
+/// at once, and what they found is charged to the broker's memory as any answer is.
 const MEMORY_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// The least that is read of a partition, however little memory there is.
@@ -46,6 +49,8 @@ pub(super) struct Lane {
     places: Arc<Semaphore>,
     turns: Arc<Semaphore>,
     memory: Arc<Semaphore>,
+    /// How often memory has come back.
+    returned: Arc<AtomicU64>,
     /// Reads that found no place.
     refused: Counter,
     /// Reads that waited for memory in vain.
@@ -56,7 +61,7 @@ pub(super) struct Lane {
 #[derive(Debug)]
 pub(super) struct Entered {
     turn: OwnedSemaphorePermit,
-    charge: Option<OwnedSemaphorePermit>,
+    charge: Option<Charge>,
     /// What it may find; its first batch may be larger.
     pub(super) bytes_max: usize,
 }
@@ -65,7 +70,7 @@ pub(super) struct Entered {
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) read: Result<ReadResult, ReadError>,
-    charge: Option<OwnedSemaphorePermit>,
+    charge: Option<Charge>,
     /// Kept where there was no memory to charge, until the answer may be sent.
     turn: Option<OwnedSemaphorePermit>,
 }
@@ -76,6 +81,7 @@ impl Lane {
             places: Arc::new(Semaphore::new(PLACES)),
             turns: Arc::new(Semaphore::new(bounds.turns)),
             memory: Arc::new(Semaphore::new(bounds.memory_bytes / KIB)),
+            returned: Arc::default(),
             refused: metrics::counter!("millrace_cold_reads_refused_total", "source" => source),
             short: metrics::counter!("millrace_cold_reads_short_total", "source" => source),
         }
@@ -89,27 +95,54 @@ impl Lane {
         place
     }
 
-    /// Waits for a turn, and for memory for `bytes_max`; `make_room` is called where that is short.
-    pub(super) async fn enter(&self, bytes_max: usize, make_room: impl Fn()) -> Option<Entered> {
-        let turn = timeout(TURN_WAIT_MAX, Arc::clone(&self.turns).acquire_owned()).await;
-        // The semaphores are never closed.
-        let turn = turn.ok()?.ok()?;
+    /// Waits for a turn. The storage gives up on what takes too long, so that turns come back.
+    pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        // Nobody closes it.
+        Arc::clone(&self.turns).acquire_owned().await.ok()
+    }
+
+    /// Waits for memory for `bytes_max`; `make_room` is called where that is short.
+    pub(super) async fn enter(
+        &self,
+        turn: OwnedSemaphorePermit,
+        bytes_max: usize,
+        make_room: impl Fn(),
+    ) -> Entered {
         if self.memory.available_permits() < kib(bytes_max) as usize {
             make_room();
         }
-        let memory = Arc::clone(&self.memory).acquire_many_owned(kib(bytes_max));
-        let (charge, bytes_max) = match timeout(MEMORY_WAIT_MAX, memory).await {
-            Ok(charge) => (Some(charge.ok()?), bytes_max),
-            Err(_) => {
-                self.short.increment(1);
-                (None, bytes_max.min(BYTES_MIN))
-            }
+        let charge = self.charge(bytes_max).await;
+        if charge.is_none() {
+            self.short.increment(1);
+        }
+        let bytes_max = match charge {
+            Some(_) => bytes_max,
+            None => bytes_max.min(BYTES_MIN),
         };
-        Some(Entered {
+        Entered {
             turn,
             charge,
             bytes_max,
-        })
+        }
+    }
+
+    /// Waits for memory as long as any comes back.
+    async fn charge(&self, bytes: usize) -> Option<Charge> {
+        let mut memory = pin!(Arc::clone(&self.memory).acquire_many_owned(kib(bytes)));
+        let mut returned = self.returned.load(Ordering::Relaxed);
+        loop {
+            if let Ok(memory) = timeout(MEMORY_WAIT_MAX, memory.as_mut()).await {
+                return Some(Charge {
+                    memory: memory.ok()?,
+                    returned: Arc::clone(&self.returned),
+                });
+            }
+            let now = self.returned.load(Ordering::Relaxed);
+            if now == returned {
+                return None;
+            }
+            returned = now;
+        }
     }
 }
 
@@ -143,9 +176,7 @@ impl Found {
         let Some(mut charge) = charge else {
             return Ok(read);
         };
-        let bytes: usize = read.batches.iter().map(Bytes::len).sum();
-        let excess = charge.num_permits().saturating_sub(kib(bytes) as usize);
-        drop(charge.split(excess));
+        charge.shrink(read.batches.iter().map(Bytes::len).sum());
         // The largest: small ones are copied into the answer, and their charge would end there.
         if let Some(batch) = read.batches.iter_mut().max_by_key(|batch| batch.len()) {
             let bytes = std::mem::take(batch);
@@ -171,10 +202,32 @@ fn cut(batches: &mut Vec<Bytes>, bytes_max: usize) {
     batches.truncate(count);
 }
 
+/// Memory of a lane.
+#[derive(Debug)]
+struct Charge {
+    memory: OwnedSemaphorePermit,
+    returned: Arc<AtomicU64>,
+}
+
+impl Charge {
+    /// Gives back what is beyond `bytes`.
+    fn shrink(&mut self, bytes: usize) {
+        let excess = self.memory.num_permits();
+        let excess = excess.saturating_sub(kib(bytes) as usize);
+        drop(self.memory.split(excess));
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.returned.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// A batch that gives memory back when nobody holds it any more.
 struct ChargedBatch {
     bytes: Bytes,
-    _charge: OwnedSemaphorePermit,
+    _charge: Charge,
 }
 
 impl AsRef<[u8]> for ChargedBatch {

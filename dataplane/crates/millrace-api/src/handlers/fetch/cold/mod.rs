@@ -32,7 +32,7 @@ use tokio::{
     time::sleep,
 };
 
-use self::lane::{BYTES_MIN, Found, Lane, LaneBounds};
+use self::lane::{BYTES_MIN, Entered, Found, Lane, LaneBounds};
 use super::{
     answer::{Gathered, Part},
     plan::{Plan, Source},
@@ -63,6 +63,10 @@ const KEPT_MAX: Duration = Duration::from_secs(10);
 
 /// How long it does where others need its memory.
 const KEPT_MAX_SHORT: Duration = Duration::from_secs(1);
+
+/// Clients ask again within the time that they let a fetch wait, half a second mostly. A read that
+/// nobody asked for lately is not begun.
+const ABANDONED_AFTER: Duration = Duration::from_secs(5);
 
 /// How often that is looked for: it means a look at all reads.
 const SWEEP_INTERVAL: Duration = Duration::from_millis(250);
@@ -108,8 +112,10 @@ struct Read {
 struct State {
     /// What was found, and when.
     found: Option<(Found, Duration)>,
-    /// The fetch that waits for it.
-    waiter: Option<Arc<Notify>>,
+    /// The fetch that waits for it, or was the last one to do so.
+    waiter: Weak<Notify>,
+    /// When that one came.
+    asked_at: Duration,
     task: Option<AbortHandle>,
 }
 
@@ -198,7 +204,8 @@ impl ColdReads {
         let mut reads = self.shared.reads.lock();
         if let Some(read) = reads.get(&key) {
             let mut state = read.state.lock();
-            state.waiter = Some(Arc::clone(waiter));
+            state.waiter = Arc::downgrade(waiter);
+            state.asked_at = self.shared.clock.now();
             if state.found.is_some() {
                 waiter.notify_one();
             }
@@ -211,7 +218,11 @@ impl ColdReads {
             bytes_max: bytes_max.min(BYTES_MAX),
             state: Mutex::default(),
         });
-        read.state.lock().waiter = Some(Arc::clone(waiter));
+        {
+            let mut state = read.state.lock();
+            state.waiter = Arc::downgrade(waiter);
+            state.asked_at = self.shared.clock.now();
+        }
         let under_way = UnderWay {
             shared: Arc::downgrade(&self.shared),
             key,
@@ -243,8 +254,16 @@ impl Read {
         }
     }
 
+    /// Whether no fetch waits for it, and none has come for long.
+    fn is_abandoned(&self, now: Duration) -> bool {
+        let state = self.state.lock();
+        let waited_for = state.waiter.strong_count() > 0;
+        !waited_for && now.saturating_sub(state.asked_at) > ABANDONED_AFTER
+    }
+
     fn wake(&self) {
-        if let Some(waiter) = self.state.lock().waiter.take() {
+        let waiter = self.state.lock().waiter.upgrade();
+        if let Some(waiter) = waiter {
             waiter.notify_one();
         }
     }
@@ -265,8 +284,7 @@ impl Shared {
     ) -> Option<(Found, OwnedSemaphorePermit)> {
         let Source { log, offset } = &read.source;
         if is_local {
-            let make_room = || self.make_room();
-            let entered = self.local.enter(read.bytes_max, make_room).await?;
+            let entered = self.enter(&self.local, read).await?;
             let found = log.read_local(*offset, entered.bytes_max, true).await;
             if let Some(found) = found.transpose() {
                 return Some((entered.leave(found), place));
@@ -274,10 +292,19 @@ impl Shared {
             // Uploaded meanwhile.
             place = self.objects.place()?;
         }
-        let make_room = || self.make_room();
-        let entered = self.objects.enter(read.bytes_max, make_room).await?;
+        let entered = self.enter(&self.objects, read).await?;
         let found = log.read(*offset, entered.bytes_max, true).await;
         Some((entered.leave(found), place))
+    }
+
+    /// Waits until a lane takes a read; `None` where nobody wants it any more.
+    async fn enter(&self, lane: &Lane, read: &Read) -> Option<Entered> {
+        let turn = lane.turn().await?;
+        if read.is_abandoned(self.clock.now()) {
+            return None;
+        }
+        let make_room = || self.make_room();
+        Some(lane.enter(turn, read.bytes_max, make_room).await)
     }
 
     /// Forgets what no client came for, now and then.
