@@ -19,8 +19,8 @@ use crate::{
 /// clients do not take theirs, a reader goes on beside the budget rather than not at all.
 pub(crate) const ROOM_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// Each wait that was in vain halves those that follow, down to this, until somebody gets room again:
-/// where nothing comes free, waiting does nobody any good.
+/// Each wait that was in vain halves those that follow, down to this, and each that was not doubles
+/// them again: where nothing comes free, waiting does nobody any good.
 const ROOM_WAIT_MIN: Duration = Duration::from_millis(2);
 
 /// How often one read may find its block neither there nor failed for good: a prefetch that failed,
@@ -249,7 +249,7 @@ impl Inner {
         let patience = *self.room_wait.lock();
         let granted = timeout(patience, granted).await;
         *self.room_wait.lock() = if granted.is_ok() {
-            ROOM_WAIT_MAX
+            (patience * 2).min(ROOM_WAIT_MAX)
         } else {
             (patience / 2).max(ROOM_WAIT_MIN)
         };

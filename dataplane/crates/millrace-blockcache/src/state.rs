@@ -275,7 +275,13 @@ impl State {
             self.positions.entry((stream, next)).or_default().push(id);
             return;
         }
-        // Another read of the same reader came elsewhere: from now on they are two.
+        // Another read of the same reader came elsewhere: from now on they are two, unless somebody
+        // goes on there already.
+        let mut there = self.positions.get(&(stream, next)).into_iter().flatten();
+        let goes_on = |id: &ReaderId| self.readers.get(id).is_some_and(|other| other.next == next);
+        if there.any(goes_on) {
+            return;
+        }
         let mut other = Reader::new(stream, start, now);
         (other.next, other.end) = (next, end);
         self.insert(other);

@@ -466,6 +466,29 @@ async fn a_repeated_read_and_a_second_consumer_cost_nothing() {
     assert!(cache.stats().fetched_bytes > stats.fetched_bytes + 120 * KIB);
 }
 
+/// Repetitions that come to other ends make a reader each, however often they come.
+#[tokio::test(start_paused = true)]
+async fn repetitions_of_other_lengths_do_not_gather_readers() {
+    let shape = Shape {
+        streams: 1,
+        objects: 1,
+        entries: 64,
+        entry_bytes: 1_024,
+        block_bytes: 8 * 1_024,
+    };
+    let world = World::of(shape).await;
+    let cache = world.cache(4 << 20, 0, Eviction::Watch);
+    let (stream, end) = (StreamId(0), world.end(StreamId(0)));
+    for round in 0..30_usize {
+        let max_bytes = [2_048, 9_000, 20_000][round % 3];
+        let read = cache.read(stream, 0, end, max_bytes).await.expect("reads");
+        world.check(stream, 0, &read);
+    }
+    let stats = cache.stats();
+    // The index, and each block once.
+    assert_eq!((stats.readers, stats.misses), (3, 3), "{stats:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_read_that_is_given_up_leaves_its_load_to_others() {
     let shape = Shape {
