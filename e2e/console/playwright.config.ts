@@ -9,7 +9,7 @@ export default defineConfig({
   reporter: "list",
   // One product, one browser at a time: the machine is small and the charts are live.
   workers: 1,
-  timeout: 180_000,
+  timeout: 300_000,
   expect: { timeout: 15_000 },
   use: {
     viewport: { width: 1360, height: 860 },
