@@ -677,7 +677,7 @@ impl Model {
         }
     }
 
-    fn fail(&mut self, permille: u64) {
+    async fn fail(&mut self, permille: u64) {
         self.failing = permille > 0;
         let delay = Duration::from_millis(if self.failing { 5 } else { 0 });
         self.world.bucket.set(BucketFaults {
@@ -685,6 +685,8 @@ impl Model {
             delay,
             ..BucketFaults::default()
         });
+        // Loads that were under way have come, or failed: later reads do not share them.
+        tokio::time::sleep(Duration::from_secs(1)).await;
     }
 
     async fn read(&mut self, chosen: std::ops::Range<usize>, max_bytes: u64) {
@@ -717,7 +719,7 @@ impl Model {
                 self.at[consumer].1 = start + (end - start) * to_percent / 100;
             }
             Event::Upload { sizes, block_bytes } => {
-                self.fail(0);
+                self.fail(0).await;
                 let of = |stream: u64| sizes.iter().skip(stream as usize).copied().collect();
                 let streams = (0..MODEL_STREAMS).map(|stream| (StreamId(stream), of(stream)));
                 self.world.upload(streams.collect(), block_bytes).await;
@@ -726,7 +728,7 @@ impl Model {
                 stream,
                 block_bytes,
             } => {
-                self.fail(0);
+                self.fail(0).await;
                 self.world.compact(StreamId(stream), block_bytes).await;
             }
             Event::Trim { stream } => self.world.trim(StreamId(stream)).await,
@@ -736,7 +738,7 @@ impl Model {
                 // What was on its way when the budget shrank has come.
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
-            Event::Fail { permille } => self.fail(permille),
+            Event::Fail { permille } => self.fail(permille).await,
             Event::Wait => {
                 self.world.clock.advance(Duration::from_secs(20));
                 tokio::time::sleep(Duration::from_secs(2)).await;
@@ -752,7 +754,7 @@ async fn run_model(events: Vec<Event>, prefetch: u64, eviction: Eviction) {
     for event in events {
         model.happen(event).await;
     }
-    model.fail(0);
+    model.fail(0).await;
     everybody_leaves(&model.world).await;
     let left = model.cache.stats();
     assert_eq!(
