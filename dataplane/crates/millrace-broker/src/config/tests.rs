@@ -199,3 +199,36 @@ fn uploads_are_paced_unless_they_are_not_to_be() {
     assert!(wrong[0].contains("never end"), "{wrong:?}");
     assert_eq!(errors("s3.wal.upload.forced.percent=0").len(), 1);
 }
+
+#[test]
+fn objects_are_compacted_and_deleted_as_configured() {
+    let background = legal("").storage.background;
+    assert_eq!(background.compaction.interval, Duration::from_secs(300));
+    assert_eq!(background.compaction.cool_down, Duration::from_secs(60));
+    assert_eq!(background.delete_retention, Duration::from_secs(600));
+    let background = legal(
+        "s3.compaction.interval.ms=2000\ns3.object.delete.retention.ms=3000\n\
+         s3.stream.object.compaction.max.size.bytes=4MiB\n\
+         s3.stream.set.object.compaction.max.size.bytes=8MiB\n\
+         s3.stream.set.object.compaction.max.num=7\n",
+    )
+    .storage
+    .background;
+    let compaction = &background.compaction;
+    assert_eq!(compaction.interval, Duration::from_secs(2));
+    assert_eq!(compaction.cool_down, compaction.interval);
+    assert_eq!(compaction.object_bytes_max, 4 << 20);
+    assert_eq!(compaction.set_bytes_max, 8 << 20);
+    assert_eq!(compaction.inputs_max, 7);
+    assert_eq!(background.delete_retention, Duration::from_secs(3));
+    let off = legal("s3.compaction.interval.ms=0").storage.background;
+    assert!(off.compaction.interval.is_zero());
+    for (text, names) in [
+        ("s3.object.delete.retention.ms=0", "retention.ms"),
+        ("s3.stream.set.object.compaction.max.num=1", "max.num"),
+        ("s3.stream.object.compaction.max.size.bytes=1", "max.size"),
+    ] {
+        let errors = errors(text);
+        assert!(errors[0].contains(names), "{errors:?}");
+    }
+}
