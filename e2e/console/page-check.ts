@@ -10,6 +10,8 @@ const pictures = join(import.meta.dirname, "../../test-results/pictures");
 export async function checkPage(page: Page, name: string): Promise<void> {
   const scheme = test.info().project.name;
   mkdirSync(pictures, { recursive: true });
+  // What sticks to the window's edges would lie across the middle of the picture.
+  await page.evaluate("scrollTo(0, 0)");
   await page.screenshot({
     path: join(pictures, `${name}-${scheme}.png`),
     fullPage: true,
