@@ -24,7 +24,9 @@ mod plan;
 
 use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
 
-use millrace_meta::{Compaction, CompactionError, ReserveError, StoreFailure};
+use millrace_meta::{
+    Compaction, CompactionError, ObjectContents, ReserveError, StoreFailure, StreamSetSummary,
+};
 use millrace_model::{ObjectId, Offset, StreamId};
 use millrace_objects::{AssemblyError, ReadError};
 
@@ -40,6 +42,10 @@ const SETS_EXAMINED_MAX: usize = 100_000;
 
 /// What is asked of the metadata at once: bounds how long it is held up.
 const PAGE: usize = 1_000;
+
+/// Ranges of the inputs of one group: bounds the memory for what is known of them, some 250 bytes each.
+/// A group of more is made smaller.
+const RANGES_MAX: usize = 100_000;
 
 /// A commit whose outcome is not known is asked again so often.
 const COMMIT_TRIES: u32 = 5;
@@ -69,7 +75,7 @@ pub struct CompactionReport {
     pub output_bytes: u64,
     /// Those of them that the store has copied by itself.
     pub copied_bytes: u64,
-    /// The pass stopped at its bound, and there is more to do.
+    /// The pass stopped at its bound, and there may be more to do.
     pub more: bool,
 }
 
@@ -141,7 +147,8 @@ pub(crate) async fn run(store: Arc<StoreInner>) {
     tokio::time::sleep(config.cool_down).await;
     loop {
         let more = match store.compact().await {
-            Ok(report) => report.more,
+            // Where nothing succeeds, going on at once would only add to the trouble.
+            Ok(report) => report.more && report.groups > 0,
             Err(error) if error.is_fenced() => {
                 store.failure.declare(&error.to_string());
                 return;
@@ -195,12 +202,10 @@ impl StoreInner {
         Ok(report)
     }
 
-    async fn stream_sets(&self) -> Result<Vec<millrace_meta::StreamSetSummary>, CompactError> {
+    async fn stream_sets(&self) -> Result<Vec<StreamSetSummary>, CompactError> {
         let mut sets = Vec::new();
         while sets.len() < SETS_EXAMINED_MAX {
-            let after = sets
-                .last()
-                .map(|set: &millrace_meta::StreamSetSummary| set.object);
+            let after = sets.last().map(|set: &StreamSetSummary| set.object);
             let page = self.meta.stream_sets(after, PAGE).await?;
             if page.is_empty() {
                 break;
@@ -273,7 +278,7 @@ impl StoreInner {
 
     /// Replaces a group. `None` where there was nothing to gain.
     async fn replace(&self, kind: Kind, group: &Group) -> Result<Option<Moved>, CompactError> {
-        let contents = self.meta.object_contents(group).await?;
+        let contents = within_bounds(self.meta.object_contents(group).await?);
         if contents.is_empty() {
             return Ok(None);
         }
@@ -325,6 +330,19 @@ impl StoreInner {
     }
 }
 
+/// As many of the inputs as have no more ranges than one group may have; one at least.
+fn within_bounds(mut contents: Vec<ObjectContents>) -> Vec<ObjectContents> {
+    let mut ranges = 0;
+    let exceeds = |object: &ObjectContents| {
+        let first = ranges == 0;
+        ranges += object.live.len();
+        !first && ranges > RANGES_MAX
+    };
+    let fits = contents.iter().position(exceeds);
+    contents.truncate(fits.unwrap_or(contents.len()));
+    contents
+}
+
 impl CompactionReport {
     fn add(&mut self, inputs: u64, moved: &Moved) {
         self.groups += 1;
@@ -356,5 +374,40 @@ impl CompactionMeasures {
             &kind.failed
         };
         counter.increment(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use millrace_meta::{LiveRange, ObjectKind};
+    use millrace_model::StreamRange;
+
+    use super::*;
+
+    #[test]
+    fn a_group_of_very_many_ranges_is_made_smaller() {
+        let range = StreamRange {
+            stream: StreamId(1),
+            start: 0,
+            end: 1,
+        };
+        let live = LiveRange {
+            range,
+            readable_from: 0,
+        };
+        let object = |ranges: usize| ObjectContents {
+            object: ObjectId(1),
+            kind: ObjectKind::StreamSet,
+            size: 1,
+            live: vec![live; ranges],
+        };
+        let left = |ranges: &[usize]| {
+            let contents = ranges.iter().map(|&ranges| object(ranges));
+            within_bounds(contents.collect()).len()
+        };
+        assert_eq!(left(&[]), 0);
+        assert_eq!(left(&[RANGES_MAX + 1, 1]), 1);
+        assert_eq!(left(&[RANGES_MAX / 2, RANGES_MAX / 2, 1]), 2);
+        assert_eq!(left(&[1, 1, 1]), 3);
     }
 }
