@@ -273,3 +273,26 @@ async fn what_is_given_up_leaves_nothing() {
     ));
     assert_eq!(world.entries(1, source_size).await, entries);
 }
+
+/// The bounds of S3: parts of 5 MiB or more, and what is smaller is read.
+#[tokio::test]
+#[ignore = "needs MILLRACE_TEST_S3_URI, the address of a bucket for tests"]
+async fn an_s3_server_copies_what_is_large() {
+    let uri = std::env::var("MILLRACE_TEST_S3_URI").expect("MILLRACE_TEST_S3_URI names a bucket");
+    let uri: BucketUri = uri.parse().expect("a bucket's address");
+    let world = World::over(StoreBucket::open(&uri).expect("opens"));
+    let keys: Vec<ObjectKey> = (1..=9).map(key).collect();
+    world.storage.delete(&keys).await.expect("deletes");
+    let (mut sources, mut expected) = (Vec::new(), Vec::new());
+    for (id, entries) in (1..).zip([6_u64, 1, 7, 12]) {
+        let entry = |n| entry(1, id * 1_000 + n * 2, 1 << 20);
+        let entries: Vec<StreamEntry> = (0..entries).map(entry).collect();
+        sources.push(world.put(id, &entries).await);
+        expected.extend(entries);
+    }
+    let joined = world.join(9, &sources, 5 << 20).await;
+    assert_eq!(world.bucket.counts().copies, 2);
+    assert!(joined.copied_bytes >= 18 << 20, "{joined:?}");
+    assert_eq!(world.entries(9, joined.size).await, expected);
+    world.storage.delete(&keys).await.expect("deletes");
+}
