@@ -90,9 +90,18 @@ struct Lease<'a> {
     inner: &'a Arc<Inner>,
     reader: ReaderId,
     pins: Vec<(BlockId, u64)>,
+    is_waiting: bool,
 }
 
 impl Lease<'_> {
+    /// While a read waits for room, its reader's blocks are no safer than those of others.
+    fn set_waiting(&mut self, is_waiting: bool) {
+        if std::mem::replace(&mut self.is_waiting, is_waiting) != is_waiting {
+            let mut state = self.inner.state.lock();
+            state.set_waiting(self.reader, is_waiting);
+        }
+    }
+
     fn unpin(&mut self) {
         let mut state = self.inner.state.lock();
         for (id, generation) in self.pins.drain(..) {
@@ -104,6 +113,7 @@ impl Lease<'_> {
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
         self.unpin();
+        self.set_waiting(false);
         let now = self.inner.clock.now();
         self.inner.state.lock().leave(self.reader, now);
         // A prefetch may have become a miss, or room have been made.
@@ -129,6 +139,7 @@ impl Inner {
             inner: self,
             reader,
             pins: Vec::new(),
+            is_waiting: false,
         };
         let read = self.gather(stream, &mut lease, got).await;
         if let Err(error) = read {
@@ -181,7 +192,9 @@ impl Inner {
                 }
                 Step::Nothing(to) => got.pass(to),
                 Step::Room(place, bytes) => {
+                    lease.set_waiting(true);
                     room = self.room(bytes).await;
+                    lease.set_waiting(false);
                     if room.is_none() {
                         return self.bypass(&place, bytes, got).await;
                     }

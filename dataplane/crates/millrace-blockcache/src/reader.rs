@@ -54,6 +54,9 @@ pub(crate) struct Reader {
     pub(crate) held: usize,
     /// Reads under way.
     pub(crate) busy: u32,
+    /// Those of them that wait for room. While all do, what the reader watches is not protected: a read
+    /// holds nothing while it waits.
+    pub(crate) waiting: u32,
     /// Reads that went on where the one before had ended.
     pub(crate) went_on: u32,
     pub(crate) window: Window,
@@ -103,6 +106,7 @@ impl Reader {
             plan: VecDeque::new(),
             held: 0,
             busy: 0,
+            waiting: 0,
             went_on: 0,
             window: Window::new(),
             is_planning: false,

@@ -287,6 +287,18 @@ impl State {
         self.insert(other);
     }
 
+    /// A read begins to wait for room, or no longer does.
+    pub(crate) fn set_waiting(&mut self, id: ReaderId, is_waiting: bool) {
+        if let Some(reader) = self.readers.get_mut(&id) {
+            if is_waiting {
+                reader.waiting += 1;
+            } else {
+                reader.waiting -= 1;
+            }
+            self.list(id);
+        }
+    }
+
     /// A read is over, however it ended.
     pub(crate) fn leave(&mut self, id: ReaderId, now: Duration) {
         if let Some(reader) = self.readers.get_mut(&id) {

@@ -566,6 +566,55 @@ async fn a_smaller_budget_holds_at_once() {
     }
 }
 
+/// Threads that read, give up, rewind and change how far is prefetched at the same time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_threads_agree() {
+    let shape = Shape {
+        streams: 24,
+        objects: 3,
+        entries: 64,
+        entry_bytes: 1_024,
+        block_bytes: 8 * 1_024,
+    };
+    let world = Arc::new(World::of(shape).await);
+    let cache = world.cache(600 * KIB, 1 << 20, Eviction::Watch);
+    let tasks = (0..48_u64).map(|nth| {
+        let (world, cache) = (Arc::clone(&world), cache.clone());
+        tokio::spawn(async move {
+            let mut consumer = Consumer::of(nth % 24);
+            for round in 0..60_u64 {
+                if !consumer
+                    .read(&world, &cache, (1 + (nth + round) % 20) * KIB)
+                    .await
+                {
+                    consumer.at = 0;
+                }
+                if (nth + round) % 7 == 0 {
+                    let end = world.end(consumer.stream);
+                    let read = cache.read(consumer.stream, consumer.at, end, 20_000);
+                    let _given_up = tokio::time::timeout(Duration::from_micros(50), read).await;
+                }
+                if nth == 0 {
+                    cache.set_prefetch_max_bytes(round % 3 * 512 * KIB);
+                }
+            }
+        })
+    });
+    let all = futures_util::future::join_all(tasks.collect::<Vec<_>>());
+    let all = tokio::time::timeout(Duration::from_secs(60), all).await;
+    for task in all.expect("nobody waits for good") {
+        task.expect("reads what was written");
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let stats = cache.stats();
+    assert_eq!((stats.loads_in_flight, stats.bypasses), (0, 0), "{stats:?}");
+    world.clock.advance(Duration::from_secs(61));
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    let left = cache.stats();
+    assert_eq!(left.readers, 0);
+    assert!(left.used_bytes <= left.size_bytes / 16, "{left:?}");
+}
+
 /// What happens in the model.
 #[derive(Debug, Clone)]
 enum Event {

@@ -130,7 +130,7 @@ impl State {
         let Some(reader) = self.readers.get_mut(&id) else {
             return;
         };
-        let (is_idle, behind) = (reader.busy == 0, reader.behind());
+        let (is_idle, behind) = (reader.busy == reader.waiting, reader.behind());
         let listed = Listed {
             used_at: reader.used_at,
             holds: is_idle && reader.held > 0,
