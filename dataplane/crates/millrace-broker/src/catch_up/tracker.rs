@@ -25,6 +25,9 @@ const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 /// whose group and end stand still costs a comparison.
 const FOLLOWED_MAX: usize = 10_000;
 
+/// Groups that are listed, whether they have positions or not.
+const GROUPS_MAX: usize = 10_000;
+
 /// Pairs of group and topic that have metrics, over the broker's life: each is a time series for
 /// ever, so whoever can make groups must not be able to make any number of them.
 const SERIES_MAX: usize = 2_000;
@@ -82,6 +85,10 @@ impl Tracker {
         let mut left = FOLLOWED_MAX;
         state.truncated = false;
         for listing in inner.groups.list() {
+            if left == 0 || state.groups.len() >= GROUPS_MAX {
+                state.truncated = true;
+                break;
+            }
             let tracks = before.remove(&listing.group_id);
             let mut tracks = tracks.map_or_else(BTreeMap::new, |followed| followed.partitions);
             let has_members = !matches!(listing.state, GroupState::Empty | GroupState::Dead);
