@@ -285,24 +285,17 @@ impl Segments {
         freed
     }
 
-    /// The end of the longest run of oldest segments whose records are all older than `before_ms`;
-    /// at most `limit`.
-    pub(crate) fn end_of_older(&self, before_ms: i64, limit: Offset) -> Option<Offset> {
-        self.end_of_run(limit, |segment, _| segment.max_timestamp < before_ms)
-    }
-
-    /// The end of the longest run of oldest segments behind which `keep_bytes` are left or more; at
-    /// most `limit`.
-    pub(crate) fn end_of_surplus(&self, keep_bytes: u64, limit: Offset) -> Option<Offset> {
-        self.end_of_run(limit, |_, end_position| {
-            self.position - end_position >= keep_bytes
-        })
-    }
-
-    fn end_of_run(&self, limit: Offset, goes: impl Fn(&Segment, u64) -> bool) -> Option<Offset> {
+    /// The end of the longest run of oldest segments that all go, at most `limit`, and why the last
+    /// of them goes. `goes` judges a segment and the bytes that the log has behind it.
+    pub(crate) fn end_of_run<R>(
+        &self,
+        limit: Offset,
+        goes: impl Fn(&Segment, u64) -> Option<R>,
+    ) -> Option<(Offset, R)> {
         let ends = self.list.iter().enumerate().map_while(|(at, segment)| {
             let (end, end_position) = self.end_of(at);
-            (end <= limit && goes(segment, end_position)).then_some(end)
+            let reason = goes(segment, self.position - end_position)?;
+            (end <= limit).then_some((end, reason))
         });
         ends.last()
     }

@@ -14,7 +14,7 @@ use millrace_wire::{
         delete_records_response::{DeleteRecordsPartitionResult, DeleteRecordsTopicResult},
     },
 };
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::{
@@ -40,7 +40,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
 
 async fn answer(context: &Context, reply: Reply, request: DeleteRecordsRequest) -> Answer {
     let patience = u64::try_from(request.timeout_ms).unwrap_or(0);
-    let deadline = Instant::now() + Duration::from_millis(patience);
+    let deadline = context.now() + Duration::from_millis(patience);
     let mut topics = Vec::with_capacity(request.topics.len());
     for topic in &request.topics {
         topics.push(one_topic(context, topic, deadline).await);
@@ -53,12 +53,12 @@ async fn answer(context: &Context, reply: Reply, request: DeleteRecordsRequest) 
 async fn one_topic(
     context: &Context,
     asked: &DeleteRecordsTopic,
-    deadline: Instant,
+    deadline: Duration,
 ) -> DeleteRecordsTopicResult {
     let topic = find_topic(context, asked);
     let mut deletions = Vec::with_capacity(asked.partitions.len());
     for partition in &asked.partitions {
-        deletions.push(one(&topic, partition, deadline));
+        deletions.push(one(context, &topic, partition, deadline));
     }
     let partitions: Vec<_> = stream::iter(deletions)
         .buffered(PARTITIONS_AT_ONCE)
@@ -70,12 +70,14 @@ async fn one_topic(
 }
 
 async fn one(
+    context: &Context,
     topic: &Result<Arc<Topic>, ErrorCode>,
     asked: &DeleteRecordsPartition,
-    deadline: Instant,
+    deadline: Duration,
 ) -> DeleteRecordsPartitionResult {
+    let left = deadline.saturating_sub(context.now());
     let deleted = match topic {
-        Ok(topic) => timeout_at(deadline, delete(topic, asked))
+        Ok(topic) => timeout(left, delete(topic, asked))
             .await
             // It may go on; the next request finds what became of it.
             .unwrap_or(Err(ErrorCode::RequestTimedOut)),

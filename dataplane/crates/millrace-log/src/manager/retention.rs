@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::{StreamExt, stream};
 use millrace_model::TopicName;
 
-use super::{Inner, Topic};
+use super::Inner;
 use crate::{error::TrimError, partition::PartitionLog};
 
 /// Kafka's own delay before its first check; a broker that is restarted often must get to it.
@@ -60,36 +60,80 @@ impl Inner {
     /// Deletes what no retention keeps, of all partitions. What cannot be deleted is told, and tried
     /// again by the next check.
     pub(super) async fn apply_retention(&self) {
-        let topics = self.registry.all();
-        let partitions = topics
-            .iter()
-            .flat_map(|topic: &Arc<Topic>| &topic.partitions);
-        stream::iter(partitions)
-            .for_each_concurrent(TRIMS_AT_ONCE, |log| async {
-                if let Err(error) = retain(log).await {
-                    tracing::warn!(partition = %log.id(), %error, "retention deleted nothing");
-                }
-            })
-            .await;
+        let mut partitions = Vec::new();
+        for topic in self.registry.all() {
+            partitions.extend(topic.partitions.iter().cloned());
+        }
+        let tell = |log: Arc<PartitionLog>, error: TrimError| {
+            tracing::warn!(partition = %log.id(), %error, "retention deleted nothing");
+        };
+        in_turns(partitions, retain, tell).await;
     }
 }
 
-async fn retain(log: &PartitionLog) -> Result<(), TrimError> {
+/// Works on all items, some at a time, and on none for longer than [`TRIM_WAIT`]: an item that hangs
+/// or fails takes no turn from the others for longer than that.
+async fn in_turns<T: Clone, F>(items: Vec<T>, work: impl Fn(T) -> F, tell: impl Fn(T, TrimError))
+where
+    F: Future<Output = Result<(), TrimError>>,
+{
+    stream::iter(items)
+        .for_each_concurrent(TRIMS_AT_ONCE, |item| {
+            let work = tokio::time::timeout(TRIM_WAIT, work(item.clone()));
+            let tell = &tell;
+            async move {
+                let hung = |_| {
+                    let waited = format!("no answer within {} s", TRIM_WAIT.as_secs());
+                    Err(TrimError::Storage(waited))
+                };
+                if let Err(error) = work.await.unwrap_or_else(hung) {
+                    tell(item, error);
+                }
+            }
+        })
+        .await;
+}
+
+async fn retain(log: Arc<PartitionLog>) -> Result<(), TrimError> {
     let Some((new_start, reason)) = log.retention_due() else {
         return Ok(());
     };
-    let trimming = log.trim_because(new_start, reason);
-    match tokio::time::timeout(TRIM_WAIT, trimming).await {
-        Ok(Ok(start)) => {
+    match log.trim_because(new_start, reason).await {
+        Ok(start) => {
             tracing::debug!(partition = %log.id(), start, ?reason, "retention moved the log start");
             Ok(())
         }
         // Deleted, or the broker stops: neither needs retention.
-        Ok(Err(TrimError::Closed)) => Ok(()),
-        Ok(Err(error)) => Err(error),
-        Err(_) => {
-            let waited = format!("no answer within {} s", TRIM_WAIT.as_secs());
-            Err(TrimError::Storage(waited))
-        }
+        Err(TrimError::Closed) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn those_that_hang_or_fail_hold_up_nobody_for_long() {
+        let (done, told) = (RefCell::new(Vec::new()), RefCell::new(Vec::new()));
+        let work = async |item: u32| {
+            match item {
+                ..3 => std::future::pending().await,
+                3..6 => return Err(TrimError::Storage("busy".into())),
+                _ => tokio::time::sleep(Duration::from_millis(1)).await,
+            }
+            done.borrow_mut().push(item);
+            Ok(())
+        };
+        let tell = |item, error| told.borrow_mut().push((item, error));
+        let all = in_turns((0..1_000).collect(), work, tell);
+        // One turn of the four was free all the time, and the three came back together.
+        let soon = TRIM_WAIT + Duration::from_millis(10);
+        tokio::time::timeout(soon, all).await.expect("in time");
+        assert!(done.borrow().iter().copied().eq(6..1_000));
+        let told: Vec<u32> = told.borrow().iter().map(|(item, _)| *item).collect();
+        assert_eq!(told, [3, 4, 5, 0, 1, 2]);
     }
 }

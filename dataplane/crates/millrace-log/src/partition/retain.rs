@@ -1,8 +1,8 @@
 //! Deleting records: the log start moves up, durably, and what only held records below it is freed.
 //!
-//! Retention is Kafka's: the oldest segments go while all of their records are older than
-//! `retention.ms`, by their timestamps, and while `retention.bytes` or more are left behind them.
-//! The first segment that stays ends it, so a record with a timestamp in the future keeps whatever
+//! Retention is Kafka's: the oldest segment goes while all of its records are older than
+//! `retention.ms`, by their timestamps, or `retention.bytes` or more are left behind it. The first
+//! one that stays ends it, so a record with a timestamp in the future keeps whatever
 //! comes behind it until that time has passed, or `retention.bytes` reaches it. Nothing above the
 //! high watermark goes; the last segment goes when it is due like any other.
 //!
@@ -14,7 +14,7 @@ use metrics::Counter;
 use millrace_model::Offset;
 
 use super::{PartitionLog, State};
-use crate::error::TrimError;
+use crate::{error::TrimError, segments::Segment};
 
 /// Why records are deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,21 +118,19 @@ impl PartitionLog {
         if !config.deletes() || self.is_closed() {
             return None;
         }
-        // Read before the state: a later one would be as right.
+        // Below zero: no bound.
+        let keep_bytes = u64::try_from(config.retention_bytes).ok();
+        let keep_ms = Some(config.retention_ms).filter(|keep_ms| *keep_ms >= 0);
+        let oldest_ms = keep_ms.map(|keep_ms| self.clock.wall_ms().saturating_sub(keep_ms));
+        let goes = |segment: &Segment, behind_bytes: u64| {
+            if oldest_ms.is_some_and(|oldest_ms| segment.max_timestamp < oldest_ms) {
+                return Some(Reason::Time);
+            }
+            let enough = keep_bytes.is_some_and(|keep_bytes| behind_bytes >= keep_bytes);
+            enough.then_some(Reason::Size)
+        };
         let limit = self.high_watermark();
-        let oldest_ms = u64::try_from(config.retention_ms).ok().map(|keep_ms| {
-            let keep_ms = i64::try_from(keep_ms).unwrap_or(i64::MAX);
-            self.clock.wall_ms().saturating_sub(keep_ms)
-        });
-        let segments = &self.state.lock().segments;
-        let by_time = oldest_ms.and_then(|oldest| segments.end_of_older(oldest, limit));
-        let by_size = u64::try_from(config.retention_bytes).ok();
-        let by_size = by_size.and_then(|keep| segments.end_of_surplus(keep, limit));
-        match (by_time, by_size) {
-            (None, None) => None,
-            (time, size) if time >= size => time.map(|end| (end, Reason::Time)),
-            (_, size) => size.map(|end| (end, Reason::Size)),
-        }
+        self.state.lock().segments.end_of_run(limit, goes)
     }
 }
 

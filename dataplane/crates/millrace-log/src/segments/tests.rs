@@ -37,6 +37,17 @@ impl Log {
         self.batches.iter().filter(between).map(|b| b.bytes).sum()
     }
 
+    /// The end of the oldest segments whose records are all from before `before_ms`.
+    fn end_of_older(&self, before_ms: i64, limit: Offset) -> Option<Offset> {
+        end_of_older(&self.segments, before_ms, limit)
+    }
+
+    /// The end of the oldest segments behind which `keep_bytes` are left.
+    fn end_of_surplus(&self, keep_bytes: u64, limit: Offset) -> Option<Offset> {
+        let goes = |_: &Segment, behind| (behind >= keep_bytes).then_some(());
+        self.segments.end_of_run(limit, goes).map(|(end, ())| end)
+    }
+
     fn step(&self) -> u64 {
         let batch = self.batches.iter().map(|batch| batch.bytes).max();
         (self.most_bytes / STRIDES)
@@ -57,6 +68,11 @@ impl Log {
         );
         Ok(())
     }
+}
+
+fn end_of_older(segments: &Segments, before_ms: i64, limit: Offset) -> Option<Offset> {
+    let goes = |segment: &Segment, _| (segment.max_timestamp < before_ms).then_some(());
+    segments.end_of_run(limit, goes).map(|(end, ())| end)
 }
 
 proptest! {
@@ -106,12 +122,12 @@ proptest! {
             log.append(count, now, bytes);
         }
         let is_end = |offset| log.batches.iter().any(|batch| batch.end_offset == offset);
-        if let Some(end) = log.segments.end_of_older(before, limit) {
+        if let Some(end) = log.end_of_older(before, limit) {
             prop_assert!(is_end(end) && end <= limit);
             let mut gone = log.batches.iter().take_while(|batch| batch.end_offset <= end);
             prop_assert!(gone.all(|batch| batch.max_timestamp < before));
         }
-        let surplus = log.segments.end_of_surplus(keep, limit);
+        let surplus = log.end_of_surplus(keep, limit);
         if let Some(end) = surplus {
             prop_assert!(is_end(end) && end <= limit);
             prop_assert!(log.bytes_between(end, log.end()) >= keep);
@@ -145,15 +161,12 @@ fn a_slow_log_is_divided_by_time() {
     let end = log.end();
     // All fits into one stride of bytes, and yet little more than a 128th of the day is kept too long.
     for before in (20_000_000..100_000_000).step_by(7_777_777) {
-        let first_kept = log
-            .segments
-            .end_of_older(before, end)
-            .expect("some are older");
+        let first_kept = log.end_of_older(before, end).expect("some are older");
         let kept_too_long = before - first_kept.cast_signed() * 1_000;
         assert!((0..=1_600_000).contains(&kept_too_long), "{kept_too_long}");
     }
-    assert_eq!(log.segments.end_of_older(i64::MAX, end), Some(end));
-    assert_eq!(log.segments.end_of_older(0, end), None);
+    assert_eq!(log.end_of_older(i64::MAX, end), Some(end));
+    assert_eq!(log.end_of_older(0, end), None);
 }
 
 #[test]
@@ -164,8 +177,8 @@ fn a_record_from_the_future_holds_back_what_is_behind_it() {
         log.append(1, skewed * 60_000, 300 * KIB);
     }
     let end = log.end();
-    assert_eq!(log.segments.end_of_older(59 * 60_000, end), Some(30));
-    assert_eq!(log.segments.end_of_surplus(300 * KIB, end), Some(59));
+    assert_eq!(log.end_of_older(59 * 60_000, end), Some(30));
+    assert_eq!(log.end_of_surplus(300 * KIB, end), Some(59));
 }
 
 #[test]
@@ -200,9 +213,7 @@ fn what_an_older_checkpoint_kept_gives_an_estimate() {
     assert!(segments.list().len() <= SEGMENTS_MAX);
     let (told, truth) = (segments.size_bytes(), 20_000 * batch);
     assert!(told <= truth && told > truth / 2, "{told} of {truth}");
-    let older = segments
-        .end_of_older(10_000_000, 20_000)
-        .expect("half of it");
+    let older = end_of_older(&segments, 10_000_000, 20_000).expect("half of it");
     assert!((9_000..=10_000).contains(&older), "{older}");
     assert_eq!(
         Segments::estimated(&TimeIndex::default(), 0),
