@@ -69,12 +69,12 @@ test("the broker's answer comes through to the last digit", async () => {
   expect(body).toEqual(answer);
 });
 
-test("a broker that does not answer is 503, one that talks nonsense is our fault", async () => {
+test("a broker that does not answer is 503, one that talks nonsense 502", async () => {
   const { app, db, kafka, ours } = fixture;
   const { cluster } = await runningCluster(db, ours, "silent");
   const path = `/v1/clusters/${cluster.id}/catch-up`;
   const nonsense = await call(app, "GET", path, { apiKey: ours.apiKey });
-  expect([nonsense.status, nonsense.body.code]).toEqual([500, "internal"]);
+  expect([nonsense.status, nonsense.body.code]).toEqual([502, "broker_failed"]);
   kafka.down.add(bootstrapServers(cluster) ?? "");
   const silent = await call(app, "GET", path, { apiKey: ours.apiKey });
   expect([silent.status, silent.body.code]).toEqual([503, "broker_unavailable"]);

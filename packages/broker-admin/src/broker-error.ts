@@ -13,6 +13,8 @@ export type BrokerErrorCode =
   | "unreachable"
   /** No answer within the bound. The request may have been carried out: look before a retry. */
   | "timeout"
+  /** It runs, and does not serve yet. Retry in a moment. */
+  | "not_ready"
   /** The admin token is wrong. Fix the token; a retry does not help. */
   | "unauthorized"
   | "topic_exists"
@@ -33,7 +35,7 @@ export type BrokerErrorCode =
   /** The answer could not be understood. */
   | "malformed_answer";
 
-const RETRYABLE: ReadonlySet<BrokerErrorCode> = new Set(["unreachable", "timeout"]);
+const RETRYABLE: ReadonlySet<BrokerErrorCode> = new Set(["unreachable", "timeout", "not_ready"]);
 
 /** Kafka's error names (KIP-less, from the protocol's table) that callers can act on. */
 const CODE_BY_KAFKA_ERROR: Readonly<Record<string, BrokerErrorCode>> = {

@@ -35,7 +35,9 @@ test("sends the token and reads status and metrics", async () => {
 
 for (const [status, code] of [
   [401, "unauthorized"],
-  [503, "refused"],
+  [404, "unsupported"],
+  [500, "refused"],
+  [503, "not_ready"],
   [302, "unreachable"],
 ] as const) {
   test(`an answer of ${status} is ${code}, and not ready`, async () => {

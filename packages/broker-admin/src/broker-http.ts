@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { BrokerError } from "./broker-error.ts";
+import { BrokerError, type BrokerErrorCode } from "./broker-error.ts";
 import { type BrokerSettings, SettingsAnswer, settingsOf } from "./broker-setting.ts";
 import { CatchUpAnswer } from "./catch-up.ts";
 import { MalformedMetrics, type MetricSample, parsePrometheusText } from "./prometheus-text.ts";
@@ -8,6 +8,14 @@ import { MalformedMetrics, type MetricSample, parsePrometheusText } from "./prom
 const REQUEST_TIMEOUT_MS = 2_000;
 /** Bound of any answer: a metrics text of the largest broker is about 8 MiB. */
 const BODY_BYTES_MAX = 32 * 1024 * 1024;
+/** What a broker's answers other than a success mean; any other is `refused`. */
+const CODE_BY_STATUS: Readonly<Partial<Record<number, BrokerErrorCode>>> = {
+  401: "unauthorized",
+  403: "unauthorized",
+  // A broker of another version, whose admin HTTP has no such page.
+  404: "unsupported",
+  503: "not_ready",
+};
 
 export interface BrokerHttpOptions {
   /** `http://host:port`, no path. */
@@ -27,7 +35,7 @@ export interface BrokerStatus {
 
 /**
  * A broker's admin HTTP. Every method throws `BrokerError` (`unreachable`, `timeout`,
- * `unauthorized`, `refused`, `malformed_answer`) unless it says otherwise.
+ * `not_ready`, `unauthorized`, `unsupported`, `refused`, `malformed_answer`) unless it says otherwise.
  */
 export class BrokerHttp {
   readonly #base: string;
@@ -117,13 +125,10 @@ export class BrokerHttp {
     } catch (cause) {
       throw this.#transportError(path, cause);
     }
-    if (response.status === 401 || response.status === 403) {
-      await response.body?.cancel();
-      throw new BrokerError("unauthorized", "the broker refused the admin token");
-    }
     if (!response.ok) {
       await response.body?.cancel();
-      throw new BrokerError("refused", `the broker answered ${response.status} to ${path}`);
+      const code = CODE_BY_STATUS[response.status] ?? "refused";
+      throw new BrokerError(code, `the broker answered ${response.status} to ${path}`);
     }
     try {
       return await boundedText(response);

@@ -1,6 +1,9 @@
 import { BrokerError } from "@millrace/broker-admin";
 import { DomainError } from "@millrace/domain";
 
+const OTHER_VERSION =
+  "It runs another version than this installation, and answers once it has been started anew.";
+
 /** Runs a call to a broker and turns its failures into ours. `topic` is what the call is about. */
 export async function atBroker<T>(topic: string | undefined, call: () => Promise<T>): Promise<T> {
   try {
@@ -34,8 +37,34 @@ function toDomainError(error: BrokerError, topic: string | undefined): DomainErr
         retryAfterSeconds: 3,
         cause: error,
       });
+    case "not_ready":
+      return new DomainError("broker_unavailable", "The cluster's broker is starting.", {
+        remedy: "Try again in a few seconds.",
+        retryAfterSeconds: 3,
+        cause: error,
+      });
+    case "unsupported":
+      return new DomainError("broker_failed", "The cluster's broker does not know this request.", {
+        remedy: OTHER_VERSION,
+        cause: error,
+      });
+    case "malformed_answer":
+      return new DomainError(
+        "broker_failed",
+        "The cluster's broker gave an answer that is not understood.",
+        {
+          remedy: OTHER_VERSION,
+          cause: error,
+        },
+      );
+    case "refused":
+      return new DomainError("broker_failed", "The cluster's broker refused the request.", {
+        cause: error,
+      });
     default:
-      return new DomainError("internal", "The broker refused the request.", { cause: error });
+      return new DomainError("internal", "The cluster's broker could not be asked.", {
+        cause: error,
+      });
   }
 }
 

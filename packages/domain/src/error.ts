@@ -50,6 +50,7 @@ export const ERROR_KINDS = {
     title: "The cluster could not be brought up",
     retryable: true,
   },
+  broker_failed: { status: 502, title: "The broker gave no usable answer", retryable: true },
   broker_unavailable: { status: 503, title: "The broker does not answer", retryable: true },
 } as const satisfies Record<string, ErrorKind>;
 

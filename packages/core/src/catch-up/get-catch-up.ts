@@ -6,7 +6,7 @@ import type { Core } from "../core.ts";
 
 /**
  * How far each group of a cluster is behind, in its broker's own words. Throws `not_found`,
- * `cluster_not_ready`, `broker_unavailable`.
+ * `cluster_not_ready`, `broker_unavailable`, and `broker_failed` where it is of another version.
  */
 export async function getCatchUp(
   core: Core,

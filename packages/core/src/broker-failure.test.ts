@@ -1,0 +1,18 @@
+import { BrokerError, type BrokerErrorCode } from "@millrace/broker-admin";
+import { expect, test } from "vitest";
+import { atBroker } from "./broker-failure.ts";
+
+test.each<[BrokerErrorCode, string, number]>([
+  ["unreachable", "broker_unavailable", 503],
+  ["timeout", "broker_unavailable", 503],
+  ["not_ready", "broker_unavailable", 503],
+  ["unsupported", "broker_failed", 502],
+  ["malformed_answer", "broker_failed", 502],
+  ["refused", "broker_failed", 502],
+  ["unauthorized", "internal", 500],
+  ["topic_not_found", "not_found", 404],
+])("a broker's %s is %s, %i", async (code, ours, status) => {
+  const call = atBroker("orders", () => Promise.reject(new BrokerError(code, "a secret of ours")));
+  await expect(call).rejects.toMatchObject({ code: ours, status });
+  await expect(call).rejects.not.toThrow("a secret of ours");
+});
