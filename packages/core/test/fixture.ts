@@ -1,6 +1,6 @@
 import { BrokerError } from "@millrace/broker-admin";
 import { type Database, openDatabase } from "@millrace/db";
-import { type Principal, systemClock } from "@millrace/domain";
+import { type ClusterSize, type Principal, systemClock } from "@millrace/domain";
 import { type TestDatabase, withPostgres } from "@millrace/testkit";
 import { afterAll, beforeAll } from "vitest";
 import {
@@ -60,8 +60,8 @@ export function newTools(db: Database, changes: Partial<WorkerTools> = {}): Test
 let names = 0;
 
 /** A cluster as a tenant asks for it, with the operation that makes it. */
-export async function askForCluster({ db, principal }: CoreFixture) {
+export async function askForCluster({ db, principal }: CoreFixture, size: ClusterSize = "dev") {
   names += 1;
   const core = createCore({ db, secret: "a secret of the tests, long enough", brokerHttp });
-  return createCluster(core, principal, { name: `c${names}`, region: "local", size: "dev" });
+  return createCluster(core, principal, { name: `c${names}`, region: "local", size });
 }

@@ -1,6 +1,7 @@
 import { BrokerError, type BrokerSettings } from "@millrace/broker-admin";
 import {
   type Cluster,
+  type ClusterSize,
   type Principal,
   TUNING_KNOBS,
   TUNING_PROPERTIES,
@@ -26,6 +27,8 @@ const fixture = coreFixture();
 /** The one broker of these tests. */
 let settings: Map<string, string>;
 let mood: "up" | "down" | "refuses" | "fenced";
+/** Its words where it refuses. */
+let said: string;
 let writes: number;
 let core: Core;
 let cluster: Cluster;
@@ -36,6 +39,7 @@ beforeEach(async () => {
   const { db } = fixture;
   principal = { ...fixture.principal, userId: "usr_01JD0000000000000000000000" };
   mood = "up";
+  said = "too large";
   writes = 0;
   const defaults = tuningDefaults("dev");
   settings = new Map(TUNING_KNOBS.map((knob) => [TUNING_PROPERTIES[knob], String(defaults[knob])]));
@@ -53,13 +57,18 @@ beforeEach(async () => {
         listConsumerGroups: neverAsked,
       }),
   });
-  const made = await askForCluster(fixture);
+  cluster = await runningCluster("dev");
+});
+
+async function runningCluster(size: ClusterSize): Promise<Cluster> {
+  const { clusters } = fixture.db;
+  const made = await askForCluster(fixture, size);
   ports += 2;
   const placement = { host: "127.0.0.1", kafkaPort: ports, adminPort: ports + 1 };
-  await db.clusters.recordPlacement(made.cluster.id, placement);
-  await db.clusters.changePhase(made.cluster.id, { to: "RUNNING", observed: true });
-  cluster = await now(made.cluster.id);
-});
+  await clusters.recordPlacement(made.cluster.id, placement);
+  await clusters.changePhase(made.cluster.id, { to: "RUNNING", observed: true });
+  return now(made.cluster.id);
+}
 
 async function readSettings(): Promise<BrokerSettings> {
   if (mood === "down") throw new BrokerError("unreachable", "nothing listens");
@@ -77,7 +86,7 @@ async function write(
   options: { validateOnly?: boolean } = {},
 ): Promise<void> {
   if (mood === "down") throw new BrokerError("unreachable", "nothing listens");
-  if (mood === "refuses") throw new BrokerError("invalid_config", "no", { said: "too large" });
+  if (mood === "refuses") throw new BrokerError("invalid_config", "no", { said });
   if (mood === "fenced") throw new BrokerError("refused", "replaced by a newer start");
   if (options.validateOnly) return;
   writes += 1;
@@ -97,9 +106,14 @@ function ask(patch: TuningWishes) {
   return updateTuning(core, principal, { clusterId: cluster.id, patch });
 }
 
-async function lastResult(): Promise<string | undefined> {
+/** Newest first. */
+async function results(): Promise<string[]> {
   const page = await listTuningChanges(core, principal, { clusterId: cluster.id });
-  return page.items[0]?.result;
+  return page.items.map(({ result }) => result);
+}
+
+async function lastResult(): Promise<string | undefined> {
+  return (await results())[0];
 }
 
 test("a change that the broker missed is applied when it is back, and only once", async () => {
@@ -171,6 +185,46 @@ test("a refusal of what came late is shown with the broker's words, until it tak
   expect(await lastResult()).toBe("applied");
 });
 
+test("of changes that wait, those whose every part was asked for anew are superseded", async () => {
+  mood = "down";
+  await ask({ block_cache_bytes: 64 * MIB });
+  await ask({ block_cache_bytes: 32 * MIB, prefetch_max_bytes: MIB });
+  await ask({ block_cache_bytes: null });
+  expect(await results()).toEqual(["pending", "pending", "superseded"]);
+  mood = "refuses";
+  await applyTuning(core, await now());
+  expect(await results()).toEqual(["refused", "refused", "superseded"]);
+  mood = "up";
+  await applyTuning(core, await now());
+  expect(await results()).toEqual(["applied", "applied", "applied"]);
+});
+
+test("what is asked for while the broker is silent is kept, be it the default", async () => {
+  settings.set(BLOCK_CACHE, "33554432");
+  mood = "down";
+  await ask({ block_cache_bytes: 128 * MIB });
+  await ask({ block_cache_bytes: 128 * MIB });
+  expect(await results()).toEqual(["pending"]);
+  mood = "up";
+  expect(await applyTuning(core, await now())).toBe("applied");
+  expect(settings.get(BLOCK_CACHE)).toBe(String(128 * MIB));
+});
+
+test("a refusal stands at the field that it is about, not at one that its reason names", async () => {
+  said =
+    "s3.wal.cache.size: 300 is above the most of 200: of which s3.block.cache.size has 90\n" +
+    "s3.prefetch.max.bytes: 5 is above the most of 4: because";
+  mood = "refuses";
+  const patch = {
+    block_cache_bytes: 64 * MIB,
+    prefetch_max_bytes: MIB,
+    wal_cache_bytes: 300 * MIB,
+  };
+  await expect(ask(patch)).rejects.toMatchObject({
+    fields: [{ pointer: "/wal_cache_bytes" }, { pointer: "/prefetch_max_bytes" }],
+  });
+});
+
 test("a refusal of a change leaves no trace of it", async () => {
   mood = "refuses";
   await expect(ask({ block_cache_bytes: 64 * MIB })).rejects.toMatchObject({
@@ -201,6 +255,20 @@ test("the broker starts with what was asked for, and with its own default of the
     "s3.network.egress.baseline.bandwidth": String(10 * MIB),
   });
   expect(Object.keys(properties)).not.toContain("s3.prefetch.max.bytes");
+});
+
+const WAL_CACHE = TUNING_PROPERTIES.wal_cache_bytes;
+const THRESHOLD = TUNING_PROPERTIES.upload_threshold_bytes;
+
+test.each([
+  ["a log cache below the size's threshold", THRESHOLD, 8, { wal_cache_bytes: 16 * MIB }],
+  ["a threshold beyond the size's log cache", WAL_CACHE, 1_000, { upload_threshold_bytes: 9e8 }],
+])("%s fits to what the broker has, and lets it start", async (_, property, mib, patch) => {
+  cluster = await runningCluster("small");
+  settings.set(property, String(mib * MIB));
+  await ask(patch);
+  const properties = deploymentOf(await now())?.properties ?? {};
+  expect(Number(properties[THRESHOLD])).toBe(Number(properties[WAL_CACHE]));
 });
 
 test("a cluster that was never tuned starts as it did before", async () => {

@@ -2,7 +2,14 @@
 
 import { Badge, Button, Card, Group, Skeleton, Stack, Table, Text, Title } from "@mantine/core";
 import type { TuningChange } from "@millrace/contract";
-import { IconAlertTriangle, IconCheck, IconClock, IconKey, IconUser } from "@tabler/icons-react";
+import {
+  IconAlertTriangle,
+  IconCheck,
+  IconClock,
+  IconKey,
+  IconReplace,
+  IconUser,
+} from "@tabler/icons-react";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useTRPC } from "../api/client.tsx";
 import { ago, moment } from "../format/time.ts";
@@ -109,6 +116,7 @@ const RESULTS = {
   applied: ["green", IconCheck, "Applied"],
   pending: ["orange", IconClock, "Waits for the broker"],
   refused: ["red", IconAlertTriangle, "Refused"],
+  superseded: ["gray", IconReplace, "Replaced by a later change"],
 } as const;
 
 /** What became of a change, as a word, a sign and a colour. */

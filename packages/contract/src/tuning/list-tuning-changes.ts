@@ -22,9 +22,10 @@ export const TuningChange = z
         to_default: z.boolean(),
       }),
     ),
-    result: z
-      .enum(["applied", "pending", "refused"])
-      .meta({ description: "Whether the broker has it, will get it, or refused it when it came" }),
+    result: z.enum(["applied", "pending", "refused", "superseded"]).meta({
+      description:
+        "Whether the broker has it, will get it, refused it when it came, or never got it because later changes took its place",
+    }),
     problem: z.string().nullable(),
   })
   .meta({ id: "TuningChange" });

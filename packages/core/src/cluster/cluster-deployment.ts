@@ -29,11 +29,14 @@ function propertiesOf({ size, tuning }: Cluster): Record<string, string> {
   const values = desiredTuning(size, tuning.wishes);
   // What neither the size nor a tenant has an opinion on stays the broker's own default.
   const asked = TUNING_KNOBS.filter((knob) => knob in tuning.wishes);
+  // One of the two may have been asked for beside what the other was set to at the broker, which
+  // this file does not know; a broker does not start with a threshold beyond its log cache.
+  const uploadThreshold = Math.min(values.upload_threshold_bytes, values.wal_cache_bytes);
   return {
     "s3.wal.cache.size": String(sizing.walCacheBytes),
-    "s3.wal.upload.threshold": String(sizing.uploadThresholdBytes),
     "s3.block.cache.size": String(sizing.blockCacheBytes),
     "offsets.topic.num.partitions": String(sizing.offsetsTopicPartitions),
     ...Object.fromEntries(asked.map((knob) => [TUNING_PROPERTIES[knob], String(values[knob])])),
+    "s3.wal.upload.threshold": String(uploadThreshold),
   };
 }

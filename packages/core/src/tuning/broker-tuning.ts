@@ -75,14 +75,20 @@ export function askedKnobs({ tuning }: Cluster): TuningKnob[] {
   return TUNING_KNOBS.filter((knob) => knob in tuning.wishes);
 }
 
-/** The broker's refusal at the field that it names, or at the first one that was changed. */
-export function refusalField(said: string, changed: readonly TuningKnob[]): FieldError {
-  const named = changed.find((knob) => said.includes(TUNING_PROPERTIES[knob])) ?? changed[0];
-  return {
-    pointer: named === undefined ? "" : `/${named}`,
-    code: "refused_by_broker",
-    message: `is refused by the broker: ${said}`,
-  };
+/**
+ * The broker's refusals, a line each, at the fields that they begin with: further settings are named
+ * in their reasons. One that begins with no changed field stands at the first that was changed.
+ */
+export function refusalFields(said: string, changed: readonly TuningKnob[]): FieldError[] {
+  return said.split("\n").map((line) => {
+    const blamed = changed.find((knob) => line.includes(`${TUNING_PROPERTIES[knob]}: `));
+    const knob = blamed ?? changed[0];
+    return {
+      pointer: knob === undefined ? "" : `/${knob}`,
+      code: "refused_by_broker",
+      message: `is refused by the broker: ${line}`,
+    };
+  });
 }
 
 function isServing({ phase }: Cluster): boolean {

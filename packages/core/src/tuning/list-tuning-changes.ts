@@ -1,4 +1,4 @@
-import type { Cluster, ClusterId, Principal, TuningChange } from "@millrace/domain";
+import type { Cluster, ClusterId, Principal, Tuning, TuningChange } from "@millrace/domain";
 import { requireCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 import { type PageInput, type PageResult, pageSizeOf } from "../page.ts";
@@ -10,8 +10,11 @@ export interface ListTuningChangesInput extends PageInput {
 
 export interface TuningChangeView {
   readonly change: TuningChange;
-  /** Whether the broker has it, or is yet to get it, or refused it when it came. */
-  readonly result: "applied" | "pending" | "refused";
+  /**
+   * Whether the broker has it, or is yet to get it, or refused it when it came, or never got it
+   * because later changes took the place of all of it.
+   */
+  readonly result: "applied" | "pending" | "refused" | "superseded";
   /** The broker's words, where it refused. */
   readonly problem: string | undefined;
 }
@@ -36,14 +39,24 @@ export async function listTuningChanges(
   };
 }
 
-/** A broker that has a version has every older one in it. */
+/**
+ * A broker that has a version has every older one in it. What it has not is given to it, or refused,
+ * as a whole: all that is still asked for, whichever change asked for it.
+ */
 function viewChange({ tuning }: Cluster, change: TuningChange): TuningChangeView {
-  if (change.version <= tuning.appliedVersion) {
-    return { change, result: "applied", problem: undefined };
+  const { version } = change;
+  if (version <= tuning.appliedVersion) return { change, result: "applied", problem: undefined };
+  if (version < tuning.version && !isStillAsked(tuning, change)) {
+    return { change, result: "superseded", problem: undefined };
   }
-  const current = change.version === tuning.version;
-  if (!current || tuning.problem === undefined) {
+  // A version beyond the cluster's own was made between reading the one and the other.
+  if (version > tuning.version || tuning.problem === undefined) {
     return { change, result: "pending", problem: undefined };
   }
   return { change, result: "refused", problem: tuning.problem };
+}
+
+/** Whether any part of the change is what is asked for now. */
+function isStillAsked({ wishes }: Tuning, { changes }: TuningChange): boolean {
+  return changes.some(({ knob, to, toDefault }) => wishes[knob] === (toDefault ? null : to));
 }

@@ -21,7 +21,7 @@ import {
   askedKnobs,
   giveSettings,
   readSettings,
-  refusalField,
+  refusalFields,
   type SettingsOutcome,
 } from "./broker-tuning.ts";
 import { matchesTuning, type TuningView, valuesOf, viewTuning } from "./tuning-view.ts";
@@ -135,17 +135,23 @@ function namedIn(patch: TuningWishes): TuningKnob[] {
 
 function throwIfRefused(outcome: SettingsOutcome, patch: TuningWishes): void {
   if (outcome.kind !== "refused") return;
-  throw tuningRefused([refusalField(outcome.said, namedIn(patch))], outcome.cause);
+  throw tuningRefused(refusalFields(outcome.said, namedIn(patch)), outcome.cause);
 }
 
-/** A wish for the value that a knob has anyway changes nothing. */
+/**
+ * A wish for the value that a knob has anyway changes nothing. While the broker is silent nobody
+ * knows what that is: whoever asks for a knob for the first time then is taken at their word.
+ */
 function changesBetween(
   before: Cluster,
   after: Cluster,
   settings: BrokerSettings | undefined,
 ): KnobChange[] {
   const [from, to] = [valuesOf(before, settings), valuesOf(after, settings)];
-  return TUNING_KNOBS.filter((knob) => from[knob] !== to[knob]).map((knob) => ({
+  const isNew = (knob: TuningKnob) =>
+    settings === undefined && knob in after.tuning.wishes && !(knob in before.tuning.wishes);
+  const changed = TUNING_KNOBS.filter((knob) => from[knob] !== to[knob] || isNew(knob));
+  return changed.map((knob) => ({
     knob,
     from: from[knob],
     to: to[knob],
