@@ -12,8 +12,11 @@ import { type Client, isLockTimeout } from "./client.ts";
 import type { TuningChange as ChangeRow, Prisma } from "./generated/client.ts";
 import { olderThan, type Page, type PageRequest, pageOf } from "./page.ts";
 
-/** Below what a transaction may take in all, so that who waits in vain is told so. */
-const LOCK_TIMEOUT = "8s";
+/**
+ * With what the broker may take afterwards this is below what a transaction may take in all, so that
+ * who waits in vain is told so, and who waits long still has the time to change something.
+ */
+const LOCK_TIMEOUT = "5s";
 
 export interface NewTuningChange {
   readonly wishes: TuningWishes;
