@@ -151,18 +151,32 @@ impl<'a> Chaos<'a> {
         let until = self.clock.now() + length;
         while self.clock.now() < until {
             let event = self.draw();
-            let before = self.clock.now();
-            world = self.happen(event, world)?;
-            println!(
-                "  {} ({} s)",
-                event.name(),
-                (self.clock.now() - before).as_secs()
-            );
-            let peace = Duration::from_millis(self.random.u64(PEACE_MS));
-            self.watch(&mut world, peace)?;
+            world = self.happen_in_turn(event, world)?;
         }
-        self.proxy.set(NONE);
+        // A short drill owes some of the chosen moments.
+        for _ in 0..KILLS_MIN {
+            for event in Event::CHOSEN {
+                if self.count(event) < KILLS_MIN {
+                    world = self.happen_in_turn(event, world)?;
+                }
+            }
+        }
         Ok(world)
+    }
+
+    /// Lets something happen, and then peace for a while.
+    fn happen_in_turn(&mut self, event: Event, world: World) -> Result<World, String> {
+        let before = self.clock.now();
+        let mut world = self.happen(event, world)?;
+        let took = self.clock.now() - before;
+        println!("  {} ({} s)", event.name(), took.as_secs());
+        let peace = Duration::from_millis(self.random.u64(PEACE_MS));
+        self.watch(&mut world, peace)?;
+        Ok(world)
+    }
+
+    fn count(&self, event: Event) -> u64 {
+        self.counts.get(&event).copied().unwrap_or(0)
     }
 
     fn draw(&mut self) -> Event {
@@ -183,27 +197,23 @@ impl<'a> Chaos<'a> {
                 self.proxy.set(SILENCE);
                 let outage = Duration::from_millis(self.random.u64(OUTAGE_MS));
                 self.watch(&mut world, outage / 2)?;
-                world = self.kill(event, world)?;
+                // What partitions hold is told by objects: the next broker may have to wait for the
+                // bucket before it serves.
+                let (mut world, started) = self.kill_and_start(event, world)?;
                 self.watch(&mut world, outage / 2)?;
                 self.proxy.set(NONE);
+                world.workers.first_ack(&mut world.running, started)?;
                 Ok(world)
             }
             Event::Stop => {
-                let World {
-                    running,
-                    mut workers,
-                    followers,
-                } = world;
-                if running.stop_or_kill(STOP_PATIENCE)? == Stopped::Killed {
+                if world.running.stop_or_kill(STOP_PATIENCE)? == Stopped::Killed {
                     return Err(format!("a broker did not stop within {STOP_PATIENCE:?}"));
                 }
-                let running = self.start(&mut workers)?;
                 *self.counts.entry(event).or_default() += 1;
-                Ok(World {
-                    running,
-                    workers,
-                    followers,
-                })
+                let (running, started) = world.workers.restart(self.home)?;
+                world.running = running;
+                self.first_ack(&mut world, started)?;
+                Ok(world)
             }
             Event::Burst | Event::Outage => {
                 let (faults, length_ms) = match event {
@@ -231,26 +241,28 @@ impl<'a> Chaos<'a> {
 
     /// `kill -9`, the next start, and its first acknowledgement.
     fn kill(&mut self, event: Event, world: World) -> Result<World, String> {
-        let World {
-            running,
-            mut workers,
-            followers,
-        } = world;
-        running.kill_9()?;
-        *self.counts.entry(event).or_default() += 1;
-        let running = self.start(&mut workers)?;
-        Ok(World {
-            running,
-            workers,
-            followers,
-        })
+        let (mut world, started) = self.kill_and_start(event, world)?;
+        self.first_ack(&mut world, started)?;
+        Ok(world)
     }
 
-    fn start(&mut self, workers: &mut Workers) -> Result<Running, String> {
-        let (mut running, started) = workers.restart(self.home)?;
-        let took = workers.first_ack(&mut running, started)?;
+    /// The same without the acknowledgement; when the next broker was started.
+    fn kill_and_start(
+        &mut self,
+        event: Event,
+        mut world: World,
+    ) -> Result<(World, Duration), String> {
+        world.running.kill_9()?;
+        *self.counts.entry(event).or_default() += 1;
+        let (running, started) = world.workers.restart(self.home)?;
+        world.running = running;
+        Ok((world, started))
+    }
+
+    fn first_ack(&mut self, world: &mut World, started: Duration) -> Result<(), String> {
+        let took = world.workers.first_ack(&mut world.running, started)?;
         self.first_acks.push(took);
-        Ok(running)
+        Ok(())
     }
 
     /// Waits for the moment, and kills in it.

@@ -63,11 +63,15 @@ pub(crate) fn until_retained(home: &Home, stage: &Arc<Stage>) -> Result<Value, S
     }
 }
 
-/// Waits until the bucket holds what is referenced, what is to be deleted, and nothing else.
+/// Waits until the bucket holds what is referenced, and nothing else: what is to be deleted is.
 pub(crate) fn until_clean(program: &Path, home: &Home, bucket_uri: &str) -> Result<Value, String> {
     let clock = SystemClock::shared();
     loop {
-        let found = audit(program, home, bucket_uri);
+        let found = audit(program, home, bucket_uri).and_then(|counts| {
+            let is_swept = counts["pending"] == 0 && counts["referenced"] == counts["stored"];
+            let reason = || format!("what is to be deleted is not: {counts}");
+            is_swept.then(|| counts.clone()).ok_or_else(reason)
+        });
         if found.is_ok() || clock.now() > SWEEP_PATIENCE {
             return found;
         }
@@ -98,6 +102,18 @@ pub(crate) fn audit(program: &Path, home: &Home, bucket_uri: &str) -> Result<Val
     Err(format!(
         "the audit of the objects ended with {}: {last} {said} {first:?}",
         output.status
+    ))
+}
+
+/// Whether the files of the S3 server are as many as the audit says that there are objects.
+pub(crate) fn check_files(counts: &Value, files: u64) -> Result<(), String> {
+    let number = |key: &str| counts[key].as_u64().unwrap_or(0);
+    let told = number("stored") + number("pending_stored");
+    if told == files {
+        return Ok(());
+    }
+    Err(format!(
+        "the audit tells of {told} objects, the server has {files}"
     ))
 }
 

@@ -102,6 +102,7 @@ pub(crate) fn run(
     running.stop_or_kill(PATIENCE)?;
     let audit = settled::audit(&plan.program, home, direct)?;
     let (objects, object_bytes) = settled::stored(home);
+    settled::check_files(&audit, objects)?;
     settled::forget_log(home)?;
     let running = home.start_and_wait()?;
     println!("reading back");
