@@ -45,12 +45,21 @@ export function useTuningEdit(clusterId: string, tuning: Tuning | undefined): Tu
   const [draft, setDraft] = useState<Draft>({});
   const [refused, setRefused] = useState<FieldErrors>({});
   const [confirming, setConfirming] = useState(false);
+  // What was previewed is applied to the state that it was previewed on: the tuning is read anew
+  // every few seconds, and its newest tag would let the change pass over somebody else's.
+  const [previewedEtag, setPreviewedEtag] = useState<string>();
   const changes = tuning ? changesOf(tuning, draft) : [];
-  const request = {
+  const request = (etag: string | undefined) => ({
     cluster_id: clusterId,
-    ...(tuning && { if_match: tuning.metadata.etag }),
+    ...(etag !== undefined && { if_match: etag }),
     ...patchOf(changes),
-  };
+  });
+
+  function askForPreview() {
+    const etag = tuning?.metadata.etag;
+    setPreviewedEtag(etag);
+    preview.mutate({ ...request(etag), validate_only: true });
+  }
 
   function refuse(error: unknown) {
     setConfirming(false);
@@ -107,8 +116,8 @@ export function useTuningEdit(clusterId: string, tuning: Tuning | undefined): Tu
     busy: preview.isPending || apply.isPending,
     set,
     discard,
-    preview: () => ready && preview.mutate({ ...request, validate_only: true }),
+    preview: () => ready && askForPreview(),
     reconsider: () => setConfirming(false),
-    apply: () => apply.mutate(request),
+    apply: () => apply.mutate(request(previewedEtag)),
   };
 }

@@ -68,7 +68,9 @@ export function StateNote({ tuning }: { tuning: Tuning }) {
     >
       {tuning.problem
         ? `The broker did not take it: ${tuning.problem}`
-        : "The broker does not answer now. It is given what stands here as soon as it is back, and starts with it."}
+        : asked
+          ? "The broker does not answer now. It is given what was asked for as soon as it is back, and starts with it."
+          : "The broker does not answer now. What stands here is what its size starts with."}
     </Alert>
   );
 }
