@@ -29,7 +29,8 @@
 //!
 //! # Loads
 //! Blocks of one object that wait for a slot at the same time, and lie near to each other, go by one
-//! request, whoever asked for them; nobody waits for company. A load belongs to nobody: who gives up
+//! request, whoever asked for them; nobody waits for company. There are as many slots as the store is
+//! far away: what it could not serve at once anyway waits here, where it is merged. A load belongs to nobody: who gives up
 //! waiting leaves it to the others. Prefetches use free space, slots and the network's tier of their
 //! own. A reader that meets a prefetch waits for it; if that has not got its share of the network yet,
 //! it asks for it in the reader's tier from then on, and is not sent twice.
@@ -50,6 +51,7 @@ mod queue;
 mod read;
 mod reader;
 mod single_flight;
+mod slots;
 mod state;
 mod stats;
 mod window;

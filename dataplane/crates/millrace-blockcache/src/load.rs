@@ -112,15 +112,15 @@ impl Request {
             tokio::select! {
                 biased;
                 admitted = prefetch.admit_read(span) => {
-                    self.inner.fetched(span);
-                    return (admitted.get_pieces(key, pieces).await, true);
+                    let read = self.inner.timed(span, admitted.get_pieces(key, pieces));
+                    return (read.await, true);
                 }
                 () = self.in_flight.raised.notified() => {}
             }
         }
-        self.inner.fetched(span);
         let miss = sources.miss.for_flow(flow);
-        (miss.get_pieces(key, pieces).await, false)
+        let read = self.inner.timed(span, miss.get_pieces(key, pieces));
+        (read.await, false)
     }
 
     fn settle(&mut self, loaded: Vec<(BlockId, Result<Decoded, Arc<Failure>>)>) {
@@ -157,6 +157,22 @@ fn piece(place: &Place) -> Range<u64> {
 }
 
 impl Inner {
+    /// Counts a request of so many bytes, and learns how long it takes.
+    async fn timed<T>(
+        &self,
+        bytes: u64,
+        read: impl Future<Output = Result<T, GetError>>,
+    ) -> Result<T, GetError> {
+        self.fetched(bytes);
+        let begun = self.clock.now();
+        let read = read.await;
+        if read.is_ok() {
+            let took = self.clock.now().saturating_sub(begun);
+            self.state.lock().queue.answered(bytes, took);
+        }
+        read
+    }
+
     /// Counts a request of so many bytes.
     fn fetched(&self, bytes: u64) {
         self.meters.fetched_bytes.add(bytes);

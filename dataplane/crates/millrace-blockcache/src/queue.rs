@@ -6,18 +6,17 @@
 //! prefetches have slots of their own number, so that what waits for bandwidth in the lowest tiers
 //! never keeps a reader from a slot.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 
 use millrace_model::ObjectId;
 
-use crate::block::BlockId;
+use crate::{block::BlockId, slots::Slots};
 
-/// Requests under way at one time: at 100 ms for 1 MiB that is 640 MB/s, and as much more as blocks
-/// lie side by side.
-const IN_FLIGHT_MAX: usize = 64;
-
-/// Of these, prefetches at most, so that a reader always finds a slot.
-const PREFETCHES_MAX: usize = 32;
+/// Of the slots, prefetches have one in so many at most, so that a reader always finds one.
+const PREFETCH_PART: usize = 2;
 
 /// The most that one request reads, bytes: above, two requests at a time are faster.
 const REQUEST_BYTES_MAX: u64 = 4 << 20;
@@ -56,6 +55,7 @@ pub(crate) struct Queue {
     objects: HashMap<ObjectId, BTreeMap<u64, Waiting>>,
     misses_in_flight: usize,
     prefetches_in_flight: usize,
+    slots: Slots,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -112,6 +112,11 @@ impl Queue {
         self.misses_in_flight += 1;
     }
 
+    /// A request of so many bytes was answered after so long.
+    pub(crate) fn answered(&mut self, bytes: u64, took: Duration) {
+        self.slots.learn(bytes, took);
+    }
+
     /// A request has ended.
     pub(crate) fn ended(&mut self, urgency: Urgency) {
         match urgency {
@@ -122,12 +127,13 @@ impl Queue {
 
     /// The next request, if there is a slot for one.
     pub(crate) fn next_run(&mut self) -> Option<Run> {
-        if self.in_flight() >= IN_FLIGHT_MAX {
+        let slots = self.slots.number();
+        if self.in_flight() >= slots {
             return None;
         }
         let (first, urgency) = match self.misses.first_key_value() {
             Some((_, &first)) => (first, Urgency::Miss),
-            None if self.prefetches_in_flight >= PREFETCHES_MAX => return None,
+            None if self.prefetches_in_flight >= slots / PREFETCH_PART => return None,
             None => (*self.prefetches.first_key_value()?.1, Urgency::Prefetch),
         };
         let blocks = self.neighbours(first, urgency);

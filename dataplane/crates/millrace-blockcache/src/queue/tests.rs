@@ -3,6 +3,10 @@ use std::collections::HashSet;
 use proptest::prelude::*;
 
 use super::*;
+use crate::slots::SLOTS_MAX;
+
+const IN_FLIGHT_MAX: usize = SLOTS_MAX as usize;
+const PREFETCHES_MAX: usize = IN_FLIGHT_MAX / PREFETCH_PART;
 
 const MIB: u32 = 1 << 20;
 
