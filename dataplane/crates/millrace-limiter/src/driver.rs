@@ -5,25 +5,31 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     bucket::Bucket,
     limiter::Core,
-    queue::{Portions, Queue, Waiter},
+    queue::{Portions, Queue, Slice, Waiter},
     tier::Tier,
 };
 
-/// One in so many bytes goes to waiting compaction however urgent the others are.
-const COMPACTION_SHARE: u64 = 20;
+/// One in so many bytes goes to each tier that has a share, however urgent the others are.
+const GUARANTEED_SHARE: u64 = 20;
 
 /// Bytes, and who waits for them.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) bucket: Bucket,
-    /// What compaction may take though the bucket is empty.
-    guaranteed: Bucket,
+    shares: [Share; 2],
     pub(crate) queue: Queue,
     /// A task grants what they wait for.
     pub(crate) is_driven: bool,
     /// What tests ask about.
     #[cfg(test)]
     pub(crate) seen: Seen,
+}
+
+/// What a tier may take though the bucket is empty.
+#[derive(Debug)]
+struct Share {
+    tier: Tier,
+    bucket: Bucket,
 }
 
 #[cfg(test)]
@@ -39,7 +45,10 @@ impl State {
     pub(crate) fn new(rate: Option<u64>, now: Duration) -> Self {
         Self {
             bucket: Bucket::new(rate, now),
-            guaranteed: Bucket::new(rate.map(share), now),
+            shares: Tier::WITH_SHARE.map(|tier| Share {
+                tier,
+                bucket: Bucket::new(rate.map(share), now),
+            }),
             queue: Queue::default(),
             is_driven: false,
             #[cfg(test)]
@@ -49,12 +58,16 @@ impl State {
 
     pub(crate) fn set_rate(&mut self, rate: Option<u64>, now: Duration) {
         self.bucket.set_rate(rate, now);
-        self.guaranteed.set_rate(rate.map(share), now);
+        for of_tier in &mut self.shares {
+            of_tier.bucket.set_rate(rate.map(share), now);
+        }
     }
 
     pub(crate) fn fill(&mut self, now: Duration) {
         self.bucket.fill(now);
-        self.guaranteed.fill(now);
+        for of_tier in &mut self.shares {
+            of_tier.bucket.fill(now);
+        }
     }
 
     /// Takes as many of `bytes` as may move at once, if nobody waits; returns those that may not.
@@ -79,25 +92,7 @@ impl State {
     fn grant(&mut self, now: Duration) -> Vec<Waiter> {
         self.fill(now);
         let mut complete = Vec::new();
-        while let Some(first) = self.queue.first() {
-            let open = self.bucket.is_open();
-            let owed = !open && self.guaranteed.is_open() && self.queue.waits(Tier::Compaction);
-            let (tier, portions) = if open {
-                (first, portions(&self.bucket))
-            } else if owed {
-                (Tier::Compaction, portions(&self.guaranteed))
-            } else {
-                break;
-            };
-            let Some(slice) = self.queue.grant(tier, portions) else {
-                break;
-            };
-            if owed {
-                self.guaranteed.take(slice.bytes);
-                self.bucket.charge(slice.bytes);
-            } else {
-                self.bucket.take(slice.bytes);
-            }
+        while let Some(slice) = self.grant_slice() {
             #[cfg(test)]
             self.seen.taken.push((now, slice.bytes));
             complete.extend(slice.complete);
@@ -105,26 +100,42 @@ impl State {
         complete
     }
 
+    /// Grants a slice to the most urgent, else to one whose tier has some of its share left.
+    fn grant_slice(&mut self) -> Option<Slice> {
+        let Self {
+            bucket,
+            shares,
+            queue,
+            ..
+        } = self;
+        // Turns are equally long whatever they are granted from, so that flows are equal.
+        let turn = bucket.turn();
+        if bucket.is_open() {
+            let slice = bucket.slice();
+            let granted = queue.grant(queue.first()?, Portions { slice, turn })?;
+            bucket.take(granted.bytes);
+            return Some(granted);
+        }
+        let owed = |share: &&mut Share| share.bucket.is_open() && queue.waits(share.tier);
+        let share = shares.iter_mut().find(owed)?;
+        let slice = share.bucket.slice();
+        let granted = queue.grant(share.tier, Portions { slice, turn })?;
+        share.bucket.take(granted.bytes);
+        bucket.charge(granted.bytes);
+        Some(granted)
+    }
+
     /// How long until something may be granted to those who wait.
     fn wait(&self) -> Duration {
-        let wait = self.bucket.wait();
-        if self.queue.waits(Tier::Compaction) {
-            wait.min(self.guaranteed.wait())
-        } else {
-            wait
-        }
+        let owed = self.shares.iter();
+        let owed = owed.filter(|share| self.queue.waits(share.tier));
+        let waits = owed.map(|share| share.bucket.wait());
+        waits.fold(self.bucket.wait(), Duration::min)
     }
 }
 
 fn share(rate: u64) -> u64 {
-    rate / COMPACTION_SHARE
-}
-
-fn portions(bucket: &Bucket) -> Portions {
-    Portions {
-        slice: bucket.slice(),
-        turn: bucket.turn(),
-    }
+    rate / GUARANTEED_SHARE
 }
 
 /// Grants until nobody waits.

@@ -9,8 +9,10 @@
 //!   an urgent one waits for a slice of a less urgent one at most, however large that one is.
 //! - Within a tier flows take turns (deficit round robin), and a flow's own requests are granted
 //!   in order.
-//! - Compaction gets one in twenty bytes however urgent the others are, because without it every
-//!   other read gets dearer.
+//! - Two tiers get one in twenty bytes each however urgent the others are: reads of old data that
+//!   somebody waits for, because they hold memory and a client meanwhile and would otherwise wait for
+//!   ever where what is more urgent takes all there is; and compaction, because without it every other
+//!   read gets dearer.
 //!
 //! Each waiter is woken once, when all of its bytes are granted. One task sleeps until the next
 //! grant is due, however many wait; while nobody does, there is neither a task nor a timer.

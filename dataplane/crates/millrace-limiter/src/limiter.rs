@@ -224,14 +224,14 @@ impl Core {
         if left == 0 {
             return None;
         }
-        // Compaction may be granted earlier than those who wait already.
-        let first_of_compaction = tier == Tier::Compaction && !state.queue.waits(tier);
+        // By its share it may be granted earlier than those who wait already.
+        let first_of_share = tier.has_share() && !state.queue.waits(tier);
         let place = state.queue.push(tier, flow, (bytes - left, left));
         let drives = std::mem::replace(&mut state.is_driven, true);
         drop(state);
         if !drives {
             tokio::spawn(drive(Arc::clone(core)));
-        } else if first_of_compaction {
+        } else if first_of_share {
             core.changed.notify_one();
         }
         Some(place)

@@ -7,7 +7,8 @@ pub enum Tier {
     WalUpload,
     /// Reads at the end of a stream, from memory.
     TailRead,
-    /// Reads of old data that somebody waits for.
+    /// Reads of old data that somebody waits for. Has a guaranteed share, because producers alone may
+    /// take all there is for ever, and who reads would never get anywhere.
     CatchUpMiss,
     /// Reads of old data that somebody will want.
     Prefetch,
@@ -25,6 +26,9 @@ impl Tier {
         Self::Compaction,
     ];
 
+    /// Those that get a little however urgent the others are.
+    pub(crate) const WITH_SHARE: [Self; 2] = [Self::CatchUpMiss, Self::Compaction];
+
     /// The name in metrics and in answers.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -41,5 +45,10 @@ impl Tier {
     #[must_use]
     pub const fn never_waits(self) -> bool {
         matches!(self, Self::WalUpload)
+    }
+
+    /// Whether it gets a little however urgent the others are.
+    pub(crate) fn has_share(self) -> bool {
+        Self::WITH_SHARE.contains(&self)
     }
 }

@@ -108,7 +108,6 @@ async fn the_most_urgent_goes_first_and_then_the_earliest() {
         for tier in waiting_tiers.iter().copied().rev() {
             let (limiter, order) = (limiter.clone(), Arc::clone(&order));
             tasks.push(tokio::spawn(async move {
-                // So little that compaction's share does not bring it forward.
                 limiter.acquire(tier, 10).await;
                 order.lock().push((tier, round));
             }));
@@ -121,8 +120,18 @@ async fn the_most_urgent_goes_first_and_then_the_earliest() {
     }
     let order = order.lock();
     assert_eq!(order.len(), 8);
-    let without_share = order.iter().filter(|(tier, _)| *tier != Tier::Compaction);
+    // A share brings its tier forward, and each tier stays in order.
+    let without_share = order.iter().filter(|(tier, _)| !tier.has_share());
     assert!(without_share.is_sorted(), "{order:?}");
+    for tier in Tier::WITH_SHARE {
+        let of_tier = order.iter().filter(|(of, _)| *of == tier);
+        assert!(of_tier.is_sorted(), "{order:?}");
+    }
+    let last_of = |tier| order.iter().rposition(|(of, _)| *of == tier);
+    assert!(
+        last_of(Tier::CatchUpMiss) < last_of(Tier::Prefetch),
+        "{order:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -154,29 +163,57 @@ async fn the_debt_of_the_top_tier_is_bounded() {
 #[tokio::test(start_paused = true)]
 async fn compaction_keeps_its_share_under_any_pressure() {
     for pressure in [Tier::WalUpload, Tier::TailRead, Tier::Prefetch] {
-        let limiter = Limiter::new(TokioClock::shared(), Some(100 * KIB));
-        let produce = async {
-            loop {
-                // Twice the rate, for what never waits.
-                limiter.acquire(pressure, 20 * KIB).await;
-                sleep(Duration::from_millis(100)).await;
-            }
-        };
-        let _always_over = timeout(Duration::from_secs(5), produce).await;
-        let urgent = flood_unless_top(&limiter, pressure);
-        let compaction = flood(&limiter, Tier::Compaction, 0, KIB);
-        for _ in 0..600 {
-            if pressure.never_waits() {
-                limiter.charge(pressure, 20 * KIB);
-            }
+        keeps_its_share(Tier::Compaction, pressure).await;
+    }
+}
+
+/// Who reads old data goes on, however much producers send.
+#[tokio::test(start_paused = true)]
+async fn misses_keep_their_share_under_any_pressure() {
+    for pressure in [Tier::WalUpload, Tier::TailRead] {
+        keeps_its_share(Tier::CatchUpMiss, pressure).await;
+    }
+}
+
+async fn keeps_its_share(tier: Tier, pressure: Tier) {
+    let limiter = Limiter::new(TokioClock::shared(), Some(100 * KIB));
+    let produce = async {
+        loop {
+            // Twice the rate, for what never waits.
+            limiter.acquire(pressure, 20 * KIB).await;
             sleep(Duration::from_millis(100)).await;
         }
-        urgent.iter().for_each(|flood| {
-            flood.stop();
-        });
-        // 60 s at a twentieth of 100 KiB/s.
-        let moved = compaction.stop() / KIB;
-        assert!((296..=306).contains(&moved), "{pressure:?}: {moved} KiB");
+    };
+    let _always_over = timeout(Duration::from_secs(5), produce).await;
+    let urgent = flood_unless_top(&limiter, pressure);
+    let flood = flood(&limiter, tier, 0, KIB);
+    for _ in 0..600 {
+        if pressure.never_waits() {
+            limiter.charge(pressure, 20 * KIB);
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+    urgent.iter().for_each(|flood| {
+        flood.stop();
+    });
+    // 60 s at a twentieth of 100 KiB/s.
+    let moved = flood.stop() / KIB;
+    assert!((296..=306).contains(&moved), "{pressure:?}: {moved} KiB");
+}
+
+/// The shares of two tiers do not come out of each other.
+#[tokio::test(start_paused = true)]
+async fn both_shares_are_kept_at_the_same_time() {
+    let limiter = Limiter::new(TokioClock::shared(), Some(100 * KIB));
+    limiter.charge(Tier::WalUpload, 200 * KIB);
+    let misses = flood(&limiter, Tier::CatchUpMiss, 0, KIB);
+    let compaction = flood(&limiter, Tier::Compaction, 0, KIB);
+    for _ in 0..600 {
+        limiter.charge(Tier::WalUpload, 20 * KIB);
+        sleep(Duration::from_millis(100)).await;
+    }
+    for moved in [misses.stop() / KIB, compaction.stop() / KIB] {
+        assert!((296..=306).contains(&moved), "{moved} KiB");
     }
 }
 
