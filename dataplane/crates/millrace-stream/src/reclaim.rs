@@ -11,8 +11,10 @@
 //! - a list of doomed objects is given out only to the present start of the node. A start that was
 //!   replaced just after may still delete what it was given, and that is doomed all the same.
 //!
-//! A store that refuses to delete one object for ever must not keep the others: where a batch fails,
-//! its objects are tried one by one, and those that fail again are left out of the batches for a while.
+//! A store that refuses to delete some objects for ever must not keep the others: a batch that fails is
+//! halved, and its halves again, until what can be deleted is; an object that fails alone is left out of
+//! the batches until the others are done. So every batch deletes something or learns something, however
+//! many such objects come first.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -28,84 +30,131 @@ const SWEEP_OBJECTS_MAX: usize = 1_000;
 /// The pause between two batches: commits of uploads come in between.
 const BATCH_PAUSE: Duration = Duration::from_millis(20);
 
-/// Objects of a failed batch that are tried one by one; more would take too long.
-const SINGLE_TRIES_MAX: usize = 16;
+/// Requests that the parts of a failed batch get: enough to come down to single objects several times,
+/// few enough that it does not take long where the bucket is down.
+const PARTS_MAX: usize = 64;
 
-/// Objects that could not be deleted and are left out; with more, something is wrong with the bucket as
-/// a whole, and the sweep waits.
+/// Objects that could not be deleted and are left out; with more, all of them are tried again.
 const STUCK_MAX: usize = 10_000;
 
-/// Sweeps after which those that were left out are tried again.
+/// Sweeps after which those that were left out are tried again, if all others are done by then.
 const SWEEPS_UNTIL_RETRY: u32 = 30;
 
 /// Sweeps for ever; what fails is tried again at a later sweep.
 pub(crate) async fn run(store: Arc<StoreInner>) {
-    let mut stuck = HashSet::new();
-    for sweeps in 1_u32.. {
+    let mut stuck = Stuck::default();
+    loop {
         tokio::time::sleep(store.config.reclaim_interval).await;
-        if sweeps.is_multiple_of(SWEEPS_UNTIL_RETRY) {
-            stuck.clear();
-        }
-        if let Err(error) = sweep(&store, &mut stuck).await {
-            if let SweepError::Fenced(fenced) = &error {
+        match sweep(&store, &mut stuck.objects).await {
+            Ok(is_done) => stuck.swept(is_done),
+            Err(SweepError::Fenced(fenced)) => {
                 store.failure.declare(&fenced.to_string());
                 return;
             }
-            tracing::warn!(%error, "could not list unused objects; trying later");
+            Err(error) => tracing::warn!(%error, "could not list unused objects; trying later"),
         }
-        store.measures.deletions.stuck(stuck.len());
+        store.measures.deletions.stuck(stuck.objects.len());
     }
 }
 
-async fn sweep(store: &StoreInner, stuck: &mut HashSet<ObjectId>) -> Result<(), SweepError> {
+/// Objects that could not be deleted.
+#[derive(Default)]
+struct Stuck {
+    objects: HashSet<ObjectId>,
+    /// Sweeps since they were tried last.
+    sweeps: u32,
+}
+
+impl Stuck {
+    /// Notes a sweep; `is_done`: all others are deleted.
+    fn swept(&mut self, is_done: bool) {
+        self.sweeps += 1;
+        // Before the others are done, forgetting these would only mean to learn of them again.
+        let is_time = is_done && self.sweeps >= SWEEPS_UNTIL_RETRY;
+        if is_time || self.objects.len() >= STUCK_MAX {
+            self.objects.clear();
+            self.sweeps = 0;
+        }
+    }
+}
+
+/// Deletes what can be; `true`: everything that is not stuck.
+async fn sweep(store: &StoreInner, stuck: &mut HashSet<ObjectId>) -> Result<bool, SweepError> {
     while stuck.len() < STUCK_MAX {
         let limit = SWEEP_OBJECTS_MAX + stuck.len();
         let mut doomed = store.meta.doomed_objects(store.node_epoch, limit).await?;
         doomed.retain(|object| !stuck.contains(object));
         doomed.truncate(SWEEP_OBJECTS_MAX);
         if doomed.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
-        let deleted = delete(store, doomed, stuck).await;
+        let deleted = delete(store, &doomed, stuck).await;
         if deleted.is_empty() {
-            // Not even one: the bucket is down, and asking on would not help it.
-            return Ok(());
+            // Not even one: most likely the bucket is down, and asking on would not help it.
+            return Ok(false);
         }
         store.meta.mark_deleted(store.node_epoch, &deleted).await?;
         store.measures.deletions.done(deleted.len());
         tokio::time::sleep(BATCH_PAUSE).await;
     }
-    Ok(())
+    Ok(false)
 }
 
 /// Deletes a batch, or what of it can be; gives what is deleted.
 async fn delete(
     store: &StoreInner,
-    doomed: Vec<ObjectId>,
+    doomed: &[ObjectId],
     stuck: &mut HashSet<ObjectId>,
 ) -> Vec<ObjectId> {
-    let key = |&id: &ObjectId| ObjectKey::of(&store.cluster_id, id);
-    let keys: Vec<ObjectKey> = doomed.iter().map(key).collect();
-    let Err(error) = store.background.delete(&keys).await else {
-        return doomed;
-    };
-    store.measures.deletions.failed();
-    tracing::warn!(
-        error = &error as &dyn std::error::Error,
-        objects = doomed.len(),
-        "could not delete unused objects; trying some of them one by one"
-    );
     let mut deleted = Vec::new();
-    for id in doomed.into_iter().take(SINGLE_TRIES_MAX) {
-        if store.background.delete(&[key(&id)]).await.is_ok() {
-            deleted.push(id);
-        } else {
+    let mut parts = vec![doomed];
+    for _ in 0..=PARTS_MAX {
+        let Some(part) = parts.pop() else { break };
+        let key = |&id: &ObjectId| ObjectKey::of(&store.cluster_id, id);
+        let keys: Vec<ObjectKey> = part.iter().map(key).collect();
+        let Err(error) = store.background.delete(&keys).await else {
+            deleted.extend(part);
+            continue;
+        };
+        if part.len() == doomed.len() {
+            let (error, objects) = (&error as &dyn std::error::Error, part.len());
+            tracing::warn!(
+                error,
+                objects,
+                "could not delete unused objects; trying fewer at once"
+            );
+            store.measures.deletions.failed();
+        }
+        if let &[id] = part {
             stuck.insert(id);
-            if deleted.is_empty() {
-                // The first one as well: most likely it is the bucket and not the object.
-                break;
-            }
+        } else {
+            // The older half comes first, so that every batch gets down to single objects.
+            let (older, younger) = part.split_at(part.len() / 2);
+            parts.extend([younger, older]);
         }
     }
     deleted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_stuck_is_tried_again_when_the_others_are_done() {
+        let mut stuck = Stuck::default();
+        stuck.objects.insert(ObjectId(1));
+        for _ in 0..SWEEPS_UNTIL_RETRY * 2 {
+            stuck.swept(false);
+            assert_eq!(stuck.objects.len(), 1);
+        }
+        stuck.swept(true);
+        assert!(stuck.objects.is_empty());
+        stuck.objects.insert(ObjectId(1));
+        stuck.swept(true);
+        assert_eq!(stuck.objects.len(), 1, "not at once");
+        stuck.objects.extend((0..STUCK_MAX as u64).map(ObjectId));
+        stuck.swept(false);
+        assert!(stuck.objects.is_empty(), "too many to leave out");
+    }
 }

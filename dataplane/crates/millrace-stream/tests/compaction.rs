@@ -138,6 +138,17 @@ impl Run {
         clean
     }
 
+    /// What is in the bucket once it has come down to `count` objects, or does not come down.
+    async fn left_of(&self, count: usize) -> BTreeSet<ObjectId> {
+        for _ in 0..500 {
+            if self.stored().await.len() <= count {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        self.stored().await.into_keys().collect()
+    }
+
     async fn stored(&self) -> BTreeMap<ObjectId, u64> {
         let listed = self.world.storage().list("", None, 100_000).await;
         let id = |key: &ObjectKey| key.object_id().expect("an object's key");
@@ -308,15 +319,36 @@ async fn a_replaced_start_compacts_nothing_and_stops() {
     run.audit().await;
 }
 
+/// More of them than what is learnt of one batch, and all of them older than those that can be deleted.
 #[tokio::test]
-async fn one_object_that_cannot_be_deleted_keeps_no_other() {
+async fn objects_that_cannot_be_deleted_keep_no_other() {
+    let mut run = in_memory(flushed_only()).await;
+    for _ in 0..70 {
+        run.append(0, 1, 100).await;
+        run.append(1, 1, 100).await;
+        run.flush().await;
+    }
+    let key = |&object: &ObjectId| ObjectKey::of("c", object);
+    let kept: BTreeSet<ObjectId> = run.stored().await.into_keys().take(40).collect();
+    run.world.bucket.refuse_to_delete(kept.iter().map(key));
+    run.trim(0, 70).await;
+    run.trim(1, 70).await;
+    let left = run.left_of(kept.len()).await;
+    assert_eq!(left, kept);
+    // They are not given up.
+    run.world.bucket.refuse_to_delete([]);
+    run.audit().await;
+    assert_eq!(run.stored().await.len(), 0);
+}
+
+#[tokio::test]
+async fn deletions_that_fail_for_a_while_are_done_in_the_end() {
     let mut run = in_memory(flushed_only()).await;
     for _ in 0..20 {
         run.append(0, 1, 100).await;
         run.append(1, 1, 100).await;
         run.flush().await;
     }
-    // For a while most deletions fail, as under throttling.
     run.world.bucket.set(BucketFaults {
         fail_permille: 900,
         ..BucketFaults::default()

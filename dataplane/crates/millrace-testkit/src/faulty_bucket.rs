@@ -1,6 +1,6 @@
 //! An object store that fails on purpose.
 
-use std::{ops::Range, sync::Arc, time::Duration};
+use std::{collections::HashSet, ops::Range, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
@@ -66,6 +66,7 @@ pub struct FaultyBucket {
 struct State {
     faults: BucketFaults,
     counts: BucketCounts,
+    undeletable: HashSet<ObjectKey>,
 }
 
 impl FaultyBucket {
@@ -82,6 +83,11 @@ impl FaultyBucket {
     /// From now on, show these faults.
     pub fn set(&self, faults: BucketFaults) {
         self.state.lock().faults = faults;
+    }
+
+    /// From now on, a request to delete any of these keys fails as a whole and deletes nothing.
+    pub fn refuse_to_delete(&self, keys: impl IntoIterator<Item = ObjectKey>) {
+        self.state.lock().undeletable = keys.into_iter().collect();
     }
 
     /// What has happened so far.
@@ -228,6 +234,13 @@ impl Bucket for FaultyBucket {
 
     async fn delete(&self, keys: &[ObjectKey]) -> Result<(), BucketError> {
         let faults = self.arrive().await?;
+        let refused = {
+            let undeletable = &self.state.lock().undeletable;
+            keys.iter().any(|key| undeletable.contains(key))
+        };
+        if refused {
+            return Err(BucketError::Failed("the test keeps this object".into()));
+        }
         self.inner.delete(keys).await?;
         self.state.lock().counts.deletes += 1;
         self.reply(faults, ()).await
