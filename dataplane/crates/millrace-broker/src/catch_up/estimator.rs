@@ -63,11 +63,12 @@ pub(crate) struct Track {
     produced_short: Rate,
     produced_long: Rate,
     backlog_bytes: u64,
-    /// When the position moved last.
+    /// When the position moved last, or, if that was later, when the reading began.
     moved_at: Duration,
     /// Since when the backlog has not shrunk.
     falling_since: Option<Duration>,
-    /// The backlog when the catching up began, or the most that it has been since.
+    /// The backlog when the catching up began, or the most that it has been since. Stays when the
+    /// end is reached, until [`Track::forget_progress`].
     initial_bytes: Option<u64>,
     mode: Mode,
 }
@@ -98,29 +99,50 @@ impl Track {
         if within.is_zero() {
             return;
         }
-        let was_still = seen.at.saturating_sub(self.moved_at) >= STILL_AFTER;
-        let rewound = seen.position < before.position;
-        if rewound || (was_still && seen.position > before.position) {
-            // Another reading begins; the one before says nothing about it.
-            self.read_short = Rate::over(SHORT);
-            self.read_long = Rate::over(LONG);
-            self.falling_since = None;
-            self.initial_bytes = None;
+        if seen.has_members && self.mode == Mode::Idle {
+            // They joined since the sighting before.
+            self.begin(before.at);
         }
+        let has_moved = seen.position != before.position;
+        if seen.position < before.position {
+            self.begin(before.at);
+        }
+        // Who commits rarely reads all the time: what a commit after a long while tells has been
+        // read in all of it, and the nothing that was counted meanwhile is replaced.
+        let still = seen.at.saturating_sub(self.moved_at);
+        let read_within = if has_moved && still >= STILL_AFTER {
+            self.forget_read();
+            still
+        } else {
+            within
+        };
         let moved = |from: Offset, to: Offset| if from < to { bytes(from, to) } else { 0 };
         let read = moved(before.position, seen.position);
         let produced = moved(before.high_watermark, seen.high_watermark);
-        self.read_short.add(read, within);
-        self.read_long.add(read, within);
+        self.read_short.add(read, read_within);
+        self.read_long.add(read, read_within);
         self.produced_short.add(produced, within);
         self.produced_long.add(produced, within);
-        if seen.position != before.position {
+        if has_moved {
             self.moved_at = seen.at;
         }
         if (seen.position, seen.high_watermark) != (before.position, before.high_watermark) {
             self.backlog_bytes = bytes(seen.position, seen.high_watermark);
         }
         self.judge();
+    }
+
+    /// Another reading begins at `at`; the one before says nothing about it.
+    fn begin(&mut self, at: Duration) {
+        self.forget_read();
+        self.moved_at = at;
+        self.falling_since = None;
+        self.initial_bytes = None;
+    }
+
+    fn forget_read(&mut self) {
+        self.read_short = Rate::over(SHORT);
+        self.read_long = Rate::over(LONG);
     }
 
     fn judge(&mut self) {
@@ -131,12 +153,9 @@ impl Track {
             (false, since) => since.or(Some(self.seen.at)),
         };
         self.mode = self.mode_now();
-        self.initial_bytes = match self.mode {
-            Mode::Idle | Mode::Tail => None,
-            Mode::CatchUp | Mode::FallingBehind => {
-                Some(self.initial_bytes.unwrap_or(0).max(self.backlog_bytes))
-            }
-        };
+        if self.is_behind() {
+            self.initial_bytes = Some(self.initial_bytes.unwrap_or(0).max(self.backlog_bytes));
+        }
     }
 
     fn mode_now(&self) -> Mode {
@@ -165,6 +184,11 @@ impl Track {
 
     pub(crate) fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// Whether it is read and not at the end.
+    pub(crate) fn is_behind(&self) -> bool {
+        matches!(self.mode, Mode::CatchUp | Mode::FallingBehind)
     }
 
     pub(crate) fn position(&self) -> Offset {
@@ -213,11 +237,21 @@ impl Track {
         }
     }
 
-    /// What the catching up began with, and what of it is gone, in bytes; none where nothing is
-    /// being caught up with.
+    /// What is done of the catching up, and what it began with, in bytes; none where there was
+    /// nothing to catch up with. Who is at the end has done all: a group does not go back because
+    /// one of its partitions is through before the others.
     pub(crate) fn done_of_initial(&self) -> Option<(u64, u64)> {
         let initial = self.initial_bytes?;
-        Some((initial.saturating_sub(self.backlog_bytes), initial))
+        let left = match self.mode {
+            Mode::Tail => 0,
+            Mode::Idle | Mode::CatchUp | Mode::FallingBehind => self.backlog_bytes,
+        };
+        Some((initial.saturating_sub(left), initial))
+    }
+
+    /// The group's catching up is over: the next one begins anew.
+    pub(crate) fn forget_progress(&mut self) {
+        self.initial_bytes = None;
     }
 }
 

@@ -22,13 +22,19 @@ impl Rate {
         }
     }
 
-    /// So many bytes have moved in so long.
+    /// So many bytes have moved in so long, evenly. However long that was, its weight is that of one
+    /// window at most.
     pub(crate) fn add(&mut self, bytes: u64, within: Duration) {
-        let keep = (-within.as_secs_f64() / self.window.as_secs_f64()).exp();
+        let (window, within) = (self.window.as_secs_f64(), within.as_secs_f64());
+        if within <= 0.0 {
+            return;
+        }
+        let keep = (-within / window).exp();
+        let seconds = window * (1.0 - keep);
         #[expect(clippy::cast_precision_loss, reason = "a mean is no exact number")]
         let bytes = bytes as f64;
-        self.bytes = self.bytes * keep + bytes;
-        self.seconds = self.seconds * keep + within.as_secs_f64();
+        self.bytes = self.bytes * keep + bytes / within * seconds;
+        self.seconds = self.seconds * keep + seconds;
     }
 
     /// Bytes per second; 0 before the first sample.
@@ -70,5 +76,20 @@ mod tests {
             rate.add(if n % 5 == 4 { 5_000 } else { 0 }, SECOND);
         }
         assert!((950.0..1_050.0).contains(&rate.per_second()), "{rate:?}");
+    }
+
+    #[test]
+    fn one_long_sample_says_what_many_short_ones_would() {
+        let (mut long, mut short) = (Rate::over(60 * SECOND), Rate::over(60 * SECOND));
+        long.add(600_000, 600 * SECOND);
+        (0..600).for_each(|_| short.add(1_000, SECOND));
+        for rate in [&mut long, &mut short] {
+            assert!((rate.per_second() - 1_000.0).abs() < 1e-6, "{rate:?}");
+            (0..60).for_each(|_| rate.add(0, SECOND));
+        }
+        assert!(
+            (long.per_second() - short.per_second()).abs() < 1e-6,
+            "{long:?} {short:?}"
+        );
     }
 }

@@ -59,6 +59,17 @@ struct Followed {
     partitions: BTreeMap<TopicPartition, Track>,
 }
 
+impl Followed {
+    /// Once no partition is behind any more, the group's catching up is over.
+    fn settle(&mut self) {
+        if !self.partitions.values().any(Track::is_behind) {
+            self.partitions
+                .values_mut()
+                .for_each(Track::forget_progress);
+        }
+    }
+}
+
 impl Tracker {
     pub(crate) fn new(groups: GroupCoordinator, logs: LogManager, clock: SharedClock) -> Self {
         Self(Arc::new(Inner {
@@ -106,10 +117,11 @@ impl Tracker {
                     left -= 1;
                 }
             }
-            let followed = Followed {
+            let mut followed = Followed {
                 state: listing.state,
                 partitions,
             };
+            followed.settle();
             state.groups.insert(listing.group_id, followed);
         }
         let State { groups, series, .. } = &mut *state;
@@ -234,5 +246,83 @@ impl PartitionAnswer {
             drain_bytes_per_second: track.drain_rate(),
             eta_seconds: track.eta_seconds(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use millrace_model::Offset;
+
+    use super::*;
+
+    const RECORD_BYTES: u64 = 1_024;
+
+    /// A group of which each partition is read at the same speed from the beginning on.
+    struct Group {
+        followed: Followed,
+        at: Duration,
+        position: Offset,
+    }
+
+    impl Group {
+        const TOPIC: &str = "t";
+
+        fn sight(&mut self, high_watermarks: &[Offset], read: u64) {
+            self.at += SAMPLE_INTERVAL;
+            self.position += read;
+            let bytes = |from: Offset, to: Offset| (to - from) * RECORD_BYTES;
+            for (number, high_watermark) in high_watermarks.iter().enumerate() {
+                let seen = Sighting {
+                    at: self.at,
+                    position: self.position.min(*high_watermark),
+                    high_watermark: *high_watermark,
+                    has_members: true,
+                };
+                let partition = TopicPartition {
+                    topic: TopicName::new(Self::TOPIC).expect("legal"),
+                    partition: u32::try_from(number).expect("few"),
+                };
+                let tracks = &mut self.followed.partitions;
+                let track = tracks.entry(partition);
+                track
+                    .and_modify(|track| track.see(seen, bytes))
+                    .or_insert_with(|| Track::new(seen, bytes));
+            }
+            self.followed.settle();
+        }
+
+        fn progress(&self) -> Option<f64> {
+            let answer = GroupAnswer::new("g", "Stable", self.followed.partitions.iter());
+            let answer = serde_json::to_value(answer).expect("plain data");
+            answer["progress"].as_f64()
+        }
+    }
+
+    #[test]
+    fn a_group_does_not_go_back_when_one_of_its_partitions_is_through() {
+        let mut group = Group {
+            followed: Followed {
+                state: GroupState::Stable,
+                partitions: BTreeMap::new(),
+            },
+            at: Duration::from_secs(1_000),
+            position: 0,
+        };
+        let ends = [20_000, 50_000, 100_000];
+        group.sight(&ends, 0);
+        let mut last = 0.0;
+        for second in 1..98 {
+            group.sight(&ends, 1_000);
+            let progress = group.progress().expect("under way");
+            assert!(progress > last, "{progress} after {last} at {second} s");
+            last = progress;
+        }
+        assert!(last > 0.97, "{last}");
+        group.sight(&ends, 10_000);
+        assert_eq!(group.progress(), None, "nothing is left");
+        let more = ends.map(|end| end + 10_000);
+        group.sight(&more, 0);
+        let anew = group.progress().expect("behind again");
+        assert!(anew < 0.01, "the next catching up begins anew: {anew}");
     }
 }

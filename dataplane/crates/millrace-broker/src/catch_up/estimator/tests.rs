@@ -74,6 +74,8 @@ fn a_constant_drain_is_told_exactly_from_the_first_second_on() {
     rig.run(60, 1_000, 100);
     assert_eq!(rig.track.mode(), Mode::Tail);
     assert_eq!(rig.track.eta_seconds(), Some(0.0));
+    assert!(near(rig.progress(), 1.0), "{}", rig.progress());
+    rig.track.forget_progress();
     assert_eq!(rig.track.done_of_initial(), None);
 }
 
@@ -197,4 +199,55 @@ fn the_same_moment_twice_changes_nothing() {
     let eta = rig.track.eta_seconds();
     rig.track.see(rig.seen, bytes);
     assert_eq!(rig.track.eta_seconds(), eta);
+}
+
+/// Whether members commit every 30 seconds or every minute, the rates are those of their reading.
+#[test]
+fn rare_commits_tell_the_rate_of_all_the_time_between_them() {
+    for (interval, has_members) in [(30, true), (45, true), (60, true), (45, false)] {
+        let mut rig = Rig::new(0, 1_000_000, has_members);
+        let mut done = 0.0;
+        for n in 1..=8 {
+            rig.run(interval - 1, 0, 100);
+            rig.run(1, 1_000 * interval, 100);
+            assert_eq!(rig.track.mode(), Mode::CatchUp, "every {interval} s");
+            let left = as_float(rig.track.backlog_records());
+            assert!(
+                near(rig.track.read_rate(), 1_024_000.0) && near(rig.eta(), left / 900.0),
+                "every {interval} s: {} bytes/s, {} s",
+                rig.track.read_rate(),
+                rig.eta()
+            );
+            if has_members {
+                assert!(n == 1 || rig.progress() > done, "{} {n}", rig.progress());
+                done = rig.progress();
+            }
+        }
+    }
+}
+
+/// What stood still and goes on shows its new rate soon: the standstill has the weight of a window.
+#[test]
+fn a_reader_that_goes_on_after_a_long_standstill_is_believed_within_minutes() {
+    let mut rig = Rig::new(0, 1_000_000, true);
+    rig.run(10, 1_000, 0);
+    rig.run(600, 0, 0);
+    rig.run(120, 1_000, 0);
+    let left = as_float(rig.track.backlog_records()) / 1_000.0;
+    assert!(
+        (left..1.2 * left).contains(&rig.eta()),
+        "{} of {left}",
+        rig.eta()
+    );
+    assert!(near(rig.progress(), 0.13), "{}", rig.progress());
+}
+
+#[test]
+fn who_commits_rarely_and_reads_slower_than_is_written_falls_behind() {
+    let mut rig = Rig::new(0, 1_000_000, true);
+    for _ in 0..5 {
+        rig.run(39, 0, 1_000);
+        rig.run(1, 4_000, 1_000);
+    }
+    assert_eq!(rig.track.mode(), Mode::FallingBehind);
 }
