@@ -21,6 +21,7 @@ pub mod config;
 mod folder;
 mod machine;
 pub mod properties;
+mod read_threads;
 mod settings;
 mod state;
 mod storage;

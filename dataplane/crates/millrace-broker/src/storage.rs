@@ -7,7 +7,8 @@ use millrace_limiter::{Network, NetworkConfig, Tier};
 use millrace_meta::{MetaStore, SqliteMeta, SqliteOptions, StoreFailure};
 use millrace_model::{NodeEpoch, NodeId};
 use millrace_objects::{
-    BucketError, BucketUri, NetworkShare, ObjectStorage, RetryPolicy, StoreBucket, TimeoutPolicy,
+    BucketError, BucketUri, NetworkShare, ObjectStorage, ReadsApart, RetryPolicy, StoreBucket,
+    TimeoutPolicy,
 };
 use millrace_stream::{RecoveredLog, StreamConfig, StreamParts, StreamStore};
 use millrace_time::{SharedClock, SharedRandom, SystemClock, SystemRandom};
@@ -17,6 +18,7 @@ use crate::{
     config::{BrokerConfig, StorageConfig, WalBackend, WalUri},
     folder::DataFolder,
     machine::{Machine, ThisMachine},
+    read_threads::ReadThreads,
     settings::{LiveSettings, Parts},
 };
 
@@ -59,6 +61,9 @@ pub enum StorageError {
     /// The device of the write-ahead log.
     #[error("s3.wal.path: {0}")]
     Device(#[from] DeviceError),
+    /// The threads that read from the bucket.
+    #[error("the threads that read from the bucket cannot be started: {0}")]
+    Threads(io::Error),
     /// The thread that slows the device down, where that is asked for.
     #[error("s3.wal.path: the shape_* parameters need a thread, which the system refuses: {0}")]
     Shape(io::Error),
@@ -107,6 +112,8 @@ pub(crate) struct Storage {
     pub(crate) wal: Wal,
     pub(crate) cluster_id: String,
     pub(crate) node_epoch: NodeEpoch,
+    /// Last: what the others still read ends with it.
+    _reads: ReadThreads,
 }
 
 impl Storage {
@@ -127,7 +134,8 @@ impl Storage {
         let node_epoch = meta.register_node(config.node_id).await?;
         settings.load(Arc::clone(&meta), node_epoch).await?;
         let effective = settings.lay_over(&config.storage);
-        let storage = open_bucket(&effective.bucket, seams)?;
+        let reads = ReadThreads::start().map_err(StorageError::Threads)?;
+        let storage = open_bucket(&effective.bucket, &reads, seams)?;
         let (wal, recovered) = open_wal(&effective.wal, seams).await?;
         let network = open_network(&effective, seams);
         let share = |tier| NetworkShare::of(&network, tier);
@@ -166,6 +174,7 @@ impl Storage {
             wal,
             cluster_id,
             node_epoch,
+            _reads: reads,
         })
     }
 }
@@ -208,11 +217,18 @@ async fn claim_cluster(
     }
 }
 
-fn open_bucket(uri: &BucketUri, seams: &Seams) -> Result<ObjectStorage, StorageError> {
-    let bucket = StoreBucket::open(uri).map_err(|source| StorageError::Bucket {
-        uri: uri.to_string(),
-        source,
-    })?;
+fn open_bucket(
+    uri: &BucketUri,
+    reads: &ReadThreads,
+    seams: &Seams,
+) -> Result<ObjectStorage, StorageError> {
+    let open = || {
+        StoreBucket::open(uri).map_err(|source| StorageError::Bucket {
+            uri: uri.to_string(),
+            source,
+        })
+    };
+    let bucket = ReadsApart::new(open()?, open()?, reads.handle());
     let Seams { clock, random, .. } = seams.clone();
     let (retry, timeout) = (RetryPolicy::default(), TimeoutPolicy::default());
     Ok(ObjectStorage::over(bucket, retry, timeout, clock, random))

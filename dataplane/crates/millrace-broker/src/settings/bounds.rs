@@ -1,14 +1,21 @@
 //! What each dynamic setting may be, and why: the one place that knows.
 
+use millrace_api::COLD_READ_BYTES_MAX;
+use millrace_stream::COMPACTION_BYTES_MAX;
+
 use crate::{
     config::{BYTES_MAX, CACHE_BYTES_MIN, PREFETCH_BYTES_MAX, UPLOAD_THRESHOLD_BYTES_MIN},
     settings::dynamic::{Dynamic, Values},
 };
 
-/// The share of the machine's memory for what is counted in bytes: both caches, and what clients
-/// have sent and not been answered. The rest is for what is not: indexes, tasks, the program, the
-/// system.
+/// The share of the machine's memory for what is counted in bytes: both caches, what clients have sent
+/// and not been answered, and [`WORK_BYTES`]. The rest is for what is not: indexes, tasks, the
+/// program, the system.
 const MEMORY_PERCENT: u64 = 80;
+
+/// What no setting bounds, at its most, bytes: a compaction, and what is read for clients that catch
+/// up. Much of the latter lies in the block cache and is counted there too; none need.
+const WORK_BYTES: u64 = COMPACTION_BYTES_MAX + COLD_READ_BYTES_MAX;
 
 /// The lowest bandwidth that can be set: the network is shared out in slices of up to a MiB, and one
 /// should not take longer than a second.
@@ -188,6 +195,7 @@ fn room(candidate: &Candidate, limits: &Limits) -> u64 {
     let share = limits.memory_bytes / 100 * MEMORY_PERCENT;
     share
         .saturating_sub(limits.network_bytes)
+        .saturating_sub(WORK_BYTES)
         .max(candidate.caches_now)
         .min(bytes(BYTES_MAX))
 }
@@ -199,8 +207,9 @@ fn memory_reason(limits: &Limits, other: u64, of: Dynamic) -> String {
         ..
     } = limits;
     format!(
-        "{MEMORY_PERCENT} % of the machine's {memory_bytes} bytes of memory are for the caches and \
-         the network, of which {} has {other} and queued.max.request.bytes has {network_bytes}",
+        "{MEMORY_PERCENT} % of the machine's {memory_bytes} bytes of memory are for the caches, \
+         the network and the work on objects, of which {} has {other}, queued.max.request.bytes has \
+         {network_bytes}, and compaction and catch-up reads have {WORK_BYTES}",
         of.name()
     )
 }

@@ -213,8 +213,10 @@ impl Layers {
                 return reasons;
             };
             reasons.push(reason);
-            self.broker.remove(&setting);
-            self.cluster.remove(&setting);
+            // What the broker has of its own goes first: what all brokers have, below it, may be legal.
+            if self.broker.remove(&setting).is_none() {
+                self.cluster.remove(&setting);
+            }
         }
     }
 }

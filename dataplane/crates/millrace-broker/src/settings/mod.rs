@@ -218,9 +218,11 @@ impl LiveSettings {
         let legal = after.check(&before, &self.limits());
         legal.map_err(AlterSettingsError::Invalid)?;
         self.check_fence().await?;
-        if validate_only || after.of(scope) == before.of(scope) {
+        if validate_only {
             return Ok(());
         }
+        // Stored even where nothing changes: what is stored may be another thing, after a write that
+        // was carried out and said to have failed, or where the start had to leave something out.
         self.keep(scope, after.of(scope)).await?;
         let values = after.values();
         *self.layers.write() = after;

@@ -1,0 +1,59 @@
+//! The threads that read from the bucket.
+
+use std::io;
+
+use tokio::runtime::{Builder, Handle, Runtime};
+
+/// How much lower their priority is, in steps of nice(2). At 10 a thread gets a tenth of what one of
+/// ordinary priority gets while both want the processor, and all of it while they do not; and whoever
+/// wakes up to acknowledge an append does not wait for it.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 10;
+
+/// A runtime for catch-up reads, so that producers do not wait behind their turns; as many threads as
+/// the machine has processors, of lower priority. Ends at once when it is dropped, wherever that is.
+#[derive(Debug)]
+pub(crate) struct ReadThreads {
+    handle: Handle,
+    /// Taken by drop only.
+    runtime: Option<Runtime>,
+}
+
+impl ReadThreads {
+    /// Starts them.
+    ///
+    /// # Errors
+    /// The system refuses more threads.
+    pub(crate) fn start() -> io::Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .thread_name("bucket-reads")
+            .on_thread_start(lower_priority)
+            .enable_all()
+            .build()?;
+        Ok(Self {
+            handle: runtime.handle().clone(),
+            runtime: Some(runtime),
+        })
+    }
+
+    pub(crate) fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+}
+
+/// Of the calling thread; elsewhere than on Linux the call is about the whole process.
+fn lower_priority() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::nice(NICE) {
+        tracing::warn!(%error, "catch-up reads have the same priority as appends");
+    }
+}
+
+impl Drop for ReadThreads {
+    fn drop(&mut self) {
+        // A runtime that is dropped waits for its blocking work, and panics where waiting is forbidden.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}

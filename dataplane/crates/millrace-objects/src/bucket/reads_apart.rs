@@ -1,0 +1,168 @@
+//! Reads on a runtime of their own.
+
+use std::{future::Future, ops::Range, sync::Arc};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use tokio::{runtime::Handle, task::JoinHandle};
+
+use super::{Bucket, BucketError, BucketLayer};
+use crate::ObjectKey;
+
+/// A bucket whose objects are read on another runtime than everything else is done on, and through
+/// another client, since a client's connections run where they were made.
+///
+/// Receiving hundreds of megabytes per second takes processor time in long turns. On the runtime that
+/// acknowledges appends, each of these turns would be a wait of a producer; the other one's threads can
+/// have a lower priority.
+#[derive(Debug)]
+pub struct ReadsApart<B> {
+    inner: B,
+    reads: Arc<B>,
+    runtime: Handle,
+}
+
+impl<B: Bucket> ReadsApart<B> {
+    /// Everything but reads goes to `inner`; those go to `reads`, which is the same bucket opened once
+    /// more, and run on `runtime`. Once that is gone, reads fail.
+    #[must_use]
+    pub fn new(inner: B, reads: B, runtime: Handle) -> Self {
+        Self {
+            inner,
+            reads: Arc::new(reads),
+            runtime,
+        }
+    }
+
+    /// Runs a read over there. It ends when nobody waits for it any more.
+    async fn run<T: Send + 'static, F>(
+        &self,
+        read: impl FnOnce(Arc<B>) -> F,
+    ) -> Result<T, BucketError>
+    where
+        F: Future<Output = Result<T, BucketError>> + Send + 'static,
+    {
+        let mut task = Aborting(self.runtime.spawn(read(Arc::clone(&self.reads))));
+        match (&mut task.0).await {
+            Ok(read) => read,
+            Err(lost) => Err(BucketError::Failed(Box::new(lost))),
+        }
+    }
+}
+
+/// A task that ends with whoever waits for it.
+struct Aborting<T>(JoinHandle<T>);
+
+impl<T> Drop for Aborting<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+#[async_trait]
+impl<B: Bucket> BucketLayer for ReadsApart<B> {
+    type Inner = B;
+
+    fn inner(&self) -> &B {
+        &self.inner
+    }
+
+    async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {
+        let key = key.clone();
+        self.run(|reads| async move { reads.get(&key, range).await })
+            .await
+    }
+
+    async fn get_pieces(
+        &self,
+        key: &ObjectKey,
+        pieces: &[Range<u64>],
+    ) -> Result<Vec<Bytes>, BucketError> {
+        let (key, pieces) = (key.clone(), pieces.to_vec());
+        self.run(|reads| async move { reads.get_pieces(&key, &pieces).await })
+            .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use millrace_model::ObjectId;
+
+    use super::*;
+    use crate::{Body, StoreBucket};
+
+    /// Answers from memory, and tells on which thread it did; the key of object 2 takes for ever.
+    #[derive(Debug)]
+    struct Telling {
+        memory: Arc<StoreBucket>,
+        threads: Arc<parking_lot::Mutex<Vec<String>>>,
+        left: Arc<parking_lot::Mutex<bool>>,
+    }
+
+    struct Left(Arc<parking_lot::Mutex<bool>>);
+
+    impl Drop for Left {
+        fn drop(&mut self) {
+            *self.0.lock() = true;
+        }
+    }
+
+    #[async_trait]
+    impl BucketLayer for Telling {
+        type Inner = StoreBucket;
+
+        fn inner(&self) -> &StoreBucket {
+            &self.memory
+        }
+
+        async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {
+            let name = std::thread::current().name().unwrap_or_default().to_owned();
+            self.threads.lock().push(name);
+            if *key == ObjectKey::of("c", ObjectId(2)) {
+                let _left = Left(Arc::clone(&self.left));
+                std::future::pending::<()>().await;
+            }
+            self.memory.get(key, range).await
+        }
+    }
+
+    #[tokio::test]
+    async fn reads_run_over_there_and_end_with_whoever_waits() {
+        let apart = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("apart")
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let memory = Arc::new(StoreBucket::memory());
+        let (threads, left) = (Arc::default(), Arc::default());
+        let telling = || Telling {
+            memory: Arc::clone(&memory),
+            threads: Arc::clone(&threads),
+            left: Arc::clone(&left),
+        };
+        let bucket = ReadsApart::new(telling(), telling(), apart.handle().clone());
+        let key = ObjectKey::of("c", ObjectId(1));
+        let body = Body::from(vec![Bytes::from_static(b"0123456789")]);
+        Bucket::put(&bucket, &key, &body).await.expect("put");
+        let found = Bucket::get(&bucket, &key, 2..5).await.expect("found");
+        assert_eq!(&found[..], b"234");
+        let pieces = Bucket::get_pieces(&bucket, &key, &[0..2, 8..10]).await;
+        assert_eq!(pieces.expect("found"), ["01", "89"]);
+        assert!(threads.lock().iter().all(|name| name == "apart"));
+        let stuck = ObjectKey::of("c", ObjectId(2));
+        let wait = tokio::time::timeout(
+            Duration::from_millis(20),
+            Bucket::get(&bucket, &stuck, 0..1),
+        );
+        assert!(wait.await.is_err());
+        while !*left.lock() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        apart.shutdown_background();
+        let gone = Bucket::get(&bucket, &key, 0..1).await;
+        assert!(matches!(gone, Err(BucketError::Failed(_))));
+    }
+}
