@@ -255,6 +255,8 @@ impl ObjectAssembly {
             copied_bytes: self.copied_bytes,
         };
         if self.parts.is_empty() {
+            // One was begun where a copy was tried that the store refused.
+            self.abort_upload().await;
             let chunks = std::mem::take(&mut self.pending);
             self.storage.put(&self.key, chunks).await?;
             return Ok(assembled);
@@ -271,8 +273,12 @@ impl ObjectAssembly {
     }
 
     /// Throws away what is in the store of an object that was not finished.
-    pub async fn abort(self) {
-        let Some(upload) = self.upload else {
+    pub async fn abort(mut self) {
+        self.abort_upload().await;
+    }
+
+    async fn abort_upload(&mut self) {
+        let Some(upload) = self.upload.take() else {
             return;
         };
         if let Err(error) = self.storage.bucket().abort_parts(&self.key, &upload).await {

@@ -208,6 +208,30 @@ async fn a_store_that_does_not_copy_is_read() {
     assert_eq!(world.entries(9, joined.size).await, expected);
 }
 
+/// A small object for which a copy was tried is written at once, and what the try had begun goes.
+#[tokio::test]
+async fn a_copy_that_the_store_refuses_leaves_no_upload() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().join("bucket");
+    let world = World::over(StoreBucket::open(&BucketUri::File(root.clone())).expect("opens"));
+    let entries: Vec<StreamEntry> = (0..40).map(|n| entry(1, n * 2, 200)).collect();
+    let source = world.put(1, &entries).await;
+    let joined = world.join(9, &[source], 1_000).await;
+    assert_eq!(world.entries(9, joined.size).await, entries);
+    assert_eq!(files(&root), 2, "the two objects");
+    assert_eq!(world.bucket.counts().parts, 0);
+}
+
+/// Files in a folder and in those within it.
+fn files(folder: &std::path::Path) -> usize {
+    let entries = std::fs::read_dir(folder).expect("a folder");
+    let count = |entry: std::io::Result<std::fs::DirEntry>| {
+        let path = entry.expect("is there").path();
+        if path.is_dir() { files(&path) } else { 1 }
+    };
+    entries.map(count).sum()
+}
+
 #[tokio::test]
 async fn a_corrupt_block_is_never_taken_over() {
     let world = World::memory();
