@@ -268,7 +268,7 @@ impl Stream {
     }
 
     /// Makes `new_start` the first offset, durably; entries below it are freed. Never moves back.
-    /// Returns the start that now holds.
+    /// Returns the start that is durable; readers may be ahead of it.
     ///
     /// # Errors
     /// See [`TrimError`].
@@ -294,8 +294,10 @@ impl Stream {
                 .await
                 .map_err(|error| TrimError::Meta(error.to_string()))?;
             self.state.trimmed(trimmed);
+            // Not the readers' start: another trim may have moved that on, and not be durable yet.
+            return Ok(trimmed);
         }
-        Ok(self.start_offset())
+        Ok(self.state.trimmed_offset())
     }
 }
 

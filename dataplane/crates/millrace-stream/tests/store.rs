@@ -382,6 +382,21 @@ async fn uploads_survive_a_bucket_that_fails_and_loses_replies() {
     }
 }
 
+/// A trim that is overtaken tells what is durable, not what the other one is still at.
+#[tokio::test]
+async fn of_two_trims_at_a_time_each_tells_what_the_metadata_has() {
+    let world = World::new(8, small(), 16 * MIB).await;
+    let (_, ids) = world.create_streams(1).await;
+    let store = world.open().await;
+    let stream = store.open_stream(ids[0]).await.expect("opens");
+    let (_, ticket) = append(&stream, 30, 1, 100).await;
+    ticket.await.expect("durable");
+    // Both have moved the readers on before the first one's metadata is there.
+    let told = tokio::join!(stream.trim(10), stream.trim(20));
+    assert_eq!(told, (Ok(10), Ok(20)));
+    assert_eq!(stream.trim(15).await, Ok(20), "never back");
+}
+
 #[tokio::test]
 async fn a_trim_is_durable_and_frees_objects() {
     let world = World::new(8, small(), 16 * MIB).await;
