@@ -31,7 +31,7 @@ pub(crate) fn cost(block: &BlockRef) -> u64 {
 pub(crate) struct Block {
     stream: StreamId,
     bytes: Bytes,
-    entries: Vec<EntryAt>,
+    entries: Box<[EntryAt]>,
     charge: Charge,
 }
 
@@ -50,7 +50,8 @@ struct EntryAt {
 pub(crate) struct Decoded {
     stream: StreamId,
     bytes: Bytes,
-    entries: Vec<EntryAt>,
+    /// As long as it is charged for: a vector would keep what the decoder's entries took.
+    entries: Box<[EntryAt]>,
 }
 
 impl Decoded {

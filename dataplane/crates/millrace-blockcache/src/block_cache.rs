@@ -29,7 +29,7 @@ const FRESH_STARTS_MAX: u32 = 5;
 /// The share of the budget that is for object indexes, which are small and spare whole requests.
 const INDEX_SHARE: u64 = 16;
 
-/// Blocks that are read beside the budget at one time.
+/// Blocks that are read beside the budget at one time. Bounds what is beside it to as many blocks.
 const BYPASSES_MAX: usize = 64;
 
 /// How often idle readers are looked for, and gauges brought up to date.
@@ -156,7 +156,8 @@ impl BlockCache {
     }
 
     /// The memory that the cache holds now, in bytes, with what is on its way and what answers
-    /// still hold.
+    /// still hold; without what is being read beside the budget
+    /// ([`BlockCacheStats::bypass_bytes`]).
     #[must_use]
     pub fn used_bytes(&self) -> u64 {
         self.inner.used_bytes()

@@ -15,7 +15,7 @@ pub(crate) struct Budget {
 struct Ledger {
     size: u64,
     used: u64,
-    /// The most that was ever used.
+    /// The most that was ever used, with what was beside the budget.
     peak: u64,
     /// Bytes that were read beside the budget.
     outside: u64,
@@ -68,7 +68,8 @@ impl Budget {
 
     /// What nobody has and nobody waits for.
     pub(crate) fn free(&self) -> u64 {
-        let ledger = self.ledger.lock();
+        let mut ledger = self.ledger.lock();
+        ledger.forget_the_gone();
         if ledger.waiters.is_empty() {
             ledger.size.saturating_sub(ledger.used)
         } else {
@@ -79,13 +80,16 @@ impl Budget {
     /// What has to come free so that the first who waits gets its room, or `bytes` where nobody
     /// waits.
     pub(crate) fn missing(&self, bytes: u64) -> u64 {
-        let ledger = self.ledger.lock();
+        let mut ledger = self.ledger.lock();
+        ledger.forget_the_gone();
         let bytes = ledger.waiters.front().map_or(bytes, |first| first.bytes);
         (ledger.used + bytes).saturating_sub(ledger.size)
     }
 
     pub(crate) fn has_waiters(&self) -> bool {
-        !self.ledger.lock().waiters.is_empty()
+        let mut ledger = self.ledger.lock();
+        ledger.forget_the_gone();
+        !ledger.waiters.is_empty()
     }
 
     /// Changes the size; those who wait and fit now get their room.
@@ -98,6 +102,7 @@ impl Budget {
     /// Takes `bytes` if they are free and nobody waits.
     pub(crate) fn try_charge(self: &Arc<Self>, bytes: u64) -> Option<Charge> {
         let mut ledger = self.ledger.lock();
+        ledger.forget_the_gone();
         let fits = ledger.waiters.is_empty() && ledger.used + bytes <= ledger.size;
         fits.then(|| self.charge(&mut ledger, bytes))
     }
@@ -113,7 +118,9 @@ impl Budget {
 
     /// A charge that is not part of the budget.
     pub(crate) fn charge_outside(self: &Arc<Self>, bytes: u64) -> Charge {
-        self.ledger.lock().outside += bytes;
+        let mut ledger = self.ledger.lock();
+        ledger.outside += bytes;
+        ledger.peak = ledger.peak.max(ledger.used + ledger.outside);
         Charge {
             budget: Arc::clone(self),
             bytes,
@@ -123,7 +130,7 @@ impl Budget {
 
     fn charge(self: &Arc<Self>, ledger: &mut Ledger, bytes: u64) -> Charge {
         ledger.used += bytes;
-        ledger.peak = ledger.peak.max(ledger.used);
+        ledger.peak = ledger.peak.max(ledger.used + ledger.outside);
         Charge {
             budget: Arc::clone(self),
             bytes,
@@ -133,23 +140,30 @@ impl Budget {
 
     /// Gives those who wait their room, in order, as far as it goes.
     fn grant(self: &Arc<Self>, ledger: &mut Ledger) {
-        while let Some(first) = ledger.waiters.front() {
-            let gone = first.granted.is_closed();
-            if !gone && ledger.used + first.bytes > ledger.size {
-                return;
-            }
-            let Some(Waiter { bytes, granted }) = ledger.waiters.pop_front() else {
+        loop {
+            ledger.forget_the_gone();
+            let room = ledger.size.saturating_sub(ledger.used);
+            let fits = |first: &mut Waiter| first.bytes <= room;
+            let Some(Waiter { bytes, granted }) = ledger.waiters.pop_front_if(fits) else {
                 return;
             };
-            if gone {
-                continue;
-            }
             let charge = self.charge(ledger, bytes);
             if let Err(mut refused) = granted.send(charge) {
                 // Given back by hand: its drop would lock the ledger again.
                 ledger.used -= std::mem::take(&mut refused.bytes);
             }
         }
+    }
+}
+
+impl Ledger {
+    /// Those at the front who no longer wait hold nobody up, and nobody gives up anything for them.
+    fn forget_the_gone(&mut self) {
+        while self
+            .waiters
+            .pop_front_if(|first| first.granted.is_closed())
+            .is_some()
+        {}
     }
 }
 
@@ -169,8 +183,8 @@ impl Drop for Charge {
             ledger.outside -= self.bytes;
         } else {
             ledger.used -= self.bytes;
-            self.budget.grant(&mut ledger);
         }
+        self.budget.grant(&mut ledger);
     }
 }
 

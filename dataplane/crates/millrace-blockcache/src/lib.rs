@@ -22,8 +22,9 @@
 //!   else it ends early: it has something.
 //! * Room comes from what others can give up (`state::evict` says in which order) and from answers
 //!   that leave. Where it does not come in time, because clients do not take their answers, or where
-//!   the block is larger than the whole budget, the read loads this one block beside the budget. So one
-//!   block per read is always possible, and no more than one is beside it.
+//!   the block is larger than the whole budget, the read loads this one block beside the budget, takes
+//!   a copy of what it needs, and drops it. So one block per read is always possible; beside the
+//!   budget is one block of each of a bounded number of reads.
 //! * Where all readers together wish for more than the budget, a read ends at the end of a block rather
 //!   than begin one that it would have to keep, or load twice.
 //!

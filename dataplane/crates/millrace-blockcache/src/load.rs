@@ -1,6 +1,6 @@
 //! Sends the requests that wait in the queue.
 
-use std::{ops::Range, sync::Arc};
+use std::{ops::Range, pin::pin, sync::Arc};
 
 use bytes::Bytes;
 use millrace_objects::{Corrupt, GetError, ReadError};
@@ -54,6 +54,27 @@ impl Inner {
     }
 }
 
+/// What a request brought, and whether it was a prefetch.
+type Read = (Result<Vec<Bytes>, GetError>, bool);
+
+/// Gives up a request that nobody wants anything of; whether it was so still.
+fn give_up(inner: &Arc<Inner>, in_flight: &InFlight, places: &[Place]) -> bool {
+    let now = inner.clock.now();
+    {
+        let mut state = inner.state.lock();
+        if in_flight.is_wanted() {
+            return false;
+        }
+        for place in places {
+            state.abandon(place.id);
+        }
+        state.queue.ended(in_flight.urgency());
+        state.serve_those_who_wait(now);
+    }
+    inner.send();
+    true
+}
+
 /// One request for some blocks of one object. Frees its slot however it ends.
 struct Request {
     inner: Arc<Inner>,
@@ -65,7 +86,9 @@ struct Request {
 impl Request {
     async fn run(mut self) {
         let pieces: Vec<_> = self.places.iter().map(piece).collect();
-        let (read, was_prefetch) = self.read(&pieces).await;
+        let Some((read, was_prefetch)) = self.read(&pieces).await else {
+            return;
+        };
         let failed = |error: ReadError| {
             Arc::new(Failure {
                 error: Arc::new(error),
@@ -97,11 +120,9 @@ impl Request {
 
     /// Reads the pieces, and gives whether nobody has waited for them. A prefetch waits for its share
     /// of the network first; if a reader comes meanwhile, it waits in the tier of a miss instead. Once
-    /// it has its share it goes as fast as any.
-    async fn read(&self, pieces: &[Range<u64>]) -> (Result<Vec<Bytes>, GetError>, bool) {
-        let Some(key) = self.places.first().map(|place| &place.key) else {
-            return (Ok(Vec::new()), false);
-        };
+    /// it has its share it goes as fast as any. `None` where nobody wanted any of it before that.
+    async fn read(&mut self, pieces: &[Range<u64>]) -> Option<Read> {
+        let key = self.places.first()?.key.clone();
         let start = pieces.first().map_or(0, |piece| piece.start);
         let span = pieces.last().map_or(start, |piece| piece.end) - start;
         let sources = &self.inner.sources;
@@ -109,18 +130,27 @@ impl Request {
         let flow = self.places.first().map_or(0, |place| place.block.stream.0);
         if self.in_flight.urgency() == Urgency::Prefetch {
             let prefetch = sources.prefetch.for_flow(flow);
-            tokio::select! {
-                biased;
-                admitted = prefetch.admit_read(span) => {
-                    let read = self.inner.timed(span, admitted.get_pieces(key, pieces));
-                    return (read.await, true);
+            let mut admission = pin!(prefetch.admit_read(span));
+            loop {
+                tokio::select! {
+                    biased;
+                    admitted = &mut admission => {
+                        let read = self.inner.timed(span, admitted.get_pieces(&key, pieces));
+                        return Some((read.await, true));
+                    }
+                    () = self.in_flight.raised.notified() => break,
+                    () = self.in_flight.unwanted.notified() => {
+                        if give_up(&self.inner, &self.in_flight, &self.places) {
+                            self.is_settled = true;
+                            return None;
+                        }
+                    }
                 }
-                () = self.in_flight.raised.notified() => {}
             }
         }
         let miss = sources.miss.for_flow(flow);
-        let read = self.inner.timed(span, miss.get_pieces(key, pieces));
-        (read.await, false)
+        let read = self.inner.timed(span, miss.get_pieces(&key, pieces));
+        Some((read.await, false))
     }
 
     fn settle(&mut self, loaded: Vec<(BlockId, Result<Decoded, Arc<Failure>>)>) {

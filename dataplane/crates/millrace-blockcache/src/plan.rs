@@ -90,6 +90,8 @@ impl Planner {
         Ok(planned)
     }
 
+    /// The index of an object. In the tier of a miss, for prefetches too: it is small, and a reader may
+    /// come to wait for it.
     async fn index(&self, range: &ObjectRange) -> Result<Arc<ObjectReader>, ReadError> {
         let key = ObjectKey::of(&self.cluster, range.object);
         let (storage, size) = (self.storage.clone(), range.size);

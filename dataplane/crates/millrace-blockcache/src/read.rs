@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use millrace_model::{Offset, StreamId, limits::FETCH_ENTRIES_MAX};
 use millrace_objects::StreamEntry;
 use tokio::time::timeout;
@@ -192,6 +193,8 @@ impl Inner {
                 }
                 Step::Nothing(to) => got.pass(to),
                 Step::Room(place, bytes) => {
+                    // What came before was for another block.
+                    drop(room.take());
                     lease.set_waiting(true);
                     room = self.room(bytes).await;
                     lease.set_waiting(false);
@@ -269,7 +272,8 @@ impl Inner {
         granted.ok()?.ok()
     }
 
-    /// Reads one block beside the budget.
+    /// Reads one block beside the budget. What is taken out of it is copied, so that the answer holds
+    /// no more than its own bytes, and the block is gone before the next one comes in its place.
     async fn bypass(&self, place: &Place, bytes: u64, got: &mut Gathered) -> Result<(), ReadError> {
         self.meters.bypasses.add(1);
         // Nobody closes it.
@@ -281,7 +285,11 @@ impl Inner {
             }
             ReadError::Object(Arc::new(error))
         })?;
+        let taken = got.entries.len();
         got.take(&decoded.charged(charge));
+        for entry in got.entries.iter_mut().skip(taken) {
+            entry.payload = Bytes::copy_from_slice(&entry.payload);
+        }
         got.pass(place.block.end);
         Ok(())
     }
@@ -312,7 +320,8 @@ impl Inner {
             {
                 let mut state = inner.state.lock();
                 state.set_planning(reader, false);
-                if planned.is_empty() {
+                // The reader may have gone on meanwhile, and asked himself.
+                if planned.is_empty() || !state.can_extend(reader, stretch.0) {
                     return;
                 }
                 state.extend_plan(reader, stretch.0, planned);

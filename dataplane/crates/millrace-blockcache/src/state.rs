@@ -7,7 +7,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -35,6 +35,10 @@ pub(crate) use step::{Ask, Content, Pinned, Step};
 /// Readers at one time; beyond, the one that was used longest ago goes.
 const READERS_MAX: usize = 10_000;
 
+/// Blocks that an idle reader knows of beyond those that it holds. Bounds what all readers together
+/// know to some 40 MiB; what is in memory itself weighs far more than where it stands.
+const PLAN_AHEAD_MAX: usize = 32;
+
 /// A reader that is not used for so long goes, with what it holds.
 pub(crate) const IDLE: Duration = Duration::from_secs(60);
 
@@ -61,14 +65,39 @@ pub(crate) struct InFlight {
     is_miss: AtomicBool,
     /// Told when somebody waits for a prefetch.
     pub(crate) raised: Notify,
+    /// Blocks that it brings, and how many of them nobody wants any more.
+    blocks: usize,
+    doomed: AtomicUsize,
+    /// Told when nobody wants any of them.
+    pub(crate) unwanted: Notify,
 }
 
 impl InFlight {
-    fn new(urgency: Urgency) -> Arc<Self> {
+    fn new(urgency: Urgency, blocks: usize) -> Arc<Self> {
         Arc::new(Self {
             is_miss: AtomicBool::new(urgency == Urgency::Miss),
             raised: Notify::new(),
+            blocks,
+            doomed: AtomicUsize::new(0),
+            unwanted: Notify::new(),
         })
+    }
+
+    /// Nobody wants one of its blocks any more.
+    fn doom(&self) {
+        if self.doomed.fetch_add(1, Ordering::Relaxed) + 1 == self.blocks {
+            self.unwanted.notify_one();
+        }
+    }
+
+    /// Somebody does.
+    fn rescue(&self) {
+        self.doomed.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether anybody wants a block of it. May change while the state is not locked.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.doomed.load(Ordering::Relaxed) < self.blocks
     }
 
     /// Somebody waits for it; whether nobody did so before.
@@ -104,6 +133,8 @@ struct Slot {
     arrived_at: Duration,
     /// Its place in the order of use, where nobody watches it.
     unwatched_at: Option<u64>,
+    /// It is on its way, and nobody wants it any more.
+    is_doomed: bool,
     phase: Phase,
 }
 
@@ -122,21 +153,21 @@ enum Phase {
 
 /// What went with a block.
 struct Dropped {
-    size: u32,
-    is_unread: bool,
+    /// Its size, if it had been loaded and nobody had read of it.
+    wasted: Option<u32>,
     /// What comes free only when the answers that hold slices of it have left, in bytes.
     promised: u64,
 }
 
 impl Dropped {
     fn of(slot: Slot) -> Self {
-        let promised = match &slot.phase {
-            Phase::Resident(block) if Arc::strong_count(block) > 1 => block.cost(),
-            _ => 0,
+        let (is_resident, promised) = match &slot.phase {
+            Phase::Resident(block) if Arc::strong_count(block) > 1 => (true, block.cost()),
+            Phase::Resident(_) => (true, 0),
+            Phase::Coming { .. } => (false, 0),
         };
         Self {
-            size: slot.size,
-            is_unread: slot.is_unread,
+            wasted: (is_resident && slot.is_unread).then_some(slot.size),
             promised,
         }
     }
@@ -163,6 +194,8 @@ pub(crate) struct State {
     slots: HashMap<BlockId, Slot>,
     /// Blocks that nobody watches, by their last use.
     unwatched: BTreeMap<u64, BlockId>,
+    /// What comes free when the blocks have come that nobody wants any more, in bytes.
+    doomed_bytes: u64,
     pub(crate) queue: Queue,
     /// Grows with everything that is numbered here.
     count: u64,
@@ -192,6 +225,7 @@ impl State {
             ahead: BTreeSet::new(),
             slots: HashMap::new(),
             unwatched: BTreeMap::new(),
+            doomed_bytes: 0,
             queue: Queue::default(),
             count: 0,
             is_swept: false,
@@ -303,7 +337,9 @@ impl State {
     pub(crate) fn leave(&mut self, id: ReaderId, now: Duration) {
         if let Some(reader) = self.readers.get_mut(&id) {
             reader.busy -= 1;
-            self.list(id);
+            reader.last_use = now;
+            reader.plan.truncate(reader.held + PLAN_AHEAD_MAX);
+            self.used(id);
         }
         self.serve_those_who_wait(now);
     }
@@ -352,13 +388,14 @@ impl State {
 
     /// Drops the readers that nobody has used for long, and blocks that nobody has.
     pub(crate) fn expire(&mut self, now: Duration) {
-        while let Some(&(_, id)) = self.by_use.first() {
-            let Some(reader) = self.readers.get(&id) else {
-                break;
-            };
-            if reader.busy > 0 || now.saturating_sub(reader.last_use) < IDLE {
-                break;
-            }
+        let reader = |&(_, id): &(u64, ReaderId)| Some((id, self.readers.get(&id)?));
+        let by_use = self.by_use.iter().filter_map(reader);
+        let is_idle = |(_, reader): &(_, &Reader)| now.saturating_sub(reader.last_use) >= IDLE;
+        let idle = by_use
+            .take_while(is_idle)
+            .filter(|(_, reader)| reader.busy == 0);
+        let idle: Vec<_> = idle.map(|(id, _)| id).collect();
+        for id in idle {
             self.drop_reader(id);
         }
         if self.readers.is_empty() {
@@ -369,6 +406,7 @@ impl State {
 
     /// A block will not come: its request was given up.
     pub(crate) fn abandon(&mut self, id: BlockId) {
+        self.rescue(id);
         if self
             .slots
             .get(&id)
@@ -390,6 +428,16 @@ impl State {
             reader.used_at = used_at;
         }
         self.list(id);
+    }
+
+    /// Whether what stands at `from` would continue the plan of a reader, or begin it where he goes on.
+    pub(crate) fn can_extend(&self, id: ReaderId, from: Offset) -> bool {
+        let continues = |reader: &Reader| {
+            reader
+                .plan_end()
+                .map_or(reader.next == from, |end| end == from)
+        };
+        self.readers.get(&id).is_some_and(continues)
     }
 
     /// What follows the plan of a reader at `from`, as the metadata says. Replaces the plan where it
@@ -469,16 +517,24 @@ impl State {
     }
 
     /// Drops a block that nobody watches and nobody waits for. One whose request is under way stays
-    /// until it has come.
+    /// until it has come, or until the request is given up because nobody wants anything of it.
     fn drop_if_unwanted(&mut self, id: BlockId) -> Option<Dropped> {
-        let slot = self.slots.get(&id)?;
+        let slot = self.slots.get_mut(&id)?;
         if slot.watchers > 0 || slot.pins > 0 {
             return None;
         }
         match &slot.phase {
             Phase::Coming {
-                request: Some(_), ..
-            } => return None,
+                request: Some(request),
+                charge,
+                ..
+            } => {
+                if !std::mem::replace(&mut slot.is_doomed, true) {
+                    self.doomed_bytes += charge.bytes();
+                    request.doom();
+                }
+                return None;
+            }
             Phase::Coming { request: None, .. } => {
                 self.queue.remove(id);
             }
@@ -493,6 +549,23 @@ impl State {
             Phase::Resident(_) => {}
         }
         self.slots.remove(&id).map(Dropped::of)
+    }
+
+    /// Somebody wants a block again.
+    fn rescue(&mut self, id: BlockId) {
+        let Some(slot) = self.slots.get_mut(&id) else {
+            return;
+        };
+        if std::mem::take(&mut slot.is_doomed)
+            && let Phase::Coming {
+                request: Some(request),
+                charge,
+                ..
+            } = &slot.phase
+        {
+            self.doomed_bytes -= charge.bytes();
+            request.rescue();
+        }
     }
 
     /// A read no longer needs a block.
@@ -519,6 +592,7 @@ impl State {
             was_prefetched: urgency == Urgency::Prefetch,
             arrived_at: Duration::ZERO,
             unwatched_at: None,
+            is_doomed: false,
             phase: Phase::Coming {
                 charge,
                 place: place.clone(),
@@ -533,7 +607,7 @@ impl State {
     /// The next request to be sent, with where its blocks stand.
     pub(crate) fn next_request(&mut self) -> Option<(Vec<Place>, Arc<InFlight>)> {
         let run = self.queue.next_run()?;
-        let in_flight = InFlight::new(run.urgency);
+        let in_flight = InFlight::new(run.urgency, run.blocks.len());
         let mut places = Vec::with_capacity(run.blocks.len());
         for (id, _) in run.blocks {
             let slot = self.slots.get_mut(&id).map(|slot| &mut slot.phase);
@@ -552,6 +626,8 @@ impl State {
         loaded: Result<Decoded, Arc<Failure>>,
         now: Duration,
     ) {
+        // Those that nobody wanted are no longer on their way.
+        self.rescue(id);
         let Some(mut slot) = self.slots.remove(&id) else {
             return;
         };
@@ -574,7 +650,12 @@ impl State {
         slot.phase = Phase::Resident(block);
         slot.arrived_at = now;
         self.slots.insert(id, slot);
-        self.drop_if_unwanted(id);
+        if let Some(Dropped {
+            wasted: Some(size), ..
+        }) = self.drop_if_unwanted(id)
+        {
+            self.meters.evicted_unread(size);
+        }
     }
 
     /// Somebody waits for a block that is on its way.

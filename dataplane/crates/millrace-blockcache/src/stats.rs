@@ -7,9 +7,11 @@ pub struct BlockCacheStats {
     pub size_bytes: u64,
     /// What is resident or being loaded, indexes included, in bytes.
     pub used_bytes: u64,
-    /// The most that data blocks have used at one time, in bytes.
+    /// The most that data blocks have used at one time, those read beside the budget included, in
+    /// bytes.
     pub peak_bytes: u64,
-    /// What is resident beside the budget, in bytes.
+    /// Blocks that are being read beside the budget, in bytes. What answers take out of them is copied,
+    /// and belongs to the answers.
     pub bypass_bytes: u64,
     /// Blocks that a read found in memory.
     pub hits: u64,

@@ -31,12 +31,12 @@ pub(crate) enum Pressure {
 
 impl State {
     /// Evicts until `bytes` are free, or what the first needs who waits for room. Gives whether they
-    /// are; what answers still hold comes free later.
+    /// are; what answers still hold, and what is on its way for nobody, comes free later.
     pub(crate) fn make_room(&mut self, bytes: u64, pressure: Pressure, now: Duration) -> bool {
         let mut promised = 0;
         loop {
             let missing = self.budget.missing(bytes);
-            if missing <= promised {
+            if missing <= promised + self.doomed_bytes {
                 return missing == 0;
             }
             let Some(more) = self.evict_one(pressure, now) else {
@@ -86,8 +86,8 @@ impl State {
         let slot = self.slots.remove(&id)?;
         debug_assert!(slot.pins == 0 && matches!(slot.phase, Phase::Resident(_)));
         let dropped = Dropped::of(slot);
-        if dropped.is_unread {
-            self.meters.evicted_unread(dropped.size);
+        if let Some(size) = dropped.wasted {
+            self.meters.evicted_unread(size);
         }
         Some(dropped.promised)
     }
@@ -120,7 +120,9 @@ impl State {
         let dropped = self.unwatch(&given_up);
         self.list(id);
         dropped.map_or(0, |dropped| {
-            self.meters.evicted_unread(dropped.size);
+            if let Some(size) = dropped.wasted {
+                self.meters.evicted_unread(size);
+            }
             dropped.promised
         })
     }

@@ -20,8 +20,8 @@ const HEADROOM_PART: u64 = 8;
 impl State {
     /// Begins to load what lies in the reader's window. It is filled up when it is half empty, so
     /// that what is loaded lies side by side and goes by few requests. Only free space is used, and
-    /// of that no reader takes more than its equal part, less what its reads themselves need. Gives the stretch for which the metadata has
-    /// to be asked first, if it has.
+    /// of that no reader takes more than its equal part, less what its reads themselves need. Gives
+    /// the stretch for which the metadata has to be asked first, if it has.
     pub(crate) fn prefetch(&mut self, id: ReaderId, now: Duration) -> Option<(Offset, Offset)> {
         let window = self.window_of(id, now)?;
         let reader = self.readers.get(&id)?;

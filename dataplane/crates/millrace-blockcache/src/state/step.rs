@@ -233,6 +233,7 @@ impl State {
         now: Duration,
     ) -> Option<Content> {
         self.raise(id);
+        self.rescue(id);
         let slot = self.slots.get_mut(&id)?;
         slot.pins += 1;
         if let Some(used_at) = slot.unwatched_at.take() {
@@ -261,6 +262,9 @@ impl State {
     /// The reader watches a block of its plan. Gives the block's generation.
     pub(super) fn watch(&mut self, reader: ReaderId, index: usize, id: BlockId) -> u64 {
         let eviction = self.eviction;
+        if eviction == Eviction::Watch {
+            self.rescue(id);
+        }
         let (Some(slot), Some(known)) = (self.slots.get_mut(&id), self.readers.get_mut(&reader))
         else {
             return 0;
