@@ -44,6 +44,7 @@ mod block;
 mod block_cache;
 mod budget;
 mod config;
+mod in_flight;
 mod load;
 mod lru;
 mod meters;

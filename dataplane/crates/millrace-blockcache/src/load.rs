@@ -1,6 +1,6 @@
 //! Sends the requests that wait in the queue.
 
-use std::{ops::Range, pin::pin, sync::Arc};
+use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use millrace_objects::{Corrupt, GetError, ReadError};
@@ -8,9 +8,10 @@ use millrace_objects::{Corrupt, GetError, ReadError};
 use crate::{
     block::{BlockId, Decoded},
     block_cache::Inner,
+    in_flight::InFlight,
     queue::Urgency,
     reader::Place,
-    state::{Failure, InFlight},
+    state::Failure,
 };
 
 /// How often those who are ready to run are let go first, before requests are sent: what they ask
@@ -57,24 +58,6 @@ impl Inner {
 /// What a request brought, and whether it was a prefetch.
 type Read = (Result<Vec<Bytes>, GetError>, bool);
 
-/// Gives up a request that nobody wants anything of; whether it was so still.
-fn give_up(inner: &Arc<Inner>, in_flight: &InFlight, places: &[Place]) -> bool {
-    let now = inner.clock.now();
-    {
-        let mut state = inner.state.lock();
-        if in_flight.is_wanted() {
-            return false;
-        }
-        for place in places {
-            state.abandon(place.id);
-        }
-        state.queue.ended(in_flight.urgency());
-        state.serve_those_who_wait(now);
-    }
-    inner.send();
-    true
-}
-
 /// One request for some blocks of one object. Frees its slot however it ends.
 struct Request {
     inner: Arc<Inner>,
@@ -85,10 +68,7 @@ struct Request {
 
 impl Request {
     async fn run(mut self) {
-        let pieces: Vec<_> = self.places.iter().map(piece).collect();
-        let Some((read, was_prefetch)) = self.read(&pieces).await else {
-            return;
-        };
+        let (read, was_prefetch) = self.read().await;
         let failed = |error: ReadError| {
             Arc::new(Failure {
                 error: Arc::new(error),
@@ -118,39 +98,48 @@ impl Request {
         self.settle(loaded);
     }
 
-    /// Reads the pieces, and gives whether nobody has waited for them. A prefetch waits for its share
-    /// of the network first; if a reader comes meanwhile, it waits in the tier of a miss instead. Once
-    /// it has its share it goes as fast as any. `None` where nobody wanted any of it before that.
-    async fn read(&mut self, pieces: &[Range<u64>]) -> Option<Read> {
-        let key = self.places.first()?.key.clone();
-        let start = pieces.first().map_or(0, |piece| piece.start);
-        let span = pieces.last().map_or(start, |piece| piece.end) - start;
-        let sources = &self.inner.sources;
+    /// Reads the blocks, and gives whether nobody has waited for them. A prefetch waits for its share of
+    /// the network first; if a reader comes meanwhile, it waits in the tier of a miss instead. Once it
+    /// has its share it goes as fast as any. Blocks that nobody wants any more by then are left out.
+    async fn read(&mut self) -> Read {
+        let sources = self.inner.sources.clone();
         // Where the network is short, streams take turns.
         let flow = self.places.first().map_or(0, |place| place.block.stream.0);
         if self.in_flight.urgency() == Urgency::Prefetch {
             let prefetch = sources.prefetch.for_flow(flow);
-            let mut admission = pin!(prefetch.admit_read(span));
-            loop {
-                tokio::select! {
-                    biased;
-                    admitted = &mut admission => {
-                        let read = self.inner.timed(span, admitted.get_pieces(&key, pieces));
-                        return Some((read.await, true));
-                    }
-                    () = self.in_flight.raised.notified() => break,
-                    () = self.in_flight.unwanted.notified() => {
-                        if give_up(&self.inner, &self.in_flight, &self.places) {
-                            self.is_settled = true;
-                            return None;
-                        }
-                    }
-                }
+            let (_, span) = self.pieces();
+            let admitted = tokio::select! {
+                biased;
+                admitted = prefetch.admit_read(span) => Some(admitted),
+                () = self.in_flight.roused.notified() => None,
+            };
+            {
+                let mut state = self.inner.state.lock();
+                state.admit(&self.in_flight, &mut self.places);
+            }
+            if let (Some(admitted), Some(first)) = (admitted, self.places.first()) {
+                let (pieces, span) = self.pieces();
+                let read = self
+                    .inner
+                    .timed(span, admitted.get_pieces(&first.key, &pieces));
+                return (read.await, true);
             }
         }
+        let Some(first) = self.places.first() else {
+            return (Ok(Vec::new()), true);
+        };
+        let (pieces, span) = self.pieces();
         let miss = sources.miss.for_flow(flow);
-        let read = self.inner.timed(span, miss.get_pieces(&key, pieces));
-        Some((read.await, false))
+        let read = self.inner.timed(span, miss.get_pieces(&first.key, &pieces));
+        (read.await, false)
+    }
+
+    /// Where the blocks stand in the object, and how many bytes lie from the first to the last.
+    fn pieces(&self) -> (Vec<Range<u64>>, u64) {
+        let pieces: Vec<_> = self.places.iter().map(piece).collect();
+        let start = pieces.first().map_or(0, |piece| piece.start);
+        let end = pieces.last().map_or(start, |piece| piece.end);
+        (pieces, end - start)
     }
 
     fn settle(&mut self, loaded: Vec<(BlockId, Result<Decoded, Arc<Failure>>)>) {
@@ -176,7 +165,7 @@ impl Drop for Request {
         // The runtime ends, or a panic went through: those who wait find their channel closed.
         let mut state = self.inner.state.lock();
         for place in &self.places {
-            state.abandon(place.id);
+            state.abandon(place.id, &self.in_flight);
         }
         state.queue.ended(self.in_flight.urgency());
     }

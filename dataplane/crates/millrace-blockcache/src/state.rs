@@ -5,22 +5,20 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+    sync::Arc,
     time::Duration,
 };
 
 use futures_util::{FutureExt, future::Shared};
 use millrace_model::{Offset, StreamId};
 use millrace_objects::ReadError;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 
 use crate::{
     block::{Block, BlockId, Decoded, cost},
     budget::{Budget, Charge},
     config::Eviction,
+    in_flight::InFlight,
     meters::Meters,
     queue::{Queue, Urgency},
     reader::{PLAN_BLOCKS_MAX, Place, Planned, Reader, ReaderId, Watched},
@@ -57,66 +55,6 @@ pub(crate) struct Failure {
     pub(crate) error: Arc<ReadError>,
     /// It was a prefetch, which is tried once only.
     pub(crate) was_prefetch: bool,
-}
-
-/// A request under way.
-#[derive(Debug)]
-pub(crate) struct InFlight {
-    is_miss: AtomicBool,
-    /// Told when somebody waits for a prefetch.
-    pub(crate) raised: Notify,
-    /// Blocks that it brings, and how many of them nobody wants any more.
-    blocks: usize,
-    doomed: AtomicUsize,
-    /// Told when nobody wants any of them.
-    pub(crate) unwanted: Notify,
-}
-
-impl InFlight {
-    fn new(urgency: Urgency, blocks: usize) -> Arc<Self> {
-        Arc::new(Self {
-            is_miss: AtomicBool::new(urgency == Urgency::Miss),
-            raised: Notify::new(),
-            blocks,
-            doomed: AtomicUsize::new(0),
-            unwanted: Notify::new(),
-        })
-    }
-
-    /// Nobody wants one of its blocks any more.
-    fn doom(&self) {
-        if self.doomed.fetch_add(1, Ordering::Relaxed) + 1 == self.blocks {
-            self.unwanted.notify_one();
-        }
-    }
-
-    /// Somebody does.
-    fn rescue(&self) {
-        self.doomed.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// Whether anybody wants a block of it. May change while the state is not locked.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.doomed.load(Ordering::Relaxed) < self.blocks
-    }
-
-    /// Somebody waits for it; whether nobody did so before.
-    fn raise(&self) -> bool {
-        let is_news = !self.is_miss.swap(true, Ordering::Relaxed);
-        if is_news {
-            self.raised.notify_one();
-        }
-        is_news
-    }
-
-    /// Whether somebody waits, now.
-    pub(crate) fn urgency(&self) -> Urgency {
-        if self.is_miss.load(Ordering::Relaxed) {
-            Urgency::Miss
-        } else {
-            Urgency::Prefetch
-        }
-    }
 }
 
 /// A block in memory, or on its way there.
@@ -404,16 +342,25 @@ impl State {
         self.serve_those_who_wait(now);
     }
 
-    /// A block will not come: its request was given up.
-    pub(crate) fn abandon(&mut self, id: BlockId) {
-        self.rescue(id);
-        if self
-            .slots
-            .get(&id)
-            .is_some_and(|slot| matches!(slot.phase, Phase::Coming { .. }))
-        {
+    /// A request will not bring a block: it ended without settling it.
+    pub(crate) fn abandon(&mut self, id: BlockId, request: &Arc<InFlight>) {
+        if self.is_of(id, request) {
+            self.rescue(id);
             self.slots.remove(&id);
         }
+    }
+
+    /// A request is sent, with those of its blocks that somebody wanted until now. From now on it is
+    /// too late to take one out of it.
+    pub(crate) fn admit(&mut self, request: &Arc<InFlight>, places: &mut Vec<Place>) {
+        request.admit();
+        places.retain(|place| self.is_of(place.id, request));
+    }
+
+    /// Whether a block is to come by this request.
+    fn is_of(&self, id: BlockId, request: &Arc<InFlight>) -> bool {
+        let phase = self.slots.get(&id).map(|slot| &slot.phase);
+        matches!(phase, Some(Phase::Coming { request: Some(by), .. }) if Arc::ptr_eq(by, request))
     }
 
     /// Whether there is nothing that could expire.
@@ -516,8 +463,8 @@ impl State {
         self.drop_if_unwanted(id)
     }
 
-    /// Drops a block that nobody watches and nobody waits for. One whose request is under way stays
-    /// until it has come, or until the request is given up because nobody wants anything of it.
+    /// Drops a block that nobody watches and nobody waits for. One whose request has been sent stays
+    /// until it has come; one whose request still waits for bandwidth, maybe for long, is taken out of it.
     fn drop_if_unwanted(&mut self, id: BlockId) -> Option<Dropped> {
         let slot = self.slots.get_mut(&id)?;
         if slot.watchers > 0 || slot.pins > 0 {
@@ -528,13 +475,16 @@ impl State {
                 request: Some(request),
                 charge,
                 ..
-            } => {
+            } if request.is_admitted() => {
                 if !std::mem::replace(&mut slot.is_doomed, true) {
                     self.doomed_bytes += charge.bytes();
-                    request.doom();
                 }
                 return None;
             }
+            Phase::Coming {
+                request: Some(request),
+                ..
+            } => request.lose_one(),
             Phase::Coming { request: None, .. } => {
                 self.queue.remove(id);
             }
@@ -557,14 +507,9 @@ impl State {
             return;
         };
         if std::mem::take(&mut slot.is_doomed)
-            && let Phase::Coming {
-                request: Some(request),
-                charge,
-                ..
-            } = &slot.phase
+            && let Phase::Coming { charge, .. } = &slot.phase
         {
             self.doomed_bytes -= charge.bytes();
-            request.rescue();
         }
     }
 
