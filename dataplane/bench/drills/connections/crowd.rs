@@ -69,13 +69,16 @@ pub(crate) fn halves(address: SocketAddr, count: usize) -> io::Result<Vec<TcpStr
     (0..count).map(connect).collect()
 }
 
-/// Connects clients that fetch a partition again and again and read nothing.
+/// Connects clients that fetch a partition again and again, from `offset` on, and read nothing.
 pub(crate) fn slow_readers(
     address: SocketAddr,
     count: usize,
     topic: &str,
+    offset: i64,
 ) -> io::Result<Vec<TcpStream>> {
-    let partition = FetchPartition::default().with_partition_max_bytes(FETCH_BYTES);
+    let partition = FetchPartition::default()
+        .with_fetch_offset(offset)
+        .with_partition_max_bytes(FETCH_BYTES);
     let topic = FetchTopic::default()
         .with_topic(TopicName(StrBytes::from_string(topic.to_owned())))
         .with_partitions(vec![partition]);

@@ -112,13 +112,14 @@ fn measure(arguments: &Arguments, broker: &mut Broker) -> Result<Measured, Strin
     settle(broker)?;
     let with_idle = broker.resident_bytes()?;
 
-    seed(broker)?;
+    let unread_from = seed(broker)?;
     settle(broker)?;
     let before_crowd = broker.resident_bytes()?;
     println!("{HALVES} clients stop half-way, {SLOW_READERS} do not read");
     let failed = |error| format!("the crowd: {error}");
     let _halves = crowd::halves(broker.address, HALVES).map_err(failed)?;
-    let _slow = crowd::slow_readers(broker.address, SLOW_READERS, UNREAD).map_err(failed)?;
+    let slow = crowd::slow_readers(broker.address, SLOW_READERS, UNREAD, unread_from);
+    let _slow = slow.map_err(failed)?;
     let crowd = watch(broker, &mut idle, &clock)?;
 
     println!("{} producers and a greedy one", arguments.busy);
@@ -158,8 +159,10 @@ fn cut(broker: &Broker, reason: &str) -> Result<f64, String> {
     broker.metric("millrace_connections_closed_total", reason)
 }
 
-/// Writes twice what the log cache holds, so that its memory does not grow any more.
-fn seed(broker: &Broker) -> Result<(), String> {
+/// Writes twice what the log cache holds, so that its memory does not grow any more. Returns an
+/// offset from which the log cache has a quarter of what it holds: what is read from objects is
+/// bounded before it comes to a client that does not read.
+fn seed(broker: &Broker) -> Result<i64, String> {
     let failed = |error| format!("the data to be read: {error}");
     let connected = Connection::connect(broker.address, "drill", PATIENCE);
     let mut connection = connected.map_err(failed)?;
@@ -176,17 +179,24 @@ fn seed(broker: &Broker) -> Result<(), String> {
         base_sequence: -1,
     };
     let batch = [&template.header(count, &stamp)[..], template.records(count)].concat();
-    for _ in 0..2 * CACHE_BYTES / SEED_BATCH_BYTES {
+    let batches = 2 * CACHE_BYTES / SEED_BATCH_BYTES;
+    let cached = batches - CACHE_BYTES / 4 / SEED_BATCH_BYTES;
+    let mut unread_from = 0;
+    for number in 0..batches {
         connection
             .send_produce(UNREAD, &[(0, &batch)])
             .map_err(failed)?;
         let answer = connection.await_produce().map_err(failed)?;
-        let mut codes = answer.partitions.iter().map(|answer| answer.error_code);
-        if let Some(code) = codes.find(|&code| code != 0) {
-            return Err(format!("the data to be read was refused with code {code}"));
+        match &answer.partitions[..] {
+            [partition] if partition.error_code == 0 => {
+                if number <= cached {
+                    unread_from = partition.base_offset;
+                }
+            }
+            refused => return Err(format!("the data to be read was refused: {refused:?}")),
         }
     }
-    Ok(())
+    Ok(unread_from)
 }
 
 struct Crowd {

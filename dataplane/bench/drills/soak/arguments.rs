@@ -7,8 +7,8 @@ use millrace_bench::command_line::{beside, broker_program, from_callers_folder, 
 pub(crate) const USAGE: &str = "\
 usage: npm run drill:soak -- [--minutes N] [--quick] [--rate MIB] [--seed N] [--s3-server FILE]
                              [--work DIR] [--program FILE] [--json FILE]
-  --minutes N        for how long clients work (20): two thirds of it with chaos, and a third in peace,
-                     in which memory must not grow
+  --minutes N        for how long clients work (20): 65 % of it with chaos, and the rest in peace, in
+                     which memory must not grow
   --quick            three minutes
   --rate MIB         MiB per second that the producers write together (8)
   --seed N           makes the same batches and the same sequence of chaos again; the machine's own
