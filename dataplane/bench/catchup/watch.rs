@@ -18,7 +18,8 @@ use crate::{stand::Stand, writers};
 /// Between two looks at the cache.
 const SAMPLE: Duration = Duration::from_millis(100);
 const CACHE_BYTES: &str = "millrace_block_cache_bytes";
-/// The most since the broker's start, by its own account: between two looks nothing is missed.
+/// The most since the broker's start, by its own account, what is beside the budget included: between
+/// two looks nothing is missed.
 const CACHE_PEAK: &str = "millrace_block_cache_peak_bytes";
 /// What is resident beside the budget: blocks for readers that found no room.
 const CACHE_BYPASS: &str = "millrace_block_cache_bypass_bytes";
@@ -96,7 +97,7 @@ fn sample_cache(stand: &Stand, done: &AtomicBool) -> Result<f64, String> {
         let used = used.ok_or_else(|| format!("the broker has no metric {CACHE_BYTES}"))?;
         let told = metrics.sum(CACHE_PEAK, "").unwrap_or(0.0);
         let beside = metrics.sum(CACHE_BYPASS, "").unwrap_or(0.0);
-        peak = peak.max(used.max(told) + beside);
+        peak = peak.max(used + beside).max(told);
         pause(SAMPLE);
     }
     Ok(peak)
