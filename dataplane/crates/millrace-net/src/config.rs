@@ -20,6 +20,11 @@ pub(crate) const WRITE_SEGMENTS_MAX: usize = 64;
 /// cost vanish, little enough that the first response does not wait for the last.
 pub(crate) const WRITE_GATHER_BYTES: usize = 256 * 1024;
 
+/// What one connection writes before the other tasks of its thread have their turn. Answers of catch-up
+/// reads have tens of mebibytes; a producer's request would wait for all of one, since a socket whose
+/// client reads as fast never says that it is full. 256 KiB take about 0.1 ms.
+pub(crate) const WRITE_TURN_BYTES: usize = 256 * 1024;
+
 /// A connection may have one part in so many of the broker's free memory in flight. So n clients that
 /// send and never read leave 16/(16+n) of it to the others, and an ordinary client notices nothing.
 /// (Choudhury and Hahne, Dynamic queue length thresholds for shared-memory packet switches, 1998.)

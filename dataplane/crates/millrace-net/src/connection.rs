@@ -19,7 +19,10 @@ use tokio::sync::Notify;
 
 use crate::{
     budget::{Budget, Charge},
-    config::{LINGER, NetConfig, SHARE_OF_FREE_MEMORY, WRITE_GATHER_BYTES, WRITE_SEGMENTS_MAX},
+    config::{
+        LINGER, NetConfig, SHARE_OF_FREE_MEMORY, WRITE_GATHER_BYTES, WRITE_SEGMENTS_MAX,
+        WRITE_TURN_BYTES,
+    },
     frame::{FrameError, FrameReader, Step},
     meters::{Meters, MuteReason, Reasons},
     outbox::Outbox,
@@ -418,7 +421,12 @@ impl<T: Transport> Connection<T> {
     }
 
     async fn flush(&self, outbox: &mut Outbox) -> io::Result<()> {
+        let mut turn_bytes = 0;
         loop {
+            if turn_bytes >= WRITE_TURN_BYTES {
+                turn_bytes = 0;
+                tokio::task::yield_now().await;
+            }
             let progress = if outbox.bytes() > 0 {
                 outbox.try_write(&self.transport)
             } else {
@@ -429,6 +437,7 @@ impl<T: Transport> Connection<T> {
             };
             match progress {
                 Ok(written) => {
+                    turn_bytes += written;
                     self.shared.meters.bytes_out.increment(written as u64);
                     self.pulse.moved(&self.shared.clock);
                 }

@@ -5,7 +5,10 @@ use std::{collections::VecDeque, io, io::IoSlice};
 use bytes::{Buf, Bytes};
 use millrace_wire::Response;
 
-use crate::{config::WRITE_SEGMENTS_MAX, transport::Transport};
+use crate::{
+    config::{WRITE_SEGMENTS_MAX, WRITE_TURN_BYTES},
+    transport::Transport,
+};
 
 /// What is to be written on one connection, in order.
 #[derive(Debug, Default)]
@@ -35,16 +38,21 @@ impl Outbox {
         *self = Self::default();
     }
 
-    /// Writes as much as the transport takes now; the bytes written.
+    /// Writes as much as the transport takes now, but at most [`WRITE_TURN_BYTES`]; the bytes written.
     ///
     /// # Errors
     /// The transport's; `WouldBlock` when it takes nothing.
     pub(crate) fn try_write(&mut self, transport: &impl Transport) -> io::Result<usize> {
         let mut slices = [IoSlice::new(&[]); WRITE_SEGMENTS_MAX];
-        let mut count = 0;
+        let (mut count, mut left) = (0, WRITE_TURN_BYTES);
         for (slice, segment) in slices.iter_mut().zip(&self.segments) {
-            *slice = IoSlice::new(segment);
+            let part = segment.get(..left).unwrap_or(segment);
+            *slice = IoSlice::new(part);
             count += 1;
+            left -= part.len();
+            if left == 0 {
+                break;
+            }
         }
         let written = transport.try_write(&slices[..count])?;
         if written == 0 && self.bytes > 0 {

@@ -2,6 +2,7 @@
 
 mod mute;
 mod transport;
+mod turns;
 
 use std::{
     collections::HashMap,
