@@ -188,15 +188,15 @@ pub trait MetaStore: Debug + Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<StreamSummary>, StoreFailure>;
 
-    /// What of these objects can still be read, all at one moment. Those of which nothing can are
-    /// left out.
+    /// What of an object can still be read; `None` where nothing can. One object at a time: how many
+    /// ranges it has is known only then.
     ///
     /// # Errors
     /// The store failed.
     async fn object_contents(
         &self,
-        objects: &[ObjectId],
-    ) -> Result<Vec<ObjectContents>, StoreFailure>;
+        object: ObjectId,
+    ) -> Result<Option<ObjectContents>, StoreFailure>;
 
     /// Replaces objects by others that hold the same, at one moment for every reader, and dooms the
     /// former. Of each stream the outputs must hold exactly the offsets that the inputs hold and that

@@ -301,12 +301,8 @@ async fn what_was_trimmed_meanwhile_may_be_missing(two: Two) {
     let (a, b) = (two.a, two.b);
     let whole: [&[StreamRange]; 2] = [&[range(a, 5, 30)], &[range(b, 0, 20)]];
     two.trim(a, 5).await;
-    let contents = two
-        .store
-        .object_contents(&two.all())
-        .await
-        .expect("contents");
-    let of_a = contents[0].live[0];
+    let contents = two.store.object_contents(two.all()[0]).await;
+    let of_a = contents.expect("answers").expect("is live").live[0];
     assert_eq!((of_a.range, of_a.readable_from), (range(a, 0, 10), 5));
     let planned = two.compaction(&two.all(), &whole).await;
     two.trim(a, 25).await;
@@ -424,6 +420,8 @@ async fn candidates_are_listed_in_pages(two: Two) {
     two.trim(two.a, 20).await;
     assert_eq!(streams(None, 1).await[0].stream_objects, 0);
     let gone = [first, two.single, ObjectId(1 << 40)];
-    let contents = two.store.object_contents(&gone).await.expect("contents");
-    assert_eq!(contents, []);
+    for object in gone {
+        let contents = two.store.object_contents(object).await;
+        assert_eq!(contents.expect("answers"), None);
+    }
 }

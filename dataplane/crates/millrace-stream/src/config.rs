@@ -59,7 +59,11 @@ pub struct CompactionConfig {
     pub inputs_min: usize,
     /// Ranges of this size or more are copied by the store, where it can: S3 takes 5 MiB or more.
     pub copy_from_bytes: u64,
-    /// A pass ends after so many groups, and the next one begins at once: others want the metadata too.
+    /// Ranges of the inputs of one group: bounds the memory for what is known of them, some 250 bytes
+    /// each. A group of more is made smaller.
+    pub ranges_max: usize,
+    /// A pass ends after so many groups of stream-set objects, and as many of streams; the next one
+    /// begins a second later, since others want the metadata too.
     pub groups_per_pass_max: u64,
 }
 
@@ -73,6 +77,7 @@ impl Default for CompactionConfig {
             inputs_max: 64,
             inputs_min: 4,
             copy_from_bytes: 5 * 1024 * 1024,
+            ranges_max: 100_000,
             groups_per_pass_max: 100,
         }
     }

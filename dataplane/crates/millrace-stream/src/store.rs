@@ -90,8 +90,8 @@ pub(crate) struct StoreInner {
     pub(crate) wal: Wal,
     pub(crate) storage: ObjectStorage,
     pub(crate) background: ObjectStorage,
-    /// Held by the pass of compaction that is under way.
-    pub(crate) compacting: tokio::sync::Mutex<()>,
+    /// Held by the pass of compaction that is under way; the stream that it has reached.
+    pub(crate) compacting: tokio::sync::Mutex<Option<StreamId>>,
     pub(crate) meta: Arc<dyn MetaStore>,
     pub(crate) block_cache: BlockCache,
     pub(crate) clock: SharedClock,
@@ -225,7 +225,14 @@ impl StreamStore {
     pub async fn close(&self) -> Closed {
         self.inner.closing.store(true, Ordering::Release);
         let wait = self.inner.config.close_wait;
-        let flushed = timeout(wait, self.inner.flush()).await;
+        // A compaction ends at its next step. One that is cut off would leave parts in the bucket.
+        let (flushed, compacting) = tokio::join!(
+            timeout(wait, self.inner.flush()),
+            timeout(wait, self.inner.compacting.lock()),
+        );
+        if compacting.is_err() {
+            tracing::warn!(?wait, "a compaction did not end in time; it is broken off");
+        }
         let pending_bytes = self.inner.measures.pending_bytes();
         if flushed.is_err() {
             tracing::warn!(

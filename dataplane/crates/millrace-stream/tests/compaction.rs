@@ -18,7 +18,7 @@ use std::{
 use millrace_meta::{MetaStore, ObjectKind, ObjectState, read_object_records};
 use millrace_model::{ObjectId, Offset, StreamId};
 use millrace_objects::ObjectKey;
-use millrace_stream::{Entry, FetchError, Stream, StreamConfig, StreamStore};
+use millrace_stream::{CompactError, Entry, FetchError, Stream, StreamConfig, StreamStore};
 use millrace_testkit::{BucketFaults, Crash};
 use proptest::prelude::*;
 use world::{World, append, read_all, small};
@@ -295,6 +295,93 @@ async fn trims_and_deletions_under_a_compaction_are_respected() {
     run.store.discard_streams(&doomed);
     let report = compaction.await.expect("runs").expect("compacts");
     assert_eq!((report.groups, report.failed), (1, 0));
+    run.world.bucket.set(BucketFaults::default());
+    run.reopen(Crash::Killed).await;
+    run.check().await;
+    run.audit().await;
+}
+
+/// Sets of all streams but one, which has objects of its own: a group of each kind.
+async fn flush_both_kinds(run: &mut Run) {
+    for _ in 0..4 {
+        run.append(0, 1, 12_000).await;
+        run.append(1, 1, 100).await;
+        run.append(2, 1, 100).await;
+        run.flush().await;
+    }
+}
+
+fn one_group_per_pass() -> StreamConfig {
+    let mut config = flushed_only();
+    config.compaction.groups_per_pass_max = 1;
+    config
+}
+
+#[tokio::test]
+async fn streams_do_not_wait_until_the_sets_are_done() {
+    let mut run = in_memory(one_group_per_pass()).await;
+    flush_both_kinds(&mut run).await;
+    let report = run.store.compact_now().await.expect("compacts");
+    assert_eq!((report.groups, report.inputs), (2, 8), "{report:?}");
+    assert_eq!(run.kinds(0).await, [ObjectKind::Stream]);
+    assert_eq!(run.kinds(1).await, [ObjectKind::StreamSet]);
+    run.check().await;
+}
+
+#[tokio::test]
+async fn every_stream_gets_its_turn() {
+    let mut run = in_memory(one_group_per_pass()).await;
+    let mut objects = Vec::new();
+    for _ in 0..3 {
+        for _ in 0..2 {
+            run.append(0, 1, 8_500).await;
+            run.append(3, 1, 8_500).await;
+            run.flush().await;
+        }
+        let report = run.store.compact_now().await.expect("compacts");
+        assert_eq!(report.groups, 1);
+        assert!(report.more);
+        objects.push((run.kinds(0).await.len(), run.kinds(3).await.len()));
+    }
+    // The first, the other one, and again the first.
+    assert_eq!(objects, [(1, 2), (3, 1), (1, 3)]);
+    run.check().await;
+}
+
+#[tokio::test]
+async fn a_group_of_very_many_ranges_is_made_smaller() {
+    let mut config = flushed_only();
+    config.compaction.ranges_max = 6;
+    let mut run = in_memory(config).await;
+    for _ in 0..4 {
+        for stream in 0..3 {
+            run.append(stream, 1, 100).await;
+        }
+        run.flush().await;
+    }
+    let report = run.store.compact_now().await.expect("compacts");
+    assert_eq!((report.groups, report.inputs, report.outputs), (1, 2, 1));
+    assert_eq!(run.kinds(0).await.len(), 3);
+    run.check().await;
+    run.audit().await;
+}
+
+#[tokio::test]
+async fn closing_waits_for_a_compaction_to_end() {
+    let mut run = in_memory(flushed_only()).await;
+    flush_both_kinds(&mut run).await;
+    run.world.bucket.set(BucketFaults {
+        delay: Duration::from_millis(50),
+        ..BucketFaults::default()
+    });
+    let store = run.store.clone();
+    let compaction = tokio::spawn(async move { store.compact_now().await });
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    run.store.close().await;
+    // What held it up has let go of it, so that it is at its end.
+    let ended = tokio::time::timeout(Duration::from_millis(5), compaction).await;
+    let report = ended.expect("has ended").expect("runs");
+    assert!(matches!(report, Err(CompactError::Closing)), "{report:?}");
     run.world.bucket.set(BucketFaults::default());
     run.reopen(Crash::Killed).await;
     run.check().await;

@@ -90,7 +90,7 @@ impl<O: Objects> MetaStore for FakeMeta<O> {
     ) -> Result<Vec<StreamSummary>, StoreFailure> {
         panic!("not asked")
     }
-    async fn object_contents(&self, _: &[ObjectId]) -> Result<Vec<ObjectContents>, StoreFailure> {
+    async fn object_contents(&self, _: ObjectId) -> Result<Option<ObjectContents>, StoreFailure> {
         panic!("not asked")
     }
     async fn commit_compaction(&self, _: Compaction) -> Result<(), CompactionError> {

@@ -20,22 +20,16 @@ type Stretches = BTreeMap<StreamId, Vec<Stretch>>;
 impl Inner {
     pub(super) async fn object_contents(
         &self,
-        objects: &[ObjectId],
-    ) -> Result<Vec<ObjectContents>, StoreFailure> {
+        object: ObjectId,
+    ) -> Result<Option<ObjectContents>, StoreFailure> {
         let mut tx = self.readers.begin().await?;
-        let mut committed = Vec::with_capacity(objects.len());
-        for &object in objects {
-            if let Some(Found::Committed(ranges)) = objects::find(&mut tx, object).await? {
-                committed.push((object, ranges));
-            }
-        }
+        let found = objects::find(&mut tx, object).await?;
         tx.commit().await?;
+        let Some(Found::Committed(ranges)) = found else {
+            return Ok(None);
+        };
         // An object's ranges never change; which of them are live is asked at one moment.
-        let index = self.index.read();
-        let contents = committed
-            .iter()
-            .filter_map(|(object, ranges)| index.contents(*object, ranges));
-        Ok(contents.collect())
+        Ok(self.index.read().contents(object, &ranges))
     }
 
     pub(super) async fn commit_compaction(

@@ -375,9 +375,9 @@ impl MetaStore for SqliteMeta {
 
     async fn object_contents(
         &self,
-        objects: &[ObjectId],
-    ) -> Result<Vec<ObjectContents>, StoreFailure> {
-        self.inner.object_contents(objects).await
+        object: ObjectId,
+    ) -> Result<Option<ObjectContents>, StoreFailure> {
+        self.inner.object_contents(object).await
     }
 
     async fn commit_compaction(&self, compaction: Compaction) -> Result<(), CompactionError> {

@@ -63,6 +63,7 @@ pub(super) struct Merge {
 /// What a merge has come to.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Moved {
+    pub(super) inputs: u64,
     pub(super) input_bytes: u64,
     pub(super) output_bytes: u64,
     pub(super) copied_bytes: u64,
@@ -191,6 +192,7 @@ impl Merge {
         }
         written?;
         let moved = Moved {
+            inputs: self.inputs.len() as u64,
             input_bytes: self.input_bytes(),
             ..writer.moved
         };
@@ -281,25 +283,22 @@ struct Writer<'a> {
 impl<'a> Writer<'a> {
     fn new(store: &'a StoreInner, merge: &Merge, first_id: ObjectId) -> Self {
         let window = WINDOWS_BYTES / (merge.inputs.len().max(1) as u64);
-        let feeds = merge.inputs.iter().enumerate().map(|(at, input)| {
-            let of_input = |piece: &&Piece| piece.input == at;
-            let pieces = merge
-                .stretches
-                .iter()
-                .flat_map(|(stretch, _)| &stretch.pieces);
-            let wanted = pieces
-                .filter(of_input)
-                .flat_map(|piece| piece.blocks.clone());
-            Feed {
-                reader: Arc::clone(&input.reader),
-                wanted: wanted.collect(),
-                at_hand: VecDeque::new(),
-                window,
-            }
-        });
+        let feed = |input: &Input| Feed {
+            reader: Arc::clone(&input.reader),
+            wanted: VecDeque::new(),
+            at_hand: VecDeque::new(),
+            window,
+        };
+        let mut feeds: Vec<Feed> = merge.inputs.iter().map(feed).collect();
+        let stretches = merge.stretches.iter();
+        for piece in stretches.flat_map(|(stretch, _)| &stretch.pieces) {
+            let feed = feeds.get_mut(piece.input);
+            let feed = feed.expect("a piece is of one of the inputs");
+            feed.wanted.extend(&piece.blocks);
+        }
         Self {
             store,
-            feeds: feeds.collect(),
+            feeds,
             next_id: first_id.get(),
             set: None,
             single: None,
@@ -354,6 +353,7 @@ impl<'a> Writer<'a> {
         let (id, assembly) = self.assembly();
         let assembly = self.single.insert(assembly);
         for piece in &stretch.pieces {
+            self.store.check_compacting()?;
             if copies {
                 let input = merge.inputs.get(piece.input);
                 let input = input.expect("a piece is of one of the inputs");

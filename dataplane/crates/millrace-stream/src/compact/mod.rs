@@ -26,6 +26,7 @@ use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
 
 use millrace_meta::{
     Compaction, CompactionError, ObjectContents, ReserveError, StoreFailure, StreamSetSummary,
+    StreamSummary,
 };
 use millrace_model::{ObjectId, Offset, StreamId};
 use millrace_objects::{AssemblyError, ReadError};
@@ -43,14 +44,10 @@ const SETS_EXAMINED_MAX: usize = 100_000;
 /// What is asked of the metadata at once: bounds how long it is held up.
 const PAGE: usize = 1_000;
 
-/// Ranges of the inputs of one group: bounds the memory for what is known of them, some 250 bytes each.
-/// A group of more is made smaller.
-const RANGES_MAX: usize = 100_000;
-
 /// A commit whose outcome is not known is asked again so often.
 const COMMIT_TRIES: u32 = 5;
 
-/// A pass that stopped at its bound of groups goes on after this long.
+/// A pass that stopped at one of its bounds goes on after this long.
 const GO_ON_AFTER: Duration = Duration::from_secs(1);
 
 /// An object is not written anew where, after all, more than this of it is wanted, percent: the
@@ -75,7 +72,7 @@ pub struct CompactionReport {
     pub output_bytes: u64,
     /// Those of them that the store has copied by itself.
     pub copied_bytes: u64,
-    /// The pass stopped at its bound, and there may be more to do.
+    /// The pass stopped at one of its bounds, and there may be more to do.
     pub more: bool,
 }
 
@@ -183,23 +180,62 @@ impl StoreInner {
 
     /// One pass. Passes do not overlap: a second one waits for the first.
     pub(crate) async fn compact(&self) -> Result<CompactionReport, CompactError> {
-        let _alone = self.compacting.lock().await;
-        let mut report = CompactionReport::default();
+        let mut reached = self.compacting.lock().await;
+        let groups_max = self.config.compaction.groups_per_pass_max;
+        let mut pass = Pass {
+            groups_left: groups_max,
+            ..Pass::default()
+        };
         for group in plan::set_groups(&self.stream_sets().await?, &self.config.compaction) {
-            self.compact_group(Kind::StreamSet, group, &mut report)
-                .await?;
-        }
-        let mut after = None;
-        while !report.more {
-            let page = self.meta.stream_summaries(after, PAGE).await?;
-            let Some(last) = page.last() else { break };
-            after = Some(last.stream);
-            for summary in page.iter().filter(|summary| summary.stream_objects > 0) {
-                self.compact_stream(summary.stream, summary.start, &mut report)
-                    .await?;
+            if !self
+                .compact_group(Kind::StreamSet, group, &mut pass)
+                .await?
+            {
+                break;
             }
         }
-        Ok(report)
+        // Each kind has its own bound, so that neither waits for the other to have nothing to do.
+        pass.groups_left = groups_max;
+        self.compact_streams(&mut reached, &mut pass).await?;
+        Ok(pass.report)
+    }
+
+    /// All streams in a ring, beginning behind the one that the last pass reached: so each gets its turn
+    /// where one pass is not enough for all.
+    async fn compact_streams(
+        &self,
+        reached: &mut Option<StreamId>,
+        pass: &mut Pass,
+    ) -> Result<(), CompactError> {
+        let until = *reached;
+        let mut from_the_first = until.is_none();
+        loop {
+            let page = self.meta.stream_summaries(*reached, PAGE).await?;
+            if page.is_empty() {
+                *reached = None;
+                if from_the_first {
+                    return Ok(());
+                }
+                from_the_first = true;
+                continue;
+            }
+            for summary in page {
+                if from_the_first && until.is_some_and(|until| summary.stream > until) {
+                    *reached = None;
+                    return Ok(());
+                }
+                let (before, groups_left) = (*reached, pass.groups_left);
+                *reached = Some(summary.stream);
+                if !self.compact_stream(&summary, pass).await? {
+                    if groups_left == 0 {
+                        // It has not had its turn.
+                        *reached = before;
+                    }
+                    return Ok(());
+                }
+            }
+            tokio::task::yield_now().await;
+        }
     }
 
     async fn stream_sets(&self) -> Result<Vec<StreamSetSummary>, CompactError> {
@@ -215,36 +251,45 @@ impl StoreInner {
         Ok(sets)
     }
 
+    /// `false` where the pass has done enough.
     async fn compact_stream(
         &self,
-        stream: StreamId,
-        start: Offset,
-        report: &mut CompactionReport,
-    ) -> Result<(), CompactError> {
+        summary: &StreamSummary,
+        pass: &mut Pass,
+    ) -> Result<bool, CompactError> {
+        let StreamSummary { stream, start, .. } = *summary;
+        if summary.stream_objects == 0 {
+            return Ok(true);
+        }
         let mut from = start;
         loop {
+            // What is in memory is answered at once, and others may want the processor.
+            tokio::task::yield_now().await;
             let ranges = self.meta.objects_of(stream, from, PAGE).await?;
             let Some(last) = ranges.last() else {
-                return Ok(());
+                return Ok(true);
             };
             from = last.range.end;
             for group in plan::stream_groups(&ranges, start, &self.config.compaction) {
-                self.compact_group(Kind::Stream, group, report).await?;
+                if !self.compact_group(Kind::Stream, group, pass).await? {
+                    return Ok(false);
+                }
             }
         }
     }
 
-    /// Compacts one group, unless the pass has done enough. Only what concerns every group is an error.
+    /// Compacts one group; `false` where the pass has done enough. Only what concerns every group is
+    /// an error.
     async fn compact_group(
         &self,
         kind: Kind,
         group: Group,
-        report: &mut CompactionReport,
-    ) -> Result<(), CompactError> {
+        pass: &mut Pass,
+    ) -> Result<bool, CompactError> {
         self.check_compacting()?;
-        if report.groups + report.failed >= self.config.compaction.groups_per_pass_max {
-            report.more = true;
-            return Ok(());
+        if pass.groups_left == 0 {
+            pass.report.more = true;
+            return Ok(false);
         }
         let measures = &self.measures.compaction;
         let running = measures.begin();
@@ -255,14 +300,16 @@ impl StoreInner {
             Ok(None) => {}
             Ok(Some(moved)) => {
                 let took = self.clock.now().saturating_sub(started);
-                measures.done(kind, group.len() as u64, &moved, took);
-                report.add(group.len() as u64, &moved);
+                measures.done(kind, &moved, took);
+                pass.groups_left -= 1;
+                pass.report.add(&moved);
             }
             Err(error) if error.is_fenced() || matches!(error, CompactError::Closing) => {
                 return Err(error);
             }
             Err(error) => {
-                report.failed += 1;
+                pass.groups_left -= 1;
+                pass.report.failed += 1;
                 let superseded = error.is_superseded();
                 measures.failed(kind, superseded);
                 let cause = &error as &dyn std::error::Error;
@@ -273,12 +320,12 @@ impl StoreInner {
                 }
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Replaces a group. `None` where there was nothing to gain.
     async fn replace(&self, kind: Kind, group: &Group) -> Result<Option<Moved>, CompactError> {
-        let contents = within_bounds(self.meta.object_contents(group).await?);
+        let contents = self.contents(group).await?;
         if contents.is_empty() {
             return Ok(None);
         }
@@ -307,6 +354,24 @@ impl StoreInner {
         replaced.map(Some)
     }
 
+    /// What of the objects can be read: as many of them as have no more ranges than one group may
+    /// have, one at least. They are not asked at one moment: what is trimmed in between is found out
+    /// when the outputs are committed.
+    async fn contents(&self, group: &Group) -> Result<Vec<ObjectContents>, StoreFailure> {
+        let (mut contents, mut ranges): (Vec<ObjectContents>, usize) = (Vec::new(), 0);
+        for &object in group {
+            let Some(found) = self.meta.object_contents(object).await? else {
+                continue;
+            };
+            ranges += found.live.len();
+            if ranges > self.config.compaction.ranges_max && !contents.is_empty() {
+                break;
+            }
+            contents.push(found);
+        }
+        Ok(contents)
+    }
+
     async fn write_and_commit(&self, merge: Merge, first: ObjectId) -> Result<Moved, CompactError> {
         let (compaction, moved) = merge.write(self, first).await?;
         self.check_compacting()?;
@@ -330,23 +395,18 @@ impl StoreInner {
     }
 }
 
-/// As many of the inputs as have no more ranges than one group may have; one at least.
-fn within_bounds(mut contents: Vec<ObjectContents>) -> Vec<ObjectContents> {
-    let mut ranges = 0;
-    let exceeds = |object: &ObjectContents| {
-        let first = ranges == 0;
-        ranges += object.live.len();
-        !first && ranges > RANGES_MAX
-    };
-    let fits = contents.iter().position(exceeds);
-    contents.truncate(fits.unwrap_or(contents.len()));
-    contents
+/// A pass that is under way.
+#[derive(Default)]
+struct Pass {
+    report: CompactionReport,
+    /// Groups of the present kind that it may still try.
+    groups_left: u64,
 }
 
 impl CompactionReport {
-    fn add(&mut self, inputs: u64, moved: &Moved) {
+    fn add(&mut self, moved: &Moved) {
         self.groups += 1;
-        self.inputs += inputs;
+        self.inputs += moved.inputs;
         self.outputs += moved.outputs;
         self.input_bytes += moved.input_bytes;
         self.output_bytes += moved.output_bytes;
@@ -355,10 +415,10 @@ impl CompactionReport {
 }
 
 impl CompactionMeasures {
-    fn done(&self, kind: Kind, inputs: u64, moved: &Moved, took: Duration) {
+    fn done(&self, kind: Kind, moved: &Moved, took: Duration) {
         let kind = self.of(kind);
         kind.done.increment(1);
-        kind.input_objects.increment(inputs);
+        kind.input_objects.increment(moved.inputs);
         kind.output_objects.increment(moved.outputs);
         kind.input_bytes.increment(moved.input_bytes);
         kind.output_bytes.increment(moved.output_bytes);
@@ -374,40 +434,5 @@ impl CompactionMeasures {
             &kind.failed
         };
         counter.increment(1);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use millrace_meta::{LiveRange, ObjectKind};
-    use millrace_model::StreamRange;
-
-    use super::*;
-
-    #[test]
-    fn a_group_of_very_many_ranges_is_made_smaller() {
-        let range = StreamRange {
-            stream: StreamId(1),
-            start: 0,
-            end: 1,
-        };
-        let live = LiveRange {
-            range,
-            readable_from: 0,
-        };
-        let object = |ranges: usize| ObjectContents {
-            object: ObjectId(1),
-            kind: ObjectKind::StreamSet,
-            size: 1,
-            live: vec![live; ranges],
-        };
-        let left = |ranges: &[usize]| {
-            let contents = ranges.iter().map(|&ranges| object(ranges));
-            within_bounds(contents.collect()).len()
-        };
-        assert_eq!(left(&[]), 0);
-        assert_eq!(left(&[RANGES_MAX + 1, 1]), 1);
-        assert_eq!(left(&[RANGES_MAX / 2, RANGES_MAX / 2, 1]), 2);
-        assert_eq!(left(&[1, 1, 1]), 3);
     }
 }

@@ -91,7 +91,7 @@ pub(super) async fn open(
         wal: parts.wal,
         storage: parts.storage.paced(pace.pacer()),
         background: parts.background,
-        compacting: tokio::sync::Mutex::new(()),
+        compacting: tokio::sync::Mutex::default(),
         meta: parts.meta,
         block_cache: parts.block_cache,
         clock: parts.clock,
