@@ -7,9 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use millrace_log::{SetTopicConfigsError, Topic};
-use millrace_wire::{StrBytes, error_code::ErrorCode};
+use millrace_wire::{Encodable, HeaderVersion, StrBytes, error_code::ErrorCode};
 
 use crate::{
+    call::{Answer, Reply, first_error},
     catalogue, code,
     config_resource::Resource,
     context::Context,
@@ -92,11 +93,7 @@ pub(crate) fn by_name<T>(
 }
 
 /// Changes resources, one after the other; one that is named twice is not changed.
-pub(crate) async fn change_all(
-    context: &Context,
-    changes: Vec<Change>,
-    validate_only: bool,
-) -> Vec<Changed> {
+async fn change_all(context: &Context, changes: Vec<Change>, validate_only: bool) -> Vec<Changed> {
     let mut times: HashMap<(i8, StrBytes), usize> = HashMap::new();
     for change in &changes {
         *times.entry((change.kind, change.name.clone())).or_default() += 1;
@@ -123,6 +120,18 @@ pub(crate) async fn change_all(
         });
     }
     all
+}
+
+/// Changes what a request names and writes its answer; `message` makes one of what became of each.
+pub(crate) async fn answer<M: Encodable + HeaderVersion>(
+    context: &Context,
+    reply: Reply,
+    (changes, validate_only): (Vec<Change>, bool),
+    message: impl FnOnce(Vec<Changed>) -> M,
+) -> Answer {
+    let changed = change_all(context, changes, validate_only).await;
+    let error = first_error(changed.iter().map(|changed| changed.error));
+    reply.with(&message(changed), error)
 }
 
 /// Changes a resource, or says what would be wrong with that.
@@ -197,9 +206,11 @@ async fn change_topic(
     let logs = &context.logs;
     logs.validate_topic_configs(&overrides)
         .map_err(|error| Refused::new(ErrorCode::InvalidConfig, error.to_string()))?;
-    if validate_only || overrides == topic.overrides {
+    if validate_only {
         return Ok(());
     }
+    // Stored even where nothing changes: a write before may have been carried out and said to have
+    // failed, and only another one undoes it.
     match logs.set_topic_configs(&topic.name, overrides).await {
         Ok(changed) => {
             tracing::info!(topic = %changed.name, overrides = ?changed.overrides, "configured");

@@ -42,6 +42,7 @@ mod topics;
 mod wakeups;
 
 pub use context::{AdvertisedEndpoint, ApiConfig, ApiParts, FETCH_BYTES_MAX};
+pub use handlers::fetch::COLD_READ_BYTES_MAX;
 pub use quota::QuotaConfig;
 pub use service::ApiService;
 pub use settings::{

@@ -151,3 +151,62 @@ async fn kafkas_tools_see_sources_types_and_explanations() {
     assert_eq!((partitions.read_only, partitions.config_type), (true, 3));
     broker.stop().await;
 }
+
+/// Bytes of the block cache and of the log cache.
+async fn cache_bytes(broker: &Broker) -> (u64, u64) {
+    let (_, answer) = get(broker, "/v1/catch-up", Some(TOKEN)).await;
+    let answer: Value = serde_json::from_str(&answer).expect("JSON");
+    let block = answer["cache"]["size_bytes"].as_str().expect("a text");
+    let (_, status) = get(broker, "/v1/status", Some(TOKEN)).await;
+    let status: Value = serde_json::from_str(&status).expect("JSON");
+    let log = &status["storage"]["log_cache_capacity_bytes"];
+    (
+        block.parse().expect("a number"),
+        log.as_u64().expect("a number"),
+    )
+}
+
+/// One cache is to have what the other gives, which it cannot while the bucket is away.
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_goes_from_cache_to_cache_and_is_never_in_both() {
+    const MIB: u64 = 1 << 20;
+    let home = Home::new();
+    let broker = home.start(&["s3.wal.cache.size=96MiB"]).await;
+    assert_eq!(cache_bytes(&broker).await, (16 * MIB, 96 * MIB));
+    // A plain file in the place of the bucket's folder.
+    let (bucket, away) = (home.path().join("objects"), home.path().join("away"));
+    std::fs::rename(&bucket, &away).expect("there");
+    std::fs::write(&bucket, b"").expect("writable");
+    let mut client = client(&broker).await;
+    assert_eq!(client.create_topic("t", 1).await, 0);
+    let records = batch(&["a", "b"], Compression::None);
+    assert_eq!(client.produce("t", 0, records).await, Ok(0));
+    let to = |block: u64, wal: u64| {
+        [
+            ("s3.block.cache.size", (block * MIB).to_string()),
+            ("s3.wal.cache.size", (wal * MIB).to_string()),
+        ]
+    };
+    for (block, wal) in [(64, 48), (80, 32)] {
+        let wanted = to(block, wal);
+        let wanted = wanted
+            .each_ref()
+            .map(|(name, value)| (*name, value.as_str()));
+        assert_eq!(set(&broker, "0", &wanted).await, (0, String::new()));
+        assert_eq!(
+            cache_bytes(&broker).await,
+            (16 * MIB, 96 * MIB),
+            "what is not uploaded keeps its memory"
+        );
+    }
+    std::fs::remove_file(&bucket).expect("there");
+    std::fs::rename(&away, &bucket).expect("there");
+    let gone_over = async {
+        while cache_bytes(&broker).await != (80 * MIB, 32 * MIB) {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    let waited = tokio::time::timeout(std::time::Duration::from_secs(60), gone_over).await;
+    assert!(waited.is_ok(), "{:?}", cache_bytes(&broker).await);
+    broker.stop().await;
+}

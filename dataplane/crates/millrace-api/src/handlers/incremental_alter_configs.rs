@@ -12,8 +12,8 @@ use millrace_wire::{
 };
 
 use crate::{
-    call::{Answer, Call, Outcome, Reply, first_error},
-    config_changes::{Asked, Change, Changed, Operation, by_name, change_all},
+    call::{Call, Outcome},
+    config_changes::{Asked, Change, Changed, Operation, answer, by_name},
     context::Context,
     topic_changes::enqueue,
 };
@@ -21,22 +21,13 @@ use crate::{
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: IncrementalAlterConfigsRequest = decode(&call.request)?;
     let (own, reply) = (Arc::clone(context), call.reply());
-    enqueue(context, async move { answer(&own, reply, request).await }).await
-}
-
-async fn answer(
-    context: &Context,
-    reply: Reply,
-    request: IncrementalAlterConfigsRequest,
-) -> Answer {
     let changes = request.resources.into_iter().map(asked).collect();
-    let changed = change_all(context, changes, request.validate_only).await;
-    let error = first_error(changed.iter().map(|changed| changed.error));
-    let responses = changed.into_iter().map(response).collect();
-    reply.with(
-        &IncrementalAlterConfigsResponse::default().with_responses(responses),
-        error,
+    let asked = (changes, request.validate_only);
+    enqueue(
+        context,
+        async move { answer(&own, reply, asked, told).await },
     )
+    .await
 }
 
 fn asked(resource: AlterConfigsResource) -> Change {
@@ -53,10 +44,13 @@ fn asked(resource: AlterConfigsResource) -> Change {
     }
 }
 
-fn response(changed: Changed) -> AlterConfigsResourceResponse {
-    AlterConfigsResourceResponse::default()
-        .with_error_code(changed.error)
-        .with_error_message(changed.message)
-        .with_resource_type(changed.kind)
-        .with_resource_name(changed.name)
+fn told(all: Vec<Changed>) -> IncrementalAlterConfigsResponse {
+    let told = |changed: Changed| {
+        AlterConfigsResourceResponse::default()
+            .with_error_code(changed.error)
+            .with_error_message(changed.message)
+            .with_resource_type(changed.kind)
+            .with_resource_name(changed.name)
+    };
+    IncrementalAlterConfigsResponse::default().with_responses(all.into_iter().map(told).collect())
 }

@@ -10,6 +10,7 @@ use kafka_protocol::{
         incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig},
     },
 };
+use millrace_meta::MetaStore;
 use millrace_model::TopicName;
 
 use crate::{
@@ -157,6 +158,21 @@ async fn a_topics_change_is_in_force_at_once() {
         produced.responses[0].partition_responses[0].error_code,
         Code::MessageTooLarge.code()
     );
+}
+
+/// A write that was carried out and said to have failed.
+#[tokio::test]
+async fn what_a_topic_has_is_stored_again_whatever_was() {
+    let world = World::new().await;
+    world.create("t", 1, &[("segment.ms", "7")]).await;
+    let name = TopicName::new("t").expect("legal");
+    let other = BTreeMap::from([("segment.ms".to_owned(), "9".to_owned())]);
+    let written = world.meta.set_topic_configs(&name, other).await;
+    written.expect("stored");
+    let same = [("segment.ms", SET, Some("7"))];
+    assert_eq!(alter(&world, TOPIC, "t", &same).await.0, 0);
+    let world = world.restart().await;
+    assert_eq!(overrides(&world, "t")["segment.ms"], "7");
 }
 
 #[tokio::test]

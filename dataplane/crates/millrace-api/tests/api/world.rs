@@ -50,7 +50,7 @@ pub(crate) struct World {
     groups: GroupCoordinator,
     store: StreamStore,
     disk: SimDisk,
-    meta: SqliteMeta,
+    pub(crate) meta: SqliteMeta,
     random: SharedRandom,
     clock: SharedClock,
     settings: Settings,

@@ -74,6 +74,14 @@ impl Bounds {
         Ok(())
     }
 
+    /// How far a value is beyond them; 0 for a legal one.
+    pub(crate) fn beyond(&self, value: u64) -> u64 {
+        if self.or_zero && value == 0 {
+            return 0;
+        }
+        value.abs_diff(value.clamp(self.min, self.max))
+    }
+
     /// The lowest legal value.
     pub(crate) fn least(&self) -> u64 {
         if self.or_zero { 0 } else { self.min }
@@ -224,8 +232,8 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
     const LIMITS: Limits = Limits {
-        memory_bytes: 1_000 * MIB,
-        network_bytes: 100 * MIB,
+        memory_bytes: 1_400 * MIB,
+        network_bytes: 1_120 * MIB - WORK_BYTES - 700 * MIB,
         message_max_bytes: MIB,
     };
 
@@ -313,5 +321,10 @@ mod tests {
         let text = ingress.check(Dynamic::Ingress, 5).expect_err("too slow");
         assert!(text.ends_with("or 0 for no bound"), "{text}");
         assert_eq!((ingress.least(), block.least()), (0, block.min));
+        assert_eq!(
+            (block.beyond(block.max), block.beyond(block.max + 7)),
+            (0, 7)
+        );
+        assert_eq!((ingress.beyond(0), block.beyond(0)), (0, block.min));
     }
 }

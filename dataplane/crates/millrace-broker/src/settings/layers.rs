@@ -204,12 +204,16 @@ impl Layers {
         loop {
             let values = self.values();
             let is_set = |s: &Dynamic| self.broker.contains_key(s) || self.cluster.contains_key(s);
-            let wrong = Dynamic::ALL.into_iter().filter(is_set).find_map(|setting| {
-                let bounds = self.bounds(setting, &now, limits);
-                let reason = bounds.check(setting, values.get(setting)).err()?;
-                Some((setting, reason))
-            });
-            let Some((setting, reason)) = wrong else {
+            let wrong = Dynamic::ALL
+                .into_iter()
+                .filter(is_set)
+                .filter_map(|setting| {
+                    let (bounds, value) = (self.bounds(setting, &now, limits), values.get(setting));
+                    let reason = bounds.check(setting, value).err()?;
+                    Some((bounds.beyond(value), setting, reason))
+                });
+            // Where two share what there is, the one that is farthest beyond makes the other look wrong.
+            let Some((_, setting, reason)) = wrong.max_by_key(|(beyond, ..)| *beyond) else {
                 return reasons;
             };
             reasons.push(reason);

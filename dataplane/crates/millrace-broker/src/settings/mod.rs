@@ -5,6 +5,7 @@
 //! | `dynamic` | the settings that change while the broker runs |
 //! | `bounds` | what each may be, and why |
 //! | `layers` | the places that set them: at run time for this broker or for all, the file |
+//! | `caches` | memory that goes from one cache to the other |
 //! | `stored` | what was set at run time, in the metadata store |
 //!
 //! A change is checked as a whole, stored, and then in force; the next start finds it before the
@@ -12,6 +13,7 @@
 //! has been replaced by a newer start is refused.
 
 mod bounds;
+mod caches;
 mod dynamic;
 mod layers;
 mod stored;
@@ -36,6 +38,7 @@ use serde::Serialize;
 
 use self::{
     bounds::Limits,
+    caches::{CacheBytes, Caches},
     dynamic::{Dynamic, Values},
     layers::{Layers, Set},
 };
@@ -59,7 +62,7 @@ pub(crate) struct LiveSettings {
     /// Where changes are kept, once that is open.
     kept: OnceLock<Kept>,
     /// Whom changes concern, once they are there.
-    parts: OnceLock<Parts>,
+    parts: OnceLock<(Parts, Caches)>,
     /// Held while settings are changed: one change after the other.
     changing: tokio::sync::Mutex<()>,
 }
@@ -159,7 +162,8 @@ impl LiveSettings {
 
     /// Says whom changes concern from now on.
     pub(crate) fn attach(&self, parts: Parts) {
-        let _ = self.parts.set(parts);
+        let caches = Caches::new(parts.block_cache.clone(), parts.store.clone());
+        let _ = self.parts.set((parts, caches));
     }
 
     fn limits(&self) -> Limits {
@@ -277,17 +281,23 @@ impl LiveSettings {
                 continue;
             }
             tracing::info!(setting = setting.name(), from, to, "changed at run time");
-            let Some(parts) = self.parts.get() else {
+            let Some((parts, _)) = self.parts.get() else {
                 continue;
             };
             match setting {
-                Dynamic::BlockCache => parts.block_cache.set_bytes(to),
+                // Together, below: one has what the other gives.
+                Dynamic::BlockCache | Dynamic::WalCache => {}
                 Dynamic::PrefetchMax => parts.block_cache.set_prefetch_max_bytes(to),
                 Dynamic::Ingress => parts.network.set_ingress(after.rate(setting)),
                 Dynamic::Egress => parts.network.set_egress(after.rate(setting)),
-                Dynamic::WalCache => parts.store.set_cache_bytes(to),
                 Dynamic::UploadThreshold => parts.store.set_upload_threshold_bytes(to),
             }
+        }
+        if let Some((_, caches)) = self.parts.get() {
+            caches.set(CacheBytes {
+                block: after.get(Dynamic::BlockCache),
+                wal: after.get(Dynamic::WalCache),
+            });
         }
     }
 }

@@ -31,6 +31,7 @@ use millrace_wire::{
 };
 use tokio::time::{sleep, timeout};
 
+pub use self::cold::COLD_READ_BYTES_MAX;
 pub(crate) use self::cold::ColdReads;
 use self::{answer::Gathered, cold::Awaited, plan::Plan};
 use crate::{

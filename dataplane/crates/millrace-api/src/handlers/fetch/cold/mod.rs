@@ -57,6 +57,9 @@ const OBJECTS: LaneBounds = LaneBounds {
     memory_bytes: 128 << 20,
 };
 
+/// The memory of all reads together, bytes.
+pub const COLD_READ_BYTES_MAX: u64 = (LOCAL.memory_bytes + OBJECTS.memory_bytes) as u64;
+
 /// How long what was found waits for its client, which asks again at once unless it has gone or has
 /// paused the partition.
 const KEPT_MAX: Duration = Duration::from_secs(10);
