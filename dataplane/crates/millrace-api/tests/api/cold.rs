@@ -1,19 +1,27 @@
 //! Fetches of what has left memory, where the bucket or the clients are slow.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::{Duration, Instant},
+};
 
 use kafka_protocol::messages::FetchRequest;
 use metrics_exporter_prometheus::PrometheusBuilder;
+use millrace_api::QuotaConfig;
 use millrace_limiter::{NetworkConfig, Tier};
 use millrace_model::{TopicName, TopicPartition};
 use millrace_stream::StreamConfig;
 use millrace_testkit::BucketFaults;
-use millrace_wire::{Response, service::Service};
+use millrace_wire::{
+    Response,
+    service::{Accepted, Service},
+};
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    calls::{NAMED_FETCH, batch, fetch_request, values},
-    world::{Sent, Settings, World, peer},
+    calls::{NAMED_FETCH, batch, fetch_request, only_fetched, values},
+    world::{Sent, Settings, World, answer, frame, peer},
 };
 
 /// Far below what a silent bucket takes.
@@ -86,23 +94,66 @@ async fn a_silent_bucket_does_not_hold_up_those_who_read_what_the_log_has() {
     assert_eq!(records.first().map(|(offset, _)| *offset), Some(offset));
 }
 
+/// However many read, whoever comes has one read; what has no place beyond that is answered empty.
 #[tokio::test]
-async fn reads_that_find_no_place_are_answered_empty_and_counted() {
+async fn a_crowd_leaves_everybody_one_read_and_the_others_are_counted() {
     let recorder = PrometheusBuilder::new().build_recorder();
     let shown = recorder.handle();
     let _recording = metrics::set_default_local_recorder(&recorder);
-    let world = with_old(Settings::default(), "old").await;
+    let world = World::new().await;
+    world.create("old", 50, &[]).await;
+    for partition in 0..50 {
+        world.produce("old", partition, batch(&["old"])).await;
+    }
+    let world = world.chill().await;
     silence(&world);
-    for connection in 10..10 + PLACES + 6 {
+    let all: Vec<(i32, i64)> = (0..50).map(|partition| (partition, 0)).collect();
+    let crowd = 60;
+    for connection in 10..10 + crowd {
+        fetch_aside(&world, connection, &fetch_request("old", &all)).await;
+    }
+    let refused = || {
+        let text = shown.render();
+        let name = r#"millrace_cold_reads_refused_total{source="objects"} "#;
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.map_or(0, |count| count.parse::<u64>().expect("a count"))
+    };
+    let of_crowd = refused();
+    assert!(of_crowd >= crowd * 50 - PLACES - crowd, "{of_crowd}");
+    // What a single one may take leaves room; what they take together is bounded.
+    assert!(of_crowd <= crowd * 50 - PLACES + crowd, "{of_crowd}");
+    for connection in 1_000..1_100 {
         fetch_aside(&world, connection, &fetch_request("old", &[(0, 0)])).await;
     }
-    sleep(Duration::from_millis(100)).await;
+    assert_eq!(refused(), of_crowd, "each has its first one");
     let fetched = timeout(SOON, world.fetch_from("old", 0, 0)).await;
     let fetched = fetched.expect("an answer");
     assert_eq!((fetched.error_code, values(&fetched).len()), (0, 0));
-    let line = r#"millrace_cold_reads_refused_total{source="objects"} 7"#;
-    let text = shown.render();
-    assert!(text.lines().any(|shown| shown == line), "{text}");
+}
+
+/// A runtime that ends drops what is spawned at once; the fetch that began it must not wait for it.
+#[tokio::test]
+async fn a_read_on_a_runtime_that_has_ended_is_none() {
+    let world = Arc::new(with_old(Settings::default(), "old").await);
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let ended = builder.worker_threads(1).build().expect("a runtime");
+    let handle = ended.handle().clone();
+    ended.shutdown_background();
+    let (accepted, done) = tokio::sync::oneshot::channel();
+    let asked = Arc::clone(&world);
+    std::thread::spawn(move || {
+        let _entered = handle.enter();
+        let frame = frame(NAMED_FETCH, 5, &fetch_request("old", &[(0, 0)]));
+        let mut accept = asked.service.accept(&asked.peer, frame);
+        let context = &mut Context::from_waker(Waker::noop());
+        let polled = accept.as_mut().poll(context);
+        let _nobody_waits = accepted.send(matches!(polled, Poll::Ready(Accepted::Pending(_))));
+    });
+    let accepted = timeout(SOON, done).await.expect("it does not hang");
+    assert_eq!(accepted, Ok(true));
+    let request = fetch_request("old", &[(0, 0)]).with_max_wait_ms(5_000);
+    let response = world.ask(NAMED_FETCH, &request).await;
+    assert_eq!(values(&only_fetched(response)), [(0, "old".into())]);
 }
 
 /// An answer as the network holds it until its client has taken it.
@@ -160,6 +211,103 @@ async fn answers_that_no_client_takes_hold_bounded_memory() {
     assert!(held_bytes >= 120 << 20, "{held_bytes}");
     drop(answers);
     assert_eq!(bytes(&held(&world).await), full);
+}
+
+/// What was read for a client that is still busy with its last answer is kept for it, even where
+/// others wait for memory: it is paid for.
+#[tokio::test]
+async fn what_was_read_is_kept_while_its_client_takes_an_answer() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let shown = recorder.handle();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let settings = Settings {
+        block_cache_bytes: 512 << 20,
+        ..Settings::default()
+    };
+    let world = World::with(settings).await;
+    world.create("old", 2, &[]).await;
+    let value = "o".repeat(100_000);
+    for partition in [0, 1] {
+        for _ in 0..12 {
+            world.produce("old", partition, batch(&[&value])).await;
+        }
+    }
+    let world = world.chill().await;
+    let full = bytes(&held(&world).await);
+    // Both are read, and one fits into an answer.
+    let both = fetch_request("old", &[(0, 0), (1, 0)])
+        .with_max_bytes(1_500_000)
+        .with_max_wait_ms(5_000);
+    let slow_client = peer(7);
+    let Sent::Later(fetch) = world.send_as(&slow_client, NAMED_FETCH, &both).await else {
+        panic!("it is not in memory")
+    };
+    let its_answer = timeout(SOON, fetch).await.expect("an answer");
+    assert!(bytes(&its_answer) < 2 * full);
+    let mut answers = Vec::new();
+    let began = now();
+    while began.elapsed() < Duration::from_secs(4) {
+        let answer = held(&world).await;
+        if bytes(&answer) == full {
+            answers.push(answer);
+        }
+    }
+    let counted = |name: &str| {
+        let text = shown.render();
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.map_or(0, |count| count.trim().parse::<u64>().expect("a count"))
+    };
+    let short = counted(r#"millrace_cold_reads_short_total{source="objects"}"#);
+    assert!(short > 0, "there was no lack of memory");
+    assert_eq!(counted("millrace_cold_reads_unclaimed_total"), 0);
+    drop(its_answer);
+    let before = world.network.egress.stats().tiers[Tier::CatchUpMiss as usize].bytes;
+    let next = fetch_request("old", &[(1, 0)]);
+    let sent = world.send_as(&slow_client, NAMED_FETCH, &next).await;
+    assert!(matches!(sent, Sent::Answer(_)), "it is at hand");
+    let paid = world.network.egress.stats().tiers[Tier::CatchUpMiss as usize].bytes;
+    assert_eq!(paid, before, "and paid for");
+}
+
+/// A read that is done while its client's quota is used up is left to the client's next fetch.
+#[tokio::test]
+async fn what_was_read_survives_that_its_client_must_not_fetch() {
+    let settings = Settings {
+        quotas: QuotaConfig {
+            produce_bytes_per_s: None,
+            fetch_bytes_per_s: Some(10_000),
+        },
+        ..Settings::default()
+    };
+    let value = "o".repeat(8_000);
+    let world = with_old(settings, &value).await;
+    world.create("new", 1, &[]).await;
+    for _ in 0..3 {
+        world.produce("new", 0, batch(&[&value])).await;
+    }
+    slow(&world, Duration::from_millis(300));
+    let waiting = fetch_request("old", &[(0, 0)]).with_max_wait_ms(10_000);
+    let Sent::Later(waiting) = world.send(NAMED_FETCH, &waiting).await else {
+        panic!("it is not in memory")
+    };
+    let waiting = tokio::spawn(answer::<FetchRequest>(NAMED_FETCH, Sent::Later(waiting)));
+    sleep(Duration::from_millis(20)).await;
+    for offset in 0..2 {
+        let request = fetch_request("new", &[(0, offset)]);
+        let sent = world.send_as(&peer(2), NAMED_FETCH, &request).await;
+        let fetched = only_fetched(answer::<FetchRequest>(NAMED_FETCH, sent).await);
+        assert_eq!(values(&fetched).len(), 1);
+    }
+    let throttled = waiting.await.expect("no panic");
+    assert_eq!((throttled.error_code, throttled.responses.len()), (0, 0));
+    let told_ms = u64::try_from(throttled.throttle_time_ms).expect("positive");
+    sleep(Duration::from_millis(told_ms + 20)).await;
+    let paid = || world.network.egress.stats().tiers[Tier::CatchUpMiss as usize].bytes;
+    let read = paid();
+    assert!((8_000..9_000).contains(&read), "{read}");
+    let fetched = world.fetch_from("old", 0, 0).await;
+    assert_eq!(values(&fetched).len(), 1);
+    assert_eq!(paid(), read, "it was not read again");
 }
 
 /// A read belongs to its connection: later fetches wait for the same one, and take what it found.

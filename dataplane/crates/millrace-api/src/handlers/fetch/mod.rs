@@ -130,8 +130,10 @@ async fn wait_and_answer(
     if reads {
         waited = Duration::ZERO;
     }
-    // Its other connections may have used the quota up meanwhile.
-    if let Some(until) = owes(context, plan.payer.as_ref()) {
+    // Its other connections may have used the quota up meanwhile. What has been read and taken is paid
+    // for, and would have to be read again.
+    let until = owes(context, plan.payer.as_ref());
+    if let Some(until) = until.filter(|_| gathered.cold_bytes() == 0) {
         let mut answer = answer::throttled(context, reply, until);
         answer.waited = waited;
         return answer;
@@ -157,6 +159,10 @@ async fn wait(context: &Context, plan: &Plan, gathered: &mut Gathered, awaited: 
     let mut pause = pin!(sleep(COLD_WAIT_MIN));
     let mut has_some = false;
     loop {
+        // What is taken must be sent; where the quota forbids that, it is left to the next fetch.
+        if gathered.cold_bytes() == 0 && owes(context, plan.payer.as_ref()).is_some() {
+            return;
+        }
         awaited.collect(context, plan, gathered);
         elsewhere.store(gathered.cold_bytes(), Ordering::Release);
         let enough = gathered.suffices(plan) || (plan.bytes_min > 1 && watched.is_enough());

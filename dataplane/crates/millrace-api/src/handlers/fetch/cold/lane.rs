@@ -17,17 +17,21 @@ use tokio::{
     time::timeout,
 };
 
+use super::tally::{Tallied, Tally};
+
 /// How long a read waits for memory while none at all comes back. Others give it back when their
 /// clients have taken their answers; where those do not, it reads [`BYTES_MIN`] without, so that
-/// clients that take nothing slow the others down but never stop them. Its turn bounds how many do so
-/// at once, and what they found is charged to the broker's memory as any answer is.
+/// clients that take nothing slow the others down but never stop them. Its turn, kept until what was
+/// found is taken, bounds how many do so at once; from then on it is charged to the broker's memory as
+/// any answer is.
 const MEMORY_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// The least that is read of a partition, however little memory there is.
 pub(super) const BYTES_MIN: usize = 64 * 1024;
 
-/// Reads of a lane that may exist at one time, waiting, under way, or waiting to be taken. A place
-/// costs a few hundred bytes; a thousand partitions that are all behind have one each.
+/// Reads of a lane that may exist at one time, waiting, under way, or waiting to be taken, besides the
+/// first one of each connection. A place costs a few hundred bytes; of a connection that is alone, a
+/// thousand partitions that are all behind have one each.
 pub(super) const PLACES: usize = 2_048;
 
 /// Bytes that a permit of a lane's memory stands for.
@@ -43,10 +47,11 @@ pub(super) struct LaneBounds {
     pub(super) memory_bytes: usize,
 }
 
-/// The bounds of one kind of reads. Everything is first come, first served.
+/// The bounds of one kind of reads. Places are shared between connections; within them everything is
+/// first come, first served.
 #[derive(Debug)]
 pub(super) struct Lane {
-    places: Arc<Semaphore>,
+    places: Arc<Tally>,
     turns: Arc<Semaphore>,
     memory: Arc<Semaphore>,
     /// How often memory has come back.
@@ -71,14 +76,14 @@ pub(super) struct Entered {
 pub(super) struct Found {
     pub(super) read: Result<ReadResult, ReadError>,
     charge: Option<Charge>,
-    /// Kept where there was no memory to charge, until the answer may be sent.
+    /// Kept where there was no memory to charge, until it is taken.
     turn: Option<OwnedSemaphorePermit>,
 }
 
 impl Lane {
     pub(super) fn new(source: &'static str, bounds: LaneBounds) -> Self {
         Self {
-            places: Arc::new(Semaphore::new(PLACES)),
+            places: Arc::default(),
             turns: Arc::new(Semaphore::new(bounds.turns)),
             memory: Arc::new(Semaphore::new(bounds.memory_bytes / KIB)),
             returned: Arc::default(),
@@ -87,8 +92,10 @@ impl Lane {
         }
     }
 
-    pub(super) fn place(&self) -> Option<OwnedSemaphorePermit> {
-        let place = Arc::clone(&self.places).try_acquire_owned().ok();
+    /// A place for one more read of a connection. One that has none is never refused: nobody would
+    /// tell it when there is one again.
+    pub(super) fn place(&self, connection: u64) -> Option<Tallied> {
+        let place = self.places.add_within(connection, PLACES);
         if place.is_none() {
             self.refused.increment(1);
         }
@@ -162,27 +169,32 @@ impl Found {
         batches.map(Bytes::len).sum()
     }
 
-    /// It may be sent, and waits for its client.
-    pub(super) fn settle(&mut self) {
-        self.turn = None;
+    /// Whether others wait for what it holds until it is taken, besides memory.
+    pub(super) const fn holds_turn(&self) -> bool {
+        self.turn.is_some()
     }
 
-    /// The batches that fit into `bytes_max`, one at least; one of them holds the charge, until the
-    /// answer is written or dropped.
-    pub(super) fn into_read(self, bytes_max: usize) -> Result<ReadResult, ReadError> {
+    /// The batches that fit into `bytes_max`, one at least; one of them holds the charge, and counts
+    /// as an answer of its connection, until the answer is written or dropped.
+    pub(super) fn into_read(
+        self,
+        bytes_max: usize,
+        answer: Tallied,
+    ) -> Result<ReadResult, ReadError> {
         let Self { read, charge, .. } = self;
         let mut read = read?;
         cut(&mut read.batches, bytes_max);
-        let Some(mut charge) = charge else {
-            return Ok(read);
-        };
-        charge.shrink(read.batches.iter().map(Bytes::len).sum());
+        let mut charge = charge;
+        if let Some(charge) = &mut charge {
+            charge.shrink(read.batches.iter().map(Bytes::len).sum());
+        }
         // The largest: small ones are copied into the answer, and their charge would end there.
         if let Some(batch) = read.batches.iter_mut().max_by_key(|batch| batch.len()) {
             let bytes = std::mem::take(batch);
-            *batch = Bytes::from_owner(ChargedBatch {
+            *batch = Bytes::from_owner(TakenBatch {
                 bytes,
                 _charge: charge,
+                _answer: answer,
             });
         }
         Ok(read)
@@ -225,12 +237,13 @@ impl Drop for Charge {
 }
 
 /// A batch that gives memory back when nobody holds it any more.
-struct ChargedBatch {
+struct TakenBatch {
     bytes: Bytes,
-    _charge: Charge,
+    _charge: Option<Charge>,
+    _answer: Tallied,
 }
 
-impl AsRef<[u8]> for ChargedBatch {
+impl AsRef<[u8]> for TakenBatch {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -238,4 +251,42 @@ impl AsRef<[u8]> for ChargedBatch {
 
 fn kib(bytes: usize) -> u32 {
     u32::try_from(bytes.div_ceil(KIB)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nothing() -> Result<ReadResult, ReadError> {
+        Ok(ReadResult {
+            batches: Vec::new(),
+            high_watermark: 0,
+            log_start: 0,
+        })
+    }
+
+    /// Where there is no memory to charge, the turn is all that bounds what was found.
+    #[tokio::test]
+    async fn a_read_without_memory_keeps_its_turn_until_it_is_taken() {
+        let bounds = LaneBounds {
+            turns: 2,
+            memory_bytes: BYTES_MIN,
+        };
+        let lane = Lane::new("test", bounds);
+        let mut found = Vec::new();
+        for _ in 0..2 {
+            let turn = lane.turn().await.expect("open");
+            let entered = lane.enter(turn, BYTES_MIN, || {}).await;
+            found.push(entered.leave(nothing()));
+        }
+        let holds: Vec<bool> = found.iter().map(Found::holds_turn).collect();
+        assert_eq!(holds, [false, true]);
+        let _second = lane.turn().await;
+        let third = timeout(Duration::from_millis(20), lane.turn());
+        third.await.expect_err("two turns");
+        let answers = Arc::new(Tally::default());
+        let taken = found.pop().map(|short| short.into_read(1, answers.add(1)));
+        assert!(taken.is_some_and(|read| read.is_ok()));
+        assert!(lane.turn().await.is_some());
+    }
 }

@@ -10,12 +10,16 @@
 //! every turn of its own and none of those who read what has not been uploaded yet.
 //!
 //! What a read found waits for its share of the network as part of the read, in the tier of
-//! catch-up reads: once it can be taken, its bytes are paid for.
+//! catch-up reads: once it can be taken, its bytes are paid for. However busy the network is, that tier
+//! goes on; so nothing is sent unpaid, as answers from memory are in the end. A read that nobody
+//! asks for any more while it waits is given up.
 
 mod lane;
+mod tally;
 
 use std::{
     collections::BTreeMap,
+    pin::pin,
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -26,13 +30,12 @@ use millrace_log::{ReadError, ReadResult};
 use millrace_model::Offset;
 use millrace_time::SharedClock;
 use parking_lot::Mutex;
-use tokio::{
-    sync::{Notify, OwnedSemaphorePermit},
-    task::AbortHandle,
-    time::sleep,
-};
+use tokio::{sync::Notify, task::AbortHandle, time::sleep};
 
-use self::lane::{BYTES_MIN, Entered, Found, Lane, LaneBounds};
+use self::{
+    lane::{BYTES_MIN, Entered, Found, Lane, LaneBounds},
+    tally::{Tallied, Tally},
+};
 use super::{
     answer::{Gathered, Part},
     plan::{Plan, Source},
@@ -64,11 +67,12 @@ pub const COLD_READ_BYTES_MAX: u64 = (LOCAL.memory_bytes + OBJECTS.memory_bytes)
 /// paused the partition.
 const KEPT_MAX: Duration = Duration::from_secs(10);
 
-/// How long it does where others need its memory.
+/// How long it does where others need what it holds, and its connection has neither a fetch nor an
+/// answer under way: one that has comes back once that is written.
 const KEPT_MAX_SHORT: Duration = Duration::from_secs(1);
 
 /// Clients ask again within the time that they let a fetch wait, half a second mostly. A read that
-/// nobody asked for lately is not begun.
+/// nobody asked for lately is not begun, and not paid for.
 const ABANDONED_AFTER: Duration = Duration::from_secs(5);
 
 /// How often that is looked for: it means a look at all reads.
@@ -87,6 +91,8 @@ struct Shared {
     /// Reads from objects, which take as long as the bucket does.
     objects: Lane,
     reads: Mutex<BTreeMap<Key, Arc<Read>>>,
+    /// What was taken and is not written to its client yet.
+    answers: Arc<Tally>,
     egress: Limiter,
     clock: SharedClock,
     /// When room was made last.
@@ -120,6 +126,8 @@ struct State {
     /// When that one came.
     asked_at: Duration,
     task: Option<AbortHandle>,
+    /// It was taken or forgotten, perhaps before its task was known.
+    has_ended: bool,
 }
 
 /// What a fetch waits for.
@@ -139,6 +147,7 @@ impl ColdReads {
                 local: Lane::new("log", LOCAL),
                 objects: Lane::new("objects", OBJECTS),
                 reads: Mutex::default(),
+                answers: Arc::default(),
                 egress,
                 swept_at: Mutex::new(clock.now()),
                 clock,
@@ -187,7 +196,8 @@ impl ColdReads {
             read.abort();
         }
         let (found, _) = found?;
-        Some(found.into_read(bytes_max).map(|read| ReadResult {
+        let answer = self.shared.answers.add(connection);
+        Some(found.into_read(bytes_max, answer).map(|read| ReadResult {
             high_watermark: source.log.high_watermark(),
             log_start: source.log.start_offset(),
             ..read
@@ -215,26 +225,28 @@ impl ColdReads {
             return Some(read.bytes_max);
         }
         let is_local = source.log.is_local(source.offset);
-        let place = self.shared.lane(is_local).place()?;
+        let place = self.shared.lane(is_local).place(connection)?;
+        let state = State {
+            waiter: Arc::downgrade(waiter),
+            asked_at: self.shared.clock.now(),
+            ..State::default()
+        };
         let read = Arc::new(Read {
             source: source.clone(),
             bytes_max: bytes_max.min(BYTES_MAX),
-            state: Mutex::default(),
+            state: Mutex::new(state),
         });
-        {
-            let mut state = read.state.lock();
-            state.waiter = Arc::downgrade(waiter);
-            state.asked_at = self.shared.clock.now();
-        }
+        reads.insert(key, Arc::clone(&read));
+        // A runtime that ends drops the task at once, and that takes the read away again.
+        drop(reads);
+        let bytes_max = read.bytes_max;
         let under_way = UnderWay {
             shared: Arc::downgrade(&self.shared),
             key,
             read: Arc::clone(&read),
         };
         let task = tokio::spawn(run(Arc::clone(&self.shared), under_way, place, is_local));
-        read.state.lock().task = Some(task.abort_handle());
-        let bytes_max = read.bytes_max;
-        reads.insert(key, read);
+        read.is_done_by(task.abort_handle());
         Some(bytes_max)
     }
 }
@@ -251,17 +263,25 @@ impl Key {
 
 impl Read {
     fn abort(&self) {
-        let task = self.state.lock().task.take();
+        let task = {
+            let mut state = self.state.lock();
+            state.has_ended = true;
+            state.task.take()
+        };
         if let Some(task) = task {
             task.abort();
         }
     }
 
-    /// Whether no fetch waits for it, and none has come for long.
-    fn is_abandoned(&self, now: Duration) -> bool {
-        let state = self.state.lock();
-        let waited_for = state.waiter.strong_count() > 0;
-        !waited_for && now.saturating_sub(state.asked_at) > ABANDONED_AFTER
+    fn is_done_by(&self, task: AbortHandle) {
+        {
+            let mut state = self.state.lock();
+            if !state.has_ended {
+                state.task = Some(task);
+                return;
+            }
+        }
+        task.abort();
     }
 
     fn wake(&self) {
@@ -281,33 +301,63 @@ impl Shared {
     /// read takes.
     async fn read(
         &self,
-        read: &Read,
-        mut place: OwnedSemaphorePermit,
+        (key, read): (Key, &Read),
+        mut place: Tallied,
         is_local: bool,
-    ) -> Option<(Found, OwnedSemaphorePermit)> {
+    ) -> Option<(Found, Tallied)> {
         let Source { log, offset } = &read.source;
         if is_local {
-            let entered = self.enter(&self.local, read).await?;
+            let entered = self.enter(&self.local, (key, read)).await?;
             let found = log.read_local(*offset, entered.bytes_max, true).await;
             if let Some(found) = found.transpose() {
                 return Some((entered.leave(found), place));
             }
             // Uploaded meanwhile.
-            place = self.objects.place()?;
+            place = self.objects.place(key.connection)?;
         }
-        let entered = self.enter(&self.objects, read).await?;
+        let entered = self.enter(&self.objects, (key, read)).await?;
         let found = log.read(*offset, entered.bytes_max, true).await;
         Some((entered.leave(found), place))
     }
 
     /// Waits until a lane takes a read; `None` where nobody wants it any more.
-    async fn enter(&self, lane: &Lane, read: &Read) -> Option<Entered> {
+    async fn enter(&self, lane: &Lane, (key, read): (Key, &Read)) -> Option<Entered> {
         let turn = lane.turn().await?;
-        if read.is_abandoned(self.clock.now()) {
+        if self.is_abandoned(key, read) {
             return None;
         }
         let make_room = || self.make_room();
         Some(lane.enter(turn, read.bytes_max, make_room).await)
+    }
+
+    /// Waits until the network takes what a read found; `false` where nobody wants it any more.
+    async fn pay(&self, key: Key, read: &Read, bytes: u64) -> bool {
+        let egress = &self.egress;
+        let mut paid = pin!(egress.acquire_for(Tier::CatchUpMiss, key.connection, bytes));
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut paid => return true,
+                () = sleep(ABANDONED_AFTER) => {}
+            }
+            if self.is_abandoned(key, read) {
+                return false;
+            }
+        }
+    }
+
+    /// Whether its client may be waited for: a fetch waits for it, or the client has an answer to
+    /// read before it asks again.
+    fn is_expected(&self, key: Key, state: &State) -> bool {
+        state.waiter.strong_count() > 0 || self.answers.has_any(key.connection)
+    }
+
+    /// Whether its client may not, and has not come for long.
+    fn is_abandoned(&self, key: Key, read: &Read) -> bool {
+        let now = self.clock.now();
+        let state = read.state.lock();
+        let is_late = now.saturating_sub(state.asked_at) > ABANDONED_AFTER;
+        is_late && !self.is_expected(key, &state)
     }
 
     /// Forgets what no client came for, now and then.
@@ -320,14 +370,15 @@ impl Shared {
             }
             *swept_at = now;
         }
-        let is_old = |read: &Read| {
+        let is_old = |key: Key, read: &Read| {
             let state = read.state.lock();
             let found_at = state.found.as_ref().map(|(_, at)| *at);
-            found_at.is_some_and(|at| now.saturating_sub(at) >= KEPT_MAX_SHORT)
+            let is_late = found_at.is_some_and(|at| now.saturating_sub(at) >= KEPT_MAX_SHORT);
+            is_late && !self.is_expected(key, &state)
         };
         let mut old = Vec::new();
-        self.reads.lock().retain(|_, read| {
-            let is_old = is_old(read);
+        self.reads.lock().retain(|key, read| {
+            let is_old = is_old(*key, read);
             if is_old {
                 old.push(Arc::clone(read));
             }
@@ -363,25 +414,22 @@ impl Drop for UnderWay {
 
 /// Reads, waits for the network, and keeps what was found until it is taken, which ends this task,
 /// or for long enough.
-async fn run(
-    shared: Arc<Shared>,
-    under_way: UnderWay,
-    place: OwnedSemaphorePermit,
-    is_local: bool,
-) {
+async fn run(shared: Arc<Shared>, under_way: UnderWay, place: Tallied, is_local: bool) {
     let UnderWay { read, key, .. } = &under_way;
-    let Some((mut found, _place)) = shared.read(read, place, is_local).await else {
+    let Some((found, _place)) = shared.read((*key, read), place, is_local).await else {
         return;
     };
     let bytes = u64::try_from(found.bytes()).unwrap_or(u64::MAX);
-    let paid = shared
-        .egress
-        .acquire_for(Tier::CatchUpMiss, key.connection, bytes);
-    paid.await;
-    found.settle();
-    read.state.lock().found = Some((found, shared.clock.now()));
-    read.wake();
-    sleep(KEPT_MAX).await;
+    if shared.pay(*key, read, bytes).await {
+        let kept = if found.holds_turn() {
+            KEPT_MAX_SHORT
+        } else {
+            KEPT_MAX
+        };
+        read.state.lock().found = Some((found, shared.clock.now()));
+        read.wake();
+        sleep(kept).await;
+    }
     shared.unclaimed.increment(1);
 }
 
