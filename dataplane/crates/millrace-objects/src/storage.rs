@@ -1,6 +1,9 @@
 //! The stack of decorators that the broker uses.
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
 
 use bytes::Bytes;
 use millrace_limiter::Pacer;
@@ -23,17 +26,17 @@ const WRITES_IN_FLIGHT_MAX: usize = 32;
 /// A bucket that retries, gives up in time, and measures. A clone is the same bucket.
 #[derive(Debug, Clone)]
 pub struct ObjectStorage {
-    /// The whole stack.
-    bucket: Arc<dyn Bucket>,
+    /// The whole stack, built when it is needed: uses of one read often go without.
+    stack: OnceLock<Arc<dyn Bucket>>,
     /// What this use may take of the network.
     share: Option<NetworkShare>,
-    /// What the stack is built from, to build it again with another share of the network.
-    parts: Parts,
+    /// What the stack is built from, for each share of the network.
+    parts: Arc<Parts>,
     /// What spreads writes over time, if anything does.
     pace: Option<Pacer>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Parts {
     measured: Arc<dyn Bucket>,
     calls: Calls,
@@ -149,7 +152,7 @@ impl AdmittedRead<'_> {
     ) -> Result<Vec<Bytes>, GetError> {
         let Parts {
             measured, timeout, ..
-        } = &self.0.parts;
+        } = &*self.0.parts;
         let once = TimedOut::new(Arc::clone(measured), *timeout);
         match once.get_pieces(key, pieces).await {
             Ok(found) => whole(key, pieces, found),
@@ -243,9 +246,9 @@ impl ObjectStorage {
             random,
         };
         Self {
-            bucket: parts.stack(None),
+            stack: OnceLock::new(),
             share: None,
-            parts,
+            parts: Arc::new(parts),
             pace: None,
         }
     }
@@ -254,15 +257,16 @@ impl ObjectStorage {
     #[must_use]
     pub fn limited(&self, share: NetworkShare) -> Self {
         Self {
-            bucket: self.parts.stack(Some(share.clone())),
+            stack: OnceLock::new(),
             share: Some(share),
-            parts: self.parts.clone(),
+            parts: Arc::clone(&self.parts),
             pace: self.pace.clone(),
         }
     }
 
     /// The same bucket for reads that are fair to those of other flows, such as streams, where the
-    /// network is short. Reads without a flow are all of one.
+    /// network is short. Reads without a flow are all of one. Costs a few counters, so that each read
+    /// may have one of its own.
     #[must_use]
     pub fn for_flow(&self, flow: u64) -> Self {
         let share = self.share.clone();
@@ -282,7 +286,8 @@ impl ObjectStorage {
     }
 
     pub(crate) fn bucket(&self) -> &dyn Bucket {
-        &*self.bucket
+        let stack = || self.parts.stack(self.share.clone());
+        &**self.stack.get_or_init(stack)
     }
 
     pub(crate) fn pace(&self) -> Option<&Pacer> {
@@ -323,7 +328,7 @@ impl ObjectStorage {
         if range.is_empty() {
             return Ok(Bytes::new());
         }
-        let read = self.bucket.get(key, range.clone()).await;
+        let read = self.bucket().get(key, range.clone()).await;
         let found = match read {
             Ok(bytes) => vec![bytes],
             Err(error) => return Err(self.get_failed(key, range.end, error).await),
@@ -342,7 +347,7 @@ impl ObjectStorage {
         key: &ObjectKey,
         pieces: &[Range<u64>],
     ) -> Result<Vec<Bytes>, GetError> {
-        match self.bucket.get_pieces(key, pieces).await {
+        match self.bucket().get_pieces(key, pieces).await {
             Ok(found) => whole(key, pieces, found),
             Err(error) => Err(self.get_failed(key, span(pieces).end, error).await),
         }
@@ -363,7 +368,7 @@ impl ObjectStorage {
             return GetError::NotFound { key: key.clone() };
         }
         // Stores answer a range behind the end with an error like any other.
-        match self.bucket.size(key).await {
+        match self.bucket().size(key).await {
             Ok(size) if size < end => GetError::Truncated {
                 key: key.clone(),
                 size,
@@ -382,7 +387,7 @@ impl ObjectStorage {
     /// [`DeleteError`]: delete all of them again.
     pub async fn delete(&self, keys: &[ObjectKey]) -> Result<(), DeleteError> {
         for keys in keys.chunks(DELETE_KEYS_MAX) {
-            self.bucket.delete(keys).await.map_err(DeleteError)?;
+            self.bucket().delete(keys).await.map_err(DeleteError)?;
         }
         Ok(())
     }
@@ -398,7 +403,7 @@ impl ObjectStorage {
         after: Option<&ObjectKey>,
         limit: usize,
     ) -> Result<Vec<Listed>, ListError> {
-        self.bucket
+        self.bucket()
             .list(prefix, after, limit)
             .await
             .map_err(ListError)
