@@ -134,6 +134,13 @@ impl Reader {
             && self.plan_end().is_some_and(|end| offset <= end)
     }
 
+    /// Keeps of the plan what is held and so many blocks more, and no memory for others.
+    pub(crate) fn forget_beyond(&mut self, ahead: usize) {
+        let kept = self.held + ahead;
+        self.plan.truncate(kept);
+        self.plan.shrink_to(kept);
+    }
+
     /// Blocks that are kept only because the last read may be repeated.
     pub(crate) fn behind(&self) -> usize {
         self.index_of(self.next).min(self.held)

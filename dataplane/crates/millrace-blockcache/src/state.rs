@@ -33,9 +33,17 @@ pub(crate) use step::{Ask, Content, Pinned, Step};
 /// Readers at one time; beyond, the one that was used longest ago goes.
 const READERS_MAX: usize = 10_000;
 
-/// Blocks that an idle reader knows of beyond those that it holds. Bounds what all readers together
-/// know to some 40 MiB; what is in memory itself weighs far more than where it stands.
+/// Blocks that a reader knows of beyond those that it holds when a read is over, at most: the rest of
+/// its plan is soon made again out of indexes that are in memory.
 const PLAN_AHEAD_MAX: usize = 32;
+
+/// And at least: the next read should not have to ask.
+const PLAN_AHEAD_MIN: usize = 4;
+
+/// Where there are many readers, they share so many. Readers that came when there were fewer keep
+/// theirs until they read on, so all plans together may have thrice as many: some 20 MiB, which are in
+/// no budget.
+const PLANS_AHEAD: usize = 64 << 10;
 
 /// A reader that is not used for so long goes, with what it holds.
 pub(crate) const IDLE: Duration = Duration::from_secs(60);
@@ -273,10 +281,11 @@ impl State {
 
     /// A read is over, however it ended.
     pub(crate) fn leave(&mut self, id: ReaderId, now: Duration) {
+        let ahead = PLANS_AHEAD / self.readers.len().max(1);
         if let Some(reader) = self.readers.get_mut(&id) {
             reader.busy -= 1;
             reader.last_use = now;
-            reader.plan.truncate(reader.held + PLAN_AHEAD_MAX);
+            reader.forget_beyond(ahead.clamp(PLAN_AHEAD_MIN, PLAN_AHEAD_MAX));
             self.used(id);
         }
         self.serve_those_who_wait(now);
@@ -623,3 +632,6 @@ impl State {
 fn cost_of(planned: &Planned) -> u64 {
     planned.place.as_ref().map_or(0, |place| cost(&place.block))
 }
+
+#[cfg(test)]
+mod tests;
