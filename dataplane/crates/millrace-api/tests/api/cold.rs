@@ -539,6 +539,67 @@ async fn a_short_network_slows_what_is_behind_and_nothing_else() {
     assert!((8_000..20_000).contains(&produced), "{produced}");
 }
 
+/// However much more urgent traffic there is, who is behind gets somewhere.
+#[tokio::test]
+async fn who_is_behind_goes_on_while_producers_take_all_of_the_network() {
+    const RATE: u64 = 400_000;
+    let settings = Settings {
+        network: NetworkConfig {
+            egress_bytes_per_s: Some(RATE),
+            ..NetworkConfig::default()
+        },
+        ..Settings::default()
+    };
+    // At a twentieth of the rate a second and a half, of which a tenth of a second is saved up.
+    let value = "o".repeat(30_000);
+    let world = with_old(settings, &value).await;
+    let egress = world.network.egress.clone();
+    egress.charge(Tier::WalUpload, 2 * RATE);
+    let producers = tokio::spawn(async move {
+        loop {
+            egress.charge(Tier::WalUpload, RATE / 10);
+            sleep(Duration::from_millis(50)).await;
+        }
+    });
+    let began = now();
+    let fetched = async {
+        loop {
+            let fetched = world.fetch_from("old", 0, 0).await;
+            if !values(&fetched).is_empty() {
+                return;
+            }
+        }
+    };
+    timeout(SOON, fetched).await.expect("it does not starve");
+    let took = began.elapsed();
+    assert!(
+        took >= Duration::from_secs(1),
+        "its share is small: {took:?}"
+    );
+    producers.abort();
+}
+
+/// What waits for the network and is not asked for any more gives up what it holds.
+#[tokio::test]
+async fn a_read_that_nobody_wants_any_more_waits_for_no_network() {
+    let settings = Settings {
+        network: NetworkConfig {
+            egress_bytes_per_s: Some(1_000),
+            ..NetworkConfig::default()
+        },
+        ..Settings::default()
+    };
+    let world = with_old(settings, &"o".repeat(100_000)).await;
+    fetch_aside(&world, 10, &fetch_request("old", &[(0, 0)])).await;
+    let until = async |waiting| {
+        while world.network.egress.waiting() != waiting {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(SOON, until(1)).await.expect("it was read");
+    timeout(SOON, until(0)).await.expect("its client is gone");
+}
+
 #[tokio::test]
 async fn what_memory_has_and_what_is_read_count_together_for_the_clients_least() {
     let world = with_two(Settings::default()).await;

@@ -239,7 +239,8 @@ proptest! {
         prop_assert!(compaction + 500 >= guaranteed * 98 / 100, "{compaction} of {guaranteed}");
         let burst = rate / 5 + 200 * KIB;
         let left_over = rate * 20 * 100_u64.saturating_sub(charged_percent) / 100;
-        prop_assert!(waiting <= left_over + guaranteed + burst, "{waiting} of {left_over}");
+        // Misses may be among the others, and have as much guaranteed.
+        prop_assert!(waiting <= left_over + 2 * guaranteed + burst, "{waiting} of {left_over}");
     }
 }
 
