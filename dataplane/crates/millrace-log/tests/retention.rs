@@ -8,10 +8,12 @@ mod world;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    future::{Future, poll_fn},
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering},
     },
+    task::Poll,
     time::Duration,
 };
 
@@ -502,6 +504,27 @@ async fn what_is_not_durable_is_not_deleted() {
 }
 
 /// As a broker runs it: by itself, on what the topic says now.
+#[tokio::test]
+async fn a_deletion_goes_on_when_nobody_waits_for_it() {
+    let mut run = Run::new(7).await;
+    for _ in 0..5 {
+        run.append(3, 10_000, 0).await;
+    }
+    let (log, end) = (Arc::clone(run.log()), run.model.end());
+    let mut deletion = Box::pin(log.trim(end));
+    let begun = poll_fn(|cx| Poll::Ready(deletion.as_mut().poll(cx))).await;
+    assert!(begun.is_pending(), "it takes a transaction");
+    drop(deletion);
+    let is_done = async {
+        while log.size_bytes() > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let wait = Duration::from_secs(10);
+    tokio::time::timeout(wait, is_done).await.expect("goes on");
+    assert_eq!(log.start_offset(), end);
+}
+
 #[tokio::test]
 async fn retention_goes_on_by_itself_and_follows_the_topics() {
     let world = World::new(2, small(), 16 * MIB).await;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::{StreamExt, stream};
 use millrace_model::TopicName;
 
-use super::Inner;
+use super::{Inner, Topic, registry::Registry};
 use crate::{error::TrimError, partition::PartitionLog};
 
 /// Kafka's own delay before its first check; a broker that is restarted often must get to it.
@@ -38,7 +38,7 @@ pub(super) async fn measure_for_ever(inner: Arc<Inner>) {
     loop {
         for topic in inner.registry.all() {
             let bytes: u64 = topic.partitions.iter().map(|log| log.size_bytes()).sum();
-            tell_size(&topic.name, bytes);
+            tell_size_of_known(&inner.registry, &topic, bytes, tell_size);
             // Others may want the processor.
             tokio::task::yield_now().await;
         }
@@ -49,6 +49,20 @@ pub(super) async fn measure_for_ever(inner: Arc<Inner>) {
 /// A deleted topic has no bytes.
 pub(super) fn forget_size(topic: &TopicName) {
     tell_size(topic, 0);
+}
+
+/// Tells the size of a topic that may have been deleted since it was looked up: then it is forgotten
+/// again, so that the last word is that of the deletion, whichever of both is faster.
+fn tell_size_of_known(
+    registry: &Registry,
+    topic: &Topic,
+    bytes: u64,
+    tell: impl Fn(&TopicName, u64),
+) {
+    tell(&topic.name, bytes);
+    if registry.by_name(&topic.name).is_none() {
+        tell(&topic.name, 0);
+    }
 }
 
 fn tell_size(topic: &TopicName, bytes: u64) {
@@ -111,9 +125,34 @@ async fn retain(log: Arc<PartitionLog>) -> Result<(), TrimError> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
+    use std::{cell::RefCell, collections::BTreeMap};
+
+    use millrace_model::TopicId;
 
     use super::*;
+    use crate::{LogDefaults, TopicConfig};
+
+    #[test]
+    fn a_topic_that_was_deleted_while_it_was_measured_has_no_bytes() {
+        let registry = Registry::default();
+        let name = TopicName::new("t").expect("legal");
+        let config = TopicConfig::resolve(&LogDefaults::default(), &BTreeMap::new());
+        let topic = registry.insert(Topic {
+            id: TopicId(uuid::Uuid::from_u128(1)),
+            name: name.clone(),
+            overrides: BTreeMap::new(),
+            config: Arc::new(config.expect("legal")),
+            partitions: Vec::new(),
+        });
+        let gauge = RefCell::new(0);
+        let tell = |_: &TopicName, bytes| *gauge.borrow_mut() = bytes;
+        tell_size_of_known(&registry, &topic, 7, tell);
+        assert_eq!(*gauge.borrow(), 7);
+        registry.remove(&name);
+        tell(&name, 0);
+        tell_size_of_known(&registry, &topic, 7, tell);
+        assert_eq!(*gauge.borrow(), 0);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn those_that_hang_or_fail_hold_up_nobody_for_long() {

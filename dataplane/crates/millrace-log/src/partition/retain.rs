@@ -10,8 +10,11 @@
 //! stays up to 10 s of timestamps, or a 128th of the log's, longer than it must, and a log keeps up
 //! to one step more than it may, until the next check.
 
+use std::sync::Arc;
+
 use metrics::Counter;
 use millrace_model::Offset;
+use tokio::task::JoinError;
 
 use super::{PartitionLog, State};
 use crate::{error::TrimError, segments::Segment};
@@ -70,11 +73,12 @@ impl DeletionMeters {
 
 impl PartitionLog {
     /// Deletes the records below `new_start`, which is at most the high watermark. Durable when it
-    /// returns the log start offset. The batch that contains `new_start` stays whole.
+    /// returns the log start offset. The batch that contains `new_start` stays whole. What was begun
+    /// goes on when nobody waits for it any more.
     ///
     /// # Errors
     /// See [`TrimError`].
-    pub async fn trim(&self, new_start: Offset) -> Result<Offset, TrimError> {
+    pub async fn trim(self: &Arc<Self>, new_start: Offset) -> Result<Offset, TrimError> {
         self.trim_because(new_start, Reason::Request).await
     }
 
@@ -83,10 +87,18 @@ impl PartitionLog {
     /// # Errors
     /// See [`TrimError`].
     pub(crate) async fn trim_because(
-        &self,
+        self: &Arc<Self>,
         new_start: Offset,
         reason: Reason,
     ) -> Result<Offset, TrimError> {
+        let log = Arc::clone(self);
+        // Apart from the caller: once the metadata has it, what is known here has to follow.
+        let trimmed = tokio::spawn(async move { log.trim_whole(new_start, reason).await });
+        let stopped = |error: JoinError| TrimError::Storage(error.to_string());
+        trimmed.await.map_err(stopped)?
+    }
+
+    async fn trim_whole(&self, new_start: Offset, reason: Reason) -> Result<Offset, TrimError> {
         if self.is_closed() {
             return Err(TrimError::Closed);
         }
