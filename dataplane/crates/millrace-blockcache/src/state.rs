@@ -138,7 +138,8 @@ pub(crate) struct State {
     /// Readers that hold blocks that they have not read, by their bytes and their last use.
     ahead: BTreeSet<(u64, u64, ReaderId)>,
     slots: HashMap<BlockId, Slot>,
-    /// Blocks that nobody watches, by their last use.
+    /// Blocks that nobody watches, by their last use: resident ones, and those on their way that may
+    /// still be taken out of the queue or of their request.
     unwatched: BTreeMap<u64, BlockId>,
     /// What comes free when the blocks have come that nobody wants any more, in bytes.
     doomed_bytes: u64,
@@ -355,6 +356,7 @@ impl State {
     pub(crate) fn abandon(&mut self, id: BlockId, request: &Arc<InFlight>) {
         if self.is_of(id, request) {
             self.rescue(id);
+            self.keep(id);
             self.slots.remove(&id);
         }
     }
@@ -364,6 +366,18 @@ impl State {
     pub(crate) fn admit(&mut self, request: &Arc<InFlight>, places: &mut Vec<Place>) {
         request.admit();
         places.retain(|place| self.is_of(place.id, request));
+        for place in places {
+            self.keep(place.id);
+        }
+    }
+
+    /// A block can no longer go merely because nobody watches it.
+    fn keep(&mut self, id: BlockId) {
+        if let Some(slot) = self.slots.get_mut(&id)
+            && let Some(used_at) = slot.unwatched_at.take()
+        {
+            self.unwatched.remove(&used_at);
+        }
     }
 
     /// Whether a block is to come by this request.
@@ -537,6 +551,11 @@ impl State {
         let generation = self.number();
         self.queue.push(place.id, place.block.size, urgency);
         let (arrives, arrival) = oneshot::channel();
+        // Where nobody watches, what was not read yet goes by its age too.
+        let is_unwatched = self.eviction == Eviction::Lru && urgency == Urgency::Prefetch;
+        if is_unwatched {
+            self.unwatched.insert(generation, place.id);
+        }
         let slot = Slot {
             generation,
             size: place.block.size,
@@ -545,7 +564,7 @@ impl State {
             is_unread: true,
             was_prefetched: urgency == Urgency::Prefetch,
             arrived_at: Duration::ZERO,
-            unwatched_at: None,
+            unwatched_at: is_unwatched.then_some(generation),
             is_doomed: false,
             phase: Phase::Coming {
                 charge,
@@ -569,6 +588,9 @@ impl State {
                 *request = Some(Arc::clone(&in_flight));
                 places.push(place.clone());
             }
+        }
+        if in_flight.is_admitted() {
+            self.admit(&in_flight, &mut places);
         }
         Some((places, in_flight))
     }

@@ -927,6 +927,6 @@ proptest! {
             .enable_all()
             .start_paused(true)
             .build();
-        runtime.expect("a runtime").block_on(run_model(events, prefetch, is_starved && !is_lru, eviction));
+        runtime.expect("a runtime").block_on(run_model(events, prefetch, is_starved, eviction));
     }
 }

@@ -84,7 +84,17 @@ impl State {
     pub(super) fn evict_unwatched(&mut self) -> Option<u64> {
         let (_, id) = self.unwatched.pop_first()?;
         let slot = self.slots.remove(&id)?;
-        debug_assert!(slot.pins == 0 && matches!(slot.phase, Phase::Resident(_)));
+        debug_assert!(slot.pins == 0);
+        match &slot.phase {
+            Phase::Resident(_) => {}
+            Phase::Coming { request: None, .. } => {
+                self.queue.remove(id);
+            }
+            Phase::Coming {
+                request: Some(request),
+                ..
+            } => request.lose_one(),
+        }
         let dropped = Dropped::of(slot);
         if let Some(size) = dropped.wasted {
             self.meters.evicted_unread(size);
