@@ -10,9 +10,8 @@ use super::{BYTES_MAX, MILLIS_MAX, reader::Reader};
 /// The least size of a merged object, bytes: below, merging is not worth its requests.
 const MERGED_BYTES_MIN: i64 = 1 << 20;
 
-/// S3's bound for an object that is written in parts of which the largest has 5 GiB; no object needs
-/// to come near it.
-const MERGED_BYTES_MAX: i64 = 64 << 30;
+/// S3 copies no more into one part, and an object is copied whole where it can be.
+const MERGED_BYTES_MAX: i64 = 5 << 30;
 
 /// Objects merged at once. Each takes part of the memory of a compaction, a block at least.
 const INPUTS_MAX: i64 = 500;

@@ -5,7 +5,7 @@
 //! and outputs have the same order, that of (stream, offset). So the memory is bounded whatever the
 //! inputs hold: a window for each of them, and what the outputs that are being written hold.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{cmp::Reverse, collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -30,6 +30,10 @@ pub const COMPACTION_BYTES_MAX: u64 = WINDOWS_BYTES + 2 * ASSEMBLY_BYTES_MAX;
 /// Blocks are read in one request although something that is not wanted lies between them, as long as
 /// it is less than this, bytes: about what a request costs.
 const GAP_BYTES: u64 = 64 * 1024;
+
+/// Objects that one group becomes at most: the metadata records them in one transaction, and uploads
+/// wait for it. Where more streams have enough for objects of their own, the largest get them.
+const OUTPUTS_MAX: usize = 1_000;
 
 /// Indexes that are read at the same time.
 const INDEXES_AT_ONCE: usize = 8;
@@ -153,6 +157,10 @@ impl Merge {
                 stretches.push((stretch, false));
             }
         }
+        if split_bytes.is_some() {
+            // One is left for the set.
+            keep_largest(&mut stretches, OUTPUTS_MAX - 1);
+        }
         let mut small = stretches.iter_mut().filter(|(_, own)| !own);
         if let (Some((_, own)), None) = (small.next(), small.next()) {
             *own = true;
@@ -250,6 +258,15 @@ fn cut(stretch: Stretch, bytes_max: u64) -> impl Iterator<Item = Stretch> {
     cuts.push(open);
     cuts.into_iter()
         .filter(|stretch| !stretch.pieces.is_empty())
+}
+
+/// Leaves objects of their own to the `own_max` largest stretches that have them.
+fn keep_largest(stretches: &mut [(Stretch, bool)], own_max: usize) {
+    let mut own: Vec<&mut (Stretch, bool)> = stretches.iter_mut().filter(|(_, own)| *own).collect();
+    own.sort_by_cached_key(|(stretch, _)| Reverse(stretch.bytes()));
+    for (_, own) in own.into_iter().skip(own_max) {
+        *own = false;
+    }
 }
 
 fn push(stretch: &mut Stretch, input: usize, range: StreamRange, blocks: &mut Vec<BlockRef>) {
@@ -454,4 +471,47 @@ async fn next(
     }
     let block = feed.at_hand.pop_front();
     Ok(block.expect("a feed has all the blocks that are wanted of its input"))
+}
+
+#[cfg(test)]
+mod tests {
+    use millrace_model::StreamId;
+
+    use super::*;
+
+    /// A stretch of one block.
+    fn stretch(stream: u64, size: u32) -> Stretch {
+        let (stream, start, end) = (StreamId(stream), 0, 1);
+        let block = BlockRef {
+            stream,
+            start,
+            end,
+            position: 0,
+            size,
+            entries: 1,
+        };
+        Stretch {
+            pieces: vec![Piece {
+                input: 0,
+                range: StreamRange { stream, start, end },
+                blocks: vec![block],
+            }],
+        }
+    }
+
+    #[test]
+    fn only_the_largest_get_objects_where_there_are_too_many() {
+        let plan = [(9, true), (3, true), (1, false), (7, true), (3, true)];
+        let mut stretches: Vec<(Stretch, bool)> = (0..)
+            .zip(plan)
+            .map(|(stream, (size, own))| (stretch(stream, size), own))
+            .collect();
+        let own = |stretches: &[(Stretch, bool)]| -> Vec<bool> {
+            stretches.iter().map(|(_, own)| *own).collect()
+        };
+        keep_largest(&mut stretches, 4);
+        assert_eq!(own(&stretches), [true, true, false, true, true]);
+        keep_largest(&mut stretches, 2);
+        assert_eq!(own(&stretches), [true, false, false, true, false]);
+    }
 }
