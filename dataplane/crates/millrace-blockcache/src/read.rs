@@ -203,6 +203,8 @@ impl Inner {
                     }
                 }
                 Step::Take(pinned) => {
+                    // Where somebody else has begun to load the block meanwhile, it was not needed.
+                    drop(room.take());
                     self.dispatch();
                     lost += u32::from(self.take(pinned, lease, got).await?);
                     if lost >= LOST_LOADS_MAX {
