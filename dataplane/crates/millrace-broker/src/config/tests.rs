@@ -227,8 +227,14 @@ fn objects_are_compacted_and_deleted_as_configured() {
         ("s3.object.delete.retention.ms=0", "retention.ms"),
         ("s3.stream.set.object.compaction.max.num=1", "max.num"),
         ("s3.stream.object.compaction.max.size.bytes=1", "max.size"),
-        ("s3.stream.object.compaction.max.size.bytes=6GiB", "max.size"),
-        ("s3.stream.set.object.compaction.max.size.bytes=6GiB", "max.size"),
+        (
+            "s3.stream.object.compaction.max.size.bytes=6GiB",
+            "max.size",
+        ),
+        (
+            "s3.stream.set.object.compaction.max.size.bytes=6GiB",
+            "max.size",
+        ),
     ] {
         let errors = errors(text);
         assert!(errors[0].contains(names), "{errors:?}");

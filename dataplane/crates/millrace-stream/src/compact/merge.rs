@@ -93,17 +93,11 @@ impl Piece {
         self.blocks.iter().map(|block| u64::from(block.size)).sum()
     }
 
-    /// Of a live range, what its object has.
+    /// Of a live range, what its object has. Entries of a stream follow each other without gaps, so
+    /// there is a block for whatever can be read: `None` where the object and the metadata differ.
     fn of(input: usize, reader: &ObjectReader, live: &millrace_meta::LiveRange) -> Option<Self> {
         let StreamRange { stream, start, end } = live.range;
-        let wanted = reader.find(stream, live.readable_from, end);
-        // Where everything that can be read is a gap, a block that is trimmed stands for it.
-        let all = || reader.find(stream, start, end);
-        let blocks = if wanted.is_empty() {
-            all().last().map(std::slice::from_ref).unwrap_or_default()
-        } else {
-            wanted
-        };
+        let blocks = reader.find(stream, live.readable_from, end);
         let first = blocks.first()?;
         let start = if live.readable_from == start {
             start
