@@ -33,10 +33,10 @@
 //! request, whoever asked for them; nobody waits for company. There are as many slots as the store is
 //! far away: what it could not serve at once anyway waits here, where it is merged. A load belongs to
 //! nobody: who gives up waiting leaves it to the others. Prefetches use free space, slots and the
-//! network's tier of their own. A reader that meets a prefetch waits for it; if that has not got its share of the network yet,
-//! it asks for it in the reader's tier from then on, and is not sent twice. What nobody wants any more
-//! is taken out of a prefetch that still waits for its share, with its place in memory; what has been
-//! sent frees its place when it comes, and is counted on by then.
+//! network's tier of their own. A reader that meets a prefetch waits for it; if that has not got its
+//! share of the network yet, it asks for it in the reader's tier from then on, and is not sent twice.
+//! What nobody wants any more is taken out of a prefetch that still waits for its share, with its place
+//! in memory; what has been sent frees its place when it comes, and is counted on before.
 //!
 //! # Races
 //! An object that is gone (compacted, trimmed) makes a read begin again on fresh metadata. A block that

@@ -98,9 +98,9 @@ impl Request {
         self.settle(loaded);
     }
 
-    /// Reads the blocks, and gives whether nobody has waited for them. A prefetch waits for its share of
-    /// the network first; if a reader comes meanwhile, it waits in the tier of a miss instead. Once it
-    /// has its share it goes as fast as any. Blocks that nobody wants any more by then are left out.
+    /// Reads the blocks, and gives whether nobody has waited for them. A prefetch waits for its share
+    /// of the network first; if a reader comes meanwhile, it waits in the tier of a miss instead. Once
+    /// it has its share it goes as fast as any. Blocks that nobody wants any more by then are left out.
     async fn read(&mut self) -> Read {
         let sources = self.inner.sources.clone();
         // Where the network is short, streams take turns.

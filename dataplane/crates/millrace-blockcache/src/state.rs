@@ -487,7 +487,7 @@ impl State {
     }
 
     /// Drops a block that nobody watches and nobody waits for. One whose request has been sent stays
-    /// until it has come; one whose request still waits for bandwidth, maybe for long, is taken out of it.
+    /// until it has come; one whose request still waits for bandwidth, maybe for long, is taken out.
     fn drop_if_unwanted(&mut self, id: BlockId) -> Option<Dropped> {
         let slot = self.slots.get_mut(&id)?;
         if slot.watchers > 0 || slot.pins > 0 {
