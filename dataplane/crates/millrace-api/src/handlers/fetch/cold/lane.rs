@@ -102,7 +102,8 @@ impl Lane {
         place
     }
 
-    /// Waits for a turn. The storage gives up on what takes too long, so that turns come back.
+    /// Waits for a turn. The storage gives up on what takes too long, and the network always lets some
+    /// of what waits go on, so that turns come back.
     pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         // Nobody closes it.
         Arc::clone(&self.turns).acquire_owned().await.ok()

@@ -298,7 +298,7 @@ impl Shared {
     }
 
     /// Reads, within the bounds; `None` where it had to give up. The storage bounds how long each
-    /// read takes.
+    /// try takes, beside what it waits for the network, where misses always go on.
     async fn read(
         &self,
         (key, read): (Key, &Read),
