@@ -25,7 +25,7 @@ use millrace_meta::MetaStore;
 use millrace_model::{ObjectId, Offset, TopicName, TopicPartition};
 use millrace_record::{Batch, BatchBuilder, Compression, header_of, split};
 use millrace_stream::{StreamConfig, StreamStore};
-use millrace_testkit::Crash;
+use millrace_testkit::{Crash, property_cases, two_threads};
 use millrace_time::{Clock, SharedClock};
 use proptest::prelude::*;
 use world::{World, small};
@@ -600,29 +600,15 @@ async fn retention_goes_on_by_itself_and_follows_the_topics() {
     assert_eq!(compact.start_offset(), 0);
 }
 
-/// Cases of an ordinary run; `PROPTEST_CASES` asks for another number.
+/// Cases of an ordinary run.
 const CASES: u32 = 24;
 
-fn config() -> ProptestConfig {
-    let default = ProptestConfig::default();
-    let asked_for = std::env::var_os("PROPTEST_CASES").is_some();
-    ProptestConfig {
-        cases: if asked_for { default.cases } else { CASES },
-        max_shrink_iters: 200,
-        ..default
-    }
-}
-
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(property_cases(CASES))]
 
     #[test]
     fn what_retention_keeps_is_there_and_what_it_does_not_goes(steps in steps(), seed: u64) {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()
-            .expect("a runtime");
+        let runtime = two_threads();
         runtime.block_on(async {
             let mut run = Run::new(seed).await;
             for step in steps {

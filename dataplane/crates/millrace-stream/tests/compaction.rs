@@ -19,7 +19,7 @@ use millrace_meta::{MetaStore, ObjectKind, ObjectState, read_object_records};
 use millrace_model::{ObjectId, Offset, StreamId};
 use millrace_objects::ObjectKey;
 use millrace_stream::{CompactError, Entry, FetchError, Stream, StreamConfig, StreamStore};
-use millrace_testkit::{BucketFaults, Crash};
+use millrace_testkit::{BucketFaults, Crash, property_cases, two_threads};
 use proptest::prelude::*;
 use world::{World, append, read_all, small};
 
@@ -692,29 +692,15 @@ impl Run {
     }
 }
 
-/// Cases of an ordinary run; `PROPTEST_CASES` asks for another number.
+/// Cases of an ordinary run.
 const CASES: u32 = 32;
 
-fn config() -> ProptestConfig {
-    let default = ProptestConfig::default();
-    let asked_for = std::env::var_os("PROPTEST_CASES").is_some();
-    ProptestConfig {
-        cases: if asked_for { default.cases } else { CASES },
-        max_shrink_iters: 200,
-        ..default
-    }
-}
-
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(property_cases(CASES))]
 
     #[test]
     fn what_goes_in_comes_out(steps in steps(), seed: u64) {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()
-            .expect("a runtime");
+        let runtime = two_threads();
         runtime.block_on(async {
             let config = if seed.is_multiple_of(2) {
                 flushed_only()

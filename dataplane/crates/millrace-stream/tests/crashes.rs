@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use millrace_model::{Offset, StreamId};
 use millrace_stream::{AppendTicket, Entry, Stream, StreamConfig, StreamStore};
-use millrace_testkit::{BucketFaults, Crash};
+use millrace_testkit::{BucketFaults, Crash, property_cases, two_threads};
 use proptest::prelude::*;
 use world::{World, append, read_all, small};
 
@@ -283,25 +283,11 @@ impl Run {
     }
 }
 
-/// Cases of an ordinary run; `PROPTEST_CASES` asks for another number.
+/// Cases of an ordinary run.
 const CASES: u32 = 32;
 
-fn config() -> ProptestConfig {
-    let default = ProptestConfig::default();
-    let asked_for = std::env::var_os("PROPTEST_CASES").is_some();
-    ProptestConfig {
-        cases: if asked_for { default.cases } else { CASES },
-        max_shrink_iters: 200,
-        ..default
-    }
-}
-
 fn live(steps: Vec<Step>, seed: u64) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .expect("a runtime");
+    let runtime = two_threads();
     runtime.block_on(async {
         let mut run = Run::new(seed).await;
         for step in steps {
@@ -313,7 +299,7 @@ fn live(steps: Vec<Step>, seed: u64) {
 }
 
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(property_cases(CASES))]
 
     #[test]
     fn acknowledged_entries_survive_whatever_happens(steps in steps(), seed: u64) {
