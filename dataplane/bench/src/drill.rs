@@ -5,9 +5,11 @@
 //! - `ledger`: what they were promised
 //! - `readback`, `audit`: whether the promises were kept
 //! - `pattern`: what is in a record
+//! - `conclusion`: what is printed, written and kept at the end
 //! - `proxy`: stands between the broker and a real S3 server, and shows the faults
 
 mod audit;
+mod conclusion;
 mod group;
 mod ledger;
 mod load;
@@ -17,6 +19,7 @@ mod readback;
 mod workers;
 
 pub use audit::Audit;
+pub use conclusion::{conclude, exit_code};
 pub use group::check as check_group;
 pub use ledger::{Acked, Ledger, Promises};
 pub use load::{Stage, connect_patiently};

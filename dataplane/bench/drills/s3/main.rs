@@ -11,14 +11,13 @@ mod arguments;
 mod objects;
 mod outage;
 
-use std::{fs, process::ExitCode};
+use std::process::ExitCode;
 
 use millrace_bench::{
     broker::{Home, free_address},
-    drill::Proxy,
+    drill::{Proxy, conclude, exit_code},
     s3_server::{S3Server, bucket_uri, fetch},
 };
-use serde_json::Value;
 
 use crate::arguments::{Command, Plan, USAGE};
 
@@ -34,13 +33,7 @@ fn main() -> ExitCode {
         Ok(Command::Run(plan)) => drill(&plan),
         Err(error) => Err(error),
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => {
-            eprintln!("drill:s3: {reason}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code("drill:s3", done)
 }
 
 /// Runs the drill in a folder of its own, which is kept where it fails.
@@ -66,27 +59,6 @@ fn drill(plan: &Plan) -> Result<(), String> {
         .map_err(|error| error.to_string())?;
     let report = outage::run(plan, &home, &proxy, &server);
     drop(server);
-    match report {
-        Ok(report) => succeed(plan, &home, &report),
-        Err(reason) => {
-            let evidence = format!("seed {}\n{reason}\n", plan.seed);
-            // The reason is shown all the same.
-            let _ = fs::write(home.folder().join("evidence"), evidence);
-            Err(format!(
-                "FAILED: {reason}\nseed {}; log, objects and what the broker said are kept in {}",
-                plan.seed,
-                home.folder().display()
-            ))
-        }
-    }
-}
-
-fn succeed(plan: &Plan, home: &Home, report: &Value) -> Result<(), String> {
-    let text = format!("{report:#}\n");
-    print!("{text}");
-    if let Some(file) = &plan.json {
-        fs::write(file, &text).map_err(|error| format!("{}: {error}", file.display()))?;
-    }
-    home.remove();
-    Ok(())
+    let outcome = report.map(|report| (report, Vec::new()));
+    conclude(&home, plan.seed, plan.json.as_deref(), outcome)
 }

@@ -17,14 +17,13 @@ mod memory;
 mod settled;
 mod soak;
 
-use std::{fs, process::ExitCode};
+use std::process::ExitCode;
 
 use millrace_bench::{
     broker::{Home, free_address},
-    drill::Proxy,
+    drill::{Proxy, conclude, exit_code},
     s3_server::{S3Server, bucket_uri, fetch},
 };
-use serde_json::Value;
 
 use crate::arguments::{Plan, USAGE};
 
@@ -40,13 +39,7 @@ fn main() -> ExitCode {
         }
         Err(error) => Err(error),
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => {
-            eprintln!("drill:soak: {reason}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code("drill:soak", done)
 }
 
 /// Runs the drill in a folder of its own, which is kept where it fails.
@@ -71,32 +64,5 @@ fn drill(plan: &Plan) -> Result<(), String> {
         .map_err(|error| error.to_string())?;
     let report = soak::run(plan, &home, &proxy, &bucket_uri(server.address(), BUCKET));
     drop(server);
-    match report {
-        Ok((report, failures)) => conclude(plan, &home, &report, &failures),
-        Err(reason) => Err(keep(plan, &home, &reason)),
-    }
-}
-
-fn conclude(plan: &Plan, home: &Home, report: &Value, failures: &[String]) -> Result<(), String> {
-    let text = format!("{report:#}\n");
-    print!("{text}");
-    if let Some(file) = &plan.json {
-        fs::write(file, &text).map_err(|error| format!("{}: {error}", file.display()))?;
-    }
-    if failures.is_empty() {
-        home.remove();
-        return Ok(());
-    }
-    Err(keep(plan, home, &failures.join("; ")))
-}
-
-fn keep(plan: &Plan, home: &Home, reason: &str) -> String {
-    let evidence = format!("seed {}\n{reason}\n", plan.seed);
-    // The reason is shown all the same.
-    let _ = fs::write(home.folder().join("evidence"), evidence);
-    format!(
-        "FAILED: {reason}\nseed {}; log, objects and what the broker said are kept in {}",
-        plan.seed,
-        home.folder().display()
-    )
+    conclude(&home, plan.seed, plan.json.as_deref(), report)
 }
