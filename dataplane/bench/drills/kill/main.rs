@@ -12,7 +12,10 @@ mod timings;
 
 use std::{fs, process::ExitCode};
 
-use millrace_bench::broker::{Home, Settings};
+use millrace_bench::{
+    broker::{Home, Settings},
+    drill::exit_code,
+};
 use serde_json::Value;
 
 use crate::{
@@ -42,13 +45,7 @@ fn main() -> ExitCode {
         }
         Err(error) => Err(error),
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => {
-            eprintln!("drill:kill: {reason}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code("drill:kill", done)
 }
 
 /// Runs one drill in a folder of its own, which is kept where it fails.
