@@ -28,7 +28,8 @@ const BANNED_WORDS: [RegExp, string][] = [
   [new RegExp(["\\bsub", "agent\\b"].join(""), "i"), "the project speaks of itself alone"],
 ];
 /** Files whose job is to be long or to quote: locks, pictures, licences, generated text. */
-const UNREAD = /(^|\/)(package-lock\.json|Cargo\.lock|LICENSE)$|\.(png|svg|snap|ico|woff2?|bin)$/;
+const UNREAD =
+  /(^|\/)(package-lock\.json|Cargo\.lock|go\.sum|LICENSE)$|\.(png|svg|snap|ico|woff2?|bin)$|\.gen\.go$/;
 
 const exceptions = JSON.parse(
   readFileSync(new URL("tidy-exceptions.json", import.meta.url), "utf8"),

@@ -7,12 +7,13 @@
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { type AwsTools, awsToolPaths, findAwsTools } from "./aws-tools.ts";
 import { run } from "./command.ts";
 import { say } from "./say.ts";
 import { root } from "./settings.ts";
 import { startStack } from "./stack.ts";
 import { type Tally, tallyOf } from "./tally.ts";
-import { findTools, type Tools } from "./tools.ts";
+import { findTools, onPath, type Tools } from "./tools.ts";
 
 /** One command of the suite. */
 interface Stage {
@@ -25,6 +26,8 @@ interface Stage {
   secondsMax?: number;
 }
 
+type AllTools = Tools & AwsTools;
+
 const STAGE_SECONDS_MAX = 1_500;
 /** Tasks of one stage at a time: more would only make each other's time limits too short. */
 const CONCURRENCY = 2;
@@ -33,6 +36,9 @@ const brokerProgram = join(root, "dataplane/target/release/millrace");
 const total: Tally = { passed: 0, failed: 0, skipped: 0 };
 const failures: string[] = [];
 const skips: string[] = [];
+
+const withoutGo = onPath("go") === undefined ? ["--filter=!@millrace/terraform-provider"] : [];
+if (withoutGo.length > 0) skips.push("Terraform provider: no go (https://go.dev/doc/install)");
 
 const DATA_PLANE: Stage[] = [
   { name: "Rust format", tasks: ["@millrace/dataplane#format"], gate: true },
@@ -54,16 +60,30 @@ const ROOMS: Stage[] = [
   { name: "types", tasks: ["typecheck"], gate: true },
   { name: "import arrows", tasks: ["//#gate:arrows"], gate: true },
   { name: "dead code", tasks: ["//#gate:dead-code"], gate: true },
-  { name: "unit tests", tasks: ["test:unit", "--filter=!@millrace/dataplane"] },
+  { name: "unit tests", tasks: ["test:unit", "--filter=!@millrace/dataplane", ...withoutGo] },
   { name: "console build", tasks: ["@millrace/console#build"], gate: true },
 ];
 
 const startedAt = Date.now();
 mkdirSync(artefacts, { recursive: true });
-const [, tools] = await Promise.all([lane(DATA_PLANE), lane(ROOMS).then(findTools)]);
+const found = findAllTools();
+await Promise.all([lane(DATA_PLANE), lane(ROOMS).then(onEmulator)]);
+const tools = await found;
 await stage({ name: "integration tests", tasks: ["test:integration"], env: toolPaths(tools) });
 await endToEnd(tools);
 finish();
+
+/** One after the other: two of the distribution's installers would stand in each other's way. */
+async function findAllTools(): Promise<AllTools> {
+  const clients = await findTools();
+  const aws = await findAwsTools();
+  return { ...clients, ...aws, absent: [...clients.absent, ...aws.absent] };
+}
+
+/** AWS stacks planned, applied and destroyed against an emulator; needs no broker. */
+async function onEmulator(): Promise<void> {
+  await stage({ name: "AWS stacks", tasks: ["test:aws"], env: toolPaths(await found) });
+}
 
 /** Runs stages one after the other; a failure does not hide the ones behind it. */
 async function lane(stages: Stage[]): Promise<void> {
@@ -120,7 +140,7 @@ function count(name: string, tally: Tally, from: number): void {
 }
 
 /** The product as a user starts it, then real clients and a real browser against it. */
-async function endToEnd(found: Tools): Promise<void> {
+async function endToEnd(found: AllTools): Promise<void> {
   for (const reason of found.absent) {
     skips.push(reason);
     total.skipped += 1;
@@ -137,6 +157,9 @@ async function endToEnd(found: Tools): Promise<void> {
   count("npm start", { passed: 1, failed: 0, skipped: 0 }, from);
   const env = { ...toolPaths(found), MILLRACE_E2E_HOME: stack.home };
   await stage({ name: "real Kafka clients", tasks: ["@millrace/e2e#test:kafka"], env });
+  if (found.terraform !== undefined && withoutGo.length === 0) {
+    await stage({ name: "real Terraform", tasks: ["test:terraform"], env });
+  }
   if (found.chromium !== undefined) {
     await stage({ name: "console in a browser", tasks: ["@millrace/e2e#test:console"], env });
   }
@@ -153,8 +176,9 @@ async function endToEnd(found: Tools): Promise<void> {
   );
 }
 
-function toolPaths(found: Tools): NodeJS.ProcessEnv {
+function toolPaths(found: AllTools): NodeJS.ProcessEnv {
   return {
+    ...awsToolPaths(found),
     MILLRACE_BROKER_BIN: brokerProgram,
     MILLRACE_CHROMIUM: found.chromium ?? "",
     MILLRACE_KCAT: found.kcat ?? "",

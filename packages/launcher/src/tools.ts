@@ -28,7 +28,7 @@ export async function findTools(): Promise<Tools> {
   if (chromium === undefined) {
     absent.push("console tests: no Chromium, and neither the distribution nor Playwright has one");
   }
-  const kcat = onPath("kcat") ?? ((await install("kcat")) ? onPath("kcat") : undefined);
+  const kcat = onPath("kcat") ?? ((await installPackage("kcat")) ? onPath("kcat") : undefined);
   if (kcat === undefined)
     absent.push("librdkafka tests: no kcat (Debian/Ubuntu: apt-get install kcat)");
   const kafkaJars = await fetchKafka();
@@ -55,7 +55,7 @@ async function findChromium(): Promise<string | undefined> {
   const system = () => CHROMIUM_NAMES.map(onPath).find((path) => path !== undefined);
   const found = system();
   if (found !== undefined) return found;
-  if (await install("chromium")) return system();
+  if (await installPackage("chromium")) return system();
   say("fetching Playwright's own Chromium …");
   const { code } = await run("playwright", ["install", "chromium"], {
     cwd: join(root, "e2e"),
@@ -67,7 +67,7 @@ async function findChromium(): Promise<string | undefined> {
 }
 
 /** Installs a Debian package where this account may; says no where it may not. */
-async function install(name: string): Promise<boolean> {
+export async function installPackage(name: string): Promise<boolean> {
   if (onPath("apt-get") === undefined) return false;
   const asRoot = process.getuid?.() === 0;
   if (!asRoot && onPath("sudo") === undefined) return false;

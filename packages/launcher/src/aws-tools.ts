@@ -1,0 +1,106 @@
+/**
+ * What the tests of the AWS stacks are run with: Terraform and a folder with its AWS provider, an
+ * emulator of AWS, a static analyser of policies, a checker of shell scripts. Found, or installed,
+ * or named as absent.
+ */
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { run } from "./command.ts";
+import { say } from "./say.ts";
+import { root } from "./settings.ts";
+import { installPackage, onPath } from "./tools.ts";
+
+/** Paths, as the tests read them from their environment. What is absent has none. */
+export interface AwsTools {
+  terraform: string | undefined;
+  /** A filesystem mirror that holds hashicorp/aws. */
+  terraformMirror: string | undefined;
+  /** The program `moto_server`. */
+  moto: string | undefined;
+  checkov: string | undefined;
+  shellcheck: string | undefined;
+  /** One line for each that could not be had. */
+  absent: string[];
+}
+
+const MOTO = { name: "moto", requirement: "moto[server]==5.2.5", program: "moto_server" };
+const CHECKOV = { name: "checkov", requirement: "checkov==3.3.30", program: "checkov" };
+const INSTALL_SECONDS_MAX = 600;
+/** Where people and images put a mirror; below them it is looked for one level deep. */
+const MIRROR_PARENTS = ["/opt", "/usr/local/share", "/usr/share", homedir()];
+const MIRROR_NAMES = ["tf-plugins", "terraform-plugins", "plugins"];
+const AWS_IN_MIRROR = "registry.terraform.io/hashicorp/aws";
+
+/** Finds or installs all of them. */
+export async function findAwsTools(): Promise<AwsTools> {
+  const terraform = process.env.MILLRACE_TERRAFORM_BIN || onPath("terraform");
+  const terraformMirror = findMirror();
+  const moto = await fromPyPi(MOTO);
+  const checkov = await fromPyPi(CHECKOV);
+  const shellcheck =
+    onPath("shellcheck") ??
+    ((await installPackage("shellcheck")) ? onPath("shellcheck") : undefined);
+  const absent = [
+    [terraform, "Terraform tests: no terraform (developer.hashicorp.com/terraform/install)"],
+    [
+      terraformMirror,
+      "AWS stack tests: no folder with Terraform's AWS provider; make one by `terraform providers mirror` and set MILLRACE_TERRAFORM_MIRROR",
+    ],
+    [moto, "AWS emulator tests: moto cannot be installed (needs python3 with venv, and PyPI)"],
+    [checkov, "policy analysis: checkov cannot be installed (needs python3 with venv, and PyPI)"],
+    [shellcheck, "user data's shell check: no shellcheck (Debian/Ubuntu: apt-get install it)"],
+  ].flatMap(([found, reason]) => (found === undefined && reason ? [reason] : []));
+  return { terraform, terraformMirror, moto, checkov, shellcheck, absent };
+}
+
+/** The variables in which the tests look for the tools; empty where one is absent. */
+export function awsToolPaths(tools: AwsTools): NodeJS.ProcessEnv {
+  return {
+    MILLRACE_TERRAFORM_BIN: tools.terraform ?? "",
+    MILLRACE_TERRAFORM_MIRROR: tools.terraformMirror ?? "",
+    MILLRACE_MOTO: tools.moto ?? "",
+    MILLRACE_CHECKOV: tools.checkov ?? "",
+    MILLRACE_SHELLCHECK: tools.shellcheck ?? "",
+  };
+}
+
+function findMirror(): string | undefined {
+  const told = process.env.MILLRACE_TERRAFORM_MIRROR;
+  if (told) return told;
+  const usual = MIRROR_PARENTS.filter((parent) => existsSync(parent)).flatMap((parent) => [
+    ...MIRROR_NAMES.map((name) => join(parent, name)),
+    ...readdirSync(parent, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .flatMap((entry) => MIRROR_NAMES.map((name) => join(parent, entry.name, name))),
+  ]);
+  return usual.find((folder) => existsSync(join(folder, AWS_IN_MIRROR)));
+}
+
+/** A program from PyPI in a virtual environment of its own, kept under `.millrace-tools/`. */
+async function fromPyPi(tool: typeof MOTO): Promise<string | undefined> {
+  const dir = join(root, ".millrace-tools", tool.name);
+  const program = join(dir, "bin", tool.program);
+  const stamp = join(dir, `installed-${tool.requirement.replaceAll(/[^\w.=-]/g, "_")}`);
+  if (existsSync(stamp) && existsSync(program)) return program;
+  if (onPath("python3") === undefined) return undefined;
+  say(`installing ${tool.requirement} from PyPI …`);
+  mkdirSync(join(root, ".millrace-tools"), { recursive: true });
+  const { code, output } = await run(
+    "sh",
+    [
+      "-c",
+      'python3 -m venv --clear "$1" && "$1/bin/pip" install --quiet --disable-pip-version-check "$2"',
+      "sh",
+      dir,
+      tool.requirement,
+    ],
+    { cwd: root, title: `installing ${tool.name}`, secondsMax: INSTALL_SECONDS_MAX },
+  );
+  if (code !== 0) {
+    console.error(output.split("\n").slice(-10).join("\n"));
+    return undefined;
+  }
+  writeFileSync(stamp, "");
+  return program;
+}
