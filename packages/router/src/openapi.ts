@@ -72,12 +72,18 @@ export function openApiDocument(serverUrl: string) {
 
 /**
  * Leaves out what zod says and readers do not need: the pattern behind a named format, the range of
- * JavaScript's whole numbers, and that answers have no further fields: they will.
+ * JavaScript's whole numbers, and that answers have no further fields: they will. The end of a tuple
+ * is its number of items, since generators of clients read no schema that is `false`.
  */
 const plainer: NonNullable<CreateDocumentOptions["override"]> = ({ jsonSchema, io }) => {
   if (jsonSchema.format !== undefined) delete jsonSchema.pattern;
   if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+  if (jsonSchema.items === false && Array.isArray(jsonSchema.prefixItems)) {
+    jsonSchema.items = {};
+    jsonSchema.minItems = jsonSchema.prefixItems.length;
+    jsonSchema.maxItems = jsonSchema.prefixItems.length;
+  }
   if (io === "output" && jsonSchema.additionalProperties === false) {
     delete jsonSchema.additionalProperties;
   }
