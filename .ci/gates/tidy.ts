@@ -88,7 +88,9 @@ function checkLength(file: string, text: string): void {
 }
 
 function isTest(file: string): boolean {
-  return /(^|\/)(tests?|e2e|benches)\/|\/tests\.rs$|_tests?\.rs$|_test\.go$|\.(test|spec)\.tsx?$/.test(file);
+  return /(^|\/)(tests?|e2e|benches)\/|\/tests\.rs$|_tests?\.rs$|_test\.go$|\.(test|spec)\.tsx?$/.test(
+    file,
+  );
 }
 
 /** A Rust file without its trailing test module. */
