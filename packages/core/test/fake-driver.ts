@@ -1,9 +1,15 @@
-import type {
-  BrokerAccess,
-  ClusterDeployment,
-  ClusterDriver,
-  Observation,
-  Placement,
+import {
+  type BrokerAccess,
+  type ChangePlan,
+  type ClusterDeployment,
+  type ClusterDriver,
+  changePlan,
+  type Observation,
+  type Placement,
+  type PlannedChange,
+  type PlanOptions,
+  ProvisionError,
+  type SweepReport,
 } from "@millrace/provisioner";
 
 /**
@@ -72,6 +78,42 @@ export class FakeDriver implements ClusterDriver {
   }
 
   async maintain(): Promise<void> {}
+
+  async plan(deployment: ClusterDeployment, { purpose }: PlanOptions): Promise<ChangePlan> {
+    await this.before("plan");
+    const { clusterId } = deployment;
+    const seen = this.states.get(clusterId);
+    const running = seen === "starting" || seen === "ready";
+    const wanted = purpose === "drift" ? running : purpose === "apply" && !deployment.paused;
+    const changes: PlannedChange[] = [];
+    if (running !== wanted) {
+      const action = wanted ? "create" : "delete";
+      changes.push({ address: "process", type: "process", action, attributes: [] });
+    }
+    if (purpose === "purge" && seen !== undefined) {
+      changes.push({ address: "folder", type: "folder", action: "delete", attributes: [] });
+    }
+    return changePlan(`fake-${purpose}-${clusterId}`, changes);
+  }
+
+  async apply(deployment: ClusterDeployment, planId: string): Promise<void> {
+    const [, purpose, clusterId] = planId.split("-");
+    if (clusterId !== deployment.clusterId) {
+      throw new ProvisionError("plan_stale", `plan ${planId} belongs to another cluster`);
+    }
+    if (purpose === "purge") return await this.destroy(clusterId);
+    if (purpose !== "apply" || deployment.paused) return await this.stop(clusterId);
+    await this.prepare(deployment);
+    await this.ensureRunning(deployment);
+  }
+
+  async drift(deployment: ClusterDeployment): Promise<ChangePlan> {
+    return await this.plan(deployment, { purpose: "drift" });
+  }
+
+  async sweep(): Promise<SweepReport> {
+    return { imported: [], removed: [], left: [] };
+  }
 
   async #effect(verb: string, clusterId: string): Promise<void> {
     await this.before(verb);

@@ -7,7 +7,8 @@
  * it needs to remember lies beside the cluster (a pid file, a Terraform state), what the product
  * needs to remember (the placement) lies in the control plane's database.
  */
-import type { Placement } from "@millrace/domain";
+import type { ClusterSize, Placement } from "@millrace/domain";
+import type { ChangePlan, PlanOptions, RunOptions, SweepReport } from "./change-plan.ts";
 
 export type { Placement };
 
@@ -21,9 +22,52 @@ export function adminUrlOf(placement: Placement): string {
   return `http://${placement.host}:${placement.adminPort}`;
 }
 
+/** What a cluster is on AWS beside what every cluster is. Absent for a cluster on this machine. */
+export interface AwsDeployment {
+  /** Availability zones, as `eu-central-1a`; slot n lies in zone n modulo their number. */
+  readonly zones: readonly string[];
+  /** The WAL volume of each slot. Its capacity, IOPS and throughput set the broker's baselines. */
+  readonly wal: {
+    readonly type: "gp3" | "io2";
+    readonly sizeGib: number;
+    readonly iops: number;
+    /** MiB/s; 0 for io2, which has none of its own. */
+    readonly throughputMibps: number;
+  };
+  readonly network: {
+    /** An existing VPC with its private subnets, one per zone; a new VPC where absent. */
+    readonly vpcId?: string;
+    readonly subnetIds?: readonly string[];
+    /** Range of a new VPC. */
+    readonly cidr?: string;
+    readonly access: "private" | "endpoint_service";
+    /** ARNs that may connect to the endpoint service. */
+    readonly allowedPrincipals: readonly string[];
+    /** Ranges beyond the VPC's own that may reach the Kafka listeners. */
+    readonly allowedCidrs: readonly string[];
+  };
+  readonly storage: {
+    /** A customer's key for volumes and bucket; a key of the cluster's own where absent. */
+    readonly kmsKeyArn?: string;
+  };
+}
+
 /** What a cluster should be. */
 export interface ClusterDeployment {
   readonly clusterId: string;
+  readonly organizationId: string;
+  readonly environmentId: string;
+  readonly name: string;
+  /** `local`, or an AWS region. */
+  readonly region: string;
+  readonly size: ClusterSize;
+  /** Broker slots, from 1. */
+  readonly brokers: number;
+  /** No broker runs; data stays. */
+  readonly paused: boolean;
+  /** The tenant's labels; on AWS they become tags. */
+  readonly labels: Readonly<Record<string, string>>;
+  readonly aws?: AwsDeployment;
   readonly placement: Placement;
   /** Size of the write-ahead log on disk, in bytes. */
   readonly walCapacityBytes: number;
@@ -106,6 +150,35 @@ export interface ClusterDriver {
 
   /** Routine care of one cluster, called every few seconds: bounds its log files and the like. */
   maintain(clusterId: string): Promise<void>;
+
+  /**
+   * What would have to change for the cluster to be as `deployment` says, or to be paused, deleted
+   * with its data kept (`destroy`), or removed with its data (`purge`). Changes nothing. Unless
+   * `offline`, the plan is kept beside the cluster under its id until it is applied, replaced by a
+   * newer plan of the same cluster, or the cluster is gone.
+   * Throws `ProvisionError` `plan_failed`, `config`, `auth`, `throttled`, `unconfigured`, `aborted`.
+   */
+  plan(deployment: ClusterDeployment, options: PlanOptions): Promise<ChangePlan>;
+
+  /**
+   * Carries out exactly the plan of that id. Repeating it after it succeeded does nothing; after an
+   * interruption it throws `plan_stale` where the kept plan no longer fits what exists: plan again.
+   * Throws `ProvisionError` `plan_stale`, `apply_failed`, `quota`, `capacity`, `throttled`, `auth`,
+   * `config`, `aborted`.
+   */
+  apply(deployment: ClusterDeployment, planId: string, options?: RunOptions): Promise<void>;
+
+  /**
+   * What somebody changed by hand: the difference between what was made and what exists now.
+   * `before` is what was made, `after` what was found. Empty where nothing differs.
+   */
+  drift(deployment: ClusterDeployment, options?: RunOptions): Promise<ChangePlan>;
+
+  /**
+   * Finds what exists of the cluster and is not on record, such as what a killed run made in its
+   * last instant. What the cluster still wants is taken on record, the rest is removed.
+   */
+  sweep(deployment: ClusterDeployment, options?: RunOptions): Promise<SweepReport>;
 }
 
 /** What went wrong, for the caller to act on. */
@@ -120,14 +193,54 @@ export type ProvisionErrorCode =
   | "not_ready_in_time"
   /** The broker's process survived even SIGKILL for the bounded time. Look at the machine. */
   | "stop_failed"
+  /** The kept plan is gone or no longer fits what exists. Plan again, and ask again if it differs. */
+  | "plan_stale"
+  /** No plan could be made; `detail` holds the diagnostics. */
+  | "plan_failed"
+  /** A part of the plan could not be carried out; what was made stays on record. Retry goes on. */
+  | "apply_failed"
+  /** A limit of the account is reached. Raise it at the provider, then retry. */
+  | "quota"
+  /** The provider asked to slow down. Retry after a while. */
+  | "throttled"
+  /** The provider has no such machine in that zone now. Retry later, or change zone or size. */
+  | "capacity"
+  /** The role could not be assumed, or lacks a permission. `detail` names it; retry does not help. */
+  | "auth"
+  /** The provider refused a setting. `detail` names it; change it. */
+  | "config"
+  /** A policy rule forbids the plan; `detail` lists the findings. */
+  | "policy_refused"
+  /** This installation has no account for the region, or lacks the Terraform program. */
+  | "unconfigured"
+  /** Another run works on this cluster. Retry after a while. */
+  | "busy"
   /** The caller aborted. */
   | "aborted";
+
+/** Codes after which the same call may succeed without anybody changing anything. */
+const RETRYABLE: ReadonlySet<ProvisionErrorCode> = new Set([
+  "no_placement",
+  "start_failed",
+  "not_ready_in_time",
+  "stop_failed",
+  "plan_failed",
+  "apply_failed",
+  "throttled",
+  "capacity",
+  "busy",
+]);
 
 export class ProvisionError extends Error {
   override readonly name = "ProvisionError";
   readonly code: ProvisionErrorCode;
   /** Text for operators, such as the end of the broker's log; may be shown to the tenant. */
   readonly detail: string | undefined;
+
+  /** Whether trying again may help without a change of anything. */
+  get retryable(): boolean {
+    return RETRYABLE.has(this.code);
+  }
 
   constructor(
     code: ProvisionErrorCode,

@@ -9,6 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type ClusterDeployment, LocalDriver, type Placement } from "../src/index.ts";
 import { systemProcessTable } from "../src/local/process-table.ts";
+import { LOCAL_DEPLOYMENT } from "./deployment.ts";
 
 const FAKE_BROKER = join(import.meta.dirname, "fake-broker.mjs");
 const table = systemProcessTable();
@@ -33,7 +34,7 @@ async function deployment(
 ): Promise<ClusterDeployment> {
   clusterIds.push(clusterId);
   const placement = await driver.allocate(clusterId, taken);
-  return { clusterId, placement, walCapacityBytes: 1024 * 1024, properties };
+  return { ...LOCAL_DEPLOYMENT, clusterId, placement, properties };
 }
 
 function recordedPid(clusterId: string): number {

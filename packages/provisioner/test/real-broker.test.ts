@@ -12,6 +12,7 @@ import {
   ProvisionError,
 } from "../src/index.ts";
 import { systemProcessTable } from "../src/local/process-table.ts";
+import { LOCAL_DEPLOYMENT } from "./deployment.ts";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
 const CANDIDATES = [
@@ -37,6 +38,7 @@ describe.skipIf(program === undefined)("the real broker", () => {
       ports: { kafkaFirst: 25_000, adminFirst: 25_500, count: 500 },
     });
     deployment = {
+      ...LOCAL_DEPLOYMENT,
       clusterId: "clu_real",
       placement: await driver.allocate("clu_real", []),
       walCapacityBytes: 64 * MIB,

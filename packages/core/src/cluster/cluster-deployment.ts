@@ -17,6 +17,14 @@ export function deploymentOf(cluster: Cluster): ClusterDeployment | undefined {
 export function deploymentAt(cluster: Cluster, placement: Placement): ClusterDeployment {
   return {
     clusterId: cluster.id,
+    organizationId: cluster.organizationId,
+    environmentId: cluster.environmentId,
+    name: cluster.name,
+    region: cluster.region,
+    size: cluster.size,
+    brokers: 1,
+    paused: false,
+    labels: cluster.labels,
     placement,
     walCapacityBytes: sizingOf(cluster.size).walBytes,
     properties: propertiesOf(cluster),

@@ -1,9 +1,11 @@
 import { expect, test } from "vitest";
+import { LOCAL_DEPLOYMENT } from "../../test/deployment.ts";
 import type { ClusterDeployment } from "../cluster-driver.ts";
 import { BrokerFiles, renderProperties } from "./broker-files.ts";
 
 function deployment(properties: Record<string, string>): ClusterDeployment {
   return {
+    ...LOCAL_DEPLOYMENT,
     clusterId: "clu_a",
     placement: { host: "127.0.0.1", kafkaPort: 19_092, adminPort: 19_592 },
     walCapacityBytes: 268_435_456,

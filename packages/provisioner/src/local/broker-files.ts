@@ -84,6 +84,11 @@ export class BrokerFiles {
     return token !== undefined && (await readIfThere(this.propertiesFile)) !== undefined;
   }
 
+  /** Text of the configuration as it is on disk. */
+  async readProperties(): Promise<string | undefined> {
+    return await readIfThere(this.propertiesFile);
+  }
+
   /** `undefined` where there is none or a crash left half of one. */
   async readToken(): Promise<string | undefined> {
     const text = (await readIfThere(this.tokenFile))?.trim();

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { BrokerHttp } from "@millrace/broker-admin";
+import type { ChangePlan, PlanOptions, RunOptions, SweepReport } from "../change-plan.ts";
 import {
   adminUrlOf,
   type BrokerAccess,
@@ -15,6 +16,7 @@ import { BrokerFiles, clusterIdsIn } from "./broker-files.ts";
 import { boundLog, logTail } from "./broker-log.ts";
 import { BrokerProcess, type BrokerProgram } from "./broker-process.ts";
 import { KeyedLock } from "./keyed-lock.ts";
+import { type LocalState, localPlanId, needsRestart, planLocal, purposeOf } from "./local-plan.ts";
 import { allocatePorts, DEFAULT_PORTS, type PortRange } from "./ports.ts";
 import { type ProcessTable, systemProcessTable } from "./process-table.ts";
 
@@ -135,6 +137,51 @@ export class LocalDriver implements ClusterDriver {
     await boundLog(this.#files(clusterId).logFile);
   }
 
+  async plan(deployment: ClusterDeployment, options: PlanOptions): Promise<ChangePlan> {
+    const nothing: LocalState = { folder: false, properties: undefined, running: false };
+    const state = options.offline ? nothing : await this.#stateOf(deployment.clusterId);
+    return planLocal(this.#files(deployment.clusterId), deployment, options.purpose, state);
+  }
+
+  /** The plan's id names the wish; carrying it out is idempotent, so nothing needs to be kept. */
+  async apply(
+    deployment: ClusterDeployment,
+    planId: string,
+    options: RunOptions = {},
+  ): Promise<void> {
+    const files = this.#files(deployment.clusterId);
+    const purpose = purposeOf(planId);
+    if (purpose === undefined || localPlanId(files, deployment, purpose) !== planId) {
+      const message = `plan ${planId} is not what cluster ${deployment.clusterId} shall be now`;
+      throw new ProvisionError("plan_stale", message);
+    }
+    if (purpose === "purge") return await this.destroy(deployment.clusterId);
+    const stop = () => this.stop(deployment.clusterId, stopOptions(options));
+    if (purpose !== "apply") return await stop();
+    const restart = needsRestart(files, deployment, await this.#stateOf(deployment.clusterId));
+    await this.prepare(deployment);
+    if (deployment.paused || restart) await stop();
+    if (!deployment.paused) await this.ensureRunning(deployment);
+  }
+
+  async drift(deployment: ClusterDeployment): Promise<ChangePlan> {
+    return await this.plan(deployment, { purpose: "drift" });
+  }
+
+  /** Everything of a cluster lies in its folder or is found by its configuration's path. */
+  async sweep(): Promise<SweepReport> {
+    return { imported: [], removed: [], left: [] };
+  }
+
+  async #stateOf(clusterId: string): Promise<LocalState> {
+    const files = this.#files(clusterId);
+    return {
+      folder: await files.exists(),
+      properties: await files.readProperties(),
+      running: new BrokerProcess(files, this.#table).find() !== undefined,
+    };
+  }
+
   #files(clusterId: string): BrokerFiles {
     return new BrokerFiles(this.#options.home, clusterId);
   }
@@ -154,6 +201,10 @@ export function localAccess(home: string): ClusterDriver["access"] {
       adminToken,
     };
   };
+}
+
+function stopOptions({ signal }: RunOptions): WaitOptions {
+  return signal ? { signal } : {};
 }
 
 function notPrepared(clusterId: string): ProvisionError {
