@@ -1,1 +1,1 @@
-export {};
+export { checkPolicies, type PolicyContext, type PolicyFinding } from "./policy/index.ts";
