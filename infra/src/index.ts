@@ -1,1 +1,24 @@
-export { checkPolicies, type PolicyContext, type PolicyFinding } from "./policy/index.ts";
+export { synthesizeCluster } from "./stacks/cluster/cluster-stack.ts";
+export {
+  ADMIN_PORT_SLOT_0,
+  type ClusterNames,
+  clusterNames,
+  clusterPrefix,
+  KAFKA_PORT_BOOTSTRAP,
+  KAFKA_PORT_SLOT_0,
+} from "./stacks/cluster/names.ts";
+export type {
+  BrokerArtefact,
+  ClusterStackMode,
+  ClusterStackSpec,
+  NetworkSpec,
+  WalVolumeSpec,
+} from "./stacks/cluster/spec.ts";
+export {
+  type AssumeRole,
+  type ImportTarget,
+  STACK_FILE,
+  STATE_FILE,
+  type SynthRun,
+} from "./synth.ts";
+export { ADDRESS_TAG } from "./tagging.ts";

@@ -1,0 +1,68 @@
+import { DefaultSecurityGroup } from "@cdktn/provider-aws/lib/default-security-group/index.js";
+import { RouteTable } from "@cdktn/provider-aws/lib/route-table/index.js";
+import { RouteTableAssociation } from "@cdktn/provider-aws/lib/route-table-association/index.js";
+import { Subnet } from "@cdktn/provider-aws/lib/subnet/index.js";
+import { Vpc } from "@cdktn/provider-aws/lib/vpc/index.js";
+import { Fn } from "cdktn";
+import { Construct } from "constructs";
+
+export interface NetworkProps {
+  /** Begins the `Name` tags. */
+  readonly prefix: string;
+  /** IPv4 range of the VPC, /16 to /24. */
+  readonly cidr: string;
+  /** Zones to have a private subnet in, at most {@link ZONES_MAX}. */
+  readonly zones: readonly string[];
+  /** An existing VPC, with a subnet for each zone in the same order: nothing is made then. */
+  readonly existing?: { readonly vpcId: string; readonly subnetIds: readonly string[] };
+}
+
+/** Each zone's subnet is a quarter of the range, so that a fourth stays free. */
+export const ZONES_MAX = 3;
+const SUBNET_BITS = 2;
+
+/**
+ * Private subnets over the zones. There is no way out to the internet: what a broker needs of AWS
+ * it reaches through endpoints.
+ */
+export class Network extends Construct {
+  readonly vpcId: string;
+  readonly cidr: string;
+  readonly zones: readonly string[];
+  readonly subnetIds: readonly string[];
+
+  constructor(scope: Construct, id: string, props: NetworkProps) {
+    super(scope, id);
+    this.cidr = props.cidr;
+    this.zones = props.zones;
+    if (props.existing !== undefined) {
+      this.vpcId = props.existing.vpcId;
+      this.subnetIds = props.existing.subnetIds;
+      return;
+    }
+    const vpc = new Vpc(this, "vpc", {
+      cidrBlock: props.cidr,
+      enableDnsSupport: true,
+      enableDnsHostnames: true,
+      tags: { Name: props.prefix },
+    });
+    this.vpcId = vpc.id;
+    // A VPC comes with a group that lets its members talk to each other: it is emptied.
+    new DefaultSecurityGroup(this, "closed", { vpcId: vpc.id });
+    const routes = new RouteTable(this, "routes", { vpcId: vpc.id, tags: { Name: props.prefix } });
+    this.subnetIds = props.zones.map((zone, index) => {
+      const subnet = new Subnet(this, `subnet-${index}`, {
+        vpcId: vpc.id,
+        availabilityZone: zone,
+        cidrBlock: Fn.cidrsubnet(props.cidr, SUBNET_BITS, index),
+        mapPublicIpOnLaunch: false,
+        tags: { Name: `${props.prefix}-${zone}` },
+      });
+      new RouteTableAssociation(this, `routed-${index}`, {
+        subnetId: subnet.id,
+        routeTableId: routes.id,
+      });
+      return subnet.id;
+    });
+  }
+}

@@ -1,0 +1,50 @@
+import { createHash } from "node:crypto";
+
+const BASE32 = "abcdefghijklmnopqrstuvwxyz234567";
+const HASH_CHARACTERS = 10;
+
+/** Ports of the load balancer, each a base to which a slot's number is added. */
+export const KAFKA_PORT_BOOTSTRAP = 9092;
+export const KAFKA_PORT_SLOT_0 = 9100;
+export const ADMIN_PORT_SLOT_0 = 9200;
+
+function hashOf(clusterId: string): string {
+  const digest = createHash("sha256").update(clusterId).digest();
+  return Array.from(digest.subarray(0, HASH_CHARACTERS), (byte) => BASE32[byte & 31]).join("");
+}
+
+/**
+ * Begins every name that AWS wants to be unique. Nineteen characters, because load balancers and
+ * target groups have 32 and the rest of the name needs some; 50 bits of hash, so that two clusters
+ * of an account do not meet.
+ */
+export function clusterPrefix(clusterId: string): string {
+  return `millrace-${hashOf(clusterId)}`;
+}
+
+/** Names of a cluster's parts that others refer to: known before anything exists. */
+export interface ClusterNames {
+  readonly prefix: string;
+  readonly bucket: string;
+  readonly adminTokenSecret: string;
+  readonly logGroup: string;
+  readonly dnsZone: string;
+  readonly bootstrapHost: string;
+  readonly slotHost: (slot: number) => string;
+  readonly autoScalingGroup: (slot: number) => string;
+}
+
+export function clusterNames(clusterId: string, accountId: string): ClusterNames {
+  const prefix = clusterPrefix(clusterId);
+  const dnsZone = `${hashOf(clusterId)}.millrace.internal`;
+  return {
+    prefix,
+    bucket: `${prefix}-data-${accountId}`,
+    adminTokenSecret: `${prefix}/admin-token`,
+    logGroup: `/millrace/${clusterId}`,
+    dnsZone,
+    bootstrapHost: `bootstrap.${dnsZone}`,
+    slotHost: (slot) => `b${slot}.${dnsZone}`,
+    autoScalingGroup: (slot) => `${prefix}-b${slot}`,
+  };
+}
