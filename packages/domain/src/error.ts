@@ -22,6 +22,21 @@ export const ERROR_KINDS = {
   not_found: { status: 404, title: "Not found", retryable: false },
   cluster_name_taken: { status: 409, title: "The cluster name is taken", retryable: false },
   topic_name_taken: { status: 409, title: "The topic exists already", retryable: false },
+  environment_name_taken: { status: 409, title: "The environment name is taken", retryable: false },
+  environment_not_empty: { status: 409, title: "The environment has clusters", retryable: false },
+  deletion_protected: { status: 409, title: "The cluster is protected", retryable: false },
+  operation_not_cancellable: {
+    status: 409,
+    title: "The operation cannot be cancelled",
+    retryable: false,
+  },
+  operation_not_retryable: {
+    status: 409,
+    title: "The operation cannot be retried",
+    retryable: false,
+  },
+  approval_not_awaited: { status: 409, title: "Nothing waits for approval", retryable: false },
+  plan_changed: { status: 409, title: "The plan has changed", retryable: false },
   cluster_busy: { status: 409, title: "Another operation is running", retryable: true },
   cluster_not_ready: { status: 409, title: "The cluster is not ready", retryable: true },
   idempotency_key_in_use: {
@@ -42,6 +57,10 @@ export const ERROR_KINDS = {
     retryable: false,
   },
   tuning_refused: { status: 422, title: "The setting is out of its bounds", retryable: false },
+  partitions_decrease: { status: 422, title: "Partitions cannot be taken away", retryable: false },
+  topic_config_refused: { status: 422, title: "The broker refuses the setting", retryable: false },
+  region_unavailable: { status: 422, title: "The region is not set up", retryable: false },
+  policy_violated: { status: 422, title: "The plan breaks a policy", retryable: false },
   limit_exceeded: { status: 422, title: "A limit would be exceeded", retryable: false },
   rate_limited: { status: 429, title: "Too many requests", retryable: true },
   internal: { status: 500, title: "Something went wrong on our side", retryable: true },
@@ -50,6 +69,9 @@ export const ERROR_KINDS = {
     title: "The cluster could not be brought up",
     retryable: true,
   },
+  planning_failed: { status: 502, title: "The plan could not be made", retryable: true },
+  planning_busy: { status: 503, title: "Too many plans are being made", retryable: true },
+  planning_timed_out: { status: 504, title: "The plan took too long", retryable: true },
   broker_failed: { status: 502, title: "The broker gave no usable answer", retryable: true },
   broker_unavailable: { status: 503, title: "The broker does not answer", retryable: true },
 } as const satisfies Record<string, ErrorKind>;
@@ -62,6 +84,8 @@ export interface DomainErrorDetails {
   readonly fields?: readonly FieldError[];
   /** Seconds after which a retry makes sense. */
   readonly retryAfterSeconds?: number;
+  /** Id of the resource that is in the way: a program can go on with it. */
+  readonly existingId?: string;
   readonly cause?: unknown;
 }
 
@@ -71,6 +95,7 @@ export class DomainError extends Error {
   readonly remedy: string | undefined;
   readonly fields: readonly FieldError[];
   readonly retryAfterSeconds: number | undefined;
+  readonly existingId: string | undefined;
 
   constructor(code: ErrorCode, message: string, details: DomainErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
@@ -79,6 +104,7 @@ export class DomainError extends Error {
     this.remedy = details.remedy;
     this.fields = details.fields ?? [];
     this.retryAfterSeconds = details.retryAfterSeconds;
+    this.existingId = details.existingId;
   }
 
   get status(): number {

@@ -6,10 +6,14 @@ export type Role = (typeof ROLES)[number];
 export const PERMISSIONS = [
   "account:read",
   "environment:read",
+  "environment:write",
+  "catalog:read",
   "cluster:read",
   "cluster:create",
+  "cluster:update",
   "cluster:delete",
   "operation:read",
+  "operation:write",
   "topic:read",
   "topic:write",
   "group:read",
@@ -24,6 +28,7 @@ export type Permission = (typeof PERMISSIONS)[number];
 const VIEWER: readonly Permission[] = [
   "account:read",
   "environment:read",
+  "catalog:read",
   "cluster:read",
   "operation:read",
   "topic:read",
@@ -35,8 +40,11 @@ const VIEWER: readonly Permission[] = [
 const MEMBER: readonly Permission[] = [...VIEWER, "topic:write", "tuning:write"];
 const ADMIN: readonly Permission[] = [
   ...MEMBER,
+  "environment:write",
   "cluster:create",
+  "cluster:update",
   "cluster:delete",
+  "operation:write",
   "apikey:read",
   "apikey:write",
 ];
