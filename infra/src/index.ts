@@ -1,3 +1,4 @@
+export { checkPolicies, type PolicyContext, type PolicyFinding } from "./policy/index.ts";
 export { synthesizeCluster } from "./stacks/cluster/cluster-stack.ts";
 export {
   ADMIN_PORT_SLOT_0,
