@@ -1,12 +1,16 @@
 import {
+  type AwsSpec,
   type Cluster,
+  type ClusterDrift,
   type ClusterId,
   type ClusterPhase,
   type ClusterSize,
   type Condition,
   DomainError,
+  type DriftStatus,
   type EnvironmentId,
   newId,
+  type OperationId,
   type OrganizationId,
   type Placement,
   phasesBefore,
@@ -25,6 +29,27 @@ export interface NewCluster {
   readonly size: ClusterSize;
   readonly labels: Readonly<Record<string, string>>;
   readonly conditions: readonly Condition[];
+  readonly deletionProtection?: boolean;
+  readonly brokers?: number;
+  readonly zones?: number;
+  readonly aws?: AwsSpec | undefined;
+}
+
+/** What is to change of a cluster's spec; what is absent stays. */
+export interface SpecChange {
+  readonly name?: string | undefined;
+  readonly labels?: Readonly<Record<string, string>> | undefined;
+  readonly size?: ClusterSize | undefined;
+  readonly deletionProtection?: boolean | undefined;
+  readonly brokers?: number | undefined;
+  readonly zones?: number | undefined;
+  /** The whole of it, already merged. */
+  readonly aws?: AwsSpec | undefined;
+  readonly paused?: boolean | undefined;
+  /** Null: the data is kept until somebody says otherwise. */
+  readonly purgeAt?: Date | null | undefined;
+  /** Whether an operation has to make the change so: raises the revision. */
+  readonly needsOperation: boolean;
 }
 
 export interface PhaseChange {
@@ -52,10 +77,12 @@ export class ClusterRepository {
   /** A cluster in PROVISIONING. Throws `cluster_name_taken`. */
   async create(cluster: NewCluster): Promise<Cluster> {
     try {
+      const { aws, ...plain } = cluster;
       const row = await this.#client.cluster.create({
         data: {
           id: newId("clu"),
-          ...cluster,
+          ...plain,
+          ...(aws && { aws: awsToJson(aws) }),
           conditions: toJson(cluster.conditions),
           phase: "PROVISIONING" satisfies ClusterPhase,
         },
@@ -120,9 +147,19 @@ export class ClusterRepository {
 
   /**
    * Changes the phase if the state machine and `from` allow it from where the cluster is now; the
-   * check and the change are one statement. Undefined where they do not.
+   * check and the change are one statement. Undefined where they do not. Throws
+   * `cluster_name_taken` where a cluster comes back whose name was given away meanwhile.
    */
   async changePhase(id: ClusterId, change: PhaseChange): Promise<Cluster | undefined> {
+    try {
+      return await this.#changePhase(id, change);
+    } catch (error) {
+      if (brokenUniqueRule(error) === undefined) throw error;
+      throw nameTaken((await this.load(id))?.name ?? "of that name", error);
+    }
+  }
+
+  async #changePhase(id: ClusterId, change: PhaseChange): Promise<Cluster | undefined> {
     const allowed = phasesBefore(change.to).filter((p) => change.from?.includes(p) ?? true);
     const deleted = change.to === "DELETED";
     const [row] = await this.#client.cluster.updateManyAndReturn({
@@ -131,13 +168,71 @@ export class ClusterRepository {
         phase: change.to,
         version: { increment: 1 },
         ...(change.conditions && { conditions: toJson(change.conditions) }),
-        ...(deleted && { deletedAt: new Date(), host: null, kafkaPort: null, adminPort: null }),
+        ...(deleted && { ...NOWHERE, deletedAt: new Date(), purgeAt: null }),
       },
     });
     if (!row) return undefined;
     if (!change.observed) return toCluster(row);
     const observed = { observedRevision: row.revision };
     return toCluster(await this.#client.cluster.update({ where: { id }, data: observed }));
+  }
+
+  /**
+   * Changes the spec. Whether the cluster may change now is the caller's to know, who holds the
+   * row's lock. Throws `cluster_name_taken`.
+   */
+  async changeSpec(id: ClusterId, change: SpecChange): Promise<Cluster> {
+    const { needsOperation, aws, labels, ...columns } = change;
+    try {
+      const row = await this.#client.cluster.update({
+        where: { id },
+        data: {
+          ...Object.fromEntries(Object.entries(columns).filter(([, value]) => value !== undefined)),
+          ...(labels && { labels: { ...labels } }),
+          ...(aws && { aws: awsToJson(aws) }),
+          ...(needsOperation && { revision: { increment: 1 } }),
+          version: { increment: 1 },
+        },
+      });
+      return toCluster(row);
+    } catch (error) {
+      if (brokenUniqueRule(error) === undefined) throw error;
+      throw nameTaken(change.name ?? "of that name", error);
+    }
+  }
+
+  /** Clusters whose data is to go by `now`, those that wait longest first. */
+  async purgeDue(now: Date, limit: number): Promise<Cluster[]> {
+    const rows = await this.#client.cluster.findMany({
+      where: { purgeAt: { lte: now }, deletedAt: null, phase: { in: [...PURGEABLE] } },
+      orderBy: [{ purgeAt: "asc" }, { id: "asc" }],
+      take: limit,
+    });
+    return rows.map(toCluster);
+  }
+
+  /** Clusters beyond this machine that nobody has looked at for drift since `before`. */
+  async driftDue(before: Date, limit: number): Promise<Cluster[]> {
+    const rows = await this.#client.cluster.findMany({
+      where: {
+        phase: { in: [...DRIFTING] },
+        deletedAt: null,
+        region: { not: "local" },
+        updatedAt: { lt: before },
+        OR: [{ driftCheckedAt: null }, { driftCheckedAt: { lt: before } }],
+      },
+      orderBy: [{ driftCheckedAt: { sort: "asc", nulls: "first" } }, { id: "asc" }],
+      take: limit,
+    });
+    return rows.map(toCluster);
+  }
+
+  /** Records what was found; the spec's version, and so the ETag, is not touched. */
+  async recordDrift(id: ClusterId, drift: ClusterDrift): Promise<void> {
+    await this.#client.$executeRaw`
+      UPDATE cluster SET drift_status = ${drift.status}, drift_checked_at = ${drift.checkedAt ?? null},
+        drift_digest = ${drift.digest ?? null}, drift_operation_id = ${drift.operationId ?? null}
+      WHERE id = ${id}`;
   }
 
   /** Placements that clusters hold now. */
@@ -161,10 +256,16 @@ export class ClusterRepository {
   }
 
   async releasePlacement(id: ClusterId): Promise<void> {
-    const data = { host: null, kafkaPort: null, adminPort: null, version: { increment: 1 } };
+    const data = { ...NOWHERE, version: { increment: 1 } };
     await this.#client.cluster.update({ where: { id }, data });
   }
 }
+
+const NOWHERE = { host: null, kafkaPort: null, adminPort: null };
+/** A purge that failed is tried again. */
+const PURGEABLE: readonly ClusterPhase[] = ["PENDING_PURGE", "FAILED"];
+/** Phases in which nothing is being changed, so that every difference is somebody else's. */
+const DRIFTING: readonly ClusterPhase[] = ["RUNNING", "DEGRADED", "PAUSED"];
 
 function nameTaken(name: string, cause: unknown): DomainError {
   return new DomainError(
@@ -180,6 +281,20 @@ function nameTaken(name: string, cause: unknown): DomainError {
 
 function toJson(conditions: readonly Condition[]): Prisma.InputJsonValue {
   return conditions.map((condition) => ({ ...condition }));
+}
+
+/** JSON has no `undefined`; what is absent stays so. */
+function awsToJson(aws: AwsSpec): Prisma.InputJsonObject {
+  return JSON.parse(JSON.stringify(aws)) as Prisma.InputJsonObject;
+}
+
+function toDrift(row: ClusterRow): ClusterDrift {
+  return {
+    status: row.driftStatus as DriftStatus,
+    checkedAt: row.driftCheckedAt ?? undefined,
+    digest: row.driftDigest ?? undefined,
+    operationId: (row.driftOperationId as OperationId | null) ?? undefined,
+  };
 }
 
 function toPlacement(row: Pick<ClusterRow, "host" | "kafkaPort" | "adminPort">) {
@@ -210,6 +325,13 @@ function toCluster(row: ClusterRow): Cluster {
       updatedAt: row.tuningUpdatedAt ?? undefined,
     },
     placement: toPlacement(row),
+    deletionProtection: row.deletionProtection,
+    brokers: row.brokers,
+    zones: row.zones,
+    aws: (row.aws as AwsSpec | null) ?? undefined,
+    paused: row.paused,
+    purgeAt: row.purgeAt ?? undefined,
+    drift: toDrift(row),
     createdAt: row.createdAt,
     updatedAt: row.updatedAt,
     deletedAt: row.deletedAt ?? undefined,

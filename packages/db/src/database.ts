@@ -6,11 +6,13 @@ import type { PrismaClient } from "./generated/client.ts";
 import { IdempotencyRepository } from "./idempotency-repository.ts";
 import { MetricRepository } from "./metric-repository.ts";
 import { OperationJournal } from "./operation-journal.ts";
+import { OperationPlanRepository } from "./operation-plan-repository.ts";
 import { OperationQueue } from "./operation-queue.ts";
 import { OperationRepository } from "./operation-repository.ts";
 import { OperationSignal } from "./operation-signal.ts";
 import { OrganizationRepository } from "./organization-repository.ts";
 import { RateLimitRepository } from "./rate-limit-repository.ts";
+import { TerraformStateRepository } from "./terraform-state-repository.ts";
 import { TuningRepository } from "./tuning-repository.ts";
 
 /** All repositories over one connection or one transaction. */
@@ -20,6 +22,8 @@ export interface Repositories {
   readonly clusters: ClusterRepository;
   readonly operations: OperationRepository;
   readonly journal: OperationJournal;
+  readonly operationPlans: OperationPlanRepository;
+  readonly terraformStates: TerraformStateRepository;
   readonly idempotency: IdempotencyRepository;
   readonly metrics: MetricRepository;
   readonly rateLimits: RateLimitRepository;
@@ -94,6 +98,8 @@ function repositoriesOf(client: Client): Repositories {
     clusters: new ClusterRepository(client),
     operations: new OperationRepository(client),
     journal: new OperationJournal(client),
+    operationPlans: new OperationPlanRepository(client),
+    terraformStates: new TerraformStateRepository(client),
     idempotency: new IdempotencyRepository(client),
     metrics: new MetricRepository(client),
     rateLimits: new RateLimitRepository(client),

@@ -1,5 +1,10 @@
 export type { NewApiKey } from "./api-key-repository.ts";
-export { type NewCluster, type PhaseChange, PlacementTaken } from "./cluster-repository.ts";
+export {
+  type NewCluster,
+  type PhaseChange,
+  PlacementTaken,
+  type SpecChange,
+} from "./cluster-repository.ts";
 export {
   type Database,
   type DatabaseOptions,
@@ -19,10 +24,13 @@ export { migrate } from "./migrate.ts";
 export {
   type Fence,
   LeaseLost,
+  type LogLine,
   type OperationJournal,
   type Outcome,
   type StepChange,
 } from "./operation-journal.ts";
+export type { StoredPlan } from "./operation-plan-repository.ts";
 export type { MembershipWithOrganization } from "./organization-repository.ts";
 export type { Cursor, Page, PageRequest } from "./page.ts";
+export { type SealedState, StateVersionTaken } from "./terraform-state-repository.ts";
 export type { NewTuningChange } from "./tuning-repository.ts";

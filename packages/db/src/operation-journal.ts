@@ -1,12 +1,15 @@
-import type {
-  Operation,
-  OperationEventKind,
-  OperationFailure,
-  OperationId,
-  StepState,
+import {
+  type LogLevel,
+  OPERATION_LOG_EVENTS_MAX,
+  type Operation,
+  type OperationEventKind,
+  type OperationFailure,
+  type OperationId,
+  type StepState,
 } from "@millrace/domain";
 import type { Client } from "./client.ts";
-import { OPERATION_CHANNEL, toOperation } from "./operation-repository.ts";
+import { appendEvents, type NewEvent } from "./operation-events.ts";
+import { toOperation } from "./operation-repository.ts";
 
 /**
  * The right to write to an operation: its attempt number at the time of the claim. A later claim
@@ -28,8 +31,17 @@ export interface StepChange {
   readonly message?: string | undefined;
 }
 
+/** A line of what a step runs. */
+export interface LogLine {
+  readonly at: Date;
+  readonly level: LogLevel;
+  readonly step: string;
+  readonly address?: string | undefined;
+  readonly message: string;
+}
+
 export interface Outcome {
-  readonly phase: "SUCCEEDED" | "FAILED";
+  readonly phase: "SUCCEEDED" | "FAILED" | "CANCELLED";
   readonly error?: OperationFailure;
 }
 
@@ -45,8 +57,8 @@ export class OperationJournal {
   }
 
   /**
-   * Takes the operation for `leaseMs`, if it is not done and nobody else's lease is running.
-   * Undefined where it cannot be had.
+   * Takes the operation for `leaseMs`, if it is not done, does not wait for an approval, and nobody
+   * else's lease is running. Undefined where it cannot be had.
    */
   async claim(id: OperationId, workerId: string, leaseMs: number): Promise<Operation | undefined> {
     const rows = await this.#client.$queryRaw<{ attempt: number }[]>`
@@ -54,12 +66,13 @@ export class OperationJournal {
       SET attempt = attempt + 1, worker_id = ${workerId}, phase = 'RUNNING',
           lease_until = now() + ${leaseMs} * interval '1 millisecond',
           started_at = coalesce(started_at, now()), updated_at = now()
-      WHERE id = ${id} AND NOT done AND (lease_until IS NULL OR lease_until < now())
+      WHERE id = ${id} AND NOT done AND phase <> 'WAITING'
+        AND (lease_until IS NULL OR lease_until < now())
       RETURNING attempt`;
     const attempt = rows[0]?.attempt;
     if (attempt === undefined) return undefined;
     const message = attempt === 1 ? "begun" : `resumed, attempt ${attempt}`;
-    await this.#append({ operationId: id, attempt }, "operation.claimed", undefined, message);
+    await this.#append({ operationId: id, attempt }, { kind: "operation.claimed", message });
     return this.#load(id);
   }
 
@@ -89,10 +102,72 @@ export class OperationJournal {
     if (rows.length === 0) throw lost(fence);
   }
 
+  /** Whether somebody asked for this operation to be ended. Throws `LeaseLost`. */
+  async isCancelRequested(fence: Fence): Promise<boolean> {
+    const row = await this.#client.operation.findFirst({
+      where: { id: fence.operationId, attempt: fence.attempt, done: false },
+      select: { cancelRequestedAt: true },
+    });
+    if (!row) throw lost(fence);
+    return row.cancelRequestedAt !== null;
+  }
+
+  /**
+   * Adds lines to the log, as long as the operation has not had its share of them: the first that
+   * is too many is replaced by a note, the rest are counted. Throws `LeaseLost`.
+   */
+  async log(fence: Fence, lines: readonly LogLine[]): Promise<void> {
+    const rows = await this.#client.$queryRaw<{ log_lines: number }[]>`
+      UPDATE operation SET log_lines = log_lines + ${lines.length}
+      WHERE id = ${fence.operationId} AND attempt = ${fence.attempt} AND NOT done
+      RETURNING log_lines`;
+    const now = rows[0]?.log_lines;
+    if (now === undefined) throw lost(fence);
+    const room = Math.max(0, OPERATION_LOG_EVENTS_MAX - (now - lines.length));
+    const events: NewEvent[] = lines.slice(0, room).map((line) => ({ kind: "log", ...line }));
+    if (room > 0 && now > OPERATION_LOG_EVENTS_MAX) {
+      const message = `more than ${OPERATION_LOG_EVENTS_MAX} lines: those that follow are not kept`;
+      events.push({ kind: "log", level: "warning", step: lines[0]?.step, message });
+    }
+    if (!(await appendEvents(this.#client, fence.operationId, events, fence.attempt))) {
+      throw lost(fence);
+    }
+  }
+
+  /** Gives the operation back until somebody approves its plan. Throws `LeaseLost`. */
+  async waitForApproval(fence: Fence, message: string): Promise<void> {
+    await this.#append(fence, { kind: "operation.waiting", message });
+    await this.#client.$executeRaw`
+      UPDATE operation SET phase = 'WAITING', lease_until = NULL, worker_id = NULL
+      WHERE id = ${fence.operationId}`;
+  }
+
+  /** Has these steps done again, and takes back the approval: its plan is void. Throws `LeaseLost`. */
+  async repeat(
+    fence: Fence,
+    names: readonly string[],
+    { keepApproval }: { keepApproval: boolean },
+  ): Promise<void> {
+    await this.hold(fence);
+    await this.#client.operationStep.updateMany({
+      where: { operationId: fence.operationId, name: { in: [...names] } },
+      data: { state: "PENDING" satisfies StepState, endedAt: null, message: null },
+    });
+    if (keepApproval) return;
+    await this.#client.operation.update({
+      where: { id: fence.operationId },
+      data: { approvedDigest: null, approvedBy: null, approvedAt: null },
+    });
+  }
+
   /** Changes a step and logs it. Throws `LeaseLost`. */
   async recordStep(fence: Fence, change: StepChange): Promise<void> {
     const begun = change.state === "RUNNING";
-    await this.#append(fence, STEP_EVENTS[change.state], change.name, change.message ?? "");
+    await this.#append(fence, {
+      kind: STEP_EVENTS[change.state],
+      step: change.name,
+      message: change.message ?? "",
+    });
     await this.#client.operationStep.update({
       where: { operationId_name: { operationId: fence.operationId, name: change.name } },
       data: {
@@ -107,8 +182,11 @@ export class OperationJournal {
 
   /** Ends the operation and logs it. Throws `LeaseLost`. */
   async complete(fence: Fence, outcome: Outcome): Promise<void> {
-    const kind = outcome.phase === "SUCCEEDED" ? "operation.succeeded" : "operation.failed";
-    await this.#append(fence, kind, outcome.error?.step, outcome.error?.message ?? "done");
+    await this.#append(fence, {
+      kind: OUTCOME_EVENTS[outcome.phase],
+      step: outcome.error?.step,
+      message: outcome.error?.message ?? OUTCOME_MESSAGES[outcome.phase],
+    });
     await this.#client.operation.update({
       where: { id: fence.operationId },
       data: {
@@ -128,28 +206,14 @@ export class OperationJournal {
   async unclaimed(limit: number): Promise<OperationId[]> {
     const rows = await this.#client.$queryRaw<{ id: string }[]>`
       SELECT id FROM operation
-      WHERE NOT done AND (lease_until IS NULL OR lease_until < now())
+      WHERE NOT done AND phase <> 'WAITING' AND (lease_until IS NULL OR lease_until < now())
       ORDER BY created_at LIMIT ${limit}`;
     return rows.map((row) => row.id as OperationId);
   }
 
-  /** One event with the next seq; readers are woken when the transaction commits. */
-  async #append(
-    fence: Fence,
-    kind: OperationEventKind,
-    step: string | undefined,
-    message: string,
-  ): Promise<void> {
-    const rows = await this.#client.$queryRaw<{ last_seq: number }[]>`
-      UPDATE operation SET last_seq = last_seq + 1, updated_at = now()
-      WHERE id = ${fence.operationId} AND attempt = ${fence.attempt} AND NOT done
-      RETURNING last_seq`;
-    const seq = rows[0]?.last_seq;
-    if (seq === undefined) throw lost(fence);
-    await this.#client.operationEvent.create({
-      data: { operationId: fence.operationId, seq, kind, step: step ?? null, message },
-    });
-    await this.#client.$executeRaw`SELECT pg_notify(${OPERATION_CHANNEL}, ${fence.operationId})`;
+  async #append(fence: Fence, event: NewEvent): Promise<void> {
+    const added = await appendEvents(this.#client, fence.operationId, [event], fence.attempt);
+    if (!added) throw lost(fence);
   }
 
   async #load(id: OperationId): Promise<Operation> {
@@ -167,6 +231,18 @@ const STEP_EVENTS: Record<StepState, OperationEventKind> = {
   SUCCEEDED: "step.succeeded",
   SKIPPED: "step.skipped",
   FAILED: "step.failed",
+};
+
+const OUTCOME_EVENTS: Record<Outcome["phase"], OperationEventKind> = {
+  SUCCEEDED: "operation.succeeded",
+  FAILED: "operation.failed",
+  CANCELLED: "operation.cancelled",
+};
+
+const OUTCOME_MESSAGES: Record<Outcome["phase"], string> = {
+  SUCCEEDED: "done",
+  FAILED: "failed",
+  CANCELLED: "cancelled",
 };
 
 function lost(fence: Fence): LeaseLost {

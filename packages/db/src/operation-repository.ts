@@ -1,16 +1,22 @@
 import {
+  type Approval,
   type ClusterId,
+  type ClusterProvider,
   DomainError,
   type ErrorCode,
+  type LogLevel,
   newId,
   type Operation,
   type OperationEvent,
   type OperationEventKind,
   type OperationId,
   type OperationKind,
+  type OperationParameters,
   type OperationPhase,
   type OperationStep,
   type OrganizationId,
+  providerOf,
+  type Region,
   type StepState,
   stepsOf,
 } from "@millrace/domain";
@@ -20,14 +26,12 @@ import type {
   Prisma,
   OperationStep as StepRow,
 } from "./generated/client.ts";
+import { appendEvents } from "./operation-events.ts";
 import { olderThan, type Page, type PageRequest, pageOf } from "./page.ts";
 
 type OperationRow = Prisma.OperationGetPayload<{ include: { steps: true } }>;
 
 const WITH_STEPS = { steps: { orderBy: { position: "asc" } } } as const;
-
-/** PostgreSQL channel on which the id of an operation is announced whenever it has a new event. */
-export const OPERATION_CHANNEL = "millrace_operation";
 
 /** Operations and their events as callers read them. Writes of the engine: `OperationJournal`. */
 export class OperationRepository {
@@ -42,7 +46,9 @@ export class OperationRepository {
     organizationId: OrganizationId;
     clusterId: ClusterId;
     kind: OperationKind;
+    parameters?: OperationParameters;
   }): Promise<Operation> {
+    const provider = await this.#providerOf(request.clusterId);
     const busy = await this.#client.operation.findFirst({
       where: { clusterId: request.clusterId, done: false },
     });
@@ -51,11 +57,15 @@ export class OperationRepository {
       const row = await this.#client.operation.create({
         data: {
           id: newId("op"),
-          ...request,
+          organizationId: request.organizationId,
+          clusterId: request.clusterId,
+          kind: request.kind,
+          provider,
+          parameters: { ...request.parameters },
           phase: "PENDING" satisfies OperationPhase,
           lastSeq: 1,
           steps: {
-            create: stepsOf(request.kind).map((step, position) => ({
+            create: stepsOf(request.kind, provider).map((step, position) => ({
               position,
               name: step.name,
               state: "PENDING" satisfies StepState,
@@ -97,6 +107,92 @@ export class OperationRepository {
     return pageOf(rows, page.limit, toOperation);
   }
 
+  /**
+   * Asks for the end of an operation. One that nobody works at is CANCELLED at once; a worker ends
+   * the others at the next safe point. Undefined where the operation is done already. The caller has
+   * checked the tenant, and calls this in a transaction.
+   */
+  async requestCancel(id: OperationId): Promise<"cancelled" | "asked" | undefined> {
+    const [row] = await this.#client.$queryRaw<{ idle: boolean }[]>`
+      SELECT (phase IN ('PENDING', 'WAITING') AND (lease_until IS NULL OR lease_until < now())) AS idle
+      FROM operation WHERE id = ${id} AND NOT done FOR UPDATE`;
+    if (!row) return undefined;
+    const asked = { kind: "operation.cancel_requested", message: "asked to end" } as const;
+    const ended = { kind: "operation.cancelled", message: "cancelled" } as const;
+    await appendEvents(this.#client, id, row.idle ? [asked, ended] : [asked]);
+    const now = new Date();
+    await this.#client.operation.update({
+      where: { id },
+      data: {
+        cancelRequestedAt: now,
+        ...(row.idle && { phase: "CANCELLED" satisfies OperationPhase, done: true, endedAt: now }),
+      },
+    });
+    return row.idle ? "cancelled" : "asked";
+  }
+
+  /**
+   * Approves the plan of a WAITING operation and has it go on: deliver it in the same transaction.
+   * False where it does not wait.
+   */
+  async approve(id: OperationId, digest: string, by: string): Promise<boolean> {
+    const event = { kind: "operation.approved", message: `approved by ${by}` } as const;
+    const { count } = await this.#client.operation.updateMany({
+      where: { id, phase: "WAITING" satisfies OperationPhase, done: false },
+      data: {
+        phase: "PENDING" satisfies OperationPhase,
+        approvedDigest: digest,
+        approvedBy: by,
+        approvedAt: new Date(),
+      },
+    });
+    if (count > 0) await appendEvents(this.#client, id, [event]);
+    return count > 0;
+  }
+
+  /**
+   * Opens an operation that FAILED or was CANCELLED again, so that it goes on from the first step
+   * that is not done: deliver it in the same transaction. False where it is neither. Throws
+   * `cluster_busy` while another operation runs.
+   */
+  async reopen(id: OperationId): Promise<boolean> {
+    try {
+      const { count } = await this.#client.operation.updateMany({
+        where: {
+          id,
+          done: true,
+          phase: { in: ["FAILED", "CANCELLED"] satisfies OperationPhase[] },
+        },
+        data: {
+          ...{ phase: "PENDING" satisfies OperationPhase, done: false, endedAt: null },
+          ...{ errorCode: null, errorMessage: null, errorStep: null, cancelRequestedAt: null },
+          ...{ leaseUntil: null, workerId: null },
+        },
+      });
+      if (count === 0) return false;
+    } catch (error) {
+      if (brokenUniqueRule(error) === undefined) throw error;
+      throw clusterBusy(undefined, error);
+    }
+    await this.#client.operationStep.updateMany({
+      where: { operationId: id, state: { in: ["RUNNING", "FAILED"] satisfies StepState[] } },
+      data: { state: "PENDING" satisfies StepState, endedAt: null, message: null },
+    });
+    await appendEvents(this.#client, id, [{ kind: "operation.retried", message: "asked again" }]);
+    return true;
+  }
+
+  /** Operations that have waited for an approval since before `since`. */
+  async waitingSince(since: Date, limit: number): Promise<Operation[]> {
+    const rows = await this.#client.operation.findMany({
+      where: { phase: "WAITING" satisfies OperationPhase, done: false, updatedAt: { lt: since } },
+      include: WITH_STEPS,
+      orderBy: { updatedAt: "asc" },
+      take: limit,
+    });
+    return rows.map(toOperation);
+  }
+
   /** Id of the newest operation of each of these clusters. */
   async latestOf(clusterIds: readonly ClusterId[]): Promise<Map<ClusterId, OperationId>> {
     const rows = await this.#client.operation.findMany({
@@ -106,6 +202,12 @@ export class OperationRepository {
       select: { clusterId: true, id: true },
     });
     return new Map(rows.map((row) => [row.clusterId as ClusterId, row.id as OperationId]));
+  }
+
+  async #providerOf(clusterId: ClusterId): Promise<ClusterProvider> {
+    const where = { id: clusterId };
+    const row = await this.#client.cluster.findUniqueOrThrow({ where, select: { region: true } });
+    return providerOf(row.region as Region);
   }
 
   /** Events after `afterSeq` in order, at most `limit`. The caller has checked the tenant. */
@@ -139,12 +241,22 @@ function toStep(row: StepRow): OperationStep {
   };
 }
 
+function toApproval(row: OperationRow): Approval | undefined {
+  if (row.approvedDigest === null || row.approvedAt === null) return undefined;
+  const { approvedDigest: digest, approvedBy, approvedAt } = row;
+  return { digest, approvedBy: approvedBy ?? "", approvedAt };
+}
+
 export function toOperation(row: OperationRow): Operation {
   return {
     id: row.id as OperationId,
     organizationId: row.organizationId as OrganizationId,
     clusterId: row.clusterId as ClusterId,
     kind: row.kind as OperationKind,
+    provider: row.provider as ClusterProvider,
+    parameters: row.parameters as OperationParameters,
+    approval: toApproval(row),
+    cancelRequestedAt: row.cancelRequestedAt ?? undefined,
     phase: row.phase as OperationPhase,
     done: row.done,
     attempt: row.attempt,
@@ -172,5 +284,7 @@ function toEvent(row: EventRow): OperationEvent {
     kind: row.kind as OperationEventKind,
     step: row.step ?? undefined,
     message: row.message,
+    level: (row.level as LogLevel | null) ?? undefined,
+    address: row.address ?? undefined,
   };
 }

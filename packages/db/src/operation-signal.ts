@@ -1,6 +1,6 @@
 import type { OperationId } from "@millrace/domain";
 import pg from "pg";
-import { OPERATION_CHANNEL } from "./operation-repository.ts";
+import { OPERATION_CHANNEL } from "./operation-events.ts";
 
 const RECONNECT_DELAY_MS = 1_000;
 

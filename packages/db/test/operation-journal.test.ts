@@ -107,6 +107,8 @@ test("steps and events tell the story, with a dense seq", async () => {
   expect(operation).toMatchObject({ phase: "FAILED", done: true, error: failure });
   expect(operation?.steps.map((step) => [step.name, step.state, step.attempt])).toEqual([
     ["reserve_ports", "SUCCEEDED", 1],
+    ["plan", "PENDING", 0],
+    ["approve", "PENDING", 0],
     ["prepare_broker", "PENDING", 0],
     ["start_broker", "FAILED", 1],
     ["wait_until_healthy", "PENDING", 0],

@@ -12,6 +12,19 @@ test("a deleted cluster never comes back", () => {
   for (const phase of CLUSTER_PHASES) expect(canTransition("DELETED", phase)).toBe(false);
 });
 
+test("data that waits for its purge comes back by an update, or goes by a deletion", () => {
+  expect(phasesBefore("PENDING_PURGE")).toEqual(["DELETING"]);
+  expect(CLUSTER_PHASES.filter((to) => canTransition("PENDING_PURGE", to))).toEqual([
+    "UPDATING",
+    "DELETING",
+  ]);
+});
+
+test("a paused cluster is changed before it runs again", () => {
+  expect(canTransition("PAUSED", "RUNNING")).toBe(false);
+  expect(phasesBefore("PAUSED")).toEqual(["UPDATING"]);
+});
+
 test("only a provisioned or recovered cluster becomes RUNNING", () => {
   expect(phasesBefore("RUNNING")).toEqual(["PROVISIONING", "UPDATING", "DEGRADED"]);
 });

@@ -1,10 +1,15 @@
+import type { AwsSpec } from "./aws-spec.ts";
 import { DomainError } from "./error.ts";
-import type { ClusterId, EnvironmentId, OrganizationId } from "./id.ts";
+import type { ClusterId, EnvironmentId, OperationId, OrganizationId } from "./id.ts";
+import type { Region } from "./region.ts";
 import type { ClusterSize } from "./size.ts";
 import type { Tuning } from "./tuning.ts";
 
 /**
- * Phases of a cluster's life. `DELETED` is internal: the row is kept so that the id is never reused
+ * Phases of a cluster's life. `UPDATING` is every change of a cluster that exists: of its spec, into
+ * a pause and out of it, back from deletion, away from drift. `PAUSED` has no broker and all of its
+ * data. `PENDING_PURGE` is deleted for whoever uses it, while its data is kept until `purgeAt` so
+ * that it can be restored; its name is free. `DELETED` is internal: the row is kept so that the id is never reused
  * and operations still have a target, but no caller sees a deleted cluster.
  */
 export const CLUSTER_PHASES = [
@@ -12,23 +17,23 @@ export const CLUSTER_PHASES = [
   "RUNNING",
   "UPDATING",
   "DEGRADED",
+  "PAUSED",
   "FAILED",
   "DELETING",
+  "PENDING_PURGE",
   "DELETED",
 ] as const;
 export type ClusterPhase = (typeof CLUSTER_PHASES)[number];
 
-/** Regions a cluster can live in; `local` is this machine. */
-export const REGIONS = ["local"] as const;
-export type Region = (typeof REGIONS)[number];
-
 const TRANSITIONS: Record<ClusterPhase, readonly ClusterPhase[]> = {
   PROVISIONING: ["RUNNING", "FAILED", "DELETING"],
   RUNNING: ["UPDATING", "DEGRADED", "DELETING"],
-  UPDATING: ["RUNNING", "DEGRADED", "FAILED", "DELETING"],
+  UPDATING: ["RUNNING", "PAUSED", "DEGRADED", "FAILED", "DELETING"],
   DEGRADED: ["RUNNING", "UPDATING", "FAILED", "DELETING"],
-  FAILED: ["PROVISIONING", "DELETING"],
-  DELETING: ["DELETED", "FAILED"],
+  PAUSED: ["UPDATING", "DELETING"],
+  FAILED: ["PROVISIONING", "UPDATING", "DELETING"],
+  DELETING: ["PENDING_PURGE", "DELETED", "FAILED"],
+  PENDING_PURGE: ["UPDATING", "DELETING"],
   DELETED: [],
 };
 
@@ -41,7 +46,10 @@ export function phasesBefore(to: ClusterPhase): ClusterPhase[] {
   return CLUSTER_PHASES.filter((from) => canTransition(from, to));
 }
 
-/** Phases in which a broker process must be alive: the supervisor keeps it so. */
+/**
+ * Phases in which a broker is expected to serve, unless the cluster is `paused`: the supervisor
+ * keeps it so.
+ */
 export const SERVING_PHASES = ["RUNNING", "UPDATING", "DEGRADED"] as const satisfies ClusterPhase[];
 
 /** One observed fact about a cluster, in the shape that Kubernetes made familiar. */
@@ -63,6 +71,20 @@ export interface Placement {
   readonly adminPort: number;
 }
 
+/** `unknown` was never looked at; `accepted` differs as somebody has decided that it may. */
+export const DRIFT_STATUSES = ["unknown", "in_sync", "drifted", "accepted"] as const;
+export type DriftStatus = (typeof DRIFT_STATUSES)[number];
+
+/** How what exists differs from what the last operation left. */
+export interface ClusterDrift {
+  readonly status: DriftStatus;
+  readonly checkedAt: Date | undefined;
+  /** Names this very difference: the same one found again has the same digest. */
+  readonly digest: string | undefined;
+  /** The operation whose plan shows the difference. */
+  readonly operationId: OperationId | undefined;
+}
+
 export interface Cluster {
   readonly id: ClusterId;
   readonly organizationId: OrganizationId;
@@ -81,6 +103,17 @@ export interface Cluster {
   readonly version: number;
   /** Where the cluster is reached, once reserved. */
   readonly placement: Placement | undefined;
+  /** While true, no caller can delete the cluster. */
+  readonly deletionProtection: boolean;
+  /** Broker slots, and the zones that they are spread over. */
+  readonly brokers: number;
+  readonly zones: number;
+  readonly aws: AwsSpec | undefined;
+  /** Asked for: no broker is to run. The phase says whether that is so already. */
+  readonly paused: boolean;
+  /** When the data of a deleted cluster goes; undefined where it is not deleted, or goes at once. */
+  readonly purgeAt: Date | undefined;
+  readonly drift: ClusterDrift;
   readonly createdAt: Date;
   readonly updatedAt: Date;
   readonly deletedAt: Date | undefined;

@@ -1,10 +1,32 @@
 import type { ErrorCode } from "./error.ts";
 import type { ClusterId, OperationId, OrganizationId } from "./id.ts";
+import type { ClusterProvider } from "./region.ts";
 
-export const OPERATION_KINDS = ["cluster.create", "cluster.delete"] as const;
+export const OPERATION_KINDS = [
+  "cluster.create",
+  "cluster.update",
+  "cluster.pause",
+  "cluster.resume",
+  "cluster.delete",
+  "cluster.restore",
+  "cluster.purge",
+  "cluster.reconcile",
+  "cluster.check_drift",
+] as const;
 export type OperationKind = (typeof OPERATION_KINDS)[number];
 
-export const OPERATION_PHASES = ["PENDING", "RUNNING", "SUCCEEDED", "FAILED"] as const;
+/**
+ * `WAITING` waits for somebody's approval, with no worker at it. `CANCELLED` was ended by a caller
+ * before it was through: like a FAILED one, it can be retried and then goes on.
+ */
+export const OPERATION_PHASES = [
+  "PENDING",
+  "RUNNING",
+  "WAITING",
+  "SUCCEEDED",
+  "FAILED",
+  "CANCELLED",
+] as const;
 export type OperationPhase = (typeof OPERATION_PHASES)[number];
 
 export const STEP_STATES = ["PENDING", "RUNNING", "SUCCEEDED", "SKIPPED", "FAILED"] as const;
@@ -13,32 +35,75 @@ export type StepState = (typeof STEP_STATES)[number];
 interface StepPlan {
   readonly name: string;
   readonly title: string;
-  /** Usual duration in seconds on one machine: weighs the progress and gives the ETA. */
+  /** Usual duration in seconds: weighs the progress and gives the ETA. */
   readonly usualSeconds: number;
 }
 
-/** The steps of each kind, in order. A step's name is its identity in the journal. */
-export const OPERATION_STEPS = {
-  "cluster.create": [
-    { name: "reserve_ports", title: "Reserve ports", usualSeconds: 0.2 },
-    { name: "prepare_broker", title: "Write the configuration", usualSeconds: 0.2 },
-    { name: "start_broker", title: "Start the broker", usualSeconds: 1 },
-    { name: "wait_until_healthy", title: "Wait until the broker is healthy", usualSeconds: 2 },
-    { name: "smoke_check", title: "Produce and consume a test record", usualSeconds: 2 },
-    { name: "publish_endpoint", title: "Publish the endpoint", usualSeconds: 0.2 },
-  ],
-  "cluster.delete": [
-    { name: "stop_broker", title: "Stop the broker", usualSeconds: 3 },
-    { name: "delete_data", title: "Delete the data", usualSeconds: 1 },
-    { name: "release_ports", title: "Release ports", usualSeconds: 0.2 },
-  ],
-} as const satisfies Record<OperationKind, readonly StepPlan[]>;
+/** Every step there is. A step's name is its identity in the journal. */
+const STEPS = {
+  reserve_ports: { title: "Reserve ports", usualSeconds: 0.2 },
+  reserve_ids: { title: "Reserve names", usualSeconds: 0.2 },
+  prepare_stack: { title: "Synthesize the stack", usualSeconds: 10 },
+  sweep: { title: "Look for what no state knows", usualSeconds: 5 },
+  plan: { title: "Plan the changes", usualSeconds: 1 },
+  approve: { title: "Wait for approval", usualSeconds: 0.2 },
+  apply: { title: "Apply the plan", usualSeconds: 240 },
+  prepare_broker: { title: "Write the configuration", usualSeconds: 0.2 },
+  start_broker: { title: "Start the broker", usualSeconds: 1 },
+  restart_broker: { title: "Restart the broker where it must", usualSeconds: 3 },
+  wait_until_healthy: { title: "Wait until the broker is healthy", usualSeconds: 2 },
+  smoke_check: { title: "Produce and consume a test record", usualSeconds: 2 },
+  publish_endpoint: { title: "Publish the endpoint", usualSeconds: 0.2 },
+  record_pause: { title: "Record the pause", usualSeconds: 0.2 },
+  stop_broker: { title: "Stop the broker", usualSeconds: 3 },
+  delete_data: { title: "Delete the data", usualSeconds: 1 },
+  release_ports: { title: "Release ports", usualSeconds: 0.2 },
+  verify_gone: { title: "See that nothing is left", usualSeconds: 5 },
+  record_deletion: { title: "Record the deletion", usualSeconds: 0.2 },
+  detect_drift: { title: "Compare with what exists", usualSeconds: 10 },
+} as const satisfies Record<string, Omit<StepPlan, "name">>;
 
-export type StepName<K extends OperationKind = OperationKind> =
-  (typeof OPERATION_STEPS)[K][number]["name"];
+export type StepName = keyof typeof STEPS;
 
-export function stepsOf(kind: OperationKind): readonly StepPlan[] {
-  return OPERATION_STEPS[kind];
+const SERVE = ["wait_until_healthy", "publish_endpoint"] as const;
+const APPLY = ["prepare_stack", "sweep", "plan", "approve", "apply"] as const;
+const SERVE_CHECKED = ["wait_until_healthy", "smoke_check", "publish_endpoint"] as const;
+
+/** The steps of each kind, in order. */
+const OPERATION_STEPS: Record<ClusterProvider, Record<OperationKind, readonly StepName[]>> = {
+  local: {
+    "cluster.create": [
+      "reserve_ports",
+      "plan",
+      "approve",
+      "prepare_broker",
+      "start_broker",
+      ...SERVE_CHECKED,
+    ],
+    "cluster.update": ["plan", "approve", "restart_broker", ...SERVE],
+    "cluster.pause": ["plan", "approve", "stop_broker", "record_pause"],
+    "cluster.resume": ["plan", "approve", "start_broker", ...SERVE],
+    "cluster.delete": ["stop_broker", "delete_data", "release_ports"],
+    "cluster.restore": ["plan", "approve", "prepare_broker", "start_broker", ...SERVE],
+    "cluster.purge": ["stop_broker", "delete_data", "release_ports"],
+    "cluster.reconcile": ["plan", "approve", "restart_broker", ...SERVE],
+    "cluster.check_drift": ["detect_drift"],
+  },
+  aws: {
+    "cluster.create": ["reserve_ids", ...APPLY, ...SERVE_CHECKED],
+    "cluster.update": [...APPLY, ...SERVE],
+    "cluster.pause": [...APPLY, "record_pause"],
+    "cluster.resume": [...APPLY, ...SERVE],
+    "cluster.delete": [...APPLY, "verify_gone", "record_deletion"],
+    "cluster.restore": [...APPLY, ...SERVE_CHECKED],
+    "cluster.purge": [...APPLY, "verify_gone", "record_deletion"],
+    "cluster.reconcile": [...APPLY, ...SERVE],
+    "cluster.check_drift": ["prepare_stack", "detect_drift"],
+  },
+};
+
+export function stepsOf(kind: OperationKind, provider: ClusterProvider): readonly StepPlan[] {
+  return OPERATION_STEPS[provider][kind].map((name) => ({ name, ...STEPS[name] }));
 }
 
 export interface OperationStep {
@@ -57,11 +122,28 @@ export interface OperationFailure {
   readonly step: string | undefined;
 }
 
+/** What was asked for beside the cluster's spec. */
+export interface OperationParameters {
+  /** The plan waits for somebody to approve it. */
+  readonly requireApproval?: boolean | undefined;
+}
+
+/** Whoever approved a plan approved exactly the one with this digest. */
+export interface Approval {
+  readonly digest: string;
+  readonly approvedBy: string;
+  readonly approvedAt: Date;
+}
+
 export interface Operation {
   readonly id: OperationId;
   readonly organizationId: OrganizationId;
   readonly clusterId: ClusterId;
   readonly kind: OperationKind;
+  readonly provider: ClusterProvider;
+  readonly parameters: OperationParameters;
+  readonly approval: Approval | undefined;
+  readonly cancelRequestedAt: Date | undefined;
   readonly phase: OperationPhase;
   readonly done: boolean;
   /** Fencing token: each claim raises it, and writes that carry an older one hit nothing. */
@@ -81,10 +163,22 @@ export const OPERATION_EVENT_KINDS = [
   "step.succeeded",
   "step.skipped",
   "step.failed",
+  "log",
+  "operation.waiting",
+  "operation.approved",
+  "operation.cancel_requested",
+  "operation.retried",
   "operation.succeeded",
   "operation.failed",
+  "operation.cancelled",
 ] as const;
 export type OperationEventKind = (typeof OPERATION_EVENT_KINDS)[number];
+
+export const LOG_LEVELS = ["info", "warning", "error"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** Lines of what a step runs, kept per operation; what comes after is counted, not kept. */
+export const OPERATION_LOG_EVENTS_MAX = 5_000;
 
 /** One line of an operation's log. `seq` is dense from 1 per operation, so a reader can resume. */
 export interface OperationEvent {
@@ -94,6 +188,10 @@ export interface OperationEvent {
   readonly kind: OperationEventKind;
   readonly step: string | undefined;
   readonly message: string;
+  /** Of a `log` line alone. */
+  readonly level: LogLevel | undefined;
+  /** The resource that a `log` line is about. */
+  readonly address: string | undefined;
 }
 
 export interface Progress {
@@ -108,16 +206,21 @@ function isComplete(state: StepState | undefined): boolean {
 }
 
 /** Progress weighed by what the steps usually take; 100 only when the operation has succeeded. */
-export function progressOf(operation: Pick<Operation, "kind" | "phase" | "steps">): Progress {
+export function progressOf(
+  operation: Pick<Operation, "kind" | "provider" | "phase" | "steps">,
+): Progress {
   if (operation.phase === "SUCCEEDED") return { percent: 100, etaSeconds: undefined };
   const stateByName = new Map(operation.steps.map((step) => [step.name, step.state]));
   let total = 0;
   let complete = 0;
-  for (const plan of stepsOf(operation.kind)) {
+  for (const plan of stepsOf(operation.kind, operation.provider)) {
     total += plan.usualSeconds;
     if (isComplete(stateByName.get(plan.name))) complete += plan.usualSeconds;
   }
   const percent = Math.min(99, Math.floor((complete / total) * 100));
-  if (operation.phase === "FAILED") return { percent, etaSeconds: undefined };
+  // Nobody knows when an approval comes.
+  if (operation.phase !== "PENDING" && operation.phase !== "RUNNING") {
+    return { percent, etaSeconds: undefined };
+  }
   return { percent, etaSeconds: Math.ceil(total - complete) };
 }

@@ -5,7 +5,7 @@ import { readyCondition } from "./cluster-condition.ts";
 import { deploymentOf } from "./cluster-deployment.ts";
 
 /** From an accepted cluster to one that clients can use. */
-export const createClusterPlan: Plan<"cluster.create"> = {
+export const createClusterPlan: Plan = {
   kind: "cluster.create",
   steps: [
     {
@@ -13,6 +13,8 @@ export const createClusterPlan: Plan<"cluster.create"> = {
       check: async ({ cluster }) => cluster.placement !== undefined,
       do: reservePorts,
     },
+    { name: "plan", check: async () => true, do: async () => {} },
+    { name: "approve", check: async () => true, do: async () => {} },
     {
       name: "prepare_broker",
       check: (context) => context.tools.driver.isPrepared(deployment(context)),

@@ -2,7 +2,7 @@ import type { Plan, StepContext } from "../engine/plan.ts";
 import { deploymentOf } from "./cluster-deployment.ts";
 
 /** From a cluster in whatever state to nothing: no process, no data, no ports. */
-export const deleteClusterPlan: Plan<"cluster.delete"> = {
+export const deleteClusterPlan: Plan = {
   kind: "cluster.delete",
   steps: [
     {

@@ -16,17 +16,17 @@ export interface StepContext {
  * One step. It may be interrupted at any instant and is then run again, by another process, from
  * its beginning: `check` finds out whether the effect is there already, and `do` is idempotent.
  */
-export interface Step<N extends StepName = StepName> {
-  readonly name: N;
+export interface Step {
+  readonly name: StepName;
   /** Whether the step's effect holds. A step without one is done when its journal entry says so. */
   readonly check?: (context: StepContext) => Promise<boolean>;
   readonly do: (context: StepContext) => Promise<void>;
 }
 
 /** How one kind of operation is carried out. */
-export interface Plan<K extends OperationKind = OperationKind> {
-  readonly kind: K;
-  readonly steps: readonly Step<StepName<K>>[];
+export interface Plan {
+  readonly kind: OperationKind;
+  readonly steps: readonly Step[];
   /** Leaves nothing running after a failure. Idempotent, like a step. */
   readonly cleanUp?: (context: StepContext) => Promise<void>;
 }

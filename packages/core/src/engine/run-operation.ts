@@ -1,6 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type Fence, LeaseLost, type StepChange } from "@millrace/db";
-import type { Cluster, Operation, OperationId, OperationStep } from "@millrace/domain";
+import type {
+  Cluster,
+  Operation,
+  OperationId,
+  OperationKind,
+  OperationStep,
+} from "@millrace/domain";
 import { readyCondition } from "../cluster/cluster-condition.ts";
 import { createClusterPlan } from "../cluster/create-cluster-plan.ts";
 import { deleteClusterPlan } from "../cluster/delete-cluster-plan.ts";
@@ -14,7 +20,10 @@ export const LEASE_MS_DEFAULT = 15_000;
 const STEP_TRIES_MAX = 3;
 const RETRY_DELAY_MS_DEFAULT = 1_000;
 
-const PLANS = { "cluster.create": createClusterPlan, "cluster.delete": deleteClusterPlan };
+const PLANS: Partial<Record<OperationKind, Plan>> = {
+  "cluster.create": createClusterPlan,
+  "cluster.delete": deleteClusterPlan,
+};
 
 export interface RunOptions {
   /** Names the worker in the journal. */
@@ -90,7 +99,8 @@ class Run {
   }
 
   async toTheEnd(): Promise<"succeeded" | "failed"> {
-    const plan: Plan = PLANS[this.#operation.kind];
+    const plan = PLANS[this.#operation.kind];
+    if (!plan) throw new Error(`there is no plan for ${this.#operation.kind}`);
     try {
       for (const step of plan.steps) await this.#runStep(step);
     } catch (error) {

@@ -3,7 +3,9 @@ import { type Operation, type OperationEvent, progressOf, stepsOf } from "@millr
 
 export function presentOperation(operation: Operation): OperationShape {
   const progress = progressOf(operation);
-  const titles = new Map(stepsOf(operation.kind).map((step) => [step.name, step.title]));
+  const titles = new Map(
+    stepsOf(operation.kind, operation.provider).map((step) => [step.name, step.title]),
+  );
   return {
     id: operation.id,
     kind: operation.kind,
