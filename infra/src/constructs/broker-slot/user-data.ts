@@ -1,25 +1,141 @@
-/** What a slot's instance is told at its start. Holds no secret: anyone on the instance reads it. */
-export interface UserDataSpec {
-  readonly region: string;
+/**
+ * What an instance of a broker slot runs at its first boot: a shell script, user-data.sh, behind a
+ * head of constants that say which slot it is.
+ */
+import { readFileSync } from "node:fs";
+
+/** Which slot an instance serves, and with what. Holds no secret: anyone on the instance reads it. */
+export interface BrokerSlotSpec {
   readonly clusterId: string;
-  /** Number of the slot, from 0. */
+  /** From 0; the broker's node id, and the tag `millrace:slot` of its volume. */
   readonly slot: number;
-  /** Tags by which the slot's volume is found. */
-  readonly volumeTags: Readonly<Record<string, string>>;
-  readonly artefact: { readonly bucket: string; readonly key: string; readonly sha256: string };
-  /** Bucket that holds the cluster's records. */
-  readonly dataBucket: string;
-  /** Name of the secret that holds the token of the admin HTTP. */
+  readonly region: string;
+  /** The broker's program, one file for the instance's architecture. */
+  readonly broker: { readonly bucket: string; readonly key: string; readonly sha256: string };
+  /** Where data goes; `uri` is what `s3.data.buckets` takes, without a number. */
+  readonly dataBucket: { readonly name: string; readonly uri: string };
+  /** ARN or name of the secret whose text is the token of the broker's admin HTTP. */
   readonly adminTokenSecret: string;
-  readonly logGroup: string;
-  /** Where clients reach this slot: what the broker advertises. */
+  readonly listen: { readonly kafkaPort: number; readonly adminPort: number };
+  /** What clients are told: the slot's own name and listener at the load balancer. */
   readonly advertised: { readonly host: string; readonly port: number };
-  /** Broker properties that follow from size, volume and settings. */
+  readonly wal: WalSettings;
+  readonly logGroup: string;
+  /** What follows from the cluster's size, under Kafka's names and `s3.*`. */
   readonly properties: Readonly<Record<string, string>>;
-  readonly wal: { readonly sizeGib: number; readonly iops: number };
 }
 
-/** The script that an instance of a slot runs at every boot. At most 16 KiB. */
-export function userData(spec: UserDataSpec): string {
-  return `#!/bin/bash\nset -euo pipefail\necho "millrace ${spec.clusterId} slot ${spec.slot}"\n`;
+/** The write-ahead log as a file on the slot's volume. */
+export interface WalSettings {
+  /** Of a log that is made now; one that exists keeps its capacity. */
+  readonly capacityBytes: number;
+  readonly ioDepth?: number;
+  /** What the volume grants. Absent: the log is not paced. */
+  readonly iops?: number;
+  readonly bandwidthBytes?: number;
+}
+
+/** What EC2 takes, before base64. */
+const USER_DATA_BYTES_MAX = 16_384;
+
+/** Keys that the script writes itself. */
+const RESERVED_KEYS: ReadonlySet<string> = new Set([
+  "node.id",
+  "cluster.id",
+  "listeners",
+  "advertised.listeners",
+  "admin.listener",
+  "admin.token.file",
+  "data.dir",
+  "shutdown.drain.ms",
+  "s3.wal.path",
+  "s3.data.buckets",
+]);
+
+/** Comments stay here, and tabs indent: an instance has 16 KiB for the rest. */
+const SCRIPT = readFileSync(new URL("./user-data.sh", import.meta.url), "utf8")
+  .split("\n")
+  .filter((line) => !/^\s*# /.test(line) && !/^\s*#?$/.test(line))
+  .map((line) => line.replace(/^(?: {2})+/, (spaces) => "\t".repeat(spaces.length / 2)))
+  .join("\n");
+
+/**
+ * The script as an instance runs it.
+ * Throws where a value cannot stand in a script, or the whole is larger than EC2 takes.
+ */
+export function userData(spec: BrokerSlotSpec): string {
+  const text = `${head(spec)}${SCRIPT}\n`;
+  const bytes = Buffer.byteLength(text);
+  if (bytes > USER_DATA_BYTES_MAX) {
+    throw new Error(`user data has ${bytes} bytes, EC2 takes ${USER_DATA_BYTES_MAX}`);
+  }
+  return text;
+}
+
+function head(spec: BrokerSlotSpec): string {
+  const constants: Record<string, string> = {
+    CLUSTER_ID: spec.clusterId,
+    SLOT: whole("slot", spec.slot, 0),
+    REGION: spec.region,
+    BROKER_BUCKET: spec.broker.bucket,
+    BROKER_KEY: spec.broker.key,
+    BROKER_SHA256: checksum(spec.broker.sha256),
+    DATA_BUCKET: spec.dataBucket.name,
+    DATA_BUCKET_URI: spec.dataBucket.uri,
+    ADMIN_TOKEN_SECRET: spec.adminTokenSecret,
+    KAFKA_PORT: port("listen.kafkaPort", spec.listen.kafkaPort),
+    ADMIN_PORT: port("listen.adminPort", spec.listen.adminPort),
+    ADVERTISED_HOST: spec.advertised.host,
+    ADVERTISED_PORT: port("advertised.port", spec.advertised.port),
+    WAL_CAPACITY_BYTES: whole("wal.capacityBytes", spec.wal.capacityBytes, 1),
+    WAL_PARAMETERS: walParameters(spec.wal),
+    LOG_GROUP: spec.logGroup,
+  };
+  const lines = Object.entries(constants).map(([name, value]) => `${name}=${quoted(name, value)}`);
+  return `#!/bin/bash\n${lines.join("\n")}\nPROPERTIES='${propertyLines(spec.properties)}'\n`;
+}
+
+/** Between single quotes the shell takes everything as it stands, but another quote. */
+function quoted(name: string, value: string): string {
+  if (!/^[A-Za-z0-9 ._:/?&=@+-]*$/.test(value)) {
+    throw new Error(`${name} cannot stand in user data: ${JSON.stringify(value)}`);
+  }
+  return `'${value}'`;
+}
+
+function walParameters(wal: WalSettings): string {
+  const parameters = { iodepth: wal.ioDepth, iops: wal.iops, bandwidth: wal.bandwidthBytes };
+  return Object.entries(parameters)
+    .flatMap(([name, value]) => (value === undefined ? [] : `&${name}=${whole(name, value, 1)}`))
+    .join("");
+}
+
+function propertyLines(properties: Readonly<Record<string, string>>): string {
+  const lines = Object.entries(properties).map(([key, value]) => {
+    if (RESERVED_KEYS.has(key)) throw new Error(`the property ${key} is the slot's own`);
+    if (!/^[A-Za-z0-9._-]+$/.test(key) || !/^[A-Za-z0-9 ._:/,=@+-]*$/.test(value)) {
+      throw new Error(`the property ${key} cannot stand in user data: ${JSON.stringify(value)}`);
+    }
+    return `${key}=${value}`;
+  });
+  return lines.join("\n");
+}
+
+function checksum(sha256: string): string {
+  if (!/^[0-9a-f]{64}$/.test(sha256)) {
+    throw new Error(`the broker's SHA-256 is 64 lower-case hexadecimal digits, not "${sha256}"`);
+  }
+  return sha256;
+}
+
+function port(name: string, value: number): string {
+  if (value > 65_535) throw new Error(`${name} must be a port, 1 to 65535, not ${value}`);
+  return whole(name, value, 1);
+}
+
+function whole(name: string, value: number, min: number): string {
+  if (!Number.isSafeInteger(value) || value < min) {
+    throw new Error(`${name} must be a whole number from ${min} on, not ${value}`);
+  }
+  return String(value);
 }
