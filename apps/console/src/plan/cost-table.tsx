@@ -1,0 +1,52 @@
+import { Group, Table, Text } from "@mantine/core";
+import type { CostEstimate } from "@millrace/contract";
+import { unitPrice, usd, usdChange } from "../format/money.ts";
+
+/** What a cluster costs a month, line by line; never more than an estimate, and says so. */
+export function CostTable({ cost, delta }: { cost: CostEstimate; delta: number | null }) {
+  return (
+    <div>
+      <Table.ScrollContainer
+        minWidth={520}
+        scrollAreaProps={{
+          viewportProps: { tabIndex: 0, role: "region", "aria-label": "Cost, line by line" },
+        }}
+      >
+        <Table fz="sm" verticalSpacing={6} highlightOnHover={false}>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Item</Table.Th>
+              <Table.Th ta="right">Quantity</Table.Th>
+              <Table.Th ta="right">Price</Table.Th>
+              <Table.Th ta="right">A month</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {cost.lines.map((line) => (
+              <Table.Tr key={line.item}>
+                <Table.Td>{line.item}</Table.Td>
+                <Table.Td ta="right" className="number">
+                  {line.quantity.toLocaleString("en")} {line.unit}
+                </Table.Td>
+                <Table.Td ta="right" className="number quiet">
+                  {unitPrice(line.unit_price)}
+                </Table.Td>
+                <Table.Td ta="right" className="number">
+                  {usd(line.monthly)}
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Table.ScrollContainer>
+      <Group justify="space-between" pt="sm" align="baseline">
+        <Text fz="xs" className="quiet">
+          An estimate from list prices of {cost.as_of}, without tax, discounts and traffic.
+        </Text>
+        <Text fw={650} className="number" data-cost-total>
+          {usd(cost.total)} a month{delta !== null && ` (${usdChange(delta)})`}
+        </Text>
+      </Group>
+    </div>
+  );
+}

@@ -1,0 +1,79 @@
+/** What a plan changes, told by what the things are for instead of by what AWS calls them. */
+import type { PlannedChange } from "@millrace/contract";
+
+type PlanAction = PlannedChange["action"];
+
+export interface PlanGroup {
+  title: string;
+  changes: PlannedChange[];
+}
+
+/** Resource types by the noun they belong to; the first pattern that matches counts. */
+const NOUNS: readonly [title: string, type: RegExp][] = [
+  ["Write-ahead log volumes", /^aws_(ebs|volume)/],
+  ["Data bucket", /^aws_s3_/],
+  ["Brokers", /^aws_(autoscaling|launch_template|instance|placement)|^process$/],
+  ["Endpoint", /^aws_(lb|route53|vpc_endpoint_service|acm)/],
+  [
+    "Network",
+    /^aws_(vpc|subnet|route|internet_gateway|nat|eip|network|security_group|flow_log|ec2_managed)/,
+  ],
+  ["Identity", /^aws_iam_/],
+  ["Keys and secrets", /^aws_(kms|secretsmanager|ssm)/],
+  ["Logs and alarms", /^aws_(cloudwatch|sns|xray)/],
+  ["Folder and files", /^(folder|file)$/],
+];
+const OTHERS = "Other";
+
+/** Actions from the one to look at first to the one that changes nothing. */
+const ORDER: readonly PlanAction[] = ["delete", "replace", "update", "import", "create", "read"];
+
+/** A plan's changes by noun; within one, what is lost stands before what is made. */
+export function groupsOf(changes: readonly PlannedChange[]): PlanGroup[] {
+  const byTitle = new Map<string, PlannedChange[]>();
+  for (const change of changes) {
+    const title = nounOf(change.type);
+    byTitle.set(title, [...(byTitle.get(title) ?? []), change]);
+  }
+  const titles = [...NOUNS.map(([title]) => title), OTHERS];
+  return titles.flatMap((title) => {
+    const group = byTitle.get(title);
+    return group ? [{ title, changes: group.toSorted(byWeight) }] : [];
+  });
+}
+
+function nounOf(type: string): string {
+  return NOUNS.find(([, pattern]) => pattern.test(type))?.[0] ?? OTHERS;
+}
+
+function byWeight(a: PlannedChange, b: PlannedChange): number {
+  const order = ORDER.indexOf(a.action) - ORDER.indexOf(b.action);
+  return order === 0 ? a.address.localeCompare(b.address, "en", { numeric: true }) : order;
+}
+
+type Summary = Record<Exclude<PlanAction, "read">, number>;
+
+const WORDS: readonly [keyof Summary, string][] = [
+  ["create", "to create"],
+  ["update", "to change"],
+  ["replace", "to replace"],
+  ["delete", "to delete"],
+  ["import", "to adopt"],
+];
+
+/** `38 to create, 1 to change`; what does not occur is not told. */
+export function summaryText(summary: Summary): string {
+  const parts = WORDS.flatMap(([action, words]) =>
+    summary[action] > 0 ? [`${summary[action]} ${words}`] : [],
+  );
+  return parts.length === 0 ? "Nothing changes" : parts.join(", ");
+}
+
+/** True where the plan takes something away that cannot be had back. */
+export function losesData(changes: readonly PlannedChange[]): boolean {
+  return changes.some(
+    ({ type, action }) =>
+      (action === "delete" || action === "replace") &&
+      /^(aws_ebs_volume|aws_s3_bucket|folder)$/.test(type),
+  );
+}
