@@ -1,3 +1,9 @@
+export {
+  permissionsBoundary,
+  provisionerPolicies,
+  sessionPolicy,
+  trustPolicy,
+} from "./iam/index.ts";
 export { checkPolicies, type PolicyContext, type PolicyFinding } from "./policy/index.ts";
 export { synthesizeCluster } from "./stacks/cluster/cluster-stack.ts";
 export {

@@ -1,0 +1,102 @@
+/**
+ * IAM's decision over a request, as far as our own policies need it: identity policies, a boundary
+ * and a session policy must all allow, and none may deny. Source: "Policy evaluation logic" of the
+ * IAM User Guide. It lets tests ask what a role can do without an account.
+ */
+import type { PolicyDocument, Statement } from "./document.ts";
+
+export interface AccessRequest {
+  /** `ec2:DeleteVolume`. */
+  readonly action: string;
+  /** An ARN, or `*` where the action has none. */
+  readonly resource: string;
+  /** Condition keys that the request has, by AWS's names: `aws:ResourceTag/millrace:cluster`. */
+  readonly context?: Readonly<Record<string, string | readonly string[]>>;
+}
+
+export interface PolicySet {
+  readonly identity: readonly PolicyDocument[];
+  readonly boundary?: PolicyDocument;
+  readonly session?: PolicyDocument;
+}
+
+/** Whether IAM would allow it. A condition operator that is not known here throws. */
+export function isAllowed(policies: PolicySet, request: AccessRequest): boolean {
+  const layers = [
+    policies.identity,
+    ...(policies.boundary === undefined ? [] : [[policies.boundary]]),
+    ...(policies.session === undefined ? [] : [[policies.session]]),
+  ];
+  const applying = layers.map((documents) =>
+    documents
+      .flatMap(({ Statement: statements }) => statements)
+      .filter((statement) => applies(statement, request)),
+  );
+  return (
+    applying.flat().every(({ Effect }) => Effect !== "Deny") &&
+    applying.every((statements) => statements.some(({ Effect }) => Effect === "Allow"))
+  );
+}
+
+function applies(statement: Statement, request: AccessRequest): boolean {
+  const actionMatches =
+    statement.NotAction === undefined
+      ? many(statement.Action).some((pattern) => like(pattern, request.action, "i"))
+      : !statement.NotAction.some((pattern) => like(pattern, request.action, "i"));
+  const resourceMatches =
+    statement.NotResource === undefined
+      ? many(statement.Resource).some((pattern) => like(pattern, request.resource))
+      : !statement.NotResource.some((pattern) => like(pattern, request.resource));
+  return (
+    actionMatches &&
+    resourceMatches &&
+    Object.entries(statement.Condition ?? {}).every(([operator, keys]) =>
+      Object.entries(keys).every(([key, expected]) =>
+        holds(
+          operator,
+          many(request.context?.[key]),
+          many(expected),
+          key in (request.context ?? {}),
+        ),
+      ),
+    )
+  );
+}
+
+function holds(
+  operator: string,
+  actual: readonly string[],
+  expected: readonly string[],
+  present: boolean,
+): boolean {
+  switch (operator) {
+    case "StringEquals":
+    case "ArnEquals":
+      return actual.some((value) => expected.includes(value));
+    case "StringNotEquals":
+      return !actual.some((value) => expected.includes(value));
+    case "StringLike":
+    case "ArnLike":
+      return actual.some((value) => expected.some((pattern) => like(pattern, value)));
+    case "ForAllValues:StringLike":
+      return actual.every((value) => expected.some((pattern) => like(pattern, value)));
+    case "Bool":
+      return actual.some((value) => expected.includes(value));
+    case "Null":
+      return expected.includes(String(!present));
+    default:
+      throw new Error(`the condition operator ${operator} is not evaluated here: add it`);
+  }
+}
+
+function many(value: string | readonly string[] | undefined): readonly string[] {
+  if (value === undefined) return [];
+  return typeof value === "string" ? [value] : value;
+}
+
+/** IAM's wildcards: `*` for any characters, `?` for one. */
+function like(pattern: string, value: string, flags = ""): boolean {
+  const escaped = pattern.replace(/[.+^${}()|[\]\\]/g, "\\$&");
+  const expression = escaped.replaceAll("*", ".*").replaceAll("?", ".");
+  return new RegExp(`^${expression}$`, flags).test(value);
+}

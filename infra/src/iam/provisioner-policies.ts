@@ -1,0 +1,309 @@
+/**
+ * What the role in a tenant's account may do: make, change and destroy clusters of Millrace, and
+ * nothing that Millrace did not make. AWS bounds a managed policy to 6,144 characters, so there is
+ * one per concern.
+ */
+import {
+  ANY_CLUSTER_PREFIX,
+  CLUSTER_TAG,
+  MANAGED,
+  MANAGED_TAG,
+  type PolicyDocument,
+  policyDocument,
+  type Statement,
+} from "./document.ts";
+import { CLUSTER_GRANTS, type NamedScope } from "./grants.ts";
+
+export interface ProvisionerProps {
+  /** The tenant's account, twelve digits. */
+  readonly accountId: string;
+  /** The policy that every role of a cluster must have as its boundary. */
+  readonly permissionsBoundaryArn: string;
+}
+
+export interface NamedPolicy {
+  readonly name: string;
+  readonly document: PolicyDocument;
+}
+
+/** Characters that AWS takes for a managed policy; white space is not counted. */
+export const MANAGED_POLICY_CHARACTERS_MAX = 6_144;
+
+const MANAGED_REQUEST = { StringEquals: { [`aws:RequestTag/${MANAGED_TAG}`]: MANAGED } };
+const MANAGED_RESOURCE = { StringEquals: { [`aws:ResourceTag/${MANAGED_TAG}`]: MANAGED } };
+
+/** ARNs of what clusters name themselves, where a service knows no conditions on tags. */
+function namedArns(scope: NamedScope, accountId: string): string[] {
+  const prefix = ANY_CLUSTER_PREFIX;
+  switch (scope) {
+    case "alarm":
+      return [`arn:aws:cloudwatch:*:${accountId}:alarm:${prefix}-*`];
+    case "autoscaling":
+      return [
+        `arn:aws:autoscaling:*:${accountId}:autoScalingGroup:*:autoScalingGroupName/${prefix}-*`,
+      ];
+    case "bucket":
+      return [`arn:aws:s3:::${prefix}-data-*`];
+    case "log-group":
+      return [`arn:aws:logs:*:${accountId}:log-group:/millrace/*`];
+    case "role":
+      return [
+        `arn:aws:iam::${accountId}:role/${prefix}-*`,
+        `arn:aws:iam::${accountId}:instance-profile/${prefix}-*`,
+      ];
+    case "secret":
+      return [`arn:aws:secretsmanager:*:${accountId}:secret:${prefix}/*`];
+    case "zone":
+      return ["arn:aws:route53:::hostedzone/*"];
+  }
+}
+
+/** The managed policies of the provisioner's role. The same props always give the same text. */
+export function provisionerPolicies(props: ProvisionerProps): NamedPolicy[] {
+  return [
+    { name: "network", document: policyDocument(...byTag("ec2"), ...ec2Beside(props)) },
+    { name: "compute", document: policyDocument(...compute(props)) },
+    { name: "storage", document: policyDocument(...storage(props)) },
+    { name: "identity", document: policyDocument(...identity(props)) },
+  ];
+}
+
+/** Actions of one service in the table, in order and once each. */
+function actions(service: string, kind: "read" | "create" | "change"): string[] {
+  const all = Object.values(CLUSTER_GRANTS).flatMap((grants) => grants[kind]);
+  return [...new Set(all.filter((action) => action.startsWith(`${service}:`)))].sort();
+}
+
+function byTag(service: string): Statement[] {
+  return [
+    { Effect: "Allow", Action: actions(service, "read"), Resource: "*" },
+    {
+      Effect: "Allow",
+      Action: actions(service, "create"),
+      Resource: "*",
+      Condition: MANAGED_REQUEST,
+    },
+    {
+      // What is made belongs to something (a subnet to its VPC), which must be ours as well.
+      Effect: "Allow",
+      Action: [...actions(service, "create"), ...actions(service, "change")].sort(),
+      Resource: "*",
+      Condition: MANAGED_RESOURCE,
+    },
+  ];
+}
+
+function byName(service: string, scope: NamedScope, accountId: string): Statement {
+  return {
+    Effect: "Allow",
+    Action: [...actions(service, "read"), ...actions(service, "change")].sort(),
+    Resource: namedArns(scope, accountId),
+  };
+}
+
+function ec2Beside({ accountId }: ProvisionerProps): Statement[] {
+  const own = (type: string) => `arn:aws:ec2:*:${accountId}:${type}/*`;
+  return [
+    {
+      // Tags come with what is made, or go on what is ours: nobody's volume becomes ours by a tag.
+      Sid: "TagAtCreation",
+      Effect: "Allow",
+      Action: "ec2:CreateTags",
+      Resource: own("*"),
+      Condition: { ...MANAGED_REQUEST, Null: { "ec2:CreateAction": "false" } },
+    },
+    {
+      Sid: "TagOurs",
+      Effect: "Allow",
+      Action: ["ec2:CreateTags", "ec2:DeleteTags"],
+      Resource: own("*"),
+      Condition: MANAGED_RESOURCE,
+    },
+    {
+      // In a VPC that the tenant brought: used, never changed.
+      Sid: "UseWhatTheTenantBrought",
+      Effect: "Allow",
+      Action: ["ec2:CreateSecurityGroup", "ec2:CreateVpcEndpoint"],
+      Resource: [own("vpc"), own("subnet"), own("route-table")],
+    },
+  ];
+}
+
+function compute({ accountId }: ProvisionerProps): Statement[] {
+  const own = (type: string) => `arn:aws:ec2:*:${accountId}:${type}/*`;
+  return [
+    ...byTag("elasticloadbalancing"),
+    {
+      Sid: "TagBalancersAtCreation",
+      Effect: "Allow",
+      Action: "elasticloadbalancing:AddTags",
+      Resource: "*",
+      Condition: { ...MANAGED_REQUEST, Null: { "elasticloadbalancing:CreateAction": "false" } },
+    },
+    {
+      Sid: "TagOurBalancers",
+      Effect: "Allow",
+      Action: ["elasticloadbalancing:AddTags", "elasticloadbalancing:RemoveTags"],
+      Resource: "*",
+      Condition: MANAGED_RESOURCE,
+    },
+    { Effect: "Allow", Action: actions("autoscaling", "read"), Resource: "*" },
+    {
+      Effect: "Allow",
+      Action: actions("autoscaling", "change"),
+      Resource: namedArns("autoscaling", accountId),
+    },
+    {
+      // An Auto Scaling group is accepted only from somebody who may start its instances.
+      Sid: "StartInstances",
+      Effect: "Allow",
+      Action: "ec2:RunInstances",
+      Resource: [own("instance"), own("volume"), own("network-interface")],
+      Condition: MANAGED_REQUEST,
+    },
+    {
+      Sid: "StartInstancesFrom",
+      Effect: "Allow",
+      Action: "ec2:RunInstances",
+      Resource: ["arn:aws:ec2:*::image/*", "arn:aws:ec2:*::snapshot/*", own("subnet")],
+    },
+    {
+      Sid: "StartInstancesOfOurs",
+      Effect: "Allow",
+      Action: "ec2:RunInstances",
+      Resource: [own("launch-template"), own("security-group")],
+      Condition: MANAGED_RESOURCE,
+    },
+    {
+      Sid: "FindImage",
+      Effect: "Allow",
+      Action: "ssm:GetParameters",
+      Resource: "arn:aws:ssm:*::parameter/aws/service/ami-amazon-linux-latest/*",
+    },
+    { ...byName("cloudwatch", "alarm", accountId), Sid: "Alarms" },
+    { ...byName("logs", "log-group", accountId), Sid: "Logs" },
+    {
+      Sid: "Listings",
+      Effect: "Allow",
+      Action: ["cloudwatch:DescribeAlarms", "logs:DescribeLogGroups", "tag:GetResources"],
+      Resource: "*",
+    },
+  ];
+}
+
+function storage({ accountId }: ProvisionerProps): Statement[] {
+  const keys = `arn:aws:kms:*:${accountId}:key/*`;
+  return [
+    { ...byName("s3", "bucket", accountId), Sid: "DataBuckets" },
+    { ...byName("secretsmanager", "secret", accountId), Sid: "Secrets" },
+    {
+      Sid: "MakeKeys",
+      Effect: "Allow",
+      Action: ["kms:CreateKey", "kms:TagResource"],
+      Resource: "*",
+      Condition: { ...MANAGED_REQUEST, Null: { [`aws:ResourceTag/${CLUSTER_TAG}`]: "true" } },
+    },
+    {
+      Sid: "OurKeys",
+      Effect: "Allow",
+      Action: actions("kms", "change"),
+      Resource: keys,
+      Condition: MANAGED_RESOURCE,
+    },
+    { Sid: "ReadKeys", Effect: "Allow", Action: actions("kms", "read"), Resource: keys },
+    {
+      // Volumes, secrets and buckets are encrypted by their services, in the caller's name.
+      Sid: "UseKeysThroughServices",
+      Effect: "Allow",
+      Action: ["kms:Decrypt", "kms:GenerateDataKey", "kms:GenerateDataKeyWithoutPlaintext"],
+      Resource: keys,
+      Condition: {
+        StringLike: {
+          "kms:ViaService": ["ec2.*.amazonaws.com", "secretsmanager.*.amazonaws.com"],
+        },
+      },
+    },
+    {
+      Sid: "GrantKeysToServices",
+      Effect: "Allow",
+      Action: "kms:CreateGrant",
+      Resource: keys,
+      Condition: { Bool: { "kms:GrantIsForAWSResource": "true" } },
+    },
+  ];
+}
+
+function identity(props: ProvisionerProps): Statement[] {
+  const { accountId, permissionsBoundaryArn } = props;
+  const roles = `arn:aws:iam::${accountId}:role/${ANY_CLUSTER_PREFIX}-*`;
+  const bounded = ["iam:CreateRole", "iam:PutRolePolicy"];
+  const all = actions("iam", "change").filter(
+    (action) => ![...bounded, "iam:PassRole"].includes(action),
+  );
+  const zones = namedArns("zone", accountId);
+  return [
+    {
+      Sid: "RolesAndProfiles",
+      Effect: "Allow",
+      Action: [...actions("iam", "read"), ...all].sort(),
+      Resource: namedArns("role", accountId),
+    },
+    {
+      // A role that this one could make without the boundary could be anything.
+      Sid: "RolesInsideTheBoundary",
+      Effect: "Allow",
+      Action: bounded,
+      Resource: roles,
+      Condition: { StringEquals: { "iam:PermissionsBoundary": permissionsBoundaryArn } },
+    },
+    {
+      Sid: "GiveRolesToInstances",
+      Effect: "Allow",
+      Action: "iam:PassRole",
+      Resource: roles,
+      Condition: { StringEquals: { "iam:PassedToService": "ec2.amazonaws.com" } },
+    },
+    {
+      Sid: "ServiceLinkedRoles",
+      Effect: "Allow",
+      Action: "iam:CreateServiceLinkedRole",
+      Resource: `arn:aws:iam::${accountId}:role/aws-service-role/*`,
+      Condition: {
+        StringEquals: {
+          "iam:AWSServiceName": ["autoscaling.amazonaws.com", "elasticloadbalancing.amazonaws.com"],
+        },
+      },
+    },
+    {
+      // Route 53 knows no conditions on tags. Records are bound by their names, and a zone that
+      // has records other than its own cannot be deleted: so nobody else's zone can be emptied.
+      Sid: "Zones",
+      Effect: "Allow",
+      Action: [...actions("route53", "read"), ...actions("route53", "change")].sort(),
+      Resource: zones,
+    },
+    {
+      Sid: "Records",
+      Effect: "Allow",
+      Action: "route53:ChangeResourceRecordSets",
+      Resource: zones,
+      Condition: {
+        "ForAllValues:StringLike": {
+          "route53:ChangeResourceRecordSetsNormalizedRecordNames": ["*.millrace.internal"],
+        },
+      },
+    },
+    {
+      Sid: "MakeZones",
+      Effect: "Allow",
+      Action: ["route53:CreateHostedZone", "route53:GetChange", "route53:ListHostedZonesByName"],
+      Resource: "*",
+    },
+    {
+      Sid: "AttachZones",
+      Effect: "Allow",
+      Action: ["ec2:DescribeRegions", "sts:GetCallerIdentity"],
+      Resource: "*",
+    },
+  ];
+}

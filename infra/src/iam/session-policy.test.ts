@@ -1,0 +1,207 @@
+import { describe, expect, it } from "vitest";
+import { clusterPrefix } from "../stacks/cluster/names.ts";
+import type { PolicyDocument } from "./document.ts";
+import { type AccessRequest, isAllowed } from "./evaluation.ts";
+import { permissionsBoundary } from "./permissions-boundary.ts";
+import { MANAGED_POLICY_CHARACTERS_MAX, provisionerPolicies } from "./provisioner-policies.ts";
+import { SESSION_POLICY_CHARACTERS_MAX, sessionPolicy } from "./session-policy.ts";
+
+const ACCOUNT = "123456789012";
+const BOUNDARY = `arn:aws:iam::${ACCOUNT}:policy/millrace/boundary`;
+const OURS = "clu_01jd00000000000000000000aa";
+const OTHER = "clu_01jd00000000000000000000bb";
+const prefix = clusterPrefix(OURS);
+const otherPrefix = clusterPrefix(OTHER);
+
+const identity = provisionerPolicies({ accountId: ACCOUNT, permissionsBoundaryArn: BOUNDARY }).map(
+  ({ document }) => document,
+);
+const session = JSON.parse(sessionPolicy({ clusterId: OURS, prefix })) as PolicyDocument;
+
+const volume = `arn:aws:ec2:eu-west-1:${ACCOUNT}:volume/vol-1`;
+const tagged = (cluster: string) => ({
+  "aws:ResourceTag/millrace:cluster": cluster,
+  "aws:ResourceTag/millrace:managed-by": "millrace",
+});
+const tagging = (cluster: string) => ({
+  "aws:RequestTag/millrace:cluster": cluster,
+  "aws:RequestTag/millrace:managed-by": "millrace",
+});
+const iam = (rest: string) => `arn:aws:iam::${ACCOUNT}:${rest}`;
+
+/** What a session for one cluster may do, by what it is about. */
+const allowed: Record<string, AccessRequest> = {
+  "describes volumes": { action: "ec2:DescribeVolumes", resource: "*" },
+  "lists groups of its own": { action: "autoscaling:DescribeAutoScalingGroups", resource: "*" },
+  "finds by tags": { action: "tag:GetResources", resource: "*" },
+  "makes a volume with its tags": {
+    action: "ec2:CreateVolume",
+    resource: volume,
+    context: tagging(OURS),
+  },
+  "tags what it makes": {
+    action: "ec2:CreateTags",
+    resource: volume,
+    context: { ...tagging(OURS), "ec2:CreateAction": "CreateVolume" },
+  },
+  "changes its volume": { action: "ec2:ModifyVolume", resource: volume, context: tagged(OURS) },
+  "deletes its volume": { action: "ec2:DeleteVolume", resource: volume, context: tagged(OURS) },
+  "deletes objects of its bucket": {
+    action: "s3:DeleteObject",
+    resource: `arn:aws:s3:::${prefix}-data-${ACCOUNT}/object`,
+  },
+  "makes its log group": {
+    action: "logs:CreateLogGroup",
+    resource: `arn:aws:logs:eu-west-1:${ACCOUNT}:log-group:/millrace/${OURS}:*`,
+  },
+  "makes its role inside the boundary": {
+    action: "iam:CreateRole",
+    resource: iam(`role/${prefix}-b0`),
+    context: { "iam:PermissionsBoundary": BOUNDARY },
+  },
+  "gives its role to an instance": {
+    action: "iam:PassRole",
+    resource: iam(`role/${prefix}-b0`),
+    context: { "iam:PassedToService": "ec2.amazonaws.com" },
+  },
+  "makes its group": {
+    action: "autoscaling:CreateAutoScalingGroup",
+    resource: `arn:aws:autoscaling:eu-west-1:${ACCOUNT}:autoScalingGroup:*:autoScalingGroupName/${prefix}-b0`,
+    context: tagging(OURS),
+  },
+  "makes records of the internal zone": {
+    action: "route53:ChangeResourceRecordSets",
+    resource: "arn:aws:route53:::hostedzone/Z1",
+    context: {
+      "route53:ChangeResourceRecordSetsNormalizedRecordNames": ["b0.abcdefghij.millrace.internal"],
+    },
+  },
+};
+
+const refused: Record<string, AccessRequest> = {
+  "deletes another cluster's volume": {
+    action: "ec2:DeleteVolume",
+    resource: volume,
+    context: tagged(OTHER),
+  },
+  "deletes a volume that Millrace did not make": { action: "ec2:DeleteVolume", resource: volume },
+  "takes another cluster's volume by its tag": {
+    action: "ec2:CreateTags",
+    resource: volume,
+    context: { ...tagged(OTHER), ...tagging(OURS) },
+  },
+  "takes a volume that Millrace did not make by a tag": {
+    action: "ec2:CreateTags",
+    resource: volume,
+    context: tagging(OURS),
+  },
+  "gives its volume to another cluster": {
+    action: "ec2:CreateTags",
+    resource: volume,
+    context: { ...tagged(OURS), ...tagging(OTHER) },
+  },
+  "makes a volume without tags": { action: "ec2:CreateVolume", resource: volume },
+  "makes a volume for another cluster": {
+    action: "ec2:CreateVolume",
+    resource: volume,
+    context: tagging(OTHER),
+  },
+  "reads another cluster's records": {
+    action: "s3:ListBucket",
+    resource: `arn:aws:s3:::${otherPrefix}-data-${ACCOUNT}`,
+  },
+  "deletes another cluster's records": {
+    action: "s3:DeleteObject",
+    resource: `arn:aws:s3:::${otherPrefix}-data-${ACCOUNT}/object`,
+  },
+  "deletes any other bucket": { action: "s3:DeleteBucket", resource: "arn:aws:s3:::backups" },
+  "reads another cluster's secret": {
+    action: "secretsmanager:GetSecretValue",
+    resource: `arn:aws:secretsmanager:eu-west-1:${ACCOUNT}:secret:${otherPrefix}/admin-token-x`,
+  },
+  "stops another cluster's group": {
+    action: "autoscaling:UpdateAutoScalingGroup",
+    resource: `arn:aws:autoscaling:eu-west-1:${ACCOUNT}:autoScalingGroup:u:autoScalingGroupName/${otherPrefix}-b0`,
+    context: tagged(OTHER),
+  },
+  "makes a role without the boundary": {
+    action: "iam:CreateRole",
+    resource: iam(`role/${prefix}-b0`),
+  },
+  "makes a role inside another boundary": {
+    action: "iam:CreateRole",
+    resource: iam(`role/${prefix}-b0`),
+    context: { "iam:PermissionsBoundary": "arn:aws:iam::aws:policy/AdministratorAccess" },
+  },
+  "takes the boundary off": {
+    action: "iam:DeleteRolePermissionsBoundary",
+    resource: iam(`role/${prefix}-b0`),
+  },
+  "widens its own role": {
+    action: "iam:PutRolePolicy",
+    resource: iam("role/millrace/provisioner"),
+    context: { "iam:PermissionsBoundary": BOUNDARY },
+  },
+  "gives an administrator's role to an instance": {
+    action: "iam:PassRole",
+    resource: iam("role/admin"),
+    context: { "iam:PassedToService": "ec2.amazonaws.com" },
+  },
+  "gives its role to a function": {
+    action: "iam:PassRole",
+    resource: iam(`role/${prefix}-b0`),
+    context: { "iam:PassedToService": "lambda.amazonaws.com" },
+  },
+  "deletes another's key": {
+    action: "kms:ScheduleKeyDeletion",
+    resource: `arn:aws:kms:eu-west-1:${ACCOUNT}:key/1`,
+  },
+  "decrypts with a key directly": {
+    action: "kms:Decrypt",
+    resource: `arn:aws:kms:eu-west-1:${ACCOUNT}:key/1`,
+  },
+  "changes records of another zone": {
+    action: "route53:ChangeResourceRecordSets",
+    resource: "arn:aws:route53:::hostedzone/Z1",
+    context: { "route53:ChangeResourceRecordSetsNormalizedRecordNames": ["www.example.com"] },
+  },
+  "assumes another role": { action: "sts:AssumeRole", resource: iam("role/admin") },
+  "uses a service that no cluster needs": { action: "lambda:CreateFunction", resource: "*" },
+};
+
+describe("a session for one cluster", () => {
+  it.each(Object.entries(allowed))("%s", (_, request) => {
+    expect(isAllowed({ identity, session }, request)).toBe(true);
+  });
+
+  it.each(Object.entries(refused))("never %s", (_, request) => {
+    expect(isAllowed({ identity, session }, request)).toBe(false);
+  });
+
+  it("is what refuses another cluster: the role alone would not", () => {
+    for (const name of ["deletes another cluster's volume", "deletes another cluster's records"]) {
+      expect(isAllowed({ identity }, refused[name]!)).toBe(true);
+    }
+  });
+});
+
+describe("the sizes that AWS takes", () => {
+  it("holds for the longest cluster id", () => {
+    const text = sessionPolicy({ clusterId: "c".repeat(36), prefix });
+    expect(text.length).toBeLessThanOrEqual(SESSION_POLICY_CHARACTERS_MAX);
+    expect(() => sessionPolicy({ clusterId: "c".repeat(900), prefix })).toThrow(RangeError);
+  });
+
+  it("holds for every managed policy", () => {
+    const policies = [
+      ...provisionerPolicies({ accountId: ACCOUNT, permissionsBoundaryArn: BOUNDARY }),
+      {
+        name: "boundary",
+        document: permissionsBoundary({ accountId: ACCOUNT, artefactBucket: "millrace-builds" }),
+      },
+    ];
+    for (const { name, document } of policies) {
+      expect(JSON.stringify(document).length, name).toBeLessThan(MANAGED_POLICY_CHARACTERS_MAX);
+    }
+  });
+});

@@ -1,0 +1,21 @@
+import { type PolicyDocument, policyDocument } from "./document.ts";
+
+export interface TrustProps {
+  /** The control plane's worker and API roles, which alone may assume the provisioner's role. */
+  readonly principalArns: readonly string[];
+  /**
+   * Told to the tenant by Millrace, different for each organization: without it somebody could
+   * have Millrace work in another's account by naming that account's role.
+   */
+  readonly externalId: string;
+}
+
+/** Who may assume the provisioner's role in a tenant's account. */
+export function trustPolicy({ principalArns, externalId }: TrustProps): PolicyDocument {
+  return policyDocument({
+    Effect: "Allow",
+    Principal: { AWS: principalArns },
+    Action: "sts:AssumeRole",
+    Condition: { StringEquals: { "sts:ExternalId": externalId } },
+  });
+}
