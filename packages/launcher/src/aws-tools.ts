@@ -20,6 +20,8 @@ export interface AwsTools {
   moto: string | undefined;
   checkov: string | undefined;
   shellcheck: string | undefined;
+  /** Whether volumes of the broker slots can be formatted here as they are on AWS. */
+  xfs: boolean;
   /** One line for each that could not be had. */
   absent: string[];
 }
@@ -38,9 +40,8 @@ export async function findAwsTools(): Promise<AwsTools> {
   const terraformMirror = findMirror();
   const moto = await fromPyPi(MOTO);
   const checkov = await fromPyPi(CHECKOV);
-  const shellcheck =
-    onPath("shellcheck") ??
-    ((await installPackage("shellcheck")) ? onPath("shellcheck") : undefined);
+  const shellcheck = await distributed("shellcheck", "shellcheck");
+  const xfs = (await distributed("mkfs.xfs", "xfsprogs")) !== undefined;
   const absent = [
     [terraform, "Terraform tests: no terraform (developer.hashicorp.com/terraform/install)"],
     [
@@ -50,8 +51,11 @@ export async function findAwsTools(): Promise<AwsTools> {
     [moto, "AWS emulator tests: moto cannot be installed (needs python3 with venv, and PyPI)"],
     [checkov, "policy analysis: checkov cannot be installed (needs python3 with venv, and PyPI)"],
     [shellcheck, "user data's shell check: no shellcheck (Debian/Ubuntu: apt-get install it)"],
-  ].flatMap(([found, reason]) => (found === undefined && reason ? [reason] : []));
-  return { terraform, terraformMirror, moto, checkov, shellcheck, absent };
+    [xfs || undefined, "user data's volume: no mkfs.xfs (Debian/Ubuntu: apt-get install xfsprogs)"],
+  ].flatMap(([found, reason]) =>
+    found === undefined && typeof reason === "string" ? [reason] : [],
+  );
+  return { terraform, terraformMirror, moto, checkov, shellcheck, xfs, absent };
 }
 
 /** The variables in which the tests look for the tools; empty where one is absent. */
@@ -63,6 +67,11 @@ export function awsToolPaths(tools: AwsTools): NodeJS.ProcessEnv {
     MILLRACE_CHECKOV: tools.checkov ?? "",
     MILLRACE_SHELLCHECK: tools.shellcheck ?? "",
   };
+}
+
+/** A program of the distribution: there already, or installed. */
+async function distributed(program: string, packageName: string): Promise<string | undefined> {
+  return onPath(program) ?? ((await installPackage(packageName)) ? onPath(program) : undefined);
 }
 
 function findMirror(): string | undefined {
