@@ -27,6 +27,11 @@ export interface ContractDefinition<
   /** What the caller's role must grant. */
   readonly permission: Permission;
   readonly successStatus: 200 | 201 | 202 | 204;
+  /**
+   * Answers by status, where there are several: `response` is their union. A preview and a change
+   * that takes effect at once are 200, a change that takes an operation is 202.
+   */
+  readonly answers?: Readonly<Partial<Record<200 | 202, z.ZodType>>>;
   /** Set where the answer is a stream of server-sent events, each shaped like `response`. */
   readonly stream?: boolean;
   /** Set where the answer holds a secret: it is never stored, not even for idempotent replays. */

@@ -1,22 +1,44 @@
 import { getMe } from "./account/get-me.ts";
 import { createApiKey } from "./api-key/create-api-key.ts";
 import { deleteApiKey } from "./api-key/delete-api-key.ts";
+import { getApiKey } from "./api-key/get-api-key.ts";
 import { listApiKeys } from "./api-key/list-api-keys.ts";
+import { listRegions } from "./catalog/list-regions.ts";
+import { listSizes } from "./catalog/list-sizes.ts";
+import { listVersions } from "./catalog/list-versions.ts";
 import { getCatchUp } from "./catch-up/get-catch-up.ts";
+import { acceptDrift } from "./cluster/accept-drift.ts";
+import { checkDrift } from "./cluster/check-drift.ts";
 import { createCluster } from "./cluster/create-cluster.ts";
 import { deleteCluster } from "./cluster/delete-cluster.ts";
 import { getCluster } from "./cluster/get-cluster.ts";
+import { getDrift } from "./cluster/get-drift.ts";
 import { listClusters } from "./cluster/list-clusters.ts";
+import { pauseCluster } from "./cluster/pause-cluster.ts";
+import { reconcileCluster } from "./cluster/reconcile-cluster.ts";
+import { restoreCluster } from "./cluster/restore-cluster.ts";
+import { resumeCluster } from "./cluster/resume-cluster.ts";
+import { updateCluster } from "./cluster/update-cluster.ts";
 import { listConsumerGroups } from "./consumer-group/list-consumer-groups.ts";
 import type { Contract } from "./contract.ts";
+import { createEnvironment } from "./environment/create-environment.ts";
+import { deleteEnvironment } from "./environment/delete-environment.ts";
+import { getEnvironment } from "./environment/get-environment.ts";
 import { listEnvironments } from "./environment/list-environments.ts";
+import { updateEnvironment } from "./environment/update-environment.ts";
 import { queryMetrics } from "./metrics/query-metrics.ts";
+import { approveOperation } from "./operation/approve-operation.ts";
+import { cancelOperation } from "./operation/cancel-operation.ts";
 import { getOperation } from "./operation/get-operation.ts";
+import { getOperationPlan } from "./operation/get-operation-plan.ts";
 import { listOperations } from "./operation/list-operations.ts";
+import { retryOperation } from "./operation/retry-operation.ts";
 import { watchOperation } from "./operation/watch-operation.ts";
 import { createTopic } from "./topic/create-topic.ts";
 import { deleteTopic } from "./topic/delete-topic.ts";
+import { getTopic } from "./topic/get-topic.ts";
 import { listTopics } from "./topic/list-topics.ts";
+import { updateTopic } from "./topic/update-topic.ts";
 import { getTuning } from "./tuning/get-tuning.ts";
 import { listTuningChanges } from "./tuning/list-tuning-changes.ts";
 import { updateTuning } from "./tuning/update-tuning.ts";
@@ -26,12 +48,26 @@ export const contracts: readonly Contract[] = [
   createCluster,
   listClusters,
   getCluster,
+  updateCluster,
   deleteCluster,
+  pauseCluster,
+  resumeCluster,
+  restoreCluster,
+  getDrift,
+  checkDrift,
+  reconcileCluster,
+  acceptDrift,
   listOperations,
   getOperation,
+  getOperationPlan,
+  approveOperation,
+  cancelOperation,
+  retryOperation,
   watchOperation,
   createTopic,
   listTopics,
+  getTopic,
+  updateTopic,
   deleteTopic,
   listConsumerGroups,
   getCatchUp,
@@ -39,9 +75,17 @@ export const contracts: readonly Contract[] = [
   updateTuning,
   listTuningChanges,
   queryMetrics,
+  createEnvironment,
   listEnvironments,
+  getEnvironment,
+  updateEnvironment,
+  deleteEnvironment,
   createApiKey,
   listApiKeys,
+  getApiKey,
   deleteApiKey,
+  listRegions,
+  listSizes,
+  listVersions,
   getMe,
 ];

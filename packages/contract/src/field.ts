@@ -47,3 +47,25 @@ export const waitField = z
     error: `expected at most ${WAIT_SECONDS_MAX}s`,
   })
   .meta({ description: `Long poll: whole seconds like 30s, at most ${WAIT_SECONDS_MAX}s` });
+
+/** A query switch: `true` or `false` over REST, a boolean over tRPC. */
+const querySwitch = z.union([
+  z.boolean(),
+  z.enum(["true", "false"]).transform((text) => text === "true"),
+]);
+
+export const validateOnly = querySwitch.optional().meta({
+  description: "Answers what would be, and changes nothing",
+  override: { type: "boolean", anyOf: undefined },
+});
+
+export const ifMatch = z
+  .string()
+  .max(100)
+  .optional()
+  .meta({ description: "metadata.etag; the call fails with 412 when the resource has changed" });
+
+export const requireApproval = z
+  .boolean()
+  .optional()
+  .meta({ description: "The operation waits before it applies its plan, until it is approved" });

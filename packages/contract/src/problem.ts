@@ -12,6 +12,10 @@ export const Problem = z
     request_id: z.string(),
     retryable: z.boolean(),
     remedy: z.string().optional(),
+    existing_id: z
+      .string()
+      .optional()
+      .meta({ description: "Id of the resource that is in the way, where there is one" }),
     errors: z.array(z.object({ pointer: z.string(), code: z.string(), message: z.string() })),
   })
   .meta({ id: "Problem" });

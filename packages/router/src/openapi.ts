@@ -21,6 +21,12 @@ for 24 hours.
 **Changes** are merge patches (RFC 7396): a field that is absent stays, \`null\` is its default again.
 \`If-Match\` with the \`ETag\` that you read makes a change fail with 412 where somebody was faster.
 
+**Dry runs.** \`?validate_only=true\` on a change answers 200 with what would be, what it would cost and
+what speaks against it, and changes nothing.
+
+**Limits.** Signing in is limited by address and account. 429 and 503 come with \`Retry-After\` where a
+time is known. At most two plans are made at once for \`validate_only\`.
+
 **Lists** page by \`page_size\` and \`page_token\`; \`next_page_token\` is absent on the last page.
 
 **Errors** are \`application/problem+json\` (RFC 9457) with a stable \`code\`. What belongs to another
@@ -28,6 +34,9 @@ organization does not exist: 404.
 
 **64-bit numbers** are decimal strings; times are RFC 3339 in UTC.
 `.trim();
+
+/** Where `npm start` serves the API: the committed document names it. */
+const DEFAULT_SERVER_URL = "http://localhost:4000";
 
 const idempotencyKey = z
   .string()
@@ -70,6 +79,11 @@ export function openApiDocument(serverUrl: string) {
   return createDocument(document, { override: plainer });
 }
 
+/** The document as it is committed for generators of clients. */
+export function openApiText(): string {
+  return `${JSON.stringify(openApiDocument(DEFAULT_SERVER_URL), null, 2)}\n`;
+}
+
 /**
  * Leaves out what zod says and readers do not need: the pattern behind a named format, the range of
  * JavaScript's whole numbers, and that answers have no further fields: they will. The end of a tuple
@@ -101,6 +115,8 @@ function operationOf(contract: Contract): ZodOpenApiOperationObject {
   );
   const isPost = contract.method === "POST";
   const bodyTypes = BODY_TYPES[contract.method] ?? [];
+  const hasBody = Object.keys(contract.body).length > 0;
+  const body = hasBody ? bodyOf(contract) : undefined;
   return {
     operationId: contract.name,
     summary: contract.summary,
@@ -110,16 +126,14 @@ function operationOf(contract: Contract): ZodOpenApiOperationObject {
       query: z.object({ ...contract.query }),
       header: z.object({ ...headers, ...(isPost && { "Idempotency-Key": idempotencyKey }) }),
     },
-    ...(bodyTypes.length > 0 && {
+    ...(hasBody && {
       requestBody: {
         required: true,
-        content: Object.fromEntries(
-          bodyTypes.map((type) => [type, { schema: z.strictObject({ ...contract.body }) }]),
-        ),
+        content: Object.fromEntries(bodyTypes.map((type) => [type, { schema: body }])),
       },
     }),
     responses: {
-      [contract.successStatus]: successOf(contract),
+      ...successesOf(contract),
       default: {
         description: "A problem",
         content: { "application/problem+json": { schema: Problem } },
@@ -128,13 +142,36 @@ function operationOf(contract: Contract): ZodOpenApiOperationObject {
   };
 }
 
-function successOf(contract: Contract) {
-  if (contract.successStatus === 204) return { description: "Done" };
+/** Bodies by contract: a schema with a name is registered once. */
+const BODIES = new Map<Contract, z.ZodType>();
+
+/** The request's body under a name, such as `ClusterCreateRequest`, for generators of clients. */
+function bodyOf(contract: Contract): z.ZodType {
+  const known = BODIES.get(contract);
+  if (known) return known;
+  const words = contract.name.split(".").map((word) => `${word[0]?.toUpperCase()}${word.slice(1)}`);
+  const body = z.strictObject({ ...contract.body }).meta({ id: `${words.join("")}Request` });
+  BODIES.set(contract, body);
+  return body;
+}
+
+function successesOf(contract: Contract) {
+  const answers = contract.answers ?? { [contract.successStatus]: contract.response };
+  return Object.fromEntries(
+    Object.entries(answers).map(([status, schema]) => [
+      status,
+      successOf(contract, status, schema),
+    ]),
+  );
+}
+
+function successOf(contract: Contract, status: string, schema: z.ZodType) {
+  if (status === "204") return { description: "Done" };
   const mediaType = contract.stream ? "text/event-stream" : "application/json";
   const location = z.string().meta({ description: "Path of the operation" });
   return {
-    description: contract.successStatus === 202 ? "Accepted" : "Success",
-    ...(contract.successStatus === 202 && { headers: z.object({ Location: location }) }),
-    content: { [mediaType]: { schema: contract.response } },
+    description: status === "202" ? "Accepted" : "Success",
+    ...(status === "202" && { headers: z.object({ Location: location }) }),
+    content: { [mediaType]: { schema } },
   };
 }

@@ -7,6 +7,8 @@ test("region and size have defaults", () => {
     name: "orders",
     region: "local",
     size: "dev",
+    deletion_protection: false,
+    brokers: 1,
   });
 });
 

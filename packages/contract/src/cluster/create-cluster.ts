@@ -1,8 +1,10 @@
-import { CLUSTER_NAME_PATTERN, CLUSTER_SIZE_NAMES, REGIONS } from "@millrace/domain";
+import { BROKER_SLOTS_MAX, CLUSTER_SIZE_NAMES, REGIONS, ZONES_MAX } from "@millrace/domain";
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
-import { idField } from "../field.ts";
-import { Cluster, labels } from "./cluster.ts";
+import { idField, requireApproval, validateOnly } from "../field.ts";
+import { ChangePreview } from "../plan/change-preview.ts";
+import { networkInput, storageInput, walInput } from "./aws-spec.ts";
+import { ClusterAccepted, clusterName, labels } from "./cluster.ts";
 
 export const createCluster = defineContract({
   name: "cluster.create",
@@ -12,17 +14,34 @@ export const createCluster = defineContract({
   tag: "Clusters",
   permission: "cluster:create",
   successStatus: 202,
+  query: { validate_only: validateOnly },
   body: {
-    name: z
-      .string()
-      .regex(
-        CLUSTER_NAME_PATTERN,
-        "lower-case letters, digits and inner hyphens, beginning with a letter, at most 63",
-      ),
+    name: clusterName,
     region: z.enum(REGIONS).default("local"),
     size: z.enum(CLUSTER_SIZE_NAMES).default("dev"),
     environment_id: idField("env").optional().meta({ description: "The first one by default" }),
     labels: labels.optional(),
+    deletion_protection: z
+      .boolean()
+      .default(false)
+      .meta({ description: "While true, the cluster cannot be deleted" }),
+    brokers: z
+      .int()
+      .min(1)
+      .max(BROKER_SLOTS_MAX)
+      .default(1)
+      .meta({ description: "More than one can be planned, not yet created" }),
+    zones: z
+      .int()
+      .min(1)
+      .max(ZONES_MAX)
+      .optional()
+      .meta({ description: "All of the region's by default" }),
+    wal: walInput.nullable().optional().meta({ description: "AWS only; the size's by default" }),
+    network: networkInput.nullable().optional().meta({ description: "AWS only" }),
+    storage: storageInput.nullable().optional().meta({ description: "AWS only" }),
+    require_approval: requireApproval,
   },
-  response: Cluster.extend({ operation_id: z.string() }).meta({ id: "ClusterAccepted" }),
+  response: z.union([ChangePreview, ClusterAccepted]),
+  answers: { 200: ChangePreview, 202: ClusterAccepted },
 });

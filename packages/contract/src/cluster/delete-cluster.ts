@@ -1,23 +1,33 @@
+import { RETAIN_DAYS_MAX } from "@millrace/domain";
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
-import { pathId } from "../field.ts";
+import { ifMatch, pathId, validateOnly } from "../field.ts";
 import { Operation } from "../operation/operation.ts";
+import { ChangePreview } from "../plan/change-preview.ts";
 
 export const deleteCluster = defineContract({
   name: "cluster.delete",
   method: "DELETE",
   path: "/v1/clusters/{cluster_id}",
-  summary: "Delete a cluster and its data",
+  summary: "Delete a cluster, its data at once or after some days",
   tag: "Clusters",
   permission: "cluster:delete",
   successStatus: 202,
   params: { cluster_id: pathId("clu") },
-  headers: {
-    if_match: z
-      .string()
-      .max(100)
+  query: {
+    validate_only: validateOnly,
+    retain_days: z.coerce
+      .number<string | number>()
+      .int()
+      .min(0)
+      .max(RETAIN_DAYS_MAX)
       .optional()
-      .meta({ description: "metadata.etag; the call fails with 412 when the cluster has changed" }),
+      .meta({
+        description:
+          "Days for which the data can be restored: 0 on this machine, 7 on AWS by default",
+      }),
   },
-  response: Operation,
+  headers: { if_match: ifMatch },
+  response: z.union([ChangePreview, Operation]),
+  answers: { 200: ChangePreview, 202: Operation },
 });

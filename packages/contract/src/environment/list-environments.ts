@@ -1,12 +1,6 @@
-import { z } from "zod";
 import { defineContract } from "../contract.ts";
-import { timestamp } from "../field.ts";
 import { pageOf, pageQuery } from "../page.ts";
-
-export const Environment = z
-  .object({ id: z.string(), name: z.string(), created_at: timestamp })
-  .meta({ id: "Environment" });
-export type Environment = z.infer<typeof Environment>;
+import { Environment } from "./environment.ts";
 
 export const listEnvironments = defineContract({
   name: "environment.list",

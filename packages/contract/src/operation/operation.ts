@@ -1,4 +1,6 @@
 import {
+  CLUSTER_PROVIDERS,
+  LOG_LEVELS,
   OPERATION_EVENT_KINDS,
   OPERATION_KINDS,
   OPERATION_PHASES,
@@ -23,6 +25,7 @@ export const Operation = z
   .object({
     id: z.string(),
     kind: z.enum(OPERATION_KINDS),
+    provider: z.enum(CLUSTER_PROVIDERS),
     target: z.object({ type: z.literal("cluster"), id: z.string() }),
     phase: z.enum(OPERATION_PHASES),
     done: z.boolean(),
@@ -33,6 +36,9 @@ export const Operation = z
       .nullable(),
     /** Path of what the operation made, once it has succeeded and there is something to see. */
     result: z.object({ resource: z.string() }).nullable(),
+    require_approval: z.boolean(),
+    approved_at: timestamp.nullable(),
+    cancel_requested_at: timestamp.nullable(),
     created_at: timestamp,
     updated_at: timestamp,
     started_at: timestamp.nullable(),
@@ -49,6 +55,8 @@ export const OperationEvent = z
     kind: z.enum(OPERATION_EVENT_KINDS),
     step: z.string().nullable(),
     message: z.string(),
+    level: z.enum(LOG_LEVELS).nullable().meta({ description: "Of a line of the log" }),
+    address: z.string().nullable().meta({ description: "The resource that the line is about" }),
   })
   .meta({ id: "OperationEvent" });
 export type OperationEvent = z.infer<typeof OperationEvent>;

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { pathId } from "../field.ts";
 import { pageOf, pageQuery } from "../page.ts";
@@ -12,6 +13,12 @@ export const listTopics = defineContract({
   permission: "topic:read",
   successStatus: 200,
   params: { cluster_id: pathId("clu") },
-  query: pageQuery,
+  query: {
+    ...pageQuery,
+    include: z
+      .enum(["configs"])
+      .optional()
+      .meta({ description: "configs: each topic with its settings" }),
+  },
   response: pageOf(Topic).meta({ id: "TopicPage" }),
 });

@@ -1,4 +1,28 @@
+import { isTopicName, TOPIC_CONFIGS_MAX, TOPIC_NAME_MAX } from "@millrace/domain";
 import { z } from "zod";
+
+export const topicName = z.string().min(1).max(TOPIC_NAME_MAX).refine(isTopicName, {
+  error: "letters, digits, dot, underscore and hyphen; not beginning with two underscores",
+});
+
+export const configName = z.string().min(1).max(128);
+export const configValue = z.string().max(4096);
+
+export function boundedConfigs<T extends Record<string, unknown>>(schema: z.ZodType<T>) {
+  return schema.refine((value) => Object.keys(value).length <= TOPIC_CONFIGS_MAX, {
+    error: `at most ${TOPIC_CONFIGS_MAX} entries`,
+  });
+}
+
+export const TopicConfig = z
+  .object({
+    value: z.string().nullable().meta({ description: "Numbers are decimal strings" }),
+    source: z
+      .enum(["topic", "broker", "default"])
+      .meta({ description: "Set on the topic, on the broker, or by nobody" }),
+  })
+  .meta({ id: "TopicConfig" });
+export type TopicConfig = z.infer<typeof TopicConfig>;
 
 export const Topic = z
   .object({
@@ -6,6 +30,10 @@ export const Topic = z
     topic_id: z.string().nullable(),
     partitions: z.int(),
     replication_factor: z.int(),
+    configs: z
+      .record(z.string(), TopicConfig)
+      .nullable()
+      .meta({ description: "By name; null in a list that was not asked for them" }),
   })
   .meta({ id: "Topic" });
 export type Topic = z.infer<typeof Topic>;

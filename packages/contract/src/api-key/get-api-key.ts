@@ -1,0 +1,15 @@
+import { defineContract } from "../contract.ts";
+import { pathId } from "../field.ts";
+import { ApiKey } from "./api-key.ts";
+
+export const getApiKey = defineContract({
+  name: "apiKey.get",
+  method: "GET",
+  path: "/v1/api-keys/{api_key_id}",
+  summary: "Get an API key that is not revoked",
+  tag: "API keys",
+  permission: "apikey:read",
+  successStatus: 200,
+  params: { api_key_id: pathId("key") },
+  response: ApiKey,
+});

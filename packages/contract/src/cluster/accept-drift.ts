@@ -1,0 +1,22 @@
+import { z } from "zod";
+import { defineContract } from "../contract.ts";
+import { pathId } from "../field.ts";
+import { Drift } from "./drift.ts";
+
+export const acceptDrift = defineContract({
+  name: "cluster.acceptDrift",
+  method: "POST",
+  path: "/v1/clusters/{cluster_id}/accept-drift",
+  summary: "Let this very drift stand",
+  tag: "Clusters",
+  permission: "cluster:update",
+  successStatus: 200,
+  params: { cluster_id: pathId("clu") },
+  body: {
+    digest: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/, "the digest of the drift")
+      .meta({ description: "Digest of the drift that was looked at: no other one is accepted" }),
+  },
+  response: Drift,
+});

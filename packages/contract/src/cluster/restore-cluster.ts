@@ -1,0 +1,16 @@
+import { defineContract } from "../contract.ts";
+import { ifMatch, pathId } from "../field.ts";
+import { Operation } from "../operation/operation.ts";
+
+export const restoreCluster = defineContract({
+  name: "cluster.restore",
+  method: "POST",
+  path: "/v1/clusters/{cluster_id}/restore",
+  summary: "Restore a deleted cluster whose data is kept",
+  tag: "Clusters",
+  permission: "cluster:update",
+  successStatus: 202,
+  params: { cluster_id: pathId("clu") },
+  headers: { if_match: ifMatch },
+  response: Operation,
+});

@@ -1,0 +1,15 @@
+import { z } from "zod";
+import { defineContract } from "../contract.ts";
+import { pathId } from "../field.ts";
+
+export const deleteEnvironment = defineContract({
+  name: "environment.delete",
+  method: "DELETE",
+  path: "/v1/environments/{environment_id}",
+  summary: "Delete an environment that has no clusters",
+  tag: "Environments",
+  permission: "environment:write",
+  successStatus: 204,
+  params: { environment_id: pathId("env") },
+  response: z.null(),
+});

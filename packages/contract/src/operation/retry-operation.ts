@@ -1,0 +1,15 @@
+import { defineContract } from "../contract.ts";
+import { pathId } from "../field.ts";
+import { Operation } from "./operation.ts";
+
+export const retryOperation = defineContract({
+  name: "operation.retry",
+  method: "POST",
+  path: "/v1/operations/{operation_id}/retry",
+  summary: "Let a failed or cancelled operation go on from the step that is not done",
+  tag: "Operations",
+  permission: "operation:write",
+  successStatus: 202,
+  params: { operation_id: pathId("op") },
+  response: Operation,
+});
