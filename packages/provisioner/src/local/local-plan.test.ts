@@ -57,7 +57,10 @@ describe("apply", () => {
 
 describe("drift", () => {
   test("shows an edited configuration, a stopped broker and a missing folder", () => {
-    const edited = { ...there, properties: there.properties?.replace("partitions=8", "partitions=9") };
+    const edited = {
+      ...there,
+      properties: there.properties?.replace("partitions=8", "partitions=9"),
+    };
     const [change] = planLocal(files, wanted, "drift", edited).changes;
     expect(change?.attributes).toEqual([
       { name: "offsets.topic.num.partitions", before: "8", after: "9" },

@@ -20,6 +20,15 @@ export interface ProcessTable {
   find(pid: number): ProcessIdentity | undefined;
   /** Own processes whose command line ends in exactly these arguments. */
   findByArguments(lastArguments: readonly string[]): ProcessIdentity[];
+  /** Own processes that have this argument, anywhere on their command line. */
+  findByArgument(argument: string): ProcessIdentity[];
+  /** Own processes of that process group, with their command lines. */
+  findByGroup(groupId: number): GroupMember[];
+}
+
+export interface GroupMember {
+  readonly identity: ProcessIdentity;
+  readonly command: string;
 }
 
 /** The table of the machine this program runs on. Throws on systems other than Linux and macOS. */
@@ -37,10 +46,8 @@ class LinuxProcessTable implements ProcessTable {
   readonly #bootId = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
 
   find(pid: number): ProcessIdentity | undefined {
-    const stat = readIfThere(`/proc/${pid}/stat`);
-    if (stat === undefined) return undefined;
-    // The second field is the program's name in parentheses and may itself hold any character.
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    const fields = statFields(pid);
+    if (fields === undefined) return undefined;
     const [state] = fields;
     const startTicks = fields[19];
     if (state === "Z" || state === "X" || startTicks === undefined) return undefined;
@@ -48,21 +55,42 @@ class LinuxProcessTable implements ProcessTable {
   }
 
   findByArguments(lastArguments: readonly string[]): ProcessIdentity[] {
-    const wanted = `${lastArguments.join("\0")}\0`;
+    const wanted = `\0${lastArguments.join("\0")}\0`;
+    return this.#own((commandLine) => commandLine.endsWith(wanted)).map((each) => each.identity);
+  }
+
+  findByArgument(argument: string): ProcessIdentity[] {
+    const wanted = `\0${argument}\0`;
+    return this.#own((commandLine) => commandLine.includes(wanted)).map((each) => each.identity);
+  }
+
+  findByGroup(groupId: number): GroupMember[] {
+    return this.#own((_, pid) => statFields(pid)?.[2] === String(groupId));
+  }
+
+  /** `chosen` sees a command line with a NUL before and after each argument. */
+  #own(chosen: (commandLine: string, pid: number) => boolean): GroupMember[] {
     return readdirSync("/proc")
       .filter((entry) => /^\d+$/.test(entry))
       .flatMap((entry) => {
         const commandLine = readIfThere(`/proc/${entry}/cmdline`);
-        if (commandLine === undefined || !`\0${commandLine}`.endsWith(`\0${wanted}`)) return [];
-        if (!isOwn(`/proc/${entry}`)) return [];
-        return this.find(Number(entry)) ?? [];
+        if (commandLine === undefined || !chosen(`\0${commandLine}`, Number(entry))) return [];
+        const identity = isOwn(`/proc/${entry}`) ? this.find(Number(entry)) : undefined;
+        return identity ? [{ identity, command: commandLine.replaceAll("\0", " ").trimEnd() }] : [];
       });
   }
 }
 
-/** One line of `ps`: pid, user id, state, start (`Fri Nov 21 11:31:02 2026`), command line. */
-const PS_LINE = /^\s*(\d+)\s+(\d+)\s+(\S+)\s+(\S+\s+\S+\s+\d+\s+[\d:]+\s+\d+)\s+(.*)$/;
-const PS_COLUMNS = "pid=,uid=,stat=,lstart=,command=";
+/** Fields of `/proc/<pid>/stat` from the third on: state, parent, process group, … */
+function statFields(pid: number): string[] | undefined {
+  const stat = readIfThere(`/proc/${pid}/stat`);
+  // The second field is the program's name in parentheses and may itself hold any character.
+  return stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
+}
+
+/** One line of `ps`: pid, group, user id, state, start (`Fri Nov 21 11:31:02 2026`), command line. */
+const PS_LINE = /^\s*(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(\S+\s+\S+\s+\d+\s+[\d:]+\s+\d+)\s+(.*)$/;
+const PS_COLUMNS = "pid=,pgid=,uid=,stat=,lstart=,command=";
 /** A command line of the longest path is about 4 KiB, a busy machine has some 2,000 processes. */
 const PS_OUTPUT_BYTES_MAX = 16 * 1024 * 1024;
 
@@ -74,20 +102,35 @@ export class PsProcessTable implements ProcessTable {
 
   findByArguments(lastArguments: readonly string[]): ProcessIdentity[] {
     const wanted = ` ${lastArguments.join(" ")}`;
-    const ownId = process.geteuid?.();
-    return this.#rows(["-ax"])
-      .filter((row) => row.command.endsWith(wanted) && row.userId === ownId)
+    return this.#own()
+      .filter((row) => row.command.endsWith(wanted))
       .map((row) => row.identity);
+  }
+
+  findByArgument(argument: string): ProcessIdentity[] {
+    return this.#own()
+      .filter((row) => `${row.command} `.includes(` ${argument} `))
+      .map((row) => row.identity);
+  }
+
+  findByGroup(groupId: number): GroupMember[] {
+    return this.#own().filter((row) => row.groupId === groupId);
+  }
+
+  #own() {
+    const ownId = process.geteuid?.();
+    return this.#rows(["-ax"]).filter((row) => row.userId === ownId);
   }
 
   #rows(selection: readonly string[]) {
     return ps([...selection, "-ww", "-o", PS_COLUMNS])
       .split("\n")
       .flatMap((line) => {
-        const [, pid, userId, state, startMark, command] = PS_LINE.exec(line) ?? [];
+        const [, pid, groupId, userId, state, startMark, command] = PS_LINE.exec(line) ?? [];
         if (pid === undefined || startMark === undefined || state?.startsWith("Z")) return [];
         const identity = { pid: Number(pid), startMark: startMark.replace(/\s+/g, " ") };
-        return [{ identity, userId: Number(userId), command: (command ?? "").trimEnd() }];
+        const row = { identity, groupId: Number(groupId), userId: Number(userId) };
+        return [{ ...row, command: (command ?? "").trimEnd() }];
       });
   }
 }

@@ -1,0 +1,130 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { MemoryStates } from "../../test/memory-states.ts";
+import { parseState, StateCopy } from "./state-copy.ts";
+import { StateSeal, SymmetricWrappingKey } from "./state-seal.ts";
+
+const seal = new StateSeal(new SymmetricWrappingKey(randomBytes(32)));
+const fence = { operationId: "op_a", attempt: 1 };
+let folder: string;
+let states: MemoryStates;
+
+function newCopy(): StateCopy {
+  return new StateCopy({ folder, organizationId: "org_a", clusterId: "clu_a", states, seal });
+}
+
+function stateText(serial: number, lineage = "l"): string {
+  return JSON.stringify({ version: 4, serial, lineage, resources: [] });
+}
+
+async function write(text: string, name = "terraform.tfstate"): Promise<void> {
+  await writeFile(join(folder, name), text);
+}
+
+async function fileText(): Promise<string> {
+  return await readFile(join(folder, "terraform.tfstate"), "utf8");
+}
+
+async function keptSerial(): Promise<number | undefined> {
+  const stored = await states.load("clu_a");
+  return stored && parseState(Buffer.from(await seal.open(stored)))?.serial;
+}
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "millrace-state-"));
+  states = new MemoryStates();
+});
+
+afterEach(async () => {
+  await rm(folder, { recursive: true });
+});
+
+describe("restore", () => {
+  test("a lost folder gets what the database has", async () => {
+    await write(stateText(4));
+    await newCopy().settle(fence);
+    await rm(join(folder, "terraform.tfstate"));
+    const { state, restored } = await newCopy().restore();
+    expect([state?.serial, restored]).toEqual([4, true]);
+    expect(JSON.parse(await fileText()).serial).toBe(4);
+  });
+
+  test("the newer of file and database wins", async () => {
+    await write(stateText(4));
+    await newCopy().settle(fence);
+    await write(stateText(5));
+    expect((await newCopy().restore()).state?.serial).toBe(5);
+    await write(stateText(3));
+    expect((await newCopy().restore()).state?.serial).toBe(4);
+  });
+
+  test("a file that was cut short is replaced by the newest of database and backup", async () => {
+    await write(stateText(4));
+    await newCopy().settle(fence);
+    await write(stateText(6).slice(0, 20));
+    expect((await newCopy().restore()).state?.serial).toBe(4);
+    await write("");
+    await write(stateText(5), "terraform.tfstate.backup");
+    expect((await newCopy().restore()).state?.serial).toBe(5);
+  });
+
+  test("a file of another lineage steps aside, and is kept", async () => {
+    await write(stateText(4));
+    await newCopy().settle(fence);
+    await write(stateText(9, "another"));
+    expect((await newCopy().restore()).state).toMatchObject({ serial: 4, lineage: "l" });
+    const aside = await readFile(join(folder, "terraform.tfstate.other"), "utf8");
+    expect(JSON.parse(aside).serial).toBe(9);
+  });
+
+  test("nothing anywhere is nothing", async () => {
+    expect(await newCopy().restore()).toEqual({ state: undefined, restored: false });
+  });
+});
+
+describe("saving", () => {
+  test("a change is saved once, with a version of its own", async () => {
+    const copy = newCopy();
+    await copy.restore();
+    await write(stateText(1));
+    await copy.follow(fence);
+    await sleep(450);
+    await copy.follow(fence);
+    await copy.settle(fence);
+    expect(states.saved.map((each) => each.version)).toEqual([1]);
+    await write(stateText(2));
+    await sleep(450);
+    await copy.follow(fence);
+    expect(states.saved.map((each) => [each.version, each.serial])).toEqual([
+      [1, 1],
+      [2, 2],
+    ]);
+  });
+
+  test("half a file is not saved", async () => {
+    const copy = newCopy();
+    await write(stateText(1).slice(0, 10));
+    await copy.follow(fence);
+    expect(states.saved).toEqual([]);
+  });
+
+  test("a database that is away for a moment is waited for", async () => {
+    const copy = newCopy();
+    await write(stateText(1));
+    states.failures = 2;
+    expect(await copy.settle(fence)).toBe(true);
+    expect(await keptSerial()).toBe(1);
+  });
+
+  test("a run whose right is lost stops at the next look", async () => {
+    const copy = newCopy();
+    await write(stateText(1));
+    states.newestAttempt = 2;
+    await expect(copy.follow(fence)).rejects.toMatchObject({ code: "aborted" });
+    await expect(copy.settle(fence)).rejects.toMatchObject({ code: "aborted" });
+  });
+});

@@ -1,0 +1,210 @@
+/**
+ * The state of one cluster in two places: Terraform's own file, which a `kill -9` leaves as it was at
+ * the last change, and sealed versions in the control plane's database, at most a second behind.
+ *
+ * Before a run the newer of the two is put in place; during a run and after it each change of the
+ * file is saved. A file that a crash cut short counts as absent, and Terraform's backup of it, one
+ * change older, takes part.
+ */
+import { createHash } from "node:crypto";
+import { rename, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { RunFence } from "../change-plan.ts";
+import { ProvisionError } from "../cluster-driver.ts";
+import type { StateSeal } from "./state-seal.ts";
+import { readIfThere, replaceFile } from "./terraform-program.ts";
+import { StateConflict, type TerraformStates } from "./terraform-states.ts";
+
+/** How often a run looks at the file; with the time of a save this stays below a second. */
+const LOOK_INTERVAL_MS = 400;
+/** A database that is away for longer is told of; the file has everything, and the next run saves. */
+const SAVE_RETRY_MS = 30_000;
+const SAVE_PAUSE_MS = 500;
+/** A state of the largest stack has less than a tenth of this. */
+const STATE_BYTES_MAX = 16 * 1024 * 1024;
+
+/** A resource that a state holds. */
+export interface StateResource {
+  /** Without an index: these stacks have no counted resources. */
+  readonly address: string;
+  readonly type: string;
+  readonly attributes: Readonly<Record<string, unknown>>;
+}
+
+export interface StateDocument {
+  readonly serial: number;
+  readonly lineage: string;
+  readonly resources: readonly StateResource[];
+  readonly text: Buffer;
+}
+
+export interface StateCopyOptions {
+  readonly folder: string;
+  readonly organizationId: string;
+  readonly clusterId: string;
+  readonly states: TerraformStates;
+  readonly seal: StateSeal;
+}
+
+export class StateCopy {
+  readonly #options: StateCopyOptions;
+  /** Version and content of the newest sealed copy that we know. */
+  #version = 0;
+  #savedHash = "";
+  #lookedAt = 0;
+  #seen = "";
+
+  constructor(options: StateCopyOptions) {
+    this.#options = options;
+  }
+
+  /** The state as the file has it; undefined where there is none that can be read. */
+  async read(): Promise<StateDocument | undefined> {
+    return await readState(this.#file());
+  }
+
+  /** Puts the newest state in place. `restored` says that it came from elsewhere than the file. */
+  async restore(): Promise<{ state: StateDocument | undefined; restored: boolean }> {
+    const { states, seal, clusterId } = this.#options;
+    const stored = await states.load(clusterId);
+    const kept = stored && parseState(Buffer.from(await seal.open(stored)));
+    if (stored) this.#version = stored.version;
+    if (kept) this.#savedHash = hashOf(kept.text);
+    const file = await this.read();
+    const backup = await readState(`${this.#file()}.backup`);
+    const local = newest(file, file ? undefined : backup);
+    // Another lineage is another life of this folder: what the control plane knows is the cluster.
+    const other = local !== undefined && kept !== undefined && local.lineage !== kept.lineage;
+    const state = other ? kept : newest(local, kept);
+    if (other) await rename(this.#file(), `${this.#file()}.other`);
+    const restored = state !== undefined && state !== file;
+    if (restored) await replaceFile(this.#file(), state.text);
+    return { state, restored };
+  }
+
+  /** Saves the file where it has changed. For calling often: most calls only look at its time. */
+  async follow(fence: RunFence | undefined): Promise<void> {
+    const now = performance.now();
+    if (now - this.#lookedAt < LOOK_INTERVAL_MS) return;
+    this.#lookedAt = now;
+    const seen = await markOf(this.#file());
+    if (seen === this.#seen) return;
+    const state = await this.read();
+    // Terraform is writing it at this moment; the next look finds it whole.
+    if (state === undefined) return;
+    try {
+      await this.#save(state, fence);
+      this.#seen = seen;
+    } catch (error) {
+      // A database that is away is not the run's fault, and nothing is lost: the file is there.
+      if (error instanceof StateConflict) throw conflict(error);
+    }
+  }
+
+  /**
+   * Saves what the file has now, however long the database needs within a bound. Gives whether it is
+   * saved; the file and the next run make up for a `false`.
+   */
+  async settle(fence: RunFence | undefined): Promise<boolean> {
+    const state = await this.read();
+    if (state === undefined) return true;
+    const deadline = performance.now() + SAVE_RETRY_MS;
+    for (;;) {
+      try {
+        await this.#save(state, fence);
+        return true;
+      } catch (error) {
+        if (error instanceof StateConflict) throw conflict(error);
+        if (performance.now() >= deadline) return false;
+        await sleep(SAVE_PAUSE_MS);
+      }
+    }
+  }
+
+  /** Removes the local copies of a state that holds nothing any more. */
+  async forget(): Promise<void> {
+    await rm(this.#file(), { force: true });
+    await rm(`${this.#file()}.backup`, { force: true });
+  }
+
+  async #save(state: StateDocument, fence: RunFence | undefined): Promise<void> {
+    const hash = hashOf(state.text);
+    if (hash === this.#savedHash) return;
+    const { seal, states, organizationId, clusterId } = this.#options;
+    const { serial, lineage } = state;
+    const version = this.#version + 1;
+    const identity = { organizationId, clusterId, version, serial, lineage };
+    await states.save(await seal.seal(identity, state.text), fence);
+    this.#version = version;
+    this.#savedHash = hash;
+  }
+
+  #file(): string {
+    return join(this.#options.folder, "terraform.tfstate");
+  }
+}
+
+/** The state in `text`; undefined where it is not whole. */
+export function parseState(text: Buffer): StateDocument | undefined {
+  try {
+    const value: unknown = JSON.parse(text.toString("utf8"));
+    if (typeof value !== "object" || value === null) return undefined;
+    const { serial, lineage, resources } = value as Record<string, unknown>;
+    if (typeof serial !== "number" || typeof lineage !== "string") return undefined;
+    if (!Array.isArray(resources)) return undefined;
+    return { serial, lineage, resources: resources.flatMap(resourceIn), text };
+  } catch {
+    return undefined;
+  }
+}
+
+function resourceIn(value: unknown): StateResource[] {
+  if (typeof value !== "object" || value === null) return [];
+  const { mode, type, name, instances } = value as Record<string, unknown>;
+  if (mode !== "managed" || !Array.isArray(instances)) return [];
+  return instances.map((instance: unknown) => ({
+    address: `${String(type)}.${String(name)}`,
+    type: String(type),
+    attributes: attributesIn(instance),
+  }));
+}
+
+function attributesIn(instance: unknown): Record<string, unknown> {
+  if (typeof instance !== "object" || instance === null || !("attributes" in instance)) return {};
+  const { attributes } = instance;
+  return typeof attributes === "object" && attributes !== null ? { ...attributes } : {};
+}
+
+async function readState(path: string): Promise<StateDocument | undefined> {
+  const text = await readIfThere(path);
+  if (text === undefined || text.length > STATE_BYTES_MAX) return undefined;
+  return parseState(text);
+}
+
+/** Of equal serials the first: what is in place need not be put there. */
+function newest(
+  a: StateDocument | undefined,
+  b: StateDocument | undefined,
+): StateDocument | undefined {
+  if (a === undefined || b === undefined) return a ?? b;
+  return b.serial > a.serial ? b : a;
+}
+
+async function markOf(path: string): Promise<string> {
+  try {
+    const { mtimeNs, size, ino } = await stat(path, { bigint: true });
+    return `${ino}:${size}:${mtimeNs}`;
+  } catch {
+    return "";
+  }
+}
+
+function hashOf(text: Buffer): string {
+  return createHash("sha256").update(text).digest("hex");
+}
+
+function conflict(cause: StateConflict): ProvisionError {
+  const message = "another worker has taken over the cluster; nothing more is changed";
+  return new ProvisionError("aborted", message, { cause });
+}

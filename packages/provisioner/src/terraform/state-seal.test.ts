@@ -1,0 +1,126 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DecryptCommand, EncryptCommand } from "@aws-sdk/client-kms";
+import { describe, expect, test } from "vitest";
+import {
+  fileWrappingKey,
+  KmsWrappingKey,
+  type StateIdentity,
+  StateSeal,
+  SymmetricWrappingKey,
+  type WrappingKey,
+} from "./state-seal.ts";
+
+const identity: StateIdentity = {
+  organizationId: "org_a",
+  clusterId: "clu_a",
+  version: 3,
+  serial: 7,
+  lineage: "l",
+};
+const SECRET = "a canary that must appear in no column";
+const text = Buffer.from(`{"serial":7,"secret":"${SECRET}"}`);
+
+function newKey(): WrappingKey {
+  return new SymmetricWrappingKey(randomBytes(32));
+}
+
+describe("a sealed state", () => {
+  test("opens, and shows nothing of its text", async () => {
+    const seal = new StateSeal(newKey());
+    const stored = await seal.seal(identity, text);
+    expect(Buffer.from(await seal.open(stored)).equals(text)).toBe(true);
+    for (const bytes of [stored.ciphertext, stored.wrappedKey]) {
+      expect(Buffer.from(bytes).toString("latin1")).not.toContain("canary");
+    }
+  });
+
+  test.each([
+    { organizationId: "org_b" },
+    { clusterId: "clu_b" },
+    { version: 4 },
+    { serial: 8 },
+    { lineage: "m" },
+  ])("does not open in another place: %o", async (place) => {
+    const seal = new StateSeal(newKey());
+    const moved = { ...(await seal.seal(identity, text)), ...place };
+    await expect(seal.open(moved)).rejects.toMatchObject({ code: "config" });
+  });
+
+  test("does not open with a bit of it changed, wherever that is", async () => {
+    const seal = new StateSeal(newKey());
+    const stored = await seal.seal(identity, text);
+    for (const field of ["ciphertext", "wrappedKey"] as const) {
+      for (let at = 0; at < stored[field].length; at += 1) {
+        const bytes = Uint8Array.from(stored[field]);
+        bytes[at] = (bytes[at] ?? 0) ^ 1;
+        await expect(seal.open({ ...stored, [field]: bytes })).rejects.toThrow("does not open");
+      }
+    }
+  });
+
+  test("has one data key per tenant, and another for another", async () => {
+    const seal = new StateSeal(newKey());
+    const [a, again, b] = await Promise.all([
+      seal.seal(identity, text).then((stored) => stored),
+      seal.seal({ ...identity, version: 4 }, text),
+      seal.seal({ ...identity, organizationId: "org_b" }, text),
+    ]);
+    await expect(seal.open({ ...b, wrappedKey: a.wrappedKey })).rejects.toThrow();
+    expect(Buffer.from(a.ciphertext).equals(Buffer.from(again.ciphertext))).toBe(false);
+  });
+});
+
+describe("rotation", () => {
+  test("wraps the data key again and leaves the ciphertext as it is", async () => {
+    const [old, next] = [newKey(), newKey()];
+    const stored = await new StateSeal(old).seal(identity, text);
+    const seal = new StateSeal(next, [old]);
+    const wrapped = await seal.rewrapped(stored);
+    expect(wrapped?.keyId).toBe(next.id);
+    const moved = { ...stored, ...wrapped };
+    // The old key is gone for good.
+    const later = new StateSeal(next);
+    expect(Buffer.from(await later.open(moved)).equals(text)).toBe(true);
+    expect(await later.rewrapped(moved)).toBeUndefined();
+    await expect(later.open(stored)).rejects.toThrow("does not have");
+  });
+});
+
+describe("the key's file", () => {
+  test("is made once, for the owner's eyes only", async () => {
+    const home = await mkdtemp(join(tmpdir(), "millrace-keys-"));
+    const path = join(home, "keys", "state.key");
+    const first = await fileWrappingKey(path);
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+    expect((await fileWrappingKey(path)).id).toBe(first.id);
+    expect(first.id).not.toContain((await readFile(path, "utf8")).trim());
+    await writeFile(path, "half");
+    await expect(fileWrappingKey(path)).rejects.toThrow("64 hexadecimal digits");
+    await rm(home, { recursive: true });
+  });
+});
+
+test("a key of KMS is asked with the tenant as its context", async () => {
+  const kms = {
+    send: async (command: unknown) => {
+      if (command instanceof EncryptCommand) {
+        const { Plaintext, EncryptionContext } = command.input;
+        const wrapped = { key: Buffer.from(Plaintext ?? []).toString("hex"), EncryptionContext };
+        return { CiphertextBlob: Buffer.from(JSON.stringify(wrapped)) };
+      }
+      if (!(command instanceof DecryptCommand)) throw new Error("another command");
+      const blob = JSON.parse(Buffer.from(command.input.CiphertextBlob ?? []).toString());
+      expect(blob.EncryptionContext).toEqual(command.input.EncryptionContext);
+      return { Plaintext: Buffer.from(blob.key, "hex") };
+    },
+  };
+  const key = new KmsWrappingKey("arn:aws:kms:eu-central-1:1:key/k", kms as never);
+  const seal = new StateSeal(key);
+  const stored = await seal.seal(identity, text);
+  expect(stored.keyId).toBe("kms:arn:aws:kms:eu-central-1:1:key/k");
+  expect(Buffer.from(await seal.open(stored)).equals(text)).toBe(true);
+  await expect(seal.open({ ...stored, organizationId: "org_b" })).rejects.toThrow();
+});

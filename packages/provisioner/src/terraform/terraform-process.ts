@@ -1,0 +1,355 @@
+/**
+ * One run of Terraform in a folder: at most one at a time, found again after its worker died, and
+ * interrupted in good order.
+ *
+ * The child has a session of its own and writes to files, not pipes: a worker that is killed takes
+ * neither the signal nor the reader away, so Terraform goes on and writes its state down. Which
+ * process it is stands in `terraform.pid`, with its start time and who started it. The next worker
+ * interrupts such a survivor before it begins anything: Terraform ends at a moment of its own choice
+ * then, with everything it made on record. It is interrupted once; a second interrupt would make it
+ * end without a record.
+ */
+import { spawn } from "node:child_process";
+import { closeSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdir, open, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { RunFence } from "../change-plan.ts";
+import { ProvisionError } from "../cluster-driver.ts";
+import { isSameProcess, type ProcessIdentity, type ProcessTable } from "../local/process-table.ts";
+import { JsonLines } from "./json-lines.ts";
+
+/** An interrupted Terraform waits for the calls it has begun, the longest of which takes minutes. */
+export const INTERRUPT_GRACE_MS = 10 * 60_000;
+/** After SIGKILL only the kernel's own work is left. */
+const KILL_TIMEOUT_MS = 10_000;
+const POLL_MS = 100;
+const READ_BYTES = 64 * 1024;
+/** A plan's JSON is some MiB at most; beyond this something is wrong. */
+const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
+
+export interface TerraformCommand {
+  readonly bin: string;
+  /** Without `-chdir`. */
+  readonly arguments: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+  readonly fence: RunFence | undefined;
+  readonly signal: AbortSignal | undefined;
+  /** Each line of a `-json` command. Absent for a command whose whole output is the answer. */
+  readonly onLine?: (line: Record<string, unknown> | string) => void;
+  /** Called every `POLL_MS` while the command runs, one call at a time. Throws to interrupt it. */
+  readonly onTick?: () => Promise<void>;
+}
+
+export interface TerraformResult {
+  /** Null where a signal ended it. */
+  readonly code: number | null;
+  readonly interrupted: boolean;
+  /** What a command without `onLine` printed. */
+  readonly output: string;
+  /** The end of what it said beside its output. */
+  readonly errors: string;
+}
+
+/** What `terraform.pid` holds. */
+interface RunRecord {
+  readonly process: ProcessIdentity;
+  readonly worker: ProcessIdentity | undefined;
+  readonly fence: RunFence | undefined;
+  readonly interrupted: boolean;
+}
+
+export interface TerraformProcessOptions {
+  /** Absolute; its path on the command line is how a run without a pid file is found. */
+  readonly folder: string;
+  readonly table: ProcessTable;
+  readonly graceMs?: number;
+}
+
+export class TerraformProcess {
+  readonly #folder: string;
+  readonly #table: ProcessTable;
+  readonly #graceMs: number;
+
+  constructor(options: TerraformProcessOptions) {
+    this.#folder = options.folder;
+    this.#table = options.table;
+    this.#graceMs = options.graceMs ?? INTERRUPT_GRACE_MS;
+  }
+
+  /** The run that goes on in this folder, whoever started it. */
+  find(): ProcessIdentity | undefined {
+    const recorded = this.#readRecord()?.process;
+    if (recorded && isSameProcess(recorded, this.#table.find(recorded.pid))) return recorded;
+    return this.#table.findByArgument(this.#chdir())[0];
+  }
+
+  /**
+   * Ends what an earlier worker left running here. Throws `ProvisionError` `busy` where the worker
+   * that started it lives and nothing says that it has lost its right to.
+   */
+  async settle(fence: RunFence | undefined, signal?: AbortSignal): Promise<boolean> {
+    const record = this.#readRecord();
+    const survivor = this.find();
+    if (survivor !== undefined) {
+      if (this.#belongsToAnother(record, survivor, fence)) {
+        throw new ProvisionError("busy", "another worker's Terraform works on this cluster");
+      }
+      await this.#end(survivor, record?.interrupted === true, signal);
+    }
+    if (record) await this.#endPlugins(record.process.pid);
+    rmSync(this.#pidFile(), { force: true });
+    return survivor !== undefined;
+  }
+
+  /** Runs a command to its end. Throws what `onTick` threw, once the command has ended. */
+  async run(command: TerraformCommand): Promise<TerraformResult> {
+    if (command.signal?.aborted) throw aborted();
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    await rm(this.#outputFile(), { force: true });
+    await rm(this.#errorFile(), { force: true });
+    const { identity, ended } = this.#start(command);
+    const run = new WatchedRun(command, this.#outputFile());
+    let result: { code: number | null } | undefined;
+    void ended.then((end) => {
+      result = end;
+    });
+    let interruptedAt: number | undefined;
+    while (result === undefined) {
+      await Promise.race([ended, sleep(POLL_MS)]);
+      await run.tick();
+      if (interruptedAt === undefined && (command.signal?.aborted || run.failure !== undefined)) {
+        interruptedAt = performance.now();
+        this.#interrupt(identity, command.fence);
+      }
+      if (interruptedAt !== undefined && performance.now() - interruptedAt >= this.#graceMs) {
+        this.#signal(identity, "SIGKILL");
+      }
+    }
+    await run.tick();
+    await this.#endPlugins(identity.pid);
+    rmSync(this.#pidFile(), { force: true });
+    if (run.failure !== undefined) throw run.failure;
+    const errors = (await tailOf(this.#errorFile())).trim();
+    const output = command.onLine ? "" : await wholeOf(this.#outputFile());
+    return { code: result.code, interrupted: interruptedAt !== undefined, output, errors };
+  }
+
+  #start(command: TerraformCommand) {
+    const output = openSync(this.#outputFile(), "wx", 0o600);
+    const errors = openSync(this.#errorFile(), "wx", 0o600);
+    try {
+      const child = spawn(command.bin, [this.#chdir(), ...command.arguments], {
+        cwd: this.#folder,
+        detached: true,
+        env: command.environment as NodeJS.ProcessEnv,
+        stdio: ["ignore", output, errors],
+      });
+      // At once and synchronously: the shorter the gap, the rarer the search by command line.
+      const identity = child.pid === undefined ? undefined : this.#table.find(child.pid);
+      if (identity) this.#writeRecord(identity, command.fence, false);
+      const ended = new Promise<{ code: number | null }>((resolve) => {
+        child.once("error", () => resolve({ code: null }));
+        child.once("exit", (code) => resolve({ code }));
+      });
+      if (child.pid === undefined) {
+        throw new ProvisionError("unconfigured", `cannot run ${command.bin}: is it installed?`);
+      }
+      // A child that ended before it was looked at has no identity, and needs none.
+      return { identity: identity ?? { pid: child.pid, startMark: "" }, ended };
+    } finally {
+      closeSync(output);
+      closeSync(errors);
+    }
+  }
+
+  async #end(
+    survivor: ProcessIdentity,
+    interruptedBefore: boolean,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    if (!interruptedBefore) this.#interrupt(survivor, this.#readRecord()?.fence);
+    if (await this.#gone(survivor, this.#graceMs, signal)) return;
+    this.#signal(survivor, "SIGKILL");
+    if (await this.#gone(survivor, KILL_TIMEOUT_MS, signal)) return;
+    throw new ProvisionError("stop_failed", `Terraform's process ${survivor.pid} does not end`);
+  }
+
+  /** The mark first: whoever comes next must not interrupt a second time. */
+  #interrupt(identity: ProcessIdentity, fence: RunFence | undefined): void {
+    this.#writeRecord(identity, fence, true);
+    this.#signal(identity, "SIGINT");
+  }
+
+  /** A killed Terraform leaves its provider behind, which may still be in the middle of a call. */
+  async #endPlugins(groupId: number): Promise<void> {
+    // A living process of that id is another's: while members of the group lived it was not free.
+    if (this.#table.find(groupId) !== undefined) return;
+    for (const { identity, command } of this.#table.findByGroup(groupId)) {
+      if (!command.includes("terraform-provider-")) continue;
+      this.#signal(identity, "SIGKILL");
+      await this.#gone(identity, KILL_TIMEOUT_MS, undefined);
+    }
+  }
+
+  #belongsToAnother(
+    record: RunRecord | undefined,
+    survivor: ProcessIdentity,
+    fence: RunFence | undefined,
+  ): boolean {
+    if (record === undefined || !isSameProcess(record.process, survivor)) return false;
+    const { worker, fence: old } = record;
+    if (worker === undefined || worker.pid === process.pid) return false;
+    if (!isSameProcess(worker, this.#table.find(worker.pid))) return false;
+    if (fence === undefined) return true;
+    if (old === undefined) return false;
+    // Of one operation the newer attempt has the right; another operation only began because the
+    // journal says that the old one is over.
+    return old.operationId === fence.operationId && old.attempt >= fence.attempt;
+  }
+
+  async #gone(
+    identity: ProcessIdentity,
+    timeoutMs: number,
+    signal: AbortSignal | undefined,
+  ): Promise<boolean> {
+    const deadline = performance.now() + timeoutMs;
+    while (this.#isAlive(identity)) {
+      if (signal?.aborted) throw aborted();
+      if (performance.now() >= deadline) return false;
+      await sleep(POLL_MS);
+    }
+    return true;
+  }
+
+  #isAlive(identity: ProcessIdentity): boolean {
+    return isSameProcess(identity, this.#table.find(identity.pid));
+  }
+
+  /** To the program alone: its plugins end with it, and must not end before. */
+  #signal(identity: ProcessIdentity, signal: "SIGINT" | "SIGKILL"): void {
+    if (!this.#isAlive(identity)) return;
+    try {
+      process.kill(identity.pid, signal);
+    } catch (cause) {
+      if (cause instanceof Error && "code" in cause && cause.code === "ESRCH") return;
+      throw new ProvisionError("stop_failed", `cannot signal process ${identity.pid}`, { cause });
+    }
+  }
+
+  #chdir(): string {
+    return `-chdir=${this.#folder}`;
+  }
+  #pidFile(): string {
+    return join(this.#folder, "terraform.pid");
+  }
+  #outputFile(): string {
+    return join(this.#folder, "terraform.out");
+  }
+  #errorFile(): string {
+    return join(this.#folder, "terraform.err");
+  }
+
+  #readRecord(): RunRecord | undefined {
+    try {
+      const record: unknown = JSON.parse(readFileSync(this.#pidFile(), "utf8"));
+      return isRecord(record) ? record : undefined;
+    } catch {
+      // Missing, or half written by a crash: the search by command line decides.
+      return undefined;
+    }
+  }
+
+  #writeRecord(identity: ProcessIdentity, fence: RunFence | undefined, interrupted: boolean): void {
+    const worker = this.#table.find(process.pid);
+    const record: RunRecord = { process: identity, worker, fence, interrupted };
+    const next = `${this.#pidFile()}.${process.pid}.new`;
+    writeFileSync(next, `${JSON.stringify(record)}\n`, { mode: 0o600 });
+    renameSync(next, this.#pidFile());
+  }
+}
+
+/** Reads what a run prints while it runs, and calls its tick; the first failure is kept. */
+class WatchedRun {
+  readonly #command: TerraformCommand;
+  readonly #path: string;
+  readonly #lines = new JsonLines();
+  readonly #buffer = Buffer.allocUnsafe(READ_BYTES);
+  #offset = 0;
+  failure: unknown;
+
+  constructor(command: TerraformCommand, path: string) {
+    this.#command = command;
+    this.#path = path;
+  }
+
+  async tick(): Promise<void> {
+    try {
+      if (this.#command.onLine) await this.#read(this.#command.onLine);
+      if (this.failure === undefined) await this.#command.onTick?.();
+    } catch (error) {
+      this.failure ??= error;
+    }
+  }
+
+  async #read(onLine: NonNullable<TerraformCommand["onLine"]>): Promise<void> {
+    const file = await open(this.#path, "r");
+    try {
+      for (;;) {
+        const { bytesRead } = await file.read(this.#buffer, 0, READ_BYTES, this.#offset);
+        if (bytesRead === 0) return;
+        this.#offset += bytesRead;
+        for (const line of this.#lines.push(this.#buffer.subarray(0, bytesRead))) onLine(line);
+      }
+    } finally {
+      await file.close();
+    }
+  }
+}
+
+async function tailOf(path: string): Promise<string> {
+  const file = await open(path, "r");
+  try {
+    const { size } = await file.stat();
+    const length = Math.min(size, READ_BYTES);
+    const { buffer } = await file.read(Buffer.alloc(length), 0, length, size - length);
+    return buffer.toString("utf8");
+  } finally {
+    await file.close();
+  }
+}
+
+async function wholeOf(path: string): Promise<string> {
+  const file = await open(path, "r");
+  try {
+    const { size } = await file.stat();
+    if (size > OUTPUT_BYTES_MAX) {
+      throw new ProvisionError("plan_failed", `Terraform printed ${size} bytes: too many to read`);
+    }
+    return await file.readFile("utf8");
+  } finally {
+    await file.close();
+  }
+}
+
+function aborted(): ProvisionError {
+  return new ProvisionError("aborted", "the run of Terraform was aborted");
+}
+
+function isIdentity(value: unknown): value is ProcessIdentity {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "pid" in value &&
+    Number.isSafeInteger(value.pid) &&
+    Number(value.pid) > 1 &&
+    "startMark" in value &&
+    typeof value.startMark === "string"
+  );
+}
+
+function isRecord(value: unknown): value is RunRecord {
+  return (
+    typeof value === "object" && value !== null && "process" in value && isIdentity(value.process)
+  );
+}
