@@ -1,3 +1,4 @@
+export { ADMIN_TOKEN_VARIABLE } from "./constructs/admin-token/admin-token.ts";
 export {
   permissionsBoundary,
   provisionerPolicies,
@@ -14,13 +15,7 @@ export {
   KAFKA_PORT_BOOTSTRAP,
   KAFKA_PORT_SLOT_0,
 } from "./stacks/cluster/names.ts";
-export type {
-  BrokerArtefact,
-  ClusterStackMode,
-  ClusterStackSpec,
-  NetworkSpec,
-  WalVolumeSpec,
-} from "./stacks/cluster/spec.ts";
+export type { BrokerArtefact, ClusterStackMode, ClusterStackSpec } from "./stacks/cluster/spec.ts";
 export {
   type AssumeRole,
   type ImportTarget,

@@ -51,6 +51,9 @@ export const STACK_FILE = "cdk.tf.json";
 /** Where Terraform keeps its state, relative to its working folder. */
 export const STATE_FILE = "terraform.tfstate";
 
+/** The first with write-only attributes, which keep secrets out of the state. */
+const TERRAFORM_VERSION = ">=1.11.0";
+
 const SERVICES = [
   "acm",
   "autoscaling",
@@ -156,12 +159,12 @@ export function synthesize(
 ): string {
   const outdir = mkdtempSync(join(tmpdir(), "millrace-synth-"));
   try {
-    const app = new App({ outdir });
+    const app = new App({ outdir, context: { targetVersions: { terraform: TERRAFORM_VERSION } } });
     const stack = new ReadableStack(app, id);
     new LocalBackend(stack, { path: STATE_FILE });
     new AwsProvider(stack, "aws", providerOf(region, run));
     stack.addOverride("terraform.required_providers.aws.version", run.providerVersion);
-    stack.addOverride("terraform.required_version", ">= 1.11.0");
+    stack.addOverride("terraform.required_version", TERRAFORM_VERSION);
     build(stack);
     app.synth();
     return forRun(readFileSync(join(outdir, "stacks", id, STACK_FILE), "utf8"), run);

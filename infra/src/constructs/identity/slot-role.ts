@@ -2,18 +2,10 @@ import { IamInstanceProfile } from "@cdktn/provider-aws/lib/iam-instance-profile
 import { IamRole } from "@cdktn/provider-aws/lib/iam-role/index.js";
 import { IamRolePolicy } from "@cdktn/provider-aws/lib/iam-role-policy/index.js";
 import { Construct } from "constructs";
-
-export interface Statement {
-  readonly Sid: string;
-  readonly Effect: "Allow" | "Deny";
-  readonly Action: readonly string[];
-  readonly Resource: readonly string[];
-  readonly Condition?: Readonly<
-    Record<string, Readonly<Record<string, string | readonly string[]>>>
-  >;
-}
+import { policyText, type Statement } from "./statement.ts";
 
 export interface SlotRoleProps {
+  /** Name of the role and of its instance profile; at most 64 characters. */
   readonly name: string;
   readonly permissionsBoundaryArn: string;
   readonly statements: readonly Statement[];
@@ -42,7 +34,7 @@ export class SlotRole extends Construct {
     new IamRolePolicy(this, "policy", {
       name: "slot",
       role: role.id,
-      policy: JSON.stringify({ Version: "2012-10-17", Statement: props.statements }),
+      policy: policyText(props.statements),
     });
     const profile = new IamInstanceProfile(this, "profile", { name: props.name, role: role.name });
     this.instanceProfileArn = profile.arn;

@@ -11,14 +11,13 @@ export interface NetworkProps {
   readonly prefix: string;
   /** IPv4 range of the VPC, /16 to /24. */
   readonly cidr: string;
-  /** Zones to have a private subnet in, at most {@link ZONES_MAX}. */
+  /** Zones to have a private subnet in, at most three. */
   readonly zones: readonly string[];
   /** An existing VPC, with a subnet for each zone in the same order: nothing is made then. */
   readonly existing?: { readonly vpcId: string; readonly subnetIds: readonly string[] };
 }
 
-/** Each zone's subnet is a quarter of the range, so that a fourth stays free. */
-export const ZONES_MAX = 3;
+/** A quarter of the range for each of at most three zones, and a quarter stays free. */
 const SUBNET_BITS = 2;
 
 /**
@@ -27,14 +26,13 @@ const SUBNET_BITS = 2;
  */
 export class Network extends Construct {
   readonly vpcId: string;
-  readonly cidr: string;
-  readonly zones: readonly string[];
+  /** One in each zone, in the order of the zones. */
   readonly subnetIds: readonly string[];
+  /** Routes of the subnets; undefined where the VPC is the tenant's. */
+  readonly routeTableId: string | undefined;
 
   constructor(scope: Construct, id: string, props: NetworkProps) {
     super(scope, id);
-    this.cidr = props.cidr;
-    this.zones = props.zones;
     if (props.existing !== undefined) {
       this.vpcId = props.existing.vpcId;
       this.subnetIds = props.existing.subnetIds;
@@ -50,6 +48,7 @@ export class Network extends Construct {
     // A VPC comes with a group that lets its members talk to each other: it is emptied.
     new DefaultSecurityGroup(this, "closed", { vpcId: vpc.id });
     const routes = new RouteTable(this, "routes", { vpcId: vpc.id, tags: { Name: props.prefix } });
+    this.routeTableId = routes.id;
     this.subnetIds = props.zones.map((zone, index) => {
       const subnet = new Subnet(this, `subnet-${index}`, {
         vpcId: vpc.id,

@@ -1,16 +1,13 @@
 import { EbsVolume } from "@cdktn/provider-aws/lib/ebs-volume/index.js";
+import type { WalVolume as WalVolumeShape } from "@millrace/domain";
 import { Construct } from "constructs";
 
 export interface WalVolumeProps {
   readonly name: string;
   readonly zone: string;
-  readonly type: "gp3" | "io2";
-  readonly sizeGib: number;
-  readonly iops: number;
-  /** MiB/s; null where the type has no such setting. */
-  readonly throughputMibps: number | null;
+  readonly shape: WalVolumeShape;
   readonly kmsKeyArn: string;
-  /** Tags that the slot's instance finds its volume by. */
+  /** Beside those of the stack: what the slot's instance finds its volume by. */
   readonly tags: Readonly<Record<string, string>>;
   /** False only in the stack that is destroyed next. */
   readonly protected: boolean;
@@ -25,12 +22,13 @@ export class WalVolume extends Construct {
 
   constructor(scope: Construct, id: string, props: WalVolumeProps) {
     super(scope, id);
+    const { type, sizeGib, iops, throughputMibps } = props.shape;
     const volume = new EbsVolume(this, "volume", {
       availabilityZone: props.zone,
-      type: props.type,
-      size: props.sizeGib,
-      iops: props.iops,
-      ...(props.throughputMibps === null ? {} : { throughput: props.throughputMibps }),
+      type,
+      size: sizeGib,
+      iops,
+      ...(throughputMibps === undefined ? {} : { throughput: throughputMibps }),
       encrypted: true,
       kmsKeyId: props.kmsKeyArn,
       tags: { Name: props.name, ...props.tags },

@@ -3,10 +3,13 @@ import { createHash } from "node:crypto";
 const BASE32 = "abcdefghijklmnopqrstuvwxyz234567";
 const HASH_CHARACTERS = 10;
 
-/** Ports of the load balancer, each a base to which a slot's number is added. */
+/** Where the load balancer listens: once for all slots, then for each, in one range. */
 export const KAFKA_PORT_BOOTSTRAP = 9092;
-export const KAFKA_PORT_SLOT_0 = 9100;
+export const KAFKA_PORT_SLOT_0 = 9093;
 export const ADMIN_PORT_SLOT_0 = 9200;
+/** Where a broker listens on its instance. */
+export const BROKER_KAFKA_PORT = 9092;
+export const BROKER_ADMIN_PORT = 9644;
 
 function hashOf(clusterId: string): string {
   const digest = createHash("sha256").update(clusterId).digest();
@@ -32,6 +35,8 @@ export interface ClusterNames {
   readonly bootstrapHost: string;
   readonly slotHost: (slot: number) => string;
   readonly autoScalingGroup: (slot: number) => string;
+  /** IAM's names are the account's, not the region's; so is the hash of the id. */
+  readonly roleOf: (slot: number) => string;
 }
 
 export function clusterNames(clusterId: string, accountId: string): ClusterNames {
@@ -46,5 +51,6 @@ export function clusterNames(clusterId: string, accountId: string): ClusterNames
     bootstrapHost: `bootstrap.${dnsZone}`,
     slotHost: (slot) => `b${slot}.${dnsZone}`,
     autoScalingGroup: (slot) => `${prefix}-b${slot}`,
+    roleOf: (slot) => `${prefix}-b${slot}`,
   };
 }

@@ -1,0 +1,40 @@
+import type { Lb } from "@cdktn/provider-aws/lib/lb/index.js";
+import { Route53Record } from "@cdktn/provider-aws/lib/route53-record/index.js";
+import { Route53Zone } from "@cdktn/provider-aws/lib/route53-zone/index.js";
+import { Construct } from "constructs";
+
+export interface PrivateNamesProps {
+  readonly zone: string;
+  readonly comment: string;
+  readonly vpcId: string;
+  readonly balancer: Lb;
+  /** Whole names inside the zone, by the id of their record. */
+  readonly names: Readonly<Record<string, string>>;
+}
+
+/**
+ * Names that resolve inside the network: known before the balancer exists and the same after it was
+ * replaced, so that brokers advertise them and clients keep them.
+ */
+export class PrivateNames extends Construct {
+  constructor(scope: Construct, id: string, props: PrivateNamesProps) {
+    super(scope, id);
+    const zone = new Route53Zone(this, "zone", {
+      name: props.zone,
+      comment: props.comment,
+      vpc: [{ vpcId: props.vpcId }],
+    });
+    for (const [record, name] of Object.entries(props.names)) {
+      new Route53Record(this, record, {
+        zoneId: zone.zoneId,
+        name,
+        type: "A",
+        alias: {
+          name: props.balancer.dnsName,
+          zoneId: props.balancer.zoneId,
+          evaluateTargetHealth: false,
+        },
+      });
+    }
+  }
+}

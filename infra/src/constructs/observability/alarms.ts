@@ -1,0 +1,144 @@
+import { CloudwatchMetricAlarm } from "@cdktn/provider-aws/lib/cloudwatch-metric-alarm/index.js";
+import { Construct } from "constructs";
+
+/** Namespace of what a slot reports about itself each minute. */
+export const METRIC_NAMESPACE = "Millrace";
+
+export interface SlotAlarmsProps {
+  readonly clusterId: string;
+  readonly slot: number;
+  readonly groupName: string;
+  readonly volumeId: string;
+  /** Begins the alarms' names. */
+  readonly name: string;
+  /** SNS topics that are told; none: the alarm is only shown. */
+  readonly topicArns: readonly string[];
+}
+
+interface Threshold {
+  readonly name: string;
+  readonly description: string;
+  readonly namespace: string;
+  readonly metric: string;
+  readonly dimensions: Record<string, string>;
+  readonly statistic: "Average" | "Maximum" | "Minimum";
+  readonly comparison: "GreaterThanThreshold" | "LessThanThreshold";
+  readonly threshold: number;
+  /** Minutes in a row. */
+  readonly minutes: number;
+  /** What silence means. */
+  readonly missing: "breaching" | "notBreaching";
+}
+
+function alarm(scope: Construct, prefix: string, topics: readonly string[], t: Threshold): void {
+  new CloudwatchMetricAlarm(scope, t.name, {
+    alarmName: `${prefix}-${t.name}`,
+    alarmDescription: t.description,
+    namespace: t.namespace,
+    metricName: t.metric,
+    dimensions: t.dimensions,
+    statistic: t.statistic,
+    period: 60,
+    evaluationPeriods: t.minutes,
+    comparisonOperator: t.comparison,
+    threshold: t.threshold,
+    treatMissingData: t.missing,
+    alarmActions: [...topics],
+    okActions: [...topics],
+  });
+}
+
+/** An instance that fails is replaced within this; a longer absence needs somebody. */
+const REPLACEMENT_MINUTES = 10;
+/** The log is written to in a ring: fuller than this, uploads do not keep up. */
+const VOLUME_USED_PERCENT_MAX = 95;
+/** Requests that wait at the volume: more, for long, is a volume that is too slow for its load. */
+const VOLUME_QUEUE_MAX = 32;
+
+/** What tells that one slot does not serve, or soon will not. */
+export class SlotAlarms extends Construct {
+  constructor(scope: Construct, id: string, props: SlotAlarmsProps) {
+    super(scope, id);
+    const own = {
+      namespace: METRIC_NAMESPACE,
+      dimensions: { Cluster: props.clusterId, Slot: String(props.slot) },
+    };
+    const add = (threshold: Threshold) => alarm(this, props.name, props.topicArns, threshold);
+    add({
+      ...own,
+      name: "not-ready",
+      description: "The broker has not answered as ready. Look at its log group.",
+      metric: "Ready",
+      statistic: "Minimum",
+      comparison: "LessThanThreshold",
+      threshold: 1,
+      minutes: REPLACEMENT_MINUTES,
+      missing: "breaching",
+    });
+    add({
+      ...own,
+      name: "volume-full",
+      description: "The WAL volume is nearly full: uploads do not keep up, or the bucket is down.",
+      metric: "WalVolumeUsedPercent",
+      statistic: "Maximum",
+      comparison: "GreaterThanThreshold",
+      threshold: VOLUME_USED_PERCENT_MAX,
+      minutes: 5,
+      missing: "notBreaching",
+    });
+    add({
+      name: "no-instance",
+      description: "The slot's Auto Scaling group could not start an instance. See its activities.",
+      namespace: "AWS/AutoScaling",
+      dimensions: { AutoScalingGroupName: props.groupName },
+      metric: "GroupInServiceInstances",
+      statistic: "Minimum",
+      comparison: "LessThanThreshold",
+      threshold: 1,
+      minutes: REPLACEMENT_MINUTES,
+      missing: "breaching",
+    });
+    add({
+      name: "volume-slow",
+      description: "Writes wait at the WAL volume: give it more IOPS or throughput.",
+      namespace: "AWS/EBS",
+      dimensions: { VolumeId: props.volumeId },
+      metric: "VolumeQueueLength",
+      statistic: "Average",
+      comparison: "GreaterThanThreshold",
+      threshold: VOLUME_QUEUE_MAX,
+      minutes: 15,
+      missing: "notBreaching",
+    });
+  }
+}
+
+export interface EndpointAlarmProps {
+  readonly name: string;
+  /** The last part of the ARNs, as CloudWatch's dimensions have them. */
+  readonly balancerSuffix: string;
+  readonly targetGroupSuffix: string;
+  readonly topicArns: readonly string[];
+}
+
+/** What tells that clients may not find a broker. */
+export class EndpointAlarm extends Construct {
+  constructor(scope: Construct, id: string, props: EndpointAlarmProps) {
+    super(scope, id);
+    alarm(this, props.name, props.topicArns, {
+      name: "unhealthy-targets",
+      description: "The load balancer sees a broker that does not serve.",
+      namespace: "AWS/NetworkELB",
+      metric: "UnHealthyHostCount",
+      dimensions: {
+        LoadBalancer: props.balancerSuffix,
+        TargetGroup: props.targetGroupSuffix,
+      },
+      statistic: "Maximum",
+      comparison: "GreaterThanThreshold",
+      threshold: 0,
+      minutes: REPLACEMENT_MINUTES,
+      missing: "notBreaching",
+    });
+  }
+}

@@ -1,0 +1,116 @@
+import type { TerraformStack } from "cdktn";
+import { AwsAccess } from "../../constructs/network/aws-access.ts";
+import { Firewall, type Peer } from "../../constructs/network/firewall.ts";
+import { Network } from "../../constructs/network/network.ts";
+import {
+  ADMIN_PORT_SLOT_0,
+  BROKER_ADMIN_PORT,
+  BROKER_KAFKA_PORT,
+  type ClusterNames,
+  KAFKA_PORT_BOOTSTRAP,
+  KAFKA_PORT_SLOT_0,
+} from "./names.ts";
+import { ENDPOINT_ACTIONS, s3EndpointStatements } from "./slot-permissions.ts";
+import { type ClusterStackSpec, slotsOf } from "./spec.ts";
+
+export interface NetworkParts {
+  readonly vpcId: string;
+  /** By zone. */
+  readonly subnetIds: readonly string[];
+  readonly balancer: Firewall;
+  readonly brokers: Firewall;
+}
+
+const HTTPS = { from: 443, to: 443 };
+const KAFKA = { from: BROKER_KAFKA_PORT, to: BROKER_KAFKA_PORT };
+const ADMIN = { from: BROKER_ADMIN_PORT, to: BROKER_ADMIN_PORT };
+
+/** Subnets, the ways to AWS, and who may talk to whom. */
+export function addNetworkParts(
+  stack: TerraformStack,
+  spec: ClusterStackSpec,
+  names: ClusterNames,
+): NetworkParts {
+  const { vpcId, subnetIds, cidr } = spec.network;
+  const network = new Network(stack, "network", {
+    prefix: names.prefix,
+    cidr,
+    zones: spec.zones,
+    ...(vpcId === undefined ? {} : { existing: { vpcId, subnetIds } }),
+  });
+  const balancer = new Firewall(stack, "balancer", {
+    name: `${names.prefix}-balancer`,
+    description: `Load balancer of the Kafka cluster ${spec.clusterId}`,
+    vpcId: network.vpcId,
+  });
+  const brokers = new Firewall(stack, "brokers", {
+    name: `${names.prefix}-brokers`,
+    description: `Brokers of the Kafka cluster ${spec.clusterId}`,
+    vpcId: network.vpcId,
+  });
+  admitClients(balancer, spec);
+  balancer.release("kafka", "Kafka of the brokers", KAFKA, { group: brokers });
+  balancer.release("admin", "Admin HTTP and health of the brokers", ADMIN, { group: brokers });
+  brokers.admit("kafka", "Kafka, through the balancer", KAFKA, { group: balancer });
+  brokers.admit("admin", "Admin HTTP and health checks", ADMIN, { group: balancer });
+  for (const [id, description, peer] of waysOut(stack, spec, names, network)) {
+    brokers.release(id, description, HTTPS, peer);
+  }
+  return { vpcId: network.vpcId, subnetIds: network.subnetIds, balancer, brokers };
+}
+
+function admitClients(balancer: Firewall, spec: ClusterStackSpec): void {
+  const last = spec.slots - 1;
+  const kafka = { from: KAFKA_PORT_BOOTSTRAP, to: KAFKA_PORT_SLOT_0 + last };
+  const admin = { from: ADMIN_PORT_SLOT_0, to: ADMIN_PORT_SLOT_0 + last };
+  const { cidr, allowedCidrs } = spec.network;
+  balancer.admit("network", "Kafka clients of the network", kafka, { cidr });
+  allowedCidrs.forEach((allowed) => {
+    // Named by the range, so that taking one away leaves the others' rules alone.
+    const id = allowed.replaceAll(/[^0-9]/g, "-");
+    balancer.admit(id, "Kafka clients that were allowed", kafka, { cidr: allowed });
+  });
+  if (spec.controlPlaneCidr !== undefined) {
+    const peer = { cidr: spec.controlPlaneCidr };
+    balancer.admit("control-plane", "Control plane", admin, peer);
+    if (![cidr, ...allowedCidrs].includes(spec.controlPlaneCidr)) {
+      balancer.admit("control-plane-kafka", "Kafka's admin protocol", kafka, peer);
+    }
+  }
+}
+
+type WayOut = readonly [id: string, description: string, peer: Peer];
+
+/** How brokers reach AWS. In a VPC of the tenant's that is the tenant's to say. */
+function waysOut(
+  stack: TerraformStack,
+  spec: ClusterStackSpec,
+  names: ClusterNames,
+  network: Network,
+): WayOut[] {
+  if (network.routeTableId === undefined) {
+    return [["aws", "AWS, by the ways that the network has", { cidr: "0.0.0.0/0" }]];
+  }
+  const endpoints = new Firewall(stack, "endpoints", {
+    name: `${names.prefix}-endpoints`,
+    description: `Endpoints of AWS for the Kafka cluster ${spec.clusterId}`,
+    vpcId: network.vpcId,
+  });
+  endpoints.admit("network", "Brokers", HTTPS, { cidr: spec.network.cidr });
+  const zones = new Set(slotsOf(spec).map(({ zoneIndex }) => zoneIndex));
+  const access = new AwsAccess(stack, "aws-access", {
+    prefix: names.prefix,
+    accountId: spec.accountId,
+    region: spec.region,
+    vpcId: network.vpcId,
+    routeTableId: network.routeTableId,
+    subnetIds: network.subnetIds.filter((_, zone) => zones.has(zone)),
+    securityGroupId: endpoints.id,
+    actions: ENDPOINT_ACTIONS,
+    s3: s3EndpointStatements(spec, names),
+  });
+  return [
+    ["endpoints", "Endpoints of AWS", { group: endpoints }],
+    ["s3", "S3", { prefixListId: access.s3PrefixListId }],
+  ];
+}
