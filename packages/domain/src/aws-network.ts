@@ -29,17 +29,10 @@ export interface AwsStorage {
 
 /**
  * Services that brokers call through interface endpoints of a VPC that is made for the cluster: it
- * has no way to the internet. Each is paid for by zone and hour. S3 has a gateway, which is free.
+ * has no way to the internet. Each is paid for by hour and zone, so they stand only in zones with a
+ * slot. S3 has a gateway, which is free. KMS, STS and SSM are AWS's own callers here, not brokers'.
  */
-export const INTERFACE_ENDPOINT_SERVICES = [
-  "ec2",
-  "kms",
-  "logs",
-  "monitoring",
-  "secretsmanager",
-  "ssm",
-  "sts",
-] as const;
+export const INTERFACE_ENDPOINT_SERVICES = ["ec2", "logs", "monitoring", "secretsmanager"] as const;
 
 export const DEFAULT_AWS_NETWORK: AwsNetwork = {
   vpcId: undefined,

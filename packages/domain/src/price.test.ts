@@ -26,7 +26,8 @@ test("three small brokers in us-east-1: instances, volumes and endpoints by hand
   const items = itemsOf();
   expect(items.get("EC2 instance m7g.large")).toBe(178.7); // 3 × 730 h × 0.0816
   expect(items.get("EBS WAL volume gp3")).toBe(4.8); // 3 × 20 GiB × 0.08
-  expect(items.get("VPC interface endpoints")).toBe(153.3); // 7 × 3 zones × 730 h × 0.01
+  expect(items.get("VPC interface endpoints")).toBe(87.6); // 4 × 3 zones × 730 h × 0.01
+  expect(items.get("CloudWatch metrics")).toBe(8.1); // 3 × 9 × 0.30
   expect(items.get("Network load balancer")).toBe(16.43); // 730 h × 0.0225, rounded
   expect(items.has("EBS WAL volume IOPS above 3,000")).toBe(false);
 });

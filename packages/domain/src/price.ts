@@ -142,7 +142,9 @@ function networkLines(
 ): CostLine[] {
   const ownVpc = aws.network.vpcId === undefined;
   if (cluster.retained) return [];
-  const endpoints = ownVpc ? INTERFACE_ENDPOINT_SERVICES.length * zones * HOURS_PER_MONTH : 0;
+  const zonesWithSlot = Math.min(zones, cluster.brokers);
+  const addresses = ownVpc ? INTERFACE_ENDPOINT_SERVICES.length * zonesWithSlot : 0;
+  const endpoints = addresses * HOURS_PER_MONTH;
   // A unit is one GB an hour; each record passes once when produced and once when consumed.
   const units = cluster.paused ? 0 : 2 * use.producedGib;
   return [
@@ -158,6 +160,7 @@ const HOSTED_ZONE_MONTH = 0.5;
 const KMS_KEY_MONTH = 1;
 const SECRET_MONTH = 0.4;
 const ALARM_MONTH = 0.1;
+const METRIC_MONTH = 0.3;
 /** Bytes that one read of the bucket brings: `s3.prefetch` and catch-up reads ask for blocks. */
 const READ_BYTES = 4 * 1024 ** 2;
 /** Each object is written once and merged about once. */
@@ -187,9 +190,11 @@ function storageLines(cluster: PricedCluster, prices: RegionPrices, use: Monthly
   ];
 }
 
-/** Alarms of a cluster and of each of its slots, as its stack has them. */
+/** Alarms of a running cluster and of each of its slots, as its stack has them. */
 export const ALARMS_PER_CLUSTER = 1;
-export const ALARMS_PER_SLOT = 3;
+export const ALARMS_PER_SLOT = 4;
+/** Seven of EC2's detailed monitoring, and what a slot reports: ready, and how full its volume is. */
+const METRICS_PER_SLOT = 7 + 2;
 /** What a broker and its machine log in a month. */
 const LOGS_GIB_PER_SLOT = 1;
 
@@ -197,12 +202,15 @@ function observationLines(cluster: PricedCluster, aws: AwsSpec, prices: RegionPr
   const ownKey = aws.storage.kmsKeyArn === undefined ? 1 : 0;
   const key = line("KMS key", ownKey, "key-month", KMS_KEY_MONTH);
   if (cluster.retained) return [key];
-  const alarms = ALARMS_PER_CLUSTER + ALARMS_PER_SLOT * cluster.brokers;
-  const logs = cluster.paused ? 0 : LOGS_GIB_PER_SLOT * cluster.brokers;
+  const running = cluster.paused ? 0 : 1;
+  const alarms = running * (ALARMS_PER_CLUSTER + ALARMS_PER_SLOT * cluster.brokers);
+  const metrics = running * METRICS_PER_SLOT * cluster.brokers;
+  const logs = running * LOGS_GIB_PER_SLOT * cluster.brokers;
   return [
     key,
     line("Secrets Manager secret", 1, "secret-month", SECRET_MONTH),
     line("CloudWatch alarms", alarms, "alarm-month", ALARM_MONTH),
+    line("CloudWatch metrics", metrics, "metric-month", METRIC_MONTH),
     line("CloudWatch logs", logs, "GiB", prices.logsGib),
   ];
 }
