@@ -1,0 +1,169 @@
+// Package cluster holds the resource and the data sources of Kafka clusters.
+//
+// Creating, changing and deleting are operations of the API that go on by themselves: this package
+// starts them, keeps their id in the state at once, and waits. Whoever interrupts Terraform therefore
+// loses nothing; the next apply waits for the same operation again.
+package cluster
+
+import (
+	"context"
+	"maps"
+	"regexp"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/listplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/millrace/terraform-provider-millrace/internal/session"
+)
+
+const (
+	labelsMax     = 32
+	retainDaysMax = 365
+)
+
+var namePattern = regexp.MustCompile(`^[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$`)
+
+type clusterResource struct {
+	session.Configured
+}
+
+// NewResource makes `millrace_cluster`.
+func NewResource() resource.Resource { return &clusterResource{} }
+
+var (
+	_ resource.ResourceWithConfigure   = &clusterResource{}
+	_ resource.ResourceWithImportState = &clusterResource{}
+	_ resource.ResourceWithModifyPlan  = &clusterResource{}
+)
+
+func (r *clusterResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_cluster"
+}
+
+func (r *clusterResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
+	r.Take(req.ProviderData, &resp.Diagnostics)
+}
+
+func (r *clusterResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	attributes := wishes(ctx)
+	maps.Copy(attributes, awsWishes())
+	maps.Copy(attributes, facts())
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "A Kafka cluster. Its id stands in the state as soon as the API has accepted it: an apply that is interrupted, or fails, is continued by the next one in place.",
+		Attributes:          attributes,
+	}
+}
+
+// wishes are the attributes that configurations write.
+func wishes(ctx context.Context) map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"environment_id": schema.StringAttribute{
+			Optional: true, Computed: true,
+			MarkdownDescription: "The environment (`env_…`); the organization's first by default. Another environment means another cluster.",
+			PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown(), stringplanmodifier.RequiresReplace()},
+		},
+		"name": schema.StringAttribute{
+			Required:            true,
+			MarkdownDescription: "Unique among the clusters of the environment. It can be changed.",
+			Validators: []validator.String{
+				stringvalidator.RegexMatches(namePattern, "lower-case letters, digits and inner hyphens, beginning with a letter, at most 63"),
+			},
+		},
+		"region": schema.StringAttribute{
+			Optional: true, Computed: true,
+			Default:             stringdefault.StaticString("local"),
+			MarkdownDescription: "Where the brokers run: `local` (the machine of the control plane, the default) or an AWS region such as `us-east-1`; see the data source `millrace_regions`. Another region means another cluster.",
+			PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
+		},
+		"size": schema.StringAttribute{
+			Optional: true, Computed: true,
+			Default:             stringdefault.StaticString("dev"),
+			MarkdownDescription: "What each broker has of processor, memory and network; `dev` by default. See the data source `millrace_sizes`.",
+		},
+		"labels": schema.MapAttribute{
+			Optional: true, ElementType: types.StringType,
+			MarkdownDescription: "Labels of your own; on AWS they are tags of everything the cluster consists of.",
+			Validators: []validator.Map{
+				mapvalidator.SizeAtMost(labelsMax),
+				mapvalidator.ValueStringsAre(stringvalidator.LengthAtMost(255)),
+			},
+		},
+		"deletion_protection": schema.BoolAttribute{
+			Optional: true, Computed: true,
+			Default:             booldefault.StaticBool(true),
+			MarkdownDescription: "Whether deleting the cluster is refused; `true` by default. A plan that would delete or replace a protected cluster is an error, and the API refuses it too, whoever asks.",
+		},
+		"paused": schema.BoolAttribute{
+			Optional: true, Computed: true,
+			Default:             booldefault.StaticBool(false),
+			MarkdownDescription: "Whether the brokers are stopped and their data kept; `false` by default. What is acknowledged is in the log and the bucket, and is served again after a change back.",
+		},
+		"retain_days": schema.Int64Attribute{
+			Optional:            true,
+			Validators:          []validator.Int64{int64validator.Between(0, retainDaysMax)},
+			MarkdownDescription: "For how many days the data is kept after a deletion, in which the cluster can be restored; `0` deletes at once. By default 7 on AWS, 0 in the region `local`.",
+		},
+		"on_create_failure": schema.StringAttribute{
+			Optional: true, Computed: true,
+			Default:             stringdefault.StaticString(retryOnFailure),
+			Validators:          []validator.String{stringvalidator.OneOf(retryOnFailure, taintOnFailure)},
+			MarkdownDescription: "`retry` (the default) keeps a cluster whose creation failed, with a warning and `state = \"FAILED\"`: the next apply retries in place. `taint` makes the apply fail, and the next one replace the cluster.",
+		},
+		"timeouts": timeouts.Attributes(ctx, timeouts.Opts{Create: true, Update: true, Delete: true}),
+	}
+}
+
+// facts are the attributes that only the API knows.
+func facts() map[string]schema.Attribute {
+	stays := []planmodifier.String{stringplanmodifier.UseStateForUnknown()}
+	return map[string]schema.Attribute{
+		"id": schema.StringAttribute{
+			Computed: true, PlanModifiers: stays,
+			MarkdownDescription: "The cluster's id (`clu_…`).",
+		},
+		"created_at": schema.StringAttribute{
+			Computed: true, PlanModifiers: stays,
+			MarkdownDescription: "When it was created: RFC 3339, UTC.",
+		},
+		"state": schema.StringAttribute{
+			Computed:            true,
+			MarkdownDescription: "`PROVISIONING`, `RUNNING`, `UPDATING`, `PAUSED`, `FAILED`, `DELETING` or `PENDING_PURGE`.",
+		},
+		"last_operation_id": schema.StringAttribute{
+			Computed:            true,
+			MarkdownDescription: "The operation at work on the cluster, or the last one that was (`op_…`).",
+		},
+		"etag": schema.StringAttribute{
+			Computed:            true,
+			MarkdownDescription: "Changes with each change of the cluster.",
+		},
+		"drift": schema.StringAttribute{
+			Computed:            true,
+			MarkdownDescription: "What the last check found that compared the cluster's cloud resources with what the product made. Differences are mended or accepted in the product; see the data source `millrace_cluster`.",
+		},
+		"estimated_monthly_cost_usd": schema.Float64Attribute{
+			Computed:            true,
+			MarkdownDescription: "US dollars per month by list prices and assumed use: an estimate, no offer. `0` in the region `local`.",
+		},
+		"endpoints": schema.ListNestedAttribute{
+			Computed:            true,
+			MarkdownDescription: "Where Kafka clients connect.",
+			PlanModifiers:       []planmodifier.List{listplanmodifier.UseStateForUnknown()},
+			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+				"name":              schema.StringAttribute{Computed: true, MarkdownDescription: "Name of the listener."},
+				"bootstrap_servers": schema.StringAttribute{Computed: true, MarkdownDescription: "For `bootstrap.servers` of a client."},
+			}},
+		},
+	}
+}

@@ -1,0 +1,39 @@
+package topic
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+)
+
+// guardDestroy makes a plan fail that deletes a protected topic: at plan, before anything is done.
+func guardDestroy(before model, diags *diag.Diagnostics) {
+	if before.DeletionProtection.ValueBool() {
+		diags.AddAttributeError(path.Root("deletion_protection"), "The topic is protected from deletion",
+			fmt.Sprintf("Deleting topic %s would delete its records. Set deletion_protection = false and apply that first.", before.ID.ValueString()))
+	}
+}
+
+// guardReplacement lets no topic be replaced silently.
+func guardReplacement(before, planned model, diags *diag.Diagnostics) {
+	text := fmt.Sprintf("Topic %s would be deleted with its records, and %s made empty: Kafka can neither rename nor move topics.",
+		before.ID.ValueString(), topicID(planned.ClusterID.ValueString(), planned.Name.ValueString()))
+	if before.DeletionProtection.ValueBool() {
+		diags.AddAttributeError(path.Root("name"), "The plan would replace a protected topic",
+			text+" Keep name and cluster_id, or set deletion_protection = false and apply that first.")
+		return
+	}
+	diags.AddAttributeWarning(path.Root("name"), "The plan replaces a topic", text)
+}
+
+func guardPartitions(before, planned model, diags *diag.Diagnostics) {
+	if planned.Partitions.IsUnknown() || before.Partitions.IsNull() {
+		return
+	}
+	if planned.Partitions.ValueInt64() < before.Partitions.ValueInt64() {
+		diags.AddAttributeError(path.Root("partitions"), "Partitions cannot be taken away",
+			fmt.Sprintf("Topic %s has %d partitions, the configuration says %d. Kafka cannot shrink a topic: write at least %d, or make a new topic and move its readers.",
+				before.ID.ValueString(), before.Partitions.ValueInt64(), planned.Partitions.ValueInt64(), before.Partitions.ValueInt64()))
+	}
+}

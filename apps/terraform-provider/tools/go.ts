@@ -1,0 +1,94 @@
+/**
+ * Runs Go for the scripts of this room. Tests end with the summary line that the other rooms' runner
+ * prints, so that they are counted with them; where there is no Go, that is said and counted as skipped.
+ */
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+/** One line of `go test -json`. */
+interface TestEvent {
+  Action: string;
+  Package?: string;
+  Test?: string;
+  Output?: string;
+}
+
+const room = join(import.meta.dirname, "..");
+/** Where Go installs itself when nobody puts it on the path. */
+const USUAL_PLACE = "/usr/local/go/bin/go";
+
+const args = process.argv.slice(2);
+const go = findGo();
+if (go === undefined) {
+  console.log("skipped: the Terraform provider needs Go 1.25 or later (https://go.dev/dl)");
+  if (args[0] === "test") summary(0, 0, 1);
+} else if (args[0] === "test") {
+  process.exitCode = await test(go, args.slice(1));
+} else {
+  process.exitCode = spawnSync(go, args, { cwd: room, stdio: "inherit" }).status ?? 1;
+}
+
+function findGo(): string | undefined {
+  const named = process.env.MILLRACE_GO || "go";
+  for (const candidate of [named, USUAL_PLACE]) {
+    if (candidate === USUAL_PLACE && !existsSync(candidate)) continue;
+    if (spawnSync(candidate, ["version"], { cwd: room }).status === 0) return candidate;
+  }
+  return undefined;
+}
+
+/** Runs the tests, shows what failed, and returns the exit code. */
+async function test(program: string, rest: string[]): Promise<number> {
+  const child = spawn(program, ["test", "-json", ...rest], {
+    cwd: room,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const ends = new Promise<number>((done) => child.on("close", (code) => done(code ?? 1)));
+  const outputs = new Map<string, string[]>();
+  const count = { pass: 0, fail: 0, skip: 0 };
+  for await (const line of createInterface({ input: child.stdout })) {
+    const event = parse(line);
+    if (event === undefined) {
+      console.log(line);
+      continue;
+    }
+    const key = `${event.Package ?? ""} ${event.Test ?? ""}`;
+    if (event.Output !== undefined) {
+      const kept = outputs.get(key) ?? [];
+      outputs.set(key, [...kept, event.Output]);
+    }
+    const { Action } = event;
+    if (Action !== "pass" && Action !== "fail" && Action !== "skip") continue;
+    const text = (outputs.get(key) ?? []).join("");
+    if (event.Test !== undefined) {
+      count[Action] += 1;
+      console.log(`${MARKS[Action]} ${key}`);
+    }
+    if (Action === "fail" || (Action === "skip" && event.Test !== undefined)) console.log(text);
+  }
+  const code = await ends;
+  summary(count.fail, count.pass, count.skip);
+  return code;
+}
+
+const MARKS = { pass: "✓", fail: "✗", skip: "↓" } as const;
+
+function parse(line: string): TestEvent | undefined {
+  try {
+    return JSON.parse(line) as TestEvent;
+  } catch {
+    return undefined;
+  }
+}
+
+function summary(failed: number, passed: number, skipped: number): void {
+  const parts = [
+    [failed, "failed"],
+    [passed, "passed"],
+    [skipped, "skipped"],
+  ] as const;
+  const said = parts.filter(([number]) => number > 0).map(([number, how]) => `${number} ${how}`);
+  console.log(`      Tests  ${said.join(" | ") || "0 passed"} (${failed + passed + skipped})`);
+}
