@@ -6,6 +6,11 @@ export {
   trustPolicy,
 } from "./iam/index.ts";
 export { checkPolicies, type PolicyContext, type PolicyFinding } from "./policy/index.ts";
+export {
+  checkClusterStackSpec,
+  forbiddenChanges,
+  StackSpecError,
+} from "./stacks/cluster/check-spec.ts";
 export { synthesizeCluster } from "./stacks/cluster/cluster-stack.ts";
 export {
   ADMIN_PORT_SLOT_0,

@@ -1,14 +1,21 @@
 import { type SynthRun, synthesize } from "../../synth.ts";
 import { type Tags, tagEverything } from "../../tagging.ts";
+import { checkClusterStackSpec } from "./check-spec.ts";
 import { addDataParts } from "./data-parts.ts";
 import { clusterNames } from "./names.ts";
 import { addServingParts } from "./serving-parts.ts";
 import type { ClusterStackSpec } from "./spec.ts";
 
+/** Labels may hold what AWS takes in no tag; it stands as `_` there. */
+function tagText(label: string): string {
+  return label.replaceAll(/[^\p{L}\p{Z}\p{N}_.:/=+\-@]/gu, "_");
+}
+
 /** The tenant's labels never stand above what the sweep looks for. */
 function tagsOf(spec: ClusterStackSpec): Tags {
+  const labels = Object.entries(spec.labels);
   return {
-    ...spec.labels,
+    ...Object.fromEntries(labels.map(([name, value]) => [tagText(name), tagText(value)])),
     "millrace:tenant": spec.organizationId,
     "millrace:environment": spec.environmentId,
     "millrace:cluster": spec.clusterId,
@@ -18,9 +25,10 @@ function tagsOf(spec: ClusterStackSpec): Tags {
 
 /**
  * The Terraform JSON of one tenant's cluster. The same spec and run always give the same text.
- * Throws what `checkClusterStackSpec` throws.
+ * Throws `StackSpecError` where the spec cannot stand.
  */
 export function synthesizeCluster(spec: ClusterStackSpec, run: SynthRun): string {
+  checkClusterStackSpec(spec);
   const names = clusterNames(spec.clusterId, spec.accountId);
   const tags = tagsOf(spec);
   return synthesize("cluster", spec.region, run, (stack) => {

@@ -63,19 +63,22 @@ function admitClients(balancer: Firewall, spec: ClusterStackSpec): void {
   const last = spec.slots - 1;
   const kafka = { from: KAFKA_PORT_BOOTSTRAP, to: KAFKA_PORT_SLOT_0 + last };
   const admin = { from: ADMIN_PORT_SLOT_0, to: ADMIN_PORT_SLOT_0 + last };
-  const { cidr, allowedCidrs } = spec.network;
-  balancer.admit("network", "Kafka clients of the network", kafka, { cidr });
-  allowedCidrs.forEach((allowed) => {
+  const { vpcId, cidr, allowedCidrs } = spec.network;
+  // EC2 refuses the same rule twice, so each range stands once, for the first that asked for it.
+  const ranges = new Map<string, readonly [id: string, description: string]>();
+  if (vpcId === undefined) ranges.set(cidr, ["network", "Kafka clients of the network"]);
+  for (const allowed of allowedCidrs) {
     // Named by the range, so that taking one away leaves the others' rules alone.
     const id = allowed.replaceAll(/[^0-9]/g, "-");
-    balancer.admit(id, "Kafka clients that were allowed", kafka, { cidr: allowed });
-  });
-  if (spec.controlPlaneCidr !== undefined) {
-    const peer = { cidr: spec.controlPlaneCidr };
-    balancer.admit("control-plane", "Control plane", admin, peer);
-    if (![cidr, ...allowedCidrs].includes(spec.controlPlaneCidr)) {
-      balancer.admit("control-plane-kafka", "Kafka's admin protocol", kafka, peer);
-    }
+    if (!ranges.has(allowed)) ranges.set(allowed, [id, "Kafka clients that were allowed"]);
+  }
+  const control = spec.controlPlaneCidr;
+  if (control !== undefined) {
+    balancer.admit("admin", "Control plane", admin, { cidr: control });
+    if (!ranges.has(control)) ranges.set(control, ["control-plane", "Kafka's admin protocol"]);
+  }
+  for (const [range, [id, description]] of ranges) {
+    balancer.admit(id, description, kafka, { cidr: range });
   }
 }
 

@@ -1,0 +1,143 @@
+/**
+ * What a stack refuses before Terraform sees it: a spec that cannot stand, and a change that would
+ * move or lose what holds data. Terraform would find most of it, an hour into an apply.
+ */
+import {
+  AWS_REGIONS,
+  awsSizing,
+  BROKER_SLOTS_MAX,
+  checkWalVolume,
+  checkWalVolumeChange,
+  type FieldError,
+  regionFacts,
+  ZONES_MAX,
+} from "@millrace/domain";
+import { type ClusterStackSpec, slotsOf } from "./spec.ts";
+
+/** The spec cannot be made into a stack. `fields` say what to mend. */
+export class StackSpecError extends Error {
+  override readonly name = "StackSpecError";
+  readonly fields: readonly FieldError[];
+
+  constructor(fields: readonly FieldError[]) {
+    super(fields.map(({ pointer, message }) => `${pointer} ${message}`).join(" "));
+    this.fields = fields;
+  }
+}
+
+function refuse(pointer: string, code: string, message: string): FieldError {
+  return { pointer, code, message };
+}
+
+/** Throws {@link StackSpecError} with everything that is wrong. */
+export function checkClusterStackSpec(spec: ClusterStackSpec): void {
+  const instance = awsSizing(spec.size).instance;
+  const errors = [
+    ...placeErrors(spec),
+    ...networkErrors(spec),
+    ...checkWalVolume(spec.wal, instance).map((error) => ({
+      ...error,
+      pointer: `/wal${error.pointer}`,
+    })),
+    ...keyErrors(spec),
+  ];
+  if (errors.length > 0) throw new StackSpecError(errors);
+}
+
+function placeErrors({ accountId, region, zones, slots }: ClusterStackSpec): FieldError[] {
+  const errors: FieldError[] = [];
+  if (!/^\d{12}$/.test(accountId)) {
+    errors.push(refuse("/account_id", "invalid", "is not the twelve digits of an AWS account."));
+  }
+  const known = AWS_REGIONS.find((candidate) => candidate === region);
+  if (known === undefined) {
+    const message = `is ${region}; clusters on AWS stand in ${AWS_REGIONS.join(", ")}.`;
+    errors.push(refuse("/region", "unknown", message));
+  } else if (zones.some((zone) => !regionFacts(known).zones.includes(zone))) {
+    const message = `are ${zones.join(", ")}; ${region} has ${regionFacts(known).zones.join(", ")}.`;
+    errors.push(refuse("/zones", "unknown", message));
+  }
+  if (zones.length < 1 || zones.length > ZONES_MAX || new Set(zones).size < zones.length) {
+    errors.push(refuse("/zones", "out_of_range", `must be 1 to ${ZONES_MAX} different zones.`));
+  }
+  if (!Number.isInteger(slots) || slots < 1 || slots > BROKER_SLOTS_MAX) {
+    const message = `is ${slots}; a stack has 1 to ${BROKER_SLOTS_MAX} broker slots.`;
+    errors.push(refuse("/brokers", "out_of_range", message));
+  }
+  return errors;
+}
+
+function networkErrors({ network, zones }: ClusterStackSpec): FieldError[] {
+  const { vpcId, subnetIds, cidr, access, allowedPrincipals, allowedCidrs } = network;
+  const errors: FieldError[] = [];
+  if (vpcId === undefined && !/\/(1[6-9]|2[0-4])$/.test(cidr)) {
+    const message = `is ${cidr}; a VPC's range has a prefix of 16 to 24 bits.`;
+    errors.push(refuse("/network/cidr", "out_of_range", message));
+  }
+  const subnets = vpcId === undefined ? 0 : zones.length;
+  if (subnetIds.length !== subnets) {
+    const message =
+      vpcId === undefined
+        ? "belong to a VPC that exists: give vpc_id, or leave them out."
+        : `are ${subnetIds.length}; one private subnet for each of the ${zones.length} zones.`;
+    errors.push(refuse("/network/subnet_ids", "mismatch", message));
+  }
+  if (access === "private" && allowedPrincipals.length > 0) {
+    const message = 'connect to an endpoint service: set access to "endpoint_service".';
+    errors.push(refuse("/network/allowed_principals", "not_applicable", message));
+  }
+  if (vpcId !== undefined && access === "private" && allowedCidrs.length === 0) {
+    const message = "are empty: in a VPC of yours, name the ranges that clients connect from.";
+    errors.push(refuse("/network/allowed_cidrs", "required", message));
+  }
+  return errors;
+}
+
+function keyErrors({ storage, region }: ClusterStackSpec): FieldError[] {
+  const arn = storage.kmsKeyArn;
+  if (arn === undefined || arn.startsWith(`arn:aws:kms:${region}:`)) return [];
+  const message = `is not a key of ${region}: volumes and bucket need one of their own region.`;
+  return [refuse("/storage/kms_key_arn", "wrong_region", message)];
+}
+
+/**
+ * Why the stack of `before` cannot become the one of `after` where it stands. Everything else
+ * changes in place, without the replacement of a volume or bucket.
+ */
+export function forbiddenChanges(before: ClusterStackSpec, after: ClusterStackSpec): FieldError[] {
+  return [
+    ...fixed("/id", before.clusterId, after.clusterId),
+    ...fixed("/account_id", before.accountId, after.accountId),
+    ...fixed("/region", before.region, after.region),
+    ...fixed("/network/vpc_id", before.network.vpcId, after.network.vpcId),
+    ...fixed("/network/subnet_ids", before.network.subnetIds, after.network.subnetIds),
+    ...fixed("/network/cidr", before.network.cidr, after.network.cidr),
+    ...fixed("/storage/kms_key_arn", before.storage.kmsKeyArn, after.storage.kmsKeyArn),
+    ...slotErrors(before, after),
+    ...checkWalVolumeChange(before.wal, after.wal).map((error) => ({
+      ...error,
+      pointer: `/wal${error.pointer}`,
+    })),
+  ];
+}
+
+function fixed(pointer: string, before: unknown, after: unknown): FieldError[] {
+  if (JSON.stringify(before) === JSON.stringify(after)) return [];
+  const message = `cannot change from ${shown(before)} to ${shown(after)}: make another cluster.`;
+  return [refuse(pointer, "immutable", message)];
+}
+
+function shown(value: unknown): string {
+  return value === undefined ? "none" : JSON.stringify(value);
+}
+
+/** A volume stays in its zone, and a slot that goes would take what its log still holds with it. */
+function slotErrors(before: ClusterStackSpec, after: ClusterStackSpec): FieldError[] {
+  const zonesAfter = slotsOf(after).map(({ zone }) => zone);
+  if (zonesAfter.length < before.slots) {
+    const message = `cannot shrink from ${before.slots} to ${after.slots}: a slot's log is in its volume.`;
+    return [refuse("/brokers", "cannot_shrink", message)];
+  }
+  const moved = slotsOf(before).filter(({ index, zone }) => zonesAfter[index] !== zone);
+  return moved.length === 0 ? [] : fixed("/zones", before.zones, after.zones);
+}
