@@ -20,6 +20,8 @@ const INCOMPLETE_UPLOAD_DAYS = 3;
 export class DataBucket extends Construct {
   readonly name: string;
   readonly arn: string;
+  /** A reference: what is made with it waits for the bucket. */
+  readonly id: string;
 
   constructor(scope: Construct, id: string, props: DataBucketProps) {
     super(scope, id);
@@ -30,6 +32,7 @@ export class DataBucket extends Construct {
       forceDestroy: !props.protected,
       lifecycle: { preventDestroy: props.protected },
     });
+    this.id = bucket.id;
     const access = new S3BucketPublicAccessBlock(this, "closed", {
       bucket: bucket.id,
       blockPublicAcls: true,

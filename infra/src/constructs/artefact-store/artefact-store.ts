@@ -1,0 +1,76 @@
+import { EcrLifecyclePolicy } from "@cdktn/provider-aws/lib/ecr-lifecycle-policy/index.js";
+import { EcrRepository } from "@cdktn/provider-aws/lib/ecr-repository/index.js";
+import { S3BucketVersioningA } from "@cdktn/provider-aws/lib/s3-bucket-versioning/index.js";
+import { S3Object } from "@cdktn/provider-aws/lib/s3-object/index.js";
+import { Construct } from "constructs";
+import { DataBucket } from "../data-bucket/data-bucket.ts";
+
+export interface ArtefactStoreProps {
+  readonly bucketName: string;
+  /** Begins the repositories' names: `<prefix>/api`. */
+  readonly repositoryPrefix: string;
+  readonly images: readonly string[];
+  readonly kmsKeyArn: string;
+  readonly build: { readonly path: string; readonly sha256: string };
+}
+
+/** Images beyond these are older than any roll-back. */
+const IMAGES_KEPT = 20;
+
+/** Where broker builds and the control plane's images lie. */
+export class ArtefactStore extends Construct {
+  readonly bucketName: string;
+  readonly repositoryArns: readonly string[];
+  /** Key of the build in the bucket: the checksum is part of it, so a key never changes content. */
+  readonly buildKey: string;
+
+  constructor(scope: Construct, id: string, props: ArtefactStoreProps) {
+    super(scope, id);
+    const { kmsKeyArn, build } = props;
+    this.bucketName = props.bucketName;
+    const bucket = new DataBucket(this, "builds", {
+      name: props.bucketName,
+      kmsKeyArn,
+      protected: true,
+    });
+    new S3BucketVersioningA(this, "versions", {
+      bucket: bucket.id,
+      versioningConfiguration: { status: "Enabled" },
+    });
+    this.buildKey = `broker/${build.sha256}/millrace`;
+    new S3Object(this, "build", {
+      bucket: bucket.id,
+      key: this.buildKey,
+      source: build.path,
+      sourceHash: build.sha256,
+      kmsKeyId: kmsKeyArn,
+      serverSideEncryption: "aws:kms",
+    });
+    this.repositoryArns = props.images.map((image) => {
+      const repository = new EcrRepository(this, image, {
+        name: `${props.repositoryPrefix}/${image}`,
+        imageTagMutability: "IMMUTABLE",
+        imageScanningConfiguration: { scanOnPush: true },
+        encryptionConfiguration: [{ encryptionType: "KMS", kmsKey: kmsKeyArn }],
+      });
+      new EcrLifecyclePolicy(this, `${image}-kept`, {
+        repository: repository.name,
+        policy: JSON.stringify({
+          rules: [
+            {
+              rulePriority: 1,
+              description: `Keep the newest ${IMAGES_KEPT}`,
+              selection: {
+                tagStatus: "any",
+                countType: "imageCountMoreThan",
+                countNumber: IMAGES_KEPT,
+              },
+              action: { type: "expire" },
+            },
+          ],
+        }),
+      });
+      return repository.arn;
+    });
+  }
+}

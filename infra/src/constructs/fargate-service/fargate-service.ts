@@ -1,0 +1,192 @@
+import { EcsService } from "@cdktn/provider-aws/lib/ecs-service/index.js";
+import { EcsTaskDefinition } from "@cdktn/provider-aws/lib/ecs-task-definition/index.js";
+import { Construct } from "constructs";
+import { Firewall } from "../network/firewall.ts";
+
+/** Where the tasks of a service run, the same for all of them. */
+export interface TaskSurroundings {
+  readonly prefix: string;
+  readonly region: string;
+  readonly clusterArn: string;
+  readonly vpcId: string;
+  readonly subnetIds: readonly string[];
+  readonly logGroup: string;
+  readonly namespaceArn: string;
+  readonly executionRoleArn: string;
+}
+
+interface Folder {
+  readonly fileSystemId: string;
+  readonly accessPointId: string;
+}
+
+export interface FargateServiceProps {
+  readonly name: string;
+  /** By digest. */
+  readonly image: string;
+  /** Runs to its end before the service starts: migrations. */
+  readonly before?: readonly { readonly name: string; readonly command: readonly string[] }[];
+  readonly cpu: number;
+  readonly memoryMib: number;
+  readonly taskRoleArn: string;
+  readonly environment: Readonly<Record<string, string>>;
+  /** Name of the variable → ARN of its secret. */
+  readonly secrets: Readonly<Record<string, string>>;
+  readonly port?: number;
+  readonly targetGroupArn?: string;
+  readonly home?: Folder;
+  /** Tasks that run at a time; for `single` an old one ends before its successor starts. */
+  readonly tasks: number;
+  readonly single?: true;
+}
+
+const HOME = "/var/lib/millrace";
+const VOLUME = "home";
+const SCRATCH = "tmp";
+/** Fargate's upper bound between SIGTERM and SIGKILL. */
+const STOP_SECONDS = 120;
+const NICE_START_SECONDS = 120;
+
+/** One program of the control plane, kept running on Fargate. */
+export class FargateService extends Construct {
+  readonly firewall: Firewall;
+  readonly serviceName: string;
+
+  constructor(scope: Construct, id: string, where: TaskSurroundings, props: FargateServiceProps) {
+    super(scope, id);
+    this.serviceName = props.name;
+    this.firewall = new Firewall(this, "firewall", {
+      name: `${where.prefix}-${props.name}`,
+      description: `Tasks of the control plane's ${props.name}`,
+      vpcId: where.vpcId,
+    });
+    const task = new EcsTaskDefinition(this, "task", {
+      family: `${where.prefix}-${props.name}`,
+      requiresCompatibilities: ["FARGATE"],
+      networkMode: "awsvpc",
+      cpu: String(props.cpu),
+      memory: String(props.memoryMib),
+      runtimePlatform: { cpuArchitecture: "ARM64", operatingSystemFamily: "LINUX" },
+      executionRoleArn: where.executionRoleArn,
+      taskRoleArn: props.taskRoleArn,
+      containerDefinitions: JSON.stringify(containers(where, props)),
+      volume: volumes(props),
+    });
+    new EcsService(this, "service", {
+      name: props.name,
+      cluster: where.clusterArn,
+      taskDefinition: task.arn,
+      desiredCount: props.tasks,
+      launchType: "FARGATE",
+      platformVersion: "LATEST",
+      propagateTags: "SERVICE",
+      enableEcsManagedTags: true,
+      deploymentMinimumHealthyPercent: props.single === true ? 0 : 100,
+      deploymentMaximumPercent: props.single === true ? 100 : 200,
+      deploymentCircuitBreaker: { enable: true, rollback: true },
+      networkConfiguration: {
+        subnets: [...where.subnetIds],
+        securityGroups: [this.firewall.id],
+        assignPublicIp: false,
+      },
+      serviceConnectConfiguration: {
+        enabled: true,
+        namespace: where.namespaceArn,
+        ...(props.port === undefined
+          ? {}
+          : {
+              service: [
+                {
+                  portName: props.name,
+                  clientAlias: { port: props.port, dnsName: props.name },
+                },
+              ],
+            }),
+      },
+      ...(props.targetGroupArn === undefined || props.port === undefined
+        ? {}
+        : {
+            healthCheckGracePeriodSeconds: NICE_START_SECONDS,
+            loadBalancer: [
+              {
+                targetGroupArn: props.targetGroupArn,
+                containerName: props.name,
+                containerPort: props.port,
+              },
+            ],
+          }),
+    });
+  }
+}
+
+function volumes(props: FargateServiceProps) {
+  const scratch = { name: SCRATCH };
+  if (props.home === undefined) return [scratch];
+  const { fileSystemId, accessPointId } = props.home;
+  return [
+    scratch,
+    {
+      name: VOLUME,
+      efsVolumeConfiguration: {
+        fileSystemId,
+        transitEncryption: "ENABLED",
+        authorizationConfig: { accessPointId, iam: "ENABLED" },
+      },
+    },
+  ];
+}
+
+function containers(where: TaskSurroundings, props: FargateServiceProps): unknown[] {
+  const part = (name: string) => ({
+    name,
+    image: props.image,
+    readonlyRootFilesystem: true,
+    user: "10001:10001",
+    linuxParameters: { initProcessEnabled: true },
+    environment: Object.entries(props.environment).map(([key, value]) => ({ name: key, value })),
+    secrets: Object.entries(props.secrets).map(([key, arn]) => ({ name: key, valueFrom: arn })),
+    mountPoints: [
+      { sourceVolume: SCRATCH, containerPath: "/tmp", readOnly: false },
+      ...(props.home === undefined
+        ? []
+        : [{ sourceVolume: VOLUME, containerPath: HOME, readOnly: false }]),
+    ],
+    logConfiguration: {
+      logDriver: "awslogs",
+      options: {
+        "awslogs-group": where.logGroup,
+        "awslogs-region": where.region,
+        "awslogs-stream-prefix": name,
+      },
+    },
+  });
+  const before = props.before ?? [];
+  return [
+    ...before.map(({ name, command }, index) => ({
+      ...part(name),
+      essential: false,
+      command,
+      dependsOn: before
+        .slice(0, index)
+        .map((earlier) => ({ containerName: earlier.name, condition: "SUCCESS" })),
+    })),
+    {
+      ...part(props.name),
+      essential: true,
+      stopTimeout: STOP_SECONDS,
+      dependsOn: before.map(({ name }) => ({ containerName: name, condition: "SUCCESS" })),
+      portMappings:
+        props.port === undefined
+          ? []
+          : [
+              {
+                name: props.name,
+                containerPort: props.port,
+                hostPort: props.port,
+                protocol: "tcp",
+                appProtocol: "http",
+              },
+            ],
+    },
+  ];
+}

@@ -1,0 +1,34 @@
+import type { ControlPlaneSpec } from "./spec.ts";
+
+/** The role that a tenant's account offers to the control plane, the same in every account. */
+export const PROVISIONER_ROLE = "millrace/provisioner";
+
+/**
+ * Names of the installation's own parts. None begins as a cluster's parts do
+ * (`millrace-` and ten characters), so the provisioner's policies never reach them.
+ */
+export interface ControlPlaneNames {
+  readonly prefix: string;
+  readonly artefactBucket: string;
+  readonly accessLogBucket: string;
+  readonly logGroupPrefix: string;
+  readonly logGroup: string;
+  readonly boundary: string;
+}
+
+export function controlPlaneNames({
+  installation,
+  accountId,
+  region,
+}: Pick<ControlPlaneSpec, "installation" | "accountId" | "region">): ControlPlaneNames {
+  // Load balancers and target groups take 32 characters; the longest ending has eight.
+  const prefix = `mr-${installation}`;
+  return {
+    prefix,
+    artefactBucket: `${prefix}-artefacts-${accountId}-${region}`,
+    accessLogBucket: `${prefix}-access-log-${accountId}-${region}`,
+    logGroupPrefix: `/millrace-control-plane/${installation}`,
+    logGroup: `/millrace-control-plane/${installation}/tasks`,
+    boundary: `${prefix}-control-plane-boundary`,
+  };
+}

@@ -1,0 +1,159 @@
+import type { Statement } from "../../constructs/identity/statement.ts";
+import { PROVISIONER_ROLE } from "./names.ts";
+import type { ControlPlaneSpec } from "./spec.ts";
+
+/** What the parts of the control plane that are needed for permissions are called. */
+export interface PermittedParts {
+  readonly keyArn: string;
+  readonly secretArns: readonly string[];
+  readonly firstAccountArn: string;
+  readonly repositoryArns: readonly string[];
+  readonly logGroup: string;
+  readonly fileSystemArn: string;
+  readonly accessPointArn: string;
+}
+
+/** What Fargate itself needs to start a task: its image, its secrets, its log. */
+export function executionStatements(spec: ControlPlaneSpec, parts: PermittedParts): Statement[] {
+  return [
+    {
+      Sid: "RegistryToken",
+      Effect: "Allow",
+      Action: ["ecr:GetAuthorizationToken"],
+      Resource: ["*"],
+    },
+    {
+      Sid: "Images",
+      Effect: "Allow",
+      Action: [
+        "ecr:BatchCheckLayerAvailability",
+        "ecr:BatchGetImage",
+        "ecr:GetDownloadUrlForLayer",
+      ],
+      Resource: parts.repositoryArns,
+    },
+    {
+      Sid: "Secrets",
+      Effect: "Allow",
+      Action: ["secretsmanager:GetSecretValue"],
+      Resource: parts.secretArns,
+    },
+    {
+      Sid: "Key",
+      Effect: "Allow",
+      Action: ["kms:Decrypt"],
+      Resource: [parts.keyArn],
+      Condition: throughSecretsManager(spec),
+    },
+    logStatement(spec, parts.logGroup),
+  ];
+}
+
+/** API and worker: the working folder, and the roles that tenants' accounts offer. */
+export function provisioningStatements(parts: PermittedParts): Statement[] {
+  return [
+    {
+      Sid: "WorkFolder",
+      Effect: "Allow",
+      Action: ["elasticfilesystem:ClientMount", "elasticfilesystem:ClientWrite"],
+      Resource: [parts.fileSystemArn],
+      Condition: {
+        StringEquals: { "elasticfilesystem:AccessPointArn": parts.accessPointArn },
+      },
+    },
+    assumeProvisioner(),
+  ];
+}
+
+/** The API puts the first operator's credentials where whoever runs the installation finds them. */
+export function firstAccountStatements(spec: ControlPlaneSpec, parts: PermittedParts): Statement[] {
+  return [
+    {
+      Sid: "FirstAccount",
+      Effect: "Allow",
+      Action: ["secretsmanager:DescribeSecret", "secretsmanager:PutSecretValue"],
+      Resource: [parts.firstAccountArn],
+    },
+    {
+      Sid: "SealFirstAccount",
+      Effect: "Allow",
+      Action: ["kms:Decrypt", "kms:GenerateDataKey"],
+      Resource: [parts.keyArn],
+      Condition: throughSecretsManager(spec),
+    },
+  ];
+}
+
+/** The most that any role of the control plane can ever do. */
+export function boundaryStatements(spec: ControlPlaneSpec, logGroup: string): Statement[] {
+  const own = (service: string, rest: string) =>
+    `arn:aws:${service}:${spec.region}:${spec.accountId}:${rest}`;
+  const prefix = `mr-${spec.installation}`;
+  return [
+    assumeProvisioner(),
+    {
+      Sid: "RegistryToken",
+      Effect: "Allow",
+      Action: ["ecr:GetAuthorizationToken"],
+      Resource: ["*"],
+    },
+    {
+      Sid: "Images",
+      Effect: "Allow",
+      Action: [
+        "ecr:BatchCheckLayerAvailability",
+        "ecr:BatchGetImage",
+        "ecr:GetDownloadUrlForLayer",
+      ],
+      Resource: [own("ecr", `repository/${prefix}/*`)],
+    },
+    {
+      Sid: "Secrets",
+      Effect: "Allow",
+      Action: [
+        "secretsmanager:DescribeSecret",
+        "secretsmanager:GetSecretValue",
+        "secretsmanager:PutSecretValue",
+      ],
+      Resource: [own("secretsmanager", `secret:${prefix}/*`)],
+    },
+    {
+      Sid: "Keys",
+      Effect: "Allow",
+      Action: ["kms:Decrypt", "kms:GenerateDataKey"],
+      Resource: [own("kms", "key/*")],
+      Condition: throughSecretsManager(spec),
+    },
+    {
+      Sid: "WorkFolder",
+      Effect: "Allow",
+      Action: ["elasticfilesystem:ClientMount", "elasticfilesystem:ClientWrite"],
+      Resource: [own("elasticfilesystem", "file-system/*")],
+    },
+    logStatement(spec, logGroup),
+  ];
+}
+
+/** Any account's provisioner role, but never without the external id that its trust policy asks for. */
+function assumeProvisioner(): Statement {
+  return {
+    Sid: "Provisioners",
+    Effect: "Allow",
+    Action: ["sts:AssumeRole"],
+    Resource: [`arn:aws:iam::*:role/${PROVISIONER_ROLE}`],
+    Condition: { Null: { "sts:ExternalId": "false" } },
+  };
+}
+
+function logStatement({ region, accountId }: ControlPlaneSpec, logGroup: string): Statement {
+  return {
+    Sid: "Logs",
+    Effect: "Allow",
+    Action: ["logs:CreateLogStream", "logs:PutLogEvents"],
+    Resource: [`arn:aws:logs:${region}:${accountId}:log-group:${logGroup}:*`],
+  };
+}
+
+function throughSecretsManager({ region }: ControlPlaneSpec) {
+  return { StringEquals: { "kms:ViaService": `secretsmanager.${region}.amazonaws.com` } };
+}
