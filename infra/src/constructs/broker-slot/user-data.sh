@@ -74,8 +74,8 @@ list_volumes() {
 
 find_volume() {
   local found ids
-  found=$(insist 'looking for the volume' list_volumes) || die "the volume cannot be looked for;" \
-    "let the role call ec2:DescribeVolumes and the subnet reach EC2's endpoint"
+  found=$(insist 'looking for the volume' list_volumes) || die 'the volume cannot be looked for;' \
+    'look at the role (ec2:DescribeVolumes) and the endpoint of EC2'
   read -r -d '' -a ids <<<"$found" || true
   [ "${#ids[@]}" = 1 ] || die "${#ids[@]} volumes carry the tags millrace:cluster=$CLUSTER_ID and" \
     "millrace:slot=$SLOT; exactly one must: ${found:-none}"
@@ -112,7 +112,7 @@ find_device() {
     fi
     sleep 1
   done
-  die "$1 is attached, but $link did not appear; the instance type must be of the Nitro kind"
+  die "$1 is attached, but $link did not appear; is the instance type a Nitro one?"
 }
 
 # The file system's id says whose it is, from the same write that makes it one.
@@ -160,7 +160,7 @@ count_objects() {
 format() {
   local device=$1 objects
   objects=$(insist 'looking into the bucket' count_objects) ||
-    die "$DATA_BUCKET cannot be listed; let the role call s3:ListBucket on it"
+    die "$DATA_BUCKET cannot be listed; look at the role (s3:ListBucket)"
   [ "$objects" = 0 ] || die "the volume is blank, but $DATA_BUCKET holds data that only the lost" \
     "volume's metadata can explain; restore that volume from a snapshot, with the same tags"
   say "$device is blank and the bucket is empty: formatting"
@@ -204,11 +204,11 @@ mount_volume() {
       format "$device"
     fi
     uuid=$(blkid -p -o value -s UUID "$device")
-    [ "$uuid" = "$(slot_uuid)" ] || die "$device holds the file system $uuid, this slot's is" \
+    [ "$uuid" = "$(slot_uuid)" ] || die "$device holds the file system $uuid, not" \
       "$(slot_uuid): it belongs to another cluster or slot, and is left as it is"
     # The device whose id was just read, not "the one with this id": there may be a copy.
     mount -t xfs -o nodev,noexec,nosuid,noatime "$device" "$VOLUME_DIR" ||
-      die "$device does not mount, and is left as it is; restore it from a snapshot, or repair a copy"
+      die "$device does not mount; restore it from a snapshot, or repair a copy"
   fi
   check_marker
   grow
@@ -234,11 +234,10 @@ fetch_broker() {
     rm -f "$program" "$next"
     insist 'fetching the broker' call_aws s3api get-object \
       --bucket "$BROKER_BUCKET" --key "$BROKER_KEY" "$next" >/dev/null ||
-      die "s3://$BROKER_BUCKET/$BROKER_KEY cannot be read; look at the role and the S3 endpoint"
+      die "s3://$BROKER_BUCKET/$BROKER_KEY cannot be read; look at the role and the endpoint"
     is_broker "$next" || {
       rm -f "$next"
-      die "s3://$BROKER_BUCKET/$BROKER_KEY does not have the SHA-256 $BROKER_SHA256; it was" \
-        "thrown away unread"
+      die "s3://$BROKER_BUCKET/$BROKER_KEY does not have the SHA-256 $BROKER_SHA256"
     }
     chmod 0755 "$next"
     sync "$next"
@@ -418,7 +417,7 @@ write_units() {
   local units=/etc/systemd/system
   cat >"$units/millrace-slot.service" <<EOF
 [Unit]
-Description=Volume, program and settings of this broker slot
+Description=Broker slot: volume, program, settings
 Wants=network-online.target
 After=network-online.target
 StartLimitIntervalSec=0
@@ -483,7 +482,7 @@ UMask=0077
 EOF
   cat >"$units/millrace-tick.service" <<EOF
 [Unit]
-Description=Growth, metrics and log lines of this broker slot
+Description=Broker slot: growth, metrics, logs
 [Service]
 Type=oneshot
 ExecStart=$SELF tick
@@ -491,7 +490,7 @@ TimeoutStartSec=5min
 EOF
   cat >"$units/millrace-tick.timer" <<'EOF'
 [Unit]
-Description=Each minute of this broker slot
+Description=Broker slot: each minute
 [Timer]
 OnBootSec=1min
 OnUnitInactiveSec=1min
@@ -514,5 +513,5 @@ install_slot() {
 case "${1:-install}" in
   install) install_slot ;;
   prepare | backoff | tick | grow | report | ship_logs) "$1" ;;
-  *) die "$1 is no step; steps are install, prepare, backoff, tick, grow, report, ship_logs" ;;
+  *) die "unknown step $1" ;;
 esac

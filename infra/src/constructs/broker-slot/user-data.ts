@@ -52,12 +52,13 @@ const RESERVED_KEYS: ReadonlySet<string> = new Set([
   "s3.data.buckets",
 ]);
 
-/** Comments stay here, and tabs indent: an instance has 16 KiB for the rest. */
+/** Without its comments, indented by tabs, lines unfolded: an instance has 16 KiB for the rest. */
 const SCRIPT = readFileSync(new URL("./user-data.sh", import.meta.url), "utf8")
   .split("\n")
   .filter((line) => !/^\s*# /.test(line) && !/^\s*#?$/.test(line))
   .map((line) => line.replace(/^(?: {2})+/, (spaces) => "\t".repeat(spaces.length / 2)))
-  .join("\n");
+  .join("\n")
+  .replaceAll(/\\\n\s*/g, "");
 
 /**
  * The script as an instance runs it.

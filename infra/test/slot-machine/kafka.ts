@@ -1,0 +1,72 @@
+/** Records in and out of the slot's broker, as a client does it. */
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Consumer, Producer, stringDeserializers, stringSerializers } from "@platformatic/kafka";
+
+const TOPIC = "records";
+const READY_SECONDS_MAX = 30;
+const IDLE_MS_MAX = 20_000;
+
+/** Two ports that nobody listens on. */
+export async function freePorts(): Promise<{ kafkaPort: number; adminPort: number }> {
+  const servers = [createServer(), createServer()];
+  for (const server of servers) await once(server.listen(0, "127.0.0.1"), "listening");
+  const [kafkaPort, adminPort] = servers.map((server) => {
+    const address = server.address();
+    return typeof address === "object" && address !== null ? address.port : 0;
+  }) as [number, number];
+  for (const server of servers) await once(server.close(), "close");
+  return { kafkaPort, adminPort };
+}
+
+/** Waits until the broker says that it serves clients. */
+export async function untilReady(adminPort: number, token: string): Promise<void> {
+  for (let waited = 0; waited < READY_SECONDS_MAX * 10; waited++) {
+    const answer = await fetch(`http://127.0.0.1:${adminPort}/readyz`, {
+      headers: { authorization: `Bearer ${token}` },
+    }).catch(() => undefined);
+    if (answer?.status === 200) return;
+    await sleep(100);
+  }
+  throw new Error(`the broker is not ready after ${READY_SECONDS_MAX} s`);
+}
+
+export async function produce(kafkaPort: number, values: readonly string[]): Promise<void> {
+  const producer = new Producer({
+    clientId: "slot-test",
+    bootstrapBrokers: [`127.0.0.1:${kafkaPort}`],
+    serializers: stringSerializers,
+    autocreateTopics: true,
+    acks: -1,
+  });
+  try {
+    await producer.send({ messages: values.map((value) => ({ topic: TOPIC, value })) });
+  } finally {
+    await producer.close();
+  }
+}
+
+/** The first `count` values of the topic. */
+export async function consume(kafkaPort: number, count: number): Promise<string[]> {
+  const consumer = new Consumer({
+    clientId: "slot-test",
+    groupId: `slot-test-${Date.now()}`,
+    bootstrapBrokers: [`127.0.0.1:${kafkaPort}`],
+    deserializers: stringDeserializers,
+    autocommit: false,
+  });
+  try {
+    const stream = await consumer.consume({ topics: [TOPIC], mode: "earliest" });
+    const idle = setTimeout(() => stream.destroy(new Error("no record")), IDLE_MS_MAX);
+    const values: string[] = [];
+    for await (const { value } of stream) {
+      values.push(value ?? "");
+      if (values.length === count) break;
+    }
+    clearTimeout(idle);
+    return values;
+  } finally {
+    await consumer.close(true);
+  }
+}

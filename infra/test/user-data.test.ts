@@ -1,0 +1,347 @@
+/**
+ * The user data on a machine of its own: what it does to a blank volume, to its own, and to everything
+ * else that a volume may hold.
+ */
+import { execFileSync } from "node:child_process";
+import { closeSync, openSync, rmSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { consume, freePorts, produce, untilReady } from "./slot-machine/kafka.ts";
+import { INSTANCE, isThere, SlotMachine, unitsOf, VOLUME, whyNot } from "./slot-machine/machine.ts";
+
+const brokerBin = process.env.MILLRACE_BROKER_BIN;
+const reason = whyNot(brokerBin);
+const TOKEN = "0123456789abcdef0123456789abcdef";
+const SELF = "/usr/local/sbin/millrace-slot";
+
+describe.skipIf(reason)(`user data on a machine${reason ? ` (${reason})` : ""}`, () => {
+  let machine: SlotMachine;
+  let ports: { kafkaPort: number; adminPort: number };
+
+  beforeEach(async () => {
+    machine = await SlotMachine.create(brokerBin as string);
+    ports = await freePorts();
+  });
+
+  afterEach(async () => {
+    await machine.remove();
+  });
+
+  async function bootOk(): Promise<string> {
+    const installed = await machine.firstBoot(ports);
+    expect(installed).toMatchObject({ code: 0 });
+    const prepared = await machine.start("millrace-slot.service");
+    expect(prepared, prepared.output).toMatchObject({ code: 0 });
+    return prepared.output;
+  }
+
+  async function serve(): Promise<void> {
+    await machine.startBroker();
+    await untilReady(ports.adminPort, TOKEN);
+  }
+
+  /** Boots, and expects a refusal that leaves every byte of the volume as it was. */
+  async function refused(): Promise<string> {
+    const before = await machine.checksum();
+    await machine.publish();
+    await machine.powerOn();
+    expect(await machine.firstBoot(ports)).toMatchObject({ code: 0 });
+    const prepared = await machine.start("millrace-slot.service");
+    expect(prepared, prepared.output).toMatchObject({ code: 1 });
+    expect(machine.read("formatted")).toBe("");
+    await machine.powerOff();
+    expect(await machine.checksum()).toBe(before);
+    return prepared.output;
+  }
+
+  describe("its own volume", () => {
+    test("blank: formatted, mounted, served; and found again by a reboot and another instance", async () => {
+      await machine.publish();
+      await machine.powerOn();
+      await bootOk();
+      expect(machine.lines("formatted")).toHaveLength(1);
+      const mounted = await machine.run("findmnt", "-no", "FSTYPE,OPTIONS", "/var/lib/millrace");
+      expect(mounted.output).toMatch(/^xfs .*nosuid,nodev,noexec,noatime/);
+      await serve();
+      await produce(ports.kafkaPort, ["one", "two"]);
+      expect(await consume(ports.kafkaPort, 2)).toEqual(["one", "two"]);
+
+      // A reboot without a farewell: the root volume stays, cloud-init does not run again.
+      await machine.powerOff();
+      await machine.powerOn();
+      const again = await machine.start("millrace-slot.service");
+      expect(again, again.output).toMatchObject({ code: 0 });
+      await serve();
+      await produce(ports.kafkaPort, ["three"]);
+
+      // Another instance: nothing is there but the volume and the bucket.
+      await machine.replace("i-00000000000000002");
+      await machine.powerOn();
+      await bootOk();
+      await serve();
+      expect(await consume(ports.kafkaPort, 3)).toEqual(["one", "two", "three"]);
+      expect(machine.lines("formatted")).toHaveLength(1);
+    });
+
+    test("a step that is repeated changes nothing", async () => {
+      await machine.publish();
+      await machine.powerOn();
+      await bootOk();
+      const state = () =>
+        machine.run(
+          ...["find", "/etc/millrace", "/opt/millrace", "/var/lib/millrace", "-printf"],
+          "%p %y %m %u %s\n",
+        );
+      const fetched = machine.lines("calls").filter((call) => call.includes("get-object")).length;
+      const { output: before } = await state();
+      expect(before).toContain("/var/lib/millrace/slot f 644 root");
+      expect((await machine.start("millrace-slot.service")).code).toBe(0);
+      expect((await state()).output).toBe(before);
+      const calls = machine.lines("calls").filter((call) => call.includes("get-object"));
+      expect(calls).toHaveLength(fetched);
+    });
+
+    test.each<[string, string]>([
+      ["mkfs", ""],
+      ["mount", ""],
+      ["mv", "1"],
+      ["mv", "2"],
+      ["mv", "3"],
+      ["mv", "4"],
+    ])("cut off at %s %s, the next attempt goes on", async (program, nth) => {
+      await machine.publish();
+      await machine.powerOn();
+      expect(await machine.firstBoot(ports)).toMatchObject({ code: 0 });
+      machine.write(`cut/${program}`, nth);
+      const cut = await machine.start("millrace-slot.service");
+      expect(cut).toMatchObject({ code: 137 });
+      await machine.powerOff();
+      rmSync(join(machine.folder, "outside/cut", program));
+      await machine.powerOn();
+      const next = await machine.start("millrace-slot.service");
+      expect(next, next.output).toMatchObject({ code: 0 });
+      expect(machine.lines("formatted")).toHaveLength(1);
+      await serve();
+    });
+
+    test("grown: the file system follows while it is in use; the log keeps its capacity", async () => {
+      await machine.publish();
+      await machine.powerOn();
+      await bootOk();
+      await serve();
+      const size = async () =>
+        Number(
+          (await machine.run("df", "--output=size", "/var/lib/millrace")).output.split("\n")[1],
+        );
+      const before = await size();
+      machine.grow(768);
+      machine.write("journal", "");
+      await machine.run(SELF, "tick");
+      expect(await size()).toBeGreaterThan(before + 200_000);
+      await produce(ports.kafkaPort, ["still here"]);
+
+      await machine.replace("i-00000000000000002");
+      await machine.powerOn();
+      await machine.firstBoot({ ...ports, walCapacityBytes: 128 * 1024 ** 2 });
+      const prepared = await machine.start("millrace-slot.service");
+      expect(prepared.output).toContain("keeps its 67108864 bytes");
+      await serve();
+      expect(await consume(ports.kafkaPort, 1)).toEqual(["still here"]);
+    });
+  });
+
+  describe("what is not its own is refused and left as it is:", () => {
+    const tool = (name: string, ...args: string[]) =>
+      execFileSync(name, args, { env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" }, stdio: "pipe" });
+    const write = (offset: number, bytes: Buffer) => {
+      const file = openSync(machine.device, "r+");
+      writeSync(file, bytes, 0, bytes.length, offset);
+      closeSync(file);
+    };
+
+    test("another kind of file system", async () => {
+      tool("mkfs.ext4", "-q", machine.device);
+      expect(await refused()).toMatch(/holds ext4[\s\S]*REFUSED: .*neither blank nor this slot's/);
+    });
+
+    test("a partition table", async () => {
+      const table = Buffer.alloc(512);
+      // One partition of type Linux from sector 2048, and the signature.
+      Buffer.from([0, 0, 0, 0, 0x83, 0, 0, 0, 0, 8, 0, 0, 0, 0, 8, 0]).copy(table, 446);
+      table.writeUInt16LE(0xaa55, 510);
+      write(0, table);
+      expect(await refused()).toContain("REFUSED");
+    });
+
+    test("a write-ahead log without a file system", async () => {
+      await machine.publish();
+      await machine.powerOn();
+      const started = machine.run(
+        ...["timeout", "3", "/outside/artefacts/broker/millrace", "broker"],
+        ...["--override", "data.dir=/tmp/data", "--override", "admin.listener=none"],
+        ...["--override", `listeners=PLAINTEXT://127.0.0.1:${ports.kafkaPort}`],
+        ...["--override", `s3.wal.path=0@file://${machine.device}?capacity=0`],
+      );
+      await started;
+      await machine.powerOff();
+      expect(await refused()).toContain("holds bytes that are not zero");
+    });
+
+    test("half of a superblock", async () => {
+      tool("mkfs.xfs", "-q", machine.device);
+      write(0, Buffer.alloc(48));
+      expect(await refused()).toContain("REFUSED");
+    });
+
+    test("the file system of another cluster", async () => {
+      tool("mkfs.xfs", "-q", "-m", "uuid=11111111-2222-8333-8444-555555555555", machine.device);
+      expect(await refused()).toContain("belongs to another cluster or slot");
+    });
+
+    test("bytes at the far end only", async () => {
+      write(512 * 1024 ** 2 - 4096, Buffer.from("backup of a partition table"));
+      expect(await refused()).toContain("holds bytes that are not zero");
+    });
+
+    test("a blank volume beside a bucket that holds data", async () => {
+      machine.write("bucket/an/object", "records");
+      expect(await refused()).toContain("restore that volume from a snapshot");
+    });
+
+    test("its own file system, which says that it is another slot's", async () => {
+      await machine.publish();
+      await machine.powerOn();
+      await bootOk();
+      await machine.run("sh", "-c", "echo cluster=clu_other >/var/lib/millrace/slot");
+      await machine.powerOff();
+      await machine.powerOn();
+      const { code, output } = await machine.start("millrace-slot.service");
+      expect({ code, output }).toMatchObject({ code: 1 });
+      expect(output).toContain("belongs to cluster=clu_other");
+      expect((await machine.run("mountpoint", "/var/lib/millrace")).code).not.toBe(0);
+    });
+  });
+
+  describe("what it waits for, and what it does not take", () => {
+    test("a volume that another instance holds: until it is free", async () => {
+      await machine.publish();
+      machine.write(`volumes/${VOLUME}/holder`, "i-0dead");
+      machine.write(`volumes/${VOLUME}/looks`, "4");
+      await machine.powerOn();
+      const output = await bootOk();
+      expect(output.match(/held by i-0dead; waiting/g)).toHaveLength(3);
+      expect(machine.read(`volumes/${VOLUME}/holder`).trim()).toBe(INSTANCE);
+    });
+
+    test("a volume that stays with another instance: so long, never by force, and then says so", async () => {
+      machine.write(`volumes/${VOLUME}/holder`, "i-0alive");
+      const output = await refused();
+      expect(output).toContain(`REFUSED: ${VOLUME} is still in-use, held by i-0alive`);
+      expect(machine.read("slept").match(/^5$/gm)).toHaveLength(120);
+      expect(machine.read("calls")).not.toMatch(/attach-volume|detach-volume/);
+    });
+
+    test("permissions that are a moment old", async () => {
+      await machine.publish();
+      machine.write("faults/ec2.describe-volumes", "3");
+      machine.write("faults/secretsmanager.get-secret-value", "2");
+      await machine.powerOn();
+      expect(await bootOk()).toContain("reading the admin token failed (attempt 2 of 10)");
+    });
+
+    test.each([
+      ["no volume", 1],
+      ["two volumes", 0],
+    ])("%s with the slot's tags", async (_, slot) => {
+      machine.addVolume(slot === 1 ? VOLUME : "vol-00000000000000002", "clu_test", slot);
+      expect(await refused()).toMatch(slot === 1 ? /REFUSED: 0 volumes/ : /REFUSED: 2 volumes/);
+    });
+
+    test("a broker with another checksum: not kept, not run, the volume of before untouched", async () => {
+      await machine.publish("#!/bin/sh\ntouch /outside/ran\n");
+      await machine.powerOn();
+      await machine.firstBoot(ports);
+      const { code, output } = await machine.start("millrace-slot.service");
+      expect({ code, output }).toMatchObject({ code: 1 });
+      expect(output).toContain("does not have the SHA-256");
+      expect(machine.read("ran")).toBe("");
+      const kept = await machine.run("find", "/opt/millrace", "-type", "f");
+      expect(kept.output).toBe("");
+    });
+
+    test("a broker that was changed where it is kept: fetched anew", async () => {
+      await machine.publish();
+      await machine.powerOn();
+      await bootOk();
+      await machine.run("sh", "-c", "echo >>/opt/millrace/current/millrace");
+      expect((await machine.start("millrace-slot.service")).code).toBe(0);
+      await serve();
+    });
+  });
+
+  describe("once it runs", () => {
+    test("the token stands in memory only, for the broker alone", async () => {
+      await machine.publish();
+      await machine.powerOn();
+      await bootOk();
+      const mode = await machine.run("stat", "-c", "%a %U", "/run/millrace/admin.token");
+      expect(mode.output.trim()).toBe("600 millrace");
+      const found = await machine.run(
+        ...["grep", "-rlF", TOKEN, "/etc", "/var", "/opt", "/root", "/usr/local"],
+      );
+      expect(found.output).toBe("");
+    });
+
+    test("each minute: metrics, and log lines once each, none missing", async () => {
+      await machine.publish();
+      await machine.powerOn();
+      await bootOk();
+      const line = (n: number, message: unknown) =>
+        `${JSON.stringify({ __CURSOR: `c${n}`, __REALTIME_TIMESTAMP: `${n}000000`, MESSAGE: message })}\n`;
+      machine.write("journal", line(1, "first") + line(2, [104, 105, 255]));
+      machine.write("faults/logs.put-log-events", "2");
+      expect((await machine.run(SELF, "tick")).code).toBe(1);
+      expect(machine.read("metrics")).toContain("MetricName=Ready,Value=0");
+      expect(machine.read("logged")).toBe("");
+      await serve();
+      expect((await machine.run(SELF, "tick")).code).toBe(0);
+      expect(machine.read("metrics")).toMatch(
+        /MetricName=Ready,Value=1,Dimensions=\[\{Name=Cluster,Value=clu_test/,
+      );
+      expect(machine.read("metrics")).toMatch(/WalVolumeUsedPercent,Unit=Percent,Value=\d+/);
+      machine.write("journal", machine.read("journal") + line(3, "third"));
+      expect((await machine.run(SELF, "tick")).code).toBe(0);
+      expect((await machine.run(SELF, "tick")).code).toBe(0);
+      const messages = machine.lines("logged").flatMap((batch) => JSON.parse(batch) as unknown[]);
+      expect(messages).toEqual([
+        { timestamp: 1000, message: "first" },
+        { timestamp: 2000, message: "hi\ufffd" },
+        { timestamp: 3000, message: "third" },
+      ]);
+    });
+
+    test("starts that follow each other wait longer each time, up to a minute", async () => {
+      await machine.publish();
+      await machine.powerOn();
+      await bootOk();
+      const before = machine.lines("slept").length;
+      for (let start = 0; start < 9; start++) await machine.run(SELF, "backoff");
+      expect(machine.lines("slept").slice(before).map(Number)).toEqual([
+        0, 2, 4, 8, 16, 32, 60, 60, 60,
+      ]);
+    });
+
+    test.skipIf(!isThere("systemd-analyze"))("systemd takes the units", async () => {
+      await machine.publish();
+      await machine.powerOn();
+      await bootOk();
+      expect(machine.read("systemctl")).toContain(
+        "enable millrace-slot.service millrace-tick.timer",
+      );
+      const units = await unitsOf(machine);
+      expect(units).toHaveLength(4);
+      const said = await machine.run("systemd-analyze", "verify", "--man=no", ...units);
+      expect(said).toEqual({ code: 0, output: "" });
+    });
+  });
+});
