@@ -1232,8 +1232,8 @@ type BlockCache struct {
 
 	// FetchedBytes 64-bit integer as a decimal string
 	FetchedBytes        string   `json:"fetched_bytes"`
-	FetchedPerDelivered *float32 `json:"fetched_per_delivered"`
-	HitRatio            *float32 `json:"hit_ratio"`
+	FetchedPerDelivered *float64 `json:"fetched_per_delivered"`
+	HitRatio            *float64 `json:"hit_ratio"`
 
 	// Hits 64-bit integer as a decimal string
 	Hits string `json:"hits"`
@@ -1299,18 +1299,18 @@ type CatchUpGroup struct {
 	BacklogRecords string `json:"backlog_records"`
 
 	// DrainBytesPerSecond By how much the backlog shrinks; negative while it grows
-	DrainBytesPerSecond float32 `json:"drain_bytes_per_second"`
+	DrainBytesPerSecond float64 `json:"drain_bytes_per_second"`
 
 	// EtaSeconds Until the slowest partition has caught up
-	EtaSeconds            *float32           `json:"eta_seconds"`
+	EtaSeconds            *float64           `json:"eta_seconds"`
 	Group                 string             `json:"group"`
 	Mode                  CatchUpGroupMode   `json:"mode"`
 	Partitions            []CatchUpPartition `json:"partitions"`
-	ProduceBytesPerSecond float32            `json:"produce_bytes_per_second"`
+	ProduceBytesPerSecond float64            `json:"produce_bytes_per_second"`
 
 	// Progress 0 to 1: the share of the backlog that is done
-	Progress           *float32 `json:"progress"`
-	ReadBytesPerSecond float32  `json:"read_bytes_per_second"`
+	Progress           *float64 `json:"progress"`
+	ReadBytesPerSecond float64  `json:"read_bytes_per_second"`
 	State              string   `json:"state"`
 }
 
@@ -1324,8 +1324,8 @@ type CatchUpPartition struct {
 
 	// BacklogRecords 64-bit integer as a decimal string
 	BacklogRecords      string   `json:"backlog_records"`
-	DrainBytesPerSecond float32  `json:"drain_bytes_per_second"`
-	EtaSeconds          *float32 `json:"eta_seconds"`
+	DrainBytesPerSecond float64  `json:"drain_bytes_per_second"`
+	EtaSeconds          *float64 `json:"eta_seconds"`
 
 	// HighWatermark 64-bit integer as a decimal string
 	HighWatermark string               `json:"high_watermark"`
@@ -1334,7 +1334,7 @@ type CatchUpPartition struct {
 
 	// Position 64-bit integer as a decimal string
 	Position           string  `json:"position"`
-	ReadBytesPerSecond float32 `json:"read_bytes_per_second"`
+	ReadBytesPerSecond float64 `json:"read_bytes_per_second"`
 	Topic              string  `json:"topic"`
 }
 
@@ -1358,7 +1358,7 @@ type ChangePreview struct {
 	Cost *CostEstimate `json:"cost"`
 
 	// CostDelta USD per month, against what the cluster costs now
-	CostDelta *float32        `json:"cost_delta"`
+	CostDelta *float64        `json:"cost_delta"`
 	Plan      ChangePlan      `json:"plan"`
 	Policy    []PolicyFinding `json:"policy"`
 	Warnings  []string        `json:"warnings"`
@@ -1529,7 +1529,7 @@ type ClusterStatus struct {
 	Endpoints  []Endpoint         `json:"endpoints"`
 
 	// EstimatedMonthlyCostUsd From list prices and assumed use: an estimate, no offer
-	EstimatedMonthlyCostUsd float32 `json:"estimated_monthly_cost_usd"`
+	EstimatedMonthlyCostUsd float64 `json:"estimated_monthly_cost_usd"`
 	ObservedRevision        int     `json:"observed_revision"`
 
 	// OperationId The operation at work on the cluster, or the last one that was
@@ -1637,7 +1637,7 @@ type CostEstimate struct {
 	Lines       []CostLine           `json:"lines"`
 
 	// Total Per month
-	Total float32 `json:"total"`
+	Total float64 `json:"total"`
 }
 
 // CostEstimateCurrency defines model for CostEstimate.Currency.
@@ -1646,10 +1646,10 @@ type CostEstimateCurrency string
 // CostLine defines model for CostLine.
 type CostLine struct {
 	Item      string  `json:"item"`
-	Monthly   float32 `json:"monthly"`
-	Quantity  float32 `json:"quantity"`
+	Monthly   float64 `json:"monthly"`
+	Quantity  float64 `json:"quantity"`
 	Unit      string  `json:"unit"`
-	UnitPrice float32 `json:"unit_price"`
+	UnitPrice float64 `json:"unit_price"`
 }
 
 // Drift defines model for Drift.
@@ -1743,10 +1743,10 @@ type MetricSeriesName string
 
 // MetricsAnswer defines model for MetricsAnswer.
 type MetricsAnswer struct {
-	From        float32        `json:"from"`
+	From        float64        `json:"from"`
 	Series      []MetricSeries `json:"series"`
 	StepSeconds int            `json:"step_seconds"`
-	To          float32        `json:"to"`
+	To          float64        `json:"to"`
 }
 
 // NetworkDirection defines model for NetworkDirection.
@@ -1757,7 +1757,7 @@ type NetworkDirection struct {
 		// Bytes 64-bit integer as a decimal string
 		Bytes         string                    `json:"bytes"`
 		Tier          NetworkDirectionTiersTier `json:"tier"`
-		WaitedSeconds float32                   `json:"waited_seconds"`
+		WaitedSeconds float64                   `json:"waited_seconds"`
 		Waiting       int                       `json:"waiting"`
 	} `json:"tiers"`
 }
@@ -2149,37 +2149,37 @@ type TuningUpdateRequest struct {
 }
 
 // TuningUpdateRequestBlockCacheBytes0 defines model for TuningUpdateRequest.BlockCacheBytes.0.
-type TuningUpdateRequestBlockCacheBytes0 = float32
+type TuningUpdateRequestBlockCacheBytes0 = float64
 
 // TuningUpdateRequestBlockCacheBytes1 defines model for TuningUpdateRequest.BlockCacheBytes.1.
 type TuningUpdateRequestBlockCacheBytes1 = string
 
 // TuningUpdateRequestEgressBaselineBytesPerSecond0 defines model for TuningUpdateRequest.EgressBaselineBytesPerSecond.0.
-type TuningUpdateRequestEgressBaselineBytesPerSecond0 = float32
+type TuningUpdateRequestEgressBaselineBytesPerSecond0 = float64
 
 // TuningUpdateRequestEgressBaselineBytesPerSecond1 defines model for TuningUpdateRequest.EgressBaselineBytesPerSecond.1.
 type TuningUpdateRequestEgressBaselineBytesPerSecond1 = string
 
 // TuningUpdateRequestIngressBaselineBytesPerSecond0 defines model for TuningUpdateRequest.IngressBaselineBytesPerSecond.0.
-type TuningUpdateRequestIngressBaselineBytesPerSecond0 = float32
+type TuningUpdateRequestIngressBaselineBytesPerSecond0 = float64
 
 // TuningUpdateRequestIngressBaselineBytesPerSecond1 defines model for TuningUpdateRequest.IngressBaselineBytesPerSecond.1.
 type TuningUpdateRequestIngressBaselineBytesPerSecond1 = string
 
 // TuningUpdateRequestPrefetchMaxBytes0 defines model for TuningUpdateRequest.PrefetchMaxBytes.0.
-type TuningUpdateRequestPrefetchMaxBytes0 = float32
+type TuningUpdateRequestPrefetchMaxBytes0 = float64
 
 // TuningUpdateRequestPrefetchMaxBytes1 defines model for TuningUpdateRequest.PrefetchMaxBytes.1.
 type TuningUpdateRequestPrefetchMaxBytes1 = string
 
 // TuningUpdateRequestUploadThresholdBytes0 defines model for TuningUpdateRequest.UploadThresholdBytes.0.
-type TuningUpdateRequestUploadThresholdBytes0 = float32
+type TuningUpdateRequestUploadThresholdBytes0 = float64
 
 // TuningUpdateRequestUploadThresholdBytes1 defines model for TuningUpdateRequest.UploadThresholdBytes.1.
 type TuningUpdateRequestUploadThresholdBytes1 = string
 
 // TuningUpdateRequestWalCacheBytes0 defines model for TuningUpdateRequest.WalCacheBytes.0.
-type TuningUpdateRequestWalCacheBytes0 = float32
+type TuningUpdateRequestWalCacheBytes0 = float64
 
 // TuningUpdateRequestWalCacheBytes1 defines model for TuningUpdateRequest.WalCacheBytes.1.
 type TuningUpdateRequestWalCacheBytes1 = string
@@ -2218,7 +2218,7 @@ type WalVolumeLimits struct {
 	ThroughputMibps *Range `json:"throughput_mibps"`
 
 	// ThroughputMibpsPerIops The most for each IOPS
-	ThroughputMibpsPerIops float32             `json:"throughput_mibps_per_iops"`
+	ThroughputMibpsPerIops float64             `json:"throughput_mibps_per_iops"`
 	Title                  string              `json:"title"`
 	Type                   WalVolumeLimitsType `json:"type"`
 }

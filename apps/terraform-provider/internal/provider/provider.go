@@ -16,10 +16,14 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/millrace/terraform-provider-millrace/internal/api"
+	"github.com/millrace/terraform-provider-millrace/internal/apikey"
+	"github.com/millrace/terraform-provider-millrace/internal/catalog"
 	"github.com/millrace/terraform-provider-millrace/internal/cluster"
 	"github.com/millrace/terraform-provider-millrace/internal/environment"
+	"github.com/millrace/terraform-provider-millrace/internal/operation"
 	"github.com/millrace/terraform-provider-millrace/internal/session"
 	"github.com/millrace/terraform-provider-millrace/internal/topic"
+	"github.com/millrace/terraform-provider-millrace/internal/tuning"
 )
 
 const (
@@ -36,6 +40,8 @@ const (
 	requestsPerSecondDefault = 20
 	requestsPerSecondMax     = 1000
 )
+
+var _ provider.ProviderWithEphemeralResources = &millraceProvider{}
 
 type millraceProvider struct {
 	version string
@@ -127,19 +133,33 @@ func (p *millraceProvider) Configure(ctx context.Context, req provider.Configure
 
 func (p *millraceProvider) Resources(context.Context) []func() resource.Resource {
 	return []func() resource.Resource{
-
+		apikey.NewResource,
 		cluster.NewResource,
 		environment.NewResource,
 		topic.NewResource,
+		tuning.NewResource,
 	}
 }
 
 func (p *millraceProvider) DataSources(context.Context) []func() datasource.DataSource {
-	return []func() datasource.DataSource{}
+	return []func() datasource.DataSource{
+		apikey.NewListDataSource,
+		catalog.NewRegions,
+		catalog.NewSizes,
+		catalog.NewVersions,
+		cluster.NewDataSource,
+		cluster.NewListDataSource,
+		environment.NewDataSource,
+		environment.NewListDataSource,
+		operation.NewDataSource,
+		operation.NewListDataSource,
+		topic.NewDataSource,
+		topic.NewListDataSource,
+	}
 }
 
 func (p *millraceProvider) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {
-	return nil
+	return []func() ephemeral.EphemeralResource{apikey.NewEphemeralResource}
 }
 
 // given is the configured value, else the variable's.

@@ -35,20 +35,26 @@ func newTopics(client *api.Client) *Topics {
 
 // Get returns the topic, or nil where the cluster has none of that name.
 func (t *Topics) Get(ctx context.Context, clusterID, name string) (*api.Topic, error) {
+	topics, err := t.All(ctx, clusterID)
+	if err != nil {
+		return nil, err
+	}
+	topic, exists := topics[name]
+	if !exists {
+		return nil, nil
+	}
+	return &topic, nil
+}
+
+// All returns every topic of the cluster by name. The map is shared: read it only.
+func (t *Topics) All(ctx context.Context, clusterID string) (map[string]api.Topic, error) {
 	list := t.listOf(ctx, clusterID)
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-list.ready:
+		return list.topics, list.err
 	}
-	if list.err != nil {
-		return nil, list.err
-	}
-	topic, exists := list.topics[name]
-	if !exists {
-		return nil, nil
-	}
-	return &topic, nil
 }
 
 // Forget makes the next read of the cluster a new list: after each write.

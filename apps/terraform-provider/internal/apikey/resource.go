@@ -1,0 +1,226 @@
+// Package apikey holds the resource, the ephemeral resource and the data source of API keys. A secret
+// leaves the API once, and never enters a state file: it goes into a file of the user, is encrypted to
+// a key of the user, or lives for one run only.
+package apikey
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/resourcevalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/mapplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/millrace/terraform-provider-millrace/internal/api"
+	"github.com/millrace/terraform-provider-millrace/internal/session"
+)
+
+const (
+	nameMax = 100
+	// timeLayout is RFC 3339 with milliseconds, as the API writes it.
+	timeLayout  = "2006-01-02T15:04:05.000Z"
+	roleDefault = "admin"
+)
+
+type keyResource struct {
+	session.Configured
+}
+
+// NewResource makes `millrace_api_key`.
+func NewResource() resource.Resource { return &keyResource{} }
+
+var (
+	_ resource.ResourceWithConfigure        = &keyResource{}
+	_ resource.ResourceWithImportState      = &keyResource{}
+	_ resource.ResourceWithConfigValidators = &keyResource{}
+)
+
+type model struct {
+	ID              types.String `tfsdk:"id"`
+	Name            types.String `tfsdk:"name"`
+	Role            types.String `tfsdk:"role"`
+	ExpiresAt       types.String `tfsdk:"expires_at"`
+	RotateWhen      types.Map    `tfsdk:"rotate_when"`
+	SecretFile      types.String `tfsdk:"secret_file"`
+	PublicKey       types.String `tfsdk:"public_key"`
+	EncryptedSecret types.String `tfsdk:"encrypted_secret"`
+	Hint            types.String `tfsdk:"hint"`
+	CreatedAt       types.String `tfsdk:"created_at"`
+}
+
+func (m *model) take(key api.ApiKey) {
+	m.ID = types.StringValue(key.Id)
+	m.Name = types.StringValue(key.Name)
+	m.Role = types.StringValue(string(key.Role))
+	m.Hint = types.StringValue(key.Hint)
+	m.CreatedAt = types.StringValue(key.CreatedAt.UTC().Format(timeLayout))
+	m.ExpiresAt = sameTime(m.ExpiresAt, key.ExpiresAt)
+}
+
+// sameTime keeps the spelling of the configuration where it means the same moment.
+func sameTime(written types.String, at *time.Time) types.String {
+	if at == nil {
+		return types.StringNull()
+	}
+	if parsed, err := time.Parse(time.RFC3339, written.ValueString()); err == nil && parsed.Equal(*at) {
+		return written
+	}
+	return types.StringValue(at.UTC().Format(timeLayout))
+}
+
+func (r *keyResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_api_key"
+}
+
+func (r *keyResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
+	r.Take(req.ProviderData, &resp.Diagnostics)
+}
+
+func (r *keyResource) ConfigValidators(context.Context) []resource.ConfigValidator {
+	return []resource.ConfigValidator{
+		resourcevalidator.Conflicting(path.MatchRoot("secret_file"), path.MatchRoot("public_key")),
+	}
+}
+
+func (r *keyResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	replaced := []planmodifier.String{stringplanmodifier.RequiresReplace()}
+	stays := []planmodifier.String{stringplanmodifier.UseStateForUnknown()}
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "An API key of the organization. Its secret is never in the state: it is written to `secret_file`, or encrypted to `public_key`. For a key that lives for one run use the ephemeral resource of the same name. A key cannot be changed: any other value makes a new key; with `lifecycle { create_before_destroy = true }` the old one works until the new one is there.",
+		Attributes: map[string]schema.Attribute{
+			"id": schema.StringAttribute{Computed: true, PlanModifiers: stays, MarkdownDescription: "The key's id (`key_…`)."},
+			"name": schema.StringAttribute{
+				Required: true, PlanModifiers: replaced, MarkdownDescription: "What it is for.",
+				Validators: []validator.String{stringvalidator.LengthBetween(1, nameMax)},
+			},
+			"role": schema.StringAttribute{
+				Optional: true, Computed: true, PlanModifiers: replaced, Default: stringdefault.StaticString(roleDefault),
+				MarkdownDescription: "What it may do: `owner`, `admin`, `member` or `viewer`, and never more than the key that makes it; `admin` by default.",
+			},
+			"expires_at": schema.StringAttribute{
+				Optional: true, PlanModifiers: replaced, MarkdownDescription: "When it stops working: RFC 3339. Never by default.",
+				Validators: []validator.String{isTime{}},
+			},
+			"rotate_when": schema.MapAttribute{
+				Optional: true, ElementType: types.StringType,
+				MarkdownDescription: "Values of your own; where one changes, a new key is made.",
+				PlanModifiers:       []planmodifier.Map{mapplanmodifier.RequiresReplace()},
+			},
+			"secret_file": schema.StringAttribute{
+				Optional: true, PlanModifiers: replaced,
+				MarkdownDescription: "A file that the secret is written to, readable by the current user alone (mode 0600). It must not exist; destroying the key leaves it.",
+			},
+			"public_key": schema.StringAttribute{
+				Optional: true, PlanModifiers: replaced, Validators: []validator.String{isPublicKey{}},
+				MarkdownDescription: "An RSA public key (PEM, at least 2048 bits) that the secret is encrypted to.",
+			},
+			"encrypted_secret": schema.StringAttribute{
+				Computed: true, PlanModifiers: stays,
+				MarkdownDescription: "With `public_key`: the secret under RSA-OAEP with SHA-256 and the label `millrace api key`, in base64.",
+			},
+			"hint":       schema.StringAttribute{Computed: true, PlanModifiers: stays, MarkdownDescription: "The beginning of the secret, to tell keys apart."},
+			"created_at": schema.StringAttribute{Computed: true, PlanModifiers: stays, MarkdownDescription: "When it was made: RFC 3339, UTC."},
+		},
+	}
+}
+
+func (r *keyResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var planned model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &planned)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if !planned.SecretFile.IsNull() {
+		if err := prepareFile(planned.SecretFile.ValueString()); err != nil {
+			resp.Diagnostics.AddAttributeError(path.Root("secret_file"), "The secret cannot be written", err.Error())
+			return
+		}
+	}
+	key, err := create(ctx, r.Session, planned.Name.ValueString(), planned.Role.ValueString(), planned.ExpiresAt)
+	if err != nil {
+		session.Report(&resp.Diagnostics, "Creating API key "+planned.Name.ValueString(), err)
+		return
+	}
+	planned.take(withoutSecret(key))
+	planned.EncryptedSecret = types.StringNull()
+	if err := planned.deliver(key.Secret); err != nil {
+		// A key whose secret nobody has is of no use.
+		undo := api.Done(r.Session.ApiKeyDelete(context.WithoutCancel(ctx), key.Id))
+		resp.Diagnostics.AddError("The secret could not be handed over", fmt.Sprintf("%s. The key %s was revoked%s.", err, key.Id, failing(undo)))
+		return
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, &planned)...)
+}
+
+func failing(err error) string {
+	if err == nil {
+		return ""
+	}
+	return ", which failed: " + err.Error() + ". Revoke it in the console"
+}
+
+// deliver hands the secret to where the configuration wants it.
+func (m *model) deliver(secret string) error {
+	if !m.SecretFile.IsNull() {
+		return writeFile(m.SecretFile.ValueString(), secret)
+	}
+	if m.PublicKey.IsNull() {
+		return nil
+	}
+	key, err := parsePublicKey(m.PublicKey.ValueString())
+	if err != nil {
+		return err
+	}
+	sealed, err := seal(secret, key)
+	m.EncryptedSecret = types.StringValue(sealed)
+	return err
+}
+
+func (r *keyResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var known model
+	resp.Diagnostics.Append(req.State.Get(ctx, &known)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	key, err := api.Read[api.ApiKey](r.Session.ApiKeyGet(ctx, known.ID.ValueString()))
+	if api.IsNotFound(err) {
+		resp.State.RemoveResource(ctx)
+		return
+	}
+	if err != nil {
+		session.Report(&resp.Diagnostics, "Reading API key "+known.ID.ValueString(), err)
+		return
+	}
+	known.take(*key)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &known)...)
+}
+
+// Update never changes a key: every attribute that could change makes a new one.
+func (r *keyResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	resp.State.Raw = req.Plan.Raw
+}
+
+func (r *keyResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var known model
+	resp.Diagnostics.Append(req.State.Get(ctx, &known)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if err := api.Done(r.Session.ApiKeyDelete(ctx, known.ID.ValueString())); err != nil && !api.IsNotFound(err) {
+		session.Report(&resp.Diagnostics, "Revoking API key "+known.ID.ValueString(), err)
+	}
+}
+
+// ImportState takes the key's id; its secret is not to be had any more.
+func (r *keyResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	resource.ImportStatePassthroughID(ctx, path.Root("id"), req, resp)
+}

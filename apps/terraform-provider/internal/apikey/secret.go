@@ -1,0 +1,90 @@
+package apikey
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+const (
+	// secretLabel binds the ciphertext to its use (RSA-OAEP's label).
+	secretLabel = "millrace api key"
+	// rsaBitsMin is what is still held to be safe.
+	rsaBitsMin = 2048
+)
+
+// parsePublicKey reads an RSA key in PEM: PKIX (`BEGIN PUBLIC KEY`) or PKCS #1.
+func parsePublicKey(text string) (*rsa.PublicKey, error) {
+	block, _ := pem.Decode([]byte(text))
+	if block == nil {
+		return nil, errors.New("this is no PEM; write the output of: openssl rsa -in key.pem -pubout")
+	}
+	key, err := publicKeyOf(block)
+	if err != nil {
+		return nil, err
+	}
+	if key.N.BitLen() < rsaBitsMin {
+		return nil, fmt.Errorf("the key has %d bits; use at least %d", key.N.BitLen(), rsaBitsMin)
+	}
+	return key, nil
+}
+
+func publicKeyOf(block *pem.Block) (*rsa.PublicKey, error) {
+	switch block.Type {
+	case "RSA PUBLIC KEY":
+		return x509.ParsePKCS1PublicKey(block.Bytes)
+	case "PUBLIC KEY":
+		parsed, err := x509.ParsePKIXPublicKey(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		key, ok := parsed.(*rsa.PublicKey)
+		if !ok {
+			return nil, fmt.Errorf("the key is a %T; only RSA keys encrypt", parsed)
+		}
+		return key, nil
+	}
+	return nil, fmt.Errorf("a block %q is no public key", block.Type)
+}
+
+// seal encrypts the secret for the holder of the private key: RSA-OAEP with SHA-256, in base64.
+func seal(secret string, key *rsa.PublicKey) (string, error) {
+	sealed, err := rsa.EncryptOAEP(sha256.New(), rand.Reader, key, []byte(secret), []byte(secretLabel))
+	if err != nil {
+		return "", err
+	}
+	return base64.StdEncoding.EncodeToString(sealed), nil
+}
+
+// prepareFile makes sure, before a key exists, that its secret can be written.
+func prepareFile(path string) error {
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("%s exists already; move it away, since a secret is never written over something", path)
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.MkdirAll(filepath.Dir(path), 0o700)
+}
+
+// writeFile keeps the secret where only this user reads it, and appears whole or not at all.
+func writeFile(path, secret string) error {
+	file, err := os.CreateTemp(filepath.Dir(path), ".millrace-key-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name())
+	if _, err := file.WriteString(secret + "\n"); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	if err := errors.Join(file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	return os.Link(file.Name(), path)
+}
