@@ -7,7 +7,7 @@
  * it needs to remember lies beside the cluster (a pid file, a Terraform state), what the product
  * needs to remember (the placement) lies in the control plane's database.
  */
-import type { ClusterSize, Placement } from "@millrace/domain";
+import type { AwsSpec, ClusterSize, Placement } from "@millrace/domain";
 import type { ChangePlan, PlanOptions, RunOptions, SweepReport } from "./change-plan.ts";
 
 export type { Placement };
@@ -23,33 +23,9 @@ export function adminUrlOf(placement: Placement): string {
 }
 
 /** What a cluster is on AWS beside what every cluster is. Absent for a cluster on this machine. */
-export interface AwsDeployment {
+export interface AwsDeployment extends AwsSpec {
   /** Availability zones, as `eu-central-1a`; slot n lies in zone n modulo their number. */
   readonly zones: readonly string[];
-  /** The WAL volume of each slot. Its capacity, IOPS and throughput set the broker's baselines. */
-  readonly wal: {
-    readonly type: "gp3" | "io2";
-    readonly sizeGib: number;
-    readonly iops: number;
-    /** MiB/s; 0 for io2, which has none of its own. */
-    readonly throughputMibps: number;
-  };
-  readonly network: {
-    /** An existing VPC with its private subnets, one per zone; a new VPC where absent. */
-    readonly vpcId?: string;
-    readonly subnetIds?: readonly string[];
-    /** Range of a new VPC. */
-    readonly cidr?: string;
-    readonly access: "private" | "endpoint_service";
-    /** ARNs that may connect to the endpoint service. */
-    readonly allowedPrincipals: readonly string[];
-    /** Ranges beyond the VPC's own that may reach the Kafka listeners. */
-    readonly allowedCidrs: readonly string[];
-  };
-  readonly storage: {
-    /** A customer's key for volumes and bucket; a key of the cluster's own where absent. */
-    readonly kmsKeyArn?: string;
-  };
 }
 
 /** What a cluster should be. */

@@ -92,7 +92,8 @@ describe.skipIf(program === undefined)("the real broker", () => {
       await admin.createTopic({ name: "orders", partitions: 3, configs });
       const described = await admin.describeTopic("orders");
       expect(described).toMatchObject({ name: "orders", partitions: 3, replicationFactor: 1 });
-      expect(described.configs).toMatchObject(configs);
+      expect(described.configs["retention.ms"]).toEqual({ value: "3600000", source: "topic" });
+      expect(described.configs["cleanup.policy"]).toEqual({ value: "delete", source: "default" });
       expect((await admin.listTopics()).map((topic) => topic.name)).toEqual(["orders"]);
       const again = admin.createTopic({ name: "orders", partitions: 1, configs: {} });
       await expect(again).rejects.toMatchObject({ code: "topic_exists" });
@@ -102,6 +103,36 @@ describe.skipIf(program === undefined)("the real broker", () => {
       await expect(none).rejects.toMatchObject({ code: "invalid_partitions" });
       await expect(admin.describeTopic("nope")).rejects.toMatchObject({ code: "topic_not_found" });
       await expect(admin.deleteTopic("nope")).rejects.toMatchObject({ code: "topic_not_found" });
+    });
+  });
+
+  test("changes a topic's settings and adds partitions, after asking", {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    await kafka(async (admin) => {
+      await admin.createTopic({
+        name: "grown",
+        partitions: 1,
+        configs: { "retention.ms": "1000" },
+      });
+      await admin.alterTopicConfigs("grown", { "retention.ms": "2000" }, { validateOnly: true });
+      await admin.createPartitions("grown", 4, { validateOnly: true });
+      const asked = await admin.describeTopic("grown");
+      expect(asked.partitions).toBe(1);
+      expect(asked.configs["retention.ms"]?.value).toBe("1000");
+      await admin.alterTopicConfigs("grown", { "retention.ms": null, "cleanup.policy": "compact" });
+      await admin.createPartitions("grown", 4);
+      const changed = await admin.describeTopic("grown");
+      expect(changed.partitions).toBe(4);
+      expect(changed.configs["retention.ms"]?.source).toBe("default");
+      expect(changed.configs["cleanup.policy"]).toEqual({ value: "compact", source: "topic" });
+      const fewer = admin.createPartitions("grown", 2);
+      await expect(fewer).rejects.toMatchObject({ code: "invalid_partitions" });
+      const bad = admin.alterTopicConfigs("grown", { "retention.ms": "soon" });
+      await expect(bad).rejects.toMatchObject({ code: "invalid_config" });
+      const configs = await admin.describeTopicConfigs(["orders", "grown"]);
+      expect([...configs.keys()].sort()).toEqual(["grown", "orders"]);
+      await admin.deleteTopic("grown");
     });
   });
 

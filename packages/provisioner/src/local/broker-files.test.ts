@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { LOCAL_DEPLOYMENT } from "../../test/deployment.ts";
 import type { ClusterDeployment } from "../cluster-driver.ts";
@@ -30,4 +33,19 @@ test("backslashes are escaped, line breaks and odd keys are refused", () => {
   expect(() => renderProperties(files, deployment({ a: "x\ny=z" }))).toThrow("a cannot be written");
   expect(() => renderProperties(files, deployment({ "a b": "x" }))).toThrow("cannot be written");
   expect(() => renderProperties(files, deployment({ listeners: "x" }))).toThrow("listeners");
+});
+
+test("a log that exists keeps the capacity that it was formatted for", async () => {
+  const home = await mkdtemp(join(tmpdir(), "millrace-files-"));
+  const files = new BrokerFiles(home, "clu_a");
+  const larger = { ...deployment({}), walCapacityBytes: 2 * 268_435_456 };
+  await files.write(deployment({}));
+  await files.refresh(larger);
+  expect(await files.readProperties()).toContain("capacity=536870912&");
+  await files.refresh(deployment({}));
+  await writeFile(join(files.folder, "wal/wal"), "a log");
+  await files.refresh(larger);
+  expect(await files.readProperties()).toContain("capacity=268435456&");
+  expect(await files.isWritten(larger)).toBe(true);
+  await rm(home, { recursive: true });
 });

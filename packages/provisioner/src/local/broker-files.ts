@@ -11,7 +11,7 @@
  *       objects/                           the object store of a local cluster
  */
 import { randomBytes } from "node:crypto";
-import { type FileHandle, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type ClusterDeployment, ProvisionError } from "../cluster-driver.ts";
@@ -19,6 +19,8 @@ import { type ClusterDeployment, ProvisionError } from "../cluster-driver.ts";
 /** An id becomes a folder name and so must not be able to leave its parent. */
 const CLUSTER_ID = /^[A-Za-z0-9_-]{1,64}$/;
 const TOKEN = /^[0-9a-f]{64}$/;
+/** Where `renderProperties` writes the capacity of the log. */
+const WAL_CAPACITY = /^s3\.wal\.path=.*[?&]capacity=(\d+)/m;
 /** Keys that only the driver may set. */
 const RESERVED_KEYS: ReadonlySet<string> = new Set([
   "node.id",
@@ -64,9 +66,23 @@ export class BrokerFiles {
     await this.refresh(deployment);
   }
 
+  /**
+   * The deployment as it can be here: a write-ahead log is formatted for its capacity, and a broker
+   * does not open one of another, so a log that exists keeps its own.
+   */
+  async withExistingWal(deployment: ClusterDeployment): Promise<ClusterDeployment> {
+    if ((await stat(join(this.folder, "wal/wal")).catch(() => undefined)) === undefined) {
+      return deployment;
+    }
+    const [, capacity] = WAL_CAPACITY.exec((await this.readProperties()) ?? "") ?? [];
+    return capacity === undefined
+      ? deployment
+      : { ...deployment, walCapacityBytes: Number(capacity) };
+  }
+
   /** Brings the configuration of a cluster that has a folder up to date; never makes the folder. */
-  async refresh(deployment: ClusterDeployment): Promise<void> {
-    const text = renderProperties(this, deployment);
+  async refresh(wanted: ClusterDeployment): Promise<void> {
+    const text = renderProperties(this, await this.withExistingWal(wanted));
     if ((await readIfThere(this.propertiesFile)) !== text) {
       await replaceFile(this.propertiesFile, text);
     }
@@ -75,7 +91,8 @@ export class BrokerFiles {
   async isWritten(deployment: ClusterDeployment): Promise<boolean> {
     return (
       (await this.readToken()) !== undefined &&
-      (await readIfThere(this.propertiesFile)) === renderProperties(this, deployment)
+      (await this.readProperties()) ===
+        renderProperties(this, await this.withExistingWal(deployment))
     );
   }
 

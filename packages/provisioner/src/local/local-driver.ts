@@ -140,16 +140,18 @@ export class LocalDriver implements ClusterDriver {
   async plan(deployment: ClusterDeployment, options: PlanOptions): Promise<ChangePlan> {
     const nothing: LocalState = { folder: false, properties: undefined, running: false };
     const state = options.offline ? nothing : await this.#stateOf(deployment.clusterId);
-    return planLocal(this.#files(deployment.clusterId), deployment, options.purpose, state);
+    const files = this.#files(deployment.clusterId);
+    return planLocal(files, await files.withExistingWal(deployment), options.purpose, state);
   }
 
   /** The plan's id names the wish; carrying it out is idempotent, so nothing needs to be kept. */
   async apply(
-    deployment: ClusterDeployment,
+    wanted: ClusterDeployment,
     planId: string,
     options: RunOptions = {},
   ): Promise<void> {
-    const files = this.#files(deployment.clusterId);
+    const files = this.#files(wanted.clusterId);
+    const deployment = await files.withExistingWal(wanted);
     const purpose = purposeOf(planId);
     if (purpose === undefined || localPlanId(files, deployment, purpose) !== planId) {
       const message = `plan ${planId} is not what cluster ${deployment.clusterId} shall be now`;

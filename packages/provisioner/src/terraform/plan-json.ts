@@ -1,0 +1,160 @@
+/**
+ * From `terraform show -json` of a plan to what a person reads and approves. Reads only what the
+ * format promises (format version 1), and shows no value that Terraform calls sensitive.
+ */
+import type { AttributeChange, ChangeAction, PlannedChange } from "../change-plan.ts";
+import { ProvisionError } from "../cluster-driver.ts";
+
+interface ResourceChange {
+  readonly address: string;
+  readonly type: string;
+  readonly change: {
+    readonly actions: readonly string[];
+    readonly before: unknown;
+    readonly after: unknown;
+    readonly after_unknown: unknown;
+    readonly before_sensitive: unknown;
+    readonly after_sensitive: unknown;
+    readonly importing?: unknown;
+  };
+}
+
+const SENSITIVE = "(sensitive)";
+const UNKNOWN = "(known after apply)";
+
+/** Repeats `tags`, with what the provider adds. */
+const REPEATING = new Set(["tags_all"]);
+/** Names by which a reader recognises what is removed; its other attributes say nothing new. */
+const IDENTIFYING = new Set(["id", "arn", "name", "bucket"]);
+
+/** What the plan would change. What is only read, or already as wanted, is left out. */
+export function plannedChanges(plan: unknown): PlannedChange[] {
+  return changesIn(plan, "resource_changes").flatMap((resource) => {
+    const action = actionOf(resource.change);
+    if (action === undefined) return [];
+    const { address, type } = resource;
+    return [{ address, type, action, attributes: attributesOf(resource, action) }];
+  });
+}
+
+/**
+ * What differs from what was made, of a refresh-only plan. An attribute that the stack does not set
+ * is AWS's own to change (a group's instances, a balancer's addresses) and is no drift.
+ */
+export function driftedChanges(plan: unknown): PlannedChange[] {
+  const configured = configuredAttributes(plan);
+  return changesIn(plan, "resource_drift").flatMap((resource) => {
+    const action = actionOf(resource.change);
+    if (action === undefined) return [];
+    const { address, type } = resource;
+    const attributes = attributesOf(resource, action).filter(
+      ({ name }) => action === "delete" || configured.get(address)?.has(rootOf(name)) === true,
+    );
+    if (action === "update" && attributes.length === 0) return [];
+    return [{ address, type, action, attributes }];
+  });
+}
+
+/** The attributes that the stack sets, by the address of the resource. */
+function configuredAttributes(plan: unknown): Map<string, ReadonlySet<string>> {
+  const module = at(plan, "configuration", "root_module");
+  const resources = at(module, "resources");
+  const pairs = (Array.isArray(resources) ? resources : []).map(
+    (resource): [string, ReadonlySet<string>] => {
+      const expressions = at(resource, "expressions");
+      const names = typeof expressions === "object" && expressions !== null ? expressions : {};
+      return [String(at(resource, "address")), new Set(Object.keys(names))];
+    },
+  );
+  return new Map(pairs);
+}
+
+function changesIn(plan: unknown, key: "resource_changes" | "resource_drift"): ResourceChange[] {
+  const version = at(plan, "format_version");
+  if (typeof version !== "string" || !version.startsWith("1.")) {
+    throw new ProvisionError("plan_failed", "Terraform printed a plan in a format that is unknown");
+  }
+  const changes = at(plan, key);
+  return (Array.isArray(changes) ? changes : []).filter(
+    (change) => at(change, "mode") === "managed",
+  ) as ResourceChange[];
+}
+
+function actionOf(change: ResourceChange["change"]): ChangeAction | undefined {
+  const actions = change.actions.join(" ");
+  // An import that changes something beside is an update; Terraform does both.
+  if (change.importing && (actions === "no-op" || actions === "update")) return "import";
+  if (actions === "create" || actions === "update" || actions === "delete") return actions;
+  if (actions === "delete create" || actions === "create delete") return "replace";
+  return undefined;
+}
+
+function attributesOf({ type, change }: ResourceChange, action: ChangeAction): AttributeChange[] {
+  const before = leavesOf(change.before, change.before_sensitive);
+  const after = leavesOf(change.after, change.after_sensitive);
+  for (const name of leavesOf(change.after_unknown, false).keys()) after.set(name, UNKNOWN);
+  if (action === "delete") {
+    return [...before]
+      .filter(([name]) => IDENTIFYING.has(name))
+      .map(([name, value]) => ({ name, before: value, after: null }));
+  }
+  const names = new Set([...before.keys(), ...after.keys()]);
+  return [...names]
+    .filter((name) => !REPEATING.has(rootOf(name)) && before.get(name) !== after.get(name))
+    .map((name) => readable(type, {
+      name,
+      before: before.get(name) ?? null,
+      after: after.get(name) ?? null,
+    }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** A script in base64 tells nobody anything: of a changed one the lines that differ are shown. */
+function readable(type: string, attribute: AttributeChange): AttributeChange {
+  if (type !== "aws_launch_template" || attribute.name !== "user_data") return attribute;
+  const lines = (value: string | null) =>
+    value === null || value === UNKNOWN || value === SENSITIVE
+      ? value
+      : Buffer.from(value, "base64").toString("utf8");
+  const [before, after] = [lines(attribute.before), lines(attribute.after)];
+  if (before === null || after === null || after === UNKNOWN) {
+    return { ...attribute, before, after };
+  }
+  const [old, wanted] = [before.split("\n"), after.split("\n")];
+  return {
+    ...attribute,
+    before: old.filter((line) => !wanted.includes(line)).join("\n"),
+    after: wanted.filter((line) => !old.includes(line)).join("\n"),
+  };
+}
+
+/** Every value below `value` by its path, as text. Nulls, empty lists and `false` unknowns are none. */
+function leavesOf(value: unknown, sensitive: unknown, path = ""): Map<string, string> {
+  if (value === null || value === undefined) return new Map();
+  if (sensitive === true) return new Map([[path, SENSITIVE]]);
+  if (typeof value !== "object") {
+    return path === "" || value === "" ? new Map() : new Map([[path, String(value)]]);
+  }
+  const entries: [string, unknown][] = Array.isArray(value)
+    ? value.map((item, index) => [`[${index}]`, item])
+    : Object.entries(value).map(([key, item]) => [path === "" ? key : `.${key}`, item]);
+  const leaves = entries.flatMap(([key, item]) => {
+    const inner = key.startsWith("[") ? Number(key.slice(1, -1)) : key.replace(/^\./, "");
+    return [...leavesOf(item, at(sensitive, inner), `${path}${key}`)];
+  });
+  return new Map(leaves);
+}
+
+function rootOf(name: string): string {
+  return name.split(/[.[]/, 1)[0] ?? name;
+}
+
+/** The value at a path of keys; undefined where there is none. */
+function at(value: unknown, ...path: readonly (string | number)[]): unknown {
+  let current = value;
+  for (const key of path) {
+    if (typeof current !== "object" || current === null) return undefined;
+    current = (current as Record<string | number, unknown>)[key];
+  }
+  return current;
+}

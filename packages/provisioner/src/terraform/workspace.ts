@@ -1,0 +1,304 @@
+/**
+ * The working folder of one cluster's stack:
+ *
+ *     <root>/<cluster id>/              0700
+ *       cdk.tf.json                     what Terraform reads
+ *       terraform.tfstate, .backup      what exists (see state-copy.ts)
+ *       deployment.json                 what the cluster was last asked to be
+ *       plans/<plan id>.tfplan, .json   the kept plan, and what it is for
+ *       terraform.pid, .out, .err       the run that goes on (see terraform-process.ts)
+ *       .terraform/, .terraform.lock.hcl
+ */
+import { randomUUID } from "node:crypto";
+import { mkdir, readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { RunFence, RunOptions } from "../change-plan.ts";
+import { ProvisionError, type ProvisionErrorCode } from "../cluster-driver.ts";
+import type { ProcessTable } from "../local/process-table.ts";
+import { type Diagnostic, diagnosticOf, runFailure } from "./diagnostics.ts";
+import { RunEvents } from "./run-events.ts";
+import type { StateCopy, StateDocument } from "./state-copy.ts";
+import { TerraformProcess, type TerraformResult } from "./terraform-process.ts";
+import {
+  environmentOf,
+  readIfThere,
+  replaceFile,
+  type TerraformProgram,
+} from "./terraform-program.ts";
+
+/** Another run on the same machine that holds Terraform's own lock has this long to end. */
+const LOCK_TIMEOUT = "30s";
+
+export interface WorkspaceOptions {
+  readonly folder: string;
+  readonly program: TerraformProgram;
+  readonly cliConfig: string;
+  readonly table: ProcessTable;
+  /** Absent for a folder that is thrown away, such as that of an offline plan. */
+  readonly state?: StateCopy | undefined;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  readonly graceMs?: number | undefined;
+}
+
+export interface SessionOptions extends RunOptions {
+  /** Ephemeral inputs of the stack; their values appear nowhere. */
+  readonly variables: Readonly<Record<string, string>>;
+}
+
+export interface TerraformPlanOptions {
+  readonly planId: string;
+  readonly destroy?: boolean;
+  readonly refreshOnly?: boolean;
+  /** Without asking AWS. */
+  readonly offline?: boolean;
+}
+
+export class Workspace {
+  readonly folder: string;
+  readonly #options: WorkspaceOptions;
+  readonly #process: TerraformProcess;
+
+  constructor(options: WorkspaceOptions) {
+    this.folder = options.folder;
+    this.#options = options;
+    const { folder, table, graceMs } = options;
+    this.#process = new TerraformProcess({ folder, table, ...(graceMs ? { graceMs } : {}) });
+  }
+
+  /**
+   * Works in the folder: what an earlier run left is ended, the newest state put in place, and
+   * whatever happens the state that results is saved.
+   */
+  async session<T>(options: SessionOptions, work: (run: WorkspaceRun) => Promise<T>): Promise<T> {
+    const { state: copy, now } = this.#options;
+    await mkdir(join(this.folder, "plans"), { recursive: true, mode: 0o700 });
+    const events = new RunEvents({
+      onEvent: options.onEvent ?? (() => {}),
+      secrets: Object.values(options.variables),
+      now,
+    });
+    const ended = await this.#process.settle(options.fence, options.signal);
+    if (ended) events.say("a run that an earlier worker left behind was ended in good order");
+    const { state, restored } = (await copy?.restore()) ?? { state: undefined, restored: false };
+    if (restored) events.say("the state was restored from the control plane's copy", "warning");
+    const run = new WorkspaceRun(this.#options, this.#process, options, events, state);
+    try {
+      return await work(run);
+    } finally {
+      if ((await copy?.settle(options.fence)) === false) {
+        const message = "the state could not be copied to the control plane; the next run does it";
+        events.say(message, "warning");
+      }
+    }
+  }
+
+  async readJson(name: string): Promise<unknown> {
+    const text = await readIfThere(join(this.folder, name));
+    if (text === undefined) return undefined;
+    try {
+      return JSON.parse(text.toString("utf8"));
+    } catch {
+      // Half written by a machine that lost power: as good as absent.
+      return undefined;
+    }
+  }
+
+  async writeJson(name: string, value: unknown): Promise<void> {
+    await replaceFile(join(this.folder, name), `${JSON.stringify(value)}\n`);
+  }
+
+  /** Removes the kept plans, but for one. */
+  async dropPlans(except?: string): Promise<void> {
+    const plans = join(this.folder, "plans");
+    for (const name of await readdir(plans).catch(() => [])) {
+      if (except === undefined || !name.startsWith(`${except}.`)) await rm(join(plans, name));
+    }
+  }
+
+  async exists(): Promise<boolean> {
+    return (await readdir(this.folder).catch(() => [])).length > 0;
+  }
+
+  /** Removes the folder and everything in it. The caller has made sure that nothing is on record. */
+  async remove(): Promise<void> {
+    await rm(this.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+  }
+}
+
+/** What can be done within one session. */
+export class WorkspaceRun {
+  readonly events: RunEvents;
+  readonly #options: WorkspaceOptions;
+  readonly #process: TerraformProcess;
+  readonly #session: SessionOptions;
+  #state: StateDocument | undefined;
+
+  constructor(
+    options: WorkspaceOptions,
+    process: TerraformProcess,
+    session: SessionOptions,
+    events: RunEvents,
+    state: StateDocument | undefined,
+  ) {
+    this.#options = options;
+    this.#process = process;
+    this.#session = session;
+    this.#state = state;
+    this.events = events;
+  }
+
+  /** The state as it was when the session began, or after the last command that changes it. */
+  get state(): StateDocument | undefined {
+    return this.#state;
+  }
+
+  /** Puts the stack in place and the providers beside it. */
+  async prepare(stackFile: string, stackText: string): Promise<void> {
+    await replaceFile(join(this.#options.folder, stackFile), stackText);
+    const { code, errors } = await this.#plain(["init", "-input=false", "-no-color"]);
+    if (code === 0) return;
+    throw this.#failed("terraform init", "plan_failed", errors);
+  }
+
+  /** Throws `ProvisionError` `config` with the diagnostics where the stack is not valid. */
+  async validate(): Promise<void> {
+    const { code, output, errors } = await this.#plain(["validate", "-json"]);
+    if (code === 0) return;
+    throw runFailure("terraform validate", diagnosticsIn(output, errors), "config");
+  }
+
+  /** Makes a plan, keeps it, and gives its JSON. */
+  async plan(options: TerraformPlanOptions): Promise<unknown> {
+    const file = planFile(options.planId);
+    await this.#run("terraform plan", "plan_failed", [
+      "plan",
+      "-json",
+      "-input=false",
+      `-out=${file}`,
+      `-lock-timeout=${LOCK_TIMEOUT}`,
+      ...(options.destroy ? ["-destroy"] : []),
+      ...(options.refreshOnly ? ["-refresh-only"] : []),
+      ...(options.offline ? ["-refresh=false"] : []),
+    ]);
+    const { code, output, errors } = await this.#plain(["show", "-json", file]);
+    if (code !== 0) throw this.#failed("terraform show", "plan_failed", errors);
+    try {
+      return JSON.parse(output);
+    } catch (cause) {
+      throw new ProvisionError("plan_failed", "Terraform printed a plan that is no JSON", {
+        cause,
+      });
+    }
+  }
+
+  /** Carries out the kept plan. */
+  async apply(planId: string): Promise<void> {
+    const file = planFile(planId);
+    if ((await readIfThere(join(this.#options.folder, file))) === undefined) {
+      throw new ProvisionError("plan_stale", `plan ${planId} is not kept here any more`);
+    }
+    const parameters = ["apply", "-json", "-input=false", `-lock-timeout=${LOCK_TIMEOUT}`, file];
+    await this.#run("terraform apply", "apply_failed", parameters);
+  }
+
+  /**
+   * Takes what exists on record under `address`. Gives false where AWS says that there is no such
+   * thing after all.
+   */
+  async import(address: string, id: string): Promise<boolean> {
+    const lock = `-lock-timeout=${LOCK_TIMEOUT}`;
+    const parameters = ["import", "-input=false", "-no-color", lock, address, id];
+    const { code, errors } = await this.#plain(parameters);
+    await this.#readState();
+    if (code === 0) return true;
+    if (/cannot import non-existent remote object/i.test(errors)) return false;
+    throw this.#failed(`terraform import ${address}`, "apply_failed", errors);
+  }
+
+  async #run(what: string, otherwise: ProvisionErrorCode, parameters: readonly string[]) {
+    const { state } = this.#options;
+    const before = this.events.diagnostics.length;
+    const result = await this.#process.run({
+      ...this.#command(parameters),
+      onLine: (line) => this.events.take(line),
+      onTick: async () => await state?.follow(this.#session.fence),
+    });
+    await this.#readState();
+    this.#throwIfInterrupted(what, result);
+    if (result.code === 0) return;
+    const diagnostics = this.events.diagnostics.slice(before);
+    const told = diagnostics.some((each) => each.severity === "error");
+    if (told) throw runFailure(what, diagnostics, otherwise);
+    throw this.#failed(what, otherwise, result.errors);
+  }
+
+  async #plain(parameters: readonly string[]): Promise<TerraformResult> {
+    const result = await this.#process.run(this.#command(parameters));
+    this.#throwIfInterrupted(`terraform ${parameters[0]}`, result);
+    return result;
+  }
+
+  #command(parameters: readonly string[]) {
+    const { program, cliConfig } = this.#options;
+    const fence: RunFence | undefined = this.#session.fence;
+    return {
+      bin: program.bin,
+      arguments: parameters,
+      environment: environmentOf(program, cliConfig, this.#session.variables),
+      fence,
+      signal: this.#session.signal,
+    };
+  }
+
+  #throwIfInterrupted(what: string, { interrupted }: TerraformResult): void {
+    if (!interrupted) return;
+    throw new ProvisionError("aborted", `${what} was interrupted; what it made is on record`);
+  }
+
+  #failed(what: string, otherwise: ProvisionErrorCode, errors: string): ProvisionError {
+    const detail = errors.trim();
+    const secrets = Object.values(this.#session.variables);
+    const clean = secrets.reduce((text, secret) => text.replaceAll(secret, "(secret)"), detail);
+    const killed = clean === "" ? "Terraform ended without a word: it was killed" : clean;
+    const lines = killed.replaceAll(/[│╷╵]/g, "").trim();
+    const summary = lines.split("\n")[0] ?? "";
+    const diagnostic: Diagnostic = { severity: "error", summary, detail: lines, address: undefined };
+    this.events.take({ type: "diagnostic", diagnostic });
+    return runFailure(what, [diagnostic], otherwise);
+  }
+
+  async #readState(): Promise<void> {
+    this.#state = (await this.#options.state?.read()) ?? this.#state;
+  }
+}
+
+/** An id for a plan of that purpose. */
+export function newPlanId(purpose: string): string {
+  return `${purpose}-${randomUUID()}`;
+}
+
+/** What `newPlanId` makes, and nothing that leaves the folder. */
+export function isPlanId(text: string): boolean {
+  return /^[a-z]{1,16}-[0-9a-f-]{36}$/.test(text);
+}
+
+function planFile(planId: string): string {
+  if (!isPlanId(planId)) throw new ProvisionError("plan_stale", `${planId} is no plan of ours`);
+  return `plans/${planId}.tfplan`;
+}
+
+function diagnosticsIn(output: string, errors: string): Diagnostic[] {
+  try {
+    const answer: unknown = JSON.parse(output);
+    if (typeof answer === "object" && answer !== null && "diagnostics" in answer) {
+      const { diagnostics } = answer;
+      if (Array.isArray(diagnostics)) {
+        return diagnostics.flatMap((each: unknown) => diagnosticOf(each) ?? []);
+      }
+    }
+  } catch {
+    // Not even started: what it said beside its output tells.
+  }
+  return [{ severity: "error", summary: errors.trim(), detail: "", address: undefined }];
+}
