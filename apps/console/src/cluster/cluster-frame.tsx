@@ -1,6 +1,7 @@
 "use client";
 
 import {
+  Alert,
   Anchor,
   Code,
   CopyButton,
@@ -9,18 +10,23 @@ import {
   Stack,
   Tabs,
   Title,
+  Tooltip,
   UnstyledButton,
 } from "@mantine/core";
 import type { Cluster } from "@millrace/contract";
+import { IconLock, IconPlayerPause } from "@tabler/icons-react";
 import Link from "next/link";
 import { usePathname, useRouter } from "next/navigation";
 import { type ReactNode, useState } from "react";
 import { statusOf } from "../api/client.tsx";
-import { OperationSteps } from "../operation/operation-steps.tsx";
+import { DriftBadge } from "../drift/drift-badge.tsx";
+import { OperationPanel } from "../operation/operation-panel.tsx";
 import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { useCluster } from "./live.ts";
+import { PauseButton } from "./pause-button.tsx";
 import { PhaseBadge } from "./phase-badge.tsx";
+import { PurgeNote } from "./purge-note.tsx";
 
 const TABS = [
   ["overview", "Overview"],
@@ -29,6 +35,7 @@ const TABS = [
   ["groups", "Consumer groups"],
   ["catch-up", "Catch-up"],
   ["tuning", "Tuning"],
+  ["operations", "Operations"],
   ["settings", "Settings"],
 ] as const;
 
@@ -37,7 +44,7 @@ export function ClusterFrame({ clusterId, children }: { clusterId: string; child
   const router = useRouter();
   const path = usePathname();
   const { data: cluster, error } = useCluster(clusterId);
-  const watched = useWatchedOperation(cluster);
+  const { watched, dismiss } = useWatchedOperation(cluster);
   if (statusOf(error) === 404) {
     return (
       <Empty
@@ -57,19 +64,7 @@ export function ClusterFrame({ clusterId, children }: { clusterId: string; child
         <Anchor component={Link} href="/clusters" fz="sm">
           Clusters
         </Anchor>
-        <Group gap="md" mt={2}>
-          {cluster ? (
-            <>
-              <Title order={1} fz="h2">
-                {cluster.spec.name}
-              </Title>
-              <PhaseBadge phase={cluster.status.phase} />
-            </>
-          ) : (
-            <Skeleton h={34} w={220} />
-          )}
-          <CopyId id={clusterId} />
-        </Group>
+        {cluster ? <Heading cluster={cluster} /> : <Skeleton h={34} w={220} mt={2} />}
       </div>
       {error && <ProblemAlert error={error} title="The cluster cannot be read" />}
       {cluster?.status.phase === "DEGRADED" && (
@@ -77,7 +72,16 @@ export function ClusterFrame({ clusterId, children }: { clusterId: string; child
           text={cluster.status.conditions[0]?.message ?? "The broker does not answer."}
         />
       )}
-      {watched && <OperationSteps operationId={watched} clusterId={clusterId} />}
+      {cluster?.status.phase === "PENDING_PURGE" && <PurgeNote cluster={cluster} />}
+      {cluster?.status.phase === "PAUSED" && <PausedNote />}
+      {watched && here !== "operations" && (
+        <OperationPanel
+          key={watched}
+          operationId={watched}
+          clusterId={clusterId}
+          onDismiss={dismiss}
+        />
+      )}
       <Tabs
         value={here}
         onChange={(tab) => router.push(`/clusters/${clusterId}/${tab === "overview" ? "" : tab}`)}
@@ -97,14 +101,64 @@ export function ClusterFrame({ clusterId, children }: { clusterId: string; child
   );
 }
 
+function Heading({ cluster }: { cluster: Cluster }) {
+  const { spec, status, metadata } = cluster;
+  return (
+    <Group justify="space-between" mt={2}>
+      <Group gap="md">
+        <Title order={1} fz="h2">
+          {spec.name}
+        </Title>
+        <PhaseBadge phase={status.phase} />
+        {spec.deletion_protection && <ProtectedSign />}
+        {status.drift === "drifted" && (
+          <Anchor
+            component={Link}
+            href={`/clusters/${metadata.id}/operations`}
+            underline="never"
+            c="inherit"
+          >
+            <DriftBadge status={status.drift} />
+          </Anchor>
+        )}
+        <CopyId id={metadata.id} />
+      </Group>
+      <PauseButton cluster={cluster} />
+    </Group>
+  );
+}
+
+function ProtectedSign() {
+  return (
+    <Tooltip label="Deletion protection is on">
+      <IconLock size={18} role="img" aria-label="Deletion protection is on" />
+    </Tooltip>
+  );
+}
+
+/** Phases in which an operation is at work, or has ended and left something to be done. */
+const CHANGING = ["PROVISIONING", "UPDATING", "DELETING", "FAILED"];
+
 /** The operation that changes the cluster now, kept after its end so that its end is seen too. */
-function useWatchedOperation(cluster: Cluster | undefined): string | undefined {
+function useWatchedOperation(cluster: Cluster | undefined) {
   const [watched, setWatched] = useState<string>();
-  const changing =
-    cluster !== undefined && ["PROVISIONING", "DELETING", "FAILED"].includes(cluster.status.phase);
+  const [dismissed, setDismissed] = useState<string>();
+  const changing = cluster !== undefined && CHANGING.includes(cluster.status.phase);
   const current = changing ? cluster.status.operation_id : undefined;
   if (current !== undefined && current !== watched) setWatched(current);
-  return watched;
+  return {
+    watched: watched === dismissed ? undefined : watched,
+    dismiss: () => setDismissed(watched),
+  };
+}
+
+function PausedNote() {
+  return (
+    <Alert color="violet" icon={<IconPlayerPause size={18} />} role="status">
+      The cluster is paused: no broker runs, and all records are kept. Clients connect again once it
+      is resumed.
+    </Alert>
+  );
 }
 
 function ProblemNote({ text }: { text: string }) {

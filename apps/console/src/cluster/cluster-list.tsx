@@ -27,6 +27,8 @@ import { useMetrics } from "./live.ts";
 import { PhaseBadge } from "./phase-badge.tsx";
 
 const LIST_POLL_MS = 3_000;
+/** Phases in which something flows. */
+const MEASURED_PHASES = ["RUNNING", "UPDATING", "DEGRADED"];
 
 /** All clusters of the organization with what flows through them now. */
 export function ClusterList() {
@@ -102,7 +104,7 @@ function ClusterTable({ clusters }: { clusters: Cluster[] }) {
 
 function ClusterRow({ cluster }: { cluster: Cluster }) {
   const { metadata, spec, status } = cluster;
-  const { data } = useMetrics(metadata.id, 5, 5, status.phase !== "DELETING");
+  const { data } = useMetrics(metadata.id, 5, 5, MEASURED_PHASES.includes(status.phase));
   const p99 = latest(pointsOf(data?.series, "produce_latency_p99"));
   return (
     <Table.Tr>

@@ -1,35 +1,68 @@
 "use client";
 
-import { Button, Card, Group, SimpleGrid, Skeleton, Stack, Text } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
-import { sizingOf } from "@millrace/domain";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useRouter } from "next/navigation";
-import { useState } from "react";
+import { Accordion, Card, SimpleGrid, Skeleton, Stack, Text } from "@mantine/core";
+import type { Cluster } from "@millrace/contract";
+import { regionFacts, sizingOf } from "@millrace/domain";
+import { useQuery } from "@tanstack/react-query";
 import { useTRPC } from "../api/client.tsx";
+import { ChangeCard } from "../cluster-change/change-card.tsx";
+import { usd } from "../format/money.ts";
 import { bytes } from "../format/quantity.ts";
 import { moment } from "../format/time.ts";
-import { ConfirmByName } from "../shell/confirm-by-name.tsx";
+import { CostTable } from "../plan/cost-table.tsx";
+import { useAllowed } from "../session/use-allowed.ts";
+import { estimateOfCluster } from "./cluster-estimate.ts";
+import { DeleteCard } from "./delete-card.tsx";
 import { useCluster } from "./live.ts";
+import { ProtectionCard } from "./protection-card.tsx";
 
-/** What the cluster was made with, and its deletion. */
+/** What the cluster was made with and costs, what can be changed of it, and its deletion. */
 export function ClusterSettings({ clusterId }: { clusterId: string }) {
   const { data: cluster } = useCluster(clusterId);
+  const mayChange = useAllowed("cluster:update");
+  const mayDelete = useAllowed("cluster:delete");
   if (!cluster) return <Skeleton h={200} radius="md" />;
-  const sizing = sizingOf(cluster.spec.size);
+  const here = cluster.status.phase !== "PENDING_PURGE" && cluster.status.phase !== "DELETING";
   return (
     <Stack gap="md">
-      <Card>
-        <SimpleGrid cols={{ base: 2, sm: 4 }}>
-          <Fact label="Size" value={sizing.title} />
-          <Fact label="Region" value={cluster.spec.region} />
-          <Fact label="Write-ahead log" value={bytes(sizing.walBytes)} />
-          <Fact label="Created" value={moment(cluster.metadata.created_at)} />
-        </SimpleGrid>
-      </Card>
-      <DeleteCard clusterId={clusterId} name={cluster.spec.name} />
+      <Facts cluster={cluster} />
+      {here && <ChangeCard cluster={cluster} editable={mayChange} />}
+      <CostCard cluster={cluster} />
+      {here && <ProtectionCard cluster={cluster} editable={mayChange} />}
+      {mayDelete && here && <DeleteCard cluster={cluster} />}
     </Stack>
   );
+}
+
+function Facts({ cluster }: { cluster: Cluster }) {
+  const { spec, status, metadata } = cluster;
+  return (
+    <Card>
+      <SimpleGrid cols={{ base: 2, sm: 3, lg: 6 }}>
+        <Fact label="Size" value={sizingOf(spec.size).title} />
+        <Fact label="Region" value={regionFacts(spec.region).title} />
+        <Fact label="Environment" value={useEnvironmentName(spec.environment_id)} />
+        <Fact label="Write-ahead log" value={walText(spec)} />
+        <Fact
+          label="A month, estimated"
+          value={status.provider === "local" ? "nothing" : usd(status.estimated_monthly_cost_usd)}
+        />
+        <Fact label="Created" value={moment(metadata.created_at)} />
+      </SimpleGrid>
+    </Card>
+  );
+}
+
+function useEnvironmentName(environmentId: string): string {
+  const trpc = useTRPC();
+  const { data } = useQuery(trpc.environment.get.queryOptions({ environment_id: environmentId }));
+  return data?.name ?? "–";
+}
+
+/** `10 GiB gp3, 3,000 IOPS`. */
+export function walText({ wal, size }: Cluster["spec"]): string {
+  if (wal === null) return bytes(sizingOf(size).walBytes);
+  return `${wal.size_gib} GiB ${wal.type}, ${wal.iops.toLocaleString("en")} IOPS`;
 }
 
 function Fact({ label, value }: { label: string; value: string }) {
@@ -45,45 +78,19 @@ function Fact({ label, value }: { label: string; value: string }) {
   );
 }
 
-function DeleteCard({ clusterId, name }: { clusterId: string; name: string }) {
-  const trpc = useTRPC();
-  const router = useRouter();
-  const queryClient = useQueryClient();
-  const [asked, setAsked] = useState(false);
-  const remove = useMutation(
-    trpc.cluster.delete.mutationOptions({
-      onSuccess: () => {
-        void queryClient.invalidateQueries(trpc.cluster.list.pathFilter());
-        notifications.show({ message: `The cluster ${name} is being deleted.` });
-        router.push("/clusters");
-      },
-    }),
-  );
+function CostCard({ cluster }: { cluster: Cluster }) {
+  const cost = estimateOfCluster(cluster);
+  if (cost.lines.length === 0) return null;
   return (
-    <Card>
-      <Group justify="space-between">
-        <div>
-          <Text fw={600}>Delete this cluster</Text>
-          <Text fz="sm" className="quiet">
-            Its topics and all their records are deleted for good.
-          </Text>
-        </div>
-        <Button color="red.9" onClick={() => setAsked(true)}>
-          Delete cluster
-        </Button>
-      </Group>
-      <ConfirmByName
-        what="cluster"
-        name={asked ? name : undefined}
-        text="The broker is stopped, and its topics and all their records are deleted for good."
-        busy={remove.isPending}
-        error={remove.error}
-        onConfirm={() => remove.mutate({ cluster_id: clusterId })}
-        onClose={() => {
-          remove.reset();
-          setAsked(false);
-        }}
-      />
-    </Card>
+    <Accordion variant="contained" order={2} chevronPosition="left">
+      <Accordion.Item value="cost">
+        <Accordion.Control>
+          <Text fw={600}>Estimated cost: {usd(cost.total)} a month</Text>
+        </Accordion.Control>
+        <Accordion.Panel>
+          <CostTable cost={cost} delta={null} />
+        </Accordion.Panel>
+      </Accordion.Item>
+    </Accordion>
   );
 }

@@ -6,6 +6,8 @@ import { useTRPC, useTRPCClient } from "../api/client.tsx";
 /** Brokers are read every two seconds; asking more often shows nothing new. */
 const METRICS_POLL_MS = 2_000;
 const CLUSTER_POLL_MS = { changing: 1_000, steady: 5_000 };
+/** Phases that only somebody's wish, or a failure, ends. */
+const STEADY_PHASES = ["RUNNING", "PAUSED", "FAILED", "PENDING_PURGE"];
 
 /** One cluster, asked for more often while it changes. */
 export function useCluster(clusterId: string) {
@@ -15,7 +17,7 @@ export function useCluster(clusterId: string) {
       { cluster_id: clusterId },
       {
         refetchInterval: ({ state }) =>
-          state.data === undefined || ["RUNNING", "FAILED"].includes(state.data.status.phase)
+          state.data === undefined || STEADY_PHASES.includes(state.data.status.phase)
             ? CLUSTER_POLL_MS.steady
             : CLUSTER_POLL_MS.changing,
       },

@@ -3,13 +3,15 @@ import type { Cluster } from "@millrace/contract";
 
 type Phase = Cluster["status"]["phase"];
 
-const COLORS: Record<Phase, string> = {
-  PROVISIONING: "blue",
-  RUNNING: "green",
-  UPDATING: "blue",
-  DEGRADED: "orange",
-  FAILED: "red",
-  DELETING: "gray",
+const PHASES: Record<Phase, { word: string; color: string }> = {
+  PROVISIONING: { word: "Provisioning", color: "blue" },
+  RUNNING: { word: "Running", color: "green" },
+  PAUSED: { word: "Paused", color: "violet" },
+  UPDATING: { word: "Updating", color: "blue" },
+  DEGRADED: { word: "Degraded", color: "orange" },
+  FAILED: { word: "Failed", color: "red" },
+  DELETING: { word: "Deleting", color: "gray" },
+  PENDING_PURGE: { word: "Deleted, data kept", color: "gray" },
 };
 
 /** A cluster's phase, as a word and a colour. */
@@ -17,14 +19,14 @@ export function PhaseBadge({ phase }: { phase: Phase }) {
   return (
     <Badge
       variant="dot"
-      color={COLORS[phase]}
+      color={PHASES[phase].color}
       tt="none"
       fw={600}
       size="lg"
       data-phase={phase}
       c="inherit"
     >
-      {phase.charAt(0) + phase.slice(1).toLowerCase()}
+      {PHASES[phase].word}
     </Badge>
   );
 }

@@ -16,6 +16,7 @@ import type { ChangePreview as Preview } from "@millrace/contract";
 import { IconAlertTriangle, IconShieldCheck, IconShieldX } from "@tabler/icons-react";
 import type { ReactNode } from "react";
 import { usd, usdChange } from "../format/money.ts";
+import { costFrom } from "./cost.ts";
 import { CostTable } from "./cost-table.tsx";
 import { losesData, summaryText } from "./plan-groups.ts";
 import { PlanView } from "./plan-view.tsx";
@@ -38,7 +39,7 @@ export function ChangePreview({ preview }: { preview: Preview }) {
       </Part>
       {cost && (
         <Part title="What it costs">
-          <CostTable cost={cost} delta={cost_delta} />
+          <CostTable cost={costFrom(cost)} delta={cost_delta} />
         </Part>
       )}
       {plan.diff !== "" && <Diff text={plan.diff} />}

@@ -1,5 +1,5 @@
 import { Group, Table, Text } from "@mantine/core";
-import type { CostEstimate } from "@millrace/contract";
+import type { CostEstimate } from "@millrace/domain";
 import { unitPrice, usd, usdChange } from "../format/money.ts";
 
 /** What a cluster costs a month, line by line; never more than an estimate, and says so. */
@@ -26,10 +26,10 @@ export function CostTable({ cost, delta }: { cost: CostEstimate; delta: number |
               <Table.Tr key={line.item}>
                 <Table.Td>{line.item}</Table.Td>
                 <Table.Td ta="right" className="number">
-                  {line.quantity.toLocaleString("en")} {line.unit}
+                  {quantity(line)}
                 </Table.Td>
                 <Table.Td ta="right" className="number quiet">
-                  {unitPrice(line.unit_price)}
+                  {unitPrice(line.unitPrice)}
                 </Table.Td>
                 <Table.Td ta="right" className="number">
                   {usd(line.monthly)}
@@ -40,8 +40,8 @@ export function CostTable({ cost, delta }: { cost: CostEstimate; delta: number |
         </Table>
       </Table.ScrollContainer>
       <Group justify="space-between" pt="sm" align="baseline">
-        <Text fz="xs" className="quiet">
-          An estimate from list prices of {cost.as_of}, without tax, discounts and traffic.
+        <Text fz="xs" className="quiet" maw={520}>
+          An estimate. {cost.assumptions.join(" ")}
         </Text>
         <Text fw={650} className="number" data-cost-total>
           {usd(cost.total)} a month{delta !== null && ` (${usdChange(delta)})`}
@@ -49,4 +49,10 @@ export function CostTable({ cost, delta }: { cost: CostEstimate; delta: number |
       </Group>
     </div>
   );
+}
+
+/** `730 hour`, `64 × 1000 requests`: a unit that begins with a number is counted. */
+function quantity({ quantity: amount, unit }: CostEstimate["lines"][number]): string {
+  const text = amount.toLocaleString("en", { maximumFractionDigits: 2 });
+  return /^\d/.test(unit) ? `${text} × ${unit}` : `${text} ${unit}`;
 }

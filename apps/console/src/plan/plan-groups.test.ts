@@ -1,6 +1,5 @@
-import type { PlannedChange } from "@millrace/contract";
 import { describe, expect, it } from "vitest";
-import { groupsOf, losesData, summaryText } from "./plan-groups.ts";
+import { groupsOf, losesData, type PlannedChange, summaryText } from "./plan-groups.ts";
 
 function change(type: string, action: PlannedChange["action"], name = "a"): PlannedChange {
   return { address: `${type}.${name}`, type, action, attributes: [] };

@@ -1,6 +1,7 @@
 /** What a plan changes, told by what the things are for instead of by what AWS calls them. */
-import type { PlannedChange } from "@millrace/contract";
+import type { ChangePlan } from "@millrace/contract";
 
+export type PlannedChange = ChangePlan["changes"][number];
 type PlanAction = PlannedChange["action"];
 
 export interface PlanGroup {

@@ -1,9 +1,8 @@
 "use client";
 
 import { Accordion, Badge, Box, Code, Group, Stack, Table, Text } from "@mantine/core";
-import type { PlannedChange } from "@millrace/contract";
 import { IconArrowRight } from "@tabler/icons-react";
-import { groupsOf, type PlanGroup } from "./plan-groups.ts";
+import { groupsOf, type PlanGroup, type PlannedChange } from "./plan-groups.ts";
 
 const ACTIONS: Record<PlannedChange["action"], { word: string; color: string }> = {
   create: { word: "create", color: "green" },
@@ -13,6 +12,9 @@ const ACTIONS: Record<PlannedChange["action"], { word: string; color: string }> 
   read: { word: "read", color: "gray" },
   import: { word: "adopt", color: "violet" },
 };
+
+/** A plan of no more changes is read at once; a larger one begins as its table of contents. */
+const OPEN_MAX = 6;
 
 /** What would be made, changed and taken away, by noun; each with its attributes before and after. */
 export function PlanView({ changes }: { changes: readonly PlannedChange[] }) {
@@ -30,7 +32,7 @@ export function PlanView({ changes }: { changes: readonly PlannedChange[] }) {
       variant="separated"
       chevronPosition="left"
       order={4}
-      defaultValue={groups.length === 1 ? groups.map(({ title }) => title) : []}
+      defaultValue={changes.length <= OPEN_MAX ? groups.map(({ title }) => title) : []}
     >
       {groups.map((group) => (
         <GroupItem key={group.title} group={group} />

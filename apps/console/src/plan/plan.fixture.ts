@@ -1,5 +1,6 @@
 /** Answers to `validate_only` as the API gives them, for tests. */
-import type { ChangePreview, PlannedChange } from "@millrace/contract";
+import type { ChangePreview } from "@millrace/contract";
+import type { PlannedChange } from "./plan-groups.ts";
 
 export function plannedChange(change: Partial<PlannedChange> = {}): PlannedChange {
   return {
@@ -14,6 +15,7 @@ export function plannedChange(change: Partial<PlannedChange> = {}): PlannedChang
 export function changePreview(preview: Partial<ChangePreview> = {}): ChangePreview {
   return {
     plan: {
+      id: "plan-1",
       changes: [plannedChange()],
       summary: { create: 0, update: 1, replace: 0, delete: 0, import: 0 },
       diff: '~ aws_ebs_volume.wal_0 (update)\n    throughput: "125" → "250"\n',
@@ -24,7 +26,13 @@ export function changePreview(preview: Partial<ChangePreview> = {}): ChangePrevi
       as_of: "2026-06-17",
       total: 123.4,
       lines: [
-        { item: "EBS WAL volume gp3", quantity: 10, unit: "GiB-month", unit_price: 0.08, monthly: 0.8 },
+        {
+          item: "EBS WAL volume gp3",
+          quantity: 10,
+          unit: "GiB-month",
+          unit_price: 0.08,
+          monthly: 0.8,
+        },
       ],
       assumptions: ["On-demand list prices of 2026-06-17."],
     },

@@ -1,7 +1,7 @@
 "use client";
 
 import { Alert, Button, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
-import { type FormEvent, useEffect, useState } from "react";
+import { type FormEvent, type ReactNode, useEffect, useState } from "react";
 import { messageOf } from "../api/client.tsx";
 
 interface ConfirmByNameProps {
@@ -11,15 +11,17 @@ interface ConfirmByNameProps {
   name: string | undefined;
   /** What the deletion means. */
   text: string;
+  /** What is to be decided beside it. */
+  children?: ReactNode;
   busy: boolean;
   error: unknown;
   onConfirm: (name: string) => void;
   onClose: () => void;
 }
 
-/** A deletion that cannot be undone: the name has to be typed. */
+/** A deletion: the name has to be typed. */
 export function ConfirmByName(props: ConfirmByNameProps) {
-  const { what, name, text, busy, error, onConfirm, onClose } = props;
+  const { what, name, text, children, busy, error, onConfirm, onClose } = props;
   const [typed, setTyped] = useState("");
   // biome-ignore lint/correctness/useExhaustiveDependencies: another thing starts with an empty field
   useEffect(() => setTyped(""), [name]);
@@ -39,6 +41,7 @@ export function ConfirmByName(props: ConfirmByNameProps) {
       <form onSubmit={submit}>
         <Stack>
           <Text fz="sm">{text}</Text>
+          {children}
           <TextInput
             label={`Type ${name ?? ""} to confirm`}
             value={typed}

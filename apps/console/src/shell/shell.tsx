@@ -10,6 +10,7 @@ import { Logo } from "./logo.tsx";
 
 const PLACES = [
   ["/clusters", "Clusters"],
+  ["/environments", "Environments"],
   ["/api-keys", "API keys"],
 ] as const;
 

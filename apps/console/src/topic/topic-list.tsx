@@ -2,22 +2,27 @@
 
 import { ActionIcon, Button, Card, Group, Skeleton, Stack, Table, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { IconPlus, IconTrash } from "@tabler/icons-react";
+import type { Topic } from "@millrace/contract";
+import { IconPencil, IconPlus, IconTrash } from "@tabler/icons-react";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTRPC } from "../api/client.tsx";
+import { useAllowed } from "../session/use-allowed.ts";
 import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { ChangeTopicDialog } from "./change-topic-dialog.tsx";
 import { CreateTopicDialog } from "./create-topic-dialog.tsx";
 import { DeleteTopicDialog } from "./delete-topic-dialog.tsx";
 
 const LIST_POLL_MS = 5_000;
 
-/** A cluster's topics, with the dialogs that make and delete one. */
+/** A cluster's topics, with the dialogs that make, change and delete one. */
 export function TopicList({ clusterId }: { clusterId: string }) {
   const trpc = useTRPC();
   const [creating, dialog] = useDisclosure(false);
   const [deleting, setDeleting] = useState<string>();
+  const [changing, setChanging] = useState<string>();
+  const mayWrite = useAllowed("topic:write");
   const { data, error, isPending, fetchNextPage, hasNextPage } = useInfiniteQuery(
     trpc.topic.list.infiniteQueryOptions(
       { cluster_id: clusterId },
@@ -44,41 +49,12 @@ export function TopicList({ clusterId }: { clusterId: string }) {
         </Empty>
       )}
       {topics.length > 0 && (
-        <Card padding={0}>
-          <Table horizontalSpacing="lg">
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th>Name</Table.Th>
-                <Table.Th ta="right">Partitions</Table.Th>
-                <Table.Th w={60} aria-label="Actions" />
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {topics.map((topic) => (
-                <Table.Tr key={topic.name}>
-                  <Table.Td>
-                    <Text ff="monospace" fz="sm">
-                      {topic.name}
-                    </Text>
-                  </Table.Td>
-                  <Table.Td ta="right" className="number">
-                    {topic.partitions}
-                  </Table.Td>
-                  <Table.Td>
-                    <ActionIcon
-                      variant="subtle"
-                      color="red"
-                      aria-label={`Delete the topic ${topic.name}`}
-                      onClick={() => setDeleting(topic.name)}
-                    >
-                      <IconTrash size={16} />
-                    </ActionIcon>
-                  </Table.Td>
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
-        </Card>
+        <TopicTable
+          topics={topics}
+          mayWrite={mayWrite}
+          onChange={setChanging}
+          onDelete={setDeleting}
+        />
       )}
       {hasNextPage && (
         <Button variant="default" onClick={() => fetchNextPage()}>
@@ -91,6 +67,70 @@ export function TopicList({ clusterId }: { clusterId: string }) {
         name={deleting}
         onClose={() => setDeleting(undefined)}
       />
+      <ChangeTopicDialog
+        clusterId={clusterId}
+        name={changing}
+        onClose={() => setChanging(undefined)}
+      />
     </Stack>
+  );
+}
+
+interface TopicTableProps {
+  topics: readonly Topic[];
+  mayWrite: boolean;
+  onChange: (name: string) => void;
+  onDelete: (name: string) => void;
+}
+
+function TopicTable({ topics, mayWrite, onChange, onDelete }: TopicTableProps) {
+  return (
+    <Card padding={0}>
+      <Table horizontalSpacing="lg">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Name</Table.Th>
+            <Table.Th ta="right">Partitions</Table.Th>
+            {mayWrite && <Table.Th w={110} aria-label="Actions" />}
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {topics.map((topic) => (
+            <Table.Tr key={topic.name}>
+              <Table.Td>
+                <Text ff="monospace" fz="sm">
+                  {topic.name}
+                </Text>
+              </Table.Td>
+              <Table.Td ta="right" className="number">
+                {topic.partitions}
+              </Table.Td>
+              {mayWrite && (
+                <Table.Td>
+                  <Group gap={4} wrap="nowrap" justify="flex-end">
+                    <ActionIcon
+                      variant="subtle"
+                      color="gray"
+                      aria-label={`Change the topic ${topic.name}`}
+                      onClick={() => onChange(topic.name)}
+                    >
+                      <IconPencil size={16} />
+                    </ActionIcon>
+                    <ActionIcon
+                      variant="subtle"
+                      color="red"
+                      aria-label={`Delete the topic ${topic.name}`}
+                      onClick={() => onDelete(topic.name)}
+                    >
+                      <IconTrash size={16} />
+                    </ActionIcon>
+                  </Group>
+                </Table.Td>
+              )}
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Card>
   );
 }

@@ -1,8 +1,8 @@
 import type { Metadata } from "next";
-import { CreateClusterForm } from "../../../../cluster/create-cluster-form.tsx";
+import { CreateClusterPage } from "../../../../cluster-form/create-cluster-page.tsx";
 
 export const metadata: Metadata = { title: "Create cluster" };
 
 export default function NewClusterPage() {
-  return <CreateClusterForm />;
+  return <CreateClusterPage />;
 }

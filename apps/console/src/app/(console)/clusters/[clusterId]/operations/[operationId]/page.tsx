@@ -1,0 +1,8 @@
+import { OperationPage } from "../../../../../../operation/operation-page.tsx";
+
+export default async function ClusterOperationPage(props: {
+  params: Promise<{ clusterId: string; operationId: string }>;
+}) {
+  const { clusterId, operationId } = await props.params;
+  return <OperationPage clusterId={clusterId} operationId={operationId} />;
+}

@@ -1,0 +1,133 @@
+"use client";
+
+import { Button, Card, Group, Radio, Stack, TagsInput, TextInput, Title } from "@mantine/core";
+import type { Cluster } from "@millrace/contract";
+import { ALLOWED_CIDRS_MAX, ALLOWED_PRINCIPALS_MAX, type NetworkAccess } from "@millrace/domain";
+import { NAME_RULE } from "../cluster-form/cluster-draft.ts";
+import { SizeCards } from "../cluster-form/size-cards.tsx";
+import { WalFields } from "../cluster-form/wal-fields.tsx";
+import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { ReviewDialog } from "./review-dialog.tsx";
+import { type ClusterChange, useClusterChange } from "./use-cluster-change.ts";
+
+/** Labels of one cluster: the API takes no more. */
+const LABELS_MAX = 32;
+
+/** What can be changed of a cluster that exists, reviewed before it is applied. */
+export function ChangeCard({ cluster, editable }: { cluster: Cluster; editable: boolean }) {
+  const change = useClusterChange(cluster);
+  const { draft, errors, set } = change;
+  return (
+    <Card component="section" aria-label="Change">
+      <fieldset disabled={!editable} style={{ border: 0, padding: 0, margin: 0, minWidth: 0 }}>
+        <Stack gap="lg">
+          <Group grow align="flex-start">
+            <TextInput
+              label="Name"
+              description={NAME_RULE}
+              autoComplete="off"
+              value={draft.name}
+              error={errors["/name"]}
+              onChange={(event) => set({ name: event.currentTarget.value })}
+            />
+            <TagsInput
+              label="Labels"
+              description="name=value; press enter after each. On AWS they are tags too"
+              maxTags={LABELS_MAX}
+              value={draft.labels}
+              error={errors["/labels"]}
+              onChange={(labels) => set({ labels })}
+            />
+          </Group>
+          <SizeCards
+            value={draft.size}
+            provider={cluster.status.provider}
+            monthly={() => undefined}
+            onChange={(size) => set({ size })}
+          />
+          <AwsFields cluster={cluster} change={change} />
+          {change.refusal != null && !change.preview && (
+            <ProblemAlert error={change.refusal} title="The cluster cannot be changed like this" />
+          )}
+          <Group>
+            <Button disabled={!change.ready} loading={change.busy} onClick={change.review}>
+              Review change
+            </Button>
+            {change.changed && (
+              <Button variant="default" onClick={change.discard}>
+                Discard
+              </Button>
+            )}
+          </Group>
+        </Stack>
+      </fieldset>
+      <ReviewDialog change={change} />
+    </Card>
+  );
+}
+
+function AwsFields({ cluster, change }: { cluster: Cluster; change: ClusterChange }) {
+  const { draft, errors, set } = change;
+  return (
+    <>
+      {draft.wal && (
+        <div>
+          <Title order={3} fz="h6" mb="xs">
+            Write-ahead log
+          </Title>
+          <WalFields
+            wal={draft.wal}
+            size={draft.size}
+            errors={errors}
+            onChange={(wal) => set({ wal })}
+            {...(cluster.spec.wal && { sizeGibMin: cluster.spec.wal.size_gib })}
+          />
+        </div>
+      )}
+      {draft.reach && <ReachFields change={change} reach={draft.reach} />}
+    </>
+  );
+}
+
+function ReachFields(props: {
+  change: ClusterChange;
+  reach: NonNullable<ClusterChange["draft"]["reach"]>;
+}) {
+  const { reach } = props;
+  const { errors, set } = props.change;
+  return (
+    <div>
+      <Title order={3} fz="h6" mb="xs">
+        Who reaches it
+      </Title>
+      <Stack gap="md">
+        <Radio.Group
+          aria-label="Who reaches it"
+          value={reach.access}
+          onChange={(access) => set({ reach: { ...reach, access: access as NetworkAccess } })}
+        >
+          <Group gap="lg">
+            <Radio value="private" label="Its VPC and networks joined to it" />
+            <Radio value="endpoint_service" label="Other accounts too (PrivateLink)" />
+          </Group>
+        </Radio.Group>
+        {reach.access === "endpoint_service" && (
+          <TagsInput
+            label="Principals that may connect"
+            maxTags={ALLOWED_PRINCIPALS_MAX}
+            value={reach.allowedPrincipals}
+            error={errors["/network/allowed_principals"]}
+            onChange={(allowedPrincipals) => set({ reach: { ...reach, allowedPrincipals } })}
+          />
+        )}
+        <TagsInput
+          label="Other address ranges that may connect"
+          maxTags={ALLOWED_CIDRS_MAX}
+          value={reach.allowedCidrs}
+          error={errors["/network/allowed_cidrs"]}
+          onChange={(allowedCidrs) => set({ reach: { ...reach, allowedCidrs } })}
+        />
+      </Stack>
+    </div>
+  );
+}

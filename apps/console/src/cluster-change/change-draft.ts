@@ -1,0 +1,118 @@
+/** What somebody is about to change of a cluster that exists. Pure, so that it is tested alone. */
+import type { Cluster } from "@millrace/contract";
+import { CLUSTER_NAME_PATTERN, type ClusterSize, type NetworkAccess } from "@millrace/domain";
+import { NAME_RULE } from "../cluster-form/cluster-draft.ts";
+import type { FieldErrors } from "../cluster-form/field-errors.ts";
+import {
+  checkWalDraft,
+  type WalDraft,
+  type WalRequest,
+  walDraftOf,
+  walRequestOf,
+  walVolumeFrom,
+} from "../cluster-form/wal-draft.ts";
+
+export interface ChangeDraft {
+  name: string;
+  size: ClusterSize;
+  /** `name=value` each, as typed. */
+  labels: string[];
+  /** Only on AWS. */
+  wal: WalDraft | undefined;
+  reach: Reach | undefined;
+}
+
+interface Reach {
+  access: NetworkAccess;
+  allowedPrincipals: string[];
+  allowedCidrs: string[];
+}
+
+/** A merge patch: what is absent stays. */
+export interface ChangeRequest {
+  name?: string;
+  size?: ClusterSize;
+  labels?: Record<string, string | null>;
+  wal?: WalRequest;
+  network?: { access: NetworkAccess; allowed_principals: string[]; allowed_cidrs: string[] };
+}
+
+/** The cluster as it is, ready to be edited. */
+export function changeDraftOf({ spec, metadata }: Cluster): ChangeDraft {
+  const { name, size, wal, network } = spec;
+  return {
+    name,
+    size,
+    labels: Object.entries(metadata.labels).map(([label, value]) => `${label}=${value}`),
+    wal: wal ? walDraftOf(walVolumeFrom(wal)) : undefined,
+    reach: network
+      ? {
+          access: network.access,
+          allowedPrincipals: network.allowed_principals,
+          allowedCidrs: network.allowed_cidrs,
+        }
+      : undefined,
+  };
+}
+
+/** Only what differs from the cluster as it is. */
+export function patchOf(cluster: Cluster, draft: ChangeDraft): ChangeRequest {
+  const before = changeDraftOf(cluster);
+  const labels = labelPatch(cluster.metadata.labels, draft.labels);
+  const { wal, reach } = draft;
+  return {
+    ...(draft.name !== before.name && { name: draft.name }),
+    ...(draft.size !== before.size && { size: draft.size }),
+    ...(labels && { labels }),
+    ...(wal &&
+      before.wal &&
+      !same(walRequestOf(wal), walRequestOf(before.wal)) && {
+        wal: walRequestOf(wal),
+      }),
+    ...(reach && !same(reach, before.reach) && { network: networkPatch(reach) }),
+  };
+}
+
+function networkPatch({ access, allowedPrincipals, allowedCidrs }: Reach) {
+  return {
+    access,
+    allowed_principals: access === "endpoint_service" ? allowedPrincipals : [],
+    allowed_cidrs: allowedCidrs,
+  };
+}
+
+/** Labels that go are null; nothing where none changes. */
+function labelPatch(
+  before: Readonly<Record<string, string>>,
+  wanted: readonly string[],
+): Record<string, string | null> | undefined {
+  const after = new Map(wanted.map(labelOf));
+  const gone = Object.keys(before).filter((name) => !after.has(name));
+  const set = [...after].filter(([name, value]) => before[name] !== value);
+  if (gone.length + set.length === 0) return undefined;
+  return Object.fromEntries([...gone.map((name) => [name, null] as const), ...set]);
+}
+
+/** A label's value may hold `=` itself. */
+function labelOf(text: string): [name: string, value: string] {
+  const at = text.indexOf("=");
+  return at < 0 ? [text.trim(), ""] : [text.slice(0, at).trim(), text.slice(at + 1).trim()];
+}
+
+const LABEL_NAME = /^[a-z][a-z0-9_-]{0,62}$/;
+
+export function checkChange(cluster: Cluster, draft: ChangeDraft): FieldErrors {
+  const wrong = draft.labels.find((label) => !LABEL_NAME.test(labelOf(label)[0]));
+  const { wal } = cluster.spec;
+  return {
+    ...(!CLUSTER_NAME_PATTERN.test(draft.name) && { "/name": NAME_RULE }),
+    ...(wrong !== undefined && {
+      "/labels": `"${wrong}": write name=value; names are lower-case and begin with a letter`,
+    }),
+    ...(draft.wal && wal && checkWalDraft(draft.wal, draft.size, walVolumeFrom(wal))),
+  };
+}
+
+function same(a: unknown, b: unknown): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}

@@ -1,0 +1,50 @@
+"use client";
+
+import { Button, Group, Modal, Stack, Switch } from "@mantine/core";
+import { useState } from "react";
+import { ChangePreview } from "../plan/change-preview.tsx";
+import { ProblemAlert } from "../shell/problem-alert.tsx";
+import type { ClusterChange } from "./use-cluster-change.ts";
+
+/** What a change would do, and the last word about it. */
+export function ReviewDialog({ change }: { change: ClusterChange }) {
+  const [requireApproval, setRequireApproval] = useState(false);
+  const { preview } = change;
+  const broken = preview?.policy.some(({ severity }) => severity === "error") ?? false;
+  return (
+    <Modal
+      opened={preview !== undefined}
+      onClose={change.reconsider}
+      size="xl"
+      title="Change the cluster"
+      closeButtonProps={{ "aria-label": "Close" }}
+    >
+      {preview && (
+        <Stack>
+          <ChangePreview preview={preview} />
+          <Switch
+            label="Wait for approval"
+            description="The operation makes the plan once more, and waits until somebody approves it"
+            checked={requireApproval}
+            onChange={(event) => setRequireApproval(event.currentTarget.checked)}
+          />
+          {change.refusal != null && (
+            <ProblemAlert error={change.refusal} title="The cluster was not changed" />
+          )}
+          <Group justify="flex-end">
+            <Button variant="default" onClick={change.reconsider}>
+              Back
+            </Button>
+            <Button
+              loading={change.busy}
+              disabled={broken}
+              onClick={() => change.apply(requireApproval)}
+            >
+              Apply
+            </Button>
+          </Group>
+        </Stack>
+      )}
+    </Modal>
+  );
+}

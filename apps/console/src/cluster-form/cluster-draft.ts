@@ -1,0 +1,120 @@
+/** A cluster while somebody describes it. Pure, so that it is tested alone. */
+import {
+  type AwsRegion,
+  CLUSTER_NAME_PATTERN,
+  type ClusterSize,
+  isAwsRegion,
+  type Region,
+} from "@millrace/domain";
+import type { FieldErrors } from "./field-errors.ts";
+import {
+  DEFAULT_NETWORK_DRAFT,
+  type NetworkDraft,
+  type NetworkRequest,
+  networkRequestOf,
+} from "./network-draft.ts";
+import {
+  checkWalDraft,
+  defaultWalDraft,
+  type WalDraft,
+  type WalRequest,
+  walRequestOf,
+} from "./wal-draft.ts";
+
+export interface ClusterDraft {
+  name: string;
+  /** Empty: the organization's first one. */
+  environmentId: string;
+  region: Region;
+  size: ClusterSize;
+  deletionProtection: boolean;
+  /** Somebody looks at the plan once more before it is applied. */
+  requireApproval: boolean;
+  wal: WalDraft;
+  network: NetworkDraft;
+  /** Empty: the cluster gets a key of its own. */
+  kmsKeyArn: string;
+}
+
+export interface ClusterRequest {
+  name: string;
+  region: Region;
+  size: ClusterSize;
+  environment_id?: `env_${string}`;
+  deletion_protection: boolean;
+  require_approval?: boolean;
+  wal?: WalRequest;
+  network?: NetworkRequest;
+  storage?: { kms_key_arn: string };
+}
+
+export const NAME_RULE =
+  "Lower-case letters, digits and inner hyphens, beginning with a letter; at most 63";
+
+export const NEW_CLUSTER: ClusterDraft = {
+  name: "",
+  environmentId: "",
+  region: "local",
+  size: "dev",
+  deletionProtection: false,
+  requireApproval: false,
+  wal: defaultWalDraft("dev"),
+  network: DEFAULT_NETWORK_DRAFT,
+  kmsKeyArn: "",
+};
+
+/** Elsewhere. Data on AWS is others' data, so it is protected unless somebody decides otherwise. */
+export function inRegion(draft: ClusterDraft, region: Region): ClusterDraft {
+  if (isAwsRegion(region) === isAwsRegion(draft.region)) return { ...draft, region };
+  return { ...draft, region, deletionProtection: isAwsRegion(region) };
+}
+
+/** Another size, with its volume; a volume that somebody chose stays. */
+export function withSize(draft: ClusterDraft, size: ClusterSize): ClusterDraft {
+  const usual = JSON.stringify(draft.wal) === JSON.stringify(defaultWalDraft(draft.size));
+  return { ...draft, size, wal: usual ? defaultWalDraft(size) : draft.wal };
+}
+
+export function checkDraft(draft: ClusterDraft): FieldErrors {
+  return {
+    ...(!CLUSTER_NAME_PATTERN.test(draft.name) && { "/name": NAME_RULE }),
+    ...(onAws(draft) && {
+      ...checkWalDraft(draft.wal, draft.size),
+      ...checkNetwork(draft.network),
+    }),
+  };
+}
+
+function checkNetwork(network: NetworkDraft): FieldErrors {
+  if (network.vpc === "new") {
+    return network.cidr.trim() === ""
+      ? { "/network/cidr": "Write a range such as 10.40.0.0/16" }
+      : {};
+  }
+  return {
+    ...(network.vpcId.trim() === "" && { "/network/vpc_id": "Write the VPC's id" }),
+    ...(network.subnetIds.length === 0 && { "/network/subnet_ids": "Name the private subnets" }),
+  };
+}
+
+export function onAws(draft: ClusterDraft): draft is ClusterDraft & { region: AwsRegion } {
+  return isAwsRegion(draft.region);
+}
+
+/** What the API is asked; what only AWS has is left out elsewhere. */
+export function requestOf(draft: ClusterDraft): ClusterRequest {
+  const kmsKeyArn = draft.kmsKeyArn.trim();
+  return {
+    name: draft.name,
+    region: draft.region,
+    size: draft.size,
+    ...(draft.environmentId !== "" && { environment_id: draft.environmentId as `env_${string}` }),
+    deletion_protection: draft.deletionProtection,
+    ...(draft.requireApproval && { require_approval: true }),
+    ...(onAws(draft) && {
+      wal: walRequestOf(draft.wal),
+      network: networkRequestOf(draft.network),
+      ...(kmsKeyArn !== "" && { storage: { kms_key_arn: kmsKeyArn } }),
+    }),
+  };
+}

@@ -1,0 +1,230 @@
+"use client";
+
+import {
+  Anchor,
+  Box,
+  Button,
+  Card,
+  Grid,
+  Group,
+  Stack,
+  Switch,
+  Text,
+  TextInput,
+  Title,
+} from "@mantine/core";
+import { providerOf } from "@millrace/domain";
+import Link from "next/link";
+import { type FormEvent, type ReactNode, useEffect } from "react";
+import { ChangePreview } from "../plan/change-preview.tsx";
+import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { inRegion, NAME_RULE, onAws, withSize } from "./cluster-draft.ts";
+import { EnvironmentField } from "./environment-field.tsx";
+import { estimateOf, monthlyIn } from "./estimate.ts";
+import { EstimateCard } from "./estimate-card.tsx";
+import { NetworkFields } from "./network-fields.tsx";
+import { RegionField } from "./region-field.tsx";
+import { SizeCards } from "./size-cards.tsx";
+import { type ClusterForm, useClusterForm } from "./use-cluster-form.ts";
+import { WalFields } from "./wal-fields.tsx";
+
+/** Describes a cluster, shows what would be made and what it costs, and makes it. */
+export function CreateClusterPage() {
+  const form = useClusterForm();
+  return (
+    <Stack gap="lg">
+      <div>
+        <Anchor component={Link} href="/clusters" fz="sm">
+          Clusters
+        </Anchor>
+        <Title order={1} fz="h2">
+          {form.preview ? `Create ${form.draft.name}: the plan` : "Create cluster"}
+        </Title>
+      </div>
+      {form.preview ? <Review form={form} /> : <Describe form={form} />}
+    </Stack>
+  );
+}
+
+function Describe({ form }: { form: ClusterForm }) {
+  const estimate = estimateOf(form.draft);
+  // On AWS money is spent and resources are made that somebody should have seen.
+  const reviewFirst = onAws(form.draft);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    reviewFirst ? form.review() : form.create();
+  };
+  return (
+    <form onSubmit={submit} noValidate>
+      <Grid gap="lg">
+        <Grid.Col span={{ base: 12, md: reviewFirst ? 8 : 9 }}>
+          <Stack gap="lg">
+            <Fields form={form} />
+            {form.refusal != null && (
+              <ProblemAlert error={form.refusal} title="The cluster cannot be made like this" />
+            )}
+            <Group>
+              {!reviewFirst && (
+                <Button type="submit" loading={form.busy}>
+                  Create cluster
+                </Button>
+              )}
+              <Button
+                type={reviewFirst ? "submit" : "button"}
+                variant={reviewFirst ? "filled" : "default"}
+                loading={form.busy}
+                onClick={reviewFirst ? undefined : form.review}
+              >
+                Review plan
+              </Button>
+              <Button component={Link} href="/clusters" variant="default">
+                Cancel
+              </Button>
+            </Group>
+          </Stack>
+        </Grid.Col>
+        {reviewFirst && (
+          <Grid.Col span={{ base: 12, md: 4 }}>
+            <Box pos="sticky" top={76}>
+              <EstimateCard estimate={estimate} />
+            </Box>
+          </Grid.Col>
+        )}
+      </Grid>
+    </form>
+  );
+}
+
+function Fields({ form }: { form: ClusterForm }) {
+  const { draft, errors, set } = form;
+  return (
+    <>
+      <Card>
+        <Stack gap="md">
+          <TextInput
+            label="Name"
+            description={NAME_RULE}
+            placeholder="orders"
+            data-autofocus
+            autoComplete="off"
+            value={draft.name}
+            error={errors["/name"]}
+            onBlur={() => draft.name !== "" && form.leave("/name")}
+            onChange={(event) => set({ ...draft, name: event.currentTarget.value })}
+          />
+          <Group grow align="flex-start">
+            <RegionField
+              value={draft.region}
+              error={errors["/region"]}
+              onChange={(region) => set(inRegion(draft, region))}
+            />
+            <EnvironmentField
+              value={draft.environmentId}
+              error={errors["/environment_id"]}
+              onChange={(environmentId) => set({ ...draft, environmentId })}
+            />
+          </Group>
+        </Stack>
+      </Card>
+      <Card>
+        <SizeCards
+          value={draft.size}
+          provider={providerOf(draft.region)}
+          monthly={(size) => monthlyIn(draft, size)}
+          onChange={(size) => set(withSize(draft, size))}
+        />
+      </Card>
+      {onAws(draft) && <AwsFields form={form} />}
+      <Card>
+        <Stack gap="md">
+          <Switch
+            label="Deletion protection"
+            description="While it is on, nobody deletes the cluster, neither here nor by a program"
+            checked={draft.deletionProtection}
+            onChange={(event) => set({ ...draft, deletionProtection: event.currentTarget.checked })}
+          />
+          <Switch
+            label="Wait for approval"
+            description="The plan is made once more when the operation runs, and waits until somebody approves it"
+            checked={draft.requireApproval}
+            onChange={(event) => set({ ...draft, requireApproval: event.currentTarget.checked })}
+          />
+        </Stack>
+      </Card>
+    </>
+  );
+}
+
+function AwsFields({ form: { draft, errors, set, leave } }: { form: ClusterForm }) {
+  return (
+    <>
+      <Section title="Write-ahead log">
+        <WalFields
+          wal={draft.wal}
+          size={draft.size}
+          errors={errors}
+          onChange={(wal) => set({ ...draft, wal })}
+        />
+      </Section>
+      <Section title="Network">
+        <NetworkFields
+          network={draft.network}
+          errors={errors}
+          onChange={(network) => set({ ...draft, network })}
+        />
+      </Section>
+      <Section title="Encryption">
+        <TextInput
+          label="KMS key"
+          description="ARN of a key of yours for bucket, volumes, logs and secrets; the cluster gets one of its own without it"
+          placeholder="arn:aws:kms:…"
+          autoComplete="off"
+          value={draft.kmsKeyArn}
+          error={errors["/storage/kms_key_arn"]}
+          onBlur={() => leave("/storage/kms_key_arn")}
+          onChange={(event) => set({ ...draft, kmsKeyArn: event.currentTarget.value })}
+        />
+      </Section>
+    </>
+  );
+}
+
+function Section({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <Card component="section" aria-label={title}>
+      <Title order={2} fz="h5" mb="sm">
+        {title}
+      </Title>
+      {children}
+    </Card>
+  );
+}
+
+function Review({ form }: { form: ClusterForm }) {
+  const { preview, draft } = form;
+  // The button that led here stood at the end of a long page.
+  useEffect(() => window.scrollTo({ top: 0 }), []);
+  if (!preview) return null;
+  const broken = preview.policy.some(({ severity }) => severity === "error");
+  return (
+    <Stack gap="lg">
+      <ChangePreview preview={preview} />
+      {form.refusal != null && (
+        <ProblemAlert error={form.refusal} title="The cluster was not created" />
+      )}
+      <Group>
+        <Button loading={form.busy} disabled={broken} onClick={form.create} data-autofocus>
+          Create cluster
+        </Button>
+        <Button variant="default" onClick={form.reconsider}>
+          Back
+        </Button>
+        <Text fz="sm" className="quiet">
+          {draft.requireApproval
+            ? "The operation waits with this plan until somebody approves it."
+            : "The operation applies exactly this plan where nothing has changed meanwhile."}
+        </Text>
+      </Group>
+    </Stack>
+  );
+}

@@ -1,0 +1,44 @@
+"use client";
+
+import { Select } from "@mantine/core";
+import { REGIONS, type Region, regionFacts } from "@millrace/domain";
+import { useQuery } from "@tanstack/react-query";
+import { useTRPC } from "../api/client.tsx";
+
+/** Where the cluster runs: this machine, or a region of AWS. */
+export function RegionField(props: {
+  value: Region;
+  error: string | undefined;
+  onChange: (region: Region) => void;
+}) {
+  const { value, error, onChange } = props;
+  const trpc = useTRPC();
+  const { data } = useQuery(trpc.region.list.queryOptions({}));
+  const available = data?.items.find(({ id }) => id === value)?.available ?? true;
+  const options = (provider: "local" | "aws") =>
+    REGIONS.filter((region) => regionFacts(region).provider === provider).map((region) => ({
+      value: region,
+      label:
+        region === "local" ? regionFacts(region).title : `${regionFacts(region).title} · ${region}`,
+    }));
+  return (
+    <Select
+      label="Region"
+      description={describe(value, available)}
+      data={[
+        { group: "Here", items: options("local") },
+        { group: "Amazon Web Services", items: options("aws") },
+      ]}
+      allowDeselect={false}
+      value={value}
+      error={error}
+      onChange={(region) => region && onChange(region as Region)}
+    />
+  );
+}
+
+function describe(region: Region, available: boolean): string {
+  const { provider, zones } = regionFacts(region);
+  if (!available) return "Plans only: this installation is given no account to provision into";
+  return provider === "local" ? "A broker process where the worker runs" : zones.join(", ");
+}

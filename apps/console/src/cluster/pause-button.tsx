@@ -1,0 +1,114 @@
+"use client";
+
+import { Button, Group, Modal, Stack, Text } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import type { Cluster } from "@millrace/contract";
+import { IconPlayerPause, IconPlayerPlay } from "@tabler/icons-react";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useTRPC } from "../api/client.tsx";
+import { usd } from "../format/money.ts";
+import { useAllowed } from "../session/use-allowed.ts";
+import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { estimateOfCluster } from "./cluster-estimate.ts";
+
+/** Pauses a cluster that runs, and resumes one that is paused. */
+export function PauseButton({ cluster }: { cluster: Cluster }) {
+  const mayAct = useAllowed("cluster:update");
+  if (!mayAct) return null;
+  if (cluster.status.phase === "PAUSED") return <Resume cluster={cluster} />;
+  return cluster.status.phase === "RUNNING" ? <Pause cluster={cluster} /> : null;
+}
+
+function Pause({ cluster }: { cluster: Cluster }) {
+  const trpc = useTRPC();
+  const refresh = useRefresh();
+  const [asked, dialog] = useDisclosure(false);
+  const pause = useMutation(
+    trpc.cluster.pause.mutationOptions({
+      onSuccess: () => {
+        dialog.close();
+        refresh();
+      },
+    }),
+  );
+  return (
+    <>
+      <Button
+        variant="default"
+        size="xs"
+        leftSection={<IconPlayerPause size={14} />}
+        onClick={dialog.open}
+      >
+        Pause
+      </Button>
+      <Modal
+        opened={asked}
+        onClose={dialog.close}
+        title={`Pause the cluster ${cluster.spec.name}`}
+        closeButtonProps={{ "aria-label": "Close" }}
+      >
+        <Stack>
+          <Text fz="sm">
+            The broker is drained and stopped, and clients are disconnected. All records stay, and
+            are there again once the cluster is resumed.
+          </Text>
+          <Text fz="sm" className="quiet">
+            {costText(cluster)}
+          </Text>
+          {pause.error && <ProblemAlert error={pause.error} title="The cluster was not paused" />}
+          <Group justify="flex-end">
+            <Button variant="default" onClick={dialog.close}>
+              Cancel
+            </Button>
+            <Button
+              loading={pause.isPending}
+              data-autofocus
+              onClick={() => pause.mutate({ cluster_id: cluster.metadata.id })}
+            >
+              Pause cluster
+            </Button>
+          </Group>
+        </Stack>
+      </Modal>
+    </>
+  );
+}
+
+/** What a pause saves, where something is paid for. */
+export function costText(cluster: Cluster): string {
+  const now = estimateOfCluster(cluster, { paused: false });
+  if (now.total === 0) return "It takes some seconds.";
+  const paused = estimateOfCluster(cluster, { paused: true });
+  return (
+    `While it is paused it costs about ${usd(paused.total)} a month instead of ${usd(now.total)}: ` +
+    "its volume, its network and what is stored. An estimate."
+  );
+}
+
+export function Resume({ cluster }: { cluster: Cluster }) {
+  const trpc = useTRPC();
+  const refresh = useRefresh();
+  const resume = useMutation(trpc.cluster.resume.mutationOptions({ onSuccess: refresh }));
+  return (
+    <>
+      {resume.error && <ProblemAlert error={resume.error} title="The cluster was not resumed" />}
+      <Button
+        size="xs"
+        leftSection={<IconPlayerPlay size={14} />}
+        loading={resume.isPending}
+        onClick={() => resume.mutate({ cluster_id: cluster.metadata.id })}
+      >
+        Resume
+      </Button>
+    </>
+  );
+}
+
+function useRefresh() {
+  const trpc = useTRPC();
+  const queryClient = useQueryClient();
+  return () => {
+    void queryClient.invalidateQueries(trpc.cluster.pathFilter());
+    void queryClient.invalidateQueries(trpc.operation.pathFilter());
+  };
+}

@@ -1,0 +1,132 @@
+"use client";
+
+import { Button, Card, Group, Stack, Text, Title } from "@mantine/core";
+import type { Drift } from "@millrace/contract";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { useTRPC } from "../api/client.tsx";
+import { ago } from "../format/time.ts";
+import { OperationPanel } from "../operation/operation-panel.tsx";
+import { PlanView } from "../plan/plan-view.tsx";
+import { useAllowed } from "../session/use-allowed.ts";
+import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { DriftBadge } from "./drift-badge.tsx";
+
+const DRIFT_POLL_MS = 5_000;
+
+const WORDS: Record<Drift["status"], string> = {
+  unknown: "Nobody has compared yet what exists with what was made.",
+  in_sync: "What exists is what was made.",
+  drifted: "Somebody has changed something outside of Millrace. Undo it, or accept it as it is.",
+  accepted: "What differs was accepted. Anything further would be shown.",
+};
+
+/** How what exists differs from what was made: looked for now and then, or when asked to. */
+export function DriftCard({ clusterId }: { clusterId: string }) {
+  const trpc = useTRPC();
+  const { data: drift, error } = useQuery(
+    trpc.cluster.drift.queryOptions({ cluster_id: clusterId }, { refetchInterval: DRIFT_POLL_MS }),
+  );
+  const [watched, setWatched] = useState<string>();
+  return (
+    <Card component="section" aria-label="Drift">
+      <Stack gap="md">
+        <Group justify="space-between">
+          <Group gap="sm">
+            <Title order={2} fz="h5">
+              Drift
+            </Title>
+            {drift && <DriftBadge status={drift.status} />}
+          </Group>
+          {drift?.checked_at && (
+            <Text fz="xs" className="quiet">
+              looked for {ago(drift.checked_at)}
+            </Text>
+          )}
+        </Group>
+        {error && <ProblemAlert error={error} title="The drift cannot be read" />}
+        {drift && <DriftBody drift={drift} />}
+        {drift && <DriftActions drift={drift} onOperation={setWatched} />}
+        {watched && (
+          <OperationPanel
+            key={watched}
+            operationId={watched}
+            clusterId={clusterId}
+            onDismiss={() => setWatched(undefined)}
+          />
+        )}
+      </Stack>
+    </Card>
+  );
+}
+
+export function DriftBody({ drift }: { drift: Drift }) {
+  return (
+    <>
+      <Text fz="sm" className="quiet">
+        {WORDS[drift.status]}
+      </Text>
+      {drift.plan && drift.plan.changes.length > 0 && <PlanView changes={drift.plan.changes} />}
+    </>
+  );
+}
+
+function DriftActions(props: { drift: Drift; onOperation: (operationId: string) => void }) {
+  const { drift, onOperation } = props;
+  const mayAct = useAllowed("cluster:update");
+  const { check, reconcile, accept, error } = useDriftActions(onOperation);
+  if (!mayAct) return null;
+  const cluster_id = drift.cluster_id;
+  return (
+    <>
+      {error != null && <ProblemAlert error={error} title="That was not possible" />}
+      <Group gap="xs">
+        {drift.status === "drifted" && (
+          <>
+            <Button
+              size="xs"
+              loading={reconcile.isPending}
+              onClick={() => reconcile.mutate({ cluster_id })}
+            >
+              Undo it
+            </Button>
+            <Button
+              size="xs"
+              variant="default"
+              loading={accept.isPending}
+              disabled={drift.digest === null}
+              onClick={() => drift.digest && accept.mutate({ cluster_id, digest: drift.digest })}
+            >
+              Accept it
+            </Button>
+          </>
+        )}
+        <Button
+          size="xs"
+          variant="default"
+          loading={check.isPending}
+          onClick={() => check.mutate({ cluster_id })}
+        >
+          Look for drift now
+        </Button>
+      </Group>
+    </>
+  );
+}
+
+function useDriftActions(onOperation: (operationId: string) => void) {
+  const trpc = useTRPC();
+  const queryClient = useQueryClient();
+  const refresh = () => {
+    void queryClient.invalidateQueries(trpc.cluster.pathFilter());
+    void queryClient.invalidateQueries(trpc.operation.pathFilter());
+  };
+  const onSuccess = ({ id }: { id: string }) => {
+    onOperation(id);
+    refresh();
+  };
+  const check = useMutation(trpc.cluster.checkDrift.mutationOptions({ onSuccess }));
+  const reconcile = useMutation(trpc.cluster.reconcile.mutationOptions({ onSuccess }));
+  const accept = useMutation(trpc.cluster.acceptDrift.mutationOptions({ onSuccess: refresh }));
+  return { check, reconcile, accept, error: check.error ?? reconcile.error ?? accept.error };
+}

@@ -1,0 +1,95 @@
+"use client";
+
+import { Alert, Button, Group, Modal, Stack, TextInput } from "@mantine/core";
+import type { Environment } from "@millrace/contract";
+import { LABEL_MAX } from "@millrace/domain";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, useEffect, useState } from "react";
+import { messageOf, useTRPC } from "../api/client.tsx";
+
+interface DialogProps {
+  opened: boolean;
+  /** The one to rename; a new one is made without it. */
+  environment: Environment | undefined;
+  onClose: () => void;
+}
+
+/** Gives a new environment its name, or another one a new name. */
+export function NameEnvironmentDialog({ opened, environment, onClose }: DialogProps) {
+  const [name, setName] = useState("");
+  useEffect(() => setName(environment?.name ?? ""), [environment]);
+  const { save, error, busy, forget } = useSave(environment, () => close());
+
+  function close() {
+    if (environment === undefined) setName("");
+    forget();
+    onClose();
+  }
+
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    if (name.trim() !== "") save(name.trim());
+  }
+
+  const verb = environment ? "Rename" : "Create";
+  return (
+    <Modal
+      opened={opened}
+      onClose={close}
+      title={environment ? `Rename the environment ${environment.name}` : "Create an environment"}
+      closeButtonProps={{ "aria-label": "Close" }}
+    >
+      <form noValidate onSubmit={submit}>
+        <Stack>
+          <TextInput
+            label="Name"
+            placeholder="staging"
+            maxLength={LABEL_MAX}
+            autoComplete="off"
+            data-autofocus
+            value={name}
+            onChange={(event) => setName(event.currentTarget.value)}
+          />
+          {error != null && (
+            <Alert color="red" role="alert">
+              {messageOf(error)}
+            </Alert>
+          )}
+          <Group justify="flex-end">
+            <Button variant="default" onClick={close}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={busy} disabled={name.trim() === ""}>
+              {verb}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}
+
+function useSave(environment: Environment | undefined, onSaved: () => void) {
+  const trpc = useTRPC();
+  const queryClient = useQueryClient();
+  const options = {
+    onSuccess: () => {
+      void queryClient.invalidateQueries(trpc.environment.pathFilter());
+      onSaved();
+    },
+  };
+  const create = useMutation(trpc.environment.create.mutationOptions(options));
+  const update = useMutation(trpc.environment.update.mutationOptions(options));
+  return {
+    save: (name: string) =>
+      environment
+        ? update.mutate({ environment_id: environment.id, name })
+        : create.mutate({ name }),
+    error: create.error ?? update.error,
+    busy: create.isPending || update.isPending,
+    forget: () => {
+      create.reset();
+      update.reset();
+    },
+  };
+}

@@ -1,0 +1,29 @@
+/** An operation's log as its events arrive, perhaps twice and perhaps after a gap. */
+import type { OperationEvent } from "@millrace/contract";
+
+/** The browser keeps as many lines; earlier ones can be read again from the API. */
+export const LOG_LINES_MAX = 1_000;
+
+/** The log with one more event, in order of `seq`; one that is known already changes nothing. */
+export function withEvent(
+  lines: readonly OperationEvent[],
+  event: OperationEvent,
+): readonly OperationEvent[] {
+  const last = lines.at(-1);
+  if (last === undefined || event.seq > last.seq) return bounded([...lines, event]);
+  if (lines.some(({ seq }) => seq === event.seq)) return lines;
+  return bounded([...lines, event].sort((a, b) => a.seq - b.seq));
+}
+
+function bounded(lines: readonly OperationEvent[]): readonly OperationEvent[] {
+  return lines.length <= LOG_LINES_MAX ? lines : lines.slice(-LOG_LINES_MAX);
+}
+
+/** The log as text, for a ticket: time, step, thing, message. */
+export function logText(lines: readonly OperationEvent[]): string {
+  return lines
+    .map(({ at, step, address, message }) =>
+      [at, step ?? "-", address ?? "-", message.replaceAll("\n", " ")].join("  "),
+    )
+    .join("\n");
+}

@@ -1,0 +1,103 @@
+"use client";
+
+import { Alert, Button, Group, Modal, Skeleton, Stack, Text } from "@mantine/core";
+import type { Operation } from "@millrace/contract";
+import { IconClock } from "@tabler/icons-react";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useTRPC } from "../api/client.tsx";
+import { ago } from "../format/time.ts";
+import { ChangePreview } from "../plan/change-preview.tsx";
+import { useAllowed } from "../session/use-allowed.ts";
+import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { waitsForApproval } from "./operation-words.ts";
+
+interface PlanDialogProps {
+  operation: Operation;
+  opened: boolean;
+  onClose: () => void;
+}
+
+/** The plan that an operation made; where it waits for that, to be approved or left. */
+export function OperationPlanDialog({ operation, opened, onClose }: PlanDialogProps) {
+  const trpc = useTRPC();
+  const { data, error } = useQuery(
+    trpc.operation.plan.queryOptions({ operation_id: operation.id }, { enabled: opened }),
+  );
+  return (
+    <Modal
+      opened={opened}
+      onClose={onClose}
+      size="xl"
+      title="The operation's plan"
+      closeButtonProps={{ "aria-label": "Close" }}
+    >
+      <Stack>
+        {error && <ProblemAlert error={error} title="There is no plan to show" />}
+        {!data && !error && <Skeleton h={240} radius="md" />}
+        {data && (
+          <>
+            <Text fz="sm" className="quiet">
+              Made {ago(data.created_at)}.
+            </Text>
+            <ChangePreview preview={{ ...data, cost_delta: null, warnings: [] }} />
+            {waitsForApproval(operation) && (
+              <Approve operation={operation} digest={data.plan.digest} onDone={onClose} />
+            )}
+          </>
+        )}
+      </Stack>
+    </Modal>
+  );
+}
+
+/** Exactly the plan that is shown is approved: another one has another digest, and is refused. */
+function Approve(props: { operation: Operation; digest: string; onDone: () => void }) {
+  const { operation, digest, onDone } = props;
+  const trpc = useTRPC();
+  const queryClient = useQueryClient();
+  const mayApprove = useAllowed("operation:write");
+  const approve = useMutation(
+    trpc.operation.approve.mutationOptions({
+      onSuccess: () => {
+        void queryClient.invalidateQueries(trpc.operation.pathFilter());
+        onDone();
+      },
+      // Another plan was made meanwhile: that one is to be looked at.
+      onError: () => void queryClient.invalidateQueries(trpc.operation.plan.pathFilter()),
+    }),
+  );
+  if (!mayApprove) return null;
+  return (
+    <>
+      {approve.error && <ProblemAlert error={approve.error} title="The plan was not approved" />}
+      <Group justify="flex-end">
+        <Button
+          loading={approve.isPending}
+          onClick={() => approve.mutate({ operation_id: operation.id, digest })}
+        >
+          Approve this plan
+        </Button>
+      </Group>
+    </>
+  );
+}
+
+/** Stands on the operation while somebody's word is missing. */
+export function ApprovalNote({ onLook }: { onLook: () => void }) {
+  return (
+    <Alert
+      color="orange"
+      icon={<IconClock size={18} />}
+      styles={{ title: { color: "var(--mantine-color-text)" } }}
+      title="Waits for approval"
+      role="status"
+    >
+      <Group justify="space-between">
+        <Text fz="sm">The plan is made. It is applied once somebody has approved it.</Text>
+        <Button size="xs" onClick={onLook}>
+          Look at the plan
+        </Button>
+      </Group>
+    </Alert>
+  );
+}

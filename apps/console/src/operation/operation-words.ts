@@ -1,0 +1,57 @@
+/** What an operation does and how it stands, in words. */
+import type { Operation } from "@millrace/contract";
+import { duration } from "../format/time.ts";
+
+export const OPERATION_TITLES: Record<Operation["kind"], string> = {
+  "cluster.create": "Creating the cluster",
+  "cluster.update": "Changing the cluster",
+  "cluster.pause": "Pausing the cluster",
+  "cluster.resume": "Resuming the cluster",
+  "cluster.delete": "Deleting the cluster",
+  "cluster.restore": "Restoring the cluster",
+  "cluster.purge": "Purging the cluster's data",
+  "cluster.reconcile": "Undoing the drift",
+  "cluster.check_drift": "Looking for drift",
+};
+
+/** One or two words beside the title. */
+export function stateText(operation: Operation): string {
+  switch (operation.phase) {
+    case "SUCCEEDED":
+      return `done${lasted(operation)}`;
+    case "FAILED":
+      return "failed";
+    case "CANCELLED":
+      return "cancelled";
+    case "WAITING":
+      return "waits for approval";
+    default:
+      if (operation.cancel_requested_at) return "is being cancelled";
+      return remaining(operation);
+  }
+}
+
+function lasted({ started_at, ended_at }: Operation): string {
+  if (!started_at || !ended_at) return "";
+  const seconds = (Date.parse(ended_at) - Date.parse(started_at)) / 1_000;
+  return seconds < 60 ? ` in ${seconds.toFixed(1)} s` : ` in ${duration(seconds)}`;
+}
+
+function remaining({ progress }: Operation): string {
+  if (progress.eta_seconds === null) return `${progress.percent} %`;
+  return `${progress.percent} %, about ${duration(Math.max(1, progress.eta_seconds))} left`;
+}
+
+/** Somebody may end it before it is through. */
+export function canCancel({ done, cancel_requested_at }: Operation): boolean {
+  return !done && cancel_requested_at === null;
+}
+
+/** It ended before it was through, and goes on from there. */
+export function canRetry({ phase }: Operation): boolean {
+  return phase === "FAILED" || phase === "CANCELLED";
+}
+
+export function waitsForApproval({ phase }: Operation): boolean {
+  return phase === "WAITING";
+}

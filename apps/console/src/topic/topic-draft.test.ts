@@ -1,0 +1,61 @@
+import type { Topic } from "@millrace/contract";
+import { describe, expect, it } from "vitest";
+import {
+  partitionsError,
+  settingsOf,
+  topicDraftOf,
+  topicPatchOf,
+  withWish,
+} from "./topic-draft.ts";
+
+const topic: Topic = {
+  name: "orders",
+  topic_id: null,
+  partitions: 4,
+  replication_factor: 1,
+  configs: {
+    "retention.ms": { value: "3600000", source: "topic" },
+    "cleanup.policy": { value: "delete", source: "default" },
+    "segment.index.bytes": { value: "10485760", source: "default" },
+  },
+};
+const draft = topicDraftOf(topic);
+const names = (all: boolean, wished = draft) =>
+  settingsOf(topic, wished, all).map(({ name }) => name);
+
+describe("a topic's draft", () => {
+  it("shows its own settings first, and the unusual ones when asked or wished for", () => {
+    expect(names(false)).toEqual(["retention.ms", "cleanup.policy"]);
+    expect(names(true)).toEqual(["retention.ms", "cleanup.policy", "segment.index.bytes"]);
+    const wished = withWish(draft, "segment.index.bytes", "1");
+    expect(names(false, wished)).toContain("segment.index.bytes");
+  });
+
+  it("asks for nothing where nothing differs", () => {
+    expect(topicPatchOf(topic, draft)).toEqual({});
+    expect(topicPatchOf(topic, withWish(draft, "retention.ms", "3600000"))).toEqual({});
+    // What nobody has set is the default already.
+    expect(topicPatchOf(topic, withWish(draft, "cleanup.policy", null))).toEqual({});
+    const back = withWish(withWish(draft, "retention.ms", "1"), "retention.ms", undefined);
+    expect(topicPatchOf(topic, back)).toEqual({});
+  });
+
+  it("asks for more partitions, a new value, and the default again", () => {
+    const wished = withWish(
+      withWish({ ...draft, partitions: 6 }, "retention.ms", null),
+      "cleanup.policy",
+      "compact",
+    );
+    expect(topicPatchOf(topic, wished)).toEqual({
+      partitions: 6,
+      configs: { "retention.ms": null, "cleanup.policy": "compact" },
+    });
+  });
+
+  it("never has fewer partitions", () => {
+    expect(partitionsError(topic, draft)).toBeUndefined();
+    expect(partitionsError(topic, { ...draft, partitions: 3 })).toMatch(/There are 4/);
+    expect(partitionsError(topic, { ...draft, partitions: "" })).toMatch(/whole number/);
+    expect(partitionsError(topic, { ...draft, partitions: 1e9 })).toMatch(/At most/);
+  });
+});

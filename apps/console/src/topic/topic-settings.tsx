@@ -1,0 +1,86 @@
+"use client";
+
+import { Badge, Button, Code, Group, Table, Text, TextInput } from "@mantine/core";
+import type { ShownSetting } from "./topic-draft.ts";
+
+interface TopicSettingsProps {
+  settings: readonly ShownSetting[];
+  onWish: (name: string, wish: string | null | undefined) => void;
+}
+
+/** A topic's settings: what is, who set it, and what it shall be. */
+export function TopicSettings({ settings, onWish }: TopicSettingsProps) {
+  return (
+    <Table verticalSpacing="xs" aria-label="Settings" highlightOnHover={false}>
+      <Table.Tbody>
+        {settings.map((setting) => (
+          <Table.Tr key={setting.name} data-setting={setting.name}>
+            <Table.Td>
+              <Group gap={6}>
+                <Text ff="monospace" fz="sm">
+                  {setting.name}
+                </Text>
+                {setting.own && (
+                  <Badge variant="outline" c="inherit" tt="none" fw={500} size="sm">
+                    set here
+                  </Badge>
+                )}
+              </Group>
+            </Table.Td>
+            <Table.Td w="52%">
+              <Value setting={setting} onWish={(wish) => onWish(setting.name, wish)} />
+            </Table.Td>
+          </Table.Tr>
+        ))}
+      </Table.Tbody>
+    </Table>
+  );
+}
+
+function Value(props: {
+  setting: ShownSetting;
+  onWish: (wish: string | null | undefined) => void;
+}) {
+  const { setting, onWish } = props;
+  const { name, value, own, wish } = setting;
+  if (wish === undefined) {
+    return (
+      <Group gap="xs" wrap="nowrap" justify="space-between">
+        <Code style={{ overflowWrap: "anywhere" }}>{value ?? "not shown"}</Code>
+        <Group gap={4} wrap="nowrap">
+          <Small label={`Change ${name}`} text="Change" onClick={() => onWish(value ?? "")} />
+          {own && (
+            <Small label={`Default of ${name}`} text="Default" onClick={() => onWish(null)} />
+          )}
+        </Group>
+      </Group>
+    );
+  }
+  return (
+    <Group gap="xs" wrap="nowrap">
+      {wish === null ? (
+        <Text fz="sm" flex={1}>
+          becomes the default
+        </Text>
+      ) : (
+        <TextInput
+          flex={1}
+          size="xs"
+          aria-label={`${name}, new value`}
+          autoFocus
+          value={wish}
+          onChange={(event) => onWish(event.currentTarget.value)}
+        />
+      )}
+      <Small label={`Leave ${name}`} text="Leave it" onClick={() => onWish(undefined)} />
+    </Group>
+  );
+}
+
+function Small(props: { label: string; text: string; onClick: () => void }) {
+  return (
+    <Button variant="subtle" size="compact-xs" aria-label={props.label} onClick={props.onClick}>
+      {props.text}
+    </Button>
+  );
+}
