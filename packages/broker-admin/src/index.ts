@@ -6,7 +6,7 @@ export {
   type KafkaAddress,
   KafkaAdmin,
   type NewTopic,
-  type TopicDescription,
+  type TopicConfigChanges,
   withKafkaAdmin,
 } from "./kafka-admin.ts";
 export { MalformedMetrics, type MetricSample, parsePrometheusText } from "./prometheus-text.ts";

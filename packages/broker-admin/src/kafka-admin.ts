@@ -1,8 +1,16 @@
-import type { ConsumerGroup, Topic } from "@millrace/domain";
+import type {
+  ConsumerGroup,
+  DescribedTopic,
+  Topic,
+  TopicConfig,
+  TopicConfigSource,
+} from "@millrace/domain";
 import {
   Admin,
   type ClusterMetadata,
+  type ConfigDescription,
   ConfigResourceTypes,
+  ConfigSources,
   IncrementalAlterConfigOperationTypes,
   UserError,
 } from "@platformatic/kafka";
@@ -27,10 +35,8 @@ export interface NewTopic {
   readonly configs: Readonly<Record<string, string>>;
 }
 
-export interface TopicDescription extends Topic {
-  /** Every setting of the topic, defaults included, as Kafka writes them. */
-  readonly configs: Readonly<Record<string, string>>;
-}
+/** What shall change of a topic's settings; null is the default again. */
+export type TopicConfigChanges = Readonly<Record<string, string | null>>;
 
 /**
  * Kafka's admin protocol, as far as the control plane uses it. One instance is one client with its
@@ -79,38 +85,70 @@ export class KafkaAdmin {
 
   /** All topics of users, in order of their names. */
   async listTopics(): Promise<Topic[]> {
-    for (let attempt = 1; ; attempt += 1) {
+    return await this.#withoutVanished(async () => {
       const names = await this.topicNames();
-      try {
-        const metadata = await this.#metadataOf(names);
-        return names.flatMap((name) => topicOf(name, metadata));
-      } catch (error) {
-        const vanished = error instanceof BrokerError && error.code === "topic_not_found";
-        if (!vanished || attempt === LIST_ATTEMPTS_MAX) throw error;
-      }
-    }
+      const metadata = await this.#metadataOf(names);
+      return names.flatMap((name) => topicOf(name, metadata));
+    });
   }
 
-  async describeTopic(name: string): Promise<TopicDescription> {
+  async describeTopic(name: string): Promise<DescribedTopic> {
     const [topic] = topicOf(name, await this.#metadataOf([name]));
     if (topic === undefined) throw topicNotFound(name);
-    const described = await this.#run(`describe the configuration of topic ${name}`, () =>
-      this.#admin.describeConfigs({
-        resources: [
-          {
-            resourceType: ConfigResourceTypes.TOPIC,
-            resourceName: name,
-            configurationKeys: null,
-          },
-        ],
+    const configs = await this.describeTopicConfigs([name]);
+    return { ...topic, configs: configs.get(name) ?? {} };
+  }
+
+  /** Every setting of each topic, defaults included: one request, however many topics. */
+  async describeTopicConfigs(
+    names: readonly string[],
+  ): Promise<Map<string, Readonly<Record<string, TopicConfig>>>> {
+    if (names.length === 0) return new Map();
+    const resources = names.map((resourceName) => ({
+      resourceType: ConfigResourceTypes.TOPIC,
+      resourceName,
+      configurationKeys: null,
+    }));
+    const described = await this.#run(`describe the configuration of ${countOf(names)}`, () =>
+      this.#admin.describeConfigs({ resources }),
+    );
+    return new Map(described.map((resource) => [resource.resourceName, configsOf(resource)]));
+  }
+
+  /** Sets a topic's settings, or takes them back to their defaults; all or none (KIP-339). */
+  async alterTopicConfigs(
+    name: string,
+    changes: TopicConfigChanges,
+    options: { validateOnly?: boolean } = {},
+  ): Promise<void> {
+    const { SET, DELETE } = IncrementalAlterConfigOperationTypes;
+    const configs = Object.entries(changes).map(([key, value]) =>
+      value === null
+        ? { name: key, configOperation: DELETE }
+        : { name: key, value, configOperation: SET },
+    );
+    if (configs.length === 0) return;
+    const resourceType = ConfigResourceTypes.TOPIC;
+    await this.#run(`change settings of topic ${name}`, () =>
+      this.#admin.incrementalAlterConfigs({
+        resources: [{ resourceType, resourceName: name, configs }],
+        validateOnly: options.validateOnly ?? false,
       }),
     );
-    const configs = described
-      .flatMap((resource) => resource.configs)
-      .flatMap(({ name: key, value }) =>
-        typeof value === "string" ? [[key, value] as const] : [],
-      );
-    return { ...topic, configs: Object.fromEntries(configs) };
+  }
+
+  /** Grows a topic to `partitions` in all. `invalid_partitions` where that is no growth. */
+  async createPartitions(
+    name: string,
+    partitions: number,
+    options: { validateOnly?: boolean } = {},
+  ): Promise<void> {
+    await this.#run(`add partitions to topic ${name}`, () =>
+      this.#admin.createPartitions({
+        topics: [{ name, count: partitions, assignments: null }],
+        validateOnly: options.validateOnly ?? false,
+      }),
+    );
   }
 
   /**
@@ -147,6 +185,18 @@ export class KafkaAdmin {
       await withDeadline(this.#admin.close(), CONNECT_TIMEOUT_MS, "close the Kafka client");
     } catch {
       // A connection that cannot be closed politely is closed by the process's end at the latest.
+    }
+  }
+
+  /** Repeats a listing of which a topic vanished in between. */
+  async #withoutVanished<T>(list: () => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await list();
+      } catch (error) {
+        const vanished = error instanceof BrokerError && error.code === "topic_not_found";
+        if (!vanished || attempt === LIST_ATTEMPTS_MAX) throw error;
+      }
     }
   }
 
@@ -187,6 +237,26 @@ function topicOf(name: string, metadata: ClusterMetadata | undefined): Topic[] {
       replicationFactor: topic.partitions[0]?.replicas.length ?? 0,
     },
   ];
+}
+
+const SOURCES: Readonly<Record<number, TopicConfigSource>> = {
+  [ConfigSources.DYNAMIC_TOPIC_CONFIG]: "topic",
+  [ConfigSources.DYNAMIC_BROKER_CONFIG]: "broker",
+  [ConfigSources.DYNAMIC_DEFAULT_BROKER_CONFIG]: "broker",
+  [ConfigSources.STATIC_BROKER_CONFIG]: "broker",
+};
+
+function configsOf({ configs }: ConfigDescription): Record<string, TopicConfig> {
+  return Object.fromEntries(
+    configs.map(({ name, value, configSource }) => [
+      name,
+      { value: value ?? null, source: SOURCES[configSource] ?? "default" },
+    ]),
+  );
+}
+
+function countOf(names: readonly string[]): string {
+  return names.length === 1 ? `topic ${names[0]}` : `${names.length} topics`;
 }
 
 function topicNotFound(name: string, cause?: Error): BrokerError {

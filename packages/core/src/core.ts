@@ -1,8 +1,10 @@
 import { type KafkaAddress, type KafkaAdmin, withKafkaAdmin } from "@millrace/broker-admin";
 import type { Database } from "@millrace/db";
 import { type Clock, systemClock } from "@millrace/domain";
+import type { ClusterDrivers } from "@millrace/provisioner";
 import type { BrokerHttpAccess } from "./broker-http-access.ts";
 import { PageTokens } from "./page-token.ts";
+import { PlanSlots } from "./planning/plan-slots.ts";
 
 /** The part of Kafka's admin protocol that use cases speak. */
 export type KafkaAdminPort = Pick<
@@ -11,6 +13,9 @@ export type KafkaAdminPort = Pick<
   | "deleteTopic"
   | "listTopics"
   | "describeTopic"
+  | "describeTopicConfigs"
+  | "alterTopicConfigs"
+  | "createPartitions"
   | "listConsumerGroups"
   | "setBrokerSettings"
 >;
@@ -21,6 +26,9 @@ export type KafkaAccess = <T>(
   work: (admin: KafkaAdminPort) => Promise<T>,
 ) => Promise<T>;
 
+/** What callers' use cases ask of drivers: whether there is one, and what it would do. */
+export type RegionDrivers = Pick<ClusterDrivers, "find" | "planner">;
+
 /** What every use case that answers a caller works with. */
 export interface Core {
   readonly db: Database;
@@ -28,6 +36,8 @@ export interface Core {
   readonly pageTokens: PageTokens;
   readonly kafka: KafkaAccess;
   readonly brokerHttp: BrokerHttpAccess;
+  readonly drivers: RegionDrivers;
+  readonly planSlots: PlanSlots;
 }
 
 export interface CoreOptions {
@@ -38,14 +48,17 @@ export interface CoreOptions {
   /** Another way to brokers than the network, for tests. */
   readonly kafka?: KafkaAccess;
   readonly brokerHttp: BrokerHttpAccess;
+  readonly drivers: RegionDrivers;
 }
 
-export function createCore({ db, secret, clock, kafka, brokerHttp }: CoreOptions): Core {
+export function createCore({ db, secret, clock, kafka, brokerHttp, drivers }: CoreOptions): Core {
   return {
     db,
     clock: clock ?? systemClock,
     pageTokens: new PageTokens(secret),
     kafka: kafka ?? withKafkaAdmin,
     brokerHttp,
+    drivers,
+    planSlots: new PlanSlots(),
   };
 }

@@ -1,6 +1,7 @@
 export { type AccountView, getAccount } from "./account/get-account.ts";
 export { createApiKey } from "./api-key/create-api-key.ts";
 export { deleteApiKey } from "./api-key/delete-api-key.ts";
+export { getApiKey } from "./api-key/get-api-key.ts";
 export { listApiKeys } from "./api-key/list-api-keys.ts";
 export {
   type BrokerHttpAccess,
@@ -14,7 +15,16 @@ export { reportDegraded, reportRecovered } from "./cluster/cluster-health.ts";
 export { createCluster } from "./cluster/create-cluster.ts";
 export { deleteCluster } from "./cluster/delete-cluster.ts";
 export { type ClusterView, getCluster } from "./cluster/get-cluster.ts";
+export { type DriftView, getDrift, viewDrift } from "./cluster/get-drift.ts";
 export { listClusters } from "./cluster/list-clusters.ts";
+export {
+  type ChangePreview,
+  estimateOf,
+  previewCreate,
+  previewDelete,
+  previewUpdate,
+} from "./cluster/preview-change.ts";
+export { type ClusterPatch, type UpdatedCluster, updateCluster } from "./cluster/update-cluster.ts";
 export { listConsumerGroups } from "./consumer-group/list-consumer-groups.ts";
 export {
   type Core,
@@ -22,6 +32,7 @@ export {
   createCore,
   type KafkaAccess,
   type KafkaAdminPort,
+  type RegionDrivers,
 } from "./core.ts";
 export {
   LEASE_MS_DEFAULT,
@@ -30,10 +41,15 @@ export {
   runOperation,
 } from "./engine/run-operation.ts";
 export type { WorkerTools } from "./engine/worker-tools.ts";
+export { createEnvironment } from "./environment/create-environment.ts";
+export { deleteEnvironment } from "./environment/delete-environment.ts";
+export { getEnvironment } from "./environment/get-environment.ts";
 export { listEnvironments } from "./environment/list-environments.ts";
+export { updateEnvironment } from "./environment/update-environment.ts";
 export type { Log } from "./log.ts";
 export { type ClusterMetrics, queryClusterMetrics } from "./metrics/query-cluster-metrics.ts";
 export { getOperation } from "./operation/get-operation.ts";
+export { getOperationPlan, type OperationPlanView } from "./operation/get-operation-plan.ts";
 export { listOperations } from "./operation/list-operations.ts";
 export { watchOperation } from "./operation/watch-operation.ts";
 export type { PageResult } from "./page.ts";
@@ -44,7 +60,9 @@ export {
 } from "./tenant/bootstrap-tenant.ts";
 export { createTopic } from "./topic/create-topic.ts";
 export { deleteTopic } from "./topic/delete-topic.ts";
-export { listTopics } from "./topic/list-topics.ts";
+export { getTopic } from "./topic/get-topic.ts";
+export { type ListedTopic, listTopics } from "./topic/list-topics.ts";
+export { updateTopic } from "./topic/update-topic.ts";
 export { type ApplyResult, applyTuning, type TuningTools } from "./tuning/apply-tuning.ts";
 export { getTuning } from "./tuning/get-tuning.ts";
 export { listTuningChanges, type TuningChangeView } from "./tuning/list-tuning-changes.ts";

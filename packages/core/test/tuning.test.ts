@@ -18,7 +18,7 @@ import {
   listTuningChanges,
   updateTuning,
 } from "../src/index.ts";
-import { askForCluster, coreFixture } from "./fixture.ts";
+import { askForCluster, coreFixture, drivers } from "./fixture.ts";
 
 const MIB = 1024 ** 2;
 const BLOCK_CACHE = TUNING_PROPERTIES.block_cache_bytes;
@@ -46,6 +46,7 @@ beforeEach(async () => {
   core = createCore({
     db,
     secret: "a secret of the tests, long enough",
+    drivers,
     brokerHttp: async () => ({ settings: readSettings, catchUp: neverAsked }),
     kafka: async (_address, work) =>
       work({
@@ -54,6 +55,9 @@ beforeEach(async () => {
         deleteTopic: neverAsked,
         listTopics: neverAsked,
         describeTopic: neverAsked,
+        describeTopicConfigs: neverAsked,
+        alterTopicConfigs: neverAsked,
+        createPartitions: neverAsked,
         listConsumerGroups: neverAsked,
       }),
   });

@@ -126,6 +126,14 @@ export class ClusterRepository {
     return pageOf(rows, page.limit, toCluster);
   }
 
+  /** The cluster that has the name; one whose data is only kept does not have it any more. */
+  async findByName(environmentId: EnvironmentId, name: string): Promise<Cluster | undefined> {
+    const phase = { not: "PENDING_PURGE" satisfies ClusterPhase };
+    const where = { environmentId, name, deletedAt: null, phase };
+    const row = await this.#client.cluster.findFirst({ where });
+    return row ? toCluster(row) : undefined;
+  }
+
   async count(organizationId: OrganizationId): Promise<number> {
     return this.#client.cluster.count({ where: { organizationId, deletedAt: null } });
   }

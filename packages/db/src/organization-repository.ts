@@ -10,7 +10,7 @@ import {
   type User,
   type UserId,
 } from "@millrace/domain";
-import type { Client } from "./client.ts";
+import { brokenUniqueRule, type Client } from "./client.ts";
 import type { Organization as OrganizationRow, User as UserRow } from "./generated/client.ts";
 import { newerThan, type Page, type PageRequest, pageOf } from "./page.ts";
 
@@ -87,7 +87,7 @@ export class OrganizationRepository {
     page: PageRequest,
   ): Promise<Page<Environment>> {
     const rows = await this.#client.environment.findMany({
-      where: { organizationId, ...newerThan(page.after) },
+      where: { organizationId, deletedAt: null, ...newerThan(page.after) },
       orderBy: [{ createdAt: "asc" }, { id: "asc" }],
       take: page.limit + 1,
     });
@@ -98,18 +98,87 @@ export class OrganizationRepository {
     organizationId: OrganizationId,
     id: EnvironmentId,
   ): Promise<Environment | undefined> {
-    const row = await this.#client.environment.findFirst({ where: { id, organizationId } });
+    const where = { id, organizationId, deletedAt: null };
+    const row = await this.#client.environment.findFirst({ where });
     return row ? toEnvironment(row) : undefined;
+  }
+
+  /** Like `getEnvironment`; nobody deletes it until the transaction ends. */
+  async holdEnvironment(
+    organizationId: OrganizationId,
+    id: EnvironmentId,
+  ): Promise<Environment | undefined> {
+    await this.#client.$queryRaw`
+      SELECT 1 FROM environment WHERE id = ${id} AND organization_id = ${organizationId} FOR SHARE`;
+    return this.getEnvironment(organizationId, id);
+  }
+
+  /** The tenant's environment of that name. */
+  async findEnvironment(
+    organizationId: OrganizationId,
+    name: string,
+  ): Promise<Environment | undefined> {
+    const where = { organizationId, name, deletedAt: null };
+    const row = await this.#client.environment.findFirst({ where });
+    return row ? toEnvironment(row) : undefined;
+  }
+
+  /** Undefined where the name is taken. */
+  async createEnvironment(
+    organizationId: OrganizationId,
+    name: string,
+  ): Promise<Environment | undefined> {
+    const id = newId("env");
+    // The rule is broken without an error, which would end the transaction that this is part of.
+    await this.#client.$executeRaw`
+      INSERT INTO environment (id, organization_id, name) VALUES (${id}, ${organizationId}, ${name})
+      ON CONFLICT (organization_id, name) WHERE deleted_at IS NULL DO NOTHING`;
+    return this.getEnvironment(organizationId, id);
   }
 
   /** The tenant's environment of that name, made if there is none. */
   async ensureEnvironment(organizationId: OrganizationId, name: string): Promise<Environment> {
-    const row = await this.#client.environment.upsert({
-      where: { organizationId_name: { organizationId, name } },
-      create: { id: newId("env"), organizationId, name },
-      update: {},
+    const environment =
+      (await this.createEnvironment(organizationId, name)) ??
+      (await this.findEnvironment(organizationId, name));
+    if (!environment) throw new Error(`environment ${name} was deleted while it was made`);
+    return environment;
+  }
+
+  /** Undefined where the name is taken. The caller has checked the tenant. */
+  async renameEnvironment(id: EnvironmentId, name: string): Promise<Environment | undefined> {
+    try {
+      const row = await this.#client.environment.update({ where: { id }, data: { name } });
+      return toEnvironment(row);
+    } catch (error) {
+      if (brokenUniqueRule(error) === undefined) throw error;
+      return undefined;
+    }
+  }
+
+  /**
+   * False where it has clusters, those included whose data is kept. One statement would not see a
+   * cluster that is being made: `holdEnvironment` makes the two wait for each other.
+   */
+  async deleteEnvironment(id: EnvironmentId): Promise<boolean> {
+    await this.#client.$queryRaw`SELECT 1 FROM environment WHERE id = ${id} FOR UPDATE`;
+    const clusters = await this.#client.cluster.count({
+      where: { environmentId: id, deletedAt: null },
     });
-    return toEnvironment(row);
+    if (clusters > 0) return false;
+    const deletedAt = new Date();
+    await this.#client.environment.update({ where: { id }, data: { deletedAt } });
+    return true;
+  }
+
+  async countEnvironments(organizationId: OrganizationId): Promise<number> {
+    return this.#client.environment.count({ where: { organizationId, deletedAt: null } });
+  }
+
+  /** Keeps others from counting and adding at the same time, until the transaction ends. */
+  async lock(organizationId: OrganizationId): Promise<void> {
+    await this.#client.$queryRaw`
+      SELECT 1 FROM organization WHERE id = ${organizationId} FOR UPDATE`;
   }
 }
 

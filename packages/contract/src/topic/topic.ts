@@ -1,4 +1,4 @@
-import { isTopicName, TOPIC_CONFIGS_MAX, TOPIC_NAME_MAX } from "@millrace/domain";
+import { isTopicName, TOPIC_CONFIG_SOURCES, TOPIC_CONFIGS_MAX, TOPIC_NAME_MAX } from "@millrace/domain";
 import { z } from "zod";
 
 export const topicName = z.string().min(1).max(TOPIC_NAME_MAX).refine(isTopicName, {
@@ -18,7 +18,7 @@ export const TopicConfig = z
   .object({
     value: z.string().nullable().meta({ description: "Numbers are decimal strings" }),
     source: z
-      .enum(["topic", "broker", "default"])
+      .enum(TOPIC_CONFIG_SOURCES)
       .meta({ description: "Set on the topic, on the broker, or by nobody" }),
   })
   .meta({ id: "TopicConfig" });

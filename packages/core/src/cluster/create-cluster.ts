@@ -1,47 +1,92 @@
 import {
+  BROKERS_PER_CLUSTER_MAX,
   type Cluster,
   type ClusterSize,
   DomainError,
   type Environment,
   type EnvironmentId,
-  notFound,
+  isAwsRegion,
   type Operation,
   type Principal,
   type Region,
 } from "@millrace/domain";
 import type { Core } from "../core.ts";
+import { requireEnvironment } from "../environment/require-environment.ts";
 import { readyCondition } from "./cluster-condition.ts";
+import { type ResolvedSpec, resolveSpec, type SpecWish } from "./resolve-spec.ts";
 
 /** Clusters of one tenant: brokers of a tenant share machines with others' brokers. */
 export const CLUSTERS_PER_ORGANIZATION_MAX = 100;
 
-export interface CreateClusterInput {
+export interface CreateClusterInput extends SpecWish {
   readonly name: string;
   readonly region: Region;
   readonly size: ClusterSize;
   readonly environmentId?: EnvironmentId | undefined;
   readonly labels?: Readonly<Record<string, string>> | undefined;
+  readonly deletionProtection?: boolean | undefined;
+  readonly brokers?: number | undefined;
+  /** The operation waits for somebody to approve its plan. */
+  readonly requireApproval?: boolean | undefined;
+}
+
+/** A request that can be accepted, as far as can be told before it is. */
+export interface JudgedCreate {
+  readonly environment: Environment;
+  readonly spec: ResolvedSpec;
 }
 
 /**
  * Accepts a cluster and the operation that provisions it: both rows and the delivery to a worker
- * are one transaction. Throws `not_found` (environment), `cluster_name_taken`, `limit_exceeded`.
+ * are one transaction. Throws `not_found` (environment), `validation_failed`, `limit_exceeded`,
+ * `region_unavailable`, and `cluster_name_taken` with the id of the cluster that has the name.
  */
 export async function createCluster(
   core: Core,
   principal: Principal,
   input: CreateClusterInput,
 ): Promise<{ cluster: Cluster; operation: Operation }> {
-  const { organizationId } = principal;
+  const { environment, spec } = await judgeCreate(core, principal, input);
+  refuseManyBrokers(input.brokers ?? 1);
+  refuseUnavailable(core, input.region);
+  try {
+    return await accept(core, principal, input, environment, spec);
+  } catch (error) {
+    throw await withExistingId(core, error, environment.id, input.name);
+  }
+}
+
+/** Everything but whether it can be made right now. Throws as `createCluster` does. */
+export async function judgeCreate(
+  core: Core,
+  principal: Principal,
+  input: CreateClusterInput,
+): Promise<JudgedCreate> {
   const environment = await environmentOf(core, principal, input.environmentId);
-  if ((await core.db.clusters.count(organizationId)) >= CLUSTERS_PER_ORGANIZATION_MAX) {
+  const spec = resolveSpec(input);
+  if (spec.aws === undefined) refuseManyBrokers(input.brokers ?? 1);
+  if ((await core.db.clusters.count(principal.organizationId)) >= CLUSTERS_PER_ORGANIZATION_MAX) {
     throw new DomainError(
       "limit_exceeded",
       `An organization has at most ${CLUSTERS_PER_ORGANIZATION_MAX} clusters.`,
       { remedy: "Delete a cluster that is no longer needed." },
     );
   }
+  return { environment, spec };
+}
+
+async function accept(
+  core: Core,
+  principal: Principal,
+  input: CreateClusterInput,
+  environment: Environment,
+  spec: ResolvedSpec,
+): Promise<{ cluster: Cluster; operation: Operation }> {
+  const { organizationId } = principal;
   return core.db.transaction(async (tx) => {
+    // Deleted since it was read, it is gone now; from here on it stays.
+    const held = await tx.organizations.holdEnvironment(organizationId, environment.id);
+    if (!held) await requireEnvironment(core, principal, environment.id);
     const cluster = await tx.clusters.create({
       organizationId,
       environmentId: environment.id,
@@ -49,15 +94,63 @@ export async function createCluster(
       region: input.region,
       size: input.size,
       labels: input.labels ?? {},
+      deletionProtection: input.deletionProtection ?? false,
+      brokers: input.brokers ?? 1,
+      zones: spec.zones,
+      aws: spec.aws,
       conditions: readyCondition(core.clock, "False", "Provisioning", "The cluster is being made."),
     });
     const operation = await tx.operations.create({
       organizationId,
       clusterId: cluster.id,
       kind: "cluster.create",
+      parameters: { requireApproval: input.requireApproval },
     });
     await tx.deliver(operation.id);
     return { cluster, operation };
+  });
+}
+
+/** A name that is taken is told with whose it is: whoever lost the first answer can go on with it. */
+export async function withExistingId(
+  core: Core,
+  error: unknown,
+  environmentId: EnvironmentId,
+  name: string,
+): Promise<unknown> {
+  if (!(error instanceof DomainError) || error.code !== "cluster_name_taken") return error;
+  const existing = await core.db.clusters.findByName(environmentId, name);
+  const { remedy, fields, message } = error;
+  return new DomainError("cluster_name_taken", message, {
+    ...(remedy !== undefined && { remedy }),
+    fields,
+    cause: error,
+    ...(existing && { existingId: existing.id }),
+  });
+}
+
+function refuseManyBrokers(brokers: number): void {
+  if (brokers <= BROKERS_PER_CLUSTER_MAX) return;
+  throw new DomainError(
+    "limit_exceeded",
+    `A cluster runs at most ${BROKERS_PER_CLUSTER_MAX} broker: brokers do not share metadata yet.`,
+    {
+      remedy: "Ask for one broker; more can be planned for a region of AWS with validate_only.",
+      fields: [
+        { pointer: "/brokers", code: "too_large", message: `is above ${BROKERS_PER_CLUSTER_MAX}` },
+      ],
+    },
+  );
+}
+
+/** Throws `region_unavailable` where this installation cannot make clusters. */
+function refuseUnavailable(core: Core, region: Region): void {
+  if (!isAwsRegion(region) || core.drivers.find(region) !== undefined) return;
+  throw new DomainError("region_unavailable", `No AWS account is set up for ${region}.`, {
+    remedy:
+      "Set MILLRACE_AWS_ROLE_ARN for this installation's api and worker, or choose the region " +
+      "local. With validate_only the cluster can be planned without an account.",
+    fields: [{ pointer: "/region", code: "unavailable", message: "is not set up" }],
   });
 }
 
@@ -66,13 +159,8 @@ async function environmentOf(
   principal: Principal,
   id: EnvironmentId | undefined,
 ): Promise<Environment> {
-  const { organizations } = core.db;
-  if (id !== undefined) {
-    const environment = await organizations.getEnvironment(principal.organizationId, id);
-    if (!environment) throw notFound("environment", id);
-    return environment;
-  }
-  const page = await organizations.environments(principal.organizationId, { limit: 1 });
+  if (id !== undefined) return requireEnvironment(core, principal, id);
+  const page = await core.db.organizations.environments(principal.organizationId, { limit: 1 });
   const [first] = page.items;
   if (!first) {
     throw new DomainError("not_found", "The organization has no environment.", {

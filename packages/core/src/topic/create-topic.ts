@@ -1,4 +1,4 @@
-import type { ClusterId, Principal, Topic } from "@millrace/domain";
+import type { ClusterId, DescribedTopic, Principal } from "@millrace/domain";
 import { atBroker } from "../broker-failure.ts";
 import { requireBootstrapServers } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
@@ -18,7 +18,7 @@ export async function createTopic(
   core: Core,
   principal: Principal,
   { clusterId, ...topic }: CreateTopicInput,
-): Promise<Topic> {
+): Promise<DescribedTopic> {
   const bootstrapServers = await requireBootstrapServers(core, principal, clusterId);
   return atBroker(topic.name, () =>
     core.kafka({ bootstrapServers }, async (admin) => {

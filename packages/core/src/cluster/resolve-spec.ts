@@ -1,0 +1,157 @@
+import {
+  type AwsNetwork,
+  type AwsSpec,
+  awsSizing,
+  type ClusterSize,
+  checkWalVolume,
+  DEFAULT_AWS_NETWORK,
+  DomainError,
+  type FieldError,
+  isAwsRegion,
+  type NetworkAccess,
+  type Region,
+  regionFacts,
+  type WalVolume,
+  type WalVolumeType,
+} from "@millrace/domain";
+
+/** What is asked of a volume; what is absent follows from the size and the type. */
+export interface WalWish {
+  readonly type?: WalVolumeType | undefined;
+  readonly sizeGib?: number | undefined;
+  readonly iops?: number | undefined;
+  readonly throughputMibps?: number | null | undefined;
+}
+
+export interface NetworkWish {
+  readonly vpcId?: string | null | undefined;
+  readonly subnetIds?: readonly string[] | undefined;
+  readonly cidr?: string | undefined;
+  readonly access?: NetworkAccess | undefined;
+  readonly allowedPrincipals?: readonly string[] | undefined;
+  readonly allowedCidrs?: readonly string[] | undefined;
+}
+
+export interface SpecWish {
+  readonly region: Region;
+  readonly size: ClusterSize;
+  readonly zones?: number | undefined;
+  readonly wal?: WalWish | null | undefined;
+  readonly network?: NetworkWish | null | undefined;
+  readonly storage?: { readonly kmsKeyArn?: string | null | undefined } | null | undefined;
+}
+
+export interface ResolvedSpec {
+  readonly zones: number;
+  readonly aws: AwsSpec | undefined;
+}
+
+/**
+ * The whole of a spec: what was asked for, and defaults where nothing was. Throws
+ * `validation_failed` with the pointer of each field that does not go with the others.
+ */
+export function resolveSpec(wish: SpecWish): ResolvedSpec {
+  const { region, size } = wish;
+  if (!isAwsRegion(region)) {
+    throwIfAny(fieldsOfAws(wish));
+    return { zones: 1, aws: undefined };
+  }
+  const { zones: known } = regionFacts(region);
+  const zones = wish.zones ?? known.length;
+  const wal = walOf(size, wish.wal ?? {});
+  const network = networkOf(wish.network ?? {});
+  const kmsKeyArn = wish.storage?.kmsKeyArn ?? undefined;
+  throwIfAny([
+    ...walErrors(size, wal),
+    ...networkErrors(network, wish.network?.cidr !== undefined, zones),
+    ...keyErrors(kmsKeyArn, region),
+  ]);
+  return { zones, aws: { wal, network, storage: { kmsKeyArn } } };
+}
+
+/** A volume as asked for: on top of `current`, or of what the size has by default. */
+export function walOf(size: ClusterSize, wish: WalWish, current?: WalVolume): WalVolume {
+  const base = current ?? awsSizing(size).wal;
+  const type = wish.type ?? base.type;
+  const like = type === base.type ? base : undefined;
+  const iops = wish.iops ?? base.iops;
+  const sizeGib = wish.sizeGib ?? base.sizeGib;
+  const throughput = wish.throughputMibps ?? undefined;
+  if (type === "io2") return { type, sizeGib, iops, throughputMibps: throughput };
+  const included = awsSizing(size).wal.throughputMibps;
+  return { type, sizeGib, iops, throughputMibps: throughput ?? like?.throughputMibps ?? included };
+}
+
+export function walErrors(size: ClusterSize, wal: WalVolume): FieldError[] {
+  return under("/wal", checkWalVolume(wal, awsSizing(size).instance));
+}
+
+/** What holds of who can reach a network, new or old. */
+export function reachErrors(network: AwsNetwork): FieldError[] {
+  if (network.access === "endpoint_service" || network.allowedPrincipals.length === 0) return [];
+  const message = "are those of an endpoint service: set access to endpoint_service";
+  return [{ pointer: "/network/allowed_principals", code: "not_applicable", message }];
+}
+
+/** The same errors with their pointers below `prefix`. */
+export function under(prefix: string, errors: readonly FieldError[]): FieldError[] {
+  return errors.map((error) => ({ ...error, pointer: `${prefix}${error.pointer}` }));
+}
+
+/** Throws `validation_failed` where there are errors. */
+export function throwIfAny(fields: readonly FieldError[]): void {
+  const [first] = fields;
+  if (first === undefined) return;
+  throw new DomainError(
+    "validation_failed",
+    `The request is not valid: ${first.pointer.slice(1)} ${first.message}`,
+    { fields },
+  );
+}
+
+/** Fields of a request that make sense on AWS alone. */
+export function fieldsOfAws(wish: Partial<SpecWish>): FieldError[] {
+  const named = (["zones", "wal", "network", "storage"] as const).filter(
+    (field) => wish[field] !== undefined && wish[field] !== null,
+  );
+  return named.map((field) => ({
+    pointer: `/${field}`,
+    code: "not_applicable",
+    message: "is for clusters on AWS; the region local is this machine",
+  }));
+}
+
+function networkOf(wish: NetworkWish): AwsNetwork {
+  return {
+    vpcId: wish.vpcId ?? undefined,
+    subnetIds: wish.subnetIds ?? [],
+    cidr: wish.cidr ?? DEFAULT_AWS_NETWORK.cidr,
+    access: wish.access ?? DEFAULT_AWS_NETWORK.access,
+    allowedPrincipals: wish.allowedPrincipals ?? [],
+    allowedCidrs: wish.allowedCidrs ?? [],
+  };
+}
+
+function networkErrors(network: AwsNetwork, namesCidr: boolean, zones: number): FieldError[] {
+  const errors = reachErrors(network);
+  const { vpcId, subnetIds } = network;
+  if (vpcId === undefined && subnetIds.length > 0) {
+    const message = "are those of an existing VPC: set vpc_id too";
+    errors.push({ pointer: "/network/subnet_ids", code: "not_applicable", message });
+  }
+  if (vpcId !== undefined && subnetIds.length !== zones) {
+    const message = `must be ${zones}, one private subnet in each zone`;
+    errors.push({ pointer: "/network/subnet_ids", code: "out_of_range", message });
+  }
+  if (vpcId !== undefined && namesCidr) {
+    const message = "is that of a VPC which is made; an existing one has its own";
+    errors.push({ pointer: "/network/cidr", code: "not_applicable", message });
+  }
+  return errors;
+}
+
+function keyErrors(arn: string | undefined, region: Region): FieldError[] {
+  if (arn === undefined || arn.startsWith(`arn:aws:kms:${region}:`)) return [];
+  const message = `is not in ${region}: a key encrypts in its own region alone`;
+  return [{ pointer: "/storage/kms_key_arn", code: "invalid", message }];
+}

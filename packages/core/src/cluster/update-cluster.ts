@@ -1,0 +1,242 @@
+import type { Transaction } from "@millrace/db";
+import {
+  type AwsNetwork,
+  type AwsSpec,
+  type Cluster,
+  type ClusterId,
+  type ClusterPhase,
+  type ClusterSize,
+  checkTuning,
+  checkWalVolumeChange,
+  DomainError,
+  desiredTuning,
+  isId,
+  type NetworkAccess,
+  notFound,
+  type Operation,
+  type Principal,
+  providerOf,
+  TUNING_KNOBS,
+} from "@millrace/domain";
+import type { Core } from "../core.ts";
+import { beginOperation } from "./begin-operation.ts";
+import { clusterEtag } from "./cluster-etag.ts";
+import { withExistingId } from "./create-cluster.ts";
+import { requireCluster } from "./require-cluster.ts";
+import {
+  fieldsOfAws,
+  reachErrors,
+  throwIfAny,
+  under,
+  type WalWish,
+  walErrors,
+  walOf,
+} from "./resolve-spec.ts";
+
+/** Labels of one cluster, as at its creation. */
+const LABELS_MAX = 32;
+
+/** A merge patch: what is absent stays. */
+export interface ClusterPatch {
+  readonly name?: string | undefined;
+  /** Null takes a label away. */
+  readonly labels?: Readonly<Record<string, string | null>> | undefined;
+  readonly size?: ClusterSize | undefined;
+  readonly deletionProtection?: boolean | undefined;
+  readonly wal?: WalWish | undefined;
+  readonly network?:
+    | {
+        readonly access?: NetworkAccess | undefined;
+        readonly allowedPrincipals?: readonly string[] | undefined;
+        readonly allowedCidrs?: readonly string[] | undefined;
+      }
+    | undefined;
+  readonly paused?: boolean | undefined;
+}
+
+export interface UpdateClusterInput {
+  readonly clusterId: ClusterId;
+  readonly patch: ClusterPatch;
+  /** Changes only while the cluster's entity tag is this one. */
+  readonly ifMatch?: string | undefined;
+  readonly requireApproval?: boolean | undefined;
+}
+
+/** A change that can be made, with what it takes. */
+export interface JudgedUpdate {
+  readonly wanted: Cluster;
+  /** Whether the cluster would differ at all. */
+  readonly changes: boolean;
+  /** Whether something has to be done where it runs, rather than in its row alone. */
+  readonly needsOperation: boolean;
+}
+
+export interface UpdatedCluster {
+  readonly cluster: Cluster;
+  /** The operation that makes the change; undefined where the row was all. */
+  readonly operation: Operation | undefined;
+}
+
+/**
+ * Changes a cluster's spec, in its row and, where that takes it, by an operation. Throws
+ * `not_found`, `validation_failed`, `precondition_failed`, `cluster_name_taken`,
+ * `tuning_refused` where the tuning does not fit the new size, `cluster_not_ready`, and
+ * `cluster_busy` while another operation runs.
+ */
+export async function updateCluster(
+  core: Core,
+  principal: Principal,
+  input: UpdateClusterInput,
+): Promise<UpdatedCluster> {
+  const found = await requireCluster(core, principal, input.clusterId);
+  try {
+    return await core.db.transaction((tx) => change(core, principal, tx, input));
+  } catch (error) {
+    throw await withExistingId(core, error, found.environmentId, input.patch.name ?? found.name);
+  }
+}
+
+async function change(
+  core: Core,
+  { organizationId }: Principal,
+  tx: Transaction,
+  input: UpdateClusterInput,
+): Promise<UpdatedCluster> {
+  const { clusterId } = input;
+  const cluster = isId("clu", clusterId) && (await tx.clusters.lock(organizationId, clusterId));
+  if (!cluster) throw notFound("cluster", clusterId);
+  const { wanted, changes, needsOperation } = judgeUpdate(cluster, input);
+  if (!changes) return { cluster, operation: undefined };
+  const { name, labels, size, deletionProtection, aws } = wanted;
+  const spec = { name, labels, size, deletionProtection, aws, needsOperation };
+  if (!needsOperation) {
+    return { cluster: await tx.clusters.changeSpec(clusterId, spec), operation: undefined };
+  }
+  const operation = await beginOperation(tx, core.clock, cluster, "cluster.update", {
+    requireApproval: input.requireApproval,
+  });
+  return { cluster: await tx.clusters.changeSpec(clusterId, spec), operation };
+}
+
+/** Throws whatever `updateCluster` would, but for what only the database knows. */
+export function judgeUpdate(
+  cluster: Cluster,
+  { patch, ifMatch }: Pick<UpdateClusterInput, "patch" | "ifMatch">,
+): JudgedUpdate {
+  if (ifMatch !== undefined && ifMatch !== "*" && ifMatch !== clusterEtag(cluster)) {
+    throw new DomainError("precondition_failed", "The cluster has changed since it was read.", {
+      remedy: "Read the cluster again and decide anew.",
+    });
+  }
+  const wanted = withPatch(cluster, patch);
+  const differs = (field: keyof Cluster) => canonical(wanted[field]) !== canonical(cluster[field]);
+  // On AWS the name and the labels stand as tags on everything.
+  const tagged = providerOf(cluster.region) === "aws";
+  const needsOperation =
+    differs("size") || differs("aws") || (tagged && (differs("name") || differs("labels")));
+  const changes =
+    needsOperation || differs("name") || differs("labels") || differs("deletionProtection");
+  if (changes) refuseLeaving(cluster);
+  if (needsOperation) {
+    if (!isChangeable(cluster)) throw notNow(cluster);
+    checkFit(wanted);
+  }
+  return { wanted, changes: changes || differs("paused"), needsOperation };
+}
+
+/** Phases from which an operation can change what runs. */
+const CHANGEABLE: readonly ClusterPhase[] = ["RUNNING", "DEGRADED"];
+
+/** A stack that failed is mended by applying another one, where it had a place to stand already. */
+function isChangeable({ phase, region, placement }: Cluster): boolean {
+  if (CHANGEABLE.includes(phase)) return true;
+  return phase === "FAILED" && providerOf(region) === "aws" && placement !== undefined;
+}
+
+function withPatch(cluster: Cluster, patch: ClusterPatch): Cluster {
+  const { size = cluster.size } = patch;
+  const wanted = {
+    ...cluster,
+    name: patch.name ?? cluster.name,
+    size,
+    labels: mergeLabels(cluster.labels, patch.labels ?? {}),
+    deletionProtection: patch.deletionProtection ?? cluster.deletionProtection,
+    paused: patch.paused ?? cluster.paused,
+  };
+  if (cluster.aws === undefined) {
+    throwIfAny(fieldsOfAws({ wal: patch.wal, network: patch.network }));
+    return wanted;
+  }
+  return { ...wanted, aws: mergeAws(cluster.aws, size, patch) };
+}
+
+function mergeAws(aws: AwsSpec, size: ClusterSize, patch: ClusterPatch): AwsSpec {
+  const wal = patch.wal ? walOf(size, patch.wal, aws.wal) : aws.wal;
+  const network: AwsNetwork = {
+    ...aws.network,
+    access: patch.network?.access ?? aws.network.access,
+    allowedPrincipals: patch.network?.allowedPrincipals ?? aws.network.allowedPrincipals,
+    allowedCidrs: patch.network?.allowedCidrs ?? aws.network.allowedCidrs,
+  };
+  throwIfAny([
+    ...walErrors(size, wal),
+    ...under("/wal", checkWalVolumeChange(aws.wal, wal)),
+    ...reachErrors(network),
+  ]);
+  return { ...aws, wal, network };
+}
+
+function mergeLabels(
+  labels: Readonly<Record<string, string>>,
+  patch: Readonly<Record<string, string | null>>,
+): Readonly<Record<string, string>> {
+  const merged = { ...labels, ...patch };
+  const kept = Object.entries(merged).filter(
+    (entry): entry is [string, string] => entry[1] !== null,
+  );
+  if (kept.length > LABELS_MAX) {
+    throwIfAny([
+      {
+        pointer: "/labels",
+        code: "too_big",
+        message: `would be ${kept.length}; at most ${LABELS_MAX}`,
+      },
+    ]);
+  }
+  return Object.fromEntries(kept);
+}
+
+/** What a tenant has tuned must be possible in the new size. Throws `tuning_refused`. */
+function checkFit({ size, tuning }: Cluster): void {
+  const asked = TUNING_KNOBS.filter((knob) => typeof tuning.wishes[knob] === "number");
+  checkTuning(size, desiredTuning(size, tuning.wishes), asked);
+}
+
+/** Text in which the order of an object's fields, and fields that are undefined, make no difference. */
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_key, part) =>
+    part !== null && typeof part === "object" && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : part,
+  );
+}
+
+function refuseLeaving(cluster: Cluster): void {
+  if (cluster.phase !== "DELETING" && cluster.phase !== "PENDING_PURGE") return;
+  throw new DomainError("cluster_not_ready", `Cluster ${cluster.name} is ${cluster.phase}.`, {
+    remedy: "A deleted cluster cannot be changed; restore it first, where its data is kept.",
+  });
+}
+
+function notNow({ name, phase }: Cluster): DomainError {
+  return new DomainError("cluster_not_ready", `Cluster ${name} is ${phase}.`, {
+    remedy:
+      REMEDIES[phase] ?? "Wait until the cluster is RUNNING; its operation shows the progress.",
+    retryAfterSeconds: 5,
+  });
+}
+
+const REMEDIES: Readonly<Partial<Record<ClusterPhase, string>>> = {
+  PAUSED: "Resume the cluster first.",
+  FAILED: "Retry the operation that failed first; the cluster's status names it.",
+};

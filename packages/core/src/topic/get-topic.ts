@@ -1,0 +1,29 @@
+import {
+  type ClusterId,
+  type DescribedTopic,
+  isTopicName,
+  notFound,
+  type Principal,
+} from "@millrace/domain";
+import { atBroker } from "../broker-failure.ts";
+import { requireBootstrapServers } from "../cluster/require-cluster.ts";
+import type { Core } from "../core.ts";
+
+export interface GetTopicInput {
+  readonly clusterId: ClusterId;
+  readonly topicName: string;
+}
+
+/** Throws `not_found`, `cluster_not_ready`, `broker_unavailable`. */
+export async function getTopic(
+  core: Core,
+  principal: Principal,
+  { clusterId, topicName }: GetTopicInput,
+): Promise<DescribedTopic> {
+  const bootstrapServers = await requireBootstrapServers(core, principal, clusterId);
+  // The broker's internal topics are none of the tenant's, nor is a name that no topic can have.
+  if (!isTopicName(topicName)) throw notFound("topic", topicName);
+  return atBroker(topicName, () =>
+    core.kafka({ bootstrapServers }, (admin) => admin.describeTopic(topicName)),
+  );
+}
