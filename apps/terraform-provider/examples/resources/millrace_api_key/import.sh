@@ -1,0 +1,1 @@
+terraform import millrace_api_key.deploy key_01JEXAMPLE

@@ -1,0 +1,2 @@
+terraform import millrace_cluster.orders clu_01JEXAMPLE
+terraform import millrace_cluster.orders production/orders

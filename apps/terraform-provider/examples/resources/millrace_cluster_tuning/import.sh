@@ -1,0 +1,1 @@
+terraform import millrace_cluster_tuning.tuning_example clu_01JEXAMPLE

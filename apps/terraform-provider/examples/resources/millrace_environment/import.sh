@@ -1,0 +1,2 @@
+terraform import millrace_environment.production env_01JEXAMPLE
+terraform import millrace_environment.production production

@@ -1,0 +1,3 @@
+resource "millrace_environment" "production" {
+  name = "production"
+}

@@ -1,0 +1,2 @@
+terraform import millrace_topic.payments clu_01JEXAMPLE/payments
+terraform import millrace_topic.payments production/orders/payments
