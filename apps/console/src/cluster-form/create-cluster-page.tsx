@@ -203,7 +203,9 @@ function Section({ title, children }: { title: string; children: ReactNode }) {
 function Review({ form }: { form: ClusterForm }) {
   const { preview, draft } = form;
   // The button that led here stood at the end of a long page.
-  useEffect(() => window.scrollTo({ top: 0 }), []);
+  useEffect(() => {
+    window.scrollTo({ top: 0 });
+  }, []);
   if (!preview) return null;
   const broken = preview.policy.some(({ severity }) => severity === "error");
   return (

@@ -32,7 +32,7 @@ export function PlanView({ changes }: { changes: readonly PlannedChange[] }) {
       variant="separated"
       chevronPosition="left"
       order={4}
-      defaultValue={changes.length <= OPEN_MAX ? groups.map(({ title }) => title) : []}
+      defaultValue={changes.length <= OPEN_MAX ? groups.map(idOf) : []}
     >
       {groups.map((group) => (
         <GroupItem key={group.title} group={group} />
@@ -41,9 +41,15 @@ export function PlanView({ changes }: { changes: readonly PlannedChange[] }) {
   );
 }
 
-function GroupItem({ group: { title, changes } }: { group: PlanGroup }) {
+/** Becomes part of the ids of control and panel, which refer to each other. */
+function idOf({ title }: PlanGroup): string {
+  return title.replaceAll(" ", "-");
+}
+
+function GroupItem({ group }: { group: PlanGroup }) {
+  const { title, changes } = group;
   return (
-    <Accordion.Item value={title} data-plan-group={title}>
+    <Accordion.Item value={idOf(group)} data-plan-group={title}>
       <Accordion.Control>
         <Group justify="space-between" wrap="nowrap" pr="sm">
           <Text fw={600} fz="sm">
