@@ -61,12 +61,24 @@ function namedArns(scope: NamedScope, accountId: string): string[] {
 /** The managed policies of the provisioner's role. The same props always give the same text. */
 export function provisionerPolicies(props: ProvisionerProps): NamedPolicy[] {
   return [
-    { name: "network", document: policyDocument(...byTag("ec2"), ...ec2Beside(props)) },
+    {
+      name: "network",
+      document: policyDocument(
+        ...byTag("ec2", `arn:aws:ec2:*:${props.accountId}:*/*`),
+        ...ec2Beside(props),
+      ),
+    },
     { name: "compute", document: policyDocument(...compute(props)) },
     { name: "storage", document: policyDocument(...storage(props)) },
     { name: "identity", document: policyDocument(...identity(props)) },
   ];
 }
+
+/** The few descriptions that AWS judges by the ARN of what is described. */
+const READ_BY_ARN = new Set([
+  "ec2:DescribeVpcAttribute",
+  "ec2:DescribeVpcEndpointServicePermissions",
+]);
 
 /** Actions of one service in the table, in order and once each. */
 function actions(service: string, kind: "read" | "create" | "change"): string[] {
@@ -74,20 +86,24 @@ function actions(service: string, kind: "read" | "create" | "change"): string[] 
   return [...new Set(all.filter((action) => action.startsWith(`${service}:`)))].sort();
 }
 
-function byTag(service: string): Statement[] {
+function byTag(service: string, own: string): Statement[] {
+  const reads = actions(service, "read");
+  const narrow = reads.filter((action) => READ_BY_ARN.has(action));
+  const listings = reads.filter((action) => !READ_BY_ARN.has(action));
   return [
-    { Effect: "Allow", Action: actions(service, "read"), Resource: "*" },
+    { Effect: "Allow", Action: listings, Resource: "*" },
+    ...(narrow.length === 0 ? [] : [{ Effect: "Allow" as const, Action: narrow, Resource: own }]),
     {
       Effect: "Allow",
       Action: actions(service, "create"),
-      Resource: "*",
+      Resource: own,
       Condition: MANAGED_REQUEST,
     },
     {
       // What is made belongs to something (a subnet to its VPC), which must be ours as well.
       Effect: "Allow",
       Action: [...actions(service, "create"), ...actions(service, "change")].sort(),
-      Resource: "*",
+      Resource: own,
       Condition: MANAGED_RESOURCE,
     },
   ];
@@ -131,20 +147,21 @@ function ec2Beside({ accountId }: ProvisionerProps): Statement[] {
 
 function compute({ accountId }: ProvisionerProps): Statement[] {
   const own = (type: string) => `arn:aws:ec2:*:${accountId}:${type}/*`;
+  const balancers = `arn:aws:elasticloadbalancing:*:${accountId}:*/*`;
   return [
-    ...byTag("elasticloadbalancing"),
+    ...byTag("elasticloadbalancing", balancers),
     {
       Sid: "TagBalancersAtCreation",
       Effect: "Allow",
       Action: "elasticloadbalancing:AddTags",
-      Resource: "*",
+      Resource: balancers,
       Condition: { ...MANAGED_REQUEST, Null: { "elasticloadbalancing:CreateAction": "false" } },
     },
     {
       Sid: "TagOurBalancers",
       Effect: "Allow",
       Action: ["elasticloadbalancing:AddTags", "elasticloadbalancing:RemoveTags"],
-      Resource: "*",
+      Resource: balancers,
       Condition: MANAGED_RESOURCE,
     },
     { Effect: "Allow", Action: actions("autoscaling", "read"), Resource: "*" },
@@ -185,8 +202,14 @@ function compute({ accountId }: ProvisionerProps): Statement[] {
     {
       Sid: "Listings",
       Effect: "Allow",
-      Action: ["cloudwatch:DescribeAlarms", "logs:DescribeLogGroups", "tag:GetResources"],
+      Action: ["logs:DescribeLogGroups", "tag:GetResources"],
       Resource: "*",
+    },
+    {
+      Sid: "FindAlarms",
+      Effect: "Allow",
+      Action: "cloudwatch:DescribeAlarms",
+      Resource: `arn:aws:cloudwatch:*:${accountId}:alarm:*`,
     },
   ];
 }
@@ -296,14 +319,15 @@ function identity(props: ProvisionerProps): Statement[] {
     {
       Sid: "MakeZones",
       Effect: "Allow",
-      Action: ["route53:CreateHostedZone", "route53:GetChange", "route53:ListHostedZonesByName"],
+      Action: ["route53:CreateHostedZone", "route53:ListHostedZonesByName"],
       Resource: "*",
     },
     {
-      Sid: "AttachZones",
+      Sid: "WaitForZones",
       Effect: "Allow",
-      Action: ["ec2:DescribeRegions", "sts:GetCallerIdentity"],
-      Resource: "*",
+      Action: "route53:GetChange",
+      Resource: "arn:aws:route53:::change/*",
     },
+    { Sid: "WhoAmI", Effect: "Allow", Action: "sts:GetCallerIdentity", Resource: "*" },
   ];
 }

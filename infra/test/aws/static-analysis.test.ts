@@ -90,7 +90,7 @@ describe.skipIf([CHECKOV, TERRAFORM, MIRROR].includes(""))("checkov", () => {
   test("a policy that allows too much is found in each place", async () => {
     const wide = JSON.stringify({
       Version: "2012-10-17",
-      Statement: [{ Effect: "Allow", Principal: "*", Action: "*", Resource: "*" }],
+      Statement: [{ Effect: "Allow", Principal: { AWS: "*" }, Action: "*", Resource: "*" }],
     });
     const plan = structuredClone(plans.get("control-plane")) as PlanDocument;
     const resources = plan.planned_values.root_module.resources.filter(({ type }) =>

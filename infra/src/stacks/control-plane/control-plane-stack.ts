@@ -5,6 +5,7 @@ import { TerraformOutput, type TerraformStack } from "cdktn";
 import { AccessLog } from "../../constructs/access-log/access-log.ts";
 import { ArtefactStore } from "../../constructs/artefact-store/artefact-store.ts";
 import { DATABASE_PORT, Database } from "../../constructs/database/database.ts";
+import { FlowLog } from "../../constructs/flow-log/flow-log.ts";
 import { FrontDoor } from "../../constructs/front-door/front-door.ts";
 import { ServiceRole } from "../../constructs/identity/service-role.ts";
 import { policyText } from "../../constructs/identity/statement.ts";
@@ -27,6 +28,7 @@ import {
   boundaryStatements,
   executionStatements,
   firstAccountStatements,
+  flowLogStatements,
   type PermittedParts,
   provisioningStatements,
 } from "./task-permissions.ts";
@@ -82,7 +84,7 @@ function addFoundation(
     "boundary",
     names.boundary,
     "The most that any role of the control plane can do",
-    policyText(boundaryStatements(spec, names.logGroup)),
+    policyText(boundaryStatements(spec, names.logGroupPrefix)),
   );
   const clusterBoundaryArn = boundary(
     "cluster-boundary",
@@ -141,6 +143,7 @@ function addInstallation(
     kmsKeyArn: foundation.stateKeyArn,
   });
   new LogGroup(stack, "logs", { name: names.logGroup, kmsKeyArn: keyArn });
+  new LogGroup(stack, "flows", { name: names.flowLogGroup, kmsKeyArn: keyArn });
   const parts: PermittedParts = {
     keyArn,
     secretArns: [databaseUrl, sessionSecret],
@@ -184,6 +187,17 @@ function addInstallation(
     folder,
     artefact: { bucket: foundation.store.bucketName, key: foundation.store.buildKey },
     clusterBoundaryArn: foundation.clusterBoundaryArn,
+  });
+  new FlowLog(stack, "flow-log", {
+    vpcId,
+    logGroupArn: `arn:aws:logs:${spec.region}:${spec.accountId}:log-group:${names.flowLogGroup}`,
+    roleArn: new ServiceRole(stack, "role-flow-log", {
+      name: `${prefix}-flow-log`,
+      service: "vpc-flow-logs.amazonaws.com",
+      accountId: spec.accountId,
+      permissionsBoundaryArn: foundation.boundaryArn,
+      statements: flowLogStatements(spec, names.flowLogGroup),
+    }).arn,
   });
   connect(door.firewall, services, database.firewall, folder.firewall);
   new ControlPlaneAlarms(stack, "alarms", {

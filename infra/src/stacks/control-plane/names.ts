@@ -13,6 +13,7 @@ export interface ControlPlaneNames {
   readonly accessLogBucket: string;
   readonly logGroupPrefix: string;
   readonly logGroup: string;
+  readonly flowLogGroup: string;
   readonly boundary: string;
 }
 
@@ -29,6 +30,7 @@ export function controlPlaneNames({
     accessLogBucket: `${prefix}-access-log-${accountId}-${region}`,
     logGroupPrefix: `/millrace-control-plane/${installation}`,
     logGroup: `/millrace-control-plane/${installation}/tasks`,
+    flowLogGroup: `/millrace-control-plane/${installation}/refused-traffic`,
     boundary: `${prefix}-control-plane-boundary`,
   };
 }

@@ -84,8 +84,13 @@ export function firstAccountStatements(spec: ControlPlaneSpec, parts: PermittedP
   ];
 }
 
+/** VPC flow logs: their own log group. */
+export function flowLogStatements(spec: ControlPlaneSpec, logGroup: string): Statement[] {
+  return [logStatement(spec, logGroup)];
+}
+
 /** The most that any role of the control plane can ever do. */
-export function boundaryStatements(spec: ControlPlaneSpec, logGroup: string): Statement[] {
+export function boundaryStatements(spec: ControlPlaneSpec, logGroupPrefix: string): Statement[] {
   const own = (service: string, rest: string) =>
     `arn:aws:${service}:${spec.region}:${spec.accountId}:${rest}`;
   const prefix = `mr-${spec.installation}`;
@@ -130,7 +135,7 @@ export function boundaryStatements(spec: ControlPlaneSpec, logGroup: string): St
       Action: ["elasticfilesystem:ClientMount", "elasticfilesystem:ClientWrite"],
       Resource: [own("elasticfilesystem", "file-system/*")],
     },
-    logStatement(spec, logGroup),
+    logStatement(spec, `${logGroupPrefix}/*`),
   ];
 }
 
@@ -149,7 +154,7 @@ function logStatement({ region, accountId }: ControlPlaneSpec, logGroup: string)
   return {
     Sid: "Logs",
     Effect: "Allow",
-    Action: ["logs:CreateLogStream", "logs:PutLogEvents"],
+    Action: ["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
     Resource: [`arn:aws:logs:${region}:${accountId}:log-group:${logGroup}:*`],
   };
 }
