@@ -32,9 +32,9 @@ const SPEC: BrokerSlotSpec = {
   },
 };
 
-/** What each setting that a tenant may tune costs at most; a dozen of them must still fit. */
+/** What each setting that a tenant may tune costs at most; ten more of them must fit. */
 const PROPERTY_BYTES = 60;
-const PROPERTIES_SPARE = 12;
+const PROPERTIES_SPARE = 10;
 
 /** The value that the shell gives to a constant of the script's head. */
 function constantOf(script: string, name: string): string {
