@@ -73,6 +73,8 @@ export class TerraformFolder {
           TF_CLI_CONFIG_FILE: join(this.path, "cli.tfrc"),
           TF_IN_AUTOMATION: "1",
           TF_VAR_admin_token: "a-token-that-must-stay-out",
+          TF_VAR_database_password: "a-password-that-must-stay-out",
+          TF_VAR_session_secret: "a-secret-that-must-stay-out",
         },
       });
       let output = "";
