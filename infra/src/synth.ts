@@ -39,8 +39,9 @@ export interface SynthRun {
   readonly assumeRole?: AssumeRole;
   readonly imports?: readonly ImportTarget[];
   /**
-   * Resource types to leave out, for an emulator that lacks them. Only what nothing refers to can
-   * be left out: Terraform refuses the rest at validation.
+   * What an emulator lacks: resource types to leave out (`aws_route53_zone`), or single attributes of
+   * a type (`aws_lb.name`). Only what nothing refers to can be left out: Terraform refuses the rest
+   * at validation.
    */
   readonly without?: readonly string[];
 }
@@ -142,10 +143,16 @@ function withoutNotes(value: unknown): unknown {
   );
 }
 
+function leaveOut(resources: Json, left: string): void {
+  const [type = "", attribute] = left.split(".");
+  if (attribute === undefined) delete resources[type];
+  else for (const each of Object.values(resources[type] ?? {})) delete (each as Json)[attribute];
+}
+
 function forRun(text: string, run: SynthRun): string {
   const stack = withoutNotes(JSON.parse(text)) as Json;
   const resources = stack.resource as Json | undefined;
-  for (const type of run.without ?? []) delete resources?.[type];
+  for (const left of run.without ?? []) leaveOut(resources ?? {}, left);
   if (run.imports !== undefined && run.imports.length > 0) stack.import = run.imports;
   return `${JSON.stringify(stack, null, 2)}\n`;
 }

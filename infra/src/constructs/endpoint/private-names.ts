@@ -29,6 +29,8 @@ export class PrivateNames extends Construct {
         zoneId: zone.zoneId,
         name,
         type: "A",
+        // The zone is the cluster's own: what stands there was made by a run that lost the answer.
+        allowOverwrite: true,
         alias: {
           name: props.balancer.dnsName,
           zoneId: props.balancer.zoneId,

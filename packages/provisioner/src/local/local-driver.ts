@@ -145,11 +145,7 @@ export class LocalDriver implements ClusterDriver {
   }
 
   /** The plan's id names the wish; carrying it out is idempotent, so nothing needs to be kept. */
-  async apply(
-    wanted: ClusterDeployment,
-    planId: string,
-    options: RunOptions = {},
-  ): Promise<void> {
+  async apply(wanted: ClusterDeployment, planId: string, options: RunOptions = {}): Promise<void> {
     const files = this.#files(wanted.clusterId);
     const deployment = await files.withExistingWal(wanted);
     const purpose = purposeOf(planId);

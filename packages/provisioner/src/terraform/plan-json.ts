@@ -101,11 +101,13 @@ function attributesOf({ type, change }: ResourceChange, action: ChangeAction): A
   const names = new Set([...before.keys(), ...after.keys()]);
   return [...names]
     .filter((name) => !REPEATING.has(rootOf(name)) && before.get(name) !== after.get(name))
-    .map((name) => readable(type, {
-      name,
-      before: before.get(name) ?? null,
-      after: after.get(name) ?? null,
-    }))
+    .map((name) =>
+      readable(type, {
+        name,
+        before: before.get(name) ?? null,
+        after: after.get(name) ?? null,
+      }),
+    )
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 

@@ -109,10 +109,19 @@ export class Workspace {
   }
 
   /** Removes the kept plans, but for one. */
-  async dropPlans(except?: string): Promise<void> {
+  async dropPlans(except: string): Promise<void> {
+    await this.#drop((name) => !name.startsWith(`${except}.`));
+  }
+
+  /** Removes the plans of one purpose. */
+  async dropPlansOf(purpose: string): Promise<void> {
+    await this.#drop((name) => name.startsWith(`${purpose}-`));
+  }
+
+  async #drop(chosen: (name: string) => boolean): Promise<void> {
     const plans = join(this.folder, "plans");
     for (const name of await readdir(plans).catch(() => [])) {
-      if (except === undefined || !name.startsWith(`${except}.`)) await rm(join(plans, name));
+      if (chosen(name)) await rm(join(plans, name), { force: true });
     }
   }
 
@@ -263,7 +272,12 @@ export class WorkspaceRun {
     const killed = clean === "" ? "Terraform ended without a word: it was killed" : clean;
     const lines = killed.replaceAll(/[│╷╵]/g, "").trim();
     const summary = lines.split("\n")[0] ?? "";
-    const diagnostic: Diagnostic = { severity: "error", summary, detail: lines, address: undefined };
+    const diagnostic: Diagnostic = {
+      severity: "error",
+      summary,
+      detail: lines,
+      address: undefined,
+    };
     this.events.take({ type: "diagnostic", diagnostic });
     return runFailure(what, [diagnostic], otherwise);
   }

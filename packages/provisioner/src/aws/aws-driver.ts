@@ -1,0 +1,343 @@
+/**
+ * Clusters on AWS, made by Terraform from stacks that this program writes.
+ *
+ * Each cluster has a folder with its stack, its state and its plans (terraform/workspace.ts). Nothing
+ * in it is the only copy: the state is kept sealed in the control plane's database as well, and what
+ * neither knows is found by its tags or its name before each plan. So any run may be killed anywhere,
+ * and the next one, on this machine or another, goes on.
+ */
+import { randomBytes } from "node:crypto";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { GetSecretValueCommand } from "@aws-sdk/client-secrets-manager";
+import {
+  ADMIN_PORT_SLOT_0,
+  ADMIN_TOKEN_VARIABLE,
+  type ClusterNames,
+  clusterNames,
+  KAFKA_PORT_BOOTSTRAP,
+} from "@millrace/infra";
+import {
+  type ChangePlan,
+  isEmptyPlan,
+  type PlanOptions,
+  type RunOptions,
+  type SweepReport,
+} from "../change-plan.ts";
+import {
+  adminUrlOf,
+  type BrokerAccess,
+  bootstrapServersOf,
+  type ClusterDeployment,
+  type ClusterDriver,
+  type Observation,
+  type Placement,
+  ProvisionError,
+  type WaitOptions,
+} from "../cluster-driver.ts";
+import { KeyedLock } from "../local/keyed-lock.ts";
+import { type ProcessTable, systemProcessTable } from "../local/process-table.ts";
+import { parseState, StateCopy, type StateDocument } from "../terraform/state-copy.ts";
+import type { StateSeal } from "../terraform/state-seal.ts";
+import {
+  checkTerraform,
+  type TerraformProgram,
+  writeCliConfig,
+} from "../terraform/terraform-program.ts";
+import type { TerraformStates } from "../terraform/terraform-states.ts";
+import { Workspace } from "../terraform/workspace.ts";
+import { AwsAccount, type AwsAccountSettings } from "./aws-account.ts";
+import { clusterHealth } from "./cluster-health.ts";
+import { OfflinePlanner } from "./offline-planner.ts";
+import { StackRun } from "./stack-run.ts";
+
+export interface AwsDriverOptions {
+  /** State folder of the installation; stacks lie in `<home>/terraform`. Absolute. */
+  readonly home: string;
+  readonly program: TerraformProgram;
+  readonly account: AwsAccountSettings;
+  readonly states: TerraformStates;
+  readonly seal: StateSeal;
+  readonly table?: ProcessTable;
+  /** How long an interrupted Terraform has to end; ten minutes where absent. */
+  readonly graceMs?: number;
+}
+
+/** An instance boots, fetches the broker and recovers its log within this. */
+const READY_TIMEOUT_MS = 15 * 60_000;
+const READY_POLL_MS = 5_000;
+/** A token is asked for again after this: it changes only with the cluster. */
+const TOKEN_AGE_MAX_MS = 5 * 60_000;
+/** An id becomes a folder name and so must not be able to leave its parent. */
+const CLUSTER_ID = /^[A-Za-z0-9_-]{1,64}$/;
+
+export class AwsDriver implements ClusterDriver {
+  readonly name = "aws";
+  readonly #options: AwsDriverOptions;
+  readonly #account: AwsAccount;
+  readonly #planner: OfflinePlanner;
+  readonly #table: ProcessTable;
+  /** Runs of one cluster never overlap within this program. */
+  readonly #lock = new KeyedLock();
+  readonly #tokens = new Map<string, { readonly token: string; readonly at: number }>();
+  #cliConfig: Promise<string> | undefined;
+
+  /** Throws `ProvisionError` `unconfigured` where the account's settings are wrong. */
+  constructor(options: AwsDriverOptions) {
+    this.#options = options;
+    this.#account = new AwsAccount(options.account);
+    this.#table = options.table ?? systemProcessTable();
+    this.#planner = new OfflinePlanner({
+      program: options.program,
+      providerVersion: options.account.providerVersion,
+      account: { ...options.account, accountId: this.#account.accountId },
+      table: this.#table,
+    });
+  }
+
+  /** Known before anything exists: the names are the cluster's own. */
+  async allocate(clusterId: string): Promise<Placement> {
+    const { bootstrapHost } = this.#names(clusterId);
+    return { host: bootstrapHost, kafkaPort: KAFKA_PORT_BOOTSTRAP, adminPort: ADMIN_PORT_SLOT_0 };
+  }
+
+  /** Writes the stack, brings the providers and validates. */
+  async prepare(deployment: ClusterDeployment, options: RunOptions = {}): Promise<void> {
+    await this.#locked(deployment, options, (run) => run.prepare("apply"));
+  }
+
+  async isPrepared(deployment: ClusterDeployment): Promise<boolean> {
+    const { run } = await this.#runOf(deployment, {});
+    return await run.isPrepared();
+  }
+
+  /** The slots' groups keep a broker running by themselves. Throws where there are none. */
+  async ensureRunning(deployment: ClusterDeployment): Promise<void> {
+    const state = await this.#stateOf(deployment.clusterId);
+    if (state?.resources.some((each) => each.type === "aws_autoscaling_group")) return;
+    const message = `cluster ${deployment.clusterId} has no slots yet: apply a plan first`;
+    throw new ProvisionError("not_prepared", message);
+  }
+
+  async waitReady(deployment: ClusterDeployment, options: WaitOptions = {}): Promise<void> {
+    const timeoutMs = options.timeoutMs ?? READY_TIMEOUT_MS;
+    const deadline = performance.now() + timeoutMs;
+    for (;;) {
+      if (options.signal?.aborted) {
+        throw new ProvisionError("aborted", "waiting for the brokers was aborted");
+      }
+      const { observation, message } = await this.#health(deployment);
+      if (observation === "ready") return;
+      if (performance.now() >= deadline) {
+        const detail = `${message} The slot's console output and the log group ${this.#names(deployment.clusterId).logGroup} tell more.`;
+        const text = `the brokers were not ready within ${timeoutMs / 1000} s`;
+        throw new ProvisionError("not_ready_in_time", text, { detail });
+      }
+      await sleep(READY_POLL_MS);
+    }
+  }
+
+  async observe(deployment: ClusterDeployment): Promise<Observation> {
+    const state = await this.#stateOf(deployment.clusterId);
+    if (state === undefined || state.resources.length === 0) return "absent";
+    return (await this.#health(deployment)).observation;
+  }
+
+  async access(deployment: ClusterDeployment): Promise<BrokerAccess> {
+    const { clusterId, placement } = deployment;
+    const known = this.#tokens.get(clusterId);
+    const fresh = known !== undefined && performance.now() - known.at < TOKEN_AGE_MAX_MS;
+    const adminToken = fresh ? known.token : await this.#askForToken(deployment);
+    return {
+      bootstrapServers: bootstrapServersOf(placement),
+      adminUrl: adminUrlOf(placement),
+      adminToken,
+    };
+  }
+
+  async stop(clusterId: string, options: WaitOptions = {}): Promise<void> {
+    const deployment = await this.#lastDeployment(clusterId);
+    if (deployment === undefined) return;
+    const run: RunOptions = options.signal ? { signal: options.signal } : {};
+    await this.#planAndApply(deployment, { ...run, purpose: "pause" });
+  }
+
+  /** Everything, data included. Throws `ProvisionError` `not_prepared` where its spec is unknown. */
+  async destroy(clusterId: string): Promise<void> {
+    if (await this.isDestroyed(clusterId)) return;
+    const deployment = await this.#lastDeployment(clusterId);
+    if (deployment === undefined) {
+      const message = `what cluster ${clusterId} was is not known here: purge it by a plan`;
+      throw new ProvisionError("not_prepared", message);
+    }
+    await this.#planAndApply(deployment, { purpose: "purge" });
+  }
+
+  async isDestroyed(clusterId: string): Promise<boolean> {
+    const state = await this.#stateOf(clusterId);
+    return state === undefined || state.resources.length === 0;
+  }
+
+  async list(): Promise<readonly string[]> {
+    const folders = await readdir(this.#root(), { withFileTypes: true }).catch(() => []);
+    const here = folders
+      .filter((entry) => entry.isDirectory() && entry.name.startsWith("clu_"))
+      .map((entry) => entry.name);
+    const kept = await this.#options.states.clusterIds();
+    return [...new Set([...here, ...kept])].sort();
+  }
+
+  /** Wraps the kept state's key again where the installation's key was changed. */
+  async maintain(clusterId: string): Promise<void> {
+    const { states, seal } = this.#options;
+    const stored = await states.load(clusterId);
+    const wrapped = stored && (await seal.rewrapped(stored));
+    if (wrapped) await states.rewrap(stored, wrapped);
+  }
+
+  async plan(deployment: ClusterDeployment, options: PlanOptions): Promise<ChangePlan> {
+    if (options.offline) return await this.#planner.plan(deployment, options);
+    if (options.purpose === "drift") return await this.drift(deployment, options);
+    return await this.#locked(deployment, options, (run) => run.plan(options.purpose));
+  }
+
+  async apply(
+    deployment: ClusterDeployment,
+    planId: string,
+    options: RunOptions = {},
+  ): Promise<void> {
+    await this.#locked(deployment, options, (run) => run.apply(planId));
+  }
+
+  async drift(deployment: ClusterDeployment, options: RunOptions = {}): Promise<ChangePlan> {
+    return await this.#locked(deployment, options, (run) => run.drift());
+  }
+
+  async sweep(deployment: ClusterDeployment, options: RunOptions = {}): Promise<SweepReport> {
+    return await this.#locked(deployment, options, (run) => run.sweep());
+  }
+
+  async #planAndApply(deployment: ClusterDeployment, options: PlanOptions): Promise<void> {
+    const plan = await this.plan(deployment, options);
+    if (!isEmptyPlan(plan)) await this.apply(deployment, plan.id, options);
+  }
+
+  async #locked<T>(
+    deployment: ClusterDeployment,
+    options: RunOptions,
+    work: (run: StackRun) => Promise<T>,
+  ): Promise<T> {
+    return await this.#lock.run(deployment.clusterId, async () => {
+      const { run, workspace } = await this.#runOf(deployment, options);
+      await workspace.writeJson("deployment.json", deployment);
+      return await work(run);
+    });
+  }
+
+  async #runOf(deployment: ClusterDeployment, options: RunOptions) {
+    const workspace = await this.#workspace(deployment);
+    const variables = { [ADMIN_TOKEN_VARIABLE]: randomBytes(32).toString("base64url") };
+    const session = { ...options, variables };
+    return {
+      run: new StackRun({ workspace, deployment, account: this.#account, session }),
+      workspace,
+    };
+  }
+
+  async #workspace({ clusterId, organizationId }: ClusterDeployment): Promise<Workspace> {
+    const { program, states, seal, graceMs } = this.#options;
+    const folder = this.#folder(clusterId);
+    return new Workspace({
+      folder,
+      program,
+      cliConfig: await this.#ready(),
+      table: this.#table,
+      state: new StateCopy({ folder, organizationId, clusterId, states, seal }),
+      now: Date.now,
+      graceMs,
+    });
+  }
+
+  /** The program is looked at once; a failure is not kept, since somebody may mend it. */
+  async #ready(): Promise<string> {
+    this.#cliConfig ??= (async () => {
+      const cliConfig = await writeCliConfig(this.#options.program, this.#root());
+      await checkTerraform(this.#options.program, cliConfig);
+      return cliConfig;
+    })();
+    try {
+      return await this.#cliConfig;
+    } catch (error) {
+      this.#cliConfig = undefined;
+      throw error;
+    }
+  }
+
+  /** The newest state there is, without touching anything. */
+  async #stateOf(clusterId: string): Promise<StateDocument | undefined> {
+    const { states, seal } = this.#options;
+    const folder = this.#folder(clusterId);
+    const here = await new StateCopy({
+      ...{ folder, clusterId, states, seal },
+      organizationId: "",
+    }).read();
+    const stored = await states.load(clusterId);
+    if (stored === undefined) return here;
+    const same = here !== undefined && here.lineage === stored.lineage;
+    if (same && here.serial >= stored.serial) return here;
+    return parseState(Buffer.from(await seal.open(stored)));
+  }
+
+  async #health(deployment: ClusterDeployment) {
+    const clients = await this.#account.clients(deployment);
+    return await clusterHealth(clients, {
+      clusterId: deployment.clusterId,
+      accountId: this.#account.accountId,
+      slots: deployment.brokers,
+    });
+  }
+
+  async #askForToken(deployment: ClusterDeployment): Promise<string> {
+    const { clusterId } = deployment;
+    const { secrets } = await this.#account.clients(deployment);
+    const { adminTokenSecret } = this.#names(clusterId);
+    try {
+      const command = new GetSecretValueCommand({ SecretId: adminTokenSecret });
+      const token = (await secrets.send(command)).SecretString;
+      if (!token) throw new ProvisionError("not_prepared", `secret ${adminTokenSecret} is empty`);
+      this.#tokens.set(clusterId, { token, at: performance.now() });
+      return token;
+    } catch (cause) {
+      if (!(cause instanceof Error) || cause.name !== "ResourceNotFoundException") throw cause;
+      const message = `cluster ${clusterId} has no admin token yet`;
+      throw new ProvisionError("not_prepared", message, { cause });
+    }
+  }
+
+  async #lastDeployment(clusterId: string): Promise<ClusterDeployment | undefined> {
+    const workspace = new Workspace({
+      folder: this.#folder(clusterId),
+      program: this.#options.program,
+      cliConfig: "",
+      table: this.#table,
+      now: Date.now,
+    });
+    const kept = await workspace.readJson("deployment.json");
+    // Written by us in a folder that is ours alone.
+    return kept as ClusterDeployment | undefined;
+  }
+
+  #names(clusterId: string): ClusterNames {
+    return clusterNames(clusterId, this.#account.accountId);
+  }
+
+  #root(): string {
+    return join(this.#options.home, "terraform");
+  }
+
+  #folder(clusterId: string): string {
+    if (!CLUSTER_ID.test(clusterId)) throw new Error(`not a cluster id: ${clusterId}`);
+    return join(this.#root(), clusterId);
+  }
+}

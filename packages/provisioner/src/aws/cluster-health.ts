@@ -1,0 +1,63 @@
+/** What AWS says of a cluster's brokers: whether its slots are filled, and whether they serve. */
+import { DescribeAutoScalingGroupsCommand } from "@aws-sdk/client-auto-scaling";
+import {
+  DescribeTargetGroupsCommand,
+  DescribeTargetHealthCommand,
+} from "@aws-sdk/client-elastic-load-balancing-v2";
+import { clusterNames } from "@millrace/infra";
+import type { Observation } from "../cluster-driver.ts";
+import type { AwsClients } from "./aws-account.ts";
+
+export interface ClusterHealth {
+  readonly observation: Exclude<Observation, "absent">;
+  /** What is missing for `ready`, one sentence. */
+  readonly message: string;
+}
+
+/**
+ * `ready` where each slot's group has its instance in service and the balancer finds it healthy, by
+ * the same question, `/readyz`, that the control plane would ask.
+ */
+export async function clusterHealth(
+  clients: AwsClients,
+  { clusterId, accountId, slots }: { clusterId: string; accountId: string; slots: number },
+): Promise<ClusterHealth> {
+  const names = clusterNames(clusterId, accountId);
+  const groupNames = Array.from({ length: slots }, (_, slot) => names.autoScalingGroup(slot));
+  const command = new DescribeAutoScalingGroupsCommand({ AutoScalingGroupNames: groupNames });
+  const groups = (await clients.autoScaling.send(command)).AutoScalingGroups ?? [];
+  if (groups.every((group) => group.DesiredCapacity === 0)) {
+    return { observation: "stopped", message: "No slot is to have an instance." };
+  }
+  for (const name of groupNames) {
+    const group = groups.find((each) => each.AutoScalingGroupName === name);
+    const instances = group?.Instances ?? [];
+    const inService = instances.filter((each) => each.LifecycleState === "InService");
+    if (inService.length === 0) {
+      const states = instances.map((each) => each.LifecycleState).join(", ") || "no instance";
+      return { observation: "starting", message: `Group ${name} has ${states}.` };
+    }
+  }
+  for (let slot = 0; slot < slots; slot += 1) {
+    const health = await targetHealth(clients, `${names.prefix}-kafka-${slot}`);
+    if (health !== "healthy") {
+      return { observation: "starting", message: `Slot ${slot} is ${health} for the balancer.` };
+    }
+  }
+  return { observation: "ready", message: "Every slot is healthy." };
+}
+
+async function targetHealth(clients: AwsClients, name: string): Promise<string> {
+  try {
+    const command = new DescribeTargetGroupsCommand({ Names: [name] });
+    const arn = (await clients.elb.send(command)).TargetGroups?.[0]?.TargetGroupArn;
+    const answer = await clients.elb.send(new DescribeTargetHealthCommand({ TargetGroupArn: arn }));
+    const states = (answer.TargetHealthDescriptions ?? []).map((each) => each.TargetHealth);
+    if (states.some((each) => each?.State === "healthy")) return "healthy";
+    const [first] = states;
+    return first === undefined ? "not registered" : `${first.State} (${first.Reason ?? "?"})`;
+  } catch (error) {
+    if (error instanceof Error && error.name.startsWith("TargetGroupNotFound")) return "absent";
+    throw error;
+  }
+}

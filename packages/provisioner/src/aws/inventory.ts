@@ -1,0 +1,264 @@
+/**
+ * Finds what exists of a stack and is not on record, such as what a killed Terraform made in its last
+ * instant: by the tag that holds a resource's address, by its name where AWS demands a name of its
+ * own, or by what it connects.
+ *
+ * What is not looked for is what may be made twice without harm: settings of a bucket, an alarm, an
+ * inline policy and a record in a zone are put, not created.
+ */
+import { DescribeAutoScalingGroupsCommand } from "@aws-sdk/client-auto-scaling";
+import { DescribeRouteTablesCommand, paginateDescribeTags } from "@aws-sdk/client-ec2";
+import {
+  DescribeListenersCommand,
+  DescribeLoadBalancersCommand,
+  DescribeTargetGroupsCommand,
+} from "@aws-sdk/client-elastic-load-balancing-v2";
+import { GetInstanceProfileCommand, GetRoleCommand } from "@aws-sdk/client-iam";
+import { DescribeKeyCommand, paginateListAliases } from "@aws-sdk/client-kms";
+import {
+  paginateGetResources,
+  type ResourceGroupsTaggingAPIClient,
+} from "@aws-sdk/client-resource-groups-tagging-api";
+import { HeadBucketCommand } from "@aws-sdk/client-s3";
+import { DescribeSecretCommand } from "@aws-sdk/client-secrets-manager";
+import { ADDRESS_TAG } from "@millrace/infra";
+import type { AwsClients } from "./aws-account.ts";
+
+/** A resource of a stack. */
+export interface WantedResource {
+  readonly address: string;
+  readonly type: string;
+  /** Its attributes as the stack has them; references are Terraform's `${…}`. */
+  readonly attributes: Readonly<Record<string, unknown>>;
+}
+
+/** Ids by which Terraform imports what was found, by address. */
+export type Located = Map<string, string>;
+
+const CLUSTER_TAG = "millrace:cluster";
+/** Made by an Auto Scaling group, which takes them with it. */
+const OF_A_GROUP = /^(i|eni)-/;
+/** EC2 takes so many values in one filter. */
+const FILTER_VALUES_MAX = 200;
+const NOT_THERE =
+  /NotFound|NoSuchEntity|NoSuchBucket|ResourceNotFoundException|^404$|InvalidRouteTableID/;
+
+/** The resources of `cdk.tf.json`. */
+export function resourcesOf(stackText: string): WantedResource[] {
+  const { resource } = JSON.parse(stackText) as {
+    resource?: Record<string, Record<string, Record<string, unknown>>>;
+  };
+  return Object.entries(resource ?? {}).flatMap(([type, byName]) =>
+    Object.entries(byName).map(([name, attributes]) => ({
+      address: `${type}.${name}`,
+      type,
+      attributes,
+    })),
+  );
+}
+
+export class AwsInventory {
+  readonly #clients: AwsClients;
+  readonly #clusterId: string;
+
+  constructor(clients: AwsClients, clusterId: string) {
+    this.#clients = clients;
+    this.#clusterId = clusterId;
+  }
+
+  /**
+   * What exists of `wanted`. `known` gives the ids of what is on record, for what is only found by
+   * what it connects.
+   */
+  async locate(
+    wanted: readonly WantedResource[],
+    known: ReadonlyMap<string, string>,
+  ): Promise<Located> {
+    if (wanted.length === 0) return new Map();
+    const located: Located = new Map();
+    const addresses = new Set(wanted.map((each) => each.address));
+    for (const [address, id] of await this.#tagged()) {
+      if (addresses.has(address)) located.set(address, id);
+    }
+    for (const resource of wanted) {
+      if (located.has(resource.address)) continue;
+      const id = await orUndefined(() => this.#named(resource));
+      if (id !== undefined) located.set(resource.address, id);
+    }
+    const ids = new Map([...known, ...located]);
+    for (const resource of wanted) {
+      const id = await orUndefined(() => this.#connecting(resource, ids));
+      if (id !== undefined) located.set(resource.address, id);
+    }
+    return located;
+  }
+
+  /** Ids of everything that carries the cluster's tag now, by address where it has one. */
+  async #tagged(): Promise<[string, string][]> {
+    const [ec2, others] = await Promise.all([this.#taggedOfEc2(), this.#taggedOfOthers()]);
+    return [...ec2, ...others];
+  }
+
+  async #taggedOfEc2(): Promise<[string, string][]> {
+    const ids = new Set<string>();
+    const ofCluster = [
+      { Name: "key", Values: [CLUSTER_TAG] },
+      { Name: "value", Values: [this.#clusterId] },
+    ];
+    const client = this.#clients.ec2;
+    for await (const page of paginateDescribeTags({ client }, { Filters: ofCluster })) {
+      for (const { ResourceId } of page.Tags ?? []) {
+        if (ResourceId && !OF_A_GROUP.test(ResourceId)) ids.add(ResourceId);
+      }
+    }
+    const found: [string, string][] = [];
+    for (const some of chunks([...ids], FILTER_VALUES_MAX)) {
+      const Filters = [
+        { Name: "key", Values: [ADDRESS_TAG] },
+        { Name: "resource-id", Values: some },
+      ];
+      for await (const page of paginateDescribeTags({ client }, { Filters })) {
+        for (const { ResourceId, Value } of page.Tags ?? []) {
+          if (ResourceId && Value) found.push([Value, ResourceId]);
+        }
+      }
+    }
+    return found;
+  }
+
+  /** Keys, log groups and zones: known by nothing but their tags, or by an id of AWS's choice. */
+  async #taggedOfOthers(): Promise<[string, string][]> {
+    const { tagging, globalTagging } = this.#clients;
+    const [regional, global] = await Promise.all([
+      this.#mappings(tagging, ["kms:key", "logs:log-group"]),
+      this.#mappings(globalTagging, ["route53:hostedzone"]),
+    ]);
+    const found: [string, string][] = [];
+    for (const [address, arn] of [...regional, ...global]) {
+      if (arn.includes(":kms:")) {
+        const id = arn.slice(arn.lastIndexOf("/") + 1);
+        if (await this.#isKeyAlive(id)) found.push([address, id]);
+      } else if (arn.includes(":log-group:")) {
+        found.push([address, arn.slice(arn.indexOf(":log-group:") + 11).replace(/:\*$/, "")]);
+      } else {
+        found.push([address, arn.slice(arn.lastIndexOf("/") + 1)]);
+      }
+    }
+    return found;
+  }
+
+  async #mappings(
+    client: ResourceGroupsTaggingAPIClient,
+    types: string[],
+  ): Promise<[string, string][]> {
+    const found: [string, string][] = [];
+    const TagFilters = [{ Key: CLUSTER_TAG, Values: [this.#clusterId] }];
+    const input = { TagFilters, ResourceTypeFilters: types };
+    for await (const page of paginateGetResources({ client }, input)) {
+      for (const { ResourceARN, Tags } of page.ResourceTagMappingList ?? []) {
+        const address = Tags?.find((tag) => tag.Key === ADDRESS_TAG)?.Value;
+        if (ResourceARN && address) found.push([address, ResourceARN]);
+      }
+    }
+    return found;
+  }
+
+  /** A key that is about to be deleted keeps its tags for the weeks until then. */
+  async #isKeyAlive(keyId: string): Promise<boolean> {
+    const answer = await orUndefined(() =>
+      this.#clients.kms.send(new DescribeKeyCommand({ KeyId: keyId })),
+    );
+    return answer?.KeyMetadata !== undefined && answer.KeyMetadata.DeletionDate === undefined;
+  }
+
+  async #named({ type, attributes }: WantedResource): Promise<string | undefined> {
+    const { autoScaling, elb, iam, s3, secrets } = this.#clients;
+    const name = String(attributes.name ?? "");
+    switch (type) {
+      case "aws_autoscaling_group": {
+        const command = new DescribeAutoScalingGroupsCommand({ AutoScalingGroupNames: [name] });
+        return (await autoScaling.send(command)).AutoScalingGroups?.[0]?.AutoScalingGroupName;
+      }
+      case "aws_lb": {
+        const command = new DescribeLoadBalancersCommand({ Names: [name] });
+        return (await elb.send(command)).LoadBalancers?.[0]?.LoadBalancerArn;
+      }
+      case "aws_lb_target_group": {
+        const command = new DescribeTargetGroupsCommand({ Names: [name] });
+        return (await elb.send(command)).TargetGroups?.[0]?.TargetGroupArn;
+      }
+      case "aws_iam_role":
+        return (await iam.send(new GetRoleCommand({ RoleName: name }))).Role?.RoleName;
+      case "aws_iam_instance_profile": {
+        const command = new GetInstanceProfileCommand({ InstanceProfileName: name });
+        return (await iam.send(command)).InstanceProfile?.InstanceProfileName;
+      }
+      case "aws_kms_alias":
+        return await this.#alias(name);
+      case "aws_s3_bucket": {
+        const bucket = String(attributes.bucket);
+        await s3.send(new HeadBucketCommand({ Bucket: bucket }));
+        return bucket;
+      }
+      case "aws_secretsmanager_secret": {
+        const secret = await secrets.send(new DescribeSecretCommand({ SecretId: name }));
+        return secret.DeletedDate === undefined ? secret.ARN : undefined;
+      }
+      default:
+        return undefined;
+    }
+  }
+
+  async #alias(name: string): Promise<string | undefined> {
+    for await (const page of paginateListAliases({ client: this.#clients.kms }, {})) {
+      if (page.Aliases?.some((alias) => alias.AliasName === name)) return name;
+    }
+    return undefined;
+  }
+
+  async #connecting(
+    { type, attributes }: WantedResource,
+    ids: ReadonlyMap<string, string>,
+  ): Promise<string | undefined> {
+    if (type === "aws_lb_listener") {
+      const balancer = ids.get(referenceIn(attributes.load_balancer_arn));
+      if (balancer === undefined) return undefined;
+      const command = new DescribeListenersCommand({ LoadBalancerArn: balancer });
+      const { Listeners } = await this.#clients.elb.send(command);
+      return Listeners?.find((each) => each.Port === Number(attributes.port))?.ListenerArn;
+    }
+    if (type === "aws_route_table_association") {
+      const subnet = ids.get(referenceIn(attributes.subnet_id));
+      const table = ids.get(referenceIn(attributes.route_table_id));
+      if (subnet === undefined || table === undefined) return undefined;
+      const command = new DescribeRouteTablesCommand({ RouteTableIds: [table] });
+      const { RouteTables } = await this.#clients.ec2.send(command);
+      const associations = RouteTables?.[0]?.Associations ?? [];
+      return associations.some((each) => each.SubnetId === subnet)
+        ? `${subnet}/${table}`
+        : undefined;
+    }
+    return undefined;
+  }
+}
+
+/** The address in `${aws_lb.balancer.arn}`. */
+function referenceIn(value: unknown): string {
+  const [, address] = /^\$\{(\w+\.[\w-]+)\.\w+\}$/.exec(String(value)) ?? [];
+  return address ?? "";
+}
+
+async function orUndefined<T>(ask: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (error instanceof Error && NOT_THERE.test(error.name)) return undefined;
+    throw error;
+  }
+}
+
+function chunks<T>(items: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, index) =>
+    items.slice(index * size, (index + 1) * size),
+  );
+}

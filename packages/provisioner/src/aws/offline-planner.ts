@@ -1,0 +1,129 @@
+/**
+ * Plans a cluster without an account, credentials or anything that exists: what `validate_only`
+ * answers for a new cluster. It works in a folder of its own that is gone afterwards.
+ */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { checkPolicies, STACK_FILE, synthesizeCluster } from "@millrace/infra";
+import { type ChangePlan, changePlan, type PlanOptions } from "../change-plan.ts";
+import { type ClusterDeployment, ProvisionError } from "../cluster-driver.ts";
+import type { ClusterPlanner } from "../cluster-drivers.ts";
+import { type ProcessTable, systemProcessTable } from "../local/process-table.ts";
+import { plannedChanges } from "../terraform/plan-json.ts";
+import { type TerraformProgram, writeCliConfig } from "../terraform/terraform-program.ts";
+import { newPlanId, Workspace } from "../terraform/workspace.ts";
+import { modeFor, type StackAccount, stackSpec } from "./stack-spec.ts";
+
+export interface OfflinePlannerOptions {
+  readonly program: TerraformProgram;
+  readonly providerVersion: string;
+  /** The account's settings, where there is one: the plan then shows its names. */
+  readonly account?: StackAccount | undefined;
+  readonly table?: ProcessTable;
+  /** Folder in which each plan has a folder for its time; the system's where absent. */
+  readonly temporaryFolder?: string;
+}
+
+/** Longer than a plan of the largest stack takes on a busy machine. */
+const TIMEOUT_MS = 60_000;
+/** Each plan is a Terraform and a provider of some 300 MiB. */
+const AT_ONCE_MAX = 2;
+/** Asked for beyond this, a plan is refused: waiting longer than a caller's time-out helps nobody. */
+const WAITING_MAX = 16;
+/** Terraform ends at once where it has asked nobody for anything. */
+const GRACE_MS = 10_000;
+
+/** Stands for what only an account can tell. */
+const NO_ACCOUNT: StackAccount = {
+  accountId: "000000000000",
+  artefact: { bucket: "millrace-artefacts", key: "millrace", sha256: "0".repeat(64) },
+  permissionsBoundaryArn: "arn:aws:iam::000000000000:policy/millrace-boundary",
+};
+
+/** What an offline plan is made of. */
+export interface OfflinePlan {
+  readonly plan: ChangePlan;
+  /** What Terraform printed of it: `terraform show -json`. */
+  readonly json: unknown;
+}
+
+export class OfflinePlanner implements ClusterPlanner {
+  readonly #options: OfflinePlannerOptions;
+  readonly #waiting: (() => void)[] = [];
+  #running = 0;
+
+  constructor(options: OfflinePlannerOptions) {
+    this.#options = options;
+  }
+
+  async plan(deployment: ClusterDeployment, options: PlanOptions): Promise<ChangePlan> {
+    return (await this.planWithJson(deployment, options)).plan;
+  }
+
+  /** The plan with what it was read from. Throws `ProvisionError` `busy` where too many are asked for. */
+  async planWithJson(deployment: ClusterDeployment, options: PlanOptions): Promise<OfflinePlan> {
+    if (!options.offline) {
+      const message = `there is no account for ${deployment.region}: only an offline plan can be made`;
+      throw new ProvisionError("unconfigured", message);
+    }
+    await this.#enter();
+    try {
+      return await this.#make(deployment, options);
+    } finally {
+      this.#leave();
+    }
+  }
+
+  async #make(deployment: ClusterDeployment, options: PlanOptions): Promise<OfflinePlan> {
+    const { program, providerVersion, account = NO_ACCOUNT, temporaryFolder } = this.#options;
+    const parent = await mkdtemp(join(temporaryFolder ?? tmpdir(), "millrace-plan-"));
+    try {
+      const mode = modeFor(options.purpose, deployment);
+      const spec = stackSpec(deployment, mode, account);
+      const stack = synthesizeCluster(spec, { providerVersion, offline: true });
+      const limit = AbortSignal.timeout(TIMEOUT_MS);
+      const workspace = new Workspace({
+        folder: join(parent, "stack"),
+        program: { ...program, credentials: {} },
+        cliConfig: await writeCliConfig(program, parent),
+        table: this.#options.table ?? systemProcessTable(),
+        now: Date.now,
+        graceMs: GRACE_MS,
+      });
+      const session = {
+        ...(options.onEvent ? { onEvent: options.onEvent } : {}),
+        signal: options.signal ? AbortSignal.any([options.signal, limit]) : limit,
+        variables: { admin_token: "offline" },
+      };
+      return await workspace.session(session, async (run) => {
+        await run.prepare(STACK_FILE, stack);
+        const planId = newPlanId(options.purpose);
+        const json = await run.plan({ planId, offline: true });
+        const purge = options.purpose === "purge";
+        const findings = checkPolicies(json, { kind: "cluster", purge });
+        return { plan: changePlan(planId, plannedChanges(json), findings), json };
+      });
+    } finally {
+      await rm(parent, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+    }
+  }
+
+  async #enter(): Promise<void> {
+    if (this.#running < AT_ONCE_MAX) {
+      this.#running += 1;
+      return;
+    }
+    if (this.#waiting.length >= WAITING_MAX) {
+      throw new ProvisionError("busy", "too many plans are being made; ask again in a minute");
+    }
+    await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+
+  /** A place goes to who waits longest, and is not free in between. */
+  #leave(): void {
+    const next = this.#waiting.shift();
+    if (next) next();
+    else this.#running -= 1;
+  }
+}

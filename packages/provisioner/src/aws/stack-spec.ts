@@ -1,0 +1,47 @@
+import type { ClusterStackMode, ClusterStackSpec } from "@millrace/infra";
+import type { PlanPurpose } from "../change-plan.ts";
+import { type ClusterDeployment, ProvisionError } from "../cluster-driver.ts";
+import type { AwsAccountSettings } from "./aws-account.ts";
+
+/** What of the account's settings a stack is made from. */
+export type StackAccount = Pick<
+  AwsAccountSettings,
+  "artefact" | "permissionsBoundaryArn" | "controlPlaneCidr" | "alarmTopicArn"
+> & { readonly accountId: string };
+
+/** What is left of a cluster after a plan for `purpose`. */
+export function modeFor(purpose: PlanPurpose, { paused }: ClusterDeployment): ClusterStackMode {
+  switch (purpose) {
+    case "pause":
+      return "paused";
+    case "destroy":
+      return "retained";
+    case "purge":
+      return "purge";
+    default:
+      return paused ? "paused" : "running";
+  }
+}
+
+/** The stack of a deployment. Throws `ProvisionError` `config` for one that is not AWS's. */
+export function stackSpec(
+  deployment: ClusterDeployment,
+  mode: ClusterStackMode,
+  account: StackAccount,
+): ClusterStackSpec {
+  const { aws } = deployment;
+  if (aws === undefined) {
+    throw new ProvisionError("config", `cluster ${deployment.clusterId} has no spec for AWS`);
+  }
+  const { organizationId, environmentId, clusterId, name, labels, region, size } = deployment;
+  const { artefact, permissionsBoundaryArn, accountId, controlPlaneCidr, alarmTopicArn } = account;
+  return {
+    ...{ wal: aws.wal, network: aws.network, storage: aws.storage, zones: aws.zones },
+    ...{ mode, organizationId, environmentId, clusterId, name, labels, accountId, region, size },
+    ...{ artefact, permissionsBoundaryArn },
+    ...(controlPlaneCidr === undefined ? {} : { controlPlaneCidr }),
+    ...(alarmTopicArn === undefined ? {} : { alarmTopicArn }),
+    slots: deployment.brokers,
+    properties: deployment.properties,
+  };
+}

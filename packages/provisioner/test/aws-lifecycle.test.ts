@@ -1,0 +1,212 @@
+/** A cluster's whole life on an emulated AWS, by real Terraform: each test goes on from the last. */
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DescribeVolumesCommand, EC2Client, ModifyVolumeCommand } from "@aws-sdk/client-ec2";
+import { CreateBucketCommand, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { AwsDriver, type ClusterDeployment, isEmptyPlan, type RunEvent } from "../src/index.ts";
+import { leftOf } from "./aws-leftovers.ts";
+import { MemoryStates } from "./memory-states.ts";
+import {
+  ACCOUNT_ID,
+  awsDeployment,
+  clientOptions,
+  driverOptions,
+  hasEmulator,
+  type Moto,
+  startMoto,
+} from "./moto.ts";
+
+const CLUSTER = "clu_01JQZ3K5T8";
+const APPLY_MS = 400_000;
+const PLAN_MS = 120_000;
+const fence = { operationId: "op_a", attempt: 1 };
+
+describe.skipIf(!hasEmulator)("a cluster on an emulated AWS", () => {
+  let home: string;
+  let moto: Moto;
+  let driver: AwsDriver;
+  let wanted: ClusterDeployment;
+  const states = new MemoryStates();
+  const events: RunEvent[] = [];
+  const options = { fence, onEvent: (event: RunEvent) => void events.push(event) };
+  let ec2: EC2Client;
+  let s3: S3Client;
+
+  async function volumes() {
+    const answer = await ec2.send(new DescribeVolumesCommand({}));
+    return (answer.Volumes ?? []).filter((volume) =>
+      volume.Tags?.some((tag) => tag.Key === "millrace:address"),
+    );
+  }
+
+  beforeAll(async () => {
+    home = await mkdtemp(join(tmpdir(), "millrace-aws-"));
+    moto = await startMoto();
+    ec2 = new EC2Client(clientOptions(moto.endpoint));
+    s3 = new S3Client({ ...clientOptions(moto.endpoint), forcePathStyle: true });
+    driver = new AwsDriver(driverOptions(home, moto.endpoint, { states }));
+    wanted = await awsDeployment(driver, CLUSTER);
+    const region = { LocationConstraint: "eu-central-1" } as const;
+    await s3.send(
+      new CreateBucketCommand({ Bucket: "a-stranger", CreateBucketConfiguration: region }),
+    );
+  }, PLAN_MS);
+
+  afterAll(async () => {
+    await moto?.stop();
+    if (home) await rm(home, { recursive: true, force: true });
+  });
+
+  test("is prepared, and has its names before it exists", { timeout: PLAN_MS }, async () => {
+    expect(await driver.isPrepared(wanted)).toBe(false);
+    await driver.prepare(wanted, options);
+    expect(await driver.isPrepared(wanted)).toBe(true);
+    expect(wanted.placement.host).toMatch(/^bootstrap\.[a-z2-7]{10}\.millrace\.internal$/);
+    expect(await driver.observe(wanted)).toBe("absent");
+  });
+
+  test("is planned, applied and ready", { timeout: APPLY_MS }, async () => {
+    const plan = await driver.plan(wanted, { ...options, purpose: "apply" });
+    expect(plan.findings.filter((each) => each.severity === "error")).toEqual([]);
+    expect(plan.summary).toMatchObject({ update: 0, replace: 0, delete: 0, import: 0 });
+    expect(plan.summary.create).toBeGreaterThan(40);
+    await driver.apply(wanted, plan.id, options);
+    // Whoever does not know that it succeeded may ask again.
+    await driver.apply(wanted, plan.id, options);
+    await driver.waitReady(wanted, { timeoutMs: 60_000 });
+    expect(await driver.observe(wanted)).toBe("ready");
+    expect(await volumes()).toHaveLength(1);
+    expect(events.filter((event) => event.kind === "done").length).toBeGreaterThan(30);
+  });
+
+  test("is not changed by a second plan", { timeout: PLAN_MS }, async () => {
+    const plan = await driver.plan(wanted, { ...options, purpose: "apply" });
+    expect(plan.diff).toBe("No changes.\n");
+  });
+
+  test("gives its token to the control plane alone", async () => {
+    const { adminToken, bootstrapServers } = await driver.access(wanted);
+    expect(adminToken).toMatch(/^[\w-]{43}$/);
+    expect(bootstrapServers).toBe(`${wanted.placement.host}:9092`);
+    const folder = join(home, "terraform", CLUSTER);
+    const { readFile } = await import("node:fs/promises");
+    const state = await readFile(join(folder, "terraform.tfstate"), "utf8");
+    expect(state).not.toContain(adminToken);
+    expect(JSON.stringify(events)).not.toContain(adminToken);
+  });
+
+  test("is kept sealed in the database, as the file is", async () => {
+    const stored = await states.load(CLUSTER);
+    expect(stored?.organizationId).toBe("org_a");
+    expect(Buffer.from(stored?.ciphertext ?? []).toString("latin1")).not.toContain("aws_vpc");
+    expect(states.saved.length).toBeGreaterThan(3);
+  });
+
+  test("changes its volume in place", { timeout: APPLY_MS }, async () => {
+    const [before] = await volumes();
+    if (!wanted.aws) throw new Error("a cluster on AWS has a spec for it");
+    const wal = { ...wanted.aws.wal, throughputMibps: 250, iops: 4000 };
+    wanted = { ...wanted, aws: { ...wanted.aws, wal } };
+    const plan = await driver.plan(wanted, { ...options, purpose: "apply" });
+    expect(plan.summary).toMatchObject({ create: 0, replace: 0, delete: 0 });
+    const volume = plan.changes.find((change) => change.type === "aws_ebs_volume");
+    expect(volume).toMatchObject({ action: "update" });
+    expect(volume?.attributes).toContainEqual({ name: "throughput", before: "125", after: "250" });
+    await driver.apply(wanted, plan.id, options);
+    const [after] = await volumes();
+    expect(after?.VolumeId).toBe(before?.VolumeId);
+    expect([after?.Throughput, after?.Iops]).toEqual([250, 4000]);
+  });
+
+  test("shows what was changed by hand, and undoes it", { timeout: APPLY_MS }, async () => {
+    expect(isEmptyPlan(await driver.drift(wanted, options))).toBe(true);
+    const [volume] = await volumes();
+    const VolumeId = volume?.VolumeId;
+    await ec2.send(new ModifyVolumeCommand({ VolumeId, Throughput: 500 }));
+    const drift = await driver.drift(wanted, options);
+    expect(drift.changes).toMatchObject([
+      {
+        type: "aws_ebs_volume",
+        action: "update",
+        attributes: [{ name: "throughput", before: "250", after: "500" }],
+      },
+    ]);
+    const plan = await driver.plan(wanted, { ...options, purpose: "apply" });
+    expect(plan.diff).toContain('throughput: "500" → "250"');
+    await driver.apply(wanted, plan.id, options);
+    expect((await volumes())[0]?.Throughput).toBe(250);
+    expect((await driver.drift(wanted, options)).diff).toBe("No changes.\n");
+  });
+
+  test("pauses and resumes", { timeout: APPLY_MS }, async () => {
+    const pause = await driver.plan(wanted, { ...options, purpose: "pause" });
+    expect(pause.summary).toMatchObject({ create: 0, replace: 0 });
+    await driver.apply(wanted, pause.id, options);
+    expect(await driver.observe({ ...wanted, paused: true })).toBe("stopped");
+    expect(await volumes()).toHaveLength(1);
+    const resume = await driver.plan(wanted, { ...options, purpose: "apply" });
+    await driver.apply(wanted, resume.id, options);
+    await driver.waitReady(wanted, { timeoutMs: 60_000 });
+  });
+
+  test("a plan that another replaced is stale", { timeout: PLAN_MS }, async () => {
+    const first = await driver.plan(wanted, { ...options, purpose: "pause" });
+    await driver.plan(wanted, { ...options, purpose: "pause" });
+    await expect(driver.apply(wanted, first.id, options)).rejects.toMatchObject({
+      code: "plan_stale",
+    });
+  });
+
+  test("a lost folder is made up for by the database", { timeout: PLAN_MS }, async () => {
+    await rm(join(home, "terraform", CLUSTER), { recursive: true });
+    expect(await driver.observe(wanted)).toBe("ready");
+    const plan = await driver.plan(wanted, { ...options, purpose: "apply" });
+    expect(plan.diff).toBe("No changes.\n");
+  });
+
+  test("what the state lost is found and taken back", { timeout: APPLY_MS }, async () => {
+    // Neither the file nor the database know anything: the worst that can be lost.
+    await rm(join(home, "terraform", CLUSTER), { recursive: true });
+    states.saved.length = 0;
+    const [before] = await volumes();
+    const plan = await driver.plan(wanted, { ...options, purpose: "apply" });
+    expect(plan.summary).toMatchObject({ replace: 0, delete: 0 });
+    expect(plan.summary.import).toBeGreaterThan(30);
+    await driver.apply(wanted, plan.id, options);
+    const all = await volumes();
+    expect(all.map((volume) => volume.VolumeId)).toEqual([before?.VolumeId]);
+    expect((await driver.plan(wanted, { ...options, purpose: "apply" })).diff).toBe(
+      "No changes.\n",
+    );
+  });
+
+  test("is deleted with its data kept", { timeout: APPLY_MS }, async () => {
+    const Bucket = await dataBucket(moto.endpoint);
+    for (const Key of ["a", "b/c"]) await s3.send(new PutObjectCommand({ Bucket, Key, Body: "x" }));
+    const plan = await driver.plan(wanted, { ...options, purpose: "destroy" });
+    expect(plan.changes.filter((change) => /volume|bucket|kms/.test(change.type))).toEqual([]);
+    await driver.apply(wanted, plan.id, options);
+    expect(await volumes()).toHaveLength(1);
+    expect(await driver.isDestroyed(CLUSTER)).toBe(false);
+  });
+
+  test("is purged, and nothing is left", { timeout: APPLY_MS }, async () => {
+    const plan = await driver.plan(wanted, { ...options, purpose: "purge" });
+    expect(plan.summary.delete).toBeGreaterThan(3);
+    expect(plan.findings.filter((each) => each.severity === "error")).toEqual([]);
+    await driver.apply(wanted, plan.id, options);
+    expect(await driver.isDestroyed(CLUSTER)).toBe(true);
+    expect(await leftOf(moto.endpoint, CLUSTER)).toEqual([]);
+    expect(await readdir(join(home, "terraform"))).not.toContain(CLUSTER);
+    expect(await driver.observe(wanted)).toBe("absent");
+  });
+});
+
+async function dataBucket(endpoint: string): Promise<string> {
+  const left = await leftOf(endpoint, CLUSTER);
+  const arn = left.find((each) => each.startsWith("arn:aws:s3:::"));
+  if (arn === undefined) throw new Error(`no bucket of account ${ACCOUNT_ID}`);
+  return arn.slice("arn:aws:s3:::".length);
+}

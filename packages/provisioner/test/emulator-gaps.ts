@@ -1,0 +1,29 @@
+/**
+ * What the emulator (moto 5) cannot do of a cluster's stack. Each is left out of the stacks that are
+ * applied there, and covered by plans of the whole stack instead; `aws-gaps.test.ts` asserts that each
+ * is a gap still, so that an emulator that learned it shortens this list.
+ */
+export interface EmulatorGap {
+  /** A resource type, or `type.attribute`: what `SynthRun.without` takes. */
+  readonly without: string;
+  readonly reason: string;
+}
+
+export const EMULATOR_GAPS: readonly EmulatorGap[] = [
+  {
+    without: "aws_vpc_security_group_ingress_rule.description",
+    reason: "a rule's description is forgotten: it reads back as absent",
+  },
+  {
+    without: "aws_vpc_security_group_egress_rule.description",
+    reason: "a rule's description is forgotten: it reads back as absent",
+  },
+  {
+    without: "aws_route53_zone",
+    reason: "a zone that was made with a VPC reads back as public, and refuses its VPC afterwards",
+  },
+  {
+    without: "aws_route53_record",
+    reason: "stands in a zone of the kind above",
+  },
+];
