@@ -15,7 +15,6 @@ export function plannedChange(change: Partial<PlannedChange> = {}): PlannedChang
 export function changePreview(preview: Partial<ChangePreview> = {}): ChangePreview {
   return {
     plan: {
-      id: "plan-1",
       changes: [plannedChange()],
       summary: { create: 0, update: 1, replace: 0, delete: 0, import: 0 },
       diff: '~ aws_ebs_volume.wal_0 (update)\n    throughput: "125" → "250"\n',

@@ -1,0 +1,56 @@
+import { describe, expect, it } from "vitest";
+import { awsCluster, localCluster } from "../cluster/cluster.fixture.ts";
+import { type ChangeDraft, changeDraftOf, checkChange, patchOf } from "./change-draft.ts";
+
+const cluster = awsCluster();
+const draft = changeDraftOf(cluster);
+const patch = (change: Partial<ChangeDraft>) => patchOf(cluster, { ...draft, ...change });
+
+describe("a change", () => {
+  it("begins as the cluster is, and that is no change", () => {
+    expect(patch({})).toEqual({});
+    expect(checkChange(cluster, draft)).toEqual({});
+    const here = localCluster();
+    expect(patchOf(here, changeDraftOf(here))).toEqual({});
+  });
+
+  it("asks for what differs and for nothing else", () => {
+    expect(patch({ name: "ledger", size: "medium" })).toEqual({ name: "ledger", size: "medium" });
+    const wal = { type: "gp3", sizeGib: 20, iops: 3000, throughputMibps: 250 } as const;
+    expect(patch({ wal })).toEqual({
+      wal: { type: "gp3", size_gib: 20, iops: 3000, throughput_mibps: 250 },
+    });
+  });
+
+  it("takes labels away by name, and leaves those alone that stay", () => {
+    expect(patch({ labels: ["team=payments", "cost=a=b"] })).toEqual({
+      labels: { stage: null, cost: "a=b" },
+    });
+    expect(patch({ labels: ["stage=prod", "team=payments"] })).toEqual({});
+  });
+
+  it("sends principals only to where others may connect", () => {
+    const reach = {
+      access: "private",
+      allowedPrincipals: ["arn:aws:iam::111122223333:root"],
+      allowedCidrs: ["10.0.0.0/8"],
+    } as const;
+    const wished = { ...reach, allowedPrincipals: [...reach.allowedPrincipals] };
+    expect(patch({ reach: { ...wished, allowedCidrs: [...reach.allowedCidrs] } })).toEqual({
+      network: { access: "private", allowed_principals: [], allowed_cidrs: ["10.0.0.0/8"] },
+    });
+  });
+
+  it("says at which field what cannot be", () => {
+    const wal = { type: "gp3", sizeGib: 10, iops: 3000, throughputMibps: 125 } as const;
+    const errors = checkChange(cluster, {
+      ...draft,
+      name: "No Name",
+      labels: ["team=payments", "Cost=1"],
+      wal,
+    });
+    expect(Object.keys(errors)).toEqual(["/name", "/labels", "/wal/size_gib"]);
+    expect(errors["/labels"]).toContain('"Cost=1"');
+    expect(errors["/wal/size_gib"]).toMatch(/can only grow/);
+  });
+});

@@ -1,0 +1,52 @@
+import type { Operation } from "@millrace/contract";
+import { expect, test } from "vitest";
+import { canCancel, canRetry, stateText } from "./operation-words.ts";
+
+function operation(change: Partial<Operation>): Operation {
+  return {
+    id: "op_test",
+    kind: "cluster.create",
+    provider: "aws",
+    target: { type: "cluster", id: "clu_test" },
+    phase: "RUNNING",
+    done: false,
+    steps: [],
+    progress: { percent: 40, eta_seconds: 200 },
+    error: null,
+    result: null,
+    require_approval: false,
+    approved_at: null,
+    cancel_requested_at: null,
+    created_at: "2026-11-21T12:00:00.000Z",
+    updated_at: "2026-11-21T12:00:00.000Z",
+    started_at: "2026-11-21T12:00:00.000Z",
+    ended_at: null,
+    ...change,
+  };
+}
+
+const ended = (phase: Operation["phase"], at: string) =>
+  operation({ phase, done: true, ended_at: `2026-11-21T12:${at}.000Z` });
+
+test("an operation says how it stands", () => {
+  expect(stateText(operation({}))).toBe("40 %, about 3 min left");
+  expect(stateText(operation({ phase: "WAITING" }))).toBe("waits for approval");
+  expect(stateText(operation({ cancel_requested_at: "2026-11-21T12:00:05.000Z" }))).toBe(
+    "is being cancelled",
+  );
+  expect(stateText(ended("SUCCEEDED", "00:08"))).toBe("done in 8.0 s");
+  expect(stateText(ended("SUCCEEDED", "04:00"))).toBe("done in 4 min");
+  expect(stateText(ended("FAILED", "00:08"))).toBe("failed");
+  expect(stateText(ended("CANCELLED", "00:08"))).toBe("cancelled");
+});
+
+test("what goes on can be cancelled once, what has ended early can be retried", () => {
+  expect(canCancel(operation({}))).toBe(true);
+  expect(canCancel(operation({ phase: "WAITING" }))).toBe(true);
+  expect(canCancel(operation({ cancel_requested_at: "2026-11-21T12:00:05.000Z" }))).toBe(false);
+  expect(canCancel(ended("SUCCEEDED", "00:08"))).toBe(false);
+  expect(canRetry(ended("FAILED", "00:08"))).toBe(true);
+  expect(canRetry(ended("CANCELLED", "00:08"))).toBe(true);
+  expect(canRetry(ended("SUCCEEDED", "00:08"))).toBe(false);
+  expect(canRetry(operation({}))).toBe(false);
+});
