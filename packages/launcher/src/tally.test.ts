@@ -27,17 +27,6 @@ describe("tallyOf", () => {
     });
   });
 
-  it("counts each test of `go test -v` once, its parts not again", () => {
-    const text = [
-      "@millrace/terraform-provider:test:unit: --- PASS: TestPacing (0.10s)",
-      "@millrace/terraform-provider:test:unit:     --- PASS: TestPacing/burst (0.05s)",
-      "--- FAIL: TestRetry (0.00s)",
-      "--- SKIP: TestTofu (0.00s)",
-      "ok  	github.com/millrace/provider	0.2s",
-    ].join("\n");
-    expect(tallyOf(text)).toEqual({ passed: 1, failed: 1, skipped: 1 });
-  });
-
   it("finds nothing where nothing was run", () => {
     expect(tallyOf("No test files found, exiting with code 0")).toEqual({
       passed: 0,

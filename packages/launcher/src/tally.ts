@@ -11,9 +11,6 @@ export interface Tally {
 const VITEST = /(?:^|: ) *Tests +((?:\d+ \w+(?: \| )?)+) \(\d+\)/;
 /** cargo: `test result: ok. 5 passed; 0 failed; 1 ignored; …`. */
 const CARGO = /test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored/;
-/** `go test -v`: one line per test; those of its parts are indented and not counted again. */
-const GO = /(?:^|: )--- (PASS|FAIL|SKIP): /;
-const GO_OUTCOMES: Record<string, string> = { PASS: "passed", FAIL: "failed", SKIP: "skipped" };
 /** Playwright's closing lines: `  12 passed (34.5s)`. */
 const PLAYWRIGHT =
   /(?:^|: ) +(\d+) (passed|failed|flaky|skipped|did not run|interrupted)(?: \(.*\))?$/;
@@ -35,11 +32,6 @@ export function tallyOf(output: string): Tally {
       add(tally, "passed", Number(cargo[1]));
       add(tally, "failed", Number(cargo[2]));
       add(tally, "skipped", Number(cargo[3]));
-      continue;
-    }
-    const go = GO.exec(line)?.[1];
-    if (go !== undefined) {
-      add(tally, GO_OUTCOMES[go] as string, 1);
       continue;
     }
     const playwright = PLAYWRIGHT.exec(line);

@@ -13,7 +13,7 @@ import { say } from "./say.ts";
 import { root } from "./settings.ts";
 import { startStack } from "./stack.ts";
 import { type Tally, tallyOf } from "./tally.ts";
-import { findTools, onPath, type Tools } from "./tools.ts";
+import { findTools, type Tools } from "./tools.ts";
 
 /** One command of the suite. */
 interface Stage {
@@ -37,9 +37,6 @@ const total: Tally = { passed: 0, failed: 0, skipped: 0 };
 const failures: string[] = [];
 const skips: string[] = [];
 
-const withoutGo = onPath("go") === undefined ? ["--filter=!@millrace/terraform-provider"] : [];
-if (withoutGo.length > 0) skips.push("Terraform provider: no go (https://go.dev/doc/install)");
-
 const DATA_PLANE: Stage[] = [
   { name: "Rust format", tasks: ["@millrace/dataplane#format"], gate: true },
   { name: "crate rows", tasks: ["//#gate:crates"], gate: true },
@@ -60,7 +57,7 @@ const ROOMS: Stage[] = [
   { name: "types", tasks: ["typecheck"], gate: true },
   { name: "import arrows", tasks: ["//#gate:arrows"], gate: true },
   { name: "dead code", tasks: ["//#gate:dead-code"], gate: true },
-  { name: "unit tests", tasks: ["test:unit", "--filter=!@millrace/dataplane", ...withoutGo] },
+  { name: "unit tests", tasks: ["test:unit", "--filter=!@millrace/dataplane"] },
   { name: "console build", tasks: ["@millrace/console#build"], gate: true },
 ];
 
@@ -157,7 +154,7 @@ async function endToEnd(found: AllTools): Promise<void> {
   count("npm start", { passed: 1, failed: 0, skipped: 0 }, from);
   const env = { ...toolPaths(found), MILLRACE_E2E_HOME: stack.home };
   await stage({ name: "real Kafka clients", tasks: ["@millrace/e2e#test:kafka"], env });
-  if (found.terraform !== undefined && withoutGo.length === 0) {
+  if (found.terraform !== undefined) {
     await stage({ name: "real Terraform", tasks: ["test:terraform"], env });
   }
   if (found.chromium !== undefined) {
