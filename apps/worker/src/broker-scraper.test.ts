@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Cluster, MetricScrape } from "@millrace/domain";
 import { systemClock } from "@millrace/domain";
-import type { ClusterDriver } from "@millrace/provisioner";
+import type { ClusterDrivers } from "@millrace/provisioner";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { BrokerScraper } from "./broker-scraper.ts";
@@ -49,7 +49,7 @@ beforeEach(async () => {
         addLag: async () => {},
       },
     } as never,
-    driver: driver as unknown as ClusterDriver,
+    drivers: { find: () => driver } as unknown as ClusterDrivers,
     deploymentOf: ({ id }) => ({
       clusterId: id,
       organizationId: "org_a",

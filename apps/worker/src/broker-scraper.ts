@@ -2,12 +2,12 @@ import { BrokerError, BrokerHttp, KafkaAdmin } from "@millrace/broker-admin";
 import type { Database } from "@millrace/db";
 import { type Clock, type Cluster, SERVING_PHASES, totalLag } from "@millrace/domain";
 import { readScrape } from "@millrace/metrics";
-import type { ClusterDeployment, ClusterDriver } from "@millrace/provisioner";
+import type { ClusterDeployment, ClusterDriver, ClusterDrivers } from "@millrace/provisioner";
 import type { Logger } from "pino";
 
 export interface ScraperOptions {
   readonly db: Pick<Database, "clusters" | "metrics">;
-  readonly driver: ClusterDriver;
+  readonly drivers: Pick<ClusterDrivers, "find">;
   readonly deploymentOf: (cluster: Cluster) => ClusterDeployment | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -52,7 +52,8 @@ export class BrokerScraper {
    * make holes in the others' series. Its next reading begins when the last one has ended.
    */
   async runOnce(): Promise<void> {
-    const clusters = await this.#options.db.clusters.inPhases(SERVING_PHASES);
+    const serving = await this.#options.db.clusters.inPhases(SERVING_PHASES);
+    const clusters = serving.filter(({ paused }) => !paused);
     const ids = new Set<string>(clusters.map((cluster) => cluster.id));
     for (const [id, target] of this.#targets) {
       if (ids.has(id) || this.#underWay.has(id)) continue;
@@ -76,12 +77,13 @@ export class BrokerScraper {
   /** Never rejects. */
   async #scrape(cluster: Cluster): Promise<void> {
     const deployment = this.#options.deploymentOf(cluster);
-    if (deployment === undefined) return;
+    const driver = this.#options.drivers.find(cluster.region);
+    if (deployment === undefined || driver === undefined) return;
     const target = this.#targetOf(cluster.id);
     const log = this.#options.logger.child({ cluster: cluster.id });
     const results = await Promise.allSettled([
-      this.#scrapeCounters(cluster, deployment, target),
-      this.#scrapeLag(cluster, deployment, target),
+      this.#scrapeCounters(cluster, driver, deployment, target),
+      this.#scrapeLag(cluster, driver, deployment, target),
     ]);
     const failure = results.find((result) => result.status === "rejected");
     if (failure === undefined) {
@@ -96,10 +98,11 @@ export class BrokerScraper {
 
   async #scrapeCounters(
     cluster: Cluster,
+    driver: ClusterDriver,
     deployment: ClusterDeployment,
     target: Target,
   ): Promise<void> {
-    const { driver, db, clock } = this.#options;
+    const { db, clock } = this.#options;
     const http = new BrokerHttp(await driver.access(deployment));
     const samples = await http.metrics();
     const at = clock.now();
@@ -128,8 +131,13 @@ export class BrokerScraper {
     await db.metrics.addScrapes([broker]);
   }
 
-  async #scrapeLag(cluster: Cluster, deployment: ClusterDeployment, target: Target): Promise<void> {
-    const { driver, db, clock } = this.#options;
+  async #scrapeLag(
+    cluster: Cluster,
+    driver: ClusterDriver,
+    deployment: ClusterDeployment,
+    target: Target,
+  ): Promise<void> {
+    const { db, clock } = this.#options;
     if (clock.now().getTime() - target.lagAt < LAG_INTERVAL_MS) return;
     const { bootstrapServers } = await driver.access(deployment);
     const groups = await this.#kafkaOf(target, bootstrapServers, (kafka) =>

@@ -1,6 +1,6 @@
 import type { PhaseChange } from "@millrace/db";
 import { type Cluster, type ClusterPhase, canTransition, systemClock } from "@millrace/domain";
-import { type ClusterDriver, type Observation, ProvisionError } from "@millrace/provisioner";
+import { type ClusterDrivers, type Observation, ProvisionError } from "@millrace/provisioner";
 import { pino } from "pino";
 import { beforeEach, describe, expect, test } from "vitest";
 import { ClusterSupervisor } from "./cluster-supervisor.ts";
@@ -11,13 +11,15 @@ const placement = { host: "127.0.0.1", kafkaPort: 19_092, adminPort: 19_592 };
 /** One cluster, its row and its broker, both played by variables. */
 let phase: ClusterPhase;
 let message: string | undefined;
+let paused: boolean;
+let stops: number;
 let observation: Observation;
 let starts: number;
 let startFails: boolean;
 let now: number;
 let supervisor: ClusterSupervisor;
 
-const cluster = () => ({ id: ID, phase, placement }) as unknown as Cluster;
+const cluster = () => ({ id: ID, phase, placement, paused, region: "local" }) as unknown as Cluster;
 
 const clusters = {
   inPhases: async (phases: readonly ClusterPhase[]) => (phases.includes(phase) ? [cluster()] : []),
@@ -33,6 +35,11 @@ const clusters = {
 };
 
 const driver = {
+  name: "local" as "local" | "aws",
+  stop: async () => {
+    stops += 1;
+    observation = "stopped";
+  },
   observe: async () => observation,
   maintain: async () => {},
   ensureRunning: async () => {
@@ -43,6 +50,9 @@ const driver = {
 
 beforeEach(() => {
   phase = "RUNNING";
+  driver.name = "local";
+  paused = false;
+  stops = 0;
   message = undefined;
   observation = "ready";
   starts = 0;
@@ -51,7 +61,7 @@ beforeEach(() => {
   supervisor = new ClusterSupervisor({
     db: { clusters } as never,
     clock: systemClock,
-    driver: driver as unknown as ClusterDriver,
+    drivers: { find: () => driver } as unknown as ClusterDrivers,
     deploymentOf: ({ id }) => ({
       clusterId: id,
       organizationId: "org_a",
@@ -125,6 +135,44 @@ test("a cluster whose data folder is missing is reported, never started anew", a
   await ticks(10);
   expect([phase, starts]).toEqual(["DEGRADED", 0]);
   expect(message).toContain("missing");
+});
+
+test("beyond this machine a broker that stopped is reported, and left to who runs it", async () => {
+  driver.name = "aws";
+  observation = "stopped";
+  await ticks(40);
+  expect([phase, starts]).toEqual(["DEGRADED", 0]);
+  observation = "ready";
+  await ticks(31);
+  expect([phase, starts]).toEqual(["RUNNING", 0]);
+});
+
+describe("a paused cluster", () => {
+  beforeEach(() => {
+    phase = "PAUSED";
+    paused = true;
+  });
+
+  test("is left alone while nothing of it runs", async () => {
+    observation = "stopped";
+    await ticks(3);
+    expect([phase, starts, stops]).toEqual(["PAUSED", 0, 0]);
+  });
+
+  test("whose broker somebody started all the same is stopped", async () => {
+    observation = "ready";
+    await ticks(3);
+    expect([phase, starts, stops]).toEqual(["PAUSED", 0, 1]);
+  });
+
+  test("is its operation's on the way into the pause and out of it", async () => {
+    phase = "UPDATING";
+    observation = "ready";
+    await ticks(2);
+    observation = "stopped";
+    await ticks(8);
+    expect([phase, starts, stops]).toEqual(["UPDATING", 0, 0]);
+  });
 });
 
 describe("a cluster that is not to run", () => {

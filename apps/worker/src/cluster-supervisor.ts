@@ -1,9 +1,10 @@
 import { reportDegraded, reportRecovered } from "@millrace/core";
 import type { Database } from "@millrace/db";
-import { type Clock, type Cluster, SERVING_PHASES } from "@millrace/domain";
+import { type Clock, type Cluster, type ClusterPhase, SERVING_PHASES } from "@millrace/domain";
 import {
   type ClusterDeployment,
   type ClusterDriver,
+  type ClusterDrivers,
   type Observation,
   ProvisionError,
 } from "@millrace/provisioner";
@@ -12,7 +13,7 @@ import { type BackoffOptions, RESTART_BACKOFF, RestartBackoff } from "./restart-
 
 export interface SupervisorOptions {
   readonly db: Database;
-  readonly driver: ClusterDriver;
+  readonly drivers: Pick<ClusterDrivers, "find">;
   /** What the cluster should be; undefined while it has no placement. */
   readonly deploymentOf: (cluster: Cluster) => ClusterDeployment | undefined;
   readonly clock: Clock;
@@ -25,9 +26,16 @@ export interface SupervisorOptions {
 /** A broker that runs but does not answer for this long is reported; a busy moment is not. */
 const UNRESPONSIVE_MS = 5_000;
 
+/** Looks at what others run cost a request each, and whoever runs them repairs them by himself. */
+const REMOTE_INTERVAL_MS = 30_000;
+/** A paused cluster is looked at too: whoever lost a race may have started its broker. */
+const ATTENDED_PHASES: readonly ClusterPhase[] = [...SERVING_PHASES, "PAUSED"];
+
 /** What the supervisor remembers of one cluster; losing it costs nothing but a shorter backoff. */
 interface Watch {
   readonly backoff: RestartBackoff;
+  /** When a cluster beyond this machine is looked at next. */
+  nextLookAt: number;
   unresponsiveSince: number | undefined;
   /** Why the last start failed, for the condition. */
   lastFailure: string | undefined;
@@ -35,7 +43,8 @@ interface Watch {
 
 /**
  * Keeps every cluster's broker running: one that died is started again, and the cluster is DEGRADED
- * from the moment it is seen until the broker is ready.
+ * from the moment it is seen until the broker is ready. The broker of a paused cluster is kept from
+ * running. Beyond this machine it only looks: there a group of one starts a broker again.
  *
  * It acts on clusters in serving phases alone, and those change under its feet: operations and other
  * workers' supervisors are at work too. Each change of phase is conditional on the phase it starts
@@ -54,7 +63,7 @@ export class ClusterSupervisor {
 
   /** Looks at every cluster once. One cluster's trouble does not keep it from the others. */
   async runOnce(signal?: AbortSignal): Promise<void> {
-    const clusters = await this.#options.db.clusters.inPhases(SERVING_PHASES);
+    const clusters = await this.#options.db.clusters.inPhases(ATTENDED_PHASES);
     const ids = new Set<string>(clusters.map((cluster) => cluster.id));
     for (const id of this.#watches.keys()) if (!ids.has(id)) this.#watches.delete(id);
     await Promise.all(clusters.map((cluster) => this.#attend(cluster, signal)));
@@ -62,21 +71,46 @@ export class ClusterSupervisor {
 
   async #attend(cluster: Cluster, signal: AbortSignal | undefined): Promise<void> {
     const deployment = this.#options.deploymentOf(cluster);
-    if (deployment === undefined) return;
+    const driver = this.#options.drivers.find(cluster.region);
+    if (deployment === undefined || driver === undefined) return;
+    if (driver.name !== "local" && !this.#isTime(cluster)) return;
     const log = this.#options.logger.child({ cluster: cluster.id });
     try {
-      const observation = await this.#options.driver.observe(deployment);
+      const observation = await driver.observe(deployment);
       if (signal?.aborted) return;
-      await this.#react(cluster, deployment, observation, log);
-      await this.#options.driver.maintain(cluster.id);
+      if (!cluster.paused) await this.#react(cluster, driver, observation, log);
+      else if (driver.name === "local") await this.#keepPaused(cluster, driver, observation, log);
+      await driver.maintain(cluster.id);
     } catch (error) {
       log.error({ err: error }, "supervising the cluster failed");
     }
   }
 
+  #isTime({ id }: Cluster): boolean {
+    const watch = this.#watchOf(id);
+    const now = this.#now();
+    if (now < watch.nextLookAt) return false;
+    watch.nextLookAt = now + REMOTE_INTERVAL_MS;
+    return true;
+  }
+
+  /** While the pause is under way its operation drains and stops the broker, not we. */
+  async #keepPaused(
+    { id, phase }: Cluster,
+    driver: ClusterDriver,
+    observation: Observation,
+    log: Logger,
+  ): Promise<void> {
+    if (phase !== "PAUSED" || observation === "absent" || observation === "stopped") return;
+    const current = await this.#options.db.clusters.load(id);
+    if (current?.phase !== "PAUSED") return;
+    log.warn("a paused cluster's broker runs: stopping it");
+    await driver.stop(id);
+  }
+
   async #react(
     cluster: Cluster,
-    deployment: ClusterDeployment,
+    driver: ClusterDriver,
     observation: Observation,
     log: Logger,
   ): Promise<void> {
@@ -92,7 +126,8 @@ export class ClusterSupervisor {
     }
     const because = watch.lastFailure === undefined ? "" : ` ${watch.lastFailure}`;
     await this.#degrade(cluster, `The broker has stopped.${because}`, log);
-    if (watch.backoff.mayStart(this.#now())) await this.#restart(cluster, deployment, watch, log);
+    if (driver.name !== "local" || !watch.backoff.mayStart(this.#now())) return;
+    await this.#restart(cluster, driver, watch, log);
   }
 
   async #isReady(cluster: Cluster, watch: Watch, log: Logger): Promise<void> {
@@ -120,17 +155,20 @@ export class ClusterSupervisor {
 
   async #restart(
     cluster: Cluster,
-    deployment: ClusterDeployment,
+    driver: ClusterDriver,
     watch: Watch,
     log: Logger,
   ): Promise<void> {
     // The list that named this cluster is a moment old; it may be on its way out by now.
     const current = await this.#options.db.clusters.load(cluster.id);
-    if (!SERVING_PHASES.some((phase) => phase === current?.phase)) return;
+    if (current === undefined || current.paused) return;
+    if (!(SERVING_PHASES as readonly ClusterPhase[]).includes(current.phase)) return;
+    const deployment = this.#options.deploymentOf(current);
+    if (deployment === undefined) return;
     watch.backoff.started(this.#now());
     log.info({ start: watch.backoff.starts }, "starting the broker again");
     try {
-      await this.#options.driver.ensureRunning(deployment);
+      await driver.ensureRunning(deployment);
     } catch (error) {
       if (!(error instanceof ProvisionError)) throw error;
       watch.lastFailure = error.message;
@@ -142,7 +180,12 @@ export class ClusterSupervisor {
     const known = this.#watches.get(id);
     if (known) return known;
     const backoff = new RestartBackoff(this.#options.backoff ?? RESTART_BACKOFF);
-    const watch: Watch = { backoff, unresponsiveSince: undefined, lastFailure: undefined };
+    const watch: Watch = {
+      backoff,
+      nextLookAt: 0,
+      unresponsiveSince: undefined,
+      lastFailure: undefined,
+    };
     this.#watches.set(id, watch);
     return watch;
   }

@@ -1,4 +1,4 @@
-import { LocalDriver } from "@millrace/provisioner";
+import { ClusterDrivers, LocalDriver } from "@millrace/provisioner";
 import { pino } from "pino";
 import { readEnv, type WorkerEnv } from "./env.ts";
 import { startWorker, stopAllBrokers, type Worker } from "./worker.ts";
@@ -12,6 +12,7 @@ const driver = new LocalDriver({
   home: env.home,
   program: { command: [env.brokerBin], environment: env.brokerEnvironment },
 });
+const drivers = new ClusterDrivers({ local: driver });
 const stopping = new AbortController();
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
@@ -26,7 +27,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 
 try {
   const { databaseUrl } = env;
-  const worker = await startWorker({ databaseUrl, driver, logger, signal: stopping.signal });
+  const worker = await startWorker({ databaseUrl, drivers, logger, signal: stopping.signal });
   await stopped();
   await shutDown(worker);
 } catch (error) {

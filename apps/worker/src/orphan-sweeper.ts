@@ -1,11 +1,11 @@
 import type { Database } from "@millrace/db";
 import { type ClusterId, isId } from "@millrace/domain";
-import type { ClusterDriver } from "@millrace/provisioner";
+import type { ClusterDriver, ClusterDrivers } from "@millrace/provisioner";
 import type { Logger } from "pino";
 
 export interface OrphanSweeperOptions {
   readonly db: Pick<Database, "clusters">;
-  readonly driver: ClusterDriver;
+  readonly drivers: Pick<ClusterDrivers, "all">;
   readonly logger: Logger;
 }
 
@@ -25,19 +25,33 @@ export class OrphanSweeper {
   }
 
   async runOnce(signal?: AbortSignal): Promise<void> {
-    for (const id of await this.#options.driver.list()) {
-      if (signal?.aborted) return;
-      if (isId("clu", id)) await this.#look(id);
+    for (const driver of this.#options.drivers.all()) {
+      try {
+        await this.#sweep(driver, signal);
+      } catch (error) {
+        // One place that does not answer keeps nobody from the others.
+        this.#options.logger.error({ err: error, driver: driver.name }, "a sweep failed");
+      }
     }
   }
 
-  async #look(id: ClusterId): Promise<void> {
-    const { db, driver, logger } = this.#options;
+  async #sweep(driver: ClusterDriver, signal?: AbortSignal): Promise<void> {
+    for (const id of await driver.list()) {
+      if (signal?.aborted) return;
+      if (isId("clu", id)) await this.#look(driver, id);
+    }
+  }
+
+  async #look(driver: ClusterDriver, id: ClusterId): Promise<void> {
+    const { db, logger } = this.#options;
     try {
       const cluster = await db.clusters.load(id);
       if (cluster?.phase === "DELETED") {
         logger.warn({ cluster: id }, "removing what is left of a deleted cluster");
         await driver.destroy(id);
+      } else if (driver.name !== "local") {
+        // What is not ours to know is not ours to stop: other installations share the account.
+        if (cluster === undefined) logger.warn({ cluster: id }, "an unknown cluster has resources");
       } else if (cluster === undefined || cluster.phase === "FAILED") {
         await driver.stop(id);
       }

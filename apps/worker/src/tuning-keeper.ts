@@ -37,7 +37,8 @@ export class TuningKeeper {
 
   /** Begins a look at each cluster and waits for none: a broker that hangs keeps nobody waiting. */
   async runOnce(): Promise<void> {
-    const clusters = await this.#options.db.clusters.inPhases(SERVING_PHASES);
+    const serving = await this.#options.db.clusters.inPhases(SERVING_PHASES);
+    const clusters = serving.filter(({ paused }) => !paused);
     const ids = new Set<string>(clusters.map((cluster) => cluster.id));
     for (const id of this.#refusals.keys()) if (!ids.has(id)) this.#refusals.delete(id);
     for (const cluster of clusters) {

@@ -17,7 +17,7 @@ import {
 import { type Database, openDatabase } from "@millrace/db";
 import { type Clock, systemClock } from "@millrace/domain";
 import { applyRetention } from "@millrace/metrics";
-import type { ClusterDriver } from "@millrace/provisioner";
+import type { ClusterDriver, ClusterDrivers } from "@millrace/provisioner";
 import type { Logger } from "pino";
 import { BrokerScraper } from "./broker-scraper.ts";
 import { ClusterSupervisor } from "./cluster-supervisor.ts";
@@ -28,7 +28,7 @@ import { TuningKeeper } from "./tuning-keeper.ts";
 
 export interface WorkerOptions {
   readonly databaseUrl: string;
-  readonly driver: ClusterDriver;
+  readonly drivers: ClusterDrivers;
   readonly logger: Logger;
   readonly clock?: Clock;
   /** How long an operation stays with this worker after its death, in milliseconds. */
@@ -59,7 +59,7 @@ const DATABASE_POLL_MS = 250;
 
 interface Parts {
   readonly db: Database;
-  readonly driver: ClusterDriver;
+  readonly drivers: ClusterDrivers;
   readonly deploymentOf: typeof deploymentOf;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -73,7 +73,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
       url: options.databaseUrl,
       onError: (error) => logger.warn({ err: error }, "a database connection failed"),
     }),
-    driver: options.driver,
+    drivers: options.drivers,
     deploymentOf,
     clock: options.clock ?? systemClock,
     logger,
@@ -91,7 +91,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
       async stop({ stopBrokers }) {
         await Promise.all([runner.stop(), ...tasks.map((task) => task.stop())]);
         await Promise.all([scraper.close(), keeper.close()]);
-        if (stopBrokers) await stopAllBrokers(parts.driver, logger);
+        if (stopBrokers) await stopAllBrokers(parts.drivers.of("local"), logger);
         await parts.db.close();
         logger.info("worker stopped");
       },
@@ -103,9 +103,9 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
 }
 
 function operationRunner(parts: Parts, options: WorkerOptions): OperationRunner {
-  const { db, clock, driver, logger } = parts;
+  const { db, clock, drivers, logger } = parts;
   const smokeCheck = options.smokeCheck ?? smokeCheckOfKafka;
-  const tools: WorkerTools = { db, clock, driver, smokeCheck, log: logger };
+  const tools: WorkerTools = { db, clock, drivers, smokeCheck, log: logger };
   const workerId = `${hostname()}:${process.pid}:${randomUUID()}`;
   const leaseMs = options.leaseMs ?? LEASE_MS_DEFAULT;
   return new OperationRunner({
@@ -115,8 +115,10 @@ function operationRunner(parts: Parts, options: WorkerOptions): OperationRunner 
   });
 }
 
-function tuningKeeper({ db, driver, logger }: Parts): TuningKeeper {
-  const brokerHttp = brokerHttpBy((deployment) => driver.access(deployment));
+function tuningKeeper({ db, drivers, logger }: Parts): TuningKeeper {
+  const brokerHttp = brokerHttpBy(async (deployment) =>
+    drivers.of(deployment.region).access(deployment),
+  );
   return new TuningKeeper({ db, logger, brokerHttp, kafka: withKafkaAdmin });
 }
 

@@ -148,6 +148,12 @@ async function runningProduct(name: string): Promise<Product> {
     secret: "a secret of the tests, long enough",
     kafka: withKafkaAdmin,
     brokerHttp: brokerHttpBy(localAccess(it.home)),
+    // Tuning needs none.
+    drivers: {
+      local: { plan: unneeded, allocate: unneeded },
+      awsPlanner: undefined,
+      awsAvailable: false,
+    },
   });
   const principal: Principal = {
     organizationId: running.organizationId,
@@ -163,6 +169,10 @@ async function runningProduct(name: string): Promise<Product> {
     tune: (patch) => updateTuning(core, principal, { clusterId: running.id, patch }),
     look: () => getTuning(core, principal, running.id),
   };
+}
+
+function unneeded(): never {
+  throw new Error("tuning plans nothing");
 }
 
 function valuesOf({ knobs }: TuningView): Record<string, number> {

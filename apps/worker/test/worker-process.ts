@@ -6,7 +6,7 @@
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { LocalDriver } from "@millrace/provisioner";
+import { ClusterDrivers, LocalDriver } from "@millrace/provisioner";
 import { pino } from "pino";
 import { startWorker } from "../src/worker.ts";
 
@@ -49,13 +49,15 @@ class CrashingDriver extends LocalDriver {
 
 const worker = await startWorker({
   databaseUrl: process.env.DATABASE_URL ?? "",
-  driver: new CrashingDriver({
-    home: process.env.MILLRACE_HOME ?? "",
-    program: {
-      command: [process.execPath, FAKE_BROKER],
-      environment: { PATH: process.env.PATH ?? "", FAKE_READY_DELAY_MS: READY_DELAY_MS },
-    },
-    ports: { kafkaFirst: 24_000, adminFirst: 24_500, count: 500 },
+  drivers: new ClusterDrivers({
+    local: new CrashingDriver({
+      home: process.env.MILLRACE_HOME ?? "",
+      program: {
+        command: [process.execPath, FAKE_BROKER],
+        environment: { PATH: process.env.PATH ?? "", FAKE_READY_DELAY_MS: READY_DELAY_MS },
+      },
+      ports: { kafkaFirst: 24_000, adminFirst: 24_500, count: 500 },
+    }),
   }),
   logger: pino({ level: process.env.LOG_LEVEL ?? "warn" }),
   leaseMs: LEASE_MS,

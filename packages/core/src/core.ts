@@ -1,7 +1,7 @@
 import { type KafkaAddress, type KafkaAdmin, withKafkaAdmin } from "@millrace/broker-admin";
 import type { Database } from "@millrace/db";
 import { type Clock, systemClock } from "@millrace/domain";
-import type { ClusterDrivers } from "@millrace/provisioner";
+import type { ClusterDriver, ClusterPlanner } from "@millrace/provisioner";
 import type { BrokerHttpAccess } from "./broker-http-access.ts";
 import { PageTokens } from "./page-token.ts";
 import { PlanSlots } from "./planning/plan-slots.ts";
@@ -26,8 +26,15 @@ export type KafkaAccess = <T>(
   work: (admin: KafkaAdminPort) => Promise<T>,
 ) => Promise<T>;
 
-/** What callers' use cases ask of drivers: whether there is one, and what it would do. */
-export type RegionDrivers = Pick<ClusterDrivers, "find" | "planner">;
+/** What callers' use cases ask of the places where brokers run. */
+export interface RegionDrivers {
+  /** This machine. */
+  readonly local: Pick<ClusterDriver, "plan" | "allocate">;
+  /** Plans clusters on AWS without an account; undefined where nothing here can. */
+  readonly awsPlanner: ClusterPlanner | undefined;
+  /** Whether there is an account to make clusters in. */
+  readonly awsAvailable: boolean;
+}
 
 /** What every use case that answers a caller works with. */
 export interface Core {

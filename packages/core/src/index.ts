@@ -9,6 +9,8 @@ export {
   brokerHttpBy,
 } from "./broker-http-access.ts";
 export { getCatchUp } from "./catch-up/get-catch-up.ts";
+export { acceptDrift } from "./cluster/accept-drift.ts";
+export { checkDrift } from "./cluster/check-drift.ts";
 export { deploymentOf } from "./cluster/cluster-deployment.ts";
 export { clusterEtag } from "./cluster/cluster-etag.ts";
 export { reportDegraded, reportRecovered } from "./cluster/cluster-health.ts";
@@ -17,6 +19,7 @@ export { deleteCluster } from "./cluster/delete-cluster.ts";
 export { type ClusterView, getCluster } from "./cluster/get-cluster.ts";
 export { type DriftView, getDrift, viewDrift } from "./cluster/get-drift.ts";
 export { listClusters } from "./cluster/list-clusters.ts";
+export { pauseCluster } from "./cluster/pause-cluster.ts";
 export {
   type ChangePreview,
   estimateOf,
@@ -24,6 +27,10 @@ export {
   previewDelete,
   previewUpdate,
 } from "./cluster/preview-change.ts";
+export { reconcileCluster } from "./cluster/reconcile-cluster.ts";
+export type { NetworkWish, WalWish } from "./cluster/resolve-spec.ts";
+export { restoreCluster } from "./cluster/restore-cluster.ts";
+export { resumeCluster } from "./cluster/resume-cluster.ts";
 export { type ClusterPatch, type UpdatedCluster, updateCluster } from "./cluster/update-cluster.ts";
 export { listConsumerGroups } from "./consumer-group/list-consumer-groups.ts";
 export {
@@ -48,9 +55,12 @@ export { listEnvironments } from "./environment/list-environments.ts";
 export { updateEnvironment } from "./environment/update-environment.ts";
 export type { Log } from "./log.ts";
 export { type ClusterMetrics, queryClusterMetrics } from "./metrics/query-cluster-metrics.ts";
+export { approveOperation } from "./operation/approve-operation.ts";
+export { cancelOperation } from "./operation/cancel-operation.ts";
 export { getOperation } from "./operation/get-operation.ts";
 export { getOperationPlan, type OperationPlanView } from "./operation/get-operation-plan.ts";
 export { listOperations } from "./operation/list-operations.ts";
+export { retryOperation } from "./operation/retry-operation.ts";
 export { watchOperation } from "./operation/watch-operation.ts";
 export type { PageResult } from "./page.ts";
 export {

@@ -1,6 +1,7 @@
 import { BrokerError } from "@millrace/broker-admin";
 import { type Database, openDatabase } from "@millrace/db";
 import { type ClusterSize, type Principal, systemClock } from "@millrace/domain";
+import { ClusterDrivers } from "@millrace/provisioner";
 import { type TestDatabase, withPostgres } from "@millrace/testkit";
 import { afterAll, beforeAll } from "vitest";
 import {
@@ -8,6 +9,7 @@ import {
   createCluster,
   createCore,
   type Log,
+  type RegionDrivers,
   type WorkerTools,
 } from "../src/index.ts";
 import { FakeDriver } from "./fake-driver.ts";
@@ -20,6 +22,13 @@ export interface CoreFixture {
 /** These tests' brokers have no admin HTTP. */
 export const brokerHttp: BrokerHttpAccess = async () => {
   throw new BrokerError("unreachable", "no admin HTTP");
+};
+
+/** An installation without an AWS account. */
+export const drivers: RegionDrivers = {
+  local: new FakeDriver(),
+  awsPlanner: undefined,
+  awsAvailable: false,
 };
 
 const silent: Log = { info: () => {}, warn: () => {}, error: () => {} };
@@ -49,12 +58,15 @@ export function coreFixture(): CoreFixture {
 }
 
 export interface TestTools extends WorkerTools {
+  /** The local one of `drivers`. */
   readonly driver: FakeDriver;
 }
 
 export function newTools(db: Database, changes: Partial<WorkerTools> = {}): TestTools {
   const driver = new FakeDriver();
-  return { db, clock: systemClock, smokeCheck: async () => {}, log: silent, ...changes, driver };
+  const drivers = new ClusterDrivers({ local: driver });
+  const plain = { db, clock: systemClock, smokeCheck: async () => {}, log: silent };
+  return { ...plain, drivers, ...changes, driver };
 }
 
 let names = 0;
@@ -62,6 +74,11 @@ let names = 0;
 /** A cluster as a tenant asks for it, with the operation that makes it. */
 export async function askForCluster({ db, principal }: CoreFixture, size: ClusterSize = "dev") {
   names += 1;
-  const core = createCore({ db, secret: "a secret of the tests, long enough", brokerHttp });
+  const core = createCore({
+    db,
+    secret: "a secret of the tests, long enough",
+    brokerHttp,
+    drivers,
+  });
   return createCluster(core, principal, { name: `c${names}`, region: "local", size });
 }

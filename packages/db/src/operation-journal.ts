@@ -102,16 +102,6 @@ export class OperationJournal {
     if (rows.length === 0) throw lost(fence);
   }
 
-  /** Whether somebody asked for this operation to be ended. Throws `LeaseLost`. */
-  async isCancelRequested(fence: Fence): Promise<boolean> {
-    const row = await this.#client.operation.findFirst({
-      where: { id: fence.operationId, attempt: fence.attempt, done: false },
-      select: { cancelRequestedAt: true },
-    });
-    if (!row) throw lost(fence);
-    return row.cancelRequestedAt !== null;
-  }
-
   /**
    * Adds lines to the log, as long as the operation has not had its share of them: the first that
    * is too many is replaced by a note, the rest are counted. Throws `LeaseLost`.
@@ -142,21 +132,23 @@ export class OperationJournal {
       WHERE id = ${fence.operationId}`;
   }
 
-  /** Has these steps done again, and takes back the approval: its plan is void. Throws `LeaseLost`. */
-  async repeat(
-    fence: Fence,
-    names: readonly string[],
-    { keepApproval }: { keepApproval: boolean },
-  ): Promise<void> {
+  /** Has these steps done again. Throws `LeaseLost`. */
+  async repeat(fence: Fence, names: readonly string[]): Promise<void> {
     await this.hold(fence);
     await this.#client.operationStep.updateMany({
       where: { operationId: fence.operationId, name: { in: [...names] } },
       data: { state: "PENDING" satisfies StepState, endedAt: null, message: null },
     });
-    if (keepApproval) return;
+  }
+
+  /** The approval now stands for the plan of that digest, or for none. Within `hold`. */
+  async carryApproval(fence: Fence, digest: string | undefined): Promise<void> {
     await this.#client.operation.update({
       where: { id: fence.operationId },
-      data: { approvedDigest: null, approvedBy: null, approvedAt: null },
+      data:
+        digest === undefined
+          ? { approvedDigest: null, approvedBy: null, approvedAt: null }
+          : { approvedDigest: digest },
     });
   }
 

@@ -49,10 +49,7 @@ export class OperationRepository {
     parameters?: OperationParameters;
   }): Promise<Operation> {
     const provider = await this.#providerOf(request.clusterId);
-    const busy = await this.#client.operation.findFirst({
-      where: { clusterId: request.clusterId, done: false },
-    });
-    if (busy) throw clusterBusy(busy.id);
+    await this.refuseBusy(request.clusterId);
     try {
       const row = await this.#client.operation.create({
         data: {
@@ -82,9 +79,21 @@ export class OperationRepository {
     }
   }
 
+  /** Throws `cluster_busy`, with the operation's id, while one is not done. */
+  async refuseBusy(clusterId: ClusterId): Promise<void> {
+    const busy = await this.#client.operation.findFirst({ where: { clusterId, done: false } });
+    if (busy) throw clusterBusy(busy.id);
+  }
+
   async get(organizationId: OrganizationId, id: OperationId): Promise<Operation | undefined> {
     const where = { id, organizationId };
     const row = await this.#client.operation.findFirst({ where, include: WITH_STEPS });
+    return row ? toOperation(row) : undefined;
+  }
+
+  /** Any tenant's operation. */
+  async load(id: OperationId): Promise<Operation | undefined> {
+    const row = await this.#client.operation.findUnique({ where: { id }, include: WITH_STEPS });
     return row ? toOperation(row) : undefined;
   }
 

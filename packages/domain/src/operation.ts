@@ -33,7 +33,7 @@ export const STEP_STATES = ["PENDING", "RUNNING", "SUCCEEDED", "SKIPPED", "FAILE
 export type StepState = (typeof STEP_STATES)[number];
 
 interface StepPlan {
-  readonly name: string;
+  readonly name: StepName;
   readonly title: string;
   /** Usual duration in seconds: weighs the progress and gives the ETA. */
   readonly usualSeconds: number;
@@ -210,7 +210,9 @@ export function progressOf(
   operation: Pick<Operation, "kind" | "provider" | "phase" | "steps">,
 ): Progress {
   if (operation.phase === "SUCCEEDED") return { percent: 100, etaSeconds: undefined };
-  const stateByName = new Map(operation.steps.map((step) => [step.name, step.state]));
+  const stateByName = new Map<string, StepState>(
+    operation.steps.map((step) => [step.name, step.state]),
+  );
   let total = 0;
   let complete = 0;
   for (const plan of stepsOf(operation.kind, operation.provider)) {

@@ -1,12 +1,16 @@
 import {
+  type AwsSpec,
+  awsSizing,
+  baselinesOf,
   type Cluster,
   desiredTuning,
   type Placement,
+  regionFacts,
   sizingOf,
   TUNING_KNOBS,
   TUNING_PROPERTIES,
 } from "@millrace/domain";
-import type { ClusterDeployment } from "@millrace/provisioner";
+import type { AwsDeployment, ClusterDeployment } from "@millrace/provisioner";
 
 /** What the driver shall make of a cluster. Undefined until the cluster has a placement. */
 export function deploymentOf(cluster: Cluster): ClusterDeployment | undefined {
@@ -22,13 +26,24 @@ export function deploymentAt(cluster: Cluster, placement: Placement): ClusterDep
     name: cluster.name,
     region: cluster.region,
     size: cluster.size,
-    brokers: 1,
-    paused: false,
+    brokers: cluster.brokers,
+    paused: cluster.paused,
     labels: cluster.labels,
     placement,
-    walCapacityBytes: sizingOf(cluster.size).walBytes,
+    walCapacityBytes: walCapacityOf(cluster),
     properties: propertiesOf(cluster),
+    ...(cluster.aws && { aws: awsDeployment(cluster, cluster.aws) }),
   };
+}
+
+/** On AWS the volume sets the log's size, on this machine the cluster's size does. */
+function walCapacityOf({ size, aws }: Cluster): number {
+  if (aws === undefined) return sizingOf(size).walBytes;
+  return baselinesOf(aws.wal, awsSizing(size).instance).walCapacityBytes;
+}
+
+function awsDeployment(cluster: Cluster, spec: AwsSpec): AwsDeployment {
+  return { ...spec, zones: regionFacts(cluster.region).zones.slice(0, cluster.zones) };
 }
 
 /** Broker properties that follow from a cluster's size and what was asked for beside it. */

@@ -145,7 +145,7 @@ function refuseManyBrokers(brokers: number): void {
 
 /** Throws `region_unavailable` where this installation cannot make clusters. */
 function refuseUnavailable(core: Core, region: Region): void {
-  if (!isAwsRegion(region) || core.drivers.find(region) !== undefined) return;
+  if (!isAwsRegion(region) || core.drivers.awsAvailable) return;
   throw new DomainError("region_unavailable", `No AWS account is set up for ${region}.`, {
     remedy:
       "Set MILLRACE_AWS_ROLE_ARN for this installation's api and worker, or choose the region " +

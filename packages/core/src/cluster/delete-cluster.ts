@@ -1,50 +1,46 @@
 import {
-  type ClusterId,
   DomainError,
-  isId,
-  notFound,
   type Operation,
   type Principal,
+  providerOf,
+  purgeAt,
+  retainDaysDefault,
 } from "@millrace/domain";
 import type { Core } from "../core.ts";
-import { readyCondition } from "./cluster-condition.ts";
-import { clusterEtag } from "./cluster-etag.ts";
+import { beginOperation } from "./begin-operation.ts";
+import { type ClusterTarget, lockCluster } from "./lock-cluster.ts";
 
-export interface DeleteClusterInput {
-  readonly clusterId: ClusterId;
-  /** Deletes only while the cluster's entity tag is this one. */
-  readonly ifMatch?: string | undefined;
+export interface DeleteClusterInput extends ClusterTarget {
+  /** Days for which the data can be restored; undefined: as usual where the cluster runs. */
+  readonly retainDays?: number | undefined;
 }
 
 /**
- * Accepts the deletion of a cluster with its data. Throws `not_found`, `precondition_failed`,
- * `cluster_busy` while another operation runs.
+ * Accepts the deletion of a cluster, and of its data at once or after some days; of one that is
+ * deleted already, that its data goes now. Throws `not_found`, `precondition_failed`,
+ * `deletion_protected`, `cluster_busy` while another operation runs.
  */
 export async function deleteCluster(
   core: Core,
   principal: Principal,
-  { clusterId, ifMatch }: DeleteClusterInput,
+  input: DeleteClusterInput,
 ): Promise<Operation> {
-  if (!isId("clu", clusterId)) throw notFound("cluster", clusterId);
-  const { organizationId } = principal;
   return core.db.transaction(async (tx) => {
-    const cluster = await tx.clusters.lock(organizationId, clusterId);
-    if (!cluster) throw notFound("cluster", clusterId);
-    if (ifMatch !== undefined && ifMatch !== "*" && ifMatch !== clusterEtag(cluster)) {
-      throw new DomainError("precondition_failed", "The cluster has changed since it was read.", {
-        remedy: "Read the cluster again and decide anew.",
+    const cluster = await lockCluster(tx, principal, input);
+    if (cluster.deletionProtection) {
+      throw new DomainError("deletion_protected", `Cluster ${cluster.name} is protected.`, {
+        remedy: "Set deletion_protection to false first, if it is really to go.",
       });
     }
-    const operation = await tx.operations.create({
-      organizationId,
-      clusterId,
-      kind: "cluster.delete",
-    });
-    await tx.clusters.changePhase(clusterId, {
-      to: "DELETING",
-      conditions: readyCondition(core.clock, "False", "Deleting", "The cluster is being deleted."),
-    });
-    await tx.deliver(operation.id);
+    if (cluster.phase === "PENDING_PURGE") {
+      return beginOperation(tx, core.clock, cluster, "cluster.purge");
+    }
+    const days = input.retainDays ?? retainDaysDefault(providerOf(cluster.region));
+    // A cluster that never served holds nothing that somebody could want back.
+    const until = cluster.observedRevision === 0 ? undefined : purgeAt(core.clock.now(), days);
+    const operation = await beginOperation(tx, core.clock, cluster, "cluster.delete");
+    const change = { purgeAt: until ?? null, needsOperation: false };
+    await tx.clusters.changeSpec(cluster.id, change);
     return operation;
   });
 }

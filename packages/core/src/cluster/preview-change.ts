@@ -5,6 +5,7 @@ import {
   type CostEstimate,
   DomainError,
   estimateMonthly,
+  isAwsRegion,
   type Placement,
   type Principal,
   providerOf,
@@ -13,8 +14,9 @@ import {
   UNTOUCHED_TUNING,
   walVolumeWarnings,
 } from "@millrace/domain";
-import type { ChangePlan, PlanPurpose } from "@millrace/provisioner";
+import { type ChangePlan, type PlanPurpose, ProvisionError } from "@millrace/provisioner";
 import type { Core } from "../core.ts";
+import { planDifference, planRemoval } from "../planning/plan-difference.ts";
 import { deploymentAt } from "./cluster-deployment.ts";
 import { type CreateClusterInput, judgeCreate, withExistingId } from "./create-cluster.ts";
 import { requireCluster } from "./require-cluster.ts";
@@ -77,7 +79,9 @@ export async function previewCreate(
     updatedAt: now,
     deletedAt: undefined,
   };
-  return preview(core, wanted, "apply", estimateOf(wanted), 0);
+  const cost = estimateOf(wanted);
+  const plan = await core.planSlots.run((signal) => planOf(core, wanted, "apply", signal));
+  return { plan, cost, costDelta: cost.total, warnings: warningsOf(wanted) };
 }
 
 /** What changing the cluster would do. Throws as `updateCluster` and `PlanSlots.run` do. */
@@ -89,7 +93,12 @@ export async function previewUpdate(
   const cluster = await requireCluster(core, principal, input.clusterId);
   const { wanted } = judgeUpdate(cluster, input);
   const purpose = wanted.paused ? "pause" : "apply";
-  return preview(core, wanted, purpose, estimateOf(wanted), estimateOf(cluster).total);
+  const plan = await core.planSlots.run((signal) =>
+    changeOf(core, cluster, wanted, purpose, signal),
+  );
+  const cost = estimateOf(wanted);
+  const costDelta = cents(cost.total - estimateOf(cluster).total);
+  return { plan, cost, costDelta, warnings: warningsOf(wanted) };
 }
 
 export interface PreviewDeleteInput {
@@ -106,16 +115,18 @@ export async function previewDelete(
   const cluster = await requireCluster(core, principal, input.clusterId);
   const days = input.retainDays ?? retainDaysDefault(providerOf(cluster.region));
   const until = purgeAt(core.clock.now(), days);
-  const now = estimateOf(cluster).total;
-  if (until === undefined) {
-    const nothing = { ...estimateOf(cluster), total: 0, lines: [] };
-    const made = await preview(core, cluster, "purge", nothing, now);
-    return { ...made, warnings: [...protection(cluster), "All records are lost."] };
-  }
+  const purpose = until === undefined ? "purge" : "destroy";
+  const plan = await core.planSlots.run((signal) =>
+    changeOf(core, cluster, cluster, purpose, signal),
+  );
   const left = estimateOf({ ...cluster, phase: "PENDING_PURGE" });
-  const made = await preview(core, cluster, "destroy", left, now);
-  const kept = `The data is kept until ${until.toISOString()}, and costs what is shown until then.`;
-  return { ...made, warnings: [...protection(cluster), kept] };
+  const cost = until === undefined ? { ...left, total: 0, lines: [] } : left;
+  const costDelta = cents(cost.total - estimateOf(cluster).total);
+  const fate =
+    until === undefined
+      ? "All records are lost."
+      : `The data is kept until ${until.toISOString()}, and costs what is shown until then.`;
+  return { plan, cost, costDelta, warnings: [...protection(cluster), fate] };
 }
 
 /** What the cluster costs in a month, as far as can be told. */
@@ -125,43 +136,61 @@ export function estimateOf(cluster: Cluster): CostEstimate {
   return estimateMonthly({ region, size, brokers, zones, aws, paused, retained });
 }
 
-async function preview(
+/** The plan of a cluster that is not there yet. */
+async function planOf(
   core: Core,
   cluster: Cluster,
   purpose: PlanPurpose,
-  cost: CostEstimate,
-  costNow: number,
-): Promise<ChangePreview> {
-  const placement = cluster.placement ?? (await placementOf(core, cluster));
-  const deployment = deploymentAt(cluster, placement);
-  const offline = core.drivers.find(cluster.region) === undefined;
-  const plan = await core.planSlots.run((signal) =>
-    core.drivers.planner(cluster.region).plan(deployment, { purpose, offline, signal }),
-  );
-  const costDelta = Math.round((cost.total - costNow) * 100) / 100;
-  return { plan, cost, costDelta, warnings: warningsOf(cluster, offline) };
+  signal: AbortSignal,
+): Promise<ChangePlan> {
+  const { local, awsPlanner } = core.drivers;
+  if (!isAwsRegion(cluster.region)) {
+    const placement =
+      cluster.placement ?? (await local.allocate(cluster.id, await core.db.clusters.placements()));
+    return local.plan(deploymentAt(cluster, placement), { purpose, signal });
+  }
+  if (!awsPlanner) {
+    throw new ProvisionError("unconfigured", `nothing here plans for ${cluster.region}`);
+  }
+  const placement = cluster.placement ?? UNKNOWN_PLACEMENT;
+  return awsPlanner.plan(deploymentAt(cluster, placement), { purpose, offline: true, signal });
 }
 
-/** Where the cluster would stand; on AWS nobody knows before it is made. */
-async function placementOf(core: Core, cluster: Cluster): Promise<Placement> {
-  if (providerOf(cluster.region) === "aws") return { host: "", kafkaPort: 0, adminPort: 0 };
-  const driver = core.drivers.find(cluster.region);
-  const taken = await core.db.clusters.placements();
-  return (await driver?.allocate(cluster.id, taken)) ?? { host: "", kafkaPort: 0, adminPort: 0 };
+/** On AWS nobody knows the address before it is there. */
+const UNKNOWN_PLACEMENT: Placement = { host: "", kafkaPort: 0, adminPort: 0 };
+
+/**
+ * What becomes of a cluster that is there. This machine is looked at; on AWS the stack as it is asked
+ * for now is held against the one that would be, since what runs belongs to the worker's operations.
+ */
+async function changeOf(
+  core: Core,
+  now: Cluster,
+  wanted: Cluster,
+  purpose: PlanPurpose,
+  signal: AbortSignal,
+): Promise<ChangePlan> {
+  if (!isAwsRegion(now.region)) return planOf(core, wanted, purpose, signal);
+  const before = await planOf(core, now, now.paused ? "pause" : "apply", signal);
+  if (purpose === "purge") return planRemoval(before);
+  return planDifference(before, await planOf(core, wanted, purpose, signal));
 }
 
-function warningsOf(cluster: Cluster, offline: boolean): string[] {
-  const { aws, size, brokers } = cluster;
+function warningsOf({ aws, size, brokers }: Cluster): string[] {
   if (aws === undefined) return [];
   const account =
-    "Planned without an AWS account: everything is shown as it would be made anew, and neither " +
-    "quotas nor permissions were looked at.";
+    "Planned from the spec alone: quotas, permissions and changes by hand were not looked at. The " +
+    "operation plans again, against what exists, before it applies anything.";
   const many = "Only one broker can be created as yet: brokers do not share metadata.";
   return [
-    ...(offline ? [account] : []),
+    account,
     ...(brokers > 1 ? [many] : []),
     ...walVolumeWarnings(aws.wal, awsSizing(size).instance),
   ];
+}
+
+function cents(usd: number): number {
+  return Math.round(usd * 100) / 100;
 }
 
 function protection({ deletionProtection }: Cluster): string[] {

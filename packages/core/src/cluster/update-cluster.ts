@@ -3,16 +3,13 @@ import {
   type AwsNetwork,
   type AwsSpec,
   type Cluster,
-  type ClusterId,
   type ClusterPhase,
   type ClusterSize,
   checkTuning,
   checkWalVolumeChange,
   DomainError,
   desiredTuning,
-  isId,
   type NetworkAccess,
-  notFound,
   type Operation,
   type Principal,
   providerOf,
@@ -20,8 +17,8 @@ import {
 } from "@millrace/domain";
 import type { Core } from "../core.ts";
 import { beginOperation } from "./begin-operation.ts";
-import { clusterEtag } from "./cluster-etag.ts";
 import { withExistingId } from "./create-cluster.ts";
+import { assertMatches, type ClusterTarget, lockCluster } from "./lock-cluster.ts";
 import { requireCluster } from "./require-cluster.ts";
 import {
   fieldsOfAws,
@@ -54,11 +51,8 @@ export interface ClusterPatch {
   readonly paused?: boolean | undefined;
 }
 
-export interface UpdateClusterInput {
-  readonly clusterId: ClusterId;
+export interface UpdateClusterInput extends ClusterTarget {
   readonly patch: ClusterPatch;
-  /** Changes only while the cluster's entity tag is this one. */
-  readonly ifMatch?: string | undefined;
   readonly requireApproval?: boolean | undefined;
 }
 
@@ -98,24 +92,24 @@ export async function updateCluster(
 
 async function change(
   core: Core,
-  { organizationId }: Principal,
+  principal: Principal,
   tx: Transaction,
   input: UpdateClusterInput,
 ): Promise<UpdatedCluster> {
-  const { clusterId } = input;
-  const cluster = isId("clu", clusterId) && (await tx.clusters.lock(organizationId, clusterId));
-  if (!cluster) throw notFound("cluster", clusterId);
+  const cluster = await lockCluster(tx, principal, input);
   const { wanted, changes, needsOperation } = judgeUpdate(cluster, input);
   if (!changes) return { cluster, operation: undefined };
   const { name, labels, size, deletionProtection, aws } = wanted;
   const spec = { name, labels, size, deletionProtection, aws, needsOperation };
   if (!needsOperation) {
-    return { cluster: await tx.clusters.changeSpec(clusterId, spec), operation: undefined };
+    return { cluster: await tx.clusters.changeSpec(cluster.id, spec), operation: undefined };
   }
+  await tx.operations.refuseBusy(cluster.id);
+  if (!isChangeable(cluster)) throw notNow(cluster);
   const operation = await beginOperation(tx, core.clock, cluster, "cluster.update", {
     requireApproval: input.requireApproval,
   });
-  return { cluster: await tx.clusters.changeSpec(clusterId, spec), operation };
+  return { cluster: await tx.clusters.changeSpec(cluster.id, spec), operation };
 }
 
 /** Throws whatever `updateCluster` would, but for what only the database knows. */
@@ -123,11 +117,7 @@ export function judgeUpdate(
   cluster: Cluster,
   { patch, ifMatch }: Pick<UpdateClusterInput, "patch" | "ifMatch">,
 ): JudgedUpdate {
-  if (ifMatch !== undefined && ifMatch !== "*" && ifMatch !== clusterEtag(cluster)) {
-    throw new DomainError("precondition_failed", "The cluster has changed since it was read.", {
-      remedy: "Read the cluster again and decide anew.",
-    });
-  }
+  assertMatches(cluster, ifMatch);
   const wanted = withPatch(cluster, patch);
   const differs = (field: keyof Cluster) => canonical(wanted[field]) !== canonical(cluster[field]);
   // On AWS the name and the labels stand as tags on everything.
@@ -137,10 +127,7 @@ export function judgeUpdate(
   const changes =
     needsOperation || differs("name") || differs("labels") || differs("deletionProtection");
   if (changes) refuseLeaving(cluster);
-  if (needsOperation) {
-    if (!isChangeable(cluster)) throw notNow(cluster);
-    checkFit(wanted);
-  }
+  if (needsOperation) checkFit(wanted);
   return { wanted, changes: changes || differs("paused"), needsOperation };
 }
 

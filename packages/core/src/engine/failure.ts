@@ -1,7 +1,7 @@
 import { BrokerError } from "@millrace/broker-admin";
 import { PlacementTaken } from "@millrace/db";
-import { DomainError, type OperationFailure } from "@millrace/domain";
-import { ProvisionError } from "@millrace/provisioner";
+import { DomainError, type ErrorCode, type OperationFailure } from "@millrace/domain";
+import { ProvisionError, type ProvisionErrorCode } from "@millrace/provisioner";
 
 /** The end of a broker's log is shown up to this many characters. */
 const DETAIL_CHARACTERS_MAX = 2_000;
@@ -20,17 +20,37 @@ export class StepFailed extends Error {
 /** Whether trying the step again soon may help. What we do not know may: it is tried, bounded. */
 export function isWorthRetrying(error: unknown): boolean {
   if (error instanceof DomainError || error instanceof BrokerError) return error.retryable;
-  if (error instanceof ProvisionError) {
-    return error.code === "not_ready_in_time" || error.code === "start_failed";
-  }
+  if (error instanceof ProvisionError) return error.retryable;
   return true;
 }
+
+/** Times the usual pause before another try: whoever said "later" is given time. */
+export function patienceFor(error: unknown): number {
+  if (!(error instanceof ProvisionError)) return 1;
+  return error.code === "throttled" || error.code === "capacity" || error.code === "busy" ? 15 : 1;
+}
+
+/** Whether the plan does not fit what exists any more: another one is to be made. */
+export function isStalePlan({ cause }: StepFailed): boolean {
+  return cause instanceof ProvisionError && cause.code === "plan_stale";
+}
+
+/** Failures that have a code of their own, as the caller can do something about them. */
+const PUBLIC_CODES: Partial<Record<ProvisionErrorCode, ErrorCode>> = {
+  plan_failed: "planning_failed",
+  policy_refused: "policy_violated",
+  unconfigured: "region_unavailable",
+};
 
 /** What the tenant reads. Faults that we did not foresee are named in our log only. */
 export function failureOf({ step, cause }: StepFailed): OperationFailure {
   if (cause instanceof ProvisionError) {
     const detail = cause.detail ? `\n${cause.detail.slice(-DETAIL_CHARACTERS_MAX)}` : "";
-    return { code: "provisioning_failed", message: `${cause.message}${detail}`, step };
+    return {
+      code: PUBLIC_CODES[cause.code] ?? "provisioning_failed",
+      message: `${cause.message}${detail}`,
+      step,
+    };
   }
   if (cause instanceof BrokerError) {
     return { code: "broker_unavailable", message: cause.message, step };

@@ -1,15 +1,30 @@
 import type { Fence } from "@millrace/db";
-import type { Cluster, OperationKind, StepName } from "@millrace/domain";
+import type { Cluster, Operation, StepName } from "@millrace/domain";
+import type { ClusterDriver, RunEvent } from "@millrace/provisioner";
 import type { WorkerTools } from "./worker-tools.ts";
 
 export interface StepContext {
   readonly tools: WorkerTools;
+  /** Of the cluster's region. */
+  readonly driver: ClusterDriver;
+  /** The operation as it was right before this try of the step. */
+  readonly operation: Operation;
   /** The cluster as it was right before this try of the step. */
   readonly cluster: Cluster;
   /** Goes with every write: it hits nothing once another worker has taken over. */
   readonly fence: Fence;
-  /** Aborts when the lease is lost or the worker stops; the step may then end in any way. */
+  /**
+   * Aborts when the lease is lost, the worker stops, or somebody cancels the operation; the step may
+   * then end in any way.
+   */
   readonly signal: AbortSignal;
+  /** A line for the operation's log. Never waits, never throws. */
+  readonly onEvent: (event: RunEvent) => void;
+}
+
+/** What a step did instead of its work, and why. */
+export interface Skipped {
+  readonly skipped: string;
 }
 
 /**
@@ -17,16 +32,23 @@ export interface StepContext {
  * its beginning: `check` finds out whether the effect is there already, and `do` is idempotent.
  */
 export interface Step {
-  readonly name: StepName;
   /** Whether the step's effect holds. A step without one is done when its journal entry says so. */
   readonly check?: (context: StepContext) => Promise<boolean>;
-  readonly do: (context: StepContext) => Promise<void>;
+  readonly do: (context: StepContext) => Promise<Skipped | undefined>;
+}
+
+export interface NamedStep extends Step {
+  readonly name: StepName;
 }
 
 /** How one kind of operation is carried out. */
 export interface Plan {
-  readonly kind: OperationKind;
-  readonly steps: readonly Step[];
+  readonly steps: readonly NamedStep[];
   /** Leaves nothing running after a failure. Idempotent, like a step. */
   readonly cleanUp?: (context: StepContext) => Promise<void>;
+}
+
+/** Thrown by a step: the operation waits until somebody approves its plan. */
+export class ApprovalAwaited extends Error {
+  override readonly name = "ApprovalAwaited";
 }

@@ -1,29 +1,27 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { BrokerError } from "@millrace/broker-admin";
 import { type Fence, LeaseLost, type StepChange } from "@millrace/db";
-import type {
-  Cluster,
-  Operation,
-  OperationId,
-  OperationKind,
-  OperationStep,
-} from "@millrace/domain";
-import { readyCondition } from "../cluster/cluster-condition.ts";
-import { createClusterPlan } from "../cluster/create-cluster-plan.ts";
-import { deleteClusterPlan } from "../cluster/delete-cluster-plan.ts";
-import { failureOf, isWorthRetrying, StepFailed } from "./failure.ts";
+import type { Operation, OperationFailure, OperationId, OperationStep } from "@millrace/domain";
+import { ProvisionError } from "@millrace/provisioner";
+import { leave } from "../cluster/begin-operation.ts";
+import { planOf } from "../cluster/cluster-plans.ts";
+import { CancelWatch, OperationCancelled } from "./cancel-watch.ts";
+import { failureOf, isStalePlan, isWorthRetrying, patienceFor, StepFailed } from "./failure.ts";
+import { heldOperation } from "./held-operation.ts";
 import { Lease } from "./lease.ts";
-import type { Plan, Step, StepContext } from "./plan.ts";
+import { OperationLog } from "./operation-log.ts";
+import { ApprovalAwaited, type NamedStep, type Plan, type StepContext } from "./plan.ts";
 import type { WorkerTools } from "./worker-tools.ts";
 
 /** How long an operation stays with a worker that does not say that it is alive. */
 export const LEASE_MS_DEFAULT = 15_000;
 const STEP_TRIES_MAX = 3;
 const RETRY_DELAY_MS_DEFAULT = 1_000;
-
-const PLANS: Partial<Record<OperationKind, Plan>> = {
-  "cluster.create": createClusterPlan,
-  "cluster.delete": deleteClusterPlan,
-};
+/**
+ * Plans that one attempt makes because the one before did not fit any more. Each time a part of it
+ * was carried out, or somebody else changed something; who changes things all the time is told.
+ */
+const PLANS_MAX = 6;
 
 export interface RunOptions {
   /** Names the worker in the journal. */
@@ -37,7 +35,11 @@ export interface RunOptions {
 export type RunResult =
   | "succeeded"
   | "failed"
-  /** Done already, or with another worker. */
+  /** Somebody asked for its end. */
+  | "cancelled"
+  /** Nobody works at it until its plan is approved. */
+  | "waiting"
+  /** Done already, waiting, or with another worker. */
   | "not_claimed"
   /** Another worker has taken over; nothing was changed since. */
   | "lost"
@@ -63,9 +65,12 @@ export async function runOperation(
   if (!operation) return "not_claimed";
   const fence: Fence = { operationId: id, attempt: operation.attempt };
   const lease = new Lease(db.journal, fence, leaseMs, askedMs);
-  const signal = AbortSignal.any([lease.signal, options.signal]);
+  const held = AbortSignal.any([lease.signal, options.signal]);
+  const cancel = new CancelWatch(db, fence, held);
+  const signal = AbortSignal.any([held, cancel.signal]);
+  const run = new Run(tools, operation, fence, signal, options);
   try {
-    return await new Run(tools, operation, fence, signal, options).toTheEnd();
+    return await run.toTheEnd();
   } catch (error) {
     if (error instanceof LeaseLost || lease.signal.aborted) return "lost";
     if (!options.signal.aborted) throw error;
@@ -73,16 +78,19 @@ export async function runOperation(
     return "handed_back";
   } finally {
     lease.end();
+    await cancel.end();
   }
 }
 
 /** One attempt of one operation. */
 class Run {
   readonly #tools: WorkerTools;
-  readonly #operation: Operation;
+  #operation: Operation;
   readonly #fence: Fence;
   readonly #signal: AbortSignal;
   readonly #retryDelayMs: number;
+  readonly #log: OperationLog;
+  #plans = 1;
 
   constructor(
     tools: WorkerTools,
@@ -96,77 +104,146 @@ class Run {
     this.#fence = fence;
     this.#signal = signal;
     this.#retryDelayMs = options.retryDelayMs ?? RETRY_DELAY_MS_DEFAULT;
+    this.#log = new OperationLog(tools.db.journal, fence, (error) =>
+      tools.log.warn({ operation: operation.id, err: error }, "log lines are lost"),
+    );
   }
 
-  async toTheEnd(): Promise<"succeeded" | "failed"> {
-    const plan = PLANS[this.#operation.kind];
-    if (!plan) throw new Error(`there is no plan for ${this.#operation.kind}`);
+  async toTheEnd(): Promise<"succeeded" | "failed" | "cancelled" | "waiting"> {
+    const plan = planOf(this.#operation);
     try {
-      for (const step of plan.steps) await this.#runStep(step);
+      await this.#runSteps(plan);
     } catch (error) {
+      await this.#log.flush();
+      if (error instanceof ApprovalAwaited) return this.#wait(error);
+      if (error instanceof OperationCancelled) return this.#cancel(plan);
       if (!(error instanceof StepFailed)) throw error;
-      await this.#fail(plan, error);
-      return "failed";
+      return this.#fail(plan, error);
     }
-    await this.#tools.db.transaction((tx) =>
-      tx.journal.complete(this.#fence, { phase: "SUCCEEDED" }),
-    );
+    await this.#log.flush();
+    const outcome = { phase: "SUCCEEDED" } as const;
+    await this.#tools.db.transaction((tx) => tx.journal.complete(this.#fence, outcome));
     return "succeeded";
   }
 
-  async #runStep(step: Step): Promise<void> {
+  /** In order; a plan that does not fit any more sends it back to where plans begin. */
+  async #runSteps({ steps }: Plan): Promise<void> {
+    for (let index = 0; index < steps.length; ) {
+      const step = steps[index];
+      if (!step) return;
+      try {
+        await this.#runStep(step);
+        index += 1;
+      } catch (error) {
+        const first = steps.findIndex(({ name }) => name === "sweep" || name === "plan");
+        const stale = error instanceof StepFailed && isStalePlan(error);
+        if (!stale || first < 0 || first >= index || this.#plans === PLANS_MAX) throw error;
+        this.#plans += 1;
+        await this.#repeat(steps.slice(first, index + 1));
+        index = first;
+      }
+    }
+  }
+
+  async #repeat(steps: readonly NamedStep[]): Promise<void> {
+    this.#signal.throwIfAborted();
+    const names = steps.map(({ name }) => name);
+    await this.#tools.db.transaction((tx) => tx.journal.repeat(this.#fence, names));
+    this.#operation = await heldOperation(this.#tools.db, this.#fence);
+  }
+
+  async #runStep(step: NamedStep): Promise<void> {
     const entry = this.#operation.steps.find((each) => each.name === step.name);
     const complete = entry?.state === "SUCCEEDED" || entry?.state === "SKIPPED";
     if (complete && (await this.#stillHolds(step))) return;
     this.#signal.throwIfAborted();
     await this.#record({ name: step.name, state: "RUNNING" });
     const done = await this.#try(step);
+    await this.#log.flush();
     await this.#record({ name: step.name, ...outcomeOf(done, entry) });
   }
 
   /** Whether a step that an earlier attempt completed still has its effect. */
-  async #stillHolds(step: Step): Promise<boolean> {
-    return step.check === undefined || (await step.check(await this.#context()));
+  async #stillHolds(step: NamedStep): Promise<boolean> {
+    if (step.check === undefined) return true;
+    try {
+      return await step.check(await this.#context(step));
+    } catch (error) {
+      // Nobody can tell: the step is tried, and its failure is an operation's failure.
+      if (error instanceof ProvisionError || error instanceof BrokerError) return false;
+      throw error;
+    }
   }
 
   /** Runs the step, again where that may help. "held" where there was nothing to do. */
-  async #try(step: Step): Promise<"held" | "done"> {
+  async #try(step: NamedStep): Promise<StepResult> {
     for (let tries = 1; ; tries += 1) {
       this.#signal.throwIfAborted();
+      let patience = 1;
       try {
-        const context = await this.#context();
+        const context = await this.#context(step);
         if (await step.check?.(context)) return "held";
-        await step.do(context);
-        return "done";
+        return (await step.do(context)) ?? "done";
       } catch (error) {
         this.#signal.throwIfAborted();
-        if (error instanceof LeaseLost) throw error;
+        if (error instanceof LeaseLost || error instanceof ApprovalAwaited) throw error;
         const fields = { operation: this.#operation.id, step: step.name, tries, err: error };
         this.#tools.log.warn(fields, "a step of an operation failed");
         if (tries === STEP_TRIES_MAX || !isWorthRetrying(error)) {
           throw new StepFailed(step.name, error);
         }
+        patience = patienceFor(error);
       }
-      await delay(this.#retryDelayMs * tries, undefined, { signal: this.#signal });
+      // Where the pause is cut short, the next round says why.
+      const pauseMs = this.#retryDelayMs * tries * patience;
+      await delay(pauseMs, undefined, { signal: this.#signal }).catch(() => {});
     }
   }
 
-  async #fail(plan: Plan, failed: StepFailed): Promise<void> {
-    const { db, clock, log } = this.#tools;
+  async #wait({ message }: ApprovalAwaited): Promise<"waiting"> {
+    await this.#tools.db.transaction((tx) => tx.journal.waitForApproval(this.#fence, message));
+    return "waiting";
+  }
+
+  async #cancel(plan: Plan): Promise<"cancelled"> {
+    const reason = { reason: "OperationCancelled", message: "The operation was cancelled." };
+    const { steps } = await heldOperation(this.#tools.db, this.#fence);
+    const running = steps.find((step) => step.state === "RUNNING")?.name;
+    await this.#end(plan, running, "CANCELLED", undefined, reason);
+    return "cancelled";
+  }
+
+  async #fail(plan: Plan, failed: StepFailed): Promise<"failed"> {
     const failure = failureOf(failed);
+    const reason = { reason: "OperationFailed", message: failure.message };
+    await this.#end(plan, failed.step, "FAILED", failure, reason);
+    return "failed";
+  }
+
+  async #end(
+    plan: Plan,
+    step: string | undefined,
+    phase: "FAILED" | "CANCELLED",
+    failure: OperationFailure | undefined,
+    reason: { reason: string; message: string },
+  ): Promise<void> {
+    const { db, clock, log } = this.#tools;
+    const fence = this.#fence;
     try {
-      await plan.cleanUp?.(await this.#context());
+      await plan.cleanUp?.(await this.#context(plan.steps[0]));
     } catch (error) {
       log.error({ operation: this.#operation.id, err: error }, "cleaning up failed");
     }
-    const { message } = failure;
+    const operation = await heldOperation(db, fence);
     await db.transaction(async (tx) => {
-      await tx.journal.recordStep(this.#fence, { name: failed.step, state: "FAILED", message });
-      await tx.clusters.changePhase(this.#operation.clusterId, {
-        to: "FAILED",
-        conditions: readyCondition(clock, "False", "OperationFailed", message),
-      });
-      await tx.journal.complete(this.#fence, { phase: "FAILED", error: failure });
+      await tx.journal.hold(fence);
+      const cluster = await tx.clusters.load(operation.clusterId);
+      const { message } = reason;
+      if (step !== undefined) {
+        await tx.journal.recordStep(fence, { name: step, state: "FAILED", message });
+      }
+      if (cluster) await leave(tx, clock, cluster, operation, reason);
+      await tx.journal.complete(fence, { phase, ...(failure && { error: failure }) });
     });
   }
 
@@ -174,21 +251,31 @@ class Run {
     await this.#tools.db.transaction((tx) => tx.journal.recordStep(this.#fence, change));
   }
 
-  async #context(): Promise<StepContext> {
-    const cluster: Cluster | undefined = await this.#tools.db.clusters.load(
-      this.#operation.clusterId,
-    );
+  async #context(step: NamedStep | undefined): Promise<StepContext> {
+    const { db, drivers } = this.#tools;
+    const operation = await heldOperation(db, this.#fence);
+    const cluster = await db.clusters.load(operation.clusterId);
     if (!cluster) throw new Error("an operation's cluster is never removed");
-    return { tools: this.#tools, cluster, fence: this.#fence, signal: this.#signal };
+    return {
+      tools: this.#tools,
+      driver: drivers.of(cluster.region),
+      operation,
+      cluster,
+      fence: this.#fence,
+      signal: this.#signal,
+      onEvent: (event) => {
+        if (step) this.#log.add(step.name, event);
+      },
+    };
   }
 }
 
+type StepResult = "held" | "done" | { readonly skipped: string };
+
 /** How a step that ended well is journaled. */
-function outcomeOf(
-  done: "held" | "done",
-  before: OperationStep | undefined,
-): Omit<StepChange, "name"> {
+function outcomeOf(done: StepResult, before: OperationStep | undefined): Omit<StepChange, "name"> {
   if (done === "done") return { state: "SUCCEEDED" };
+  if (done !== "held") return { state: "SKIPPED", message: done.skipped };
   if (before && before.attempt > 0) return { state: "SUCCEEDED", message: "was done already" };
   return { state: "SKIPPED", message: "nothing to do" };
 }

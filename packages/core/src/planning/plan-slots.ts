@@ -35,12 +35,7 @@ export class PlanSlots {
       this.#free -= 1;
       return;
     }
-    if (this.#waiting.length >= WAITING_MAX) {
-      throw new DomainError("planning_busy", "Too many plans are being made.", {
-        remedy: "Try again in some seconds.",
-        retryAfterSeconds: RETRY_AFTER_SECONDS,
-      });
-    }
+    if (this.#waiting.length >= WAITING_MAX) throw busy();
     await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
@@ -52,6 +47,13 @@ export class PlanSlots {
   }
 }
 
+function busy(): DomainError {
+  return new DomainError("planning_busy", "Too many plans are being made.", {
+    remedy: "Try again in some seconds.",
+    retryAfterSeconds: RETRY_AFTER_SECONDS,
+  });
+}
+
 function refusal(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) {
     return new DomainError("planning_timed_out", "The plan was not made in a minute.", {
@@ -60,6 +62,7 @@ function refusal(error: unknown, signal: AbortSignal): unknown {
     });
   }
   if (!(error instanceof ProvisionError)) return error;
+  if (error.code === "busy") return busy();
   if (error.code === "unconfigured") {
     return new DomainError(
       "region_unavailable",

@@ -3,12 +3,13 @@ import { type Operation, type OperationEvent, progressOf, stepsOf } from "@millr
 
 export function presentOperation(operation: Operation): OperationShape {
   const progress = progressOf(operation);
-  const titles = new Map(
+  const titles = new Map<string, string>(
     stepsOf(operation.kind, operation.provider).map((step) => [step.name, step.title]),
   );
   return {
     id: operation.id,
     kind: operation.kind,
+    provider: operation.provider,
     target: { type: "cluster", id: operation.clusterId },
     phase: operation.phase,
     done: operation.done,
@@ -30,6 +31,9 @@ export function presentOperation(operation: Operation): OperationShape {
         }
       : null,
     result: resultOf(operation),
+    require_approval: operation.parameters.requireApproval ?? false,
+    approved_at: isoOrNull(operation.approval?.approvedAt),
+    cancel_requested_at: isoOrNull(operation.cancelRequestedAt),
     created_at: operation.createdAt.toISOString(),
     updated_at: operation.updatedAt.toISOString(),
     started_at: isoOrNull(operation.startedAt),
@@ -45,11 +49,14 @@ export function presentOperationEvent(event: OperationEvent): EventShape {
     kind: event.kind,
     step: event.step ?? null,
     message: event.message,
+    level: event.level ?? null,
+    address: event.address ?? null,
   };
 }
 
 function resultOf(operation: Operation): OperationShape["result"] {
-  if (operation.phase !== "SUCCEEDED" || operation.kind !== "cluster.create") return null;
+  const gone = operation.kind === "cluster.delete" || operation.kind === "cluster.purge";
+  if (operation.phase !== "SUCCEEDED" || gone) return null;
   return { resource: `/v1/clusters/${operation.clusterId}` };
 }
 

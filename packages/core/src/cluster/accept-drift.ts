@@ -1,0 +1,31 @@
+import { type Cluster, type ClusterId, DomainError, type Principal } from "@millrace/domain";
+import type { Core } from "../core.ts";
+import { lockCluster } from "./lock-cluster.ts";
+
+export interface AcceptDriftInput {
+  readonly clusterId: ClusterId;
+  /** Of the drift that somebody looked at. */
+  readonly digest: string;
+}
+
+/**
+ * Lets this very drift stand: it is not shown as one any more, until something else differs. Throws
+ * `not_found`, `plan_changed` where the cluster does not drift so.
+ */
+export async function acceptDrift(
+  core: Core,
+  principal: Principal,
+  { clusterId, digest }: AcceptDriftInput,
+): Promise<Cluster> {
+  return core.db.transaction(async (tx) => {
+    const cluster = await lockCluster(tx, principal, { clusterId });
+    const { drift } = cluster;
+    if (drift.digest !== digest) {
+      throw new DomainError("plan_changed", `Cluster ${cluster.name} does not drift so.`, {
+        remedy: "Read the drift again, and accept the one that is there.",
+      });
+    }
+    await tx.clusters.recordDrift(cluster.id, { ...drift, status: "accepted" });
+    return { ...cluster, drift: { ...drift, status: "accepted" } };
+  });
+}

@@ -1,0 +1,21 @@
+import type { Operation, Principal } from "@millrace/domain";
+import type { Core } from "../core.ts";
+import { beginOperation } from "./begin-operation.ts";
+import { assertPhase, type ClusterTarget, lockCluster } from "./lock-cluster.ts";
+
+/**
+ * Brings a paused cluster back. Throws `not_found`,
+ * `precondition_failed`, `cluster_not_ready`, `cluster_busy`.
+ */
+export async function resumeCluster(
+  core: Core,
+  principal: Principal,
+  target: ClusterTarget,
+): Promise<Operation> {
+  return core.db.transaction(async (tx) => {
+    const cluster = await lockCluster(tx, principal, target);
+    await tx.operations.refuseBusy(cluster.id);
+    assertPhase(cluster, ["PAUSED"], "Only a paused cluster can be resumed.");
+    return beginOperation(tx, core.clock, cluster, "cluster.resume");
+  });
+}

@@ -1,0 +1,99 @@
+/** Steps about brokers: reserved, prepared, started, proven, stopped. */
+import { BrokerError } from "@millrace/broker-admin";
+import type { StepName } from "@millrace/domain";
+import { bootstrapServersOf } from "@millrace/provisioner";
+import type { Step, StepContext } from "../../engine/plan.ts";
+import { deploymentOf } from "../cluster-deployment.ts";
+import { deployment, isToRest } from "./deployment.ts";
+
+const reserve: Step = {
+  check: async ({ cluster }) => cluster.placement !== undefined,
+  async do({ tools, driver, cluster, fence }) {
+    const placement = await driver.allocate(cluster.id, await tools.db.clusters.placements());
+    await tools.db.transaction(async (tx) => {
+      await tx.journal.hold(fence);
+      await tx.clusters.recordPlacement(cluster.id, placement);
+    });
+    return undefined;
+  },
+};
+
+const prepare: Step = {
+  check: (context) => context.driver.isPrepared(deployment(context)),
+  async do(context) {
+    await context.driver.prepare(deployment(context));
+    return undefined;
+  },
+};
+
+const start: Step = {
+  async check(context) {
+    if (isToRest(context.cluster)) return true;
+    const seen = await context.driver.observe(deployment(context));
+    return seen === "starting" || seen === "ready";
+  },
+  async do(context) {
+    await context.driver.ensureRunning(deployment(context));
+    return undefined;
+  },
+};
+
+const waitUntilHealthy: Step = {
+  async check(context) {
+    if (isToRest(context.cluster)) return true;
+    return (await context.driver.observe(deployment(context))) === "ready";
+  },
+  async do(context) {
+    const { driver, signal } = context;
+    // The broker may have died since the step before, or since an earlier attempt: starting is
+    // part of waiting. Beyond this machine whoever runs the brokers starts them again.
+    if (driver.name === "local") await driver.ensureRunning(deployment(context));
+    await driver.waitReady(deployment(context), { signal });
+    return undefined;
+  },
+};
+
+const smokeCheck: Step = {
+  // Where the data came back with the cluster, a paused one may come back paused.
+  check: async ({ cluster }) => isToRest(cluster) && cluster.observedRevision > 0,
+  async do(context) {
+    const { placement } = deployment(context);
+    try {
+      await context.tools.smokeCheck({ bootstrapServers: bootstrapServersOf(placement) });
+    } catch (error) {
+      if (isOutOfReach(context, error)) {
+        return { skipped: "not reachable from here: the listeners are private to the network" };
+      }
+      throw error;
+    }
+    return undefined;
+  },
+};
+
+/** The driver has seen healthy brokers; that this program cannot reach them is no fault of theirs. */
+function isOutOfReach({ driver }: StepContext, error: unknown): boolean {
+  return driver.name !== "local" && error instanceof BrokerError && error.code === "unreachable";
+}
+
+const stop: Step = {
+  async check({ driver, cluster }) {
+    const wanted = deploymentOf(cluster);
+    if (!wanted) return driver.isDestroyed(cluster.id);
+    const seen = await driver.observe(wanted);
+    return seen === "absent" || seen === "stopped";
+  },
+  async do({ driver, cluster, signal }) {
+    await driver.stop(cluster.id, { signal });
+    return undefined;
+  },
+};
+
+export const BROKER_STEPS = {
+  reserve_ports: reserve,
+  reserve_ids: reserve,
+  prepare_broker: prepare,
+  start_broker: start,
+  wait_until_healthy: waitUntilHealthy,
+  smoke_check: smokeCheck,
+  stop_broker: stop,
+} satisfies Partial<Record<StepName, Step>>;

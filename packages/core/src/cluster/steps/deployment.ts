@@ -1,0 +1,42 @@
+import type { Cluster } from "@millrace/domain";
+import type { ClusterDeployment, PlanPurpose, RunOptions } from "@millrace/provisioner";
+import type { StepContext } from "../../engine/plan.ts";
+import { deploymentOf } from "../cluster-deployment.ts";
+
+/** The steps after the first run only once the placement is recorded. */
+export function deployment({ cluster }: Pick<StepContext, "cluster">): ClusterDeployment {
+  const wanted = deploymentOf(cluster);
+  if (!wanted) throw new Error("a cluster has a placement once its names or ports are reserved");
+  return wanted;
+}
+
+/** Whether the operation deletes the cluster and keeps its data. */
+export function keepsData({ operation, cluster }: Pick<StepContext, "operation" | "cluster">) {
+  return operation.kind === "cluster.delete" && cluster.purgeAt !== undefined;
+}
+
+/** What the operation's plan is for. */
+export function purposeOf(context: Pick<StepContext, "operation" | "cluster">): PlanPurpose {
+  switch (context.operation.kind) {
+    case "cluster.pause":
+      return "pause";
+    case "cluster.delete":
+      return keepsData(context) ? "destroy" : "purge";
+    case "cluster.purge":
+      return "purge";
+    case "cluster.check_drift":
+      return "drift";
+    default:
+      return isToRest(context.cluster) ? "pause" : "apply";
+  }
+}
+
+/** Whether no broker is to run when the operation is through. */
+export function isToRest({ paused }: Cluster): boolean {
+  return paused;
+}
+
+/** What goes with every run of the driver. */
+export function runOptions({ fence, signal, onEvent }: StepContext): Required<RunOptions> {
+  return { fence, signal, onEvent };
+}

@@ -1,0 +1,131 @@
+/** Steps about plans: made, approved, applied, and compared with what exists. */
+import { type ClusterDrift, DomainError, type StepName } from "@millrace/domain";
+import { type ChangePlan, isEmptyPlan, ProvisionError } from "@millrace/provisioner";
+import { ApprovalAwaited, type Step, type StepContext } from "../../engine/plan.ts";
+import { isCoveredBy } from "../covered-plan.ts";
+import { deployment, purposeOf, runOptions } from "./deployment.ts";
+
+const prepareStack: Step = {
+  check: (context) => context.driver.isPrepared(deployment(context)),
+  async do(context) {
+    await context.driver.prepare(deployment(context));
+    return undefined;
+  },
+};
+
+const sweep: Step = {
+  // Before its first attempt nothing of a cluster exists.
+  check: async ({ operation }) => operation.kind === "cluster.create" && operation.attempt === 1,
+  async do(context) {
+    const { imported, removed, left } = await context.driver.sweep(
+      deployment(context),
+      runOptions(context),
+    );
+    const tell = (what: string, level: "info" | "warning", found: typeof left) => {
+      for (const { id, address } of found) {
+        const at = context.tools.clock.now().getTime();
+        const about = address === undefined ? {} : { address };
+        context.onEvent({ at, level, kind: "run", message: `${what} ${id}`, ...about });
+      }
+    };
+    tell("taken on record:", "info", imported);
+    tell("removed, nothing wants it:", "info", removed);
+    tell("left alone, it may hold data:", "warning", left);
+    return undefined;
+  },
+};
+
+const plan: Step = {
+  async do(context) {
+    const made = await context.driver.plan(deployment(context), {
+      purpose: purposeOf(context),
+      ...runOptions(context),
+    });
+    await keepPlan(context, made);
+    const errors = made.findings.filter(({ severity }) => severity === "error");
+    if (errors.length > 0) throw refused(errors);
+    return undefined;
+  },
+};
+
+/** An approval goes over to a plan that does nothing but what was approved; else it is void. */
+async function keepPlan(context: StepContext, made: ChangePlan): Promise<void> {
+  const { tools, fence, operation } = context;
+  const { approval } = operation;
+  await tools.db.transaction(async (tx) => {
+    await tx.journal.hold(fence);
+    if (approval) {
+      const before = await tx.operationPlans.get(operation.id);
+      const covered =
+        before?.digest === approval.digest && isCoveredBy(made, before.plan as ChangePlan);
+      await tx.journal.carryApproval(fence, covered ? made.digest : undefined);
+    }
+    await tx.operationPlans.save(operation.id, {
+      planId: made.id,
+      digest: made.digest,
+      plan: made,
+      cost: null,
+    });
+  });
+}
+
+function refused(errors: ChangePlan["findings"]): DomainError {
+  const lines = errors.map(({ rule, address, message }) => `${address}: ${message} (${rule})`);
+  return new DomainError("policy_violated", `The plan breaks a policy.\n${lines.join("\n")}`, {
+    remedy: "Change the cluster's settings so that the plan keeps to the policy.",
+  });
+}
+
+const approve: Step = {
+  async check({ operation, tools }) {
+    if (!operation.parameters.requireApproval) return true;
+    const stored = await tools.db.operationPlans.get(operation.id);
+    if (stored === undefined) return false;
+    return operation.approval?.digest === stored.digest || isEmptyPlan(stored.plan as ChangePlan);
+  },
+  async do() {
+    throw new ApprovalAwaited("the plan waits for approval");
+  },
+};
+
+/** Carries out exactly the plan that was kept, and approved where that was asked for. */
+const apply: Step = {
+  async do(context) {
+    const stored = await context.tools.db.operationPlans.get(context.operation.id);
+    if (!stored) throw new ProvisionError("plan_stale", "there is no plan to apply");
+    await context.driver.apply(deployment(context), stored.planId, runOptions(context));
+    return undefined;
+  },
+};
+
+const detectDrift: Step = {
+  async do(context) {
+    const { tools, cluster, operation, fence } = context;
+    const found = await context.driver.drift(deployment(context), runOptions(context));
+    const accepted = cluster.drift.status === "accepted" && cluster.drift.digest === found.digest;
+    const drift: ClusterDrift = {
+      status: isEmptyPlan(found) ? "in_sync" : accepted ? "accepted" : "drifted",
+      checkedAt: tools.clock.now(),
+      digest: isEmptyPlan(found) ? undefined : found.digest,
+      operationId: operation.id,
+    };
+    await tools.db.transaction(async (tx) => {
+      await tx.journal.hold(fence);
+      await tx.clusters.recordDrift(cluster.id, drift);
+      const { id: planId, digest } = found;
+      await tx.operationPlans.save(operation.id, { planId, digest, plan: found, cost: null });
+    });
+    return undefined;
+  },
+};
+
+export const PLAN_STEPS = {
+  prepare_stack: prepareStack,
+  sweep,
+  plan,
+  approve,
+  apply,
+  detect_drift: detectDrift,
+  // The local driver's plan says whether the broker has to be started anew.
+  restart_broker: apply,
+} satisfies Partial<Record<StepName, Step>>;

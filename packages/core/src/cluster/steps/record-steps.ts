@@ -1,0 +1,91 @@
+/** Steps that end an operation: what is true by now is written down. */
+import type { ClusterPhase, StepName } from "@millrace/domain";
+import { ProvisionError } from "@millrace/provisioner";
+import type { Step, StepContext } from "../../engine/plan.ts";
+import { readyCondition } from "../cluster-condition.ts";
+import { deploymentOf } from "../cluster-deployment.ts";
+import { isToRest, keepsData } from "./deployment.ts";
+
+const publish: Step = {
+  check: async ({ cluster }) => cluster.phase === (isToRest(cluster) ? "PAUSED" : "RUNNING"),
+  async do(context) {
+    if (isToRest(context.cluster)) return recordPaused(context);
+    const conditions = readyCondition(
+      context.tools.clock,
+      "True",
+      "Serving",
+      "The broker serves clients.",
+    );
+    return change(context, { to: "RUNNING", observed: true, conditions });
+  },
+};
+
+const recordPause: Step = {
+  check: async ({ cluster }) => cluster.phase === "PAUSED",
+  do: recordPaused,
+};
+
+function recordPaused(context: StepContext) {
+  const message = "The cluster is paused: no broker runs, the data is kept.";
+  const conditions = readyCondition(context.tools.clock, "False", "Paused", message);
+  return change(context, { to: "PAUSED", observed: true, conditions });
+}
+
+const deleteData: Step = {
+  check: async (context) =>
+    keepsData(context) || (await context.driver.isDestroyed(context.cluster.id)),
+  async do({ driver, cluster }) {
+    await driver.destroy(cluster.id);
+    return undefined;
+  },
+};
+
+/** Nothing of a cluster that is gone may be paid for by anybody. */
+const verifyGone: Step = {
+  check: async (context) => keepsData(context),
+  async do({ driver, cluster, signal, fence, onEvent }) {
+    const wanted = deploymentOf(cluster);
+    if (wanted) await driver.sweep(wanted, { signal, fence, onEvent });
+    if (await driver.isDestroyed(cluster.id)) return undefined;
+    throw new ProvisionError("apply_failed", "something of the cluster is left; it is tried again");
+  },
+};
+
+/** Ports and names go with the row: a deleted cluster holds none, one that can come back does. */
+const recordDeletion: Step = {
+  check: async (context) =>
+    context.cluster.phase === (keepsData(context) ? "PENDING_PURGE" : "DELETED"),
+  async do(context) {
+    if (!keepsData(context)) return change(context, { to: "DELETED" });
+    const until = context.cluster.purgeAt?.toISOString();
+    const message = `The cluster is deleted; its data is kept until ${until}.`;
+    const conditions = readyCondition(context.tools.clock, "False", "Deleted", message);
+    return change(context, { to: "PENDING_PURGE", conditions });
+  },
+};
+
+async function change(
+  { tools, cluster, fence }: StepContext,
+  changed: {
+    to: ClusterPhase;
+    observed?: boolean;
+    conditions?: ReturnType<typeof readyCondition>;
+  },
+): Promise<undefined> {
+  await tools.db.transaction(async (tx) => {
+    await tx.journal.hold(fence);
+    const done = await tx.clusters.changePhase(cluster.id, changed);
+    if (!done) throw new Error(`a cluster that is ${cluster.phase} cannot become ${changed.to}`);
+    // What the states spoke of is gone, and they hold secrets.
+    if (changed.to === "DELETED") await tx.terraformStates.forget(cluster.id);
+  });
+}
+
+export const RECORD_STEPS = {
+  publish_endpoint: publish,
+  record_pause: recordPause,
+  delete_data: deleteData,
+  verify_gone: verifyGone,
+  release_ports: recordDeletion,
+  record_deletion: recordDeletion,
+} satisfies Partial<Record<StepName, Step>>;

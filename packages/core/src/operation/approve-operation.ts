@@ -1,0 +1,46 @@
+import {
+  DomainError,
+  type Operation,
+  type OperationId,
+  type Principal,
+  principalKey,
+} from "@millrace/domain";
+import type { Core } from "../core.ts";
+import { requireOperation } from "./require-operation.ts";
+
+export interface ApproveOperationInput {
+  readonly operationId: OperationId;
+  /** Of the plan that somebody looked at. */
+  readonly digest: string;
+}
+
+/**
+ * Approves the plan that an operation waits with; it goes on and applies exactly that one. Throws
+ * `not_found`, `approval_not_awaited`, `plan_changed` where the plan is another one by now.
+ */
+export async function approveOperation(
+  core: Core,
+  principal: Principal,
+  { operationId, digest }: ApproveOperationInput,
+): Promise<Operation> {
+  const operation = await requireOperation(core, principal, operationId);
+  await core.db.transaction(async (tx) => {
+    const stored = await tx.operationPlans.get(operation.id);
+    if (operation.phase !== "WAITING" || !stored) throw notAwaited(operation);
+    if (stored.digest !== digest) {
+      throw new DomainError("plan_changed", `Operation ${operationId} has another plan.`, {
+        remedy: "Read the operation's plan again, and approve that one.",
+      });
+    }
+    const approved = await tx.operations.approve(operation.id, digest, principalKey(principal));
+    if (!approved) throw notAwaited(operation);
+    await tx.deliver(operation.id);
+  });
+  return requireOperation(core, principal, operationId);
+}
+
+function notAwaited({ id, phase }: Operation): DomainError {
+  return new DomainError("approval_not_awaited", `Operation ${id} is ${phase}.`, {
+    remedy: "Only an operation that waits for approval can be approved.",
+  });
+}

@@ -1,0 +1,35 @@
+import { DomainError, type Operation, type OperationId, type Principal } from "@millrace/domain";
+import { leave } from "../cluster/begin-operation.ts";
+import type { Core } from "../core.ts";
+import { requireOperation } from "./require-operation.ts";
+
+/**
+ * Asks an operation to end before it is through: at once where nobody works at it, else at the next
+ * safe point. Throws `not_found`, `operation_not_cancellable` where it is done.
+ */
+export async function cancelOperation(
+  core: Core,
+  principal: Principal,
+  id: OperationId,
+): Promise<Operation> {
+  const operation = await requireOperation(core, principal, id);
+  if (operation.kind === "cluster.delete" || operation.kind === "cluster.purge") {
+    throw new DomainError("operation_not_cancellable", "A deletion cannot be cancelled.", {
+      remedy: "Restore the cluster afterwards, where its data is kept.",
+    });
+  }
+  await core.db.transaction(async (tx) => {
+    const answer = await tx.operations.requestCancel(operation.id);
+    if (answer === undefined) {
+      throw new DomainError("operation_not_cancellable", `Operation ${id} is done.`, {
+        remedy: "Undo what it did by another operation.",
+      });
+    }
+    if (answer !== "cancelled") return;
+    const cluster = await tx.clusters.load(operation.clusterId);
+    if (!cluster) return;
+    const why = { reason: "Cancelled", message: "The operation was cancelled." };
+    await leave(tx, core.clock, cluster, operation, why);
+  });
+  return requireOperation(core, principal, id);
+}

@@ -1,0 +1,47 @@
+import {
+  DomainError,
+  notFound,
+  type Operation,
+  type OperationId,
+  type Principal,
+} from "@millrace/domain";
+import { enter } from "../cluster/begin-operation.ts";
+import type { Core } from "../core.ts";
+import { requireOperation } from "./require-operation.ts";
+
+/**
+ * Lets an operation that failed or was cancelled go on from the step that is not done. Only the
+ * cluster's last one: what came after has made of the cluster what an older one does not know.
+ * Throws `not_found`, `operation_not_retryable`, `cluster_busy`, `cluster_not_ready`.
+ */
+export async function retryOperation(
+  core: Core,
+  principal: Principal,
+  id: OperationId,
+): Promise<Operation> {
+  const operation = await requireOperation(core, principal, id);
+  const { organizationId } = principal;
+  const { clusterId } = operation;
+  await core.db.transaction(async (tx) => {
+    const cluster = await tx.clusters.lock(organizationId, clusterId);
+    if (!cluster) throw notFound("cluster", clusterId);
+    const latest = (await tx.operations.latestOf([clusterId])).get(clusterId);
+    if (latest !== id) throw superseded(id, latest);
+    if (!(await tx.operations.reopen(id))) throw notFailed(operation);
+    await enter(tx, core.clock, cluster, operation.kind);
+    await tx.deliver(id);
+  });
+  return requireOperation(core, principal, id);
+}
+
+function superseded(id: OperationId, latest: OperationId | undefined): DomainError {
+  return new DomainError("operation_not_retryable", `Operation ${id} is not the cluster's last.`, {
+    remedy: `Look at operation ${latest}, or ask for a new one.`,
+  });
+}
+
+function notFailed({ id, phase }: Operation): DomainError {
+  return new DomainError("operation_not_retryable", `Operation ${id} is ${phase}.`, {
+    remedy: "Only an operation that failed or was cancelled can be retried.",
+  });
+}
