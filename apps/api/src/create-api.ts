@@ -1,6 +1,11 @@
 import type { HttpBindings } from "@hono/node-server";
 import { AUTH_BASE_PATH, createIdentity } from "@millrace/auth";
-import { type BrokerHttpAccess, createCore, type KafkaAccess } from "@millrace/core";
+import {
+  type BrokerHttpAccess,
+  createCore,
+  type KafkaAccess,
+  type RegionDrivers,
+} from "@millrace/core";
 import type { Database } from "@millrace/db";
 import { type Clock, DomainError, systemClock } from "@millrace/domain";
 import { appRouter, toDomainError } from "@millrace/router";
@@ -31,6 +36,8 @@ export interface ApiOptions {
   readonly kafka?: KafkaAccess;
   /** The way to brokers' admin HTTP. */
   readonly brokerHttp: BrokerHttpAccess;
+  /** Where clusters can be made, and who plans them. */
+  readonly drivers: RegionDrivers;
   /** Aborts when the server stops: streams and long polls end. */
   readonly stopping?: AbortSignal;
   readonly clock?: Clock;
@@ -50,8 +57,8 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
     trustedOrigins,
     ...(options.rateLimit !== undefined && { rateLimit: options.rateLimit }),
   });
-  const { brokerHttp, kafka } = options;
-  const core = createCore({ db, secret, clock, brokerHttp, ...(kafka && { kafka }) });
+  const { brokerHttp, drivers, kafka } = options;
+  const core = createCore({ db, secret, clock, brokerHttp, drivers, ...(kafka && { kafka }) });
   const parts: ApiParts = {
     core,
     authenticator: { db, clock, identity, trustedOrigins },

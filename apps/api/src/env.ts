@@ -4,6 +4,12 @@ import { z } from "zod";
 
 const PROJECT_ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 
+/** Unset, or set to nothing: absent. */
+const optionalText = z
+  .string()
+  .transform((text) => text || undefined)
+  .optional();
+
 const Environment = z.object({
   DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }),
   MILLRACE_HOME: z
@@ -16,6 +22,18 @@ const Environment = z.object({
   MILLRACE_CONSOLE_URL: z.url().default("http://localhost:3000"),
   /** 32 characters of at least 4 bits each. */
   MILLRACE_AUTH_SECRET: z.string().min(32),
+  /** Terraform, by which clusters on AWS are planned; found on PATH where absent. */
+  MILLRACE_TERRAFORM_BIN: z
+    .string()
+    .transform((path) => path || "terraform")
+    .default("terraform"),
+  /** A folder with Terraform's AWS provider; the registry where absent. */
+  MILLRACE_TERRAFORM_MIRROR: optionalText,
+  MILLRACE_AWS_PROVIDER_VERSION: optionalText,
+  /** The provisioner's role; without it clusters on AWS can only be planned. */
+  MILLRACE_AWS_ROLE_ARN: optionalText,
+  PATH: z.string().default(""),
+  HOME: z.string().default("/"),
   LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
 });
 export type Environment = z.infer<typeof Environment>;

@@ -7,6 +7,7 @@ import { localAccess } from "@millrace/provisioner";
 import { pino } from "pino";
 import { createApi } from "./create-api.ts";
 import { readEnvironment } from "./env.ts";
+import { regionDrivers } from "./region-drivers.ts";
 
 /** Requests in flight at shutdown get this long; streams and long polls end at once. */
 const DRAIN_MS_MAX = 5_000;
@@ -26,6 +27,7 @@ const app = createApi({
   apiUrl: env.MILLRACE_API_URL,
   consoleUrl: env.MILLRACE_CONSOLE_URL,
   brokerHttp: brokerHttpBy(localAccess(env.MILLRACE_HOME)),
+  drivers: regionDrivers(env),
 });
 const server = serve({
   fetch: app.fetch,

@@ -12,16 +12,24 @@ import {
   bootstrapServers,
   type Cluster,
   type ConsumerGroup,
+  type DescribedTopic,
   type Environment,
   type Operation,
   type Organization,
   type Role,
   systemClock,
-  type Topic,
   TUNING_KNOBS,
   TUNING_PROPERTIES,
   tuningDefaults,
 } from "@millrace/domain";
+import {
+  type AttributeChange,
+  type ChangePlan,
+  type ClusterDeployment,
+  changePlan,
+  type Placement,
+  type PlanOptions,
+} from "@millrace/provisioner";
 import { type TestDatabase, withPostgres } from "@millrace/testkit";
 import type { Hono } from "hono";
 import { pino } from "pino";
@@ -49,6 +57,7 @@ export interface ApiFixture {
   app: Hono<ApiEnv>;
   db: Database;
   kafka: FakeKafka;
+  planner: FakePlanner;
   /** Two tenants that must never see each other's things. */
   ours: Tenant;
   theirs: Tenant;
@@ -63,6 +72,7 @@ export function apiFixture(options: { rateLimit?: boolean } = {}): ApiFixture {
     const db = openDatabase({ url: database.url });
     fixture.db = db;
     fixture.kafka = new FakeKafka();
+    fixture.planner = new FakePlanner();
     fixture.app = createApi({
       db,
       secret: SECRET,
@@ -71,6 +81,11 @@ export function apiFixture(options: { rateLimit?: boolean } = {}): ApiFixture {
       log: pino({ level: "silent" }),
       kafka: fixture.kafka.access,
       brokerHttp: fixture.kafka.http,
+      drivers: {
+        local: fixture.planner,
+        awsPlanner: fixture.planner,
+        awsAvailable: false,
+      },
       rateLimit: options.rateLimit ?? false,
     });
     fixture.ours = await newTenant(db, "ours");
@@ -143,8 +158,9 @@ export async function runningCluster(
   return { cluster: cluster!, operation: operation! };
 }
 
-export function hasBody({ method }: Contract): boolean {
-  return method === "POST" || method === "PATCH";
+/** Whether requests of the contract carry a body. */
+export function hasBody({ body }: Contract): boolean {
+  return Object.keys(body).length > 0;
 }
 
 export interface CallOptions {
@@ -183,7 +199,9 @@ function parse(text: string): unknown {
 
 /** Brokers in memory, per bootstrap address. */
 export class FakeKafka {
-  readonly topics = new Map<string, Map<string, Topic>>();
+  readonly topics = new Map<string, Map<string, DescribedTopic>>();
+  /** How often settings of topics were asked for. */
+  configRequests = 0;
   readonly groups = new Map<string, ConsumerGroup[]>();
   readonly settings = new Map<string, Map<string, string>>();
   /** What a broker says to settings that it refuses. */
@@ -196,18 +214,36 @@ export class FakeKafka {
 
   readonly access: KafkaAccess = async ({ bootstrapServers }, work) => {
     if (this.down.has(bootstrapServers)) throw new BrokerError("unreachable", "nothing listens");
-    const topics = this.topics.get(bootstrapServers) ?? new Map<string, Topic>();
+    const topics = this.topics.get(bootstrapServers) ?? new Map<string, DescribedTopic>();
     this.topics.set(bootstrapServers, topics);
     return work({
-      createTopic: async ({ name, partitions }) => {
+      createTopic: async ({ name, partitions, configs }) => {
         if (topics.has(name)) throw new BrokerError("topic_exists", "exists");
-        topics.set(name, { name, partitions, topicId: undefined, replicationFactor: 1 });
+        const topic = { name, partitions, topicId: undefined, replicationFactor: 1 };
+        topics.set(name, { ...topic, configs: withDefaults(configs) });
       },
       deleteTopic: async (name) => {
         if (!topics.delete(name)) throw new BrokerError("topic_not_found", "no such topic");
       },
       listTopics: async () => [...topics.values()],
-      describeTopic: async (name) => ({ ...topics.get(name)!, configs: {} }),
+      describeTopic: async (name) => topicOf(topics, name),
+      describeTopicConfigs: async (names) => {
+        this.configRequests += 1;
+        return new Map(names.map((name) => [name, topicOf(topics, name).configs]));
+      },
+      alterTopicConfigs: async (name, changes, options) => {
+        const { configs, ...topic } = topicOf(topics, name);
+        if (changes["retention.ms"] === "soon")
+          throw new BrokerError("invalid_config", "no number");
+        if (options?.validateOnly) return;
+        const own = Object.entries(configs).filter(([, { source }]) => source === "topic");
+        const values = Object.fromEntries(own.map(([key, { value }]) => [key, value]));
+        topics.set(name, { ...topic, configs: withDefaults({ ...values, ...changes }) });
+      },
+      createPartitions: async (name, partitions, options) => {
+        if (options?.validateOnly) return;
+        topics.set(name, { ...topicOf(topics, name), partitions });
+      },
       listConsumerGroups: async () => this.groups.get(bootstrapServers) ?? [],
       setBrokerSettings: async (_brokerId, settings, options) => {
         const said = this.refusals.get(bootstrapServers);
@@ -247,5 +283,47 @@ export class FakeKafka {
       this.settings.set(address, known);
     }
     return known;
+  }
+}
+
+function topicOf(topics: Map<string, DescribedTopic>, name: string): DescribedTopic {
+  const topic = topics.get(name);
+  if (!topic) throw new BrokerError("topic_not_found", "no such topic");
+  return topic;
+}
+
+/** What is set on the topic, and one setting that has its default unless it is. */
+function withDefaults(set: Readonly<Record<string, string | null>>): DescribedTopic["configs"] {
+  const own = Object.entries(set).flatMap(([name, value]) =>
+    value === null ? [] : [[name, { value, source: "topic" as const }] as const],
+  );
+  return { "retention.ms": { value: "604800000", source: "default" }, ...Object.fromEntries(own) };
+}
+
+/** Plans that say what they were asked for. */
+export class FakePlanner {
+  readonly asked: { readonly clusterId: string; readonly purpose: string }[] = [];
+  /** What plans end with instead, where set. */
+  failure: Error | undefined;
+
+  async allocate(): Promise<Placement> {
+    return { host: "127.0.0.1", kafkaPort: 1, adminPort: 2 };
+  }
+
+  async plan(deployment: ClusterDeployment, options: PlanOptions): Promise<ChangePlan> {
+    if (this.failure) throw this.failure;
+    const { clusterId, size, aws } = deployment;
+    this.asked.push({ clusterId, purpose: options.purpose });
+    const attribute = (name: string, after: unknown) => ({
+      name,
+      before: null,
+      after: String(after),
+    });
+    const change = (address: string, type: string, attributes: AttributeChange[]) =>
+      ({ address, type, action: "create", attributes }) as const;
+    const machine = change("broker", "process", [attribute("size", size)]);
+    const volume = change("wal", "volume", [attribute("throughput", aws?.wal.throughputMibps)]);
+    const keeps = options.purpose === "destroy";
+    return changePlan(`plan-${options.purpose}`, keeps ? [volume] : [machine, volume]);
   }
 }

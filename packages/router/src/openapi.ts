@@ -116,7 +116,7 @@ function operationOf(contract: Contract): ZodOpenApiOperationObject {
   const isPost = contract.method === "POST";
   const bodyTypes = BODY_TYPES[contract.method] ?? [];
   const hasBody = Object.keys(contract.body).length > 0;
-  const body = hasBody ? bodyOf(contract) : undefined;
+  const body = bodyOf(contract);
   return {
     operationId: contract.name,
     summary: contract.summary,

@@ -37,6 +37,7 @@ export function toProblem(error: unknown, { requestId, instance }: ProblemContex
     request_id: requestId,
     retryable: known.retryable,
     ...(known.remedy !== undefined && { remedy: known.remedy }),
+    ...(known.existingId !== undefined && { existing_id: known.existingId }),
     errors: known.fields.map((field) => ({ ...field })),
   };
 }

@@ -1,5 +1,5 @@
 import { authorize } from "@millrace/auth";
-import type { DomainError, Permission } from "@millrace/domain";
+import type { DomainError, Permission, Principal } from "@millrace/domain";
 import { initTRPC, TRPCError } from "@trpc/server";
 import superjson from "superjson";
 import { type ZodObject, type ZodRawShape, z } from "zod";
@@ -21,7 +21,9 @@ const TRPC_CODE_BY_STATUS: Readonly<Record<number, TRPCError["code"]>> = {
   413: "PAYLOAD_TOO_LARGE",
   422: "UNPROCESSABLE_CONTENT",
   429: "TOO_MANY_REQUESTS",
+  502: "BAD_GATEWAY",
   503: "SERVICE_UNAVAILABLE",
+  504: "GATEWAY_TIMEOUT",
 };
 
 const t = initTRPC.context<RequestContext>().create({
@@ -41,6 +43,11 @@ const t = initTRPC.context<RequestContext>().create({
 
 export const router = t.router;
 export const createCallerFactory = t.createCallerFactory;
+
+/** The context of a procedure: who calls is known. */
+export interface PrincipalContext extends RequestContext {
+  readonly principal: Principal;
+}
 
 /** Procedures begin here: the caller is known, and its role grants `permission`. */
 export function procedure(permission: Permission) {

@@ -1,22 +1,44 @@
 import { getMeProcedure } from "./account/get-me.ts";
 import { createApiKeyProcedure } from "./api-key/create-api-key.ts";
 import { deleteApiKeyProcedure } from "./api-key/delete-api-key.ts";
+import { getApiKeyProcedure } from "./api-key/get-api-key.ts";
 import { listApiKeysProcedure } from "./api-key/list-api-keys.ts";
+import { listRegionsProcedure } from "./catalog/list-regions.ts";
+import { listSizesProcedure } from "./catalog/list-sizes.ts";
+import { listVersionsProcedure } from "./catalog/list-versions.ts";
 import { getCatchUpProcedure } from "./catch-up/get-catch-up.ts";
+import { acceptDriftProcedure } from "./cluster/accept-drift.ts";
+import { checkDriftProcedure } from "./cluster/check-drift.ts";
 import { createClusterProcedure } from "./cluster/create-cluster.ts";
 import { deleteClusterProcedure } from "./cluster/delete-cluster.ts";
 import { getClusterProcedure } from "./cluster/get-cluster.ts";
+import { getDriftProcedure } from "./cluster/get-drift.ts";
 import { listClustersProcedure } from "./cluster/list-clusters.ts";
+import { pauseClusterProcedure } from "./cluster/pause-cluster.ts";
+import { reconcileClusterProcedure } from "./cluster/reconcile-cluster.ts";
+import { restoreClusterProcedure } from "./cluster/restore-cluster.ts";
+import { resumeClusterProcedure } from "./cluster/resume-cluster.ts";
+import { updateClusterProcedure } from "./cluster/update-cluster.ts";
 import { listConsumerGroupsProcedure } from "./consumer-group/list-consumer-groups.ts";
+import { createEnvironmentProcedure } from "./environment/create-environment.ts";
+import { deleteEnvironmentProcedure } from "./environment/delete-environment.ts";
+import { getEnvironmentProcedure } from "./environment/get-environment.ts";
 import { listEnvironmentsProcedure } from "./environment/list-environments.ts";
+import { updateEnvironmentProcedure } from "./environment/update-environment.ts";
 import { queryMetricsProcedure } from "./metrics/query-metrics.ts";
+import { approveOperationProcedure } from "./operation/approve-operation.ts";
+import { cancelOperationProcedure } from "./operation/cancel-operation.ts";
 import { getOperationProcedure } from "./operation/get-operation.ts";
+import { getOperationPlanProcedure } from "./operation/get-operation-plan.ts";
 import { listOperationsProcedure } from "./operation/list-operations.ts";
+import { retryOperationProcedure } from "./operation/retry-operation.ts";
 import { watchOperationProcedure } from "./operation/watch-operation.ts";
 import { createCallerFactory, router } from "./procedure.ts";
 import { createTopicProcedure } from "./topic/create-topic.ts";
 import { deleteTopicProcedure } from "./topic/delete-topic.ts";
+import { getTopicProcedure } from "./topic/get-topic.ts";
 import { listTopicsProcedure } from "./topic/list-topics.ts";
+import { updateTopicProcedure } from "./topic/update-topic.ts";
 import { getTuningProcedure } from "./tuning/get-tuning.ts";
 import { listTuningChangesProcedure } from "./tuning/list-tuning-changes.ts";
 import { updateTuningProcedure } from "./tuning/update-tuning.ts";
@@ -27,6 +49,7 @@ export const appRouter = router({
   apiKey: router({
     create: createApiKeyProcedure,
     list: listApiKeysProcedure,
+    get: getApiKeyProcedure,
     delete: deleteApiKeyProcedure,
   }),
   catchUp: router({ get: getCatchUpProcedure }),
@@ -34,19 +57,41 @@ export const appRouter = router({
     create: createClusterProcedure,
     list: listClustersProcedure,
     get: getClusterProcedure,
+    update: updateClusterProcedure,
+    pause: pauseClusterProcedure,
+    resume: resumeClusterProcedure,
+    restore: restoreClusterProcedure,
+    drift: getDriftProcedure,
+    checkDrift: checkDriftProcedure,
+    reconcile: reconcileClusterProcedure,
+    acceptDrift: acceptDriftProcedure,
     delete: deleteClusterProcedure,
   }),
   consumerGroup: router({ list: listConsumerGroupsProcedure }),
-  environment: router({ list: listEnvironmentsProcedure }),
+  environment: router({
+    create: createEnvironmentProcedure,
+    list: listEnvironmentsProcedure,
+    get: getEnvironmentProcedure,
+    update: updateEnvironmentProcedure,
+    delete: deleteEnvironmentProcedure,
+  }),
   metrics: router({ query: queryMetricsProcedure }),
   operation: router({
     get: getOperationProcedure,
     list: listOperationsProcedure,
     watch: watchOperationProcedure,
+    plan: getOperationPlanProcedure,
+    approve: approveOperationProcedure,
+    cancel: cancelOperationProcedure,
+    retry: retryOperationProcedure,
   }),
+  region: router({ list: listRegionsProcedure }),
+  size: router({ list: listSizesProcedure }),
   topic: router({
     create: createTopicProcedure,
     list: listTopicsProcedure,
+    get: getTopicProcedure,
+    update: updateTopicProcedure,
     delete: deleteTopicProcedure,
   }),
   tuning: router({
@@ -54,6 +99,7 @@ export const appRouter = router({
     update: updateTuningProcedure,
     history: listTuningChangesProcedure,
   }),
+  version: router({ list: listVersionsProcedure }),
 });
 
 export type AppRouter = typeof appRouter;

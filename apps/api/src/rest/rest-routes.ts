@@ -63,24 +63,38 @@ async function stream(
   return eventStream(c, events as AsyncIterable<[string, OperationEvent]>, gone);
 }
 
+interface Presented {
+  readonly metadata?: { readonly etag?: string };
+  readonly operation_id?: string;
+  readonly id?: string;
+}
+
 function present(contract: Contract, c: Context<ApiEnv>, value: unknown): Response {
   c.header("Cache-Control", "no-store");
   if (contract.successStatus === 204) return c.body(null, 204);
-  const { metadata, operation_id, id } = value as {
-    metadata?: { etag?: string };
-    operation_id?: string;
-    id?: string;
-  };
-  if (contract.successStatus === 202) {
-    c.header("Location", `/v1/operations/${operation_id ?? id}`);
+  const answer = value as Presented;
+  const status = statusOf(contract, answer);
+  if (status === 202) {
+    c.header("Location", `/v1/operations/${answer.operation_id ?? answer.id}`);
   }
-  if (metadata?.etag) {
-    c.header("ETag", metadata.etag);
-    if (contract.method === "GET" && c.req.header("if-none-match") === metadata.etag) {
+  const etag = answer.metadata?.etag;
+  if (etag) {
+    c.header("ETag", etag);
+    if (contract.method === "GET" && c.req.header("if-none-match") === etag) {
       return c.body(null, 304);
     }
   }
-  return c.json(value as object, contract.successStatus);
+  return c.json(answer, status);
+}
+
+/**
+ * Where a contract has several answers, 202 is the one with an operation to follow: the operation
+ * itself, or what names it.
+ */
+function statusOf(contract: Contract, answer: Presented): 200 | 201 | 202 {
+  if (contract.successStatus === 204) throw new Error("204 has no body");
+  if (contract.answers === undefined) return contract.successStatus;
+  return answer.operation_id !== undefined || answer.id !== undefined ? 202 : 200;
 }
 
 /** `/v1/clusters/{cluster_id}` as Hono writes it. */

@@ -1,9 +1,9 @@
 import type { Cluster as ClusterShape } from "@millrace/contract";
-import { type ClusterView, clusterEtag } from "@millrace/core";
-import { bootstrapServers, type Cluster } from "@millrace/domain";
+import { type ClusterView, clusterEtag, estimateOf } from "@millrace/core";
+import { bootstrapServers, type Cluster, providerOf } from "@millrace/domain";
+import { presentNetwork, presentStorage, presentWal } from "./present-aws-spec.ts";
 
 export function presentCluster({ cluster, operationId }: ClusterView): ClusterShape {
-  const address = bootstrapServers(cluster);
   return {
     metadata: {
       id: cluster.id,
@@ -12,25 +12,46 @@ export function presentCluster({ cluster, operationId }: ClusterView): ClusterSh
       etag: clusterEtag(cluster),
       labels: { ...cluster.labels },
     },
-    spec: {
-      name: cluster.name,
-      region: cluster.region,
-      size: cluster.size,
-      environment_id: cluster.environmentId,
-    },
-    status: {
-      phase: publicPhase(cluster),
-      conditions: cluster.conditions.map((condition) => ({
-        type: condition.type,
-        status: condition.status,
-        reason: condition.reason,
-        message: condition.message,
-        last_transition_at: condition.lastTransitionAt,
-      })),
-      endpoints: address ? [{ name: "kafka", bootstrap_servers: address }] : [],
-      observed_revision: cluster.observedRevision,
-      ...(operationId !== undefined && { operation_id: operationId }),
-    },
+    spec: presentSpec(cluster),
+    status: presentStatus({ cluster, operationId }),
+  };
+}
+
+function presentSpec(cluster: Cluster): ClusterShape["spec"] {
+  const { aws } = cluster;
+  return {
+    name: cluster.name,
+    region: cluster.region,
+    size: cluster.size,
+    environment_id: cluster.environmentId,
+    deletion_protection: cluster.deletionProtection,
+    brokers: cluster.brokers,
+    zones: cluster.zones,
+    paused: cluster.paused,
+    wal: aws ? presentWal(aws.wal) : null,
+    network: aws ? presentNetwork(aws.network) : null,
+    storage: aws ? presentStorage(aws.storage) : null,
+  };
+}
+
+function presentStatus({ cluster, operationId }: ClusterView): ClusterShape["status"] {
+  const address = bootstrapServers(cluster);
+  return {
+    phase: publicPhase(cluster),
+    provider: providerOf(cluster.region),
+    conditions: cluster.conditions.map((condition) => ({
+      type: condition.type,
+      status: condition.status,
+      reason: condition.reason,
+      message: condition.message,
+      last_transition_at: condition.lastTransitionAt,
+    })),
+    endpoints: address ? [{ name: "kafka", bootstrap_servers: address }] : [],
+    observed_revision: cluster.observedRevision,
+    purge_at: cluster.purgeAt?.toISOString() ?? null,
+    drift: cluster.drift.status,
+    estimated_monthly_cost_usd: estimateOf(cluster).total,
+    ...(operationId !== undefined && { operation_id: operationId }),
   };
 }
 

@@ -7,6 +7,7 @@ export const listTopicsProcedure = procedure(contract.permission)
   .input(infinite(contract.input))
   .output(contract.response)
   .query(async ({ ctx, input }) => {
-    const request = { ...pageInput(input), clusterId: input.cluster_id };
+    const withConfigs = input.include === "configs";
+    const request = { ...pageInput(input), clusterId: input.cluster_id, withConfigs };
     return presentPage(await listTopics(ctx.core, ctx.principal, request), presentTopic);
   });

@@ -1,0 +1,29 @@
+import type { RegionDrivers } from "@millrace/core";
+import { LocalDriver, OfflinePlanner } from "@millrace/provisioner";
+import type { Environment } from "./env.ts";
+
+/** Constraint on the AWS provider where none is set: the major version that the stacks are made for. */
+const PROVIDER_VERSION_DEFAULT = "~> 5.100";
+
+/** This program plans; what is planned is carried out by the worker. */
+export function regionDrivers(env: Environment): RegionDrivers {
+  const program = {
+    bin: env.MILLRACE_TERRAFORM_BIN,
+    mirror: env.MILLRACE_TERRAFORM_MIRROR,
+    path: env.PATH,
+    home: env.HOME,
+    credentials: {},
+  };
+  return {
+    // Brokers are started by the worker alone, so nobody asks for the program.
+    local: new LocalDriver({
+      home: env.MILLRACE_HOME,
+      program: { command: ["millrace"], environment: {} },
+    }),
+    awsPlanner: new OfflinePlanner({
+      program,
+      providerVersion: env.MILLRACE_AWS_PROVIDER_VERSION ?? PROVIDER_VERSION_DEFAULT,
+    }),
+    awsAvailable: env.MILLRACE_AWS_ROLE_ARN !== undefined,
+  };
+}

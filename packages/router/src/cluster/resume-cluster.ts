@@ -1,0 +1,12 @@
+import { resumeCluster as contract } from "@millrace/contract";
+import { resumeCluster } from "@millrace/core";
+import { presentOperation } from "../operation/present-operation.ts";
+import { procedure } from "../procedure.ts";
+
+export const resumeClusterProcedure = procedure(contract.permission)
+  .input(contract.input)
+  .output(contract.response)
+  .mutation(async ({ ctx, input }) => {
+    const request = { clusterId: input.cluster_id, ifMatch: input.if_match };
+    return presentOperation(await resumeCluster(ctx.core, ctx.principal, request));
+  });

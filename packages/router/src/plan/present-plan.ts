@@ -1,0 +1,60 @@
+import type {
+  CostEstimate as CostShape,
+  OperationPlan as OperationPlanShape,
+  ChangePlan as PlanShape,
+  ChangePreview as PreviewShape,
+} from "@millrace/contract";
+import type { ChangePreview, OperationPlanView } from "@millrace/core";
+import type { CostEstimate } from "@millrace/domain";
+
+type Plan = ChangePreview["plan"];
+
+export function presentPreview({ plan, cost, costDelta, warnings }: ChangePreview): PreviewShape {
+  return {
+    plan: presentPlan(plan),
+    cost: presentCost(cost),
+    cost_delta: costDelta,
+    policy: plan.findings.map((finding) => ({ ...finding })),
+    warnings: [...warnings],
+  };
+}
+
+export function presentOperationPlan(view: OperationPlanView): OperationPlanShape {
+  return {
+    operation_id: view.operationId,
+    plan: presentPlan(view.plan),
+    cost: view.cost === undefined ? null : presentCost(view.cost),
+    policy: view.plan.findings.map((finding) => ({ ...finding })),
+    created_at: view.createdAt.toISOString(),
+  };
+}
+
+export function presentPlan(plan: Plan): PlanShape {
+  return {
+    changes: plan.changes.map((change) => ({
+      address: change.address,
+      type: change.type,
+      action: change.action,
+      attributes: change.attributes.map((attribute) => ({ ...attribute })),
+    })),
+    summary: { ...plan.summary },
+    diff: plan.diff,
+    digest: plan.digest,
+  };
+}
+
+export function presentCost(cost: CostEstimate): CostShape {
+  return {
+    currency: cost.currency,
+    as_of: cost.asOf,
+    total: cost.total,
+    lines: cost.lines.map((line) => ({
+      item: line.item,
+      quantity: line.quantity,
+      unit: line.unit,
+      unit_price: line.unitPrice,
+      monthly: line.monthly,
+    })),
+    assumptions: [...cost.assumptions],
+  };
+}
