@@ -25,6 +25,3 @@ export const CONTROL_PLANE: ControlPlaneSpec = {
   alarmTopicArns: ["arn:aws:sns:eu-central-1:111122223333:alarms"],
   externalId: "installation",
 };
-
-/** Values of the stack's ephemeral variables, which a plan needs and nothing keeps. */
-export const CONTROL_PLANE_SECRETS = { database_password: "pass", session_secret: "sign" };

@@ -195,6 +195,12 @@ export const CLUSTER_GRANTS: Readonly<Record<string, TypeGrants>> = {
     ]),
     scope: "tag",
   },
+  aws_kms_alias: {
+    read: prefixed("kms", ["ListAliases"]),
+    create: [],
+    change: prefixed("kms", ["CreateAlias", "UpdateAlias", "DeleteAlias"]),
+    scope: "tag",
+  },
   aws_s3_bucket: {
     read: prefixed("s3", [
       "ListBucket",
@@ -203,6 +209,7 @@ export const CLUSTER_GRANTS: Readonly<Record<string, TypeGrants>> = {
       "ListTagsForResource",
       "GetBucketLocation",
       "GetBucketTagging",
+      "GetBucketVersioning",
       "GetBucketAcl",
       "GetBucketCORS",
       "GetBucketLogging",
@@ -231,7 +238,6 @@ export const CLUSTER_GRANTS: Readonly<Record<string, TypeGrants>> = {
   aws_s3_bucket_policy: bucketPart("BucketPolicy"),
   aws_s3_bucket_public_access_block: bucketPart("BucketPublicAccessBlock"),
   aws_s3_bucket_server_side_encryption_configuration: bucketPart("EncryptionConfiguration"),
-  aws_s3_bucket_versioning: bucketPart("BucketVersioning"),
   aws_iam_role: {
     read: prefixed("iam", [
       "GetRole",
@@ -285,12 +291,6 @@ export const CLUSTER_GRANTS: Readonly<Record<string, TypeGrants>> = {
       "RestoreSecret",
       "DeleteSecret",
     ]),
-    scope: "secret",
-  },
-  aws_secretsmanager_secret_policy: {
-    read: prefixed("secretsmanager", ["GetResourcePolicy"]),
-    create: [],
-    change: prefixed("secretsmanager", ["PutResourcePolicy", "DeleteResourcePolicy"]),
     scope: "secret",
   },
   aws_secretsmanager_secret_version: {

@@ -74,6 +74,8 @@ export function provisionerPolicies(props: ProvisionerProps): NamedPolicy[] {
   ];
 }
 
+const ALIAS_CHANGES = ["kms:CreateAlias", "kms:DeleteAlias", "kms:UpdateAlias"];
+
 /** The few descriptions that AWS judges by the ARN of what is described. */
 const READ_BY_ARN = new Set([
   "ec2:DescribeVpcAttribute",
@@ -233,7 +235,20 @@ function storage({ accountId }: ProvisionerProps): Statement[] {
       Resource: keys,
       Condition: MANAGED_RESOURCE,
     },
-    { Sid: "ReadKeys", Effect: "Allow", Action: actions("kms", "read"), Resource: keys },
+    {
+      // An alias is judged together with the key that it names, which must be ours.
+      Sid: "OurAliases",
+      Effect: "Allow",
+      Action: ALIAS_CHANGES,
+      Resource: `arn:aws:kms:*:${accountId}:alias/${ANY_CLUSTER_PREFIX}*`,
+    },
+    {
+      Sid: "ReadKeys",
+      Effect: "Allow",
+      Action: actions("kms", "read").filter((action) => action !== "kms:ListAliases"),
+      Resource: keys,
+    },
+    { Sid: "FindAliases", Effect: "Allow", Action: "kms:ListAliases", Resource: "*" },
     {
       // Volumes, secrets and buckets are encrypted by their services, in the caller's name.
       Sid: "UseKeysThroughServices",

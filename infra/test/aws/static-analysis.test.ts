@@ -12,15 +12,9 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { permissionsBoundary, provisionerPolicies, synthesizeCluster } from "../../src/index.ts";
 import explained from "../../src/policy/static-analysis.json" with { type: "json" };
 import { synthesizeControlPlane } from "../../src/stacks/control-plane/control-plane-stack.ts";
-import { CONTROL_PLANE, CONTROL_PLANE_SECRETS } from "../control-plane-fixture.ts";
-import {
-  MIRROR,
-  offlinePlan,
-  type PlanDocument,
-  type PlannedResource,
-  TERRAFORM,
-} from "../offline-plan.ts";
+import { CONTROL_PLANE } from "../control-plane-fixture.ts";
 import { OFFLINE, SPEC } from "../stack-fixture.ts";
+import { HAS_TERRAFORM, TerraformFolder } from "./terraform-folder.ts";
 
 const CHECKOV = process.env.MILLRACE_CHECKOV ?? "";
 const SCAN_MS_MAX = 180_000;
@@ -37,20 +31,29 @@ interface Report {
   readonly passed: readonly Verdict[];
 }
 
-describe.skipIf([CHECKOV, TERRAFORM, MIRROR].includes(""))("checkov", () => {
+interface PlannedResource {
+  readonly address: string;
+  readonly type: string;
+  readonly values: Record<string, unknown>;
+}
+
+/** The part of `terraform show -json` that checkov reads. */
+interface Plan {
+  readonly planned_values: { readonly root_module: { readonly resources: PlannedResource[] } };
+  readonly resource_changes: readonly unknown[];
+}
+
+describe.skipIf(CHECKOV === "" || !HAS_TERRAFORM)("checkov", () => {
   const reports = new Map<string, Report>();
-  const plans = new Map<string, PlanDocument>();
+  const plans = new Map<string, Plan>();
   let folder = "";
 
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), "millrace-checkov-"));
     const cluster = synthesizeCluster(SPEC, OFFLINE);
     const controlPlane = synthesizeControlPlane(CONTROL_PLANE, OFFLINE);
-    plans.set("cluster", withPolicies(await offlinePlan(cluster, { admin_token: "t" }), cluster));
-    plans.set(
-      "control-plane",
-      withPolicies(await offlinePlan(controlPlane, CONTROL_PLANE_SECRETS), controlPlane),
-    );
+    plans.set("cluster", await completePlan(cluster));
+    plans.set("control-plane", await completePlan(controlPlane));
     plans.set("provisioner", provisionerPlan());
     for (const [name, plan] of plans) reports.set(name, await scan(folder, name, plan));
   }, 300_000);
@@ -92,7 +95,7 @@ describe.skipIf([CHECKOV, TERRAFORM, MIRROR].includes(""))("checkov", () => {
       Version: "2012-10-17",
       Statement: [{ Effect: "Allow", Principal: { AWS: "*" }, Action: "*", Resource: "*" }],
     });
-    const plan = structuredClone(plans.get("control-plane")) as PlanDocument;
+    const plan = structuredClone(plans.get("control-plane")) as Plan;
     const resources = plan.planned_values.root_module.resources.filter(({ type }) =>
       POLICY_TYPES.test(type),
     );
@@ -108,7 +111,17 @@ describe.skipIf([CHECKOV, TERRAFORM, MIRROR].includes(""))("checkov", () => {
 });
 
 /** Policies that name ARNs which only AWS knows are not in a plan: they are taken from the stack. */
-function withPolicies(plan: PlanDocument, stack: string): PlanDocument {
+async function completePlan(stack: string): Promise<Plan> {
+  const folder = await TerraformFolder.open(stack);
+  try {
+    await folder.expect("validate", "-no-color");
+    return withPolicies((await folder.plan()) as unknown as Plan, stack);
+  } finally {
+    folder.close();
+  }
+}
+
+function withPolicies(plan: Plan, stack: string): Plan {
   const { resource } = JSON.parse(stack) as {
     resource: Record<string, Record<string, Record<string, unknown>>>;
   };
@@ -121,7 +134,7 @@ function withPolicies(plan: PlanDocument, stack: string): PlanDocument {
 }
 
 /** The provisioner's policies and the boundary stand in no stack: somebody makes them by hand. */
-function provisionerPlan(): PlanDocument {
+function provisionerPlan(): Plan {
   const accountId = SPEC.accountId;
   const policies = [
     ...provisionerPolicies({ accountId, permissionsBoundaryArn: SPEC.permissionsBoundaryArn }),
@@ -155,7 +168,7 @@ function provisionerPlan(): PlanDocument {
   };
 }
 
-async function scan(folder: string, name: string, plan: PlanDocument): Promise<Report> {
+async function scan(folder: string, name: string, plan: Plan): Promise<Report> {
   const file = join(folder, `${name}.json`);
   writeFileSync(
     file,
