@@ -1,5 +1,6 @@
 /** What a plan changes, told by what the things are for instead of by what AWS calls them. */
 import type { ChangePlan } from "@millrace/contract";
+import { nounOf, PLAN_NOUNS } from "@millrace/domain";
 
 export type PlannedChange = ChangePlan["changes"][number];
 type PlanAction = PlannedChange["action"];
@@ -8,23 +9,6 @@ export interface PlanGroup {
   title: string;
   changes: PlannedChange[];
 }
-
-/** Resource types by the noun they belong to; the first pattern that matches counts. */
-const NOUNS: readonly [title: string, type: RegExp][] = [
-  ["Write-ahead log volumes", /^aws_(ebs|volume)/],
-  ["Data bucket", /^aws_s3_/],
-  ["Brokers", /^aws_(autoscaling|launch_template|instance|placement)|^process$/],
-  ["Endpoint", /^aws_(lb|route53|vpc_endpoint_service|acm)/],
-  [
-    "Network",
-    /^aws_(vpc|subnet|route|internet_gateway|nat|eip|network|security_group|flow_log|ec2_managed)/,
-  ],
-  ["Identity", /^aws_iam_/],
-  ["Keys and secrets", /^aws_(kms|secretsmanager|ssm)/],
-  ["Logs and alarms", /^aws_(cloudwatch|sns|xray)/],
-  ["Folder and files", /^(folder|file)$/],
-];
-const OTHERS = "Other";
 
 /** Actions from the one to look at first to the one that changes nothing. */
 const ORDER: readonly PlanAction[] = ["delete", "replace", "update", "import", "create", "read"];
@@ -36,15 +20,10 @@ export function groupsOf(changes: readonly PlannedChange[]): PlanGroup[] {
     const title = nounOf(change.type);
     byTitle.set(title, [...(byTitle.get(title) ?? []), change]);
   }
-  const titles = [...NOUNS.map(([title]) => title), OTHERS];
-  return titles.flatMap((title) => {
+  return PLAN_NOUNS.flatMap((title) => {
     const group = byTitle.get(title);
     return group ? [{ title, changes: group.toSorted(byWeight) }] : [];
   });
-}
-
-function nounOf(type: string): string {
-  return NOUNS.find(([, pattern]) => pattern.test(type))?.[0] ?? OTHERS;
 }
 
 function byWeight(a: PlannedChange, b: PlannedChange): number {
