@@ -42,6 +42,11 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
     await expect(page.getByText("beginning with a letter").first()).toBeVisible();
     await page.getByLabel("Name").fill(name);
     await checkPage(page, "create-cluster");
+    await page.getByRole("button", { name: "Review plan" }).click();
+    await expect(page.locator("[data-figure=Plan]")).toHaveText(/\d+ to create/);
+    await expect(page.locator("[data-figure=Policy]")).toHaveText("every rule passes");
+    await checkPage(page, "create-cluster-plan");
+    await page.getByRole("button", { name: "Back" }).click();
     await page.getByRole("button", { name: "Create cluster" }).click();
     await expect(page.getByRole("region", { name: "Creating the cluster" })).toBeVisible();
     await checkPage(page, "cluster-being-created");
@@ -59,6 +64,24 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
     await page.getByRole("button", { name: "Create", exact: true }).click();
     await expect(page.getByRole("cell", { name: "orders", exact: true })).toBeVisible();
     await checkPage(page, "topics");
+  });
+
+  await test.step("a topic gets partitions, and a setting of its own", async () => {
+    await page.getByRole("button", { name: "Change the topic orders" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Partitions").fill("3");
+    await expect(dialog.getByText("There are 4: never fewer")).toBeVisible();
+    await dialog.getByLabel("Partitions").fill("6");
+    await dialog.getByRole("button", { name: "Change retention.ms" }).click();
+    await dialog.getByLabel("retention.ms, new value").fill("86400000");
+    await checkPage(page, "change-topic");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await expect(page.getByRole("row", { name: /orders/ })).toContainText("6");
+    await page.getByRole("button", { name: "Change the topic orders" }).click();
+    await expect(dialog.locator("[data-setting='retention.ms']")).toContainText(
+      /set here.*86400000/,
+    );
+    await dialog.getByRole("button", { name: "Cancel" }).click();
   });
 
   await test.step("the kcat snippet works when pasted", async () => {
@@ -151,6 +174,57 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
     await reader.stop();
   });
 
+  await test.step("it is paused, and resumed with what it held", async () => {
+    await page.getByRole("tab", { name: "Overview" }).click();
+    await page.getByRole("button", { name: "Pause" }).click();
+    await checkPage(page, "pause");
+    await page.getByRole("button", { name: "Pause cluster" }).click();
+    await expect(page.locator("[data-phase=PAUSED]")).toBeVisible({ timeout: 30_000 });
+    await expect(page.getByText("The cluster is paused")).toBeVisible();
+    await checkPage(page, "cluster-paused");
+    await page.getByRole("button", { name: "Resume" }).click();
+    await expect(page.locator("[data-phase=RUNNING]")).toBeVisible({ timeout: 30_000 });
+    await page.getByRole("tab", { name: "Topics" }).click();
+    await expect(page.getByRole("cell", { name: "orders", exact: true })).toBeVisible();
+  });
+
+  await test.step("what was done to it is listed, with its log and its plan", async () => {
+    await page.getByRole("tab", { name: "Operations" }).click();
+    await expect(page.locator("[data-operation='cluster.pause']")).toContainText("done in");
+    await checkPage(page, "operations");
+    await page.getByRole("link", { name: "Pausing the cluster" }).click();
+    await expect(page.locator("[data-log]").first()).toBeVisible();
+    await page.getByRole("button", { name: "Plan" }).click();
+    await expect(page.locator("[data-figure=Plan]")).toHaveText(/1 to delete/);
+    await checkPage(page, "operation-plan");
+    await page.getByRole("button", { name: "Close" }).click();
+  });
+
+  await test.step("an environment is created, renamed and deleted, one with clusters is not", async () => {
+    await page.getByRole("link", { name: "Environments" }).click();
+    await page.getByRole("button", { name: "Create environment" }).click();
+    await page.getByRole("dialog").getByLabel("Name").fill(name);
+    await page.getByRole("dialog").getByRole("button", { name: "Create" }).click();
+    await page.getByRole("button", { name: `Rename the environment ${name}` }).click();
+    await page.getByRole("dialog").getByLabel("Name").fill(`${name}-2`);
+    await page.getByRole("dialog").getByRole("button", { name: "Rename" }).click();
+    const made = page.locator(`[data-environment="${name}-2"]`);
+    await expect(made).toBeVisible();
+    await checkPage(page, "environments");
+    await deleteEnvironment(page, `${name}-2`);
+    await expect(made).toHaveCount(0);
+    const used = page
+      .locator("[data-environment]")
+      .filter({ has: page.getByRole("link") })
+      .first();
+    const usedName = (await used.getAttribute("data-environment")) as string;
+    await deleteEnvironment(page, usedName);
+    await expect(page.getByRole("alert")).toBeVisible();
+    await checkPage(page, "environment-not-empty");
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await expect(used).toBeVisible();
+  });
+
   await test.step("an API key is created, shown once, and revoked", async () => {
     await page.getByRole("link", { name: "API keys" }).click();
     await page.getByRole("button", { name: "Create key" }).click();
@@ -165,10 +239,20 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
     await expect(page.getByRole("cell", { name, exact: true })).toHaveCount(0);
   });
 
-  await test.step("it is deleted after its name was typed", async () => {
+  await test.step("while it is protected it cannot be deleted", async () => {
     await page.goto("/clusters");
     await page.getByRole("link", { name }).click();
     await page.getByRole("tab", { name: "Settings" }).click();
+    const remove = page.getByRole("button", { name: "Delete cluster" });
+    await page.getByText("Deletion protection").click();
+    await expect(page.getByLabel("Deletion protection is on")).toBeVisible();
+    await expect(remove).toBeDisabled();
+    await checkPage(page, "settings");
+    await page.getByText("Deletion protection").click();
+    await expect(remove).toBeEnabled();
+  });
+
+  await test.step("it is deleted after its name was typed", async () => {
     await page.getByRole("button", { name: "Delete cluster" }).click();
     const confirm = page.getByRole("dialog").getByRole("button", { name: "Delete cluster" });
     await page.getByLabel(`Type ${name} to confirm`).fill(`${name}x`);
@@ -182,6 +266,12 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
 
   expect(complaints, "what the browser complained about").toEqual([]);
 });
+
+async function deleteEnvironment(page: Page, name: string): Promise<void> {
+  await page.getByRole("button", { name: `Delete the environment ${name}`, exact: true }).click();
+  await page.getByLabel(`Type ${name} to confirm`).fill(name);
+  await page.getByRole("button", { name: "Delete environment", exact: true }).click();
+}
 
 function tile(page: Page, label: string) {
   return page.locator(`[data-tile="${label}"]`);

@@ -26,12 +26,12 @@ export async function checkPage(page: Page, name: string): Promise<void> {
 
 /**
  * Collects what the browser complains about. A refused sign-in is a 401 that belongs there, a
- * refused value a 422.
+ * refused value a 422, a refused deletion a 409.
  */
 export function complaintsOf(page: Page): string[] {
   const complaints: string[] = [];
   page.on("console", (message) => {
-    if (message.type() === "error" && !/status of (401|422)/.test(message.text()))
+    if (message.type() === "error" && !/status of (401|409|422)/.test(message.text()))
       complaints.push(`${message.text()} ${message.location().url}`);
   });
   page.on("pageerror", (error) => complaints.push(error.message));

@@ -11,12 +11,15 @@ import { useAllowed } from "../session/use-allowed.ts";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { estimateOfCluster } from "./cluster-estimate.ts";
 
+/** Phases that a pause can begin in. */
+const PAUSABLE: readonly Cluster["status"]["phase"][] = ["RUNNING", "DEGRADED"];
+
 /** Pauses a cluster that runs, and resumes one that is paused. */
 export function PauseButton({ cluster }: { cluster: Cluster }) {
   const mayAct = useAllowed("cluster:update");
   if (!mayAct) return null;
   if (cluster.status.phase === "PAUSED") return <Resume cluster={cluster} />;
-  return cluster.status.phase === "RUNNING" ? <Pause cluster={cluster} /> : null;
+  return PAUSABLE.includes(cluster.status.phase) ? <Pause cluster={cluster} /> : null;
 }
 
 function Pause({ cluster }: { cluster: Cluster }) {

@@ -1,25 +1,24 @@
 "use client";
 
 import { Alert, Button, Group, Text } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
 import type { Cluster } from "@millrace/contract";
 import { IconTrash } from "@tabler/icons-react";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useTRPC } from "../api/client.tsx";
 import { ago, moment } from "../format/time.ts";
 import { useAllowed } from "../session/use-allowed.ts";
+import { ConfirmByName } from "../shell/confirm-by-name.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 
-/** The cluster is deleted, its data is not: until when that is so, and the way back. */
+/** The cluster is deleted, its data is not: until when that is so, the way back, and the end. */
 export function PurgeNote({ cluster }: { cluster: Cluster }) {
-  const trpc = useTRPC();
-  const queryClient = useQueryClient();
   const mayRestore = useAllowed("cluster:update");
-  const restore = useMutation(
-    trpc.cluster.restore.mutationOptions({
-      onSuccess: () => void queryClient.invalidateQueries(trpc.cluster.pathFilter()),
-    }),
-  );
+  const mayPurge = useAllowed("cluster:delete");
+  const { restore, purge } = useWays();
+  const [asked, dialog] = useDisclosure(false);
   const purgeAt = cluster.status.purge_at;
+  const cluster_id = cluster.metadata.id;
   return (
     <>
       <Alert
@@ -33,18 +32,47 @@ export function PurgeNote({ cluster }: { cluster: Cluster }) {
           <Text fz="sm" data-purge={purgeAt}>
             Its data is kept{purgeAt && ` until ${moment(purgeAt)} and purged ${ago(purgeAt)}`}.
           </Text>
-          {mayRestore && (
-            <Button
-              size="xs"
-              loading={restore.isPending}
-              onClick={() => restore.mutate({ cluster_id: cluster.metadata.id })}
-            >
-              Restore the cluster
-            </Button>
-          )}
+          <Group gap="xs">
+            {mayRestore && (
+              <Button
+                size="xs"
+                loading={restore.isPending}
+                onClick={() => restore.mutate({ cluster_id })}
+              >
+                Restore the cluster
+              </Button>
+            )}
+            {mayPurge && (
+              <Button size="xs" variant="default" onClick={dialog.open}>
+                Purge it now
+              </Button>
+            )}
+          </Group>
         </Group>
       </Alert>
       {restore.error && <ProblemAlert error={restore.error} title="It was not restored" />}
+      <ConfirmByName
+        what="data"
+        name={asked ? cluster.spec.name : undefined}
+        text="All its records are deleted now, for good."
+        busy={purge.isPending}
+        error={purge.error}
+        onConfirm={() => purge.mutate({ cluster_id }, { onSuccess: dialog.close })}
+        onClose={dialog.close}
+      />
     </>
   );
+}
+
+function useWays() {
+  const trpc = useTRPC();
+  const queryClient = useQueryClient();
+  const onSuccess = () => {
+    void queryClient.invalidateQueries(trpc.cluster.pathFilter());
+    void queryClient.invalidateQueries(trpc.operation.pathFilter());
+  };
+  const restore = useMutation(trpc.cluster.restore.mutationOptions({ onSuccess }));
+  // What is deleted already is purged by deleting it once more.
+  const purge = useMutation(trpc.cluster.delete.mutationOptions({ onSuccess }));
+  return { restore, purge };
 }

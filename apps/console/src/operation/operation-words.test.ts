@@ -44,6 +44,7 @@ test("what goes on can be cancelled once, what has ended early can be retried", 
   expect(canCancel(operation({}))).toBe(true);
   expect(canCancel(operation({ phase: "WAITING" }))).toBe(true);
   expect(canCancel(operation({ cancel_requested_at: "2026-11-21T12:00:05.000Z" }))).toBe(false);
+  expect(canCancel(operation({ kind: "cluster.delete" }))).toBe(false);
   expect(canCancel(ended("SUCCEEDED", "00:08"))).toBe(false);
   expect(canRetry(ended("FAILED", "00:08"))).toBe(true);
   expect(canRetry(ended("CANCELLED", "00:08"))).toBe(true);

@@ -42,9 +42,12 @@ function remaining({ progress }: Operation): string {
   return `${progress.percent} %, about ${duration(Math.max(1, progress.eta_seconds))} left`;
 }
 
+/** Half a deletion is nothing to go back to. */
+const NOT_CANCELLABLE: readonly Operation["kind"][] = ["cluster.delete", "cluster.purge"];
+
 /** Somebody may end it before it is through. */
-export function canCancel({ done, cancel_requested_at }: Operation): boolean {
-  return !done && cancel_requested_at === null;
+export function canCancel({ kind, done, cancel_requested_at }: Operation): boolean {
+  return !done && cancel_requested_at === null && !NOT_CANCELLABLE.includes(kind);
 }
 
 /** It ended before it was through, and goes on from there. */
