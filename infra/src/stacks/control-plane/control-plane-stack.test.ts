@@ -1,0 +1,175 @@
+import { describe, expect, test } from "vitest";
+import { CONTROL_PLANE } from "../../../test/control-plane-fixture.ts";
+import {
+  type Attributes,
+  addresses,
+  OFFLINE,
+  resource,
+  type StackDocument,
+  snapshotText,
+} from "../../../test/stack-fixture.ts";
+import type { PolicyDocument } from "../../iam/document.ts";
+import { isAllowed } from "../../iam/evaluation.ts";
+import { checkPolicies } from "../../policy/index.ts";
+import { synthesizeControlPlane } from "./control-plane-stack.ts";
+import { type ControlPlaneSpec, ControlPlaneSpecError } from "./spec.ts";
+
+function stackOf(change: Partial<ControlPlaneSpec> = {}): StackDocument {
+  return JSON.parse(synthesizeControlPlane({ ...CONTROL_PLANE, ...change }, OFFLINE));
+}
+
+const whole = stackOf();
+const policyOf = (type: string, name: string) =>
+  JSON.parse(
+    String(resource(whole, type, name).policy).replaceAll(
+      /\$\{aws_([a-z0-9_]+)\.[^}]*\}/g,
+      "arn:$1",
+    ),
+  ) as PolicyDocument;
+
+test("the stack is what the snapshot shows", async () => {
+  await expect(snapshotText(whole)).toMatchFileSnapshot("control-plane-stack.snap");
+});
+
+test("the same spec always gives the same text, which names no machine", () => {
+  const text = synthesizeControlPlane(CONTROL_PLANE, OFFLINE);
+  expect(synthesizeControlPlane(CONTROL_PLANE, OFFLINE)).toBe(text);
+  expect(text).not.toMatch(/node_modules|\/tmp\/|file:/);
+});
+
+test("the foundation is the beginning of the whole, resource by resource", () => {
+  const foundation = stackOf({ stage: "foundation" });
+  for (const [type, byName] of Object.entries(foundation.resource)) {
+    expect(whole.resource[type]).toMatchObject(byName);
+  }
+  expect(addresses(foundation)).not.toContain("aws_vpc.network_vpc");
+  expect(foundation.variable).toBeUndefined();
+  expect(checkPolicies(foundation, { kind: "control-plane" })).toEqual([]);
+});
+
+test("a console for the world is open only where that was asked for", () => {
+  const open = stackOf({ allowedCidrs: ["0.0.0.0/0"] });
+  const findings = checkPolicies(open, { kind: "control-plane" });
+  expect(new Set(findings.map(({ rule }) => rule))).toEqual(new Set(["open-ingress"]));
+  const publicIngress = findings.map(({ address }) => address);
+  expect(publicIngress.every((address) => address.includes("front-door"))).toBe(true);
+  expect(checkPolicies(open, { kind: "control-plane", publicIngress })).toEqual([]);
+});
+
+test("neither the database's password nor the sessions' secret is in the stack", () => {
+  const database = resource(whole, "aws_db_instance");
+  expect(database).not.toHaveProperty("password");
+  expect(database.password_wo).toBe(`\${var.database_password}`);
+  for (const version of Object.values(whole.resource.aws_secretsmanager_secret_version ?? {})) {
+    expect(version).not.toHaveProperty("secret_string");
+    expect(version.secret_string_wo).toMatch(/var\.(database_password|session_secret)/);
+  }
+  for (const name of ["database_password", "session_secret"]) {
+    expect(whole.variable?.[name]).toMatchObject({ ephemeral: true, sensitive: true });
+  }
+});
+
+test("the database is in two zones, backed up and reached by API and worker only", () => {
+  expect(resource(whole, "aws_db_instance")).toMatchObject({
+    multi_az: true,
+    publicly_accessible: false,
+    deletion_protection: true,
+    backup_retention_period: 14,
+  });
+  const rules = Object.entries(whole.resource.aws_vpc_security_group_ingress_rule ?? {});
+  const toDatabase = rules.filter(([name]) => name.startsWith("database_"));
+  expect(toDatabase.map(([, rule]) => rule.referenced_security_group_id).sort()).toEqual([
+    "$" + "{aws_security_group.api_firewall_group.id}",
+    "$" + "{aws_security_group.worker_firewall_group.id}",
+  ]);
+});
+
+describe("tasks", () => {
+  const containers = (name: string) =>
+    JSON.parse(
+      String(resource(whole, "aws_ecs_task_definition", `${name}_task`).container_definitions),
+    ) as Attributes[];
+
+  test("migrate before the API and the worker start", () => {
+    for (const name of ["api", "worker"]) {
+      const program = containers(name).find((container) => container.name === name);
+      expect(program?.dependsOn).toContainEqual({ containerName: "migrate", condition: "SUCCESS" });
+    }
+    expect(containers("console").map(({ name }) => name)).toEqual(["console"]);
+  });
+
+  test("write nowhere but into their folders, and run as nobody", () => {
+    for (const container of ["api", "console", "worker"].flatMap(containers)) {
+      expect(container).toMatchObject({ readonlyRootFilesystem: true, user: "10001:10001" });
+    }
+  });
+
+  test("the worker is alone: its successor starts after it has ended", () => {
+    expect(resource(whole, "aws_ecs_service", "worker_service")).toMatchObject({
+      desired_count: 1,
+      deployment_minimum_healthy_percent: 0,
+      deployment_maximum_percent: 100,
+    });
+  });
+});
+
+describe("permissions", () => {
+  const worker = policyOf("aws_iam_role_policy", "role-worker_policy");
+  const execution = policyOf("aws_iam_role_policy", "role-execution_policy");
+  const boundary = policyOf("aws_iam_policy", "boundary");
+  const assume = {
+    action: "sts:AssumeRole",
+    resource: "arn:aws:iam::444455556666:role/millrace/provisioner",
+  };
+  const policies = { identity: [worker], boundary };
+
+  test("the worker takes provisioners' roles, and only with an external id", () => {
+    expect(isAllowed(policies, { ...assume, context: { "sts:ExternalId": "org" } })).toBe(true);
+    expect(isAllowed(policies, assume)).toBe(false);
+    const admin = { ...assume, resource: "arn:aws:iam::444455556666:role/admin" };
+    expect(isAllowed(policies, { ...admin, context: { "sts:ExternalId": "org" } })).toBe(false);
+  });
+
+  test("the worker reads no secret by itself, and changes no role", () => {
+    for (const action of [
+      "secretsmanager:GetSecretValue",
+      "iam:PutRolePolicy",
+      "ec2:RunInstances",
+    ]) {
+      expect(isAllowed(policies, { action, resource: "*" })).toBe(false);
+    }
+  });
+
+  test("the boundary lets through what the roles need, and nothing that none has", () => {
+    const log = `arn:aws:logs:${CONTROL_PLANE.region}:${CONTROL_PLANE.accountId}:log-group:/millrace-control-plane/main/tasks:log-stream:1`;
+    expect(
+      isAllowed(
+        { identity: [execution], boundary },
+        { action: "logs:PutLogEvents", resource: log },
+      ),
+    ).toBe(true);
+    const wide: PolicyDocument = {
+      Version: "2012-10-17",
+      Statement: [{ Effect: "Allow", Action: "*", Resource: "*" }],
+    };
+    for (const action of ["iam:CreateRole", "s3:GetObject", "ec2:TerminateInstances"]) {
+      expect(isAllowed({ identity: [wide], boundary }, { action, resource: "*" })).toBe(false);
+    }
+  });
+});
+
+describe("a spec that cannot stand", () => {
+  test.each<[string, Partial<ControlPlaneSpec>]>([
+    ["installation", { installation: "Main" }],
+    ["account", { accountId: "123" }],
+    ["zones", { zones: ["eu-central-1a"] }],
+    ["cidr", { cidr: "10.0.0.0/28" }],
+    ["broker build", { brokerBuild: { path: "x", sha256: "abc" } }],
+    ["image api", { images: { ...CONTROL_PLANE.images, api: "api:latest" } as never }],
+    ["certificate", { certificateArn: "" }],
+    ["allowed CIDRs", { allowedCidrs: [] }],
+  ])("is refused by its %s", (field, change) => {
+    expect(() => stackOf(change)).toThrow(ControlPlaneSpecError);
+    expect(() => stackOf(change)).toThrow(field);
+  });
+});
