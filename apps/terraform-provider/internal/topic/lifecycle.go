@@ -82,7 +82,6 @@ func (r *topicResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	patch := patchOf(before, planned)
 	if len(patch) == 0 {
 		// Only what Terraform alone knows has changed.
-		planned.ReplicationFactor = before.ReplicationFactor
 		resp.Diagnostics.Append(resp.State.Set(ctx, &planned)...)
 		return
 	}
