@@ -36,8 +36,8 @@ const AWS_IN_MIRROR = "registry.terraform.io/hashicorp/aws";
 
 /** Finds or installs all of them. */
 export async function findAwsTools(): Promise<AwsTools> {
-  const terraform = process.env.MILLRACE_TERRAFORM_BIN || onPath("terraform");
-  const terraformMirror = findMirror();
+  const { MILLRACE_TERRAFORM_BIN: terraform, MILLRACE_TERRAFORM_MIRROR: terraformMirror } =
+    terraformPaths();
   const moto = await fromPyPi(MOTO);
   const checkov = await fromPyPi(CHECKOV);
   const shellcheck = await distributed("shellcheck", "shellcheck");
@@ -56,6 +56,16 @@ export async function findAwsTools(): Promise<AwsTools> {
     found === undefined && typeof reason === "string" ? [reason] : [],
   );
   return { terraform, terraformMirror, moto, checkov, shellcheck, xfs, absent };
+}
+
+/** Terraform and the folder with its AWS provider, in the variables of those that are found. */
+export function terraformPaths(): NodeJS.ProcessEnv {
+  const terraform = process.env.MILLRACE_TERRAFORM_BIN || onPath("terraform");
+  const mirror = findMirror();
+  return {
+    ...(terraform ? { MILLRACE_TERRAFORM_BIN: terraform } : {}),
+    ...(mirror ? { MILLRACE_TERRAFORM_MIRROR: mirror } : {}),
+  };
 }
 
 /** The variables in which the tests look for the tools; empty where one is absent. */

@@ -1,0 +1,108 @@
+/**
+ * `npm run aws:plan -- --example`: what a cluster on AWS would be made of, what it would cost, and
+ * whether the policy lets it pass. Needs Terraform and its AWS provider, and no account.
+ *
+ * Ends with 0 where the plan may be applied, 1 where the policy or the spec forbids it, 2 where the
+ * command was not understood.
+ */
+import { homedir } from "node:os";
+import { parseArgs } from "node:util";
+import {
+  awsSizing,
+  BROKERS_PER_CLUSTER_MAX,
+  estimateMonthly,
+  walVolumeWarnings,
+} from "@millrace/domain";
+import { StackSpecError } from "@millrace/infra";
+import { OfflinePlanner, ProvisionError } from "../src/index.ts";
+import {
+  type AwsDeploymentFile,
+  deploymentOf,
+  EXAMPLE,
+  InvalidClusterFile,
+  readClusterFile,
+} from "./cluster-file.ts";
+import { costText, planText, policyText, warningsText } from "./plan-report.ts";
+
+const USAGE = `npm run aws:plan -- --example           a cluster of three brokers over three zones
+npm run aws:plan -- --spec cluster.json your own, in the words of the REST API: region, size,
+                                        brokers, zones, wal, network, storage, labels
+  --json                                plan, cost, policy and warnings as JSON
+Terraform is taken from MILLRACE_TERRAFORM_BIN or PATH, its AWS provider from the folder
+MILLRACE_TERRAFORM_MIRROR or the registry.`;
+
+/** A range in the product; a mirror has some version of it. */
+const PROVIDER_VERSIONS = ">= 5.100.0, < 7.0.0";
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: {
+      example: { type: "boolean", default: false },
+      spec: { type: "string" },
+      json: { type: "boolean", default: false },
+      help: { type: "boolean", short: "h", default: false },
+    },
+  });
+  if (values.help || values.example === (values.spec !== undefined)) {
+    console.error(USAGE);
+    return values.help ? 0 : 2;
+  }
+  const file = values.spec === undefined ? EXAMPLE : readClusterFile(values.spec);
+  const deployment = deploymentOf(file);
+  const { plan } = await plannerOf().planWithJson(deployment, {
+    purpose: deployment.paused ? "pause" : "apply",
+    offline: true,
+  });
+  const { region, size, brokers, paused, aws } = deployment;
+  const cost = estimateMonthly({
+    ...{ region, size, brokers, paused, aws, zones: aws.zones.length, retained: false },
+  });
+  const warnings = warningsOf(deployment);
+  if (values.json) {
+    console.log(JSON.stringify({ plan, cost, policy: plan.findings, warnings }, null, 2));
+  } else {
+    const title = `${deployment.name}: ${size}, ${brokers} broker slot(s), ${aws.zones.join(", ")}`;
+    const parts = [title, planText(plan), costText(cost), policyText(plan)];
+    if (warnings.length > 0) parts.push(warningsText(warnings));
+    console.log(parts.join("\n\n"));
+  }
+  return plan.findings.some(({ severity }) => severity === "error") ? 1 : 0;
+}
+
+function plannerOf(): OfflinePlanner {
+  const { env } = process;
+  return new OfflinePlanner({
+    program: {
+      bin: env.MILLRACE_TERRAFORM_BIN || "terraform",
+      mirror: env.MILLRACE_TERRAFORM_MIRROR || undefined,
+      path: env.PATH ?? "",
+      home: homedir(),
+      credentials: {},
+    },
+    providerVersion: env.MILLRACE_AWS_PROVIDER_VERSION || PROVIDER_VERSIONS,
+  });
+}
+
+function warningsOf({ size, brokers, aws }: AwsDeploymentFile): string[] {
+  const warnings = walVolumeWarnings(aws.wal, awsSizing(size).instance);
+  if (brokers > BROKERS_PER_CLUSTER_MAX) {
+    warnings.push(
+      `The stack has ${brokers} broker slots; a cluster that is created has ` +
+        `${BROKERS_PER_CLUSTER_MAX} until brokers share their metadata.`,
+    );
+  }
+  return warnings;
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  const known =
+    error instanceof InvalidClusterFile ||
+    error instanceof StackSpecError ||
+    error instanceof ProvisionError ||
+    (error instanceof TypeError && "code" in error);
+  if (!known) throw error;
+  console.error(`aws:plan: ${error.message}`);
+  process.exitCode = error instanceof TypeError || error instanceof InvalidClusterFile ? 2 : 1;
+}
