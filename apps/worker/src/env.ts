@@ -3,6 +3,16 @@ import { z } from "zod";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
 
+/** Unset, or set to nothing: absent. */
+const optionalText = z
+  .string()
+  .transform((text) => text || undefined)
+  .optional();
+
+/** Constraint on the AWS provider where none is set: the major version that the stacks are made for. */
+const PROVIDER_VERSION_DEFAULT = "~> 5.100";
+const DRIFT_INTERVAL_SECONDS_DEFAULT = 6 * 60 * 60;
+
 const schema = z.object({
   DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }),
   /** State folder of the installation. */
@@ -11,8 +21,55 @@ const schema = z.object({
   MILLRACE_BROKER_BIN: z.string().min(1).default(join(ROOT, "dataplane/target/release/millrace")),
   /** `1`: brokers end with the worker, as a quick start wants it. They outlive it otherwise. */
   MILLRACE_STOP_BROKERS_ON_EXIT: z.enum(["0", "1"]).default("0"),
+  /** Terraform, by which clusters on AWS are made; found on PATH where absent. */
+  MILLRACE_TERRAFORM_BIN: z
+    .string()
+    .transform((path) => path || "terraform")
+    .default("terraform"),
+  /** A folder with Terraform's AWS provider; the registry where absent. */
+  MILLRACE_TERRAFORM_MIRROR: optionalText,
+  /** The provisioner's role in the account; without it there are no clusters on AWS. */
+  MILLRACE_AWS_ROLE_ARN: optionalText,
+  /** A secret of the installation, from which each tenant's external id is derived. */
+  MILLRACE_AWS_EXTERNAL_ID: optionalText,
+  /** Where broker slots fetch their program: a bucket, and `<key>#<SHA-256 in hexadecimal>`. */
+  MILLRACE_AWS_ARTEFACT_BUCKET: optionalText,
+  MILLRACE_AWS_BROKER_ARTEFACT: z
+    .string()
+    .regex(/^(.+#[0-9a-f]{64})?$/, "is to be <key>#<SHA-256 in hexadecimal>")
+    .transform((text) => text || undefined)
+    .optional(),
+  MILLRACE_AWS_PERMISSIONS_BOUNDARY_ARN: optionalText,
+  MILLRACE_AWS_PROVIDER_VERSION: optionalText,
+  /** Range from which this program reaches the brokers' admin listeners. */
+  MILLRACE_AWS_CONTROL_PLANE_CIDR: optionalText,
+  /** Key of KMS that wraps the keys of Terraform states; a file in the state folder where absent. */
+  MILLRACE_AWS_STATE_KEY_ARN: optionalText,
+  /** Address of an emulator of AWS. */
+  MILLRACE_AWS_ENDPOINT: optionalText,
+  /** Seconds between two looks for drift at each cluster. */
+  MILLRACE_DRIFT_INTERVAL: z.coerce.number().int().min(60).default(DRIFT_INTERVAL_SECONDS_DEFAULT),
   LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace"]).default("info"),
 });
+
+export interface AwsEnv {
+  readonly roleArn: string;
+  readonly externalId: string;
+  readonly artefact: { readonly bucket: string; readonly key: string; readonly sha256: string };
+  readonly permissionsBoundaryArn: string;
+  readonly providerVersion: string;
+  readonly controlPlaneCidr: string | undefined;
+  readonly stateKeyArn: string | undefined;
+  readonly endpoint: string | undefined;
+  readonly terraform: {
+    readonly bin: string;
+    readonly mirror: string | undefined;
+    readonly path: string;
+    readonly home: string;
+    /** What Terraform's provider finds this program's identity by. */
+    readonly credentials: Readonly<Record<string, string>>;
+  };
+}
 
 export interface WorkerEnv {
   readonly databaseUrl: string;
@@ -20,6 +77,9 @@ export interface WorkerEnv {
   readonly brokerBin: string;
   readonly stopBrokersOnExit: boolean;
   readonly logLevel: string;
+  readonly driftIntervalMs: number;
+  /** Undefined where this installation has no account on AWS. */
+  readonly aws: AwsEnv | undefined;
   /** The whole environment that brokers are given. */
   readonly brokerEnvironment: Readonly<Record<string, string>>;
 }
@@ -43,10 +103,58 @@ export function readEnv(source: NodeJS.ProcessEnv = process.env): WorkerEnv {
     brokerBin: resolve(env.MILLRACE_BROKER_BIN),
     stopBrokersOnExit: env.MILLRACE_STOP_BROKERS_ON_EXIT === "1",
     logLevel: env.LOG_LEVEL,
-    brokerEnvironment: Object.fromEntries(
-      Object.entries(source).flatMap(([name, value]) =>
-        BROKER_VARIABLE.test(name) && value !== undefined ? [[name, value] as const] : [],
-      ),
-    ),
+    driftIntervalMs: env.MILLRACE_DRIFT_INTERVAL * 1_000,
+    aws: awsEnv(env, source),
+    brokerEnvironment: variablesIn(source, BROKER_VARIABLE),
   };
+}
+
+/** Throws an error that names each variable that is missing beside the role. */
+function awsEnv(env: z.infer<typeof schema>, source: NodeJS.ProcessEnv): AwsEnv | undefined {
+  if (env.MILLRACE_AWS_ROLE_ARN === undefined) return undefined;
+  const required = [
+    "MILLRACE_AWS_EXTERNAL_ID",
+    "MILLRACE_AWS_ARTEFACT_BUCKET",
+    "MILLRACE_AWS_BROKER_ARTEFACT",
+    "MILLRACE_AWS_PERMISSIONS_BOUNDARY_ARN",
+  ] as const;
+  const missing = required.filter((name) => env[name] === undefined);
+  if (missing.length > 0) {
+    throw new Error(
+      `the environment is wrong\nMILLRACE_AWS_ROLE_ARN is set, so these must be too: ${missing.join(", ")}`,
+    );
+  }
+  const [key = "", sha256 = ""] = splitAtLast(env.MILLRACE_AWS_BROKER_ARTEFACT ?? "", "#");
+  return {
+    roleArn: env.MILLRACE_AWS_ROLE_ARN,
+    externalId: env.MILLRACE_AWS_EXTERNAL_ID ?? "",
+    artefact: { bucket: env.MILLRACE_AWS_ARTEFACT_BUCKET ?? "", key, sha256 },
+    permissionsBoundaryArn: env.MILLRACE_AWS_PERMISSIONS_BOUNDARY_ARN ?? "",
+    providerVersion: env.MILLRACE_AWS_PROVIDER_VERSION ?? PROVIDER_VERSION_DEFAULT,
+    controlPlaneCidr: env.MILLRACE_AWS_CONTROL_PLANE_CIDR,
+    stateKeyArn: env.MILLRACE_AWS_STATE_KEY_ARN,
+    endpoint: env.MILLRACE_AWS_ENDPOINT,
+    terraform: {
+      bin: env.MILLRACE_TERRAFORM_BIN,
+      mirror: env.MILLRACE_TERRAFORM_MIRROR,
+      path: source.PATH ?? "",
+      home: source.HOME ?? "/",
+      credentials: variablesIn(source, AWS_VARIABLE),
+    },
+  };
+}
+
+const AWS_VARIABLE = /^AWS_[A-Z_]+$/;
+
+function splitAtLast(text: string, separator: string): string[] {
+  const at = text.lastIndexOf(separator);
+  return at < 0 ? [text] : [text.slice(0, at), text.slice(at + separator.length)];
+}
+
+function variablesIn(source: NodeJS.ProcessEnv, wanted: RegExp): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(source).flatMap(([name, value]) =>
+      wanted.test(name) && value !== undefined ? [[name, value] as const] : [],
+    ),
+  );
 }

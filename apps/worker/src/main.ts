@@ -1,5 +1,6 @@
 import { ClusterDrivers, LocalDriver } from "@millrace/provisioner";
 import { pino } from "pino";
+import { awsDriver } from "./aws-driver.ts";
 import { readEnv, type WorkerEnv } from "./env.ts";
 import { startWorker, stopAllBrokers, type Worker } from "./worker.ts";
 
@@ -12,7 +13,6 @@ const driver = new LocalDriver({
   home: env.home,
   program: { command: [env.brokerBin], environment: env.brokerEnvironment },
 });
-const drivers = new ClusterDrivers({ local: driver });
 const stopping = new AbortController();
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
@@ -27,7 +27,17 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 
 try {
   const { databaseUrl } = env;
-  const worker = await startWorker({ databaseUrl, drivers, logger, signal: stopping.signal });
+  const worker = await startWorker({
+    databaseUrl,
+    drivers: async (states) =>
+      new ClusterDrivers({
+        local: driver,
+        aws: env.aws && (await awsDriver(env.aws, env.home, states)),
+      }),
+    driftIntervalMs: env.driftIntervalMs,
+    logger,
+    signal: stopping.signal,
+  });
   await stopped();
   await shutDown(worker);
 } catch (error) {

@@ -3,8 +3,11 @@ import type { OperationId } from "@millrace/domain";
 import type { Logger } from "pino";
 import { PeriodicTask } from "./periodic-task.ts";
 
-/** Operations that one worker runs at the same time. Each is mostly waiting for a broker. */
-const CONCURRENCY = 4;
+/**
+ * Operations that one worker runs at the same time. Each mostly waits, for a broker, for AWS, or for
+ * its turn to run Terraform; clusters on AWS, which take minutes, must not keep local ones waiting.
+ */
+const CONCURRENCY = 16;
 /**
  * The queue delivers at once what the API hands in; the sweep finds what a dead worker left, as
  * soon as its lease has run out.

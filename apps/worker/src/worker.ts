@@ -12,12 +12,14 @@ import {
   deploymentOf,
   LEASE_MS_DEFAULT,
   runOperation,
+  scheduleOperations,
+  terraformStatesIn,
   type WorkerTools,
 } from "@millrace/core";
 import { type Database, openDatabase } from "@millrace/db";
 import { type Clock, systemClock } from "@millrace/domain";
 import { applyRetention } from "@millrace/metrics";
-import type { ClusterDriver, ClusterDrivers } from "@millrace/provisioner";
+import type { ClusterDriver, ClusterDrivers, TerraformStates } from "@millrace/provisioner";
 import type { Logger } from "pino";
 import { BrokerScraper } from "./broker-scraper.ts";
 import { ClusterSupervisor } from "./cluster-supervisor.ts";
@@ -28,12 +30,15 @@ import { TuningKeeper } from "./tuning-keeper.ts";
 
 export interface WorkerOptions {
   readonly databaseUrl: string;
-  readonly drivers: ClusterDrivers;
+  /** Made once the database is open: Terraform's states are kept in it. */
+  readonly drivers: (states: TerraformStates) => Promise<ClusterDrivers>;
   readonly logger: Logger;
   readonly clock?: Clock;
   /** How long an operation stays with this worker after its death, in milliseconds. */
   readonly leaseMs?: number;
   readonly smokeCheck?: WorkerTools["smokeCheck"];
+  /** Time between two looks for drift at each cluster, in milliseconds. */
+  readonly driftIntervalMs?: number;
   /** Ends the wait for the database at the start. */
   readonly signal?: AbortSignal;
 }
@@ -51,6 +56,9 @@ const SUPERVISE_INTERVAL_MS = 1_000;
 const SCRAPE_INTERVAL_MS = 2_000;
 /** A broker that is back has its tuning soon; one request per cluster that has been tuned. */
 const TUNING_INTERVAL_MS = 2_000;
+/** Purges, looks for drift, and approvals that never came: none of them is pressing. */
+const SCHEDULE_INTERVAL_MS = 10_000;
+const DRIFT_INTERVAL_MS_DEFAULT = 6 * 60 * 60_000;
 const ORPHAN_INTERVAL_MS = 60_000;
 const RETENTION_INTERVAL_MS = 10 * 60_000;
 /** PostgreSQL may be starting at the same time as this program. */
@@ -68,23 +76,20 @@ interface Parts {
 /** Throws where the database does not answer in time or the options are wrong. */
 export async function startWorker(options: WorkerOptions): Promise<Worker> {
   const { logger } = options;
-  const parts: Parts = {
-    db: openDatabase({
-      url: options.databaseUrl,
-      onError: (error) => logger.warn({ err: error }, "a database connection failed"),
-    }),
-    drivers: options.drivers,
-    deploymentOf,
-    clock: options.clock ?? systemClock,
-    logger,
-  };
+  const db = openDatabase({
+    url: options.databaseUrl,
+    onError: (error) => logger.warn({ err: error }, "a database connection failed"),
+  });
   try {
-    await waitForDatabase(parts.db, options.signal);
+    await waitForDatabase(db, options.signal);
+    const drivers = await options.drivers(terraformStatesIn(db));
+    const clock = options.clock ?? systemClock;
+    const parts: Parts = { db, drivers, deploymentOf, clock, logger };
     const runner = operationRunner(parts, options);
     await runner.start();
     const scraper = new BrokerScraper(parts);
     const keeper = tuningKeeper(parts);
-    const tasks = periodicTasks(parts, scraper, keeper);
+    const tasks = periodicTasks(parts, scraper, keeper, options.driftIntervalMs);
     for (const task of tasks) task.start();
     logger.info("worker started");
     return {
@@ -97,7 +102,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
       },
     };
   } catch (error) {
-    await parts.db.close();
+    await db.close();
     throw error;
   }
 }
@@ -122,7 +127,12 @@ function tuningKeeper({ db, drivers, logger }: Parts): TuningKeeper {
   return new TuningKeeper({ db, logger, brokerHttp, kafka: withKafkaAdmin });
 }
 
-function periodicTasks(parts: Parts, scraper: BrokerScraper, keeper: TuningKeeper): PeriodicTask[] {
+function periodicTasks(
+  parts: Parts,
+  scraper: BrokerScraper,
+  keeper: TuningKeeper,
+  driftIntervalMs = DRIFT_INTERVAL_MS_DEFAULT,
+): PeriodicTask[] {
   const supervisor = new ClusterSupervisor(parts);
   const orphans = new OrphanSweeper(parts);
   const task = (
@@ -142,6 +152,9 @@ function periodicTasks(parts: Parts, scraper: BrokerScraper, keeper: TuningKeepe
     task("scrape", SCRAPE_INTERVAL_MS, () => scraper.runOnce()),
     task("tuning", TUNING_INTERVAL_MS, () => keeper.runOnce()),
     task("orphans", ORPHAN_INTERVAL_MS, (signal) => orphans.runOnce(signal)),
+    task("schedule", SCHEDULE_INTERVAL_MS, () =>
+      scheduleOperations({ ...parts, log: parts.logger }, { driftIntervalMs }),
+    ),
     task("retention", RETENTION_INTERVAL_MS, (signal) =>
       applyRetention(parts.db.metrics, parts.clock.now(), signal),
     ),

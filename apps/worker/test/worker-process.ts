@@ -49,16 +49,17 @@ class CrashingDriver extends LocalDriver {
 
 const worker = await startWorker({
   databaseUrl: process.env.DATABASE_URL ?? "",
-  drivers: new ClusterDrivers({
-    local: new CrashingDriver({
-      home: process.env.MILLRACE_HOME ?? "",
-      program: {
-        command: [process.execPath, FAKE_BROKER],
-        environment: { PATH: process.env.PATH ?? "", FAKE_READY_DELAY_MS: READY_DELAY_MS },
-      },
-      ports: { kafkaFirst: 24_000, adminFirst: 24_500, count: 500 },
+  drivers: async () =>
+    new ClusterDrivers({
+      local: new CrashingDriver({
+        home: process.env.MILLRACE_HOME ?? "",
+        program: {
+          command: [process.execPath, FAKE_BROKER],
+          environment: { PATH: process.env.PATH ?? "", FAKE_READY_DELAY_MS: READY_DELAY_MS },
+        },
+        ports: { kafkaFirst: 24_000, adminFirst: 24_500, count: 500 },
+      }),
     }),
-  }),
   logger: pino({ level: process.env.LOG_LEVEL ?? "warn" }),
   leaseMs: LEASE_MS,
   smokeCheck: () => withCrash("smokeCheck", () => sleep(SMOKE_MS)),

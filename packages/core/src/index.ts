@@ -47,6 +47,7 @@ export {
   type RunResult,
   runOperation,
 } from "./engine/run-operation.ts";
+export { terraformStatesIn } from "./engine/terraform-states.ts";
 export type { WorkerTools } from "./engine/worker-tools.ts";
 export { createEnvironment } from "./environment/create-environment.ts";
 export { deleteEnvironment } from "./environment/delete-environment.ts";
@@ -61,6 +62,12 @@ export { getOperation } from "./operation/get-operation.ts";
 export { getOperationPlan, type OperationPlanView } from "./operation/get-operation-plan.ts";
 export { listOperations } from "./operation/list-operations.ts";
 export { retryOperation } from "./operation/retry-operation.ts";
+export {
+  APPROVAL_WAIT_MS_MAX,
+  type ScheduleOptions,
+  type ScheduleTools,
+  scheduleOperations,
+} from "./operation/schedule-operations.ts";
 export { watchOperation } from "./operation/watch-operation.ts";
 export type { PageResult } from "./page.ts";
 export {

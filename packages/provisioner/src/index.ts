@@ -48,6 +48,7 @@ export {
 export {
   fileWrappingKey,
   KmsWrappingKey,
+  kmsWrappingKey,
   StateSeal,
   type WrappingKey,
 } from "./terraform/state-seal.ts";

@@ -1,5 +1,4 @@
 import {
-  type AwsSpec,
   awsSizing,
   baselinesOf,
   type Cluster,
@@ -10,7 +9,7 @@ import {
   TUNING_KNOBS,
   TUNING_PROPERTIES,
 } from "@millrace/domain";
-import type { AwsDeployment, ClusterDeployment } from "@millrace/provisioner";
+import type { ClusterDeployment } from "@millrace/provisioner";
 
 /** What the driver shall make of a cluster. Undefined until the cluster has a placement. */
 export function deploymentOf(cluster: Cluster): ClusterDeployment | undefined {
@@ -32,7 +31,7 @@ export function deploymentAt(cluster: Cluster, placement: Placement): ClusterDep
     placement,
     walCapacityBytes: walCapacityOf(cluster),
     properties: propertiesOf(cluster),
-    ...(cluster.aws && { aws: awsDeployment(cluster, cluster.aws) }),
+    ...(cluster.aws && { aws: { ...cluster.aws, zones: zonesOf(cluster) } }),
   };
 }
 
@@ -42,8 +41,8 @@ function walCapacityOf({ size, aws }: Cluster): number {
   return baselinesOf(aws.wal, awsSizing(size).instance).walCapacityBytes;
 }
 
-function awsDeployment(cluster: Cluster, spec: AwsSpec): AwsDeployment {
-  return { ...spec, zones: regionFacts(cluster.region).zones.slice(0, cluster.zones) };
+function zonesOf({ region, zones }: Cluster): readonly string[] {
+  return regionFacts(region).zones.slice(0, zones);
 }
 
 /** Broker properties that follow from a cluster's size and what was asked for beside it. */

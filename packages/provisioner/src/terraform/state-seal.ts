@@ -9,7 +9,7 @@
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { DecryptCommand, EncryptCommand, type KMSClient } from "@aws-sdk/client-kms";
+import { DecryptCommand, EncryptCommand, KMSClient } from "@aws-sdk/client-kms";
 import { ProvisionError } from "../cluster-driver.ts";
 import { replaceFile } from "./terraform-program.ts";
 import type { StoredState } from "./terraform-states.ts";
@@ -66,6 +66,19 @@ export async function fileWrappingKey(path: string): Promise<WrappingKey> {
     throw new ProvisionError("config", `${path} is no key: it holds 64 hexadecimal digits`);
   }
   return new SymmetricWrappingKey(Buffer.from(text, "hex"));
+}
+
+/** The symmetric key of KMS with this ARN, spoken to in its own region. */
+export function kmsWrappingKey(keyArn: string): WrappingKey {
+  const region = keyArn.split(":")[3];
+  return new KmsWrappingKey(keyArn, new KMSClient(region ? { region } : {}));
+}
+
+/** The KMS key of that ARN, under the rights of this program. */
+export function kmsWrappingKey(keyArn: string): WrappingKey {
+  const [, region] = /^arn:aws[a-z-]*:kms:([a-z0-9-]+):\d{12}:key\/.+$/.exec(keyArn) ?? [];
+  if (region === undefined) throw new ProvisionError("config", `${keyArn} is no ARN of a KMS key`);
+  return new KmsWrappingKey(keyArn, new KMSClient({ region }));
 }
 
 /** A symmetric key of KMS. */

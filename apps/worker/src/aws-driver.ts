@@ -1,0 +1,39 @@
+import { join } from "node:path";
+import {
+  AwsDriver,
+  type AwsDriverOptions,
+  type ClusterDriver,
+  fileWrappingKey,
+  kmsWrappingKey,
+  StateSeal,
+  type TerraformStates,
+} from "@millrace/provisioner";
+import { boundedDriver } from "./bounded-driver.ts";
+import type { AwsEnv } from "./env.ts";
+
+/** Runs of Terraform at the same time in one worker. */
+const TERRAFORM_RUNS_MAX = 2;
+
+/** What brings clusters up on AWS. Throws `ProvisionError` where the settings are wrong. */
+export async function awsDriver(
+  env: AwsEnv,
+  home: string,
+  states: TerraformStates,
+  changes: Partial<Pick<AwsDriverOptions, "graceMs">> & { without?: readonly string[] } = {},
+): Promise<ClusterDriver> {
+  const { terraform: program, stateKeyArn, ...account } = env;
+  const { without, ...options } = changes;
+  const key =
+    stateKeyArn === undefined
+      ? await fileWrappingKey(join(home, "keys", "state.key"))
+      : kmsWrappingKey(stateKeyArn);
+  const driver = new AwsDriver({
+    home,
+    program,
+    account: { ...account, without },
+    states,
+    seal: new StateSeal(key),
+    ...options,
+  });
+  return boundedDriver(driver, TERRAFORM_RUNS_MAX);
+}

@@ -1,0 +1,55 @@
+import type { ClusterDeployment, ClusterDriver } from "@millrace/provisioner";
+import { expect, test } from "vitest";
+import { boundedDriver } from "./bounded-driver.ts";
+
+const deployment = {} as ClusterDeployment;
+
+function slowDriver() {
+  const ends: (() => void)[] = [];
+  const begun: string[] = [];
+  const apply = (_: ClusterDeployment, planId: string) => {
+    begun.push(planId);
+    return new Promise<void>((resolve) => ends.push(resolve));
+  };
+  return { begun, ends, driver: { name: "aws", apply } as unknown as ClusterDriver };
+}
+
+test("no more runs than there are turns, the rest in order", async () => {
+  const { driver, begun, ends } = slowDriver();
+  const bounded = boundedDriver(driver, 2);
+  const runs = ["a", "b", "c", "d"].map((id) => bounded.apply(deployment, id));
+  await Promise.resolve();
+  expect(begun).toEqual(["a", "b"]);
+  for (let index = 0; index < 4; index += 1) {
+    ends[index]?.();
+    await runs[index];
+    await Promise.resolve();
+  }
+  expect(begun).toEqual(["a", "b", "c", "d"]);
+});
+
+test("whoever gives up while waiting leaves the queue, and takes nobody's turn", async () => {
+  const { driver, begun, ends } = slowDriver();
+  const bounded = boundedDriver(driver, 1);
+  const first = bounded.apply(deployment, "a");
+  const abort = new AbortController();
+  const second = bounded.apply(deployment, "b", { signal: abort.signal });
+  const third = bounded.apply(deployment, "c");
+  abort.abort(new Error("stopped"));
+  await expect(second).rejects.toThrow("stopped");
+  ends[0]?.();
+  await first;
+  await Promise.resolve();
+  expect(begun).toEqual(["a", "c"]);
+  ends[1]?.();
+  await third;
+});
+
+test("a run that fails gives its turn back", async () => {
+  const apply = async () => {
+    throw new Error("no");
+  };
+  const bounded = boundedDriver({ name: "aws", apply } as unknown as ClusterDriver, 1);
+  await expect(bounded.apply(deployment, "a")).rejects.toThrow("no");
+  await expect(bounded.apply(deployment, "b")).rejects.toThrow("no");
+});

@@ -1,0 +1,89 @@
+import type { Database, Transaction } from "@millrace/db";
+import { type Clock, type Cluster, DomainError, type OperationKind } from "@millrace/domain";
+import { beginOperation, leave } from "../cluster/begin-operation.ts";
+import type { Log } from "../log.ts";
+
+export interface ScheduleTools {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly log?: Log;
+}
+
+export interface ScheduleOptions {
+  /** Time between two looks for drift at each cluster. */
+  readonly driftIntervalMs: number;
+}
+
+/** Operations begun in one round for each reason: a backlog must not be one burst. */
+const BATCH_MAX = 10;
+/** A plan that nobody approved in this time is not what anybody would decide on now. */
+export const APPROVAL_WAIT_MS_MAX = 72 * 60 * 60_000;
+/** A purge that failed is begun again after this long. */
+const PURGE_RETRY_MS = 10 * 60_000;
+/**
+ * Looks are spread over this part of the interval by the cluster's id, so that clusters which were
+ * made together are not looked at together for ever.
+ */
+const JITTER = 0.2;
+
+/**
+ * Begins what is due: purges of deleted clusters' data, looks for drift. Ends operations whose
+ * approval never came. Several workers may do so at once: of an operation begun twice one is refused.
+ */
+export async function scheduleOperations(
+  tools: ScheduleTools,
+  { driftIntervalMs }: ScheduleOptions,
+): Promise<void> {
+  const { db, clock } = tools;
+  const now = clock.now();
+  for (const cluster of await db.clusters.purgeDue(now, BATCH_MAX)) {
+    const rests = cluster.phase !== "FAILED" || isPast(cluster.updatedAt, now, PURGE_RETRY_MS);
+    if (rests) await begin(tools, cluster, "cluster.purge");
+  }
+  const lookedAtBefore = new Date(now.getTime() - driftIntervalMs * (1 - JITTER));
+  for (const cluster of await db.clusters.driftDue(lookedAtBefore, BATCH_MAX)) {
+    const spread = driftIntervalMs * (1 - JITTER * fractionOf(cluster.id));
+    const { checkedAt = cluster.updatedAt } = cluster.drift;
+    if (isPast(checkedAt, now, spread)) await begin(tools, cluster, "cluster.check_drift");
+  }
+  await giveUpApprovals(tools, new Date(now.getTime() - APPROVAL_WAIT_MS_MAX));
+}
+
+async function begin(
+  { db, clock, log }: ScheduleTools,
+  { id, organizationId, phase }: Cluster,
+  kind: OperationKind,
+): Promise<void> {
+  try {
+    await db.transaction(async (tx) => {
+      const cluster = await tx.clusters.lock(organizationId, id);
+      // Somebody may have restored it, or begun something, since the list was made.
+      if (cluster?.phase === phase) await beginOperation(tx, clock, cluster, kind);
+    });
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    log?.info({ cluster: id, kind, code: error.code }, "what is due has to wait");
+  }
+}
+
+async function giveUpApprovals({ db, clock }: ScheduleTools, since: Date): Promise<void> {
+  for (const operation of await db.operations.waitingSince(since, BATCH_MAX)) {
+    await db.transaction(async (tx: Transaction) => {
+      if ((await tx.operations.requestCancel(operation.id)) !== "cancelled") return;
+      const cluster = await tx.clusters.load(operation.clusterId);
+      const message = "The plan was not approved in time.";
+      if (cluster) await leave(tx, clock, cluster, operation, { reason: "NotApproved", message });
+    });
+  }
+}
+
+function isPast(at: Date, now: Date, afterMs: number): boolean {
+  return now.getTime() - at.getTime() >= afterMs;
+}
+
+/** From 0 to 1, the same for the same id. */
+function fractionOf(id: string): number {
+  let hash = 0;
+  for (const character of id) hash = (hash * 31 + character.charCodeAt(0)) % 1_000_003;
+  return hash / 1_000_003;
+}
