@@ -47,7 +47,6 @@ export {
 } from "./local/process-table.ts";
 export {
   fileWrappingKey,
-  KmsWrappingKey,
   kmsWrappingKey,
   StateSeal,
   type WrappingKey,

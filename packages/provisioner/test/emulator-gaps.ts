@@ -12,11 +12,19 @@ export interface EmulatorGap {
 export const EMULATOR_GAPS: readonly EmulatorGap[] = [
   {
     without: "aws_vpc_security_group_ingress_rule.description",
-    reason: "a rule's description is forgotten: it reads back as absent",
+    reason: "the description of a rule about a group or a prefix list reads back as absent",
   },
   {
     without: "aws_vpc_security_group_egress_rule.description",
-    reason: "a rule's description is forgotten: it reads back as absent",
+    reason: "the description of a rule about a group or a prefix list reads back as absent",
+  },
+  {
+    without: "aws_launch_template.tags",
+    reason: "a template's own tags read back as a specification of its instances' tags",
+  },
+  {
+    without: "aws_lb.enforce_security_group_inbound_rules_on_private_link_traffic",
+    reason: "the setting is forgotten: it reads back as absent",
   },
   {
     without: "aws_route53_zone",

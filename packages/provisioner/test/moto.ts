@@ -6,9 +6,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { IAMClient } from "@aws-sdk/client-iam";
 import { ResourceGroupsTaggingAPIClient } from "@aws-sdk/client-resource-groups-tagging-api";
 import {
-  type AwsDriver,
   type AwsDriverOptions,
   type ClusterDeployment,
+  type Placement,
   StateSeal,
   type TerraformProgram,
 } from "../src/index.ts";
@@ -85,7 +85,7 @@ export function driverOptions(
 }
 
 export async function awsDeployment(
-  driver: AwsDriver,
+  driver: { allocate(clusterId: string): Promise<Placement> },
   clusterId: string,
 ): Promise<ClusterDeployment> {
   return {

@@ -5,11 +5,13 @@
  */
 import { createHmac } from "node:crypto";
 import { AutoScalingClient } from "@aws-sdk/client-auto-scaling";
+import { CloudWatchLogsClient } from "@aws-sdk/client-cloudwatch-logs";
 import { EC2Client } from "@aws-sdk/client-ec2";
 import { ElasticLoadBalancingV2Client } from "@aws-sdk/client-elastic-load-balancing-v2";
 import { IAMClient } from "@aws-sdk/client-iam";
 import { KMSClient } from "@aws-sdk/client-kms";
 import { ResourceGroupsTaggingAPIClient } from "@aws-sdk/client-resource-groups-tagging-api";
+import { Route53Client } from "@aws-sdk/client-route-53";
 import { S3Client } from "@aws-sdk/client-s3";
 import { SecretsManagerClient } from "@aws-sdk/client-secrets-manager";
 import { AssumeRoleCommand, STSClient } from "@aws-sdk/client-sts";
@@ -65,11 +67,11 @@ export interface AwsClients {
   readonly elb: ElasticLoadBalancingV2Client;
   readonly iam: IAMClient;
   readonly kms: KMSClient;
+  readonly logs: CloudWatchLogsClient;
+  readonly route53: Route53Client;
   readonly s3: S3Client;
   readonly secrets: SecretsManagerClient;
   readonly tagging: ResourceGroupsTaggingAPIClient;
-  /** The same, in the region that holds the tags of what has no region. */
-  readonly globalTagging: ResourceGroupsTaggingAPIClient;
 }
 
 /** Whose cluster a session is for, and where it stands. */
@@ -169,10 +171,11 @@ export class AwsAccount {
       elb: new ElasticLoadBalancingV2Client(options),
       iam: new IAMClient(options),
       kms: new KMSClient(options),
+      logs: new CloudWatchLogsClient(options),
+      route53: new Route53Client(options),
       s3: new S3Client({ ...options, forcePathStyle: this.settings.endpoint !== undefined }),
       secrets: new SecretsManagerClient(options),
       tagging: new ResourceGroupsTaggingAPIClient(options),
-      globalTagging: new ResourceGroupsTaggingAPIClient({ ...options, region: "us-east-1" }),
     };
   }
 

@@ -50,7 +50,7 @@ import { Workspace } from "../terraform/workspace.ts";
 import { AwsAccount, type AwsAccountSettings } from "./aws-account.ts";
 import { clusterHealth } from "./cluster-health.ts";
 import { OfflinePlanner } from "./offline-planner.ts";
-import { StackRun } from "./stack-run.ts";
+import { lastDeployment, StackRun } from "./stack-run.ts";
 
 export interface AwsDriverOptions {
   /** State folder of the installation; stacks lie in `<home>/terraform`. Absolute. */
@@ -60,6 +60,11 @@ export interface AwsDriverOptions {
   readonly states: TerraformStates;
   readonly seal: StateSeal;
   readonly table?: ProcessTable;
+  /**
+   * Asks the brokers themselves whether they serve, where this program can reach them: through a
+   * peering or from within the VPC. The balancer's opinion decides alone where absent.
+   */
+  readonly reach?: (deployment: ClusterDeployment) => Promise<boolean>;
   /** How long an interrupted Terraform has to end; ten minutes where absent. */
   readonly graceMs?: number;
 }
@@ -108,8 +113,7 @@ export class AwsDriver implements ClusterDriver {
   }
 
   async isPrepared(deployment: ClusterDeployment): Promise<boolean> {
-    const { run } = await this.#runOf(deployment, {});
-    return await run.isPrepared();
+    return await (await this.#runOf(deployment, {})).isPrepared();
   }
 
   /** The slots' groups keep a broker running by themselves. Throws where there are none. */
@@ -128,7 +132,7 @@ export class AwsDriver implements ClusterDriver {
         throw new ProvisionError("aborted", "waiting for the brokers was aborted");
       }
       const { observation, message } = await this.#health(deployment);
-      if (observation === "ready") return;
+      if (observation === "ready" && (await this.#answers(deployment))) return;
       if (performance.now() >= deadline) {
         const detail = `${message} The slot's console output and the log group ${this.#names(deployment.clusterId).logGroup} tell more.`;
         const text = `the brokers were not ready within ${timeoutMs / 1000} s`;
@@ -229,20 +233,15 @@ export class AwsDriver implements ClusterDriver {
     work: (run: StackRun) => Promise<T>,
   ): Promise<T> {
     return await this.#lock.run(deployment.clusterId, async () => {
-      const { run, workspace } = await this.#runOf(deployment, options);
-      await workspace.writeJson("deployment.json", deployment);
-      return await work(run);
+      return await work(await this.#runOf(deployment, options));
     });
   }
 
-  async #runOf(deployment: ClusterDeployment, options: RunOptions) {
+  async #runOf(deployment: ClusterDeployment, options: RunOptions): Promise<StackRun> {
     const workspace = await this.#workspace(deployment);
     const variables = { [ADMIN_TOKEN_VARIABLE]: randomBytes(32).toString("base64url") };
     const session = { ...options, variables };
-    return {
-      run: new StackRun({ workspace, deployment, account: this.#account, session }),
-      workspace,
-    };
+    return new StackRun({ workspace, deployment, account: this.#account, session });
   }
 
   async #workspace({ clusterId, organizationId }: ClusterDeployment): Promise<Workspace> {
@@ -298,6 +297,11 @@ export class AwsDriver implements ClusterDriver {
     });
   }
 
+  async #answers(deployment: ClusterDeployment): Promise<boolean> {
+    const { reach } = this.#options;
+    return reach === undefined || (await reach(deployment));
+  }
+
   async #askForToken(deployment: ClusterDeployment): Promise<string> {
     const { clusterId } = deployment;
     const { secrets } = await this.#account.clients(deployment);
@@ -323,9 +327,7 @@ export class AwsDriver implements ClusterDriver {
       table: this.#table,
       now: Date.now,
     });
-    const kept = await workspace.readJson("deployment.json");
-    // Written by us in a folder that is ours alone.
-    return kept as ClusterDeployment | undefined;
+    return await lastDeployment(workspace);
   }
 
   #names(clusterId: string): ClusterNames {

@@ -7,7 +7,12 @@
  * inline policy and a record in a zone are put, not created.
  */
 import { DescribeAutoScalingGroupsCommand } from "@aws-sdk/client-auto-scaling";
-import { DescribeRouteTablesCommand, paginateDescribeTags } from "@aws-sdk/client-ec2";
+import { DescribeLogGroupsCommand } from "@aws-sdk/client-cloudwatch-logs";
+import {
+  DescribeLaunchTemplatesCommand,
+  DescribeRouteTablesCommand,
+  paginateDescribeTags,
+} from "@aws-sdk/client-ec2";
 import {
   DescribeListenersCommand,
   DescribeLoadBalancersCommand,
@@ -15,10 +20,8 @@ import {
 } from "@aws-sdk/client-elastic-load-balancing-v2";
 import { GetInstanceProfileCommand, GetRoleCommand } from "@aws-sdk/client-iam";
 import { DescribeKeyCommand, paginateListAliases } from "@aws-sdk/client-kms";
-import {
-  paginateGetResources,
-  type ResourceGroupsTaggingAPIClient,
-} from "@aws-sdk/client-resource-groups-tagging-api";
+import { paginateGetResources } from "@aws-sdk/client-resource-groups-tagging-api";
+import { ListHostedZonesByNameCommand } from "@aws-sdk/client-route-53";
 import { HeadBucketCommand } from "@aws-sdk/client-s3";
 import { DescribeSecretCommand } from "@aws-sdk/client-secrets-manager";
 import { ADDRESS_TAG } from "@millrace/infra";
@@ -95,8 +98,8 @@ export class AwsInventory {
 
   /** Ids of everything that carries the cluster's tag now, by address where it has one. */
   async #tagged(): Promise<[string, string][]> {
-    const [ec2, others] = await Promise.all([this.#taggedOfEc2(), this.#taggedOfOthers()]);
-    return [...ec2, ...others];
+    const [ec2, keys] = await Promise.all([this.#taggedOfEc2(), this.#taggedKeys()]);
+    return [...ec2, ...keys];
   }
 
   async #taggedOfEc2(): Promise<[string, string][]> {
@@ -126,38 +129,16 @@ export class AwsInventory {
     return found;
   }
 
-  /** Keys, log groups and zones: known by nothing but their tags, or by an id of AWS's choice. */
-  async #taggedOfOthers(): Promise<[string, string][]> {
-    const { tagging, globalTagging } = this.#clients;
-    const [regional, global] = await Promise.all([
-      this.#mappings(tagging, ["kms:key", "logs:log-group"]),
-      this.#mappings(globalTagging, ["route53:hostedzone"]),
-    ]);
-    const found: [string, string][] = [];
-    for (const [address, arn] of [...regional, ...global]) {
-      if (arn.includes(":kms:")) {
-        const id = arn.slice(arn.lastIndexOf("/") + 1);
-        if (await this.#isKeyAlive(id)) found.push([address, id]);
-      } else if (arn.includes(":log-group:")) {
-        found.push([address, arn.slice(arn.indexOf(":log-group:") + 11).replace(/:\*$/, "")]);
-      } else {
-        found.push([address, arn.slice(arn.lastIndexOf("/") + 1)]);
-      }
-    }
-    return found;
-  }
-
-  async #mappings(
-    client: ResourceGroupsTaggingAPIClient,
-    types: string[],
-  ): Promise<[string, string][]> {
+  /** Keys are known by nothing but their tags. */
+  async #taggedKeys(): Promise<[string, string][]> {
     const found: [string, string][] = [];
     const TagFilters = [{ Key: CLUSTER_TAG, Values: [this.#clusterId] }];
-    const input = { TagFilters, ResourceTypeFilters: types };
-    for await (const page of paginateGetResources({ client }, input)) {
-      for (const { ResourceARN, Tags } of page.ResourceTagMappingList ?? []) {
+    const input = { TagFilters, ResourceTypeFilters: ["kms:key"] };
+    for await (const page of paginateGetResources({ client: this.#clients.tagging }, input)) {
+      for (const { ResourceARN: arn, Tags } of page.ResourceTagMappingList ?? []) {
         const address = Tags?.find((tag) => tag.Key === ADDRESS_TAG)?.Value;
-        if (ResourceARN && address) found.push([address, ResourceARN]);
+        const id = arn?.slice(arn.lastIndexOf("/") + 1);
+        if (address && id && (await this.#isKeyAlive(id))) found.push([address, id]);
       }
     }
     return found;
@@ -172,12 +153,16 @@ export class AwsInventory {
   }
 
   async #named({ type, attributes }: WantedResource): Promise<string | undefined> {
-    const { autoScaling, elb, iam, s3, secrets } = this.#clients;
+    const { autoScaling, ec2, elb, iam, s3, secrets } = this.#clients;
     const name = String(attributes.name ?? "");
     switch (type) {
       case "aws_autoscaling_group": {
         const command = new DescribeAutoScalingGroupsCommand({ AutoScalingGroupNames: [name] });
         return (await autoScaling.send(command)).AutoScalingGroups?.[0]?.AutoScalingGroupName;
+      }
+      case "aws_launch_template": {
+        const command = new DescribeLaunchTemplatesCommand({ LaunchTemplateNames: [name] });
+        return (await ec2.send(command)).LaunchTemplates?.[0]?.LaunchTemplateId;
       }
       case "aws_lb": {
         const command = new DescribeLoadBalancersCommand({ Names: [name] });
@@ -187,6 +172,10 @@ export class AwsInventory {
         const command = new DescribeTargetGroupsCommand({ Names: [name] });
         return (await elb.send(command)).TargetGroups?.[0]?.TargetGroupArn;
       }
+      case "aws_cloudwatch_log_group":
+        return await this.#logGroup(name);
+      case "aws_route53_zone":
+        return await this.#zone(name);
       case "aws_iam_role":
         return (await iam.send(new GetRoleCommand({ RoleName: name }))).Role?.RoleName;
       case "aws_iam_instance_profile": {
@@ -214,6 +203,20 @@ export class AwsInventory {
       if (page.Aliases?.some((alias) => alias.AliasName === name)) return name;
     }
     return undefined;
+  }
+
+  async #logGroup(name: string): Promise<string | undefined> {
+    const command = new DescribeLogGroupsCommand({ logGroupNamePrefix: name });
+    const { logGroups } = await this.#clients.logs.send(command);
+    return logGroups?.find((group) => group.logGroupName === name)?.logGroupName;
+  }
+
+  /** The name holds the cluster's hash, so a private zone of that name is the cluster's. */
+  async #zone(name: string): Promise<string | undefined> {
+    const command = new ListHostedZonesByNameCommand({ DNSName: name, MaxItems: 1 });
+    const { HostedZones } = await this.#clients.route53.send(command);
+    const zone = HostedZones?.find((each) => each.Name === `${name}.` && each.Config?.PrivateZone);
+    return zone?.Id?.replace("/hostedzone/", "");
   }
 
   async #connecting(

@@ -1,7 +1,10 @@
 /** What a driver does with one cluster's stack: plan, apply, tell drift, sweep. */
 import {
+  type ClusterStackMode,
+  type ClusterStackSpec,
   checkPolicies,
   clusterNames,
+  forbiddenChanges,
   type ImportTarget,
   STACK_FILE,
   synthesizeCluster,
@@ -10,6 +13,7 @@ import {
   type ChangePlan,
   changePlan,
   type PlanPurpose,
+  type PolicyFinding,
   type SweepReport,
   type SweptResource,
 } from "../change-plan.ts";
@@ -46,6 +50,7 @@ interface PlanRecord {
   readonly applied: boolean;
 }
 
+const DEPLOYMENT_FILE = "deployment.json";
 /** A purge that finds something new each time is not finding leftovers. */
 const PURGE_ROUNDS_MAX = 3;
 
@@ -77,11 +82,11 @@ export class StackRun {
   }
 
   async plan(purpose: PlanPurpose): Promise<ChangePlan> {
+    await this.#checkChange(purpose);
     return await this.#workspace.session(this.#session, async (run) => {
       const imports = await this.#importsFor(purpose, run);
       const { planId, json } = await this.#makePlan(purpose, run, imports);
-      const purge = purpose === "purge";
-      const findings = checkPolicies(json, { kind: "cluster", purge });
+      const findings = this.#findings(json, purpose);
       const plan = changePlan(planId, plannedChanges(json), findings);
       const refused = findings
         .filter((finding) => finding.severity === "error")
@@ -134,6 +139,25 @@ export class StackRun {
   }
 
   /**
+   * Throws `ProvisionError` `config` where the cluster cannot become what is asked for without losing
+   * a volume or a bucket. Terraform would not refuse all of it: what is no longer in a stack is not
+   * protected by it.
+   */
+  async #checkChange(purpose: PlanPurpose): Promise<void> {
+    const last = await lastDeployment(this.#workspace);
+    const changes = purpose === "apply" || purpose === "pause";
+    if (last !== undefined && changes) {
+      const refused = forbiddenChanges(this.#spec("running", last), this.#spec("running"));
+      if (refused.length > 0) {
+        const detail = refused.map((error) => `${error.pointer} ${error.message}`).join("\n");
+        const message = "the cluster cannot be changed so where it stands";
+        throw new ProvisionError("config", message, { detail });
+      }
+    }
+    await this.#workspace.writeJson(DEPLOYMENT_FILE, this.#deployment);
+  }
+
+  /**
    * What a plan for `purpose` has to take on record first. Where the stack still wants it, the plan
    * itself does, so that it is seen; where things are to go, they are recorded now, to be removed.
    */
@@ -161,6 +185,20 @@ export class StackRun {
       await run.prepare(STACK_FILE, this.#stack(purpose));
       return { planId, json: await run.plan({ planId, destroy }) };
     }
+  }
+
+  /** What an emulator lacks is judged as it would be applied elsewhere. */
+  #findings(json: unknown, purpose: PlanPurpose): readonly PolicyFinding[] {
+    const context = { kind: "cluster", purge: purpose === "purge" } as const;
+    const found = checkPolicies(json, context);
+    const { without = [] } = this.#account.settings;
+    if (without.length === 0) return found;
+    const lacking = new Set(without.map((each) => each.split(".")[0]));
+    const isLacking = ({ address }: PolicyFinding) => lacking.has(address.split(".")[0]);
+    const spec = this.#spec(modeFor(purpose, this.#deployment));
+    const { without: _, ...run } = this.#account.synthRun(this.#deployment);
+    const whole = checkPolicies(synthesizeCluster(spec, run), context);
+    return [...found.filter((each) => !isLacking(each)), ...whole.filter(isLacking)];
   }
 
   /** What exists of the running stack, whatever is wanted now, and is not on record. */
@@ -224,12 +262,21 @@ export class StackRun {
     return this.#synthesized(modeFor(purpose, this.#deployment), imports);
   }
 
-  #synthesized(mode: Parameters<typeof stackSpec>[1], imports: readonly ImportTarget[]): string {
-    const { settings, accountId } = this.#account;
-    const spec = stackSpec(this.#deployment, mode, { ...settings, accountId });
+  #synthesized(mode: ClusterStackMode, imports: readonly ImportTarget[]): string {
     const run = this.#account.synthRun(this.#deployment);
-    return synthesizeCluster(spec, imports.length === 0 ? run : { ...run, imports });
+    return synthesizeCluster(this.#spec(mode), imports.length === 0 ? run : { ...run, imports });
   }
+
+  #spec(mode: ClusterStackMode, deployment = this.#deployment): ClusterStackSpec {
+    const { settings, accountId } = this.#account;
+    return stackSpec(deployment, mode, { ...settings, accountId });
+  }
+}
+
+/** What the cluster was last asked to be; undefined where nothing was, or the folder is lost. */
+export async function lastDeployment(workspace: Workspace): Promise<ClusterDeployment | undefined> {
+  // Written by us in a folder that is ours alone.
+  return (await workspace.readJson(DEPLOYMENT_FILE)) as ClusterDeployment | undefined;
 }
 
 function importIdOf(attributes: Readonly<Record<string, unknown>>): string {

@@ -92,7 +92,10 @@ function actionOf(change: ResourceChange["change"]): ChangeAction | undefined {
 function attributesOf({ type, change }: ResourceChange, action: ChangeAction): AttributeChange[] {
   const before = leavesOf(change.before, change.before_sensitive);
   const after = leavesOf(change.after, change.after_sensitive);
-  for (const name of leavesOf(change.after_unknown, false).keys()) after.set(name, UNKNOWN);
+  for (const [name, unknown] of leavesOf(change.after_unknown, false)) {
+    // The structure of a list is repeated with `false` where its parts are known.
+    if (unknown === "true") after.set(name, UNKNOWN);
+  }
   if (action === "delete") {
     return [...before]
       .filter(([name]) => IDENTIFYING.has(name))
@@ -130,7 +133,7 @@ function readable(type: string, attribute: AttributeChange): AttributeChange {
   };
 }
 
-/** Every value below `value` by its path, as text. Nulls, empty lists and `false` unknowns are none. */
+/** Every value below `value` by its path, as text. Nulls and empty lists are none. */
 function leavesOf(value: unknown, sensitive: unknown, path = ""): Map<string, string> {
   if (value === null || value === undefined) return new Map();
   if (sensitive === true) return new Map([[path, SENSITIVE]]);

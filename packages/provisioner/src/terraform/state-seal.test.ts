@@ -7,6 +7,7 @@ import { describe, expect, test } from "vitest";
 import {
   fileWrappingKey,
   KmsWrappingKey,
+  kmsWrappingKey,
   type StateIdentity,
   StateSeal,
   SymmetricWrappingKey,
@@ -101,6 +102,12 @@ describe("the key's file", () => {
     await expect(fileWrappingKey(path)).rejects.toThrow("64 hexadecimal digits");
     await rm(home, { recursive: true });
   });
+});
+
+test("a key of KMS is named by its whole ARN", () => {
+  const arn = "arn:aws:kms:eu-central-1:123456789012:key/k";
+  expect(kmsWrappingKey(arn).id).toBe(`kms:${arn}`);
+  expect(() => kmsWrappingKey("alias/k")).toThrow("no ARN of a KMS key");
 });
 
 test("a key of KMS is asked with the tenant as its context", async () => {

@@ -68,12 +68,6 @@ export async function fileWrappingKey(path: string): Promise<WrappingKey> {
   return new SymmetricWrappingKey(Buffer.from(text, "hex"));
 }
 
-/** The symmetric key of KMS with this ARN, spoken to in its own region. */
-export function kmsWrappingKey(keyArn: string): WrappingKey {
-  const region = keyArn.split(":")[3];
-  return new KmsWrappingKey(keyArn, new KMSClient(region ? { region } : {}));
-}
-
 /** The KMS key of that ARN, under the rights of this program. */
 export function kmsWrappingKey(keyArn: string): WrappingKey {
   const [, region] = /^arn:aws[a-z-]*:kms:([a-z0-9-]+):\d{12}:key\/.+$/.exec(keyArn) ?? [];

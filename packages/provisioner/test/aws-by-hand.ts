@@ -1,0 +1,47 @@
+/** What a test does to, and sees of, a cluster on the emulator without asking the driver. */
+import { DescribeTagsCommand, DescribeVolumesCommand, EC2Client, ModifyVolumeCommand } from "@aws-sdk/client-ec2";
+import { ListBucketsCommand, S3Client } from "@aws-sdk/client-s3";
+import { clusterPrefix } from "@millrace/infra";
+import { clientOptions } from "./moto.ts";
+
+/** Ids of the cluster's volumes and names of its buckets: what data lies in. */
+export async function dataOf(endpoint: string, clusterId: string) {
+  const ec2 = new EC2Client(clientOptions(endpoint));
+  const s3 = new S3Client({ ...clientOptions(endpoint), forcePathStyle: true });
+  const Filters = [{ Name: "tag:millrace:cluster", Values: [clusterId] }];
+  const [{ Volumes }, { Buckets }] = await Promise.all([
+    ec2.send(new DescribeVolumesCommand({ Filters })),
+    s3.send(new ListBucketsCommand({})),
+  ]);
+  const wal = (Volumes ?? []).filter((volume) =>
+    volume.Tags?.some((tag) => tag.Key === "millrace:address"),
+  );
+  return {
+    volumes: wal.map((volume) => volume.VolumeId ?? ""),
+    throughputs: wal.map((volume) => volume.Throughput),
+    buckets: (Buckets ?? []).flatMap(({ Name }) =>
+      Name?.startsWith(clusterPrefix(clusterId)) ? [Name] : [],
+    ),
+  };
+}
+
+/** What somebody does in the cloud's own console. */
+export async function changeThroughput(endpoint: string, VolumeId: string, Throughput: number) {
+  const ec2 = new EC2Client(clientOptions(endpoint));
+  await ec2.send(new ModifyVolumeCommand({ VolumeId, Throughput }));
+}
+
+/** Addresses in the stack of which more than one thing exists. */
+export async function madeTwice(endpoint: string, clusterId: string): Promise<string[]> {
+  const ec2 = new EC2Client(clientOptions(endpoint));
+  const tagsOf = async (key: string) => {
+    const Filters = [{ Name: "key", Values: [key] }];
+    return (await ec2.send(new DescribeTagsCommand({ Filters }))).Tags ?? [];
+  };
+  const clusterTags = (await tagsOf("millrace:cluster")).filter((tag) => tag.Value === clusterId);
+  const ours = new Set(clusterTags.map((tag) => tag.ResourceId));
+  const addresses = (await tagsOf("millrace:address"))
+    .filter((tag) => ours.has(tag.ResourceId) && tag.ResourceType !== "instance")
+    .map((tag) => tag.Value ?? "");
+  return addresses.filter((address, index) => addresses.indexOf(address) !== index);
+}

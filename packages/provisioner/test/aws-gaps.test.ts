@@ -1,0 +1,134 @@
+/** Each gap of the emulator is a gap still: one that is closed must leave the list. */
+import {
+  AuthorizeSecurityGroupEgressCommand,
+  AuthorizeSecurityGroupIngressCommand,
+  CreateLaunchTemplateCommand,
+  CreateSecurityGroupCommand,
+  CreateSubnetCommand,
+  CreateVpcCommand,
+  DescribeLaunchTemplateVersionsCommand,
+  DescribeSecurityGroupRulesCommand,
+  EC2Client,
+} from "@aws-sdk/client-ec2";
+import {
+  CreateLoadBalancerCommand,
+  DescribeLoadBalancersCommand,
+  ElasticLoadBalancingV2Client,
+  SetSecurityGroupsCommand,
+} from "@aws-sdk/client-elastic-load-balancing-v2";
+import {
+  CreateHostedZoneCommand,
+  GetHostedZoneCommand,
+  Route53Client,
+} from "@aws-sdk/client-route-53";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { EMULATOR_GAPS } from "./emulator-gaps.ts";
+import { clientOptions, hasEmulator, type Moto, REGION, startMoto } from "./moto.ts";
+
+describe.skipIf(!hasEmulator)("what the emulator cannot do", () => {
+  let moto: Moto;
+  let ec2: EC2Client;
+  let vpcId: string;
+  let groupId: string;
+  const proven = new Set<string>();
+
+  beforeAll(async () => {
+    moto = await startMoto();
+    ec2 = new EC2Client(clientOptions(moto.endpoint));
+    const { Vpc } = await ec2.send(new CreateVpcCommand({ CidrBlock: "10.0.0.0/16" }));
+    vpcId = Vpc?.VpcId ?? "";
+    const group = { GroupName: "g", Description: "d", VpcId: vpcId };
+    groupId = (await ec2.send(new CreateSecurityGroupCommand(group))).GroupId ?? "";
+  }, 90_000);
+
+  afterAll(async () => await moto?.stop());
+
+  async function descriptionsOf(egress: boolean) {
+    const Filters = [{ Name: "group-id", Values: [groupId] }];
+    const command = new DescribeSecurityGroupRulesCommand({ Filters });
+    const rules = (await ec2.send(command)).SecurityGroupRules ?? [];
+    const wanted = rules.filter((rule) => rule.IsEgress === egress && rule.FromPort === 9092);
+    expect(wanted).toHaveLength(1);
+    return wanted.map((rule) => rule.Description || undefined);
+  }
+
+  test("the description of a rule about another group", async () => {
+    const rule = {
+      IpProtocol: "tcp",
+      FromPort: 9092,
+      ToPort: 9092,
+      UserIdGroupPairs: [{ GroupId: groupId, Description: "Kafka" }],
+    };
+    const group = { GroupId: groupId, IpPermissions: [rule] };
+    await ec2.send(new AuthorizeSecurityGroupIngressCommand(group));
+    await ec2.send(new AuthorizeSecurityGroupEgressCommand(group));
+    expect(await descriptionsOf(false)).toEqual([undefined]);
+    proven.add("aws_vpc_security_group_ingress_rule.description");
+    expect(await descriptionsOf(true)).toEqual([undefined]);
+    proven.add("aws_vpc_security_group_egress_rule.description");
+  });
+
+  test("a launch template's own tags", async () => {
+    const tags = [{ Key: "a", Value: "b" }];
+    const made = await ec2.send(
+      new CreateLaunchTemplateCommand({
+        LaunchTemplateName: "t",
+        LaunchTemplateData: { InstanceType: "t4g.medium" },
+        TagSpecifications: [{ ResourceType: "launch-template", Tags: tags }],
+      }),
+    );
+    const { LaunchTemplateVersions } = await ec2.send(
+      new DescribeLaunchTemplateVersionsCommand({
+        LaunchTemplateId: made.LaunchTemplate?.LaunchTemplateId,
+      }),
+    );
+    const data = LaunchTemplateVersions?.[0]?.LaunchTemplateData;
+    expect(data?.TagSpecifications?.[0]?.ResourceType).toBe("launch-template");
+    proven.add("aws_launch_template.tags");
+  });
+
+  test("a balancer's setting for PrivateLink", async () => {
+    const elb = new ElasticLoadBalancingV2Client(clientOptions(moto.endpoint));
+    const subnet = { VpcId: vpcId, CidrBlock: "10.0.1.0/24" };
+    const { Subnet } = await ec2.send(new CreateSubnetCommand(subnet));
+    const { LoadBalancers } = await elb.send(
+      new CreateLoadBalancerCommand({
+        Name: "b",
+        Type: "network",
+        Scheme: "internal",
+        Subnets: [Subnet?.SubnetId ?? ""],
+        SecurityGroups: [groupId],
+      }),
+    );
+    const LoadBalancerArn = LoadBalancers?.[0]?.LoadBalancerArn;
+    await elb.send(
+      new SetSecurityGroupsCommand({
+        LoadBalancerArn,
+        SecurityGroups: [groupId],
+        EnforceSecurityGroupInboundRulesOnPrivateLinkTraffic: "off",
+      }),
+    );
+    const seen = await elb.send(new DescribeLoadBalancersCommand({ Names: ["b"] }));
+    const setting = seen.LoadBalancers?.[0]?.EnforceSecurityGroupInboundRulesOnPrivateLinkTraffic;
+    expect(setting).toBeUndefined();
+    proven.add("aws_lb.enforce_security_group_inbound_rules_on_private_link_traffic");
+  });
+
+  test("a private zone, and with it its records", async () => {
+    const route53 = new Route53Client(clientOptions(moto.endpoint));
+    const zone = {
+      Name: "x.internal",
+      CallerReference: "r",
+      VPC: { VPCRegion: REGION, VPCId: vpcId },
+    } as const;
+    const { HostedZone } = await route53.send(new CreateHostedZoneCommand(zone));
+    const seen = await route53.send(new GetHostedZoneCommand({ Id: HostedZone?.Id }));
+    expect(seen.HostedZone?.Config?.PrivateZone).toBe(false);
+    proven.add("aws_route53_zone");
+    proven.add("aws_route53_record");
+  });
+
+  test("is what the list says, no more and no less", () => {
+    expect(EMULATOR_GAPS.map((gap) => gap.without).sort()).toEqual([...proven].sort());
+  });
+});

@@ -1,0 +1,79 @@
+/** Plans without an account, by real Terraform and the real provider. */
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type ClusterDeployment, OfflinePlanner } from "../src/index.ts";
+import { EMULATOR_GAPS } from "./emulator-gaps.ts";
+import { awsDeployment, hasTerraform, PROVIDER_VERSION, program } from "./moto.ts";
+
+/** Ten seconds on two processors that are free; tests run beside others. */
+const LIMIT_MS = 30_000;
+
+describe.skipIf(!hasTerraform)("an offline plan", () => {
+  let folder: string;
+  let planner: OfflinePlanner;
+  let wanted: ClusterDeployment;
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), "millrace-offline-"));
+    planner = new OfflinePlanner({
+      program,
+      providerVersion: PROVIDER_VERSION,
+      temporaryFolder: folder,
+    });
+    const place = { allocate: async () => ({ host: "h", kafkaPort: 9092, adminPort: 9200 }) };
+    wanted = await awsDeployment(place, "clu_01JQZ3K5T8");
+  });
+
+  afterAll(async () => await rm(folder, { recursive: true, force: true }));
+
+  test("of the whole stack is made in seconds, and leaves nothing behind", async () => {
+    const began = performance.now();
+    const plan = await planner.plan(wanted, { purpose: "apply", offline: true });
+    expect(performance.now() - began).toBeLessThan(LIMIT_MS);
+    expect(plan.summary).toMatchObject({ update: 0, replace: 0, delete: 0, import: 0 });
+    expect(plan.findings).toEqual([]);
+    const types = new Set(plan.changes.map((change) => change.type));
+    // What the emulator lacks is planned here.
+    for (const { without } of EMULATOR_GAPS) expect(types).toContain(without.split(".")[0]);
+    expect(plan.diff).toContain("+ aws_ebs_volume.wal-0_volume (create)");
+    expect(plan.diff).not.toContain(tmpdir());
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  test("made again has the same digest, and another for another wish", async () => {
+    const options = { purpose: "apply", offline: true } as const;
+    const paused = { ...wanted, paused: true };
+    const [one, again, other] = await Promise.all([
+      planner.plan(wanted, options),
+      planner.plan(wanted, options),
+      planner.plan(paused, options),
+    ]);
+    expect(again.digest).toBe(one.digest);
+    expect(other.digest).not.toBe(one.digest);
+  });
+
+  test("that is aborted ends, and leaves nothing behind", async () => {
+    const signal = AbortSignal.timeout(1_500);
+    const plan = planner.plan(wanted, { purpose: "apply", offline: true, signal });
+    await expect(plan).rejects.toMatchObject({ code: "aborted" });
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  test("is all that there is without an account", async () => {
+    await expect(planner.plan(wanted, { purpose: "apply" })).rejects.toMatchObject({
+      code: "unconfigured",
+    });
+  });
+
+  test("of a Terraform that is not there says what is needed", async () => {
+    const broken = new OfflinePlanner({
+      program: { ...program, bin: "/nonexistent/terraform" },
+      providerVersion: PROVIDER_VERSION,
+      temporaryFolder: folder,
+    });
+    const plan = broken.plan(wanted, { purpose: "apply", offline: true });
+    await expect(plan).rejects.toMatchObject({ code: "unconfigured" });
+  });
+});
