@@ -2,7 +2,13 @@
 
 import { Button, Card, Group, Radio, Stack, TagsInput, TextInput, Title } from "@mantine/core";
 import type { Cluster } from "@millrace/contract";
-import { ALLOWED_CIDRS_MAX, ALLOWED_PRINCIPALS_MAX, type NetworkAccess } from "@millrace/domain";
+import {
+  ALLOWED_CIDRS_MAX,
+  ALLOWED_PRINCIPALS_MAX,
+  type ClusterSize,
+  type NetworkAccess,
+} from "@millrace/domain";
+import { estimateOfCluster } from "../cluster/cluster-estimate.ts";
 import { NAME_RULE } from "../cluster-form/cluster-draft.ts";
 import { SizeCards } from "../cluster-form/size-cards.tsx";
 import { WalFields } from "../cluster-form/wal-fields.tsx";
@@ -42,7 +48,7 @@ export function ChangeCard({ cluster, editable }: { cluster: Cluster; editable: 
           <SizeCards
             value={draft.size}
             provider={cluster.status.provider}
-            monthly={() => undefined}
+            monthly={(size) => monthlyIn(cluster, size)}
             onChange={(size) => set({ size })}
           />
           <AwsFields cluster={cluster} change={change} />
@@ -64,6 +70,12 @@ export function ChangeCard({ cluster, editable }: { cluster: Cluster; editable: 
       <ReviewDialog change={change} />
     </Card>
   );
+}
+
+/** What the cluster would cost in another size; nothing where it costs nothing. */
+function monthlyIn(cluster: Cluster, size: ClusterSize): number | undefined {
+  const { total } = estimateOfCluster({ ...cluster, spec: { ...cluster.spec, size } });
+  return total > 0 ? total : undefined;
 }
 
 function AwsFields({ cluster, change }: { cluster: Cluster; change: ClusterChange }) {

@@ -45,7 +45,9 @@ export function OperationPanel({ operationId, clusterId, withLog, onDismiss }: P
         <StepList operation={operation} />
         {operation.error && (
           <Alert color="red" icon={<IconAlertTriangle size={18} />} title="It did not work out">
-            {operation.error.message}
+            <Text fz="sm" style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}>
+              {operation.error.message}
+            </Text>
           </Alert>
         )}
         {reading && <OperationLog lines={lines} />}
