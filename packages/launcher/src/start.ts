@@ -1,8 +1,10 @@
 /** `npm start` after the packages are there: build, set up, serve, and stop in the right order. */
+
 import { execFile } from "node:child_process";
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { terraformPaths } from "./aws-tools.ts";
 import { run } from "./command.ts";
 import { Home, HomeInUse, portTaken } from "./home.ts";
 import { type RunningPostgres, startPostgres } from "./postgres.ts";
@@ -138,6 +140,7 @@ function environment(settings: Settings, postgres: RunningPostgres): NodeJS.Proc
   url.pathname = `/${DATABASE}`;
   return {
     ...process.env,
+    ...terraformPaths(),
     NODE_ENV: "production",
     DATABASE_URL: url.toString(),
     MILLRACE_HOME: settings.home,
