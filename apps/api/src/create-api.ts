@@ -121,7 +121,7 @@ function tooLarge(): DomainError {
 }
 
 function noRoute(method: string, path: string): DomainError {
-  return new DomainError("not_found", `There is no ${method} ${path}.`, {
+  return new DomainError("route_not_found", `There is no ${method} ${path}.`, {
     remedy: "The reference at /docs lists every route.",
   });
 }

@@ -20,6 +20,8 @@ export const ERROR_KINDS = {
   unauthenticated: { status: 401, title: "Sign in first", retryable: false },
   forbidden: { status: 403, title: "Your role does not allow this", retryable: false },
   not_found: { status: 404, title: "Not found", retryable: false },
+  /** Told apart from `not_found`: clients drop what is gone, and a wrong address means nothing is. */
+  route_not_found: { status: 404, title: "There is no such route", retryable: false },
   cluster_name_taken: { status: 409, title: "The cluster name is taken", retryable: false },
   topic_name_taken: { status: 409, title: "The topic exists already", retryable: false },
   environment_name_taken: { status: 409, title: "The environment name is taken", retryable: false },

@@ -72,7 +72,8 @@ func checkEndpoint(endpoint string) (string, error) {
 	if parsed.Scheme == "http" && !isLoopback(parsed.Hostname()) {
 		return "", fmt.Errorf("the endpoint %q would send the API key in clear text: use https (http is for this machine alone)", endpoint)
 	}
-	if parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" {
+	hasPath := parsed.Path != "" && parsed.Path != "/"
+	if parsed.User != nil || hasPath || parsed.RawQuery != "" || parsed.Fragment != "" {
 		return "", fmt.Errorf("the endpoint must be scheme, host and port alone; the key belongs into api_key")
 	}
 	return strings.TrimRight(endpoint, "/"), nil

@@ -25,6 +25,7 @@ func TestOnlyTheAPIsOwnAnswerMeansThatSomethingIsGone(t *testing.T) {
 	}{
 		"not_found of the API":             {problem(404, "application/problem+json", gone), true},
 		"with a charset":                   {problem(404, "application/problem+json; charset=utf-8", gone), true},
+		"a route that the API lacks":       {problem(404, "application/problem+json", strings.ReplaceAll(gone, "not_found", "route_not_found")), false},
 		"404 of a proxy":                   {problem(404, "text/html", "<h1>404 page not found</h1>"), false},
 		"404 as JSON of something else":    {problem(404, "application/json", `{"code":"not_found"}`), false},
 		"problem without a code":           {problem(404, "application/problem+json", `{"title":"?"}`), false},

@@ -226,6 +226,7 @@ func TestRefusesToSendTheKeyInClearText(t *testing.T) {
 		"api.example.com":              "no URL",
 		"":                             "no URL",
 		"https://key@api.example.com":  "scheme, host and port alone",
+		"https://api.example.com/v1":   "scheme, host and port alone",
 		"https://api.example.com?a=b":  "scheme, host and port alone",
 		"https://api.example.com":      "",
 		"https://api.example.com/":     "",

@@ -16,33 +16,40 @@ import (
 // that deletes comes here too, with nothing planned: that is where a protected cluster is defended,
 // before anything has been done.
 func (r *clusterResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
-	if req.State.Raw.IsNull() {
-		return
+	var before, planned model
+	if !req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &before)...)
 	}
-	var before model
-	resp.Diagnostics.Append(req.State.Get(ctx, &before)...)
-	if resp.Diagnostics.HasError() {
-		return
+	if !req.Plan.Raw.IsNull() {
+		resp.Diagnostics.Append(req.Plan.Get(ctx, &planned)...)
 	}
-	if req.Plan.Raw.IsNull() {
+	switch {
+	case resp.Diagnostics.HasError():
+	case req.Plan.Raw.IsNull():
 		guardDestroy(before, &resp.Diagnostics)
-		return
+	case req.State.Raw.IsNull():
+		r.previewCreate(ctx, req.Config, planned, &resp.Diagnostics)
+	default:
+		r.modifyUpdate(ctx, req, before, planned, resp)
 	}
-	var planned model
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &planned)...)
-	if resp.Diagnostics.HasError() {
-		return
-	}
+}
+
+func (r *clusterResource) modifyUpdate(ctx context.Context, req resource.ModifyPlanRequest, before, planned model, resp *resource.ModifyPlanResponse) {
 	if changed := replacing(before, planned); len(changed) > 0 {
 		guardReplacement(before, changed, &resp.Diagnostics)
 		return
 	}
 	guardVolume(before, planned, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
 	unfinished, diags := req.Private.GetKey(ctx, unfinishedKey)
 	resp.Diagnostics.Append(diags...)
 	if !before.isSettled() || isUnfinished(unfinished) {
 		planToContinue(ctx, before, resp)
+		return
 	}
+	r.previewUpdate(ctx, req.Config, before, planned, &resp.Diagnostics)
 }
 
 func guardDestroy(before model, diags *diag.Diagnostics) {

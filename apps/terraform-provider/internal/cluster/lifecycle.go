@@ -72,13 +72,18 @@ func (r *clusterResource) look(ctx context.Context, known *model) {
 }
 
 func refuse(planned model, err error, diags *diag.Diagnostics) {
-	if api.HasCode(err, "cluster_name_taken") {
+	name := planned.Name.ValueString()
+	var failure *api.Failure
+	if errors.As(err, &failure) && failure.Code == "cluster_name_taken" {
+		importID := "<environment>/" + name
+		if failure.ExistingId != nil {
+			importID = *failure.ExistingId
+		}
 		diags.AddAttributeError(path.Root("name"), "The cluster's name is taken",
-			fmt.Sprintf("%s\nIf cluster %s is meant, take it over with: terraform import <address> <environment>/%s",
-				err, planned.Name.ValueString(), planned.Name.ValueString()))
+			fmt.Sprintf("%s\nIf that cluster is meant, take it over with: terraform import <address> %s", err, importID))
 		return
 	}
-	diags.AddError("Creating cluster "+planned.Name.ValueString()+" failed", err.Error())
+	diags.AddError("Creating cluster "+name+" failed", err.Error())
 }
 
 // explainCreate says how a creation stands that did not succeed. Terraform replaces what a failed

@@ -3,6 +3,7 @@ package environment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
@@ -79,6 +80,12 @@ func (r *environmentResource) Create(ctx context.Context, req resource.CreateReq
 	}
 	body := api.EnvironmentCreateJSONRequestBody{Name: planned.Name.ValueString()}
 	environment, err := api.Read[api.Environment](r.Session.EnvironmentCreate(ctx, nil, body))
+	var failure *api.Failure
+	if errors.As(err, &failure) && failure.Code == "environment_name_taken" && failure.ExistingId != nil {
+		resp.Diagnostics.AddAttributeError(path.Root("name"), "The environment's name is taken",
+			fmt.Sprintf("%s\nIf that environment is meant, take it over with: terraform import <address> %s", err, *failure.ExistingId))
+		return
+	}
 	if err != nil {
 		session.Report(&resp.Diagnostics, "Creating environment "+body.Name, err)
 		return
