@@ -141,3 +141,57 @@ test("a request keeps the name that its sender gave it, if it is one", async () 
   const odd = await call(fixture.app, "GET", "/v1/me", { headers: { "x-request-id": "<script>" } });
   expect(odd.headers.get("x-request-id")).toMatch(/^req_/);
 });
+
+const AWS = { name: "a", region: "eu-west-1", size: "small" };
+
+test.each([
+  [{ name: "a", wal: { size_gib: 20 } }, "/wal"],
+  [{ name: "a", network: { cidr: "10.0.0.0/16" } }, "/network"],
+  [{ name: "a", storage: { kms_key_arn: null } }, "/storage"],
+  [{ name: "a", zones: 3 }, "/zones"],
+  [{ ...AWS, zones: 4 }, "/zones"],
+  [{ ...AWS, brokers: 10 }, "/brokers"],
+  [{ ...AWS, wal: { size_gib: 4 } }, "/wal/size_gib"],
+  [{ ...AWS, wal: { iops: 90_000 } }, "/wal/iops"],
+  [{ ...AWS, wal: { throughput_mibps: 1000 } }, "/wal/throughput_mibps"],
+  [{ ...AWS, wal: { type: "io2", throughput_mibps: 500 } }, "/wal/throughput_mibps"],
+  [{ ...AWS, wal: { colour: "red" } }, "/wal/colour"],
+  [{ ...AWS, network: { cidr: "10.0.0.1/16" } }, "/network/cidr"],
+  [{ ...AWS, network: { cidr: "10.0.0.0/8" } }, "/network/cidr"],
+  [{ ...AWS, network: { vpc_id: "vpc-0123456789abcdef0" } }, "/network/subnet_ids"],
+  [{ ...AWS, network: { subnet_ids: ["subnet-0123456789abcdef0"] } }, "/network/subnet_ids"],
+  [{ ...AWS, network: { allowed_cidrs: ["10.0.0.0/33"] } }, "/network/allowed_cidrs/0"],
+  [{ ...AWS, network: { allowed_principals: ["*"] } }, "/network/allowed_principals/0"],
+  [
+    { ...AWS, network: { allowed_principals: ["arn:aws:iam::111122223333:root"] } },
+    "/network/allowed_principals",
+  ],
+  [
+    {
+      ...AWS,
+      storage: {
+        kms_key_arn: "arn:aws:kms:us-east-1:111122223333:key/1b2c3d4e-1111-2222-3333-444455556666",
+      },
+    },
+    "/storage/kms_key_arn",
+  ],
+])("a cluster on AWS %j is refused at %s", async (body, pointer) => {
+  const { app, ours, planner } = fixture;
+  const asked = planner.asked.length;
+  const path = "/v1/clusters?validate_only=true";
+  const answer = await call(app, "POST", path, { apiKey: ours.apiKey, body });
+  expect(answer.status).toBe(400);
+  expect(answer.body.errors.map((error: { pointer: string }) => error.pointer)).toContain(pointer);
+  expect(planner.asked).toHaveLength(asked);
+});
+
+test("a switch of the query is true or false", async () => {
+  const { app, ours } = fixture;
+  const body = { name: "a" };
+  const answer = await call(app, "POST", "/v1/clusters?validate_only=yes", {
+    apiKey: ours.apiKey,
+    body,
+  });
+  expect(answer.status).toBe(400);
+  expect(answer.body.errors[0].pointer).toBe("/validate_only");
+});

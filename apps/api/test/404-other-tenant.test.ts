@@ -23,7 +23,7 @@ type Case =
   | { readonly kind: "in_body"; readonly body: (ids: Ids) => object }
   | { readonly kind: "list"; readonly query?: (ids: Ids) => string }
   /** Names no id: the credentials alone decide what is answered. */
-  | { readonly kind: "own" };
+  | { readonly kind: "own"; readonly body?: object };
 
 const CASES: Record<string, Case> = {
   "cluster.create": {
@@ -32,16 +32,49 @@ const CASES: Record<string, Case> = {
   },
   "cluster.list": { kind: "list", query: (ids) => `environment_id=${ids.environmentId}` },
   "cluster.get": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}` },
+  "cluster.update": {
+    kind: "by_id",
+    path: (ids) => `/v1/clusters/${ids.clusterId}`,
+    body: { deletion_protection: true },
+  },
   "cluster.delete": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}` },
+  "cluster.pause": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/pause` },
+  "cluster.resume": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/resume` },
+  "cluster.restore": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/restore` },
+  "cluster.drift": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/drift` },
+  "cluster.checkDrift": {
+    kind: "by_id",
+    path: (ids) => `/v1/clusters/${ids.clusterId}/check-drift`,
+  },
+  "cluster.reconcile": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/reconcile` },
+  "cluster.acceptDrift": {
+    kind: "by_id",
+    path: (ids) => `/v1/clusters/${ids.clusterId}/accept-drift`,
+    body: { digest: "0".repeat(64) },
+  },
   "operation.list": { kind: "list", query: (ids) => `cluster_id=${ids.clusterId}` },
   "operation.get": { kind: "by_id", path: (ids) => `/v1/operations/${ids.operationId}` },
   "operation.watch": { kind: "by_id", path: (ids) => `/v1/operations/${ids.operationId}/events` },
+  "operation.plan": { kind: "by_id", path: (ids) => `/v1/operations/${ids.operationId}/plan` },
+  "operation.cancel": { kind: "by_id", path: (ids) => `/v1/operations/${ids.operationId}/cancel` },
+  "operation.retry": { kind: "by_id", path: (ids) => `/v1/operations/${ids.operationId}/retry` },
+  "operation.approve": {
+    kind: "by_id",
+    path: (ids) => `/v1/operations/${ids.operationId}/approve`,
+    body: { digest: "0".repeat(64) },
+  },
   "topic.create": {
     kind: "by_id",
     path: (ids) => `/v1/clusters/${ids.clusterId}/topics`,
     body: { name: "t" },
   },
   "topic.list": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/topics` },
+  "topic.get": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/topics/secret` },
+  "topic.update": {
+    kind: "by_id",
+    path: (ids) => `/v1/clusters/${ids.clusterId}/topics/secret`,
+    body: { partitions: 9 },
+  },
   "topic.delete": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/topics/secret` },
   "consumerGroup.list": {
     kind: "by_id",
@@ -59,10 +92,23 @@ const CASES: Record<string, Case> = {
     path: (ids) => `/v1/clusters/${ids.clusterId}/tuning/history`,
   },
   "metrics.query": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/metrics` },
+  // Taken by us: what is in the way is told, and must be our own.
+  "environment.create": { kind: "own", body: { name: "default" } },
   "environment.list": { kind: "list" },
+  "environment.get": { kind: "by_id", path: (ids) => `/v1/environments/${ids.environmentId}` },
+  "environment.update": {
+    kind: "by_id",
+    path: (ids) => `/v1/environments/${ids.environmentId}`,
+    body: { name: "taken over" },
+  },
+  "environment.delete": { kind: "by_id", path: (ids) => `/v1/environments/${ids.environmentId}` },
   "apiKey.create": { kind: "own" },
   "apiKey.list": { kind: "list" },
+  "apiKey.get": { kind: "by_id", path: (ids) => `/v1/api-keys/${ids.apiKeyId}` },
   "apiKey.delete": { kind: "by_id", path: (ids) => `/v1/api-keys/${ids.apiKeyId}` },
+  "region.list": { kind: "own" },
+  "size.list": { kind: "own" },
+  "version.list": { kind: "own" },
   "account.me": { kind: "own" },
 };
 
@@ -176,7 +222,8 @@ async function ask(contract: Contract, ids: Ids): Promise<Answer> {
   if (each?.kind === "list") {
     return call(app, contract.method, `${contract.path}?${each.query?.(ids) ?? ""}`, { apiKey });
   }
-  const body = contract.method === "POST" ? { body: { name: "own" } } : {};
+  const own = each?.kind === "own" ? each.body : undefined;
+  const body = contract.method === "POST" ? { body: own ?? { name: "own" } } : {};
   return call(app, contract.method, contract.path, { apiKey, ...body });
 }
 

@@ -225,7 +225,7 @@ export class FakeKafka {
       deleteTopic: async (name) => {
         if (!topics.delete(name)) throw new BrokerError("topic_not_found", "no such topic");
       },
-      listTopics: async () => [...topics.values()],
+      listTopics: async () => [...topics.values()].map(({ configs: _, ...topic }) => topic),
       describeTopic: async (name) => topicOf(topics, name),
       describeTopicConfigs: async (names) => {
         this.configRequests += 1;

@@ -31,6 +31,74 @@ test("topics are made, listed by name in pages, and deleted", async () => {
   expect(internal.status).toBe(404);
 });
 
+test("a topic is read, its settings change, its partitions grow and never shrink", async () => {
+  const { app, db, ours } = fixture;
+  const { apiKey } = ours;
+  const { cluster } = await runningCluster(db, ours, "topic-changes");
+  const topics = `/v1/clusters/${cluster.id}/topics`;
+  const path = `${topics}/orders`;
+  const body = { name: "orders", partitions: 3, configs: { "cleanup.policy": "compact" } };
+  const made = await call(app, "POST", topics, { apiKey, body });
+  expect(made.body.configs["cleanup.policy"]).toEqual({ value: "compact", source: "topic" });
+  expect((await call(app, "GET", path, { apiKey })).body).toEqual(made.body);
+  const patch = (change: object, query = "") =>
+    call(app, "PATCH", `${path}${query}`, { apiKey, body: change });
+
+  const changed = await patch({ partitions: 6, configs: { "retention.ms": "1000" } });
+  expect(changed.status).toBe(200);
+  expect(changed.body).toMatchObject({
+    partitions: 6,
+    configs: {
+      "retention.ms": { value: "1000", source: "topic" },
+      "cleanup.policy": { value: "compact" },
+    },
+  });
+  const reset = await patch({ configs: { "retention.ms": null } });
+  expect(reset.body.configs["retention.ms"].source).toBe("default");
+  const pinned = await patch({ configs: { "retention.ms": "604800000" } });
+  expect(pinned.body.configs["retention.ms"].source).toBe("topic");
+  const asked = await patch({ partitions: 9 }, "?validate_only=true");
+  expect(asked.body.partitions).toBe(6);
+
+  const fewer = await patch({ partitions: 2, configs: { "retention.ms": "5" } });
+  expect(fewer.status).toBe(422);
+  expect(fewer.body).toMatchObject({
+    code: "partitions_decrease",
+    errors: [{ pointer: "/partitions" }],
+  });
+  const wrong = await patch({ partitions: 9, configs: { "retention.ms": "soon" } });
+  expect(wrong.status).toBe(400);
+  expect(wrong.body.errors[0].pointer).toBe("/configs");
+  expect((await call(app, "GET", path, { apiKey })).body).toEqual(pinned.body);
+  for (const name of ["none", "__consumer_offsets"]) {
+    expect((await call(app, "GET", `${topics}/${name}`, { apiKey })).status).toBe(404);
+    const answer = await call(app, "PATCH", `${topics}/${name}`, { apiKey, body: {} });
+    expect(answer.status).toBe(404);
+  }
+});
+
+test("500 topics with their settings are one page and one request to the broker", async () => {
+  const { app, db, kafka, ours } = fixture;
+  const { apiKey } = ours;
+  const { cluster } = await runningCluster(db, ours, "many-topics");
+  const path = `/v1/clusters/${cluster.id}/topics`;
+  for (let index = 0; index < 500; index += 1) {
+    const name = `t${String(index).padStart(3, "0")}`;
+    await call(app, "POST", path, { apiKey, body: { name } });
+  }
+  const before = kafka.configRequests;
+  const page = await call(app, "GET", `${path}?page_size=1000&include=configs`, { apiKey });
+  expect(page.body.items).toHaveLength(500);
+  expect(page.body.next_page_token).toBeUndefined();
+  const names = page.body.items.map((topic: { name: string }) => topic.name);
+  expect(names).toEqual([...names].sort());
+  expect(page.body.items[0].configs["retention.ms"].source).toBe("default");
+  expect(kafka.configRequests - before).toBe(1);
+  const plain = await call(app, "GET", `${path}?page_size=1000`, { apiKey });
+  expect(plain.body.items[0].configs).toBeNull();
+  expect(kafka.configRequests - before).toBe(1);
+});
+
 test("groups show their lag as decimal strings, past 2^53 too", async () => {
   const { app, db, kafka, ours } = fixture;
   const { cluster } = await runningCluster(db, ours, "groups");

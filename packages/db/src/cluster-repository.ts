@@ -163,7 +163,8 @@ export class ClusterRepository {
       return await this.#changePhase(id, change);
     } catch (error) {
       if (brokenUniqueRule(error) === undefined) throw error;
-      throw nameTaken((await this.load(id))?.name ?? "of that name", error);
+      // The broken rule has ended the transaction: nothing more can be read in it.
+      throw nameTaken("of that name", error);
     }
   }
 

@@ -1,0 +1,130 @@
+import { ProvisionError } from "@millrace/provisioner";
+import { expect, test } from "vitest";
+import { apiFixture, call, runningCluster } from "./fixture.ts";
+
+const fixture = apiFixture();
+
+function ask(method: string, path: string, body?: unknown) {
+  const { apiKey } = fixture.ours;
+  return call(fixture.app, method, path, { apiKey, ...(body !== undefined && { body }) });
+}
+
+const PATH = "/v1/clusters?validate_only=true";
+
+test("a cluster on AWS is planned with its cost, without an account, and nothing is made", async () => {
+  const body = { name: "orders", region: "us-east-1", size: "small", brokers: 3 };
+  const preview = await ask("POST", PATH, body);
+  expect(preview.status).toBe(200);
+  expect(preview.headers.get("location")).toBeNull();
+  expect(preview.body).toMatchObject({
+    plan: { summary: { create: 2 }, digest: expect.stringMatching(/^[0-9a-f]{64}$/) },
+    cost: { currency: "USD", total: expect.any(Number) },
+    policy: [],
+  });
+  expect(preview.body.plan.id).toBeUndefined();
+  expect(preview.body.cost_delta).toBe(preview.body.cost.total);
+  expect(preview.body.warnings.join(" ")).toContain("Only one broker");
+  const again = await ask("POST", PATH, body);
+  expect(again.body.plan.digest).toBe(preview.body.plan.digest);
+  expect((await ask("GET", "/v1/clusters")).body.items).toEqual([]);
+});
+
+test("what cannot be planned at all is refused, and said how", async () => {
+  await runningCluster(fixture.db, fixture.ours, "taken");
+  const taken = await ask("POST", PATH, { name: "taken" });
+  expect(taken.status).toBe(409);
+  expect(taken.body).toMatchObject({ code: "cluster_name_taken" });
+  expect(taken.body.existing_id).toMatch(/^clu_/);
+  fixture.planner.failure = new ProvisionError("plan_failed", "Terraform said no");
+  const failed = await ask("POST", PATH, { name: "orders", region: "us-east-1" });
+  fixture.planner.failure = undefined;
+  expect(failed.status).toBe(502);
+  expect(failed.body).toMatchObject({ code: "planning_failed", retryable: true });
+});
+
+test("without an account a cluster on AWS is not made, only planned", async () => {
+  const body = { name: "orders", region: "eu-west-1", size: "small" };
+  const refused = await ask("POST", "/v1/clusters", body);
+  expect(refused.status).toBe(422);
+  expect(refused.body).toMatchObject({
+    code: "region_unavailable",
+    errors: [{ pointer: "/region" }],
+  });
+  expect(refused.body.remedy).toContain("MILLRACE_AWS_ROLE_ARN");
+});
+
+test("more than one broker is not made", async () => {
+  const refused = await ask("POST", "/v1/clusters", { name: "three", brokers: 3 });
+  expect(refused.status).toBe(422);
+  expect(refused.body).toMatchObject({ code: "limit_exceeded", errors: [{ pointer: "/brokers" }] });
+});
+
+test("a change shows what differs from now, in the stack and in money", async () => {
+  const { db, ours } = fixture;
+  const aws = {
+    wal: { type: "gp3", sizeGib: 20, iops: 3000, throughputMibps: 125 },
+    network: {
+      vpcId: undefined,
+      subnetIds: [],
+      cidr: "10.40.0.0/16",
+      access: "private",
+      allowedPrincipals: [],
+      allowedCidrs: [],
+    },
+    storage: { kmsKeyArn: undefined },
+  } as const;
+  const cluster = await db.clusters.create({
+    organizationId: ours.organization.id,
+    environmentId: ours.environment.id,
+    name: "cloudy",
+    region: "us-east-1",
+    size: "small",
+    labels: {},
+    conditions: [],
+    zones: 3,
+    aws,
+  });
+  await db.clusters.changePhase(cluster.id, { to: "RUNNING", observed: true });
+  const path = `/v1/clusters/${cluster.id}`;
+  const wal = { throughput_mibps: 250 };
+  const preview = await ask("PATCH", `${path}?validate_only=true`, { wal });
+  expect(preview.status).toBe(200);
+  expect(preview.body.plan.changes).toEqual([
+    {
+      address: "wal",
+      type: "volume",
+      action: "update",
+      attributes: [{ name: "throughput", before: "125", after: "250" }],
+    },
+  ]);
+  expect(preview.body.cost_delta).toBe(5); // 125 MiB/s × 0.04
+  expect(preview.body.warnings.join(" ")).toContain("m7g.large sustains");
+  const shrunk = await ask("PATCH", `${path}?validate_only=true`, { wal: { size_gib: 10 } });
+  expect(shrunk.status).toBe(400);
+  expect(shrunk.body.errors[0]).toMatchObject({ pointer: "/wal/size_gib", code: "cannot_shrink" });
+  const kept = await ask("DELETE", `${path}?validate_only=true`);
+  expect(kept.body.plan.summary).toMatchObject({ create: 0, delete: 1 });
+  expect(kept.body.cost_delta).toBeLessThan(0);
+  expect(kept.body.warnings[0]).toContain("kept until");
+  const purged = await ask("DELETE", `${path}?validate_only=true&retain_days=0`);
+  expect(purged.body.plan.summary).toMatchObject({ create: 0, delete: 2 });
+  expect(purged.body.cost.total).toBe(0);
+  const got = (await ask("GET", path)).body;
+  expect(got.spec.wal).toMatchObject({ size_gib: 20, throughput_mibps: 125 });
+  expect(got.status.phase).toBe("RUNNING");
+  const changed = await ask("PATCH", path, { wal, labels: { team: "a" } });
+  expect(changed.status).toBe(202);
+  expect(changed.body.spec.wal.throughput_mibps).toBe(250);
+  expect(changed.body.status.estimated_monthly_cost_usd).toBeGreaterThan(
+    got.status.estimated_monthly_cost_usd,
+  );
+});
+
+test("a cluster on this machine is planned as it is", async () => {
+  const { cluster } = await runningCluster(fixture.db, fixture.ours, "near");
+  const path = `/v1/clusters/${cluster.id}?validate_only=true`;
+  const preview = await ask("PATCH", path, { size: "small" });
+  expect(preview.body).toMatchObject({ cost: { total: 0 }, cost_delta: 0, warnings: [] });
+  expect(fixture.planner.asked.at(-1)).toEqual({ clusterId: cluster.id, purpose: "apply" });
+  expect((await ask("PATCH", path, { wal: { size_gib: 20 } })).body.errors[0].pointer).toBe("/wal");
+});
