@@ -23,5 +23,4 @@ export const CONTROL_PLANE: ControlPlaneSpec = {
   databaseClass: "db.t4g.medium",
   secretsVersion: 1,
   alarmTopicArns: ["arn:aws:sns:eu-central-1:111122223333:alarms"],
-  externalId: "installation",
 };

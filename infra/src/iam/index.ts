@@ -1,4 +1,4 @@
 export { permissionsBoundary } from "./permissions-boundary.ts";
-export { provisionerPolicies } from "./provisioner-policies.ts";
+export { provisionerBoundary, provisionerPolicies } from "./provisioner-policies.ts";
 export { sessionPolicy } from "./session-policy.ts";
 export { trustPolicy } from "./trust-policy.ts";

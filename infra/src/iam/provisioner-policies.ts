@@ -82,6 +82,67 @@ const READ_BY_ARN = new Set([
   "ec2:DescribeVpcEndpointServicePermissions",
 ]);
 
+/** Describing actions of services that know no ARN for them. */
+const LISTING = /^(ec2|autoscaling|elasticloadbalancing):Describe/;
+
+/**
+ * The boundary of the provisioner's role: the same actions in the same account, so that a policy
+ * that somebody attaches to the role by mistake gives it nothing more.
+ */
+export function provisionerBoundary(props: ProvisionerProps): PolicyDocument {
+  const { accountId } = props;
+  const all = provisionerPolicies(props).flatMap(({ document }) =>
+    document.Statement.flatMap(({ Action }) => [Action ?? []].flat()),
+  );
+  const once = [...new Set(all)].sort();
+  const isListing = (action: string) => LISTING.test(action) && !READ_BY_ARN.has(action);
+  const changing = once.filter((action) => !isListing(action) && !WITHOUT_ARN.includes(action));
+  return policyDocument(
+    {
+      Sid: "Listings",
+      Effect: "Allow",
+      Action: once.filter(isListing),
+      Resource: "*",
+    },
+    {
+      Sid: "InThisAccount",
+      Effect: "Allow",
+      Action: changing,
+      Resource: [
+        `arn:aws:*:*:${accountId}:*`,
+        `arn:aws:s3:::${ANY_CLUSTER_PREFIX}-data-*`,
+        "arn:aws:route53:::*",
+        "arn:aws:ec2:*::*",
+        "arn:aws:ssm:*::*",
+      ],
+    },
+    {
+      Sid: "MakeKeysAndZones",
+      Effect: "Allow",
+      Action: ["kms:CreateKey", "kms:TagResource"],
+      Resource: "*",
+      Condition: MANAGED_REQUEST,
+    },
+    {
+      Sid: "WithoutArn",
+      Effect: "Allow",
+      Action: WITHOUT_ARN.filter((action) => action !== "kms:CreateKey"),
+      Resource: "*",
+    },
+  );
+}
+
+/** What AWS cannot narrow to an ARN, beside descriptions. */
+const WITHOUT_ARN = [
+  "kms:CreateKey",
+  "kms:ListAliases",
+  "logs:DescribeLogGroups",
+  "route53:CreateHostedZone",
+  "route53:ListHostedZonesByName",
+  "sts:GetCallerIdentity",
+  "tag:GetResources",
+];
+
 /** Actions of one service in the table, in order and once each. */
 function actions(service: string, kind: "read" | "create" | "change"): string[] {
   const all = Object.values(CLUSTER_GRANTS).flatMap((grants) => grants[kind]);

@@ -5,7 +5,8 @@ export interface TrustProps {
   readonly principalArns: readonly string[];
   /**
    * Told to the tenant by Millrace, different for each organization: without it somebody could
-   * have Millrace work in another's account by naming that account's role.
+   * have Millrace work in another's account by naming that account's role. `*` and `?` stand for
+   * characters where the account is the installation's own and takes every organization.
    */
   readonly externalId: string;
 }
@@ -16,6 +17,8 @@ export function trustPolicy({ principalArns, externalId }: TrustProps): PolicyDo
     Effect: "Allow",
     Principal: { AWS: principalArns },
     Action: "sts:AssumeRole",
-    Condition: { StringEquals: { "sts:ExternalId": externalId } },
+    Condition: {
+      [/[*?]/.test(externalId) ? "StringLike" : "StringEquals"]: { "sts:ExternalId": externalId },
+    },
   });
 }

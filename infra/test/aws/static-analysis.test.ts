@@ -125,10 +125,13 @@ function withPolicies(plan: Plan, stack: string): Plan {
   const { resource } = JSON.parse(stack) as {
     resource: Record<string, Record<string, Record<string, unknown>>>;
   };
-  for (const planned of plan.planned_values.root_module.resources) {
-    const written = resource[planned.type]?.[planned.address.split(".")[1] as string]?.policy;
-    if (planned.values.policy !== undefined || typeof written !== "string") continue;
-    planned.values.policy = written.replaceAll(/\$\{[^}]*\}/g, "arn:aws:service:region:1:later");
+  for (const { address, type, values } of plan.planned_values.root_module.resources) {
+    const written = resource[type]?.[address.split(".")[1] as string] ?? {};
+    for (const attribute of ["policy", "assume_role_policy"]) {
+      const text = written[attribute];
+      if (values[attribute] !== undefined || typeof text !== "string") continue;
+      values[attribute] = text.replaceAll(/\$\{[^}]*\}/g, "arn:aws:service:region:1:later");
+    }
   }
   return plan;
 }

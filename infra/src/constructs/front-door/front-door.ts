@@ -34,6 +34,8 @@ const IDLE_SECONDS = 120;
 /** The balancer in front of console and API: HTTPS, and a redirect for who forgot it. */
 export class FrontDoor extends Construct {
   readonly firewall: Firewall;
+  /** What the domain name must be an alias of. */
+  readonly dnsName: string;
   readonly suffix: string;
   readonly #listenerArn: string;
   readonly #console: LbTargetGroup;
@@ -63,6 +65,7 @@ export class FrontDoor extends Construct {
       accessLogs: { bucket: props.logBucket, enabled: true },
     });
     this.suffix = balancer.arnSuffix;
+    this.dnsName = balancer.dnsName;
     this.#console = this.#targets(fallback);
     new LbListener(this, "http", {
       loadBalancerArn: balancer.arn,

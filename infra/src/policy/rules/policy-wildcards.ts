@@ -20,6 +20,8 @@ const WITHOUT_RESOURCE: readonly { readonly action: RegExp; readonly reason: str
   { action: /^sts:GetCallerIdentity$/, reason: "tells who one is" },
   { action: /^logs:DescribeLogGroups$/, reason: "a listing" },
   { action: /^kms:ListAliases$/, reason: "a listing" },
+  { action: /^route53:CreateHostedZone$/, reason: "a zone has no ARN before it is there" },
+  { action: /^route53:ListHostedZonesByName$/, reason: "a listing" },
 ];
 /** Condition keys that narrow a statement as an ARN would. */
 const NARROWING =

@@ -4,24 +4,22 @@ import { ServiceDiscoveryHttpNamespace } from "@cdktn/provider-aws/lib/service-d
 import { TerraformOutput, type TerraformStack } from "cdktn";
 import { AccessLog } from "../../constructs/access-log/access-log.ts";
 import { ArtefactStore } from "../../constructs/artefact-store/artefact-store.ts";
-import { DATABASE_PORT, Database } from "../../constructs/database/database.ts";
+import { DATABASE_PORT } from "../../constructs/database/database.ts";
 import { FlowLog } from "../../constructs/flow-log/flow-log.ts";
 import { FrontDoor } from "../../constructs/front-door/front-door.ts";
 import { ServiceRole } from "../../constructs/identity/service-role.ts";
-import { policyText } from "../../constructs/identity/statement.ts";
+import { policyText, type Statement } from "../../constructs/identity/statement.ts";
 import { InstallationKey } from "../../constructs/installation-key/installation-key.ts";
-import { InternetAccess } from "../../constructs/internet-access/internet-access.ts";
 import type { Firewall } from "../../constructs/network/firewall.ts";
-import { Network } from "../../constructs/network/network.ts";
 import { ControlPlaneAlarms } from "../../constructs/observability/control-plane-alarms.ts";
-import { LogGroup } from "../../constructs/observability/log-group.ts";
-import { ephemeralVariable, SealedValue } from "../../constructs/sealed-value/sealed-value.ts";
-import { NFS_PORT, WorkFolder } from "../../constructs/work-folder/work-folder.ts";
+import { ProvisionerRole } from "../../constructs/provisioner-role/provisioner-role.ts";
+import { NFS_PORT } from "../../constructs/work-folder/work-folder.ts";
 import { MANAGED, MANAGED_TAG } from "../../iam/document.ts";
 import { permissionsBoundary } from "../../iam/permissions-boundary.ts";
 import { type SynthRun, synthesize } from "../../synth.ts";
 import { tagEverything } from "../../tagging.ts";
-import { type ControlPlaneNames, controlPlaneNames } from "./names.ts";
+import { addDataParts } from "./data-parts.ts";
+import { type ControlPlaneNames, controlPlaneNames, PROVISIONER_ROLE } from "./names.ts";
 import { API_PORT, addServices, CONSOLE_PORT } from "./services.ts";
 import { type ControlPlaneSpec, checkControlPlaneSpec } from "./spec.ts";
 import {
@@ -47,12 +45,20 @@ export function synthesizeControlPlane(spec: ControlPlaneSpec, run: SynthRun): s
   });
 }
 
+/** Addresses of the front door's rules: the listeners that somebody asked to be reached from there. */
+export function publicIngress({ allowedCidrs }: ControlPlaneSpec): string[] {
+  return allowedCidrs.flatMap((_, index) =>
+    ["http", "https"].map(
+      (scheme) => `aws_vpc_security_group_ingress_rule.front-door_firewall_in-${scheme}-${index}`,
+    ),
+  );
+}
+
 interface Foundation {
   readonly keyArn: string;
   readonly stateKeyArn: string;
   readonly store: ArtefactStore;
   readonly boundaryArn: string;
-  readonly clusterBoundaryArn: string;
 }
 
 function addFoundation(
@@ -88,14 +94,14 @@ function addFoundation(
   );
   const clusterBoundaryArn = boundary(
     "cluster-boundary",
-    `${names.prefix}-cluster-boundary`,
+    names.clusterBoundary,
     "The most that any role of a cluster in this account can do",
     JSON.stringify(permissionsBoundary({ accountId, artefactBucket: names.artefactBucket })),
   );
   new TerraformOutput(stack, "artefact_bucket", { value: store.bucketName });
   new TerraformOutput(stack, "broker_build_key", { value: store.buildKey });
   new TerraformOutput(stack, "cluster_boundary_arn", { value: clusterBoundaryArn });
-  return { keyArn, stateKeyArn, store, boundaryArn, clusterBoundaryArn };
+  return { keyArn, stateKeyArn, store, boundaryArn };
 }
 
 function addInstallation(
@@ -106,108 +112,101 @@ function addInstallation(
 ): void {
   const { prefix } = names;
   const { keyArn } = foundation;
-  const network = new Network(stack, "network", { prefix, cidr: spec.cidr, zones: spec.zones });
-  const { vpcId, subnetIds } = network;
-  const internet = new InternetAccess(stack, "internet", {
-    prefix,
-    vpcId,
-    cidr: spec.cidr,
-    zones: spec.zones,
-    privateRouteTableId: network.routeTableId as string,
-  });
-  const password = ephemeralVariable(stack, "database_password", "32 random bytes, base64url");
-  const sessions = ephemeralVariable(stack, "session_secret", "32 random bytes, base64url");
-  const database = new Database(stack, "database", {
-    name: prefix,
-    vpcId,
-    subnetIds,
-    instanceClass: spec.databaseClass,
-    kmsKeyArn: keyArn,
-    password,
-    passwordVersion: spec.secretsVersion,
-  });
-  const sealed = (id: string, description: string, text?: string) =>
-    new SealedValue(stack, id, {
-      name: `${prefix}/${id}`,
-      description,
-      kmsKeyArn: keyArn,
-      ...(text === undefined ? {} : { value: { text, version: spec.secretsVersion } }),
-    }).arn;
-  const databaseUrl = sealed("database-url", "How tasks reach PostgreSQL", database.url);
-  const sessionSecret = sealed("session-secret", "Signs the console's sessions", sessions);
-  const firstAccount = sealed("first-account", "How the first operator signs in");
-  const folder = new WorkFolder(stack, "home", {
-    name: prefix,
-    vpcId,
-    subnetIds,
-    kmsKeyArn: foundation.stateKeyArn,
-  });
-  new LogGroup(stack, "logs", { name: names.logGroup, kmsKeyArn: keyArn });
-  new LogGroup(stack, "flows", { name: names.flowLogGroup, kmsKeyArn: keyArn });
+  const kept = addDataParts(stack, spec, { names, keyArn, stateKeyArn: foundation.stateKeyArn });
+  const { secrets, folder, network } = kept;
+  const where = { vpcId: network.vpcId, subnetIds: network.subnetIds };
   const parts: PermittedParts = {
     keyArn,
-    secretArns: [databaseUrl, sessionSecret],
-    firstAccountArn: firstAccount,
+    secretArns: [secrets.databaseUrl, secrets.session, secrets.externalId],
+    firstAccountArn: secrets.firstAccount,
     repositoryArns: foundation.store.repositoryArns,
     logGroup: names.logGroup,
     fileSystemArn: folder.fileSystemArn,
     accessPointArn: folder.accessPointArn,
   };
-  const door = addFrontDoor(stack, spec, names, { vpcId, subnetIds: internet.publicSubnetIds });
-  const ecs = addEcs(stack, names);
-  const role = (id: string, statements: ReturnType<typeof executionStatements>) =>
-    new ServiceRole(stack, `role-${id}`, {
-      name: `${prefix}-${id}`,
-      service: "ecs-tasks.amazonaws.com",
-      accountId: spec.accountId,
-      permissionsBoundaryArn: foundation.boundaryArn,
-      statements,
-    }).arn;
+  const door = addFrontDoor(stack, spec, names, { ...where, subnetIds: kept.publicSubnetIds });
+  const roles = addRoles(stack, spec, names, foundation, parts);
   const services = addServices(stack, spec, {
     where: {
+      ...addEcs(stack, names),
+      ...where,
       prefix,
       region: spec.region,
-      clusterArn: ecs.clusterArn,
-      namespaceArn: ecs.namespaceArn,
-      vpcId,
-      subnetIds,
       logGroup: names.logGroup,
-      executionRoleArn: role("execution", executionStatements(spec, parts)),
+      executionRoleArn: roles.execution,
     },
-    apiRoleArn: role("api", [
-      ...provisioningStatements(parts),
-      ...firstAccountStatements(spec, parts),
-    ]),
-    workerRoleArn: role("worker", provisioningStatements(parts)),
-    consoleRoleArn: role("console", []),
-    databaseUrlSecretArn: databaseUrl,
-    sessionSecretArn: sessionSecret,
-    firstAccountArn: firstAccount,
+    roles,
+    secrets,
     door,
     folder,
-    artefact: { bucket: foundation.store.bucketName, key: foundation.store.buildKey },
-    clusterBoundaryArn: foundation.clusterBoundaryArn,
+    artefact: {
+      bucket: foundation.store.bucketName,
+      key: foundation.store.buildKey,
+      kmsKeyArn: keyArn,
+    },
+    clusterBoundaryArn: names.clusterBoundaryArn,
   });
   new FlowLog(stack, "flow-log", {
-    vpcId,
+    vpcId: network.vpcId,
     logGroupArn: `arn:aws:logs:${spec.region}:${spec.accountId}:log-group:${names.flowLogGroup}`,
-    roleArn: new ServiceRole(stack, "role-flow-log", {
-      name: `${prefix}-flow-log`,
-      service: "vpc-flow-logs.amazonaws.com",
-      accountId: spec.accountId,
-      permissionsBoundaryArn: foundation.boundaryArn,
-      statements: flowLogStatements(spec, names.flowLogGroup),
-    }).arn,
+    roleArn: roles.flowLog,
   });
-  connect(door.firewall, services, database.firewall, folder.firewall);
+  connect(door.firewall, services, kept.database.firewall, folder.firewall);
   new ControlPlaneAlarms(stack, "alarms", {
     prefix,
-    databaseIdentifier: database.identifier,
+    databaseIdentifier: kept.database.identifier,
     balancerSuffix: door.suffix,
     ecsCluster: prefix,
     services: ["api", "console", "worker"],
     topicArns: spec.alarmTopicArns,
   });
+  new TerraformOutput(stack, "front_door", { value: door.dnsName });
+  new TerraformOutput(stack, "first_account", { value: secrets.firstAccount });
+}
+
+function addRoles(
+  stack: TerraformStack,
+  spec: ControlPlaneSpec,
+  names: ControlPlaneNames,
+  foundation: Foundation,
+  parts: PermittedParts,
+) {
+  const { accountId } = spec;
+  const role = (id: string, service: string, statements: Statement[]) =>
+    new ServiceRole(stack, `role-${id}`, {
+      name: `${names.prefix}-${id}`,
+      service,
+      accountId,
+      permissionsBoundaryArn: foundation.boundaryArn,
+      statements,
+    }).arn;
+  const task = (id: string, statements: Statement[]) =>
+    role(id, "ecs-tasks.amazonaws.com", statements);
+  const api = task("api", [
+    ...provisioningStatements(parts),
+    ...firstAccountStatements(spec, parts),
+  ]);
+  const worker = task("worker", provisioningStatements(parts));
+  new ProvisionerRole(stack, "provisioner", {
+    role: PROVISIONER_ROLE,
+    prefix: names.prefix,
+    accountId,
+    permissionsBoundaryArn: names.clusterBoundaryArn,
+    principalArns: [api, worker],
+    // The installation's own account takes each of its organizations.
+    externalId: "millrace-*",
+  });
+  return {
+    api,
+    worker,
+    console: task("console", []),
+    execution: task("execution", executionStatements(spec, parts)),
+    flowLog: role(
+      "flow-log",
+      "vpc-flow-logs.amazonaws.com",
+      flowLogStatements(spec, names.flowLogGroup),
+    ),
+  };
 }
 
 function addEcs(stack: TerraformStack, { prefix }: ControlPlaneNames) {

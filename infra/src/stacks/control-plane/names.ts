@@ -9,12 +9,15 @@ export const PROVISIONER_ROLE = "millrace/provisioner";
  */
 export interface ControlPlaneNames {
   readonly prefix: string;
+  readonly clusterBoundary: string;
   readonly artefactBucket: string;
   readonly accessLogBucket: string;
   readonly logGroupPrefix: string;
   readonly logGroup: string;
   readonly flowLogGroup: string;
   readonly boundary: string;
+  /** ARN of the boundary of clusters' roles, known before it is there. */
+  readonly clusterBoundaryArn: string;
 }
 
 export function controlPlaneNames({
@@ -32,5 +35,7 @@ export function controlPlaneNames({
     logGroup: `/millrace-control-plane/${installation}/tasks`,
     flowLogGroup: `/millrace-control-plane/${installation}/refused-traffic`,
     boundary: `${prefix}-control-plane-boundary`,
+    clusterBoundary: `${prefix}-cluster-boundary`,
+    clusterBoundaryArn: `arn:aws:iam::${accountId}:policy/millrace/${prefix}-cluster-boundary`,
   };
 }

@@ -6,6 +6,7 @@ import {
 import type { FrontDoor } from "../../constructs/front-door/front-door.ts";
 import type { Firewall } from "../../constructs/network/firewall.ts";
 import type { WorkFolder } from "../../constructs/work-folder/work-folder.ts";
+import type { ControlPlaneSecrets } from "./data-parts.ts";
 import { PROVISIONER_ROLE } from "./names.ts";
 import type { ControlPlaneImages, ControlPlaneSpec } from "./spec.ts";
 
@@ -14,16 +15,16 @@ export const CONSOLE_PORT = 3000;
 
 export interface ServicesProps {
   readonly where: TaskSurroundings;
-  readonly apiRoleArn: string;
-  readonly workerRoleArn: string;
-  readonly consoleRoleArn: string;
-  readonly databaseUrlSecretArn: string;
-  readonly sessionSecretArn: string;
-  /** Secret that the first operator's credentials are put into, once. */
-  readonly firstAccountArn: string;
+  /** ARNs. */
+  readonly roles: { readonly api: string; readonly console: string; readonly worker: string };
+  readonly secrets: ControlPlaneSecrets;
   readonly door: FrontDoor;
   readonly folder: WorkFolder;
-  readonly artefact: { readonly bucket: string; readonly key: string };
+  readonly artefact: {
+    readonly bucket: string;
+    readonly key: string;
+    readonly kmsKeyArn: string;
+  };
   readonly clusterBoundaryArn: string;
 }
 
@@ -31,56 +32,66 @@ const HOME = "/var/lib/millrace";
 /** Each task of API and console serves many; two, so that one may be replaced. */
 const SERVING_TASKS = 2;
 
+const MIGRATE = { name: "migrate", command: ["node", "packages/db/tools/migrate.ts"] };
+const FIRST_ACCOUNT = {
+  name: "first-account",
+  command: ["node", "packages/provisioner/tools/first-account.ts"],
+};
+
 /** Console, API and worker. Answers their firewalls. */
 export function addServices(
   stack: TerraformStack,
   spec: ControlPlaneSpec,
   props: ServicesProps,
 ): { api: Firewall; console: Firewall; worker: Firewall } {
-  const images = spec.images as ControlPlaneImages;
-  const { where, door, folder } = props;
-  const url = `https://${spec.domainName}`;
-  const home = { fileSystemId: folder.fileSystemId, accessPointId: folder.accessPointId };
-  const migrate = { name: "migrate", command: ["node", "packages/db/tools/migrate.ts"] };
-  const firstAccount = {
-    name: "first-account",
-    command: ["node", "packages/provisioner/tools/first-account.ts"],
+  return {
+    api: addApi(stack, spec, props),
+    console: addConsole(stack, spec, props),
+    worker: addWorker(stack, spec, props),
   };
-  const api = new FargateService(stack, "api", where, {
+}
+
+function addApi(stack: TerraformStack, spec: ControlPlaneSpec, props: ServicesProps): Firewall {
+  const url = `https://${spec.domainName}`;
+  return new FargateService(stack, "api", props.where, {
     name: "api",
-    image: images.api,
-    before: [migrate, firstAccount],
+    image: (spec.images as ControlPlaneImages).api,
+    before: [MIGRATE, FIRST_ACCOUNT],
     cpu: 1024,
     memoryMib: 2048,
-    taskRoleArn: props.apiRoleArn,
+    taskRoleArn: props.roles.api,
     environment: {
-      ...common(spec, props),
+      ...provisioning(spec, props),
       MILLRACE_API_HOST: "0.0.0.0",
       MILLRACE_API_PORT: String(API_PORT),
       MILLRACE_API_URL: url,
       MILLRACE_CONSOLE_URL: url,
-      MILLRACE_FIRST_ACCOUNT_ARN: props.firstAccountArn,
+      MILLRACE_FIRST_ACCOUNT_ARN: props.secrets.firstAccount,
     },
     secrets: {
-      DATABASE_URL: props.databaseUrlSecretArn,
-      MILLRACE_AUTH_SECRET: props.sessionSecretArn,
+      DATABASE_URL: props.secrets.databaseUrl,
+      MILLRACE_AWS_EXTERNAL_ID: props.secrets.externalId,
+      MILLRACE_AUTH_SECRET: props.secrets.session,
     },
     port: API_PORT,
-    targetGroupArn: door.route({
+    targetGroupArn: props.door.route({
       name: "api",
       port: API_PORT,
       healthPath: "/healthz",
-      paths: ["/v1/*", "/docs", "/docs/*", "/openapi.json"],
+      paths: ["/v1/*", "/docs", "/docs/*"],
     }),
-    home,
+    home: props.folder,
     tasks: SERVING_TASKS,
-  });
-  const console_ = new FargateService(stack, "console", where, {
+  }).firewall;
+}
+
+function addConsole(stack: TerraformStack, spec: ControlPlaneSpec, props: ServicesProps): Firewall {
+  return new FargateService(stack, "console", props.where, {
     name: "console",
-    image: images.console,
+    image: (spec.images as ControlPlaneImages).console,
     cpu: 512,
     memoryMib: 1024,
-    taskRoleArn: props.consoleRoleArn,
+    taskRoleArn: props.roles.console,
     environment: {
       NODE_ENV: "production",
       NEXT_TELEMETRY_DISABLED: "1",
@@ -90,35 +101,41 @@ export function addServices(
     },
     secrets: {},
     port: CONSOLE_PORT,
-    targetGroupArn: door.fallbackArn,
+    targetGroupArn: props.door.fallbackArn,
     tasks: SERVING_TASKS,
-  });
-  const worker = new FargateService(stack, "worker", where, {
+  }).firewall;
+}
+
+function addWorker(stack: TerraformStack, spec: ControlPlaneSpec, props: ServicesProps): Firewall {
+  return new FargateService(stack, "worker", props.where, {
     name: "worker",
-    image: images.worker,
-    before: [migrate],
+    image: (spec.images as ControlPlaneImages).worker,
+    before: [MIGRATE],
     cpu: 2048,
     memoryMib: 4096,
-    taskRoleArn: props.workerRoleArn,
-    environment: common(spec, props),
-    secrets: { DATABASE_URL: props.databaseUrlSecretArn },
-    home,
+    taskRoleArn: props.roles.worker,
+    environment: provisioning(spec, props),
+    secrets: {
+      DATABASE_URL: props.secrets.databaseUrl,
+      MILLRACE_AWS_EXTERNAL_ID: props.secrets.externalId,
+    },
+    home: props.folder,
     // Leases keep two workers apart; one at a time spares them waiting for each other's Terraform.
     tasks: 1,
     single: true,
-  });
-  return { api: api.firewall, console: console_.firewall, worker: worker.firewall };
+  }).firewall;
 }
 
-function common(spec: ControlPlaneSpec, props: ServicesProps): Record<string, string> {
+/** What the programs need that plan and apply. */
+function provisioning(spec: ControlPlaneSpec, props: ServicesProps): Record<string, string> {
   return {
     NODE_ENV: "production",
     CHECKPOINT_DISABLE: "1",
     MILLRACE_HOME: HOME,
     MILLRACE_AWS_ROLE_ARN: `arn:aws:iam::${spec.accountId}:role/${PROVISIONER_ROLE}`,
-    MILLRACE_AWS_EXTERNAL_ID: spec.externalId,
     MILLRACE_AWS_ARTEFACT_BUCKET: props.artefact.bucket,
     MILLRACE_AWS_BROKER_ARTEFACT: `${props.artefact.key}#${spec.brokerBuild.sha256}`,
+    MILLRACE_AWS_ARTEFACT_KMS_KEY_ARN: props.artefact.kmsKeyArn,
     MILLRACE_AWS_PERMISSIONS_BOUNDARY_ARN: props.clusterBoundaryArn,
     MILLRACE_TERRAFORM_BIN: "/usr/local/bin/terraform",
     MILLRACE_TERRAFORM_MIRROR: "/usr/local/share/terraform/providers",

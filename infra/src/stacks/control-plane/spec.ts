@@ -47,8 +47,6 @@ export interface ControlPlaneSpec {
   readonly secretsVersion: number;
   /** SNS topics that alarms tell. */
   readonly alarmTopicArns: readonly string[];
-  /** External id that organizations' own ids are derived from. */
-  readonly externalId: string;
 }
 
 export class ControlPlaneSpecError extends Error {

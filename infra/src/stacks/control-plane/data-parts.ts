@@ -1,0 +1,102 @@
+import type { TerraformStack } from "cdktn";
+import { Database } from "../../constructs/database/database.ts";
+import { InternetAccess } from "../../constructs/internet-access/internet-access.ts";
+import { Network } from "../../constructs/network/network.ts";
+import { LogGroup } from "../../constructs/observability/log-group.ts";
+import { ephemeralVariable, SealedValue } from "../../constructs/sealed-value/sealed-value.ts";
+import { WorkFolder } from "../../constructs/work-folder/work-folder.ts";
+import type { ControlPlaneNames } from "./names.ts";
+import type { ControlPlaneSpec } from "./spec.ts";
+
+/** ARNs of the installation's secrets. */
+export interface ControlPlaneSecrets {
+  readonly databaseUrl: string;
+  readonly session: string;
+  readonly externalId: string;
+  readonly firstAccount: string;
+}
+
+interface DataPartsProps {
+  readonly names: ControlPlaneNames;
+  readonly keyArn: string;
+  readonly stateKeyArn: string;
+}
+
+/** What organizations' external ids are made from must never change: their accounts know them. */
+const EXTERNAL_ID_VERSION = 1;
+
+/** The network, and in it everything that remembers: database, secrets, working folder, logs. */
+export function addDataParts(
+  stack: TerraformStack,
+  spec: ControlPlaneSpec,
+  { names, keyArn, stateKeyArn }: DataPartsProps,
+) {
+  const { prefix } = names;
+  const { cidr, zones } = spec;
+  const network = new Network(stack, "network", { prefix, cidr, zones });
+  const { vpcId, subnetIds } = network;
+  const { publicSubnetIds } = new InternetAccess(stack, "internet", {
+    prefix,
+    vpcId,
+    cidr,
+    zones,
+    privateRouteTableId: network.routeTableId as string,
+  });
+  const password = ephemeralVariable(stack, "database_password", "32 random bytes, base64url");
+  const database = new Database(stack, "database", {
+    name: prefix,
+    vpcId,
+    subnetIds,
+    instanceClass: spec.databaseClass,
+    kmsKeyArn: keyArn,
+    password,
+    passwordVersion: spec.secretsVersion,
+  });
+  const secrets = addSecrets(stack, spec, prefix, keyArn, database.url);
+  const folder = new WorkFolder(stack, "home", {
+    name: prefix,
+    vpcId,
+    subnetIds,
+    kmsKeyArn: stateKeyArn,
+  });
+  new LogGroup(stack, "logs", { name: names.logGroup, kmsKeyArn: keyArn });
+  new LogGroup(stack, "flows", { name: names.flowLogGroup, kmsKeyArn: keyArn });
+  return { network, publicSubnetIds, database, secrets, folder };
+}
+
+function addSecrets(
+  stack: TerraformStack,
+  spec: ControlPlaneSpec,
+  prefix: string,
+  kmsKeyArn: string,
+  databaseUrl: string,
+): ControlPlaneSecrets {
+  const variable = (name: string) => ephemeralVariable(stack, name, "32 random bytes, base64url");
+  const sealed = (
+    id: string,
+    description: string,
+    value?: { readonly text: string; readonly version: number },
+  ) =>
+    new SealedValue(stack, id, {
+      name: `${prefix}/${id}`,
+      description,
+      kmsKeyArn,
+      ...(value === undefined ? {} : { value }),
+    }).arn;
+  const version = spec.secretsVersion;
+  return {
+    databaseUrl: sealed("database-url", "How tasks reach PostgreSQL", {
+      text: databaseUrl,
+      version,
+    }),
+    session: sealed("session-secret", "Signs the console's sessions", {
+      text: variable("session_secret"),
+      version,
+    }),
+    externalId: sealed("external-id", "What organizations' external ids are made from", {
+      text: variable("external_id"),
+      version: EXTERNAL_ID_VERSION,
+    }),
+    firstAccount: sealed("first-account", "How the first operator signs in"),
+  };
+}

@@ -1,0 +1,199 @@
+/**
+ * `npm run aws:bootstrap`: from an empty account to a control plane. The order matters: keys, bucket
+ * and repositories first, so that images and broker builds have a place; the services last. Each
+ * step can be repeated, and what is there already is left as it is.
+ */
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline/promises";
+import { checkPolicies } from "../src/policy/index.ts";
+import {
+  publicIngress,
+  synthesizeControlPlane,
+} from "../src/stacks/control-plane/control-plane-stack.ts";
+import { controlPlaneNames } from "../src/stacks/control-plane/names.ts";
+import {
+  type ControlPlaneSpec,
+  ControlPlaneSpecError,
+  type ControlPlaneStage,
+} from "../src/stacks/control-plane/spec.ts";
+import type { SynthRun } from "../src/synth.ts";
+import { brokerBuild } from "./bootstrap/broker-build.ts";
+import {
+  forgetInstallationSecrets,
+  installationSecrets,
+} from "./bootstrap/installation-secrets.ts";
+import { type BootstrapRequest, readRequest, USAGE } from "./bootstrap/plan-request.ts";
+import { Refused } from "./bootstrap/refused.ts";
+import { withBucketBackend } from "./bootstrap/state-backend.ts";
+import { TerraformRun } from "./bootstrap/terraform-run.ts";
+
+/** Says that the state has moved into the bucket. */
+const MOVED = "state-is-in-the-bucket";
+
+try {
+  if (process.argv.includes("--help")) console.log(USAGE);
+  else await bootstrap(readRequest(process.argv.slice(2)));
+} catch (error) {
+  if (!(error instanceof Refused || error instanceof ControlPlaneSpecError)) throw error;
+  console.error(`${error.message}\n\nnpm run aws:bootstrap -- --help tells all options`);
+  process.exitCode = 2;
+}
+
+async function bootstrap(request: BootstrapRequest): Promise<void> {
+  if (!request.apply) return rehearse(request);
+  const build = await brokerBuild(request.brokerPath);
+  const spec = { ...request.spec, brokerBuild: build };
+  const run = new TerraformRun(request.stateDir, installationSecrets(request.stateDir));
+  await applyFoundation(request, { ...spec, stage: "foundation" }, run);
+  if (spec.images === undefined) return tellImages(request);
+  await applyStage(request, { ...spec, stage: "complete" }, run, true);
+  forgetInstallationSecrets(request.stateDir);
+  await tellEnd(request, run);
+}
+
+/** What would be made, from the stacks themselves; no account is asked. */
+function rehearse(request: BootstrapRequest): void {
+  const stages: [ControlPlaneStage, string][] = [
+    ["foundation", "1. keys, bucket for broker builds and state, image repositories, boundaries"],
+    ["complete", "3. network, PostgreSQL, secrets, services, front door, provisioner's role"],
+  ];
+  const digest = "0".repeat(64);
+  const image = `image@sha256:${digest}`;
+  for (const [stage, title] of stages) {
+    const text = synthesizeControlPlane(
+      {
+        ...request.spec,
+        stage,
+        images: request.spec.images ?? { api: image, console: image, worker: image },
+        certificateArn: request.spec.certificateArn || "arn:aws:acm:yours",
+        allowedCidrs:
+          request.spec.allowedCidrs.length === 0 ? ["10.0.0.0/8"] : request.spec.allowedCidrs,
+        brokerBuild: { path: request.brokerPath, sha256: digest },
+      },
+      { providerVersion: request.providerVersion, offline: true },
+    );
+    console.log(`${title}\n${summaryOf(text)}\n`);
+    if (stage === "foundation") {
+      console.log("2. you push three images; each is named by its digest then\n");
+    }
+  }
+  console.log("Nothing was done. Add --apply to do it.");
+}
+
+function summaryOf(stack: string): string {
+  const { resource } = JSON.parse(stack) as { resource: Record<string, object> };
+  return Object.entries(resource)
+    .map(([type, byName]) => `   ${String(Object.keys(byName).length).padStart(3)}  ${type}`)
+    .join("\n");
+}
+
+async function applyFoundation(
+  request: BootstrapRequest,
+  spec: ControlPlaneSpec,
+  run: TerraformRun,
+): Promise<void> {
+  const marker = join(request.stateDir, MOVED);
+  // The whole stack contains its foundation: where it is there, only the build may be new.
+  if (request.existing || existsSync(marker)) {
+    if (spec.images === undefined) await applyNothingNew(request, spec, run);
+    return;
+  }
+  await applyStage(request, spec, run, false);
+  console.log("moving the state into the installation's bucket …");
+  run.write(withBucketBackend(synthesizeControlPlane(spec, runOf(request)), request));
+  await run.capture("init", "-input=false", "-no-color", "-migrate-state", "-force-copy");
+  writeFileSync(marker, "");
+}
+
+/** A foundation again: only while nothing more is there, since a plan of it would take that away. */
+async function applyNothingNew(
+  request: BootstrapRequest,
+  spec: ControlPlaneSpec,
+  run: TerraformRun,
+): Promise<void> {
+  run.write(withBucketBackend(synthesizeControlPlane(spec, runOf(request)), request));
+  await run.capture("init", "-input=false", "-no-color", "-reconfigure");
+  const state = await run.capture("state", "list");
+  if (state.includes("aws_vpc.")) {
+    throw new Refused("the installation is complete: name its --image options to change it");
+  }
+  await applyStage(request, spec, run, true);
+}
+
+async function applyStage(
+  request: BootstrapRequest,
+  spec: ControlPlaneSpec,
+  run: TerraformRun,
+  inBucket: boolean,
+): Promise<void> {
+  const text = synthesizeControlPlane(spec, runOf(request));
+  const stack = inBucket ? withBucketBackend(text, request) : text;
+  const context = { kind: "control-plane", publicIngress: publicIngress(spec) } as const;
+  refuseFindings(stack, context);
+  run.write(stack);
+  await run.capture("init", "-input=false", "-no-color", "-reconfigure");
+  await run.show("plan", "-input=false", "-out=bootstrap.plan");
+  refuseFindings(await run.capture("show", "-json", "bootstrap.plan"), context);
+  await confirmed(request, spec.stage);
+  await run.show("apply", "-input=false", "bootstrap.plan");
+}
+
+function runOf(request: BootstrapRequest): SynthRun {
+  return {
+    providerVersion: request.providerVersion,
+    ...(request.endpoint === undefined ? {} : { endpoint: request.endpoint }),
+  };
+}
+
+function refuseFindings(document: string, context: Parameters<typeof checkPolicies>[1]): void {
+  const findings = checkPolicies(document, context);
+  if (findings.length === 0) return;
+  throw new Refused(
+    findings.map(({ rule, address, message }) => `${rule}: ${address}: ${message}`).join("\n"),
+  );
+}
+
+async function confirmed(request: BootstrapRequest, stage: string): Promise<void> {
+  if (request.yes) return;
+  const ask = createInterface({ input: process.stdin, output: process.stdout });
+  try {
+    const answer = await ask.question(
+      `Apply the ${stage} in ${request.spec.region} of ${request.spec.accountId}? Only "yes" does: `,
+    );
+    if (answer.trim() !== "yes") throw new Refused("nothing was applied");
+  } finally {
+    ask.close();
+  }
+}
+
+function tellImages({ spec }: BootstrapRequest): void {
+  const { prefix } = controlPlaneNames(spec);
+  const registry = `${spec.accountId}.dkr.ecr.${spec.region}.amazonaws.com`;
+  const lines = ["api", "console", "worker"].map(
+    (name) =>
+      `  docker buildx build --platform linux/arm64 -f infra/images/Dockerfile --target ${name} -t ${registry}/${prefix}/${name}:1 --push .`,
+  );
+  console.log(`
+The foundation is there. Push the images next:
+
+  aws ecr get-login-password --region ${spec.region} | docker login --username AWS --password-stdin ${registry}
+${lines.join("\n")}
+
+Then run this again with --image api=${registry}/${prefix}/api@sha256:… and the same for console
+and worker, with --domain, --certificate and --allow.`);
+}
+
+async function tellEnd({ spec }: BootstrapRequest, run: TerraformRun): Promise<void> {
+  const outputs = JSON.parse(await run.capture("output", "-json")) as Record<
+    string,
+    { value: string }
+  >;
+  console.log(`
+The control plane is there.
+
+  1. make ${spec.domainName} an alias (CNAME) of ${outputs.front_door?.value}
+  2. sign in at https://${spec.domainName} with the credentials in
+     aws secretsmanager get-secret-value --region ${spec.region} --secret-id ${outputs.first_account?.value}
+     then change the password and delete that secret's value`);
+}
