@@ -14,7 +14,8 @@ import {
   walVolumeWarnings,
 } from "@millrace/domain";
 import { StackSpecError } from "@millrace/infra";
-import { OfflinePlanner, ProvisionError } from "../src/index.ts";
+import { OfflinePlanner } from "../src/aws/offline-planner.ts";
+import { ProvisionError } from "../src/cluster-driver.ts";
 import {
   type AwsDeploymentFile,
   deploymentOf,

@@ -80,6 +80,14 @@ export class DataBucket extends Construct {
             Resource: [this.arn, `${this.arn}/*`],
             Condition: { Bool: { "aws:SecureTransport": "false" } },
           },
+          {
+            Sid: "NewTlsOnly",
+            Effect: "Deny",
+            Principal: "*",
+            Action: "s3:*",
+            Resource: [this.arn, `${this.arn}/*`],
+            Condition: { NumericLessThan: { "s3:TlsVersion": "1.2" } },
+          },
         ],
       }),
       // S3 refuses a policy while the public access block is being changed.

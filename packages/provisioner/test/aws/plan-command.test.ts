@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
+import { deploymentOf } from "../../tools/cluster-file.ts";
 
 const COMMAND = fileURLToPath(new URL("../../tools/aws-plan.ts", import.meta.url));
 const { MILLRACE_TERRAFORM_BIN, MILLRACE_TERRAFORM_MIRROR, PATH } = process.env;
@@ -83,10 +84,14 @@ test.each<[string, unknown, string]>([
   ["a field that is misspelt", { network: { cdir: "10.0.0.0/16" } }, "/network/cdir is unknown"],
   ["this machine", { region: "local" }, "/region is this machine"],
   ["a list", [1], "/0 is unknown"],
-])("%s is refused with its place", async (_, cluster, message) => {
-  const { code, out, err } = await run("--spec", fileOf(cluster));
+])("%s is refused with its place", (_, cluster, message) => {
+  expect(() => deploymentOf(cluster)).toThrow(message);
+});
+
+test("a file that is no cluster ends the command as a wrong argument does", async () => {
+  const { code, out, err } = await run("--spec", fileOf({ size: "huge" }));
   expect([code, out]).toEqual([2, ""]);
-  expect(err).toContain(message);
+  expect(err).toContain("/size must be one of");
 });
 
 test("limits are told before Terraform begins", async () => {

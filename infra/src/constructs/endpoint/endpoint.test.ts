@@ -1,0 +1,80 @@
+import { expect, test } from "vitest";
+import { reference, resource, snapshotText, stackOf } from "../../../test/stack-fixture.ts";
+import { Endpoint } from "./endpoint.ts";
+import { PrivateLink } from "./private-link.ts";
+import { PrivateNames } from "./private-names.ts";
+
+function endpoint() {
+  return stackOf((scope) => {
+    const made = new Endpoint(scope, "endpoint", {
+      prefix: "test",
+      vpcId: "vpc-1",
+      subnetIds: ["subnet-1", "subnet-2"],
+      securityGroupId: "sg-1",
+      healthPort: 9644,
+    });
+    made.listen({ name: "bootstrap", port: 9092, targetPort: 9092 });
+    made.listen({ name: "admin-0", port: 9200, targetPort: 9644 });
+    new PrivateNames(scope, "names", {
+      zone: "test.internal",
+      comment: "Test",
+      vpcId: "vpc-1",
+      balancer: made.balancer,
+      names: { bootstrap: "bootstrap.test.internal" },
+    });
+    new PrivateLink(scope, "link", {
+      name: "test",
+      balancerArn: made.balancer.arn,
+      allowedPrincipals: ["arn:aws:iam::444455556666:root"],
+    });
+  });
+}
+
+test("an endpoint is what the snapshot shows", async () => {
+  await expect(snapshotText(endpoint())).toMatchFileSnapshot("endpoint.snap");
+});
+
+test("the balancer is internal, and each zone's address reaches the slots of all", () => {
+  expect(resource(endpoint(), "aws_lb")).toMatchObject({
+    internal: true,
+    load_balancer_type: "network",
+    enable_cross_zone_load_balancing: true,
+    security_groups: ["sg-1"],
+  });
+});
+
+test("a target is healthy where the broker is ready", () => {
+  const stack = endpoint();
+  for (const name of ["endpoint_bootstrap-targets", "endpoint_admin-0-targets"])
+    expect(resource(stack, "aws_lb_target_group", name).health_check).toMatchObject({
+      protocol: "HTTP",
+      port: "9644",
+      path: "/readyz",
+    });
+  expect(resource(stack, "aws_lb_listener", "endpoint_admin-0-listener")).toMatchObject({
+    port: 9200,
+    default_action: [
+      {
+        type: "forward",
+        target_group_arn: reference("aws_lb_target_group.endpoint_admin-0-targets.arn"),
+      },
+    ],
+  });
+});
+
+test("names resolve in the network only", () => {
+  const stack = endpoint();
+  expect(resource(stack, "aws_route53_zone").vpc).toEqual([{ vpc_id: "vpc-1" }]);
+  expect(resource(stack, "aws_route53_record")).toMatchObject({
+    name: "bootstrap.test.internal",
+    type: "A",
+    alias: { name: reference("aws_lb.endpoint_balancer.dns_name") },
+  });
+});
+
+test("only named principals connect to the endpoint service", () => {
+  expect(resource(endpoint(), "aws_vpc_endpoint_service")).toMatchObject({
+    allowed_principals: ["arn:aws:iam::444455556666:root"],
+    network_load_balancer_arns: [reference("aws_lb.endpoint_balancer.arn")],
+  });
+});
