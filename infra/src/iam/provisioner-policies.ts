@@ -94,7 +94,7 @@ export function provisionerBoundary(props: ProvisionerProps): PolicyDocument {
   const all = provisionerPolicies(props).flatMap(({ document }) =>
     document.Statement.flatMap(({ Action }) => [Action ?? []].flat()),
   );
-  const once = [...new Set(all)].sort();
+  const once = [...new Set(all.map(shortened))].sort();
   const isListing = (action: string) => LISTING.test(action) && !READ_BY_ARN.has(action);
   const changing = once.filter((action) => !isListing(action) && !WITHOUT_ARN.includes(action));
   return policyDocument(
@@ -130,6 +130,13 @@ export function provisionerBoundary(props: ProvisionerProps): PolicyDocument {
       Resource: "*",
     },
   );
+}
+
+/** Whole families of descriptions, which a boundary may name as such: it has to stay short. */
+const FAMILIES = ["autoscaling:Describe*", "elasticloadbalancing:Describe*", "s3:GetBucket*"];
+
+function shortened(action: string): string {
+  return FAMILIES.find((family) => action.startsWith(family.slice(0, -1))) ?? action;
 }
 
 /** What AWS cannot narrow to an ARN, beside descriptions. */

@@ -3,7 +3,11 @@ import { clusterPrefix } from "../stacks/cluster/names.ts";
 import type { PolicyDocument } from "./document.ts";
 import { type AccessRequest, isAllowed } from "./evaluation.ts";
 import { permissionsBoundary } from "./permissions-boundary.ts";
-import { MANAGED_POLICY_CHARACTERS_MAX, provisionerPolicies } from "./provisioner-policies.ts";
+import {
+  MANAGED_POLICY_CHARACTERS_MAX,
+  provisionerBoundary,
+  provisionerPolicies,
+} from "./provisioner-policies.ts";
 import { SESSION_POLICY_CHARACTERS_MAX, sessionPolicy } from "./session-policy.ts";
 
 const ACCOUNT = "123456789012";
@@ -16,6 +20,10 @@ const otherPrefix = clusterPrefix(OTHER);
 const identity = provisionerPolicies({ accountId: ACCOUNT, permissionsBoundaryArn: BOUNDARY }).map(
   ({ document }) => document,
 );
+const boundary = provisionerBoundary({
+  accountId: ACCOUNT,
+  permissionsBoundaryArn: BOUNDARY,
+});
 const session = JSON.parse(sessionPolicy({ clusterId: OURS, prefix })) as PolicyDocument;
 
 const volume = `arn:aws:ec2:eu-west-1:${ACCOUNT}:volume/vol-1`;
@@ -171,7 +179,7 @@ const refused: Record<string, AccessRequest> = {
 
 describe("a session for one cluster", () => {
   it.each(Object.entries(allowed))("%s", (_, request) => {
-    expect(isAllowed({ identity, session }, request)).toBe(true);
+    expect(isAllowed({ identity, session, boundary }, request)).toBe(true);
   });
 
   it.each(Object.entries(refused))("never %s", (_, request) => {
@@ -195,6 +203,10 @@ describe("the sizes that AWS takes", () => {
   it("holds for every managed policy", () => {
     const policies = [
       ...provisionerPolicies({ accountId: ACCOUNT, permissionsBoundaryArn: BOUNDARY }),
+      {
+        name: "provisioner-boundary",
+        document: provisionerBoundary({ accountId: ACCOUNT, permissionsBoundaryArn: BOUNDARY }),
+      },
       {
         name: "boundary",
         document: permissionsBoundary({ accountId: ACCOUNT, artefactBucket: "millrace-builds" }),
