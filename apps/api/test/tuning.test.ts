@@ -101,8 +101,26 @@ test("a decimal string is as good as a number, and a merge patch may say that it
 
 test("a change that changes nothing is no change", async () => {
   expect((await patch({})).body.metadata.version).toBe(0);
-  expect((await patch({ block_cache_bytes: 128 * MIB })).body.metadata.version).toBe(0);
   expect((await get("/history")).body.items).toEqual([]);
+  await patch({ block_cache_bytes: 64 * MIB });
+  expect((await patch({ block_cache_bytes: 64 * MIB })).body.metadata.version).toBe(1);
+  expect((await get("/history")).body.items).toHaveLength(1);
+});
+
+test("what is asked for as it is already is meant to stay so", async () => {
+  const pinned = await patch({ block_cache_bytes: 128 * MIB });
+  expect(pinned.body).toMatchObject({
+    metadata: { version: 1 },
+    block_cache_bytes: { value: 128 * MIB, source: "tuning", applied: true },
+  });
+  expect((await patch({ block_cache_bytes: 128 * MIB })).body.metadata.version).toBe(1);
+  expect((await get("/history")).body.items[0].changes).toEqual([
+    { field: "block_cache_bytes", from: 128 * MIB, to: 128 * MIB, to_default: false },
+  ]);
+  fixture.kafka.settingsOf(address).set("s3.block.cache.size", String(100 * MIB));
+  expect((await get()).body.block_cache_bytes).toMatchObject({ value: 128 * MIB, applied: false });
+  const free = await patch({ block_cache_bytes: null });
+  expect(free.body.block_cache_bytes).toMatchObject({ value: 128 * MIB, source: "default" });
 });
 
 describe("a refused value", () => {

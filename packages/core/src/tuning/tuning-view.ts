@@ -101,8 +101,8 @@ function sourceOf(
   value: number,
   standard: number,
 ): KnobView["source"] {
-  if (value === standard) return "default";
-  return knob in tuning.wishes ? "tuning" : "broker";
+  if (typeof tuning.wishes[knob] === "number") return "tuning";
+  return value === standard ? "default" : "broker";
 }
 
 /** The size's bounds, and the broker's where those are narrower: its machine may have less. */

@@ -139,8 +139,9 @@ function throwIfRefused(outcome: SettingsOutcome, patch: TuningWishes): void {
 }
 
 /**
- * A wish for the value that a knob has anyway changes nothing. While the broker is silent nobody
- * knows what that is: whoever asks for a knob for the first time then is taken at their word.
+ * A wish is kept for the value that a knob has anyway, too: who asks for it means it to stay, when
+ * the size's default or what somebody sets at the broker becomes another one. Asked for once more,
+ * it changes nothing.
  */
 function changesBetween(
   before: Cluster,
@@ -148,9 +149,10 @@ function changesBetween(
   settings: BrokerSettings | undefined,
 ): KnobChange[] {
   const [from, to] = [valuesOf(before, settings), valuesOf(after, settings)];
-  const isNew = (knob: TuningKnob) =>
-    settings === undefined && knob in after.tuning.wishes && !(knob in before.tuning.wishes);
-  const changed = TUNING_KNOBS.filter((knob) => from[knob] !== to[knob] || isNew(knob));
+  const [old, wishes] = [before.tuning.wishes, after.tuning.wishes];
+  const changed = TUNING_KNOBS.filter(
+    (knob) => from[knob] !== to[knob] || old[knob] !== wishes[knob],
+  );
   return changed.map((knob) => ({
     knob,
     from: from[knob],
