@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { resource, snapshotText, stackOf } from "../../../test/stack-fixture.ts";
+import { SlotRole } from "../identity/slot-role.ts";
 import { BrokerSlot } from "./broker-slot.ts";
 
 function slot(running = true) {
@@ -14,6 +15,13 @@ function slot(running = true) {
       userData: "#!/bin/bash\necho hello\n",
       tags: { "millrace:slot": "0" },
       running,
+      needs: [
+        new SlotRole(scope, "role", {
+          name: "test-b0",
+          permissionsBoundaryArn: "arn:aws:iam::111122223333:policy/boundary",
+          statements: [],
+        }),
+      ],
     });
   });
 }
@@ -29,6 +37,14 @@ test("it has exactly one instance, or none", () => {
   };
   expect(sizes(true)).toEqual([1, 1, 1]);
   expect(sizes(false)).toEqual([0, 0, 0]);
+});
+
+test("no instance is there before what it needs, or after it", () => {
+  expect(resource(slot(), "aws_autoscaling_group").depends_on).toEqual([
+    "aws_iam_role.role_role",
+    "aws_iam_role_policy.role_policy",
+    "aws_iam_instance_profile.role_profile",
+  ]);
 });
 
 test("an instance answers metadata with a session's token only, and to nobody behind it", () => {

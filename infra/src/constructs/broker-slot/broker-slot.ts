@@ -1,7 +1,7 @@
 import { AutoscalingGroup } from "@cdktn/provider-aws/lib/autoscaling-group/index.js";
 import { LaunchTemplate } from "@cdktn/provider-aws/lib/launch-template/index.js";
 import { ROOT_VOLUME_GIB } from "@millrace/domain";
-import { Token } from "cdktn";
+import { TerraformResource, Token } from "cdktn";
 import { Construct } from "constructs";
 import { ADDRESS_TAG, type Tags } from "../../tagging.ts";
 
@@ -20,6 +20,11 @@ export interface BrokerSlotProps {
   readonly tags: Tags;
   /** False: no instance. */
   readonly running: boolean;
+  /**
+   * What an instance needs while it lives, though the group names none of it: made before the group,
+   * and gone only after it, so that a broker that drains still reaches its bucket.
+   */
+  readonly needs: readonly Construct[];
 }
 
 /** AWS keeps the newest Amazon Linux 2023 under this name, so no image's id is written here. */
@@ -49,6 +54,9 @@ export class BrokerSlot extends Construct {
       // The control plane waits for healthy brokers itself, and says what it waits for.
       waitForCapacityTimeout: "0",
       enabledMetrics: ["GroupDesiredCapacity", "GroupInServiceInstances"],
+      dependsOn: props.needs.flatMap((need) =>
+        need.node.findAll().filter((part) => TerraformResource.isTerraformResource(part)),
+      ),
     });
     const address = `aws_autoscaling_group.${group.friendlyUniqueId}`;
     group.putTag([

@@ -127,6 +127,23 @@ test("what a tenant asked for goes before what follows from the machine", () => 
   expect(script).toMatch(/s3\.network\.ingress\.baseline\.bandwidth=\d+/);
 });
 
+test("no instance begins before its volume, rights, token and ways to AWS are there", () => {
+  const group = resource(clusterStack(), "aws_autoscaling_group", "slot-1_group");
+  expect(group.depends_on).toEqual(
+    expect.arrayContaining([
+      "aws_ebs_volume.wal-1_volume",
+      "aws_iam_role_policy.role-1_policy",
+      "aws_secretsmanager_secret_version.admin-token_version",
+      "aws_vpc_endpoint.aws-access_s3",
+      "aws_vpc_endpoint.aws-access_ec2",
+      "aws_route_table_association.network_routed-1",
+      "aws_vpc_security_group_egress_rule.brokers_out-s3",
+      "aws_vpc_security_group_ingress_rule.endpoints_in-network",
+    ]),
+  );
+  expect(group.depends_on).not.toContain("aws_ebs_volume.wal-0_volume");
+});
+
 describe("modes", () => {
   test("paused is the same cluster without instances and alarms", () => {
     const running = addresses(clusterStack());

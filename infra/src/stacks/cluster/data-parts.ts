@@ -9,8 +9,10 @@ import { type ClusterStackSpec, slotsOf } from "./spec.ts";
 
 export interface DataParts {
   readonly kmsKeyArn: string;
-  /** Ids of the volumes, by slot. */
-  readonly volumeIds: readonly string[];
+  /** By slot. */
+  readonly volumes: readonly WalVolume[];
+  readonly bucket: DataBucket;
+  readonly logs: LogGroup;
 }
 
 /** What holds data, and the key to it: outlives everything but the purge. */
@@ -30,8 +32,12 @@ export function addDataParts(
       logGroup: names.logGroup,
       protected: isProtected,
     }).arn;
-  new DataBucket(stack, "data", { name: names.bucket, kmsKeyArn, protected: isProtected });
-  new LogGroup(stack, "logs", { name: names.logGroup, kmsKeyArn });
+  const bucket = new DataBucket(stack, "data", {
+    name: names.bucket,
+    kmsKeyArn,
+    protected: isProtected,
+  });
+  const logs = new LogGroup(stack, "logs", { name: names.logGroup, kmsKeyArn });
   const volumes = slotsOf(spec).map(
     ({ index, zone }) =>
       new WalVolume(stack, `wal-${index}`, {
@@ -43,5 +49,5 @@ export function addDataParts(
         protected: isProtected,
       }),
   );
-  return { kmsKeyArn, volumeIds: volumes.map(({ id }) => id) };
+  return { kmsKeyArn, volumes, bucket, logs };
 }

@@ -1,4 +1,5 @@
 import type { TerraformStack } from "cdktn";
+import type { Construct } from "constructs";
 import { AwsAccess } from "../../constructs/network/aws-access.ts";
 import { Firewall, type Peer } from "../../constructs/network/firewall.ts";
 import { Network } from "../../constructs/network/network.ts";
@@ -19,6 +20,8 @@ export interface NetworkParts {
   readonly subnetIds: readonly string[];
   readonly balancer: Firewall;
   readonly brokers: Firewall;
+  /** What brokers reach AWS by. */
+  readonly waysOut: readonly Construct[];
 }
 
 const HTTPS = { from: 443, to: 443 };
@@ -53,10 +56,15 @@ export function addNetworkParts(
   balancer.release("admin", "Admin HTTP and health of the brokers", ADMIN, { group: brokers });
   brokers.admit("kafka", "Kafka, through the balancer", KAFKA, { group: balancer });
   brokers.admit("admin", "Admin HTTP and health checks", ADMIN, { group: balancer });
-  for (const [id, description, peer] of waysOut(stack, spec, names, network)) {
-    brokers.release(id, description, HTTPS, peer);
-  }
-  return { vpcId: network.vpcId, subnetIds: network.subnetIds, balancer, brokers };
+  const ways = waysOut(stack, spec, names, network);
+  for (const [id, description, peer] of ways.rules) brokers.release(id, description, HTTPS, peer);
+  return {
+    vpcId: network.vpcId,
+    subnetIds: network.subnetIds,
+    balancer,
+    brokers,
+    waysOut: ways.made,
+  };
 }
 
 function admitClients(balancer: Firewall, spec: ClusterStackSpec): void {
@@ -82,7 +90,10 @@ function admitClients(balancer: Firewall, spec: ClusterStackSpec): void {
   }
 }
 
-type WayOut = readonly [id: string, description: string, peer: Peer];
+interface WaysOut {
+  readonly rules: readonly (readonly [id: string, description: string, peer: Peer])[];
+  readonly made: readonly Construct[];
+}
 
 /** How brokers reach AWS. In a VPC of the tenant's that is the tenant's to say. */
 function waysOut(
@@ -90,9 +101,10 @@ function waysOut(
   spec: ClusterStackSpec,
   names: ClusterNames,
   network: Network,
-): WayOut[] {
+): WaysOut {
   if (network.routeTableId === undefined) {
-    return [["aws", "AWS, by the ways that the network has", { cidr: "0.0.0.0/0" }]];
+    const anywhere = { cidr: "0.0.0.0/0" };
+    return { rules: [["aws", "AWS, by the ways that the network has", anywhere]], made: [] };
   }
   const endpoints = new Firewall(stack, "endpoints", {
     name: `${names.prefix}-endpoints`,
@@ -112,8 +124,11 @@ function waysOut(
     actions: ENDPOINT_ACTIONS,
     s3: s3EndpointStatements(spec, names),
   });
-  return [
-    ["endpoints", "Endpoints of AWS", { group: endpoints }],
-    ["s3", "S3", { prefixListId: access.s3PrefixListId }],
-  ];
+  return {
+    rules: [
+      ["endpoints", "Endpoints of AWS", { group: endpoints }],
+      ["s3", "S3", { prefixListId: access.s3PrefixListId }],
+    ],
+    made: [network, endpoints, access],
+  };
 }

@@ -8,6 +8,7 @@ import { PrivateLink } from "../../constructs/endpoint/private-link.ts";
 import { PrivateNames } from "../../constructs/endpoint/private-names.ts";
 import { SlotRole } from "../../constructs/identity/slot-role.ts";
 import { EndpointAlarm, SlotAlarms } from "../../constructs/observability/alarms.ts";
+import type { WalVolume } from "../../constructs/wal-volume/wal-volume.ts";
 import type { Tags } from "../../tagging.ts";
 import type { DataParts } from "./data-parts.ts";
 import {
@@ -31,7 +32,7 @@ export function addServingParts(
   tags: Tags,
 ): void {
   const network = addNetworkParts(stack, spec, names);
-  new AdminToken(stack, "admin-token", {
+  const token = new AdminToken(stack, "admin-token", {
     name: names.adminTokenSecret,
     description: `Admin token of the Kafka cluster ${spec.clusterId}`,
     kmsKeyArn: data.kmsKeyArn,
@@ -50,7 +51,11 @@ export function addServingParts(
   });
   const topics = spec.alarmTopicArn === undefined ? [] : [spec.alarmTopicArn];
   for (const slot of slotsOf(spec)) {
-    addSlot({ stack, spec, names, data, tags, network, endpoint, topics }, slot, bootstrap.arn);
+    addSlot(
+      { stack, spec, names, data, tags, network, token, endpoint, topics },
+      slot,
+      bootstrap.arn,
+    );
   }
   if (spec.mode === "running") {
     new EndpointAlarm(stack, "endpoint-alarm", {
@@ -82,6 +87,7 @@ interface SlotSurroundings {
   readonly data: DataParts;
   readonly tags: Tags;
   readonly network: NetworkParts;
+  readonly token: AdminToken;
   readonly endpoint: Endpoint;
   /** SNS topics of the alarms. */
   readonly topics: readonly string[];
@@ -90,6 +96,7 @@ interface SlotSurroundings {
 function addSlot(around: SlotSurroundings, slot: Slot, bootstrapTargets: string): void {
   const { stack, spec, names, data, network, endpoint } = around;
   const { index } = slot;
+  const volume = data.volumes[index] as WalVolume;
   const name = names.autoScalingGroup(index);
   const role = new SlotRole(stack, `role-${index}`, {
     name: names.roleOf(index),
@@ -116,13 +123,17 @@ function addSlot(around: SlotSurroundings, slot: Slot, bootstrapTargets: string)
     userData: slotUserData(spec, names, index),
     tags: { ...around.tags, ...slotTags(spec.clusterId, index) },
     running: spec.mode === "running",
+    needs: [
+      ...[volume, data.bucket, data.logs, around.token, role],
+      ...[network.brokers, ...network.waysOut],
+    ],
   });
   if (spec.mode === "running") {
     new SlotAlarms(stack, `alarms-${index}`, {
       clusterId: spec.clusterId,
       slot: index,
       groupName: name,
-      volumeId: data.volumeIds[index] as string,
+      volumeId: volume.id,
       name,
       topicArns: around.topics,
     });
