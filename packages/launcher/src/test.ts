@@ -31,6 +31,7 @@ type AllTools = Tools & AwsTools;
 const STAGE_SECONDS_MAX = 1_500;
 /** Tasks of one stage at a time: more would only make each other's time limits too short. */
 const CONCURRENCY = 2;
+const PROVIDER = "@millrace/terraform-provider";
 const artefacts = join(root, "test-results");
 const brokerProgram = join(root, "dataplane/target/release/millrace");
 const total: Tally = { passed: 0, failed: 0, skipped: 0 };
@@ -155,7 +156,9 @@ async function endToEnd(found: AllTools): Promise<void> {
   const env = { ...toolPaths(found), MILLRACE_E2E_HOME: stack.home };
   await stage({ name: "real Kafka clients", tasks: ["@millrace/e2e#test:kafka"], env });
   if (found.terraform !== undefined) {
-    await stage({ name: "real Terraform", tasks: ["test:terraform"], env });
+    // One after the other: each stops and kills parts of the product.
+    await stage({ name: "Terraform provider", tasks: [`${PROVIDER}#test:terraform`], env });
+    await stage({ name: "real Terraform", tasks: ["@millrace/e2e#test:terraform"], env });
   }
   if (found.chromium !== undefined) {
     await stage({ name: "console in a browser", tasks: ["@millrace/e2e#test:console"], env });
