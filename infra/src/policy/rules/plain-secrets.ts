@@ -13,7 +13,10 @@ export const plainSecrets: PolicyRule = {
         : undefined,
     ),
     ...each(document, ["aws_secretsmanager_secret_version"], ({ values }) =>
-      typeof values.secret_string === "string" && !isLater(values.secret_string)
+      // A value that was written and is kept nowhere reads as empty text.
+      typeof values.secret_string === "string" &&
+      values.secret_string !== "" &&
+      !isLater(values.secret_string)
         ? "take secret_string out: whoever owns the secret writes its value"
         : undefined,
     ),
