@@ -22,7 +22,7 @@ const USUAL_PLACE = "/usr/local/go/bin/go";
 const args = process.argv.slice(2);
 const go = findGo();
 if (go === undefined) {
-  console.log("skipped: the Terraform provider needs Go 1.25 or later (https://go.dev/dl)");
+  console.log("skipped: the Terraform provider needs Go 1.26 or later (https://go.dev/dl)");
   if (args[0] === "test") summary(0, 0, 1);
 } else if (args[0] === "test") {
   process.exitCode = await test(go, args.slice(1));
