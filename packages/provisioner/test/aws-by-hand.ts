@@ -1,5 +1,10 @@
 /** What a test does to, and sees of, a cluster on the emulator without asking the driver. */
-import { DescribeTagsCommand, DescribeVolumesCommand, EC2Client, ModifyVolumeCommand } from "@aws-sdk/client-ec2";
+import {
+  DescribeTagsCommand,
+  DescribeVolumesCommand,
+  EC2Client,
+  ModifyVolumeCommand,
+} from "@aws-sdk/client-ec2";
 import { ListBucketsCommand, S3Client } from "@aws-sdk/client-s3";
 import { clusterPrefix } from "@millrace/infra";
 import { clientOptions } from "./moto.ts";

@@ -1,0 +1,302 @@
+/**
+ * A cluster's whole life on an emulated AWS, while the worker or Terraform is killed at random
+ * instants. Whatever is killed, each operation ends as it should, nothing is made twice, no data is
+ * lost, and in the end nothing is left.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  type Core,
+  checkDrift,
+  createCluster,
+  createCore,
+  deleteCluster,
+  pauseCluster,
+  reconcileCluster,
+  restoreCluster,
+  resumeCluster,
+  retryOperation,
+  updateCluster,
+} from "@millrace/core";
+import type { Cluster, ClusterId, ClusterPhase, Operation, Principal } from "@millrace/domain";
+import {
+  changeThroughput,
+  dataOf,
+  madeTwice,
+} from "../../../packages/provisioner/test/aws-by-hand.ts";
+import { leftOf } from "../../../packages/provisioner/test/aws-leftovers.ts";
+import { REGION } from "../../../packages/provisioner/test/moto.ts";
+import type { AwsSite } from "./aws-site.ts";
+
+export interface DrillOptions {
+  readonly kills: number;
+  readonly seed: number;
+  readonly say: (line: string) => void;
+}
+
+export interface DrillReport {
+  /** Of the worker, and of Terraform. */
+  readonly kills: { readonly worker: number; readonly terraform: number };
+  readonly retries: number;
+  readonly operations: number;
+  /** Claims of all operations: each kill of a worker at work costs one. */
+  readonly attempts: number;
+  readonly seconds: number;
+}
+
+/** Longest pause before a kill; the whole of a run is hit. */
+const KILL_AFTER_MS_MAX = 8_000;
+const OPERATION_MS_MAX = 15 * 60_000;
+const RETRIES_MAX = 20;
+/** Kills that are left for the deletion, the restoration and the purge; pauses take the others. */
+const KILLS_FOR_THE_END = 0.3;
+const POLL_MS = 100;
+
+/** Ends with a report, or throws what was not as it should be. */
+export async function drill(site: AwsSite, options: DrillOptions): Promise<DrillReport> {
+  return new Drill(site, options, await tenantOf(site)).run();
+}
+
+class Drill {
+  readonly #site: AwsSite;
+  readonly #options: DrillOptions;
+  readonly #core: Core;
+  readonly #principal: Principal;
+  readonly #kills = { worker: 0, terraform: 0 };
+  readonly #random: () => number;
+  #killsLeft: number;
+  #retries = 0;
+  #operations = 0;
+  #attempts = 0;
+  #clusterId: ClusterId = "clu_";
+  /** The volumes and buckets of the creation: they stay the same until the purge. */
+  #data: { volumes: string[]; buckets: string[] } = { volumes: [], buckets: [] };
+
+  constructor(
+    site: AwsSite,
+    options: DrillOptions,
+    { core, principal }: { core: Core; principal: Principal },
+  ) {
+    this.#site = site;
+    this.#options = options;
+    this.#core = core;
+    this.#principal = principal;
+    this.#random = randomFrom(options.seed);
+    this.#killsLeft = options.kills;
+  }
+
+  async run(): Promise<DrillReport> {
+    const begun = performance.now();
+    await this.#site.startWorker();
+    const { cluster, operation } = await createCluster(this.#core, this.#principal, {
+      name: "drilled",
+      region: REGION,
+      size: "dev",
+    });
+    this.#clusterId = cluster.id;
+    // Shares of the kills that are left: the long operations get most of them.
+    await this.#through(operation, "RUNNING", 0.35);
+    this.#data = await dataOf(this.#site.endpoint, this.#clusterId);
+    assertEqual("volumes and buckets made", counts(this.#data), [1, 1]);
+    await this.#change();
+    await this.#drift();
+    await this.#rest();
+    await this.#end();
+    return {
+      kills: this.#kills,
+      retries: this.#retries,
+      operations: this.#operations,
+      attempts: this.#attempts,
+      seconds: Math.round((performance.now() - begun) / 1_000),
+    };
+  }
+
+  async #change(): Promise<void> {
+    const { operation } = await updateCluster(this.#core, this.#principal, {
+      clusterId: this.#clusterId,
+      patch: { wal: { throughputMibps: 250, iops: 4_000 } },
+    });
+    if (!operation) throw new Error("a change of the volume takes an operation");
+    await this.#through(operation, "RUNNING", 0.3);
+    await this.#assertThroughput(250);
+  }
+
+  async #drift(): Promise<void> {
+    const [volume = ""] = this.#data.volumes;
+    await changeThroughput(this.#site.endpoint, volume, 500);
+    const target = { clusterId: this.#clusterId };
+    const look = await checkDrift(this.#core, this.#principal, target);
+    await this.#through(look, "RUNNING", 0.2);
+    assertEqual("drift by hand", (await this.#cluster()).drift.status, "drifted");
+    const reconciling = await reconcileCluster(this.#core, this.#principal, target);
+    await this.#through(reconciling, "RUNNING", 0.2);
+    await this.#assertThroughput(250);
+    await this.#assertInSync();
+  }
+
+  async #rest(): Promise<void> {
+    const target = { clusterId: this.#clusterId };
+    const atTheEnd = Math.floor(this.#options.kills * KILLS_FOR_THE_END);
+    do {
+      await this.#through(await pauseCluster(this.#core, this.#principal, target), "PAUSED", 0.3);
+      await this.#through(await resumeCluster(this.#core, this.#principal, target), "RUNNING", 0.3);
+    } while (this.#killsLeft > atTheEnd);
+    await this.#assertInSync();
+  }
+
+  async #end(): Promise<void> {
+    const target = { clusterId: this.#clusterId };
+    const deletion = await deleteCluster(this.#core, this.#principal, { ...target, retainDays: 7 });
+    await this.#through(deletion, "PENDING_PURGE", 0.3);
+    const restoring = await restoreCluster(this.#core, this.#principal, target);
+    await this.#through(restoring, "RUNNING", 0.4);
+    const again = await deleteCluster(this.#core, this.#principal, { ...target, retainDays: 7 });
+    await this.#through(again, "PENDING_PURGE", 0.3);
+    const purge = await deleteCluster(this.#core, this.#principal, target);
+    await this.#through(purge, "DELETED", 1);
+    assertEqual("left by tags and names", await leftOf(this.#site.endpoint, this.#clusterId), []);
+    assertEqual("states kept of what is gone", await this.#state(), undefined);
+  }
+
+  /** Sees an operation to its end through its share of the kills, and looks at everything then. */
+  async #through(operation: Operation, phase: ClusterPhase, share: number): Promise<void> {
+    const kills = Math.round(this.#killsLeft * share);
+    const begun = performance.now();
+    this.#operations += 1;
+    const killed = await this.#killing(operation, kills);
+    const ended = await this.#ended(operation);
+    this.#attempts += ended.attempt;
+    const seconds = Math.round((performance.now() - begun) / 1_000);
+    const { kind, attempt } = ended;
+    this.#options.say(`${kind}: ${seconds} s, ${killed} kills, ${attempt} attempts, ${phase}`);
+    assertEqual("phase", (await this.#cluster()).phase, phase);
+    await this.#assertWhole(phase);
+  }
+
+  async #killing(operation: Operation, kills: number): Promise<number> {
+    for (let killed = 0; killed < kills; killed += 1) {
+      await sleep(this.#random() * KILL_AFTER_MS_MAX);
+      const now = await this.#retriedWhereFailed(operation);
+      if (now.done) return killed;
+      await this.#kill();
+    }
+    return kills;
+  }
+
+  async #kill(): Promise<void> {
+    const [terraform] = this.#site.terraforms();
+    this.#killsLeft -= 1;
+    if (terraform !== undefined && this.#random() < 0.5) {
+      this.#kills.terraform += 1;
+      process.kill(terraform, "SIGKILL");
+      return;
+    }
+    this.#kills.worker += 1;
+    await this.#site.killWorker();
+    await this.#site.startWorker();
+  }
+
+  async #ended(operation: Operation): Promise<Operation> {
+    const deadline = performance.now() + OPERATION_MS_MAX;
+    for (;;) {
+      const now = await this.#retriedWhereFailed(operation);
+      if (now.done) return now;
+      if (performance.now() > deadline)
+        throw new Error(`${now.kind} is not through: ${stepOf(now)}`);
+      await sleep(POLL_MS);
+    }
+  }
+
+  /** Who kills Terraform often enough makes an operation fail; its caller asks again. */
+  async #retriedWhereFailed(operation: Operation): Promise<Operation> {
+    const now = await this.#site.db.operations.load(operation.id);
+    if (!now) throw new Error(`there is no operation ${operation.id}`);
+    if (now.phase !== "FAILED") return now;
+    this.#options.say(`${now.kind} failed at ${now.error?.step}: ${now.error?.message}`);
+    this.#retries += 1;
+    if (this.#retries > RETRIES_MAX) throw new Error("it fails again and again");
+    return retryOperation(this.#core, this.#principal, operation.id);
+  }
+
+  /** What holds after each operation, whatever was killed in it. */
+  async #assertWhole(phase: ClusterPhase): Promise<void> {
+    const { endpoint } = this.#site;
+    assertEqual("Terraforms at work", this.#site.terraforms(), []);
+    assertEqual("made twice", await madeTwice(endpoint, this.#clusterId), []);
+    const { volumes, buckets } = await dataOf(endpoint, this.#clusterId);
+    if (phase === "DELETED") return assertEqual("data left", [volumes, buckets], [[], []]);
+    if (this.#data.volumes.length > 0) {
+      assertEqual("data", [volumes, buckets], [this.#data.volumes, this.#data.buckets]);
+    }
+    const stored = await this.#state();
+    const here = this.#site.stateFile(this.#clusterId);
+    const heads = [stored?.serial, stored?.lineage];
+    assertEqual("state in the database", heads, [here?.serial, here?.lineage]);
+  }
+
+  /** The state is what exists: looked at by Terraform, resource by resource. */
+  async #assertInSync(): Promise<void> {
+    const look = await checkDrift(this.#core, this.#principal, { clusterId: this.#clusterId });
+    await this.#through(look, "RUNNING", 0);
+    assertEqual("drift", (await this.#cluster()).drift.status, "in_sync");
+  }
+
+  async #assertThroughput(mibps: number): Promise<void> {
+    const { throughputs } = await dataOf(this.#site.endpoint, this.#clusterId);
+    assertEqual("throughput", throughputs, [mibps]);
+  }
+
+  #state() {
+    return this.#site.db.terraformStates.load(this.#clusterId);
+  }
+
+  async #cluster(): Promise<Cluster> {
+    const cluster = await this.#site.db.clusters.load(this.#clusterId);
+    if (!cluster) throw new Error("a cluster's row stays");
+    return cluster;
+  }
+}
+
+async function tenantOf({ db }: AwsSite): Promise<{ core: Core; principal: Principal }> {
+  const organization = await db.organizations.create({ name: "Tenant", slug: "tenant" });
+  await db.organizations.ensureEnvironment(organization.id, "default");
+  const unused = async (): Promise<never> => {
+    throw new Error("the drill asks no broker");
+  };
+  const core = createCore({
+    db,
+    secret: "a secret of the tests, long enough",
+    brokerHttp: unused,
+    drivers: {
+      local: { plan: unused, allocate: unused },
+      awsPlanner: undefined,
+      awsAvailable: true,
+    },
+  });
+  const userId = "usr_01JD0000000000000000000000";
+  const { id: organizationId } = organization;
+  return { core, principal: { organizationId, role: "owner", userId, apiKeyId: undefined } };
+}
+
+function counts({ volumes, buckets }: { volumes: string[]; buckets: string[] }): number[] {
+  return [volumes.length, buckets.length];
+}
+
+function stepOf({ steps }: Operation): string {
+  return steps.find((step) => step.state === "RUNNING")?.name ?? "between two steps";
+}
+
+function assertEqual(what: string, found: unknown, wanted: unknown): void {
+  const [is, should] = [JSON.stringify(found), JSON.stringify(wanted)];
+  if (is !== should) throw new Error(`${what}: ${is}, should be ${should}`);
+}
+
+/** Numbers from 0 to 1, the same for the same seed (mulberry32). */
+function randomFrom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}

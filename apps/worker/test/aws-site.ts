@@ -1,0 +1,116 @@
+/** A database, an emulator of AWS, a state folder and one worker process, that drills break. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { type Database, openDatabase } from "@millrace/db";
+import { type TestDatabase, withPostgres } from "@millrace/testkit";
+import {
+  ACCOUNT_ID,
+  type Moto,
+  PROVIDER_VERSION,
+  program,
+  startMoto,
+} from "../../../packages/provisioner/test/moto.ts";
+
+const WORKER = join(import.meta.dirname, "aws-worker-process.ts");
+
+export class AwsSite {
+  readonly db: Database;
+  readonly home: string;
+  readonly endpoint: string;
+  readonly #database: TestDatabase;
+  readonly #moto: Moto;
+  #worker: ChildProcess | undefined;
+
+  private constructor(database: TestDatabase, moto: Moto, home: string) {
+    this.#database = database;
+    this.#moto = moto;
+    this.endpoint = moto.endpoint;
+    this.home = home;
+    this.db = openDatabase({ url: database.url });
+  }
+
+  static async open(): Promise<AwsSite> {
+    const database = await withPostgres();
+    return new AwsSite(
+      database,
+      await startMoto(),
+      await mkdtemp(join(tmpdir(), "millrace-site-")),
+    );
+  }
+
+  async close(): Promise<void> {
+    await this.killWorker();
+    for (const pid of this.terraforms()) process.kill(pid, "SIGKILL");
+    await this.db.close();
+    await this.#moto.stop();
+    await this.#database.drop();
+    await rm(this.home, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+  }
+
+  async startWorker(): Promise<void> {
+    const child = spawn(process.execPath, [WORKER], {
+      stdio: ["ignore", "pipe", "inherit"],
+      env: {
+        ...process.env,
+        DATABASE_URL: this.#database.url,
+        MILLRACE_HOME: this.home,
+        MILLRACE_TERRAFORM_BIN: program.bin,
+        MILLRACE_AWS_ROLE_ARN: `arn:aws:iam::${ACCOUNT_ID}:role/millrace-provisioner`,
+        MILLRACE_AWS_EXTERNAL_ID: "a secret of the tests",
+        MILLRACE_AWS_ARTEFACT_BUCKET: "artefacts",
+        MILLRACE_AWS_BROKER_ARTEFACT: `millrace#${"a".repeat(64)}`,
+        MILLRACE_AWS_PERMISSIONS_BOUNDARY_ARN: `arn:aws:iam::${ACCOUNT_ID}:policy/boundary`,
+        MILLRACE_AWS_PROVIDER_VERSION: PROVIDER_VERSION,
+        MILLRACE_AWS_ENDPOINT: this.endpoint,
+        AWS_ACCESS_KEY_ID: "test",
+        AWS_SECRET_ACCESS_KEY: "test",
+        LOG_LEVEL: process.env.DRILL_LOG_LEVEL ?? "fatal",
+      },
+    });
+    this.#worker = child;
+    for await (const chunk of child.stdout.iterator({ destroyOnReturn: false })) {
+      if (String(chunk).includes("aws-worker-process: started")) break;
+    }
+    child.stdout.resume();
+  }
+
+  /** As the kernel does it where memory runs out. */
+  async killWorker(): Promise<void> {
+    const child = this.#worker;
+    this.#worker = undefined;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    child.kill("SIGKILL");
+    await once(child, "exit");
+  }
+
+  /** Pids of the Terraforms that work in this site's folder; their plugins end with them. */
+  terraforms(): number[] {
+    const program = "terraform";
+    return readdirSync("/proc").flatMap((entry) => {
+      if (!/^\d+$/.test(entry)) return [];
+      try {
+        const [command = "", folder = ""] = readFileSync(`/proc/${entry}/cmdline`, "utf8").split(
+          "\0",
+        );
+        const here = folder.startsWith(`-chdir=${this.home}/`);
+        return here && basename(command) === program ? [Number(entry)] : [];
+      } catch {
+        // It ended meanwhile.
+        return [];
+      }
+    });
+  }
+
+  /** The state as it lies beside the cluster. */
+  stateFile(
+    clusterId: string,
+  ): { serial: number; lineage: string; resources: unknown[] } | undefined {
+    const file = join(this.home, "terraform", clusterId, "terraform.tfstate");
+    if (!existsSync(file)) return undefined;
+    return JSON.parse(readFileSync(file, "utf8"));
+  }
+}

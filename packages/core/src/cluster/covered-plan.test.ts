@@ -1,0 +1,29 @@
+import { changePlan, type PlannedChange } from "@millrace/provisioner";
+import { expect, test } from "vitest";
+import { isCoveredBy } from "./covered-plan.ts";
+
+function change(address: string, action: PlannedChange["action"], after = "1"): PlannedChange {
+  const attributes = [{ name: "size", before: null, after }];
+  return { address, type: "volume", action, attributes };
+}
+
+const approved = changePlan("a", [change("x", "create"), change("y", "update", "250")]);
+
+test.each([
+  ["the same plan", [change("x", "create"), change("y", "update", "250")], true],
+  ["what is left of it", [change("y", "update", "250")], true],
+  ["nothing", [], true],
+  ["what was made in the last instant, taken on record", [change("x", "import")], true],
+  ["another value", [change("y", "update", "500")], false],
+  ["another action at the same place", [change("x", "replace")], false],
+  ["a deletion that nobody saw", [change("x", "delete")], false],
+  ["something new", [change("z", "create")], false],
+  ["another kind of thing at that address", [{ ...change("x", "create"), type: "disk" }], false],
+])("%s", (_, changes, covered) => {
+  expect(isCoveredBy(changePlan("b", changes), approved)).toBe(covered);
+});
+
+test("what was to be known later may be anything", () => {
+  const before = changePlan("a", [change("x", "create", "(known after apply)")]);
+  expect(isCoveredBy(changePlan("b", [change("x", "create", "arn:1")]), before)).toBe(true);
+});
