@@ -48,8 +48,9 @@ import {
 import type { TerraformStates } from "../terraform/terraform-states.ts";
 import { Workspace } from "../terraform/workspace.ts";
 import { AwsAccount, type AwsAccountSettings } from "./aws-account.ts";
-import { clusterHealth } from "./cluster-health.ts";
+import { type ClusterHealth, clusterHealth } from "./cluster-health.ts";
 import { OfflinePlanner } from "./offline-planner.ts";
+import { nextToReplace, outdatedInstances, replaceInstance } from "./slot-roll.ts";
 import { lastDeployment, StackRun } from "./stack-run.ts";
 
 export interface AwsDriverOptions {
@@ -124,15 +125,21 @@ export class AwsDriver implements ClusterDriver {
     throw new ProvisionError("not_prepared", message);
   }
 
+  /** Waits until every slot serves as the deployment says; replaces instances that began otherwise. */
   async waitReady(deployment: ClusterDeployment, options: WaitOptions = {}): Promise<void> {
     const timeoutMs = options.timeoutMs ?? READY_TIMEOUT_MS;
-    const deadline = performance.now() + timeoutMs;
+    let deadline = performance.now() + timeoutMs;
     for (;;) {
       if (options.signal?.aborted) {
         throw new ProvisionError("aborted", "waiting for the brokers was aborted");
       }
-      const { observation, message } = await this.#health(deployment);
-      if (observation === "ready" && (await this.#answers(deployment))) return;
+      const health = await this.#health(deployment);
+      const { observation, message } = health;
+      if (await this.#replaceOutdated(deployment, health)) {
+        deadline = performance.now() + timeoutMs;
+      } else if (observation === "ready" && (await this.#answers(deployment))) {
+        return;
+      }
       if (performance.now() >= deadline) {
         const detail = `${message} The slot's console output and the log group ${this.#names(deployment.clusterId).logGroup} tell more.`;
         const text = `the brokers were not ready within ${timeoutMs / 1000} s`;
@@ -295,6 +302,16 @@ export class AwsDriver implements ClusterDriver {
       accountId: this.#account.accountId,
       slots: deployment.brokers,
     });
+  }
+
+  /** Whether an instance was ended: its slot's next one begins as the stack says now. */
+  async #replaceOutdated(deployment: ClusterDeployment, health: ClusterHealth): Promise<boolean> {
+    const clients = await this.#account.clients(deployment);
+    const { autoScalingGroup } = this.#names(deployment.clusterId);
+    const groups = Array.from({ length: deployment.brokers }, (_, slot) => autoScalingGroup(slot));
+    const next = nextToReplace(await outdatedInstances(clients, groups), health);
+    if (next !== undefined) await replaceInstance(clients, next);
+    return next !== undefined;
   }
 
   async #answers(deployment: ClusterDeployment): Promise<boolean> {

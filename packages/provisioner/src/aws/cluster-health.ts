@@ -12,6 +12,8 @@ export interface ClusterHealth {
   readonly observation: Exclude<Observation, "absent">;
   /** What is missing for `ready`, one sentence. */
   readonly message: string;
+  /** The slot that it is missing at. */
+  readonly slot?: number;
 }
 
 /**
@@ -29,19 +31,20 @@ export async function clusterHealth(
   if (groups.every((group) => group.DesiredCapacity === 0)) {
     return { observation: "stopped", message: "No slot is to have an instance." };
   }
-  for (const name of groupNames) {
+  for (const [slot, name] of groupNames.entries()) {
     const group = groups.find((each) => each.AutoScalingGroupName === name);
     const instances = group?.Instances ?? [];
     const inService = instances.filter((each) => each.LifecycleState === "InService");
     if (inService.length === 0) {
       const states = instances.map((each) => each.LifecycleState).join(", ") || "no instance";
-      return { observation: "starting", message: `Group ${name} has ${states}.` };
+      return { observation: "starting", message: `Group ${name} has ${states}.`, slot };
     }
   }
   for (let slot = 0; slot < slots; slot += 1) {
     const health = await targetHealth(clients, `${names.prefix}-kafka-${slot}`);
     if (health !== "healthy") {
-      return { observation: "starting", message: `Slot ${slot} is ${health} for the balancer.` };
+      const message = `Slot ${slot} is ${health} for the balancer.`;
+      return { observation: "starting", message, slot };
     }
   }
   return { observation: "ready", message: "Every slot is healthy." };

@@ -1,0 +1,56 @@
+/**
+ * Takes a change of a slot's launch template (its machine, its broker, what volume and settings say)
+ * to its instance: AWS leaves the one that runs as it began. One slot at a time, and the next only
+ * when all serve again; a slot that does not serve is not waited for, since the change may mend it.
+ */
+import {
+  DescribeAutoScalingGroupsCommand,
+  TerminateInstanceInAutoScalingGroupCommand,
+} from "@aws-sdk/client-auto-scaling";
+import type { AwsClients } from "./aws-account.ts";
+import type { ClusterHealth } from "./cluster-health.ts";
+
+export interface OutdatedInstance {
+  readonly slot: number;
+  readonly instanceId: string;
+}
+
+/** Instances in service that began with another version of the template than their group has now. */
+export async function outdatedInstances(
+  { autoScaling }: Pick<AwsClients, "autoScaling">,
+  groupNames: readonly string[],
+): Promise<OutdatedInstance[]> {
+  const command = new DescribeAutoScalingGroupsCommand({ AutoScalingGroupNames: [...groupNames] });
+  const groups = (await autoScaling.send(command)).AutoScalingGroups ?? [];
+  return groupNames.flatMap((name, slot) => {
+    const group = groups.find((each) => each.AutoScalingGroupName === name);
+    const wanted = group?.LaunchTemplate?.Version;
+    if (wanted === undefined) return [];
+    return (group?.Instances ?? []).flatMap(({ InstanceId, LifecycleState, LaunchTemplate }) => {
+      const began = LaunchTemplate?.Version;
+      const outdated = LifecycleState === "InService" && began !== undefined && began !== wanted;
+      return outdated && InstanceId !== undefined ? [{ slot, instanceId: InstanceId }] : [];
+    });
+  });
+}
+
+/** The one to replace now; undefined where none is outdated, or a slot that serves must wait. */
+export function nextToReplace(
+  outdated: readonly OutdatedInstance[],
+  { observation, slot }: ClusterHealth,
+): OutdatedInstance | undefined {
+  if (observation === "ready") return outdated[0];
+  return outdated.find((each) => each.slot === slot);
+}
+
+/** Ends the instance; its group starts another in its place, which takes the volume over. */
+export async function replaceInstance(
+  { autoScaling }: Pick<AwsClients, "autoScaling">,
+  { instanceId }: OutdatedInstance,
+): Promise<void> {
+  const command = new TerminateInstanceInAutoScalingGroupCommand({
+    InstanceId: instanceId,
+    ShouldDecrementDesiredCapacity: false,
+  });
+  await autoScaling.send(command);
+}
