@@ -19,6 +19,8 @@ const room = join(import.meta.dirname, "..");
 /** Where Go installs itself when nobody puts it on the path. */
 const USUAL_PLACE = "/usr/local/go/bin/go";
 
+const MARKS = { pass: "✓", fail: "✗", skip: "↓" } as const;
+
 const args = process.argv.slice(2);
 const go = findGo();
 if (go === undefined) {
@@ -72,8 +74,6 @@ async function test(program: string, rest: string[]): Promise<number> {
   summary(count.fail, count.pass, count.skip);
   return code;
 }
-
-const MARKS = { pass: "✓", fail: "✗", skip: "↓" } as const;
 
 function parse(line: string): TestEvent | undefined {
   try {
