@@ -244,11 +244,12 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
     await page.getByRole("link", { name }).click();
     await page.getByRole("tab", { name: "Settings" }).click();
     const remove = page.getByRole("button", { name: "Delete cluster" });
-    await page.getByText("Deletion protection").click();
-    await expect(page.getByLabel("Deletion protection is on")).toBeVisible();
+    const protection = page.getByRole("switch", { name: "Deletion protection" });
+    await protection.click();
+    await expect(page.getByRole("img", { name: "Deletion protection is on" })).toBeVisible();
     await expect(remove).toBeDisabled();
     await checkPage(page, "settings");
-    await page.getByText("Deletion protection").click();
+    await protection.click();
     await expect(remove).toBeEnabled();
   });
 

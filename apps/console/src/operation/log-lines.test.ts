@@ -1,6 +1,6 @@
 import type { OperationEvent } from "@millrace/contract";
 import { describe, expect, it } from "vitest";
-import { LOG_LINES_MAX, logText, withEvent } from "./log-lines.ts";
+import { LOG_LINES_MAX, lineText, logText, withEvent } from "./log-lines.ts";
 
 function line(seq: number, event: Partial<OperationEvent> = {}): OperationEvent {
   return {
@@ -33,6 +33,16 @@ describe("a log", () => {
     expect(kept).toHaveLength(LOG_LINES_MAX);
     expect(kept.at(0)).toBe(6);
     expect(kept.at(-1)).toBe(LOG_LINES_MAX + 5);
+  });
+
+  it("says of a step what became of it, and why", () => {
+    const step = (kind: OperationEvent["kind"], message = "") =>
+      lineText(line(1, { kind, step: "plan", message }));
+    expect(step("step.started")).toBe("plan: begins");
+    expect(step("step.skipped", "nothing to do")).toBe("plan: skipped, nothing to do");
+    expect(step("step.failed", "no such volume")).toBe("plan: failed, no such volume");
+    expect(step("operation.approved")).toBe("approved");
+    expect(lineText(line(1))).toBe("line 1");
   });
 
   it("is text with one line each", () => {

@@ -19,11 +19,30 @@ function bounded(lines: readonly OperationEvent[]): readonly OperationEvent[] {
   return lines.length <= LOG_LINES_MAX ? lines : lines.slice(-LOG_LINES_MAX);
 }
 
+const STEP_WORDS: Partial<Record<OperationEvent["kind"], string>> = {
+  "step.started": "begins",
+  "step.succeeded": "done",
+  "step.skipped": "skipped",
+  "step.failed": "failed",
+};
+
+/** What a line says: the step's name stands before what became of it, and why. */
+export function lineText({ kind, step, message }: OperationEvent): string {
+  const word = STEP_WORDS[kind];
+  if (word === undefined) return message === "" ? kind.replace("operation.", "") : message;
+  return message === "" ? `${step}: ${word}` : `${step}: ${word}, ${message}`;
+}
+
 /** The log as text, for a ticket: time, step, thing, message. */
 export function logText(lines: readonly OperationEvent[]): string {
   return lines
-    .map(({ at, step, address, message }) =>
-      [at, step ?? "-", address ?? "-", message.replaceAll("\n", " ")].join("  "),
+    .map((event) =>
+      [
+        event.at,
+        event.step ?? "-",
+        event.address ?? "-",
+        lineText(event).replaceAll("\n", " "),
+      ].join("  "),
     )
     .join("\n");
 }

@@ -3,7 +3,7 @@
 import { Box, Button, CopyButton, Group, Text } from "@mantine/core";
 import type { OperationEvent } from "@millrace/contract";
 import { useEffect, useRef } from "react";
-import { logText } from "./log-lines.ts";
+import { lineText, logText } from "./log-lines.ts";
 
 const COLORS: Record<string, string> = {
   error: "var(--mantine-color-error)",
@@ -71,7 +71,7 @@ function LogLine({ event }: { event: OperationEvent }) {
     >
       <span className="quiet">{event.at.slice(11, 19)}</span>{" "}
       {event.address && <b>{event.address} </b>}
-      {event.message}
+      {lineText(event)}
     </Text>
   );
 }

@@ -52,6 +52,11 @@ test("warnings are told, and what is not known of the cost is not made up", () =
   );
   expect(text).toContain("Clients reconnect.");
   expect(figure(text, "A month, estimated")).toBe("not known");
+  const free = changePreview({ cost_delta: 0 });
+  const cost = free.cost && { ...free.cost, total: 0, lines: [] };
+  const here = html(<ChangePreview preview={{ ...free, cost }} />);
+  expect(figure(here, "A month, estimated")).toBe("nothing");
+  expect(here).not.toContain("What it costs");
 });
 
 test("an empty plan says that everything is as asked for", () => {

@@ -28,7 +28,7 @@ export function ChangePreview({ preview }: { preview: Preview }) {
     <Stack gap="md" data-preview>
       <SimpleGrid cols={{ base: 1, sm: 3 }}>
         <Figure label="Plan" value={summaryText(plan.summary)} />
-        <Figure label="A month, estimated" value={costText(cost?.total, cost_delta)} />
+        <Figure label="A month, estimated" value={costText(cost, cost_delta)} />
         <Figure label="Policy" value={policyText(policy)} />
       </SimpleGrid>
       {losesData(plan.changes) && <LossAlert />}
@@ -37,7 +37,7 @@ export function ChangePreview({ preview }: { preview: Preview }) {
       <Part title="What changes">
         <PlanView changes={plan.changes} />
       </Part>
-      {cost && (
+      {cost && cost.lines.length > 0 && (
         <Part title="What it costs">
           <CostTable cost={costFrom(cost)} delta={cost_delta} />
         </Part>
@@ -47,9 +47,12 @@ export function ChangePreview({ preview }: { preview: Preview }) {
   );
 }
 
-function costText(total: number | undefined, delta: number | null): string {
-  if (total === undefined) return "not known";
-  return delta === null ? usd(total) : `${usd(total)} (${usdChange(delta)})`;
+function costText(cost: Preview["cost"], delta: number | null): string {
+  if (cost === null) return "not known";
+  if (cost.lines.length === 0) return "nothing";
+  // Of what is new, all is more.
+  const tells = delta !== null && delta !== cost.total;
+  return tells ? `${usd(cost.total)} (${usdChange(delta)})` : usd(cost.total);
 }
 
 function policyText(findings: Preview["policy"]): string {

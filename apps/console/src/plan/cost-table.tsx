@@ -44,7 +44,8 @@ export function CostTable({ cost, delta }: { cost: CostEstimate; delta: number |
           An estimate. {cost.assumptions.join(" ")}
         </Text>
         <Text fw={650} className="number" data-cost-total>
-          {usd(cost.total)} a month{delta !== null && ` (${usdChange(delta)})`}
+          {usd(cost.total)} a month
+          {delta !== null && delta !== cost.total && ` (${usdChange(delta)})`}
         </Text>
       </Group>
     </div>
