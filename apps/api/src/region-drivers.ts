@@ -5,8 +5,19 @@ import type { Environment } from "./env.ts";
 /** Constraint on the AWS provider where none is set: the major version that the stacks are made for. */
 const PROVIDER_VERSION_DEFAULT = "~> 5.100";
 
+type PlanningEnvironment = Pick<
+  Environment,
+  | "MILLRACE_HOME"
+  | "MILLRACE_TERRAFORM_BIN"
+  | "MILLRACE_TERRAFORM_MIRROR"
+  | "MILLRACE_AWS_PROVIDER_VERSION"
+  | "MILLRACE_AWS_ROLE_ARN"
+  | "PATH"
+  | "HOME"
+>;
+
 /** This program plans; what is planned is carried out by the worker. */
-export function regionDrivers(env: Environment): RegionDrivers {
+export function regionDrivers(env: PlanningEnvironment): RegionDrivers {
   const program = {
     bin: env.MILLRACE_TERRAFORM_BIN,
     mirror: env.MILLRACE_TERRAFORM_MIRROR,

@@ -6,6 +6,7 @@ import {
   type BrokerHttpAccess,
   bootstrapTenant,
   type KafkaAccess,
+  type RegionDrivers,
 } from "@millrace/core";
 import { type Database, openDatabase } from "@millrace/db";
 import {
@@ -64,7 +65,9 @@ export interface ApiFixture {
 }
 
 /** One API over one database for a test file; read its parts inside tests only. */
-export function apiFixture(options: { rateLimit?: boolean } = {}): ApiFixture {
+export function apiFixture(
+  options: { rateLimit?: boolean; drivers?: RegionDrivers } = {},
+): ApiFixture {
   const fixture = {} as ApiFixture;
   let database: TestDatabase;
   beforeAll(async () => {
@@ -81,7 +84,7 @@ export function apiFixture(options: { rateLimit?: boolean } = {}): ApiFixture {
       log: pino({ level: "silent" }),
       kafka: fixture.kafka.access,
       brokerHttp: fixture.kafka.http,
-      drivers: {
+      drivers: options.drivers ?? {
         local: fixture.planner,
         awsPlanner: fixture.planner,
         awsAvailable: false,

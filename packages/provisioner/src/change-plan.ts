@@ -198,7 +198,9 @@ function boundedValue(value: string | null): string | null {
 
 function diffOf(changes: readonly PlannedChange[]): string {
   const parts = changes.map((change) => {
-    const lines = change.attributes.map((attribute) => `    ${attributeLine(attribute)}`);
+    const lines = change.attributes
+      .filter((attribute) => !isUntold(attribute))
+      .map((attribute) => `    ${attributeLine(attribute)}`);
     return [`${SIGNS[change.action]} ${change.address} (${change.action})`, ...lines].join("\n");
   });
   const text = parts.length === 0 ? "No changes.\n" : `${parts.join("\n\n")}\n`;
@@ -208,6 +210,11 @@ function diffOf(changes: readonly PlannedChange[]): string {
   const kept = bytes.subarray(0, DIFF_BYTES_MAX - Buffer.byteLength(note)).toString("utf8");
   // A character that the cut went through decodes to U+FFFD at the end, or to nothing.
   return `${kept.replace(/\uFFFD+$/, "")}${note}`;
+}
+
+/** What a new thing gets by itself says nothing to a reader, and is most of its attributes. */
+function isUntold({ before, after }: AttributeChange): boolean {
+  return before === null && (after === null || after === "(known after apply)");
 }
 
 function attributeLine({ name, before, after }: AttributeChange): string {

@@ -80,7 +80,7 @@ export async function previewCreate(
     deletedAt: undefined,
   };
   const cost = estimateOf(wanted);
-  const plan = await core.planSlots.run((signal) => planOf(core, wanted, "apply", signal));
+  const plan = await planOf(core, wanted, "apply");
   return { plan, cost, costDelta: cost.total, warnings: warningsOf(wanted) };
 }
 
@@ -93,9 +93,7 @@ export async function previewUpdate(
   const cluster = await requireCluster(core, principal, input.clusterId);
   const { wanted } = judgeUpdate(cluster, input);
   const purpose = wanted.paused ? "pause" : "apply";
-  const plan = await core.planSlots.run((signal) =>
-    changeOf(core, cluster, wanted, purpose, signal),
-  );
+  const plan = await changeOf(core, cluster, wanted, purpose);
   const cost = estimateOf(wanted);
   const costDelta = cents(cost.total - estimateOf(cluster).total);
   return { plan, cost, costDelta, warnings: warningsOf(wanted) };
@@ -116,9 +114,7 @@ export async function previewDelete(
   const days = input.retainDays ?? retainDaysDefault(providerOf(cluster.region));
   const until = purgeAt(core.clock.now(), days);
   const purpose = until === undefined ? "purge" : "destroy";
-  const plan = await core.planSlots.run((signal) =>
-    changeOf(core, cluster, cluster, purpose, signal),
-  );
+  const plan = await changeOf(core, cluster, cluster, purpose);
   const left = estimateOf({ ...cluster, phase: "PENDING_PURGE" });
   const cost = until === undefined ? { ...left, total: 0, lines: [] } : left;
   const costDelta = cents(cost.total - estimateOf(cluster).total);
@@ -136,24 +132,22 @@ export function estimateOf(cluster: Cluster): CostEstimate {
   return estimateMonthly({ region, size, brokers, zones, aws, paused, retained });
 }
 
-/** The plan of a cluster that is not there yet. */
-async function planOf(
-  core: Core,
-  cluster: Cluster,
-  purpose: PlanPurpose,
-  signal: AbortSignal,
-): Promise<ChangePlan> {
+/** The plan of a cluster as if it were not there yet; on this machine, of what it lacks. */
+async function planOf(core: Core, cluster: Cluster, purpose: PlanPurpose): Promise<ChangePlan> {
   const { local, awsPlanner } = core.drivers;
-  if (!isAwsRegion(cluster.region)) {
-    const placement =
-      cluster.placement ?? (await local.allocate(cluster.id, await core.db.clusters.placements()));
-    return local.plan(deploymentAt(cluster, placement), { purpose, signal });
-  }
-  if (!awsPlanner) {
-    throw new ProvisionError("unconfigured", `nothing here plans for ${cluster.region}`);
-  }
-  const placement = cluster.placement ?? UNKNOWN_PLACEMENT;
-  return awsPlanner.plan(deploymentAt(cluster, placement), { purpose, offline: true, signal });
+  return core.planSlots.run(async (signal) => {
+    if (!isAwsRegion(cluster.region)) {
+      const { id } = cluster;
+      const placement =
+        cluster.placement ?? (await local.allocate(id, await core.db.clusters.placements()));
+      return local.plan(deploymentAt(cluster, placement), { purpose, signal });
+    }
+    if (!awsPlanner) {
+      throw new ProvisionError("unconfigured", `nothing here plans for ${cluster.region}`);
+    }
+    const deployment = deploymentAt(cluster, cluster.placement ?? UNKNOWN_PLACEMENT);
+    return awsPlanner.plan(deployment, { purpose, offline: true, signal });
+  });
 }
 
 /** On AWS nobody knows the address before it is there. */
@@ -168,12 +162,11 @@ async function changeOf(
   now: Cluster,
   wanted: Cluster,
   purpose: PlanPurpose,
-  signal: AbortSignal,
 ): Promise<ChangePlan> {
-  if (!isAwsRegion(now.region)) return planOf(core, wanted, purpose, signal);
-  const before = await planOf(core, now, now.paused ? "pause" : "apply", signal);
+  if (!isAwsRegion(now.region)) return planOf(core, wanted, purpose);
+  const before = await planOf(core, now, now.paused ? "pause" : "apply");
   if (purpose === "purge") return planRemoval(before);
-  return planDifference(before, await planOf(core, wanted, purpose, signal));
+  return planDifference(before, await planOf(core, wanted, purpose));
 }
 
 function warningsOf({ aws, size, brokers }: Cluster): string[] {
