@@ -21,6 +21,8 @@ type proxy struct {
 	seen  []call
 	// refuse decides on a request: 0 lets it through.
 	refuse func(*http.Request) (status int, mediaType, body string)
+	// lose decides whether the API answers and Terraform never hears it.
+	lose func(*http.Request) bool
 }
 
 // call is a request and how long its answer took.
@@ -45,6 +47,9 @@ func newProxy(t *testing.T) *proxy {
 			noted.Header().Set("Content-Type", mediaType)
 			noted.WriteHeader(status)
 			_, _ = noted.Write([]byte(body))
+		} else if p.loses(r) {
+			forward.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
 		} else {
 			forward.ServeHTTP(noted, r)
 		}
@@ -64,6 +69,12 @@ func (p *proxy) refusal(r *http.Request) (int, string, string) {
 		return 0, "", ""
 	}
 	return refuse(r)
+}
+
+func (p *proxy) loses(r *http.Request) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.lose != nil && p.lose(r)
 }
 
 func (p *proxy) setRefuse(refuse func(*http.Request) (int, string, string)) {
