@@ -128,13 +128,14 @@ async function applyStage(
   inBucket: boolean,
 ): Promise<void> {
   const text = synthesizeControlPlane(spec, runOf(request));
-  const stack = inBucket ? withBucketBackend(text, request) : text;
   const context = { kind: "control-plane", publicIngress: publicIngress(spec) } as const;
-  refuseFindings(stack, context);
-  run.write(stack);
+  refuseFindings(synthesizeControlPlane(spec, { ...runOf(request), without: [] }), context);
+  run.write(inBucket ? withBucketBackend(text, request) : text);
   await run.capture("init", "-input=false", "-no-color", "-reconfigure");
   await run.show("plan", "-input=false", "-out=bootstrap.plan");
-  refuseFindings(await run.capture("show", "-json", "bootstrap.plan"), context);
+  if (request.without.length === 0) {
+    refuseFindings(await run.capture("show", "-json", "bootstrap.plan"), context);
+  }
   await confirmed(request, spec.stage);
   await run.show("apply", "-input=false", "bootstrap.plan");
 }
@@ -143,6 +144,7 @@ function runOf(request: BootstrapRequest): SynthRun {
   return {
     providerVersion: request.providerVersion,
     ...(request.endpoint === undefined ? {} : { endpoint: request.endpoint }),
+    without: request.without,
   };
 }
 

@@ -26,6 +26,7 @@ administer the account.
   --existing              the installation is there, its state is in its bucket
   --provider-version <v>  constraint on the AWS provider, default ">= 5.100.0, < 7.0.0"
   --endpoint <url>        an emulator instead of AWS
+  --without <type>        resource type that the emulator lacks; repeat
   --apply                 do it
   --yes                   do not ask before each apply`;
 
@@ -37,6 +38,8 @@ export interface BootstrapRequest {
   readonly existing: boolean;
   readonly providerVersion: string;
   readonly endpoint: string | undefined;
+  /** Resource types that an emulator lacks; none on AWS. */
+  readonly without: readonly string[];
   readonly apply: boolean;
   readonly yes: boolean;
 }
@@ -53,6 +56,10 @@ export function readRequest(args: readonly string[]): BootstrapRequest {
   if (region === undefined) throw new Refused(`--region: one of ${AWS_REGIONS.join(", ")}`);
   if (!/^\d{12}$/.test(values.account ?? "")) throw new Refused("--account: twelve digits");
   const images = imagesOf(values.image ?? []);
+  const without = values.without ?? [];
+  if (without.length > 0 && values.endpoint === undefined) {
+    throw new Refused("--without: only an emulator may lack something; give --endpoint");
+  }
   return {
     spec: {
       installation: values.installation,
@@ -74,6 +81,7 @@ export function readRequest(args: readonly string[]): BootstrapRequest {
     existing: values.existing,
     providerVersion: values["provider-version"],
     endpoint: values.endpoint,
+    without,
     apply: values.apply,
     yes: values.yes,
   };
@@ -96,6 +104,7 @@ const OPTIONS = {
   existing: { type: "boolean", default: false },
   "provider-version": { type: "string", default: ">= 5.100.0, < 7.0.0" },
   endpoint: { type: "string" },
+  without: { type: "string", multiple: true },
   apply: { type: "boolean", default: false },
   yes: { type: "boolean", default: false },
 } as const;

@@ -1,0 +1,193 @@
+/**
+ * The bootstrap as an operator runs it: what it says without an account, what it refuses, and its
+ * foundation against an emulator on loopback. The emulator has neither Fargate's nor RDS's
+ * behaviour, so the rest is planned only (see static-analysis.test.ts).
+ */
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { HAS_TERRAFORM } from "./terraform-folder.ts";
+
+const PROGRAM = resolve(import.meta.dirname, "../../tools/bootstrap.ts");
+const ROOT = resolve(import.meta.dirname, "../../..");
+const MOTO = process.env.MILLRACE_MOTO ?? "";
+const ACCOUNT = "123456789012";
+const BUCKET = `mr-main-artefacts-${ACCOUNT}-eu-central-1`;
+/** The emulator tells who asks by the credential, and believes any signature. */
+const SIGNED = {
+  Authorization:
+    "AWS4-HMAC-SHA256 Credential=none/20260101/eu-central-1/s3/aws4_request, SignedHeaders=host, Signature=0",
+};
+const START_SECONDS_MAX = 60;
+const RUN_MS_MAX = 240_000;
+
+interface Outcome {
+  readonly code: number;
+  readonly output: string;
+}
+
+function bootstrap(...args: string[]): Promise<Outcome> {
+  return new Promise((done) => {
+    execFile(
+      process.execPath,
+      [PROGRAM, "--region", "eu-central-1", "--account", ACCOUNT, ...args],
+      { timeout: RUN_MS_MAX, maxBuffer: 16 * 2 ** 20 },
+      (error, stdout, stderr) =>
+        done({
+          code: error === null ? 0 : Number(error.code ?? 1),
+          output: `${stdout}${stderr}`,
+        }),
+    );
+  });
+}
+
+/** The head of a program for a machine: `machine` is ELF's number of it. */
+function program(machine: number): Buffer {
+  const bytes = Buffer.alloc(64);
+  bytes.writeUInt32BE(0x7f454c46, 0);
+  bytes.writeUInt16LE(machine, 18);
+  return bytes;
+}
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "millrace-bootstrap-"));
+  writeFileSync(join(folder, "arm64"), program(183));
+  writeFileSync(join(folder, "x86-64"), program(62));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe("without --apply", () => {
+  test("it says what it would make, and makes nothing", async () => {
+    const stateDir = join(folder, "untouched");
+    const { code, output } = await bootstrap("--state-dir", stateDir);
+    expect(code).toBe(0);
+    expect(output).toMatch(/1\. keys[\s\S]*3 {2}aws_ecr_repository[\s\S]*1 {2}aws_db_instance/);
+    expect(output).toContain("Nothing was done");
+    expect(existsSync(stateDir)).toBe(false);
+  });
+});
+
+describe("what is wrong is refused before anything is made", () => {
+  const digest = `@sha256:${"a".repeat(64)}`;
+  test.each([
+    ["an account", ["--account", "12"], "twelve digits"],
+    ["a region", ["--region", "mars-1"], "--region: one of"],
+    ["a build that is not there", ["--apply", "--broker", "nowhere"], "no broker build"],
+    ["a missing image", ["--image", `api=a${digest}`], "api=…, console=… and worker=…"],
+    ["a gap of AWS itself", ["--without", "aws_kms_key"], "only an emulator may lack something"],
+    ["a version", ["--secrets-version", "0"], "a whole number from 1"],
+  ])("%s", async (_, args, message) => {
+    const { code, output } = await bootstrap("--state-dir", join(folder, "refused"), ...args);
+    expect(code).toBe(2);
+    expect(output).toContain(message);
+    expect(output).not.toContain("    at ");
+    expect(existsSync(join(folder, "refused"))).toBe(false);
+  });
+
+  test("a build for another machine", async () => {
+    const broker = join(folder, "x86-64");
+    const { code, output } = await bootstrap("--apply", "--broker", broker);
+    expect(code).toBe(2);
+    expect(output).toContain("not a program for ARM64");
+  });
+});
+
+describe("images", () => {
+  test("run programs that are there, and those that the tasks run first", () => {
+    const dockerfile = readFileSync(join(ROOT, "infra/images/Dockerfile"), "utf8");
+    const programs = [...dockerfile.matchAll(/CMD \["node", "([^"]+)"\]/g)].map(([, file]) => file);
+    expect(programs).toEqual([
+      "apps/api/src/main.ts",
+      "apps/worker/src/main.ts",
+      "apps/console/server.js",
+    ]);
+    const sources = [
+      ...programs.slice(0, 2),
+      "packages/db/tools/migrate.ts",
+      "packages/provisioner/tools/first-account.ts",
+    ];
+    for (const file of sources) expect(existsSync(join(ROOT, String(file))), file).toBe(true);
+    for (const target of ["api", "console", "worker"]) {
+      expect(dockerfile).toMatch(new RegExp(`^FROM \\w+ AS ${target}$`, "m"));
+    }
+  });
+});
+
+describe.skipIf(!HAS_TERRAFORM || MOTO === "")("the foundation in an emulator", () => {
+  let moto: ChildProcess;
+  let endpoint: string;
+
+  beforeAll(async () => {
+    const port = await freePort();
+    endpoint = `http://127.0.0.1:${port}`;
+    moto = spawn(MOTO, ["-H", "127.0.0.1", "-p", String(port)], { stdio: "ignore" });
+    for (let waited = 0; waited < START_SECONDS_MAX * 5; waited++) {
+      if (
+        await fetch(endpoint).then(
+          () => true,
+          () => false,
+        )
+      )
+        return;
+      await sleep(200);
+    }
+    throw new Error(`${MOTO} did not start on ${endpoint}`);
+  }, 90_000);
+
+  afterAll(async () => {
+    const ended = once(moto, "exit");
+    moto.kill("SIGTERM");
+    await ended;
+  });
+
+  test("is made once, keeps its state in its bucket, and tells how to go on", async () => {
+    const broker = join(folder, "arm64");
+    const stateDir = join(folder, "state");
+    const sha256 = createHash("sha256").update(readFileSync(broker)).digest("hex");
+    const args = ["--apply", "--yes", "--broker", broker, "--endpoint", endpoint];
+    args.push("--provider-version", "5.100.0");
+    // The emulator takes the refusal of plain HTTP for a refusal of everything, and the provider
+    // waits a minute for it to settle on a life cycle.
+    args.push("--without", "aws_s3_bucket_policy");
+    args.push("--without", "aws_s3_bucket_lifecycle_configuration");
+
+    const first = await bootstrap(...args, "--state-dir", stateDir);
+    expect(first.output).toContain("Apply complete!");
+    expect(first.code).toBe(0);
+    expect(first.output).toContain("--target worker");
+    const get = (key: string, headers: Record<string, string>) =>
+      fetch(`${endpoint}/${BUCKET}/${key}`, { headers });
+    const buildKey = `broker/${sha256}/millrace`;
+    expect((await get(buildKey, {})).status).toBe(403);
+    const build = await get(buildKey, SIGNED);
+    expect(Buffer.from(await build.arrayBuffer())).toEqual(readFileSync(broker));
+    const state = await get("control-plane/terraform.tfstate", SIGNED);
+    expect(state.status).toBe(200);
+    const text = await state.text();
+    expect(JSON.parse(text).resources.length).toBeGreaterThan(10);
+    const secrets = JSON.parse(readFileSync(join(stateDir, "secrets.json"), "utf8"));
+    for (const secret of Object.values(secrets)) expect(text).not.toContain(secret);
+
+    // Another machine knows nothing but the bucket's name, which follows from the account.
+    const elsewhere = join(folder, "elsewhere");
+    const second = await bootstrap(...args, "--existing", "--state-dir", elsewhere);
+    expect(second.output).toContain("No changes.");
+    expect(second.code).toBe(0);
+  }, 280_000);
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, "close");
+  return port;
+}
