@@ -30,6 +30,8 @@ import type { AwsSite } from "./aws-site.ts";
 export interface DrillOptions {
   readonly kills: number;
   readonly seed: number;
+  /** A change, and the way out; without drift, pauses and the way back. */
+  readonly short?: boolean;
   readonly say: (line: string) => void;
 }
 
@@ -43,8 +45,11 @@ export interface DrillReport {
   readonly seconds: number;
 }
 
-/** Longest pause before a kill; the whole of a run is hit. */
+/** Longest pause before a kill. */
 const KILL_AFTER_MS_MAX = 8_000;
+/** So many of the kills wait until things are being made: else most would hit the plans before. */
+const AIMED = 0.5;
+const AIM_MS_MAX = 180_000;
 const OPERATION_MS_MAX = 15 * 60_000;
 const RETRIES_MAX = 20;
 /** Kills that are left for the deletion, the restoration and the purge; pauses take the others. */
@@ -98,8 +103,11 @@ class Drill {
     this.#data = await dataOf(this.#site.endpoint, this.#clusterId);
     assertEqual("volumes and buckets made", counts(this.#data), [1, 1]);
     await this.#change();
-    await this.#drift();
-    await this.#rest();
+    if (!this.#options.short) {
+      await this.#drift();
+      await this.#rest();
+      await this.#comeBack();
+    }
     await this.#end();
     return {
       kills: this.#kills,
@@ -143,14 +151,18 @@ class Drill {
     await this.#assertInSync();
   }
 
-  async #end(): Promise<void> {
+  async #comeBack(): Promise<void> {
     const target = { clusterId: this.#clusterId };
     const deletion = await deleteCluster(this.#core, this.#principal, { ...target, retainDays: 7 });
     await this.#through(deletion, "PENDING_PURGE", 0.3);
     const restoring = await restoreCluster(this.#core, this.#principal, target);
     await this.#through(restoring, "RUNNING", 0.4);
-    const again = await deleteCluster(this.#core, this.#principal, { ...target, retainDays: 7 });
-    await this.#through(again, "PENDING_PURGE", 0.3);
+  }
+
+  async #end(): Promise<void> {
+    const target = { clusterId: this.#clusterId };
+    const deletion = await deleteCluster(this.#core, this.#principal, { ...target, retainDays: 7 });
+    await this.#through(deletion, "PENDING_PURGE", 0.4);
     const purge = await deleteCluster(this.#core, this.#principal, target);
     await this.#through(purge, "DELETED", 1);
     assertEqual("left by tags and names", await leftOf(this.#site.endpoint, this.#clusterId), []);
@@ -174,18 +186,32 @@ class Drill {
 
   async #killing(operation: Operation, kills: number): Promise<number> {
     for (let killed = 0; killed < kills; killed += 1) {
+      if (this.#random() < AIMED) await this.#untilApplied(operation);
       await sleep(this.#random() * KILL_AFTER_MS_MAX);
       const now = await this.#retriedWhereFailed(operation);
       if (now.done) return killed;
-      await this.#kill();
+      await this.#kill(now);
     }
     return kills;
   }
 
-  async #kill(): Promise<void> {
+  /** Until the plan is being carried out, or the operation is through. */
+  async #untilApplied(operation: Operation): Promise<void> {
+    const deadline = performance.now() + AIM_MS_MAX;
+    while (performance.now() < deadline) {
+      const now = await this.#retriedWhereFailed(operation);
+      const apply = now.steps.find((step) => step.name === "apply" || step.name === "detect_drift");
+      if (now.done || apply?.state !== "PENDING") return;
+      await sleep(POLL_MS);
+    }
+  }
+
+  async #kill(operation: Operation): Promise<void> {
     const [terraform] = this.#site.terraforms();
     this.#killsLeft -= 1;
-    if (terraform !== undefined && this.#random() < 0.5) {
+    const who = terraform !== undefined && this.#random() < 0.5 ? "Terraform" : "the worker";
+    this.#options.say(`killing ${who} in ${operation.kind}, ${stepOf(operation)}`);
+    if (who === "Terraform" && terraform !== undefined) {
       this.#kills.terraform += 1;
       process.kill(terraform, "SIGKILL");
       return;

@@ -1,5 +1,10 @@
 import type { Operation } from "@millrace/domain";
-import { type ClusterDeployment, changePlan, ProvisionError } from "@millrace/provisioner";
+import {
+  type ClusterDeployment,
+  type ClusterDriver,
+  changePlan,
+  ProvisionError,
+} from "@millrace/provisioner";
 import { expect, test } from "vitest";
 import {
   APPROVAL_WAIT_MS_MAX,
