@@ -326,7 +326,12 @@ export class FakePlanner {
       ({ address, type, action: "create", attributes }) as const;
     const machine = change("broker", "process", [attribute("size", size)]);
     const volume = change("wal", "volume", [attribute("throughput", aws?.wal.throughputMibps)]);
+    const template = change("slot", "aws_launch_template", [
+      attribute("throughput", aws?.wal.throughputMibps),
+    ]);
+    const made =
+      aws === undefined ? [{ ...machine, action: "update" as const }] : [machine, template];
     const keeps = options.purpose === "destroy";
-    return changePlan(`plan-${options.purpose}`, keeps ? [volume] : [machine, volume]);
+    return changePlan(`plan-${options.purpose}`, keeps ? [volume] : [...made, volume]);
   }
 }

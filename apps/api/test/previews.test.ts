@@ -17,7 +17,7 @@ test("a cluster on AWS is planned with its cost, without an account, and nothing
   expect(preview.status).toBe(200);
   expect(preview.headers.get("location")).toBeNull();
   expect(preview.body).toMatchObject({
-    plan: { summary: { create: 2 }, digest: expect.stringMatching(/^[0-9a-f]{64}$/) },
+    plan: { summary: { create: 3 }, digest: expect.stringMatching(/^[0-9a-f]{64}$/) },
     cost: { currency: "USD", total: expect.any(Number) },
     policy: [],
   });
@@ -89,25 +89,23 @@ test("a change shows what differs from now, in the stack and in money", async ()
   const wal = { throughput_mibps: 250 };
   const preview = await ask("PATCH", `${path}?validate_only=true`, { wal });
   expect(preview.status).toBe(200);
+  const attributes = [{ name: "throughput", before: "125", after: "250" }];
   expect(preview.body.plan.changes).toEqual([
-    {
-      address: "wal",
-      type: "volume",
-      action: "update",
-      attributes: [{ name: "throughput", before: "125", after: "250" }],
-    },
+    { address: "slot", type: "aws_launch_template", action: "update", attributes },
+    { address: "wal", type: "volume", action: "update", attributes },
   ]);
+  expect(preview.body.warnings[0]).toContain("one by one");
   expect(preview.body.cost_delta).toBe(5); // 125 MiB/s × 0.04
   expect(preview.body.warnings.join(" ")).toContain("m7g.large sustains");
   const shrunk = await ask("PATCH", `${path}?validate_only=true`, { wal: { size_gib: 10 } });
   expect(shrunk.status).toBe(400);
   expect(shrunk.body.errors[0]).toMatchObject({ pointer: "/wal/size_gib", code: "cannot_shrink" });
   const kept = await ask("DELETE", `${path}?validate_only=true`);
-  expect(kept.body.plan.summary).toMatchObject({ create: 0, delete: 1 });
+  expect(kept.body.plan.summary).toMatchObject({ create: 0, delete: 2 });
   expect(kept.body.cost_delta).toBeLessThan(0);
   expect(kept.body.warnings[0]).toContain("kept until");
   const purged = await ask("DELETE", `${path}?validate_only=true&retain_days=0`);
-  expect(purged.body.plan.summary).toMatchObject({ create: 0, delete: 2 });
+  expect(purged.body.plan.summary).toMatchObject({ create: 0, delete: 3 });
   expect(purged.body.cost.total).toBe(0);
   const got = (await ask("GET", path)).body;
   expect(got.spec.wal).toMatchObject({ size_gib: 20, throughput_mibps: 125 });
@@ -124,7 +122,8 @@ test("a cluster on this machine is planned as it is", async () => {
   const { cluster } = await runningCluster(fixture.db, fixture.ours, "near");
   const path = `/v1/clusters/${cluster.id}?validate_only=true`;
   const preview = await ask("PATCH", path, { size: "small" });
-  expect(preview.body).toMatchObject({ cost: { total: 0 }, cost_delta: 0, warnings: [] });
+  expect(preview.body).toMatchObject({ cost: { total: 0 }, cost_delta: 0 });
+  expect(preview.body.warnings).toEqual([expect.stringContaining("not served meanwhile")]);
   expect(fixture.planner.asked.at(-1)).toEqual({ clusterId: cluster.id, purpose: "apply" });
   expect((await ask("PATCH", path, { wal: { size_gib: 20 } })).body.errors[0].pointer).toBe("/wal");
 });

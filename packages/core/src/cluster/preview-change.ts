@@ -96,7 +96,7 @@ export async function previewUpdate(
   const plan = await changeOf(core, cluster, wanted, purpose);
   const cost = estimateOf(wanted);
   const costDelta = cents(cost.total - estimateOf(cluster).total);
-  return { plan, cost, costDelta, warnings: warningsOf(wanted) };
+  return { plan, cost, costDelta, warnings: [...interruptions(plan), ...warningsOf(wanted)] };
 }
 
 export interface PreviewDeleteInput {
@@ -180,6 +180,21 @@ function warningsOf({ aws, size, brokers }: Cluster): string[] {
     ...(brokers > 1 ? [many] : []),
     ...walVolumeWarnings(aws.wal, awsSizing(size).instance),
   ];
+}
+
+/** What clients notice of a change. */
+function interruptions({ changes }: ChangePlan): string[] {
+  const touches = (type: string) =>
+    changes.some((change) => change.type === type && change.action !== "create");
+  if (touches("aws_launch_template")) {
+    return [
+      "Slots are replaced one by one; a cluster of one broker does not serve for some minutes.",
+    ];
+  }
+  if (touches("process")) {
+    return ["The broker is stopped or started anew: clients are not served meanwhile."];
+  }
+  return [];
 }
 
 function cents(usd: number): number {
