@@ -72,7 +72,7 @@ function Value(props: {
           onChange={(event) => onWish(event.currentTarget.value)}
         />
       )}
-      <Small label={`Leave ${name}`} text="Leave it" onClick={() => onWish(undefined)} />
+      <Small label={`Leave it: ${name}`} text="Leave it" onClick={() => onWish(undefined)} />
     </Group>
   );
 }
