@@ -108,5 +108,6 @@ describe.skipIf(whyNot)(`an environment, a cluster and ${TOPICS} topics`, () => 
     expect(imported).toContain(`${TOPICS + 2} imported, 0 added, 0 changed, 0 destroyed`);
     other.write("imports.tf", "");
     expect(await other.plan()).toEqual({});
+    other.forget();
   });
 });

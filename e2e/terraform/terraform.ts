@@ -165,12 +165,17 @@ provider_installation {
     );
   }
 
-  /** Destroys what the state still has, protected or not, and removes the folder. */
+  /** Destroys what the state still has and removes the folder. */
   async remove(): Promise<void> {
     if (existsSync(join(this.folder, "terraform.tfstate"))) {
       const ran = await this.run(["destroy", "-auto-approve"]);
       if (ran.code !== 0) throw new Error(ran.output);
     }
+    this.forget();
+  }
+
+  /** Removes the folder and leaves what it made. */
+  forget(): void {
     rmSync(this.folder, { recursive: true, force: true });
   }
 }
