@@ -13,7 +13,6 @@ import {
   estimateMonthly,
   walVolumeWarnings,
 } from "@millrace/domain";
-import { StackSpecError } from "@millrace/infra";
 import { OfflinePlanner } from "../src/aws/offline-planner.ts";
 import { ProvisionError } from "../src/cluster-driver.ts";
 import {
@@ -100,7 +99,6 @@ try {
 } catch (error) {
   const known =
     error instanceof InvalidClusterFile ||
-    error instanceof StackSpecError ||
     error instanceof ProvisionError ||
     (error instanceof TypeError && "code" in error);
   if (!known) throw error;

@@ -1,4 +1,9 @@
-import type { ClusterStackMode, ClusterStackSpec } from "@millrace/infra";
+import {
+  type ClusterStackMode,
+  type ClusterStackSpec,
+  checkClusterStackSpec,
+  StackSpecError,
+} from "@millrace/infra";
 import type { PlanPurpose } from "../change-plan.ts";
 import { type ClusterDeployment, ProvisionError } from "../cluster-driver.ts";
 import type { AwsAccountSettings } from "./aws-account.ts";
@@ -23,7 +28,10 @@ export function modeFor(purpose: PlanPurpose, { paused }: ClusterDeployment): Cl
   }
 }
 
-/** The stack of a deployment. Throws `ProvisionError` `config` for one that is not AWS's. */
+/**
+ * The stack of a deployment. Throws `ProvisionError` `config` for one that is not AWS's, and for one
+ * that cannot stand there; the message says which field and why.
+ */
 export function stackSpec(
   deployment: ClusterDeployment,
   mode: ClusterStackMode,
@@ -35,7 +43,7 @@ export function stackSpec(
   }
   const { organizationId, environmentId, clusterId, name, labels, region, size } = deployment;
   const { artefact, permissionsBoundaryArn, accountId, controlPlaneCidr, alarmTopicArn } = account;
-  return {
+  const spec: ClusterStackSpec = {
     ...{ wal: aws.wal, network: aws.network, storage: aws.storage, zones: aws.zones },
     ...{ mode, organizationId, environmentId, clusterId, name, labels, accountId, region, size },
     ...{ artefact, permissionsBoundaryArn },
@@ -44,4 +52,11 @@ export function stackSpec(
     slots: deployment.brokers,
     properties: deployment.properties,
   };
+  try {
+    checkClusterStackSpec(spec);
+  } catch (error) {
+    if (!(error instanceof StackSpecError)) throw error;
+    throw new ProvisionError("config", error.message, { cause: error });
+  }
+  return spec;
 }
