@@ -1,5 +1,6 @@
 import type { RegionDrivers } from "@millrace/core";
-import { LocalDriver, OfflinePlanner } from "@millrace/provisioner";
+import { type ClusterPlanner, LocalDriver } from "@millrace/provisioner";
+import type { OfflinePlanner } from "@millrace/provisioner/aws";
 import type { Environment } from "./env.ts";
 
 /** Constraint on the AWS provider where none is set: the major version that the stacks are made for. */
@@ -31,10 +32,23 @@ export function regionDrivers(env: PlanningEnvironment): RegionDrivers {
       home: env.MILLRACE_HOME,
       program: { command: ["millrace"], environment: {} },
     }),
-    awsPlanner: new OfflinePlanner({
+    awsPlanner: awsPlanner({
       program,
       providerVersion: env.MILLRACE_AWS_PROVIDER_VERSION ?? PROVIDER_VERSION_DEFAULT,
     }),
     awsAvailable: env.MILLRACE_AWS_ROLE_ARN !== undefined,
+  };
+}
+
+/** Loaded with the first plan: what stands behind it is larger than all the rest of this program. */
+function awsPlanner(options: ConstructorParameters<typeof OfflinePlanner>[0]): ClusterPlanner {
+  let planner: Promise<OfflinePlanner> | undefined;
+  return {
+    async plan(deployment, planOptions) {
+      planner ??= import("@millrace/provisioner/aws").then(
+        (module) => new module.OfflinePlanner(options),
+      );
+      return (await planner).plan(deployment, planOptions);
+    },
   };
 }

@@ -1,13 +1,12 @@
 import { join } from "node:path";
+import type { ClusterDriver, TerraformStates } from "@millrace/provisioner";
 import {
   AwsDriver,
   type AwsDriverOptions,
-  type ClusterDriver,
   fileWrappingKey,
   kmsWrappingKey,
   StateSeal,
-  type TerraformStates,
-} from "@millrace/provisioner";
+} from "@millrace/provisioner/aws";
 import { boundedDriver } from "./bounded-driver.ts";
 import type { AwsEnv } from "./env.ts";
 

@@ -39,6 +39,8 @@ const schema = z.object({
     .regex(/^(.+#[0-9a-f]{64})?$/, "is to be <key>#<SHA-256 in hexadecimal>")
     .transform((text) => text || undefined)
     .optional(),
+  /** Key that the bucket encrypts the program with, where slots' roles must be let use it. */
+  MILLRACE_AWS_ARTEFACT_KMS_KEY_ARN: optionalText,
   MILLRACE_AWS_PERMISSIONS_BOUNDARY_ARN: optionalText,
   MILLRACE_AWS_PROVIDER_VERSION: optionalText,
   /** Range from which this program reaches the brokers' admin listeners. */
@@ -128,7 +130,14 @@ function awsEnv(env: z.infer<typeof schema>, source: NodeJS.ProcessEnv): AwsEnv 
   return {
     roleArn: env.MILLRACE_AWS_ROLE_ARN,
     externalId: env.MILLRACE_AWS_EXTERNAL_ID ?? "",
-    artefact: { bucket: env.MILLRACE_AWS_ARTEFACT_BUCKET ?? "", key, sha256 },
+    artefact: {
+      bucket: env.MILLRACE_AWS_ARTEFACT_BUCKET ?? "",
+      key,
+      sha256,
+      ...(env.MILLRACE_AWS_ARTEFACT_KMS_KEY_ARN === undefined
+        ? {}
+        : { kmsKeyArn: env.MILLRACE_AWS_ARTEFACT_KMS_KEY_ARN }),
+    },
     permissionsBoundaryArn: env.MILLRACE_AWS_PERMISSIONS_BOUNDARY_ARN ?? "",
     providerVersion: env.MILLRACE_AWS_PROVIDER_VERSION ?? PROVIDER_VERSION_DEFAULT,
     controlPlaneCidr: env.MILLRACE_AWS_CONTROL_PLANE_CIDR,

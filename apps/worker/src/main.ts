@@ -1,7 +1,11 @@
-import { ClusterDrivers, LocalDriver } from "@millrace/provisioner";
+import {
+  type ClusterDriver,
+  ClusterDrivers,
+  LocalDriver,
+  type TerraformStates,
+} from "@millrace/provisioner";
 import { pino } from "pino";
-import { awsDriver } from "./aws-driver.ts";
-import { readEnv, type WorkerEnv } from "./env.ts";
+import { type AwsEnv, readEnv, type WorkerEnv } from "./env.ts";
 import { startWorker, stopAllBrokers, type Worker } from "./worker.ts";
 
 /** Longer than a broker's drain and a database's time-out together; then something hangs. */
@@ -32,7 +36,7 @@ try {
     drivers: async (states) =>
       new ClusterDrivers({
         local: driver,
-        aws: env.aws && (await awsDriver(env.aws, env.home, states)),
+        aws: env.aws && (await awsDriver(env.aws, states)),
       }),
     driftIntervalMs: env.driftIntervalMs,
     logger,
@@ -47,6 +51,12 @@ try {
   }
   // Told to stop before it had begun. Brokers may run since an earlier life.
   await shutDown(undefined);
+}
+
+/** Loaded where there is an account alone: what stands behind it is larger than all the rest. */
+async function awsDriver(aws: AwsEnv, states: TerraformStates): Promise<ClusterDriver> {
+  const module = await import("./aws-driver.ts");
+  return module.awsDriver(aws, env.home, states);
 }
 
 async function stopped(): Promise<void> {

@@ -47,6 +47,8 @@ export class OrphanSweeper {
     try {
       const cluster = await db.clusters.load(id);
       if (cluster?.phase === "DELETED") {
+        // A place where somebody else runs brokers may remember more than there is.
+        if (await driver.isDestroyed(id)) return;
         logger.warn({ cluster: id }, "removing what is left of a deleted cluster");
         await driver.destroy(id);
       } else if (driver.name !== "local") {

@@ -22,6 +22,7 @@ import {
   changeThroughput,
   dataOf,
   madeTwice,
+  secretsOf,
 } from "../../../packages/provisioner/test/aws-by-hand.ts";
 import { leftOf } from "../../../packages/provisioner/test/aws-leftovers.ts";
 import { REGION } from "../../../packages/provisioner/test/moto.ts";
@@ -102,6 +103,7 @@ class Drill {
     await this.#through(operation, "RUNNING", 0.35);
     this.#data = await dataOf(this.#site.endpoint, this.#clusterId);
     assertEqual("volumes and buckets made", counts(this.#data), [1, 1]);
+    await this.#assertSealed();
     await this.#change();
     if (!this.#options.short) {
       await this.#drift();
@@ -264,6 +266,14 @@ class Drill {
     const look = await checkDrift(this.#core, this.#principal, { clusterId: this.#clusterId });
     await this.#through(look, "RUNNING", 0);
     assertEqual("drift", (await this.#cluster()).drift.status, "in_sync");
+  }
+
+  /** The state's own words, and what is secret in it, stand in no column of the database. */
+  async #assertSealed(): Promise<void> {
+    const secrets = await secretsOf(this.#site.endpoint, this.#clusterId);
+    if (secrets.length === 0) throw new Error("a cluster has an admin token");
+    const words = ['"mode": "managed"', '"mode":"managed"', ...secrets];
+    assertEqual("tables with plain text", await this.#site.tablesWith(words), []);
   }
 
   async #assertThroughput(mibps: number): Promise<void> {

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { type Database, openDatabase } from "@millrace/db";
 import { type TestDatabase, withPostgres } from "@millrace/testkit";
+import pg from "pg";
 import {
   ACCOUNT_ID,
   type Moto,
@@ -105,6 +106,25 @@ export class AwsSite {
     });
   }
 
+  /** Tables in which one of these texts stands, in whatever column, be it text or bytes. */
+  async tablesWith(texts: readonly string[]): Promise<string[]> {
+    const client = new pg.Client({ connectionString: this.#database.url });
+    await client.connect();
+    try {
+      const tables = await client.query(
+        "SELECT quote_ident(table_name) AS name FROM information_schema.tables WHERE table_schema = 'public'",
+      );
+      const found: string[] = [];
+      for (const { name } of tables.rows) {
+        const { rows } = await client.query(`SELECT * FROM ${name}`);
+        if (rows.some((row) => texts.some((text) => holds(row, text)))) found.push(name);
+      }
+      return found;
+    } finally {
+      await client.end();
+    }
+  }
+
   /** The state as it lies beside the cluster. */
   stateFile(
     clusterId: string,
@@ -113,4 +133,10 @@ export class AwsSite {
     if (!existsSync(file)) return undefined;
     return JSON.parse(readFileSync(file, "utf8"));
   }
+}
+
+function holds(row: Record<string, unknown>, text: string): boolean {
+  return Object.values(row).some((value) =>
+    Buffer.isBuffer(value) ? value.includes(text) : JSON.stringify(value ?? "").includes(text),
+  );
 }

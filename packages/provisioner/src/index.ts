@@ -1,10 +1,3 @@
-export type { AwsAccountSettings, AwsCredentials } from "./aws/aws-account.ts";
-export { AwsDriver, type AwsDriverOptions } from "./aws/aws-driver.ts";
-export {
-  type OfflinePlan,
-  OfflinePlanner,
-  type OfflinePlannerOptions,
-} from "./aws/offline-planner.ts";
 export {
   type AttributeChange,
   type ChangeAction,
@@ -45,13 +38,6 @@ export {
   type ProcessTable,
   systemProcessTable,
 } from "./local/process-table.ts";
-export {
-  fileWrappingKey,
-  kmsWrappingKey,
-  StateSeal,
-  type WrappingKey,
-} from "./terraform/state-seal.ts";
-export type { TerraformProgram } from "./terraform/terraform-program.ts";
 export {
   StateConflict,
   type StoredState,

@@ -6,6 +6,11 @@ import {
   ModifyVolumeCommand,
 } from "@aws-sdk/client-ec2";
 import { ListBucketsCommand, S3Client } from "@aws-sdk/client-s3";
+import {
+  GetSecretValueCommand,
+  ListSecretsCommand,
+  SecretsManagerClient,
+} from "@aws-sdk/client-secrets-manager";
 import { clusterPrefix } from "@millrace/infra";
 import { clientOptions } from "./moto.ts";
 
@@ -49,4 +54,16 @@ export async function madeTwice(endpoint: string, clusterId: string): Promise<st
     .filter((tag) => ours.has(tag.ResourceId) && tag.ResourceType !== "instance")
     .map((tag) => tag.Value ?? "");
   return addresses.filter((address, index) => addresses.indexOf(address) !== index);
+}
+
+/** Values of the cluster's secrets: none of them may stand anywhere else. */
+export async function secretsOf(endpoint: string, clusterId: string): Promise<string[]> {
+  const secrets = new SecretsManagerClient(clientOptions(endpoint));
+  const { SecretList } = await secrets.send(new ListSecretsCommand({}));
+  const ours = (SecretList ?? []).filter(({ Name }) => Name?.startsWith(clusterPrefix(clusterId)));
+  const values = ours.map(async ({ ARN }) => {
+    const { SecretString } = await secrets.send(new GetSecretValueCommand({ SecretId: ARN }));
+    return SecretString ?? "";
+  });
+  return (await Promise.all(values)).filter((value) => value !== "");
 }

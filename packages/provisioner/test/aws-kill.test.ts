@@ -15,12 +15,8 @@ import {
   ListResourceTagsCommand,
 } from "@aws-sdk/client-kms";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import {
-  AwsDriver,
-  type ClusterDeployment,
-  type PlanPurpose,
-  ProvisionError,
-} from "../src/index.ts";
+import { AwsDriver } from "../src/aws.ts";
+import { type ClusterDeployment, type PlanPurpose, ProvisionError } from "../src/index.ts";
 import { leftOf } from "./aws-leftovers.ts";
 import { MemoryStates } from "./memory-states.ts";
 import {

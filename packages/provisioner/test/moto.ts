@@ -5,13 +5,8 @@ import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { IAMClient } from "@aws-sdk/client-iam";
 import { ResourceGroupsTaggingAPIClient } from "@aws-sdk/client-resource-groups-tagging-api";
-import {
-  type AwsDriverOptions,
-  type ClusterDeployment,
-  type Placement,
-  StateSeal,
-  type TerraformProgram,
-} from "../src/index.ts";
+import { type AwsDriverOptions, StateSeal, type TerraformProgram } from "../src/aws.ts";
+import type { ClusterDeployment, Placement } from "../src/index.ts";
 import { SymmetricWrappingKey } from "../src/terraform/state-seal.ts";
 import { EMULATOR_GAPS } from "./emulator-gaps.ts";
 import { MemoryStates } from "./memory-states.ts";
