@@ -119,7 +119,8 @@ export const CLUSTER_GRANTS: Readonly<Record<string, TypeGrants>> = {
     ["AuthorizeSecurityGroupEgress", "RevokeSecurityGroupEgress", "ModifySecurityGroupRules"],
   ),
   aws_ebs_volume: ec2(
-    ["DescribeVolumes", "DescribeVolumesModifications"],
+    // Tags as EC2 itself has them: the tagging API lags behind what a killed apply made.
+    ["DescribeTags", "DescribeVolumes", "DescribeVolumesModifications"],
     ["CreateVolume"],
     ["ModifyVolume", "DeleteVolume"],
   ),

@@ -62,9 +62,9 @@ test("neither the database's password nor the sessions' secret is in the stack",
   expect(database.password_wo).toBe(`\${var.database_password}`);
   for (const version of Object.values(whole.resource.aws_secretsmanager_secret_version ?? {})) {
     expect(version).not.toHaveProperty("secret_string");
-    expect(version.secret_string_wo).toMatch(/var\.(database_password|session_secret)/);
+    expect(version.secret_string_wo).toMatch(/var\.(database_password|session_secret|external_id)/);
   }
-  for (const name of ["database_password", "session_secret"]) {
+  for (const name of ["database_password", "session_secret", "external_id"]) {
     expect(whole.variable?.[name]).toMatchObject({ ephemeral: true, sensitive: true });
   }
 });

@@ -29,6 +29,7 @@ import {
   flowLogStatements,
   type PermittedParts,
   provisioningStatements,
+  sealingStatements,
 } from "./task-permissions.ts";
 
 /** The Terraform JSON of an installation's control plane. Throws {@link ControlPlaneSpecError}. */
@@ -90,7 +91,7 @@ function addFoundation(
     "boundary",
     names.boundary,
     "The most that any role of the control plane can do",
-    policyText(boundaryStatements(spec, names.logGroupPrefix)),
+    policyText(boundaryStatements(spec, names.logGroupPrefix, stateKeyArn)),
   );
   const clusterBoundaryArn = boundary(
     "cluster-boundary",
@@ -117,6 +118,7 @@ function addInstallation(
   const where = { vpcId: network.vpcId, subnetIds: network.subnetIds };
   const parts: PermittedParts = {
     keyArn,
+    stateKeyArn: foundation.stateKeyArn,
     secretArns: [secrets.databaseUrl, secrets.session, secrets.externalId],
     firstAccountArn: secrets.firstAccount,
     repositoryArns: foundation.store.repositoryArns,
@@ -145,6 +147,7 @@ function addInstallation(
       kmsKeyArn: keyArn,
     },
     clusterBoundaryArn: names.clusterBoundaryArn,
+    stateKeyArn: foundation.stateKeyArn,
   });
   new FlowLog(stack, "flow-log", {
     vpcId: network.vpcId,
@@ -186,7 +189,10 @@ function addRoles(
     ...provisioningStatements(parts),
     ...firstAccountStatements(spec, parts),
   ]);
-  const worker = task("worker", provisioningStatements(parts));
+  const worker = task("worker", [
+    ...provisioningStatements(parts),
+    ...sealingStatements(parts.stateKeyArn),
+  ]);
   new ProvisionerRole(stack, "provisioner", {
     role: PROVISIONER_ROLE,
     prefix: names.prefix,

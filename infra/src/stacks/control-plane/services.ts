@@ -26,6 +26,7 @@ export interface ServicesProps {
     readonly kmsKeyArn: string;
   };
   readonly clusterBoundaryArn: string;
+  readonly stateKeyArn: string;
 }
 
 const HOME = "/var/lib/millrace";
@@ -114,7 +115,10 @@ function addWorker(stack: TerraformStack, spec: ControlPlaneSpec, props: Service
     cpu: 2048,
     memoryMib: 4096,
     taskRoleArn: props.roles.worker,
-    environment: provisioning(spec, props),
+    environment: {
+      ...provisioning(spec, props),
+      MILLRACE_AWS_STATE_KEY_ARN: props.stateKeyArn,
+    },
     secrets: {
       DATABASE_URL: props.secrets.databaseUrl,
       MILLRACE_AWS_EXTERNAL_ID: props.secrets.externalId,

@@ -5,6 +5,8 @@ import type { ControlPlaneSpec } from "./spec.ts";
 /** What the parts of the control plane that are needed for permissions are called. */
 export interface PermittedParts {
   readonly keyArn: string;
+  /** Wraps the keys of clusters' Terraform states. */
+  readonly stateKeyArn: string;
   readonly secretArns: readonly string[];
   readonly firstAccountArn: string;
   readonly repositoryArns: readonly string[];
@@ -65,6 +67,18 @@ export function provisioningStatements(parts: PermittedParts): Statement[] {
   ];
 }
 
+/** The worker seals Terraform states: it alone wraps and unwraps their keys. */
+export function sealingStatements(stateKeyArn: string): Statement[] {
+  return [
+    {
+      Sid: "SealStates",
+      Effect: "Allow",
+      Action: ["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt"],
+      Resource: [stateKeyArn],
+    },
+  ];
+}
+
 /** The API puts the first operator's credentials where whoever runs the installation finds them. */
 export function firstAccountStatements(spec: ControlPlaneSpec, parts: PermittedParts): Statement[] {
   return [
@@ -90,12 +104,17 @@ export function flowLogStatements(spec: ControlPlaneSpec, logGroup: string): Sta
 }
 
 /** The most that any role of the control plane can ever do. */
-export function boundaryStatements(spec: ControlPlaneSpec, logGroupPrefix: string): Statement[] {
+export function boundaryStatements(
+  spec: ControlPlaneSpec,
+  logGroupPrefix: string,
+  stateKeyArn: string,
+): Statement[] {
   const own = (service: string, rest: string) =>
     `arn:aws:${service}:${spec.region}:${spec.accountId}:${rest}`;
   const prefix = `mr-${spec.installation}`;
   return [
     assumeProvisioner(),
+    ...sealingStatements(stateKeyArn),
     {
       Sid: "RegistryToken",
       Effect: "Allow",
