@@ -43,6 +43,7 @@ test("the partial indexes that Prisma does not see are there", async () => {
   expect(found.map((row) => row.indexname).sort()).toEqual([
     "cluster_name_taken",
     "cluster_phase_idx",
+    "environment_name_taken",
     "operation_cluster_busy",
   ]);
 });
