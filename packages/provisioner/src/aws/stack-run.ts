@@ -109,9 +109,8 @@ export class StackRun {
       throw new ProvisionError("policy_refused", "a policy rule forbids this plan", { detail });
     }
     await this.#workspace.session(this.#session, async (run) => {
-      if (record.purpose === "purge") await this.#emptyBucket(run);
-      if (!record.empty) await run.apply(planId);
-      if (record.purpose === "purge") await this.#purgeLeftovers(run);
+      if (record.purpose === "purge") await this.#purge(run, record.empty ? undefined : planId);
+      else if (!record.empty) await run.apply(planId);
     });
     await this.#workspace.writeJson(recordFile(planId), { ...record, applied: true });
     if (record.purpose === "purge") await this.#workspace.remove();
@@ -226,28 +225,41 @@ export class StackRun {
     return imported;
   }
 
-  /** Brokers are gone, or go in this very run: what they still write is found by the next try. */
-  async #emptyBucket(run: WorkspaceRun): Promise<void> {
-    const { bucket } = clusterNames(this.#deployment.clusterId, this.#account.accountId);
-    if (!run.state?.resources.some((each) => each.type === "aws_s3_bucket")) return;
-    const { s3 } = await this.#clients();
-    const deleted = await emptyBucket(s3, bucket, this.#session.signal);
-    run.events.say(`deleted ${deleted} objects of bucket ${bucket}`);
-  }
-
-  /** What a killed run made beside the record goes too. */
-  async #purgeLeftovers(run: WorkspaceRun): Promise<void> {
+  /**
+   * Everything else goes before the bucket, brokers and its policy among it; then nobody writes to it
+   * any more, and its objects can go. What a killed run made beside the record goes too.
+   */
+  async #purge(run: WorkspaceRun, planId: string | undefined): Promise<void> {
+    if (planId !== undefined) await this.#destroyAll(run, planId);
     for (let round = 0; round < PURGE_ROUNDS_MAX; round += 1) {
       const found = await this.#unrecorded(run.state);
       if (found.length === 0) return;
       if ((await this.#importNow(run, found)).length === 0) return;
-      await this.#emptyBucket(run);
-      const planId = newPlanId("purge");
-      await run.prepare(STACK_FILE, this.#stack("purge"));
-      await run.plan({ planId, destroy: true });
-      await run.apply(planId);
+      await this.#destroyAll(run, await this.#planPurge(run));
     }
     throw new ProvisionError("apply_failed", "something of the cluster comes back after its purge");
+  }
+
+  async #destroyAll(run: WorkspaceRun, planId: string): Promise<void> {
+    try {
+      await run.apply(planId);
+    } catch (error) {
+      if (!(error instanceof ProvisionError) || !error.detail?.includes("BucketNotEmpty")) {
+        throw error;
+      }
+      const { bucket } = clusterNames(this.#deployment.clusterId, this.#account.accountId);
+      const { s3 } = await this.#clients();
+      const deleted = await emptyBucket(s3, bucket, this.#session.signal);
+      run.events.say(`deleted ${deleted} objects of bucket ${bucket}`);
+      await run.apply(await this.#planPurge(run));
+    }
+  }
+
+  async #planPurge(run: WorkspaceRun): Promise<string> {
+    const planId = newPlanId("purge");
+    await run.prepare(STACK_FILE, this.#stack("purge"));
+    await run.plan({ planId, destroy: true });
+    return planId;
   }
 
   async #clients(): Promise<AwsClients> {
