@@ -6,8 +6,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { type Database, openDatabase } from "@millrace/db";
-import { type TestDatabase, withPostgres } from "@millrace/testkit";
-import pg from "pg";
+import { type TestDatabase, tablesWith, withPostgres } from "@millrace/testkit";
 import {
   ACCOUNT_ID,
   type Moto,
@@ -106,23 +105,9 @@ export class AwsSite {
     });
   }
 
-  /** Tables in which one of these texts stands, in whatever column, be it text or bytes. */
-  async tablesWith(texts: readonly string[]): Promise<string[]> {
-    const client = new pg.Client({ connectionString: this.#database.url });
-    await client.connect();
-    try {
-      const tables = await client.query(
-        "SELECT quote_ident(table_name) AS name FROM information_schema.tables WHERE table_schema = 'public'",
-      );
-      const found: string[] = [];
-      for (const { name } of tables.rows) {
-        const { rows } = await client.query(`SELECT * FROM ${name}`);
-        if (rows.some((row) => texts.some((text) => holds(row, text)))) found.push(name);
-      }
-      return found;
-    } finally {
-      await client.end();
-    }
+  /** Tables in which one of these texts stands, in whatever column. */
+  tablesWith(texts: readonly string[]): Promise<string[]> {
+    return tablesWith(this.#database.url, texts);
   }
 
   /** The state as it lies beside the cluster. */
@@ -133,10 +118,4 @@ export class AwsSite {
     if (!existsSync(file)) return undefined;
     return JSON.parse(readFileSync(file, "utf8"));
   }
-}
-
-function holds(row: Record<string, unknown>, text: string): boolean {
-  return Object.values(row).some((value) =>
-    Buffer.isBuffer(value) ? value.includes(text) : JSON.stringify(value ?? "").includes(text),
-  );
 }

@@ -1,4 +1,5 @@
 import type { ClusterId } from "@millrace/domain";
+import { tablesWith } from "@millrace/testkit";
 import pg from "pg";
 import { expect, test } from "vitest";
 import { type Fence, LeaseLost, type SealedState, StateVersionTaken } from "../src/index.ts";
@@ -96,6 +97,19 @@ test("old versions go, and nothing is left when the cluster is gone", async () =
   );
   await terraformStates.forget(state.clusterId);
   expect(await versionsOf(state.clusterId)).toEqual([]);
+});
+
+test("the drill's search for plain text finds what stands in a column of bytes or of JSON", async () => {
+  const { db, url } = fixture;
+  const state = await newState();
+  const canary = `canary ${state.clusterId}`;
+  expect(await tablesWith(url, [canary])).toEqual([]);
+  await db.terraformStates.save({ ...state, ciphertext: Buffer.from(`x${canary}x`) }, undefined);
+  expect(await tablesWith(url, [canary])).toEqual(["terraform_state"]);
+  const { operationId } = await claimed(state);
+  const plan = { planId: "p", digest: "d", plan: { diff: canary }, cost: null };
+  await db.operationPlans.save(operationId, plan);
+  expect((await tablesWith(url, [canary])).sort()).toEqual(["operation_plan", "terraform_state"]);
 });
 
 test("a key is wrapped anew for the newest version alone", async () => {
