@@ -224,7 +224,7 @@ function Review({ form }: { form: ClusterForm }) {
         <Text fz="sm" className="quiet">
           {draft.requireApproval
             ? "The operation waits with this plan until somebody approves it."
-            : "The operation applies exactly this plan where nothing has changed meanwhile."}
+            : "The operation plans once more, against what exists, and applies exactly that plan."}
         </Text>
       </Group>
     </Stack>
