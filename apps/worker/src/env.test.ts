@@ -25,3 +25,28 @@ test("names what is missing", () => {
     "MILLRACE_STOP_BROKERS_ON_EXIT",
   );
 });
+
+test("an account on AWS is whole, or refused by the names of what is missing", () => {
+  const role = {
+    DATABASE_URL,
+    MILLRACE_AWS_ROLE_ARN: "arn:aws:iam::123456789012:role/provisioner",
+  };
+  expect(readEnv({ DATABASE_URL, MILLRACE_AWS_ROLE_ARN: "" }).aws).toBeUndefined();
+  expect(() => readEnv(role)).toThrow(/MILLRACE_AWS_EXTERNAL_ID.*MILLRACE_AWS_ARTEFACT_BUCKET/);
+  const rest = {
+    ...role,
+    MILLRACE_AWS_EXTERNAL_ID: "external",
+    MILLRACE_AWS_ARTEFACT_BUCKET: "builds",
+    MILLRACE_AWS_PERMISSIONS_BOUNDARY_ARN: "arn:aws:iam::123456789012:policy/boundary",
+  };
+  expect(() => readEnv({ ...rest, MILLRACE_AWS_BROKER_ARTEFACT: "broker#abc" })).toThrow("SHA-256");
+  const sha256 = "a".repeat(64);
+  const { aws } = readEnv({
+    ...rest,
+    MILLRACE_AWS_BROKER_ARTEFACT: `builds/a#b/broker#${sha256}`,
+    AWS_ACCESS_KEY_ID: "key",
+    MILLRACE_AUTH_SECRET: "secret",
+  });
+  expect(aws?.artefact).toMatchObject({ bucket: "builds", key: "builds/a#b/broker", sha256 });
+  expect(aws?.terraform.credentials).toEqual({ AWS_ACCESS_KEY_ID: "key" });
+});

@@ -1,4 +1,4 @@
-import type { Operation } from "@millrace/domain";
+import { OPERATION_LOG_EVENTS_MAX, type Operation } from "@millrace/domain";
 import { expect, test } from "vitest";
 import { type Database, LeaseLost } from "../src/index.ts";
 import { databaseFixture, newCluster, newTenant } from "./fixture.ts";
@@ -152,4 +152,28 @@ test("the queue delivers what was committed and only that", async () => {
   });
   await new Promise((resolve) => setTimeout(resolve, 1_200));
   expect(delivered).toEqual([kept.id]);
+});
+
+test("log lines are kept up to their bound, and the next one says so", async () => {
+  const { db } = fixture;
+  const operation = await newOperation(db);
+  const { id } = operation;
+  const { attempt } = (await db.journal.claim(id, "w", LEASE_MS))!;
+  const fence = { operationId: id, attempt };
+  const line = { at: new Date(), level: "info", step: "apply", message: "made" } as const;
+  await db.journal.log(fence, [{ ...line, address: "aws_vpc.main" }]);
+  const [first] = (await db.operations.events(id, 0, 10)).filter(({ kind }) => kind === "log");
+  expect(first).toMatchObject({ level: "info", address: "aws_vpc.main", message: "made" });
+  for (let kept = 1; kept < OPERATION_LOG_EVENTS_MAX + 500; kept += 500) {
+    await db.journal.log(fence, Array(500).fill(line));
+  }
+  await db.journal.log(fence, [line]);
+  const events = await db.operations.events(id, 0, OPERATION_LOG_EVENTS_MAX * 2);
+  const log = events.filter(({ kind }) => kind === "log");
+  expect(log).toHaveLength(OPERATION_LOG_EVENTS_MAX + 1);
+  expect(log.at(-1)).toMatchObject({ level: "warning" });
+  expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
+  await expect(db.journal.log({ ...fence, attempt: attempt + 1 }, [line])).rejects.toThrow(
+    LeaseLost,
+  );
 });
