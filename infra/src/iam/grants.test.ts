@@ -4,6 +4,7 @@ import { clusterNames } from "../stacks/cluster/names.ts";
 import { isAllowed } from "./evaluation.ts";
 import { CLUSTER_GRANTS } from "./grants.ts";
 import { permissionsBoundary } from "./permissions-boundary.ts";
+import { provisionerPolicies } from "./provisioner-policies.ts";
 
 describe("what the provisioner may do follows from the stack", () => {
   test("every resource type of the stack is in the table, and none that no stack has", () => {
@@ -15,6 +16,13 @@ describe("what the provisioner may do follows from the stack", () => {
     );
     expect([...inStacks].sort()).toEqual(Object.keys(CLUSTER_GRANTS).sort());
   });
+});
+
+test("each action that makes something by tag names what it makes", () => {
+  const text = JSON.stringify(
+    provisionerPolicies({ accountId: SPEC.accountId, permissionsBoundaryArn: "arn" }),
+  );
+  expect(text).not.toContain("undefined");
 });
 
 describe("the boundary of a cluster's roles", () => {

@@ -110,13 +110,13 @@ export const CLUSTER_GRANTS: Readonly<Record<string, TypeGrants>> = {
   ),
   aws_vpc_security_group_ingress_rule: ec2(
     ["DescribeSecurityGroupRules"],
-    [],
-    ["AuthorizeSecurityGroupIngress", "RevokeSecurityGroupIngress", "ModifySecurityGroupRules"],
+    ["AuthorizeSecurityGroupIngress"],
+    ["RevokeSecurityGroupIngress", "ModifySecurityGroupRules"],
   ),
   aws_vpc_security_group_egress_rule: ec2(
     ["DescribeSecurityGroupRules"],
-    [],
-    ["AuthorizeSecurityGroupEgress", "RevokeSecurityGroupEgress", "ModifySecurityGroupRules"],
+    ["AuthorizeSecurityGroupEgress"],
+    ["RevokeSecurityGroupEgress", "ModifySecurityGroupRules"],
   ),
   aws_ebs_volume: ec2(
     // Tags as EC2 itself has them: the tagging API lags behind what a killed apply made.

@@ -139,6 +139,23 @@ function shortened(action: string): string {
   return FAMILIES.find((family) => action.startsWith(family.slice(0, -1))) ?? action;
 }
 
+/** The type of resource, as ARNs have it, that each call makes. */
+const MADE: Readonly<Record<string, string>> = {
+  "ec2:AuthorizeSecurityGroupEgress": "security-group-rule",
+  "ec2:AuthorizeSecurityGroupIngress": "security-group-rule",
+  "ec2:CreateLaunchTemplate": "launch-template",
+  "ec2:CreateRouteTable": "route-table",
+  "ec2:CreateSecurityGroup": "security-group",
+  "ec2:CreateSubnet": "subnet",
+  "ec2:CreateVolume": "volume",
+  "ec2:CreateVpc": "vpc",
+  "ec2:CreateVpcEndpoint": "vpc-endpoint",
+  "ec2:CreateVpcEndpointServiceConfiguration": "vpc-endpoint-service",
+  "elasticloadbalancing:CreateListener": "listener",
+  "elasticloadbalancing:CreateLoadBalancer": "loadbalancer",
+  "elasticloadbalancing:CreateTargetGroup": "targetgroup",
+};
+
 /** What AWS cannot narrow to an ARN, beside descriptions. */
 const WITHOUT_ARN = [
   "kms:CreateKey",
@@ -163,12 +180,15 @@ function byTag(service: string, own: string): Statement[] {
   return [
     { Effect: "Allow", Action: listings, Resource: "*" },
     ...(narrow.length === 0 ? [] : [{ Effect: "Allow" as const, Action: narrow, Resource: own }]),
-    {
-      Effect: "Allow",
-      Action: actions(service, "create"),
-      Resource: own,
-      Condition: MANAGED_REQUEST,
-    },
+    ...actions(service, "create").map(
+      (action): Statement => ({
+        Effect: "Allow",
+        Action: action,
+        // Only what is made, and not what it is made in: tags of the request are no right to that.
+        Resource: own.replace(/[*][/][*]$/, `${MADE[action]}/*`),
+        Condition: MANAGED_REQUEST,
+      }),
+    ),
     {
       // What is made belongs to something (a subnet to its VPC), which must be ours as well.
       Effect: "Allow",
@@ -204,6 +224,22 @@ function ec2Beside({ accountId }: ProvisionerProps): Statement[] {
       Action: ["ec2:CreateTags", "ec2:DeleteTags"],
       Resource: own("*"),
       Condition: MANAGED_RESOURCE,
+    },
+    {
+      // The group that AWS makes with each VPC has no tags, and is emptied once it has ours. AWS
+      // offers nothing to tell it from another group without tags, so those could be taken, and
+      // their rules with them: an account of its own for clusters has no other groups.
+      Sid: "TagDefaultGroups",
+      Effect: "Allow",
+      Action: "ec2:CreateTags",
+      Resource: own("security-group"),
+      Condition: {
+        ...MANAGED_REQUEST,
+        Null: {
+          [`aws:ResourceTag/${MANAGED_TAG}`]: "true",
+          [`aws:ResourceTag/${CLUSTER_TAG}`]: "true",
+        },
+      },
     },
     {
       // In a VPC that the tenant brought: used, never changed.

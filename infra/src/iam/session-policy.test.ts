@@ -52,6 +52,35 @@ const allowed: Record<string, AccessRequest> = {
     resource: volume,
     context: { ...tagging(OURS), "ec2:CreateAction": "CreateVolume" },
   },
+  "empties the default group of its VPC, after it has its tags": {
+    action: "ec2:CreateTags",
+    resource: `arn:aws:ec2:eu-west-1:${ACCOUNT}:security-group/sg-1`,
+    context: tagging(OURS),
+  },
+  "makes a rule with its tags": {
+    action: "ec2:AuthorizeSecurityGroupIngress",
+    resource: `arn:aws:ec2:eu-west-1:${ACCOUNT}:security-group-rule/*`,
+    context: tagging(OURS),
+  },
+  "makes a rule in its group": {
+    action: "ec2:AuthorizeSecurityGroupIngress",
+    resource: `arn:aws:ec2:eu-west-1:${ACCOUNT}:security-group/sg-1`,
+    context: { ...tagged(OURS), ...tagging(OURS) },
+  },
+  "makes its key's alias": {
+    action: "kms:CreateAlias",
+    resource: `arn:aws:kms:eu-west-1:${ACCOUNT}:alias/${prefix}`,
+  },
+  "names its key": {
+    action: "kms:CreateAlias",
+    resource: `arn:aws:kms:eu-west-1:${ACCOUNT}:key/1`,
+    context: tagged(OURS),
+  },
+  "makes a listener with its tags": {
+    action: "elasticloadbalancing:CreateListener",
+    resource: `arn:aws:elasticloadbalancing:eu-west-1:${ACCOUNT}:listener/net/a/1/2`,
+    context: tagging(OURS),
+  },
   "changes its volume": { action: "ec2:ModifyVolume", resource: volume, context: tagged(OURS) },
   "deletes its volume": { action: "ec2:DeleteVolume", resource: volume, context: tagged(OURS) },
   "deletes objects of its bucket": {
@@ -97,6 +126,35 @@ const refused: Record<string, AccessRequest> = {
     action: "ec2:CreateTags",
     resource: volume,
     context: { ...tagged(OTHER), ...tagging(OURS) },
+  },
+  "takes another cluster's group by its tag": {
+    action: "ec2:CreateTags",
+    resource: `arn:aws:ec2:eu-west-1:${ACCOUNT}:security-group/sg-1`,
+    context: { ...tagged(OTHER), ...tagging(OURS) },
+  },
+  "opens a group that Millrace did not make": {
+    action: "ec2:AuthorizeSecurityGroupIngress",
+    resource: `arn:aws:ec2:eu-west-1:${ACCOUNT}:security-group/sg-1`,
+  },
+  "opens a group that Millrace did not make by tagging the rule": {
+    action: "ec2:AuthorizeSecurityGroupIngress",
+    resource: `arn:aws:ec2:eu-west-1:${ACCOUNT}:security-group/sg-1`,
+    context: tagging(OURS),
+  },
+  "makes a subnet in a VPC that Millrace did not make": {
+    action: "ec2:CreateSubnet",
+    resource: `arn:aws:ec2:eu-west-1:${ACCOUNT}:vpc/vpc-1`,
+    context: tagging(OURS),
+  },
+  "listens on a balancer that Millrace did not make": {
+    action: "elasticloadbalancing:CreateListener",
+    resource: `arn:aws:elasticloadbalancing:eu-west-1:${ACCOUNT}:loadbalancer/net/a/1`,
+    context: tagging(OURS),
+  },
+  "names another cluster's key": {
+    action: "kms:UpdateAlias",
+    resource: `arn:aws:kms:eu-west-1:${ACCOUNT}:key/1`,
+    context: tagged(OTHER),
   },
   "takes a volume that Millrace did not make by a tag": {
     action: "ec2:CreateTags",

@@ -11,6 +11,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { HAS_TERRAFORM } from "./terraform-folder.ts";
 
@@ -96,6 +97,42 @@ describe("what is wrong is refused before anything is made", () => {
     const { code, output } = await bootstrap("--apply", "--broker", broker);
     expect(code).toBe(2);
     expect(output).toContain("not a program for ARM64");
+  });
+});
+
+describe("aws:policy", () => {
+  const tool = resolve(import.meta.dirname, "../../tools/policy.ts");
+  const policies = (...args: string[]) =>
+    promisify(execFile)(process.execPath, [tool, "--account", ACCOUNT, ...args]);
+
+  test("prints every document, and only what is asked for", async () => {
+    const all = JSON.parse((await policies("--cluster", "clu_1")).stdout);
+    expect(Object.keys(all)).toEqual([
+      "provisioner-network",
+      "provisioner-compute",
+      "provisioner-storage",
+      "provisioner-identity",
+      "provisioner-boundary",
+      "cluster-boundary",
+      "session",
+    ]);
+    const role = `arn:aws:iam::${ACCOUNT}:role/millrace/mr-main-worker`;
+    const trust = [
+      "--principal",
+      role,
+      "--external-id",
+      "millrace-1",
+      "--only",
+      "provisioner-trust",
+    ];
+    expect(JSON.parse((await policies(...trust)).stdout)).toMatchObject({
+      Statement: [{ Condition: { StringEquals: { "sts:ExternalId": "millrace-1" } } }],
+    });
+  });
+
+  test("asks for the external id of whom it is to trust", async () => {
+    await expect(policies("--principal", "arn:aws:iam::1:role/a")).rejects.toThrow("--external-id");
+    await expect(policies("--only", "nothing")).rejects.toThrow("--only: one of");
   });
 });
 

@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { permissionsBoundary, provisionerPolicies, synthesizeCluster } from "../../src/index.ts";
+import { checkPolicies } from "../../src/policy/index.ts";
 import explained from "../../src/policy/static-analysis.json" with { type: "json" };
 import { synthesizeControlPlane } from "../../src/stacks/control-plane/control-plane-stack.ts";
 import { CONTROL_PLANE } from "../control-plane-fixture.ts";
@@ -66,6 +67,10 @@ describe.skipIf(CHECKOV === "" || !HAS_TERRAFORM)("checkov", () => {
       .filter((entry) => entry.stack === stack)
       .map(({ check, resource }) => [check, resource]);
     expect(found?.map(String).sort()).toEqual(known.map(String).sort());
+  });
+
+  test.each(["cluster", "control-plane"] as const)("%s: the plan passes our own rules", (kind) => {
+    expect(checkPolicies(plans.get(kind), { kind })).toEqual([]);
   });
 
   test("every explanation says why", () => {
