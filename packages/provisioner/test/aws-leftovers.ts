@@ -1,6 +1,16 @@
 /** A scan for everything of a cluster, independent of the driver's own: by tags, and by names. */
 import { AutoScalingClient, DescribeAutoScalingGroupsCommand } from "@aws-sdk/client-auto-scaling";
-import { DescribeInstancesCommand, DescribeTagsCommand, EC2Client } from "@aws-sdk/client-ec2";
+import {
+  DescribeInstancesCommand,
+  DescribeLaunchTemplatesCommand,
+  DescribeRouteTablesCommand,
+  DescribeSecurityGroupsCommand,
+  DescribeSubnetsCommand,
+  DescribeVolumesCommand,
+  DescribeVpcEndpointsCommand,
+  DescribeVpcsCommand,
+  EC2Client,
+} from "@aws-sdk/client-ec2";
 import {
   DescribeLoadBalancersCommand,
   DescribeTargetGroupsCommand,
@@ -42,20 +52,37 @@ async function tagged(endpoint: string, clusterId: string): Promise<string[]> {
   return arns.filter((_, index) => alive[index]);
 }
 
+/** Each kind by itself: the emulator's list of tags has those of what is gone, too. */
 async function taggedOfEc2(endpoint: string, clusterId: string): Promise<string[]> {
   const ec2 = new EC2Client(clientOptions(endpoint));
-  const Filters = [
-    { Name: "key", Values: ["millrace:cluster"] },
-    { Name: "value", Values: [clusterId] },
+  const ours = { Filters: [{ Name: "tag:millrace:cluster", Values: [clusterId] }] };
+  const [vpcs, subnets, tables, groups, volumes, endpoints, templates, reservations] =
+    await Promise.all([
+      ec2.send(new DescribeVpcsCommand(ours)),
+      ec2.send(new DescribeSubnetsCommand(ours)),
+      ec2.send(new DescribeRouteTablesCommand(ours)),
+      ec2.send(new DescribeSecurityGroupsCommand(ours)),
+      ec2.send(new DescribeVolumesCommand(ours)),
+      ec2.send(new DescribeVpcEndpointsCommand(ours)),
+      ec2.send(new DescribeLaunchTemplatesCommand({})),
+      ec2.send(new DescribeInstancesCommand(ours)),
+    ]);
+  const instances = (reservations.Reservations ?? []).flatMap((each) => each.Instances ?? []);
+  const ids = [
+    ...(vpcs.Vpcs ?? []).map((each) => each.VpcId),
+    ...(subnets.Subnets ?? []).map((each) => each.SubnetId),
+    ...(tables.RouteTables ?? []).map((each) => each.RouteTableId),
+    ...(groups.SecurityGroups ?? []).map((each) => each.GroupId),
+    ...(volumes.Volumes ?? []).map((each) => each.VolumeId),
+    ...(endpoints.VpcEndpoints ?? []).flatMap((each) =>
+      /^deleted$/i.test(each.State ?? "") ? [] : [each.VpcEndpointId],
+    ),
+    ...(templates.LaunchTemplates ?? []).flatMap((each) =>
+      each.LaunchTemplateName?.startsWith(clusterPrefix(clusterId)) ? [each.LaunchTemplateId] : [],
+    ),
+    ...instances.flatMap((each) => (each.State?.Name === "terminated" ? [] : [each.InstanceId])),
   ];
-  const { Tags } = await ec2.send(new DescribeTagsCommand({ Filters }));
-  const ids = (Tags ?? []).map((tag) => tag.ResourceId ?? "");
-  const { Reservations } = await ec2.send(new DescribeInstancesCommand({}));
-  const running = (Reservations ?? [])
-    .flatMap((reservation) => reservation.Instances ?? [])
-    .filter((instance) => instance.State?.Name !== "terminated")
-    .map((instance) => instance.InstanceId ?? "");
-  return ids.filter((id) => !id.startsWith("i-") || running.includes(id));
+  return ids.filter((id) => id !== undefined);
 }
 
 async function named(endpoint: string, prefix: string): Promise<string[]> {

@@ -26,6 +26,7 @@ import { HeadBucketCommand } from "@aws-sdk/client-s3";
 import { DescribeSecretCommand } from "@aws-sdk/client-secrets-manager";
 import { ADDRESS_TAG } from "@millrace/infra";
 import type { AwsClients } from "./aws-account.ts";
+import { existingOfEc2 } from "./ec2-existence.ts";
 
 /** A resource of a stack. */
 export interface WantedResource {
@@ -126,7 +127,8 @@ export class AwsInventory {
         }
       }
     }
-    return found;
+    const existing = await existingOfEc2(client, [...ids]);
+    return found.filter(([, id]) => existing.has(id));
   }
 
   /** Keys are known by nothing but their tags. */

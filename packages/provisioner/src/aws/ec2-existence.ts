@@ -1,0 +1,73 @@
+import {
+  DescribeRouteTablesCommand,
+  DescribeSecurityGroupRulesCommand,
+  DescribeSecurityGroupsCommand,
+  DescribeSubnetsCommand,
+  DescribeVolumesCommand,
+  DescribeVpcEndpointsCommand,
+  DescribeVpcsCommand,
+  type EC2Client,
+} from "@aws-sdk/client-ec2";
+
+/**
+ * Which of these EC2 resources exist. Tags outlive what they were put on: a resource that is found by
+ * its tags may be gone already. Ids of other kinds are given back as they came.
+ */
+export async function existingOfEc2(
+  ec2: EC2Client,
+  ids: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const of = (prefix: string) => ids.filter((id) => id.startsWith(`${prefix}-`));
+  const asked = ["vpc", "subnet", "rtb", "sg", "sgr", "vol", "vpce"];
+  const others = ids.filter((id) => !asked.some((prefix) => id.startsWith(`${prefix}-`)));
+  const groups = of("sg");
+  const lists = await Promise.all([
+    look(of("vpc"), async (f) =>
+      (await ec2.send(new DescribeVpcsCommand(f("vpc-id")))).Vpcs?.map((each) => each.VpcId),
+    ),
+    look(of("subnet"), async (f) =>
+      (await ec2.send(new DescribeSubnetsCommand(f("subnet-id")))).Subnets?.map(
+        (each) => each.SubnetId,
+      ),
+    ),
+    look(of("rtb"), async (f) =>
+      (await ec2.send(new DescribeRouteTablesCommand(f("route-table-id")))).RouteTables?.map(
+        (each) => each.RouteTableId,
+      ),
+    ),
+    look(groups, async (f) =>
+      (await ec2.send(new DescribeSecurityGroupsCommand(f("group-id")))).SecurityGroups?.map(
+        (each) => each.GroupId,
+      ),
+    ),
+    // Of the cluster's groups: AWS has no way to ask for rules that may be absent.
+    look(groups, async (f) =>
+      (
+        await ec2.send(new DescribeSecurityGroupRulesCommand(f("group-id")))
+      ).SecurityGroupRules?.map((each) => each.SecurityGroupRuleId),
+    ),
+    look(of("vol"), async (f) =>
+      (await ec2.send(new DescribeVolumesCommand(f("volume-id")))).Volumes?.map(
+        (each) => each.VolumeId,
+      ),
+    ),
+    look(of("vpce"), async (f) =>
+      (await ec2.send(new DescribeVpcEndpointsCommand(f("vpc-endpoint-id")))).VpcEndpoints?.filter(
+        (each) => !/^delet/i.test(each.State ?? ""),
+      ).map((each) => each.VpcEndpointId),
+    ),
+  ]);
+  return new Set([...lists.flat(), ...others]);
+}
+
+/** A filter does not mind an id that is gone, where a list of ids is refused. */
+async function look(
+  ids: readonly string[],
+  ask: (filter: Filter) => Promise<readonly (string | undefined)[] | undefined>,
+): Promise<string[]> {
+  if (ids.length === 0) return [];
+  const found = await ask((Name) => ({ Filters: [{ Name, Values: [...ids] }] }));
+  return (found ?? []).filter((id) => id !== undefined);
+}
+
+type Filter = (name: string) => { Filters: { Name: string; Values: string[] }[] };
