@@ -1,6 +1,6 @@
 /**
  * What the emulator (moto 5) cannot do of a cluster's stack. Each is left out of the stacks that are
- * applied there, and covered by plans of the whole stack instead; `aws-gaps.test.ts` asserts that each
+ * applied there, and covered by plans of the whole stack instead; `aws/gaps.test.ts` asserts that each
  * is a gap still, so that an emulator that learned it shortens this list.
  */
 export interface EmulatorGap {

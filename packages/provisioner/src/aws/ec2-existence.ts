@@ -4,9 +4,9 @@ import {
   DescribeSecurityGroupsCommand,
   DescribeSubnetsCommand,
   DescribeVolumesCommand,
-  DescribeVpcEndpointsCommand,
   DescribeVpcsCommand,
   type EC2Client,
+  paginateDescribeVpcEndpoints,
 } from "@aws-sdk/client-ec2";
 
 /**
@@ -51,13 +51,21 @@ export async function existingOfEc2(
         (each) => each.VolumeId,
       ),
     ),
-    look(of("vpce"), async (f) =>
-      (await ec2.send(new DescribeVpcEndpointsCommand(f("vpc-endpoint-id")))).VpcEndpoints?.filter(
-        (each) => !/^delet/i.test(each.State ?? ""),
-      ).map((each) => each.VpcEndpointId),
-    ),
+    look(of("vpce"), async () => await endpoints(ec2)),
   ]);
   return new Set([...lists.flat(), ...others]);
+}
+
+/** All of the installation's: not every AWS-like service can filter endpoints by their ids. */
+async function endpoints(ec2: EC2Client): Promise<string[]> {
+  const found: string[] = [];
+  const Filters = [{ Name: "tag-key", Values: ["millrace:cluster"] }];
+  for await (const page of paginateDescribeVpcEndpoints({ client: ec2 }, { Filters })) {
+    for (const { VpcEndpointId, State } of page.VpcEndpoints ?? []) {
+      if (VpcEndpointId && !/^delet/i.test(State ?? "")) found.push(VpcEndpointId);
+    }
+  }
+  return found;
 }
 
 /** A filter does not mind an id that is gone, where a list of ids is refused. */

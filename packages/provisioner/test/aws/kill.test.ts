@@ -15,10 +15,10 @@ import {
   ListResourceTagsCommand,
 } from "@aws-sdk/client-kms";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { AwsDriver } from "../src/aws.ts";
-import { type ClusterDeployment, type PlanPurpose, ProvisionError } from "../src/index.ts";
-import { leftOf } from "./aws-leftovers.ts";
-import { MemoryStates } from "./memory-states.ts";
+import { AwsDriver } from "../../src/aws.ts";
+import { type ClusterDeployment, type PlanPurpose, ProvisionError } from "../../src/index.ts";
+import { leftOf } from "../aws-leftovers.ts";
+import { MemoryStates } from "../memory-states.ts";
 import {
   awsDeployment,
   clientOptions,
@@ -26,7 +26,7 @@ import {
   hasEmulator,
   type Moto,
   startMoto,
-} from "./moto.ts";
+} from "../moto.ts";
 
 const CLUSTER = "clu_01JQZ3K5T9";
 /** Of the ten kills, how many fall into each kind of change; the last of each is left to finish. */

@@ -22,8 +22,8 @@ import {
   Route53Client,
 } from "@aws-sdk/client-route-53";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { EMULATOR_GAPS } from "./emulator-gaps.ts";
-import { clientOptions, hasEmulator, type Moto, REGION, startMoto } from "./moto.ts";
+import { EMULATOR_GAPS } from "../emulator-gaps.ts";
+import { clientOptions, hasEmulator, type Moto, REGION, startMoto } from "../moto.ts";
 
 describe.skipIf(!hasEmulator)("what the emulator cannot do", () => {
   let moto: Moto;

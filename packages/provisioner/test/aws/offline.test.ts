@@ -3,10 +3,10 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { OfflinePlanner } from "../src/aws.ts";
-import type { ClusterDeployment } from "../src/index.ts";
-import { EMULATOR_GAPS } from "./emulator-gaps.ts";
-import { awsDeployment, hasTerraform, PROVIDER_VERSION, program } from "./moto.ts";
+import { OfflinePlanner } from "../../src/aws.ts";
+import type { ClusterDeployment } from "../../src/index.ts";
+import { EMULATOR_GAPS } from "../emulator-gaps.ts";
+import { awsDeployment, hasTerraform, PROVIDER_VERSION, program } from "../moto.ts";
 
 /** Ten seconds on two processors that are free; tests run beside others. */
 const LIMIT_MS = 30_000;

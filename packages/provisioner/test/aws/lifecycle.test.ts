@@ -10,10 +10,10 @@ import {
   S3Client,
 } from "@aws-sdk/client-s3";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { AwsDriver } from "../src/aws.ts";
-import { type ClusterDeployment, isEmptyPlan, type RunEvent } from "../src/index.ts";
-import { leftOf } from "./aws-leftovers.ts";
-import { MemoryStates } from "./memory-states.ts";
+import { AwsDriver } from "../../src/aws.ts";
+import { type ClusterDeployment, isEmptyPlan, type RunEvent } from "../../src/index.ts";
+import { leftOf } from "../aws-leftovers.ts";
+import { MemoryStates } from "../memory-states.ts";
 import {
   ACCOUNT_ID,
   awsDeployment,
@@ -22,7 +22,7 @@ import {
   hasEmulator,
   type Moto,
   startMoto,
-} from "./moto.ts";
+} from "../moto.ts";
 
 const CLUSTER = "clu_01JQZ3K5T8";
 /** An apply takes 100 s on a machine that is free: the provider's own waits. */
