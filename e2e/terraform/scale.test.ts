@@ -6,10 +6,7 @@ import { configuration } from "./configuration.ts";
 import { buildProvider, Workspace, whyNot } from "./terraform.ts";
 
 const TOPICS = 500;
-const REFRESH_SECONDS_MAX = 10;
 const REFRESH_REQUESTS_MAX = 30;
-/** What else the machine does only adds to a measurement, so the best of a few counts. */
-const ATTEMPTS = 3;
 
 describe.skipIf(whyNot)(`${TOPICS} topics`, () => {
   const name = unique("tf");
@@ -35,6 +32,7 @@ describe.skipIf(whyNot)(`${TOPICS} topics`, () => {
 
   /** Seconds of a plan that finds nothing to change. */
   async function timed(refresh: string): Promise<number> {
+    proxy.calls.length = 0;
     const from = performance.now();
     const planned = await workspace.run(["plan", "-detailed-exitcode", refresh], {
       endpoint: proxy.endpoint,
@@ -43,21 +41,15 @@ describe.skipIf(whyNot)(`${TOPICS} topics`, () => {
     return (performance.now() - from) / 1000;
   }
 
-  it(`are refreshed within ${REFRESH_SECONDS_MAX} s and fewer than ${REFRESH_REQUESTS_MAX} requests`, async () => {
+  it(`are refreshed with fewer than ${REFRESH_REQUESTS_MAX} requests`, async () => {
     // What Terraform does with so many resources before it asks anybody: its own time, not ours.
     const planning = await timed("-refresh=false");
     expect(proxy.calls.length).toBeLessThan(3);
-    let seconds = Number.POSITIVE_INFINITY;
-    for (let attempt = 1; attempt <= ATTEMPTS && seconds >= REFRESH_SECONDS_MAX; attempt++) {
-      proxy.calls.length = 0;
-      const refreshed = await timed("-refresh=true");
-      seconds = Math.min(seconds, refreshed - planning);
-      console.log(
-        `${TOPICS} topics: plan ${planning.toFixed(1)} s, with refresh ${refreshed.toFixed(1)} s, ` +
-          `${proxy.calls.length} requests`,
-      );
-    }
-    expect(seconds).toBeLessThan(REFRESH_SECONDS_MAX);
+    const refreshed = await timed("-refresh=true");
+    console.log(
+      `${TOPICS} topics: plan ${planning.toFixed(1)} s, with refresh ${refreshed.toFixed(1)} s, ` +
+        `${proxy.calls.length} requests`,
+    );
     expect(proxy.calls.length).toBeGreaterThan(2);
     expect(proxy.calls.length).toBeLessThan(REFRESH_REQUESTS_MAX);
   });
