@@ -1,4 +1,9 @@
-import { isTopicName, TOPIC_CONFIG_SOURCES, TOPIC_CONFIGS_MAX, TOPIC_NAME_MAX } from "@millrace/domain";
+import {
+  isTopicName,
+  TOPIC_CONFIG_SOURCES,
+  TOPIC_CONFIGS_MAX,
+  TOPIC_NAME_MAX,
+} from "@millrace/domain";
 import { z } from "zod";
 
 export const topicName = z.string().min(1).max(TOPIC_NAME_MAX).refine(isTopicName, {
