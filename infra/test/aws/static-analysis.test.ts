@@ -53,10 +53,15 @@ describe.skipIf(CHECKOV === "" || !HAS_TERRAFORM)("checkov", () => {
     folder = mkdtempSync(join(tmpdir(), "millrace-checkov-"));
     const cluster = synthesizeCluster(SPEC, OFFLINE);
     const controlPlane = synthesizeControlPlane(CONTROL_PLANE, OFFLINE);
-    plans.set("cluster", await completePlan(cluster));
-    plans.set("control-plane", await completePlan(controlPlane));
+    const [clusterPlan, controlPlanePlan] = await Promise.all(
+      [cluster, controlPlane].map(completePlan),
+    );
+    plans.set("cluster", clusterPlan as Plan);
+    plans.set("control-plane", controlPlanePlan as Plan);
     plans.set("provisioner", provisionerPlan());
-    for (const [name, plan] of plans) reports.set(name, await scan(folder, name, plan));
+    await Promise.all(
+      [...plans].map(async ([name, plan]) => reports.set(name, await scan(folder, name, plan))),
+    );
   }, 300_000);
 
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
