@@ -9,9 +9,7 @@ import { useRouter } from "next/navigation";
 import { useState } from "react";
 import { useTRPC } from "../api/client.tsx";
 import { ConfirmByName } from "../shell/confirm-by-name.tsx";
-
-/** Days that are offered where the provider keeps nothing by itself. */
-const OFFERED_DAYS = 7;
+import { type RetentionDraft, retainDays, retentionDraft } from "./retention.ts";
 
 /** Deletes the cluster, with its data at once or after some days. */
 export function DeleteCard({ cluster }: { cluster: Cluster }) {
@@ -40,8 +38,10 @@ export function DeleteCard({ cluster }: { cluster: Cluster }) {
 function DeleteDialog(props: { cluster: Cluster; asked: boolean; onClose: () => void }) {
   const { cluster, asked, onClose } = props;
   const { name } = cluster.spec;
-  const usual = retainDaysDefault(cluster.status.provider);
-  const [days, setDays] = useState<number | string>(usual);
+  const [draft, setDraft] = useState(() =>
+    retentionDraft(retainDaysDefault(cluster.status.provider)),
+  );
+  const days = retainDays(draft);
   const remove = useDeletion(name);
   return (
     <ConfirmByName
@@ -50,36 +50,33 @@ function DeleteDialog(props: { cluster: Cluster; asked: boolean; onClose: () => 
       text="The broker is stopped, and clients are disconnected."
       busy={remove.isPending}
       error={remove.error}
-      onConfirm={() =>
-        remove.mutate({ cluster_id: cluster.metadata.id, retain_days: Number(days) || 0 })
-      }
+      ready={days !== undefined}
+      onConfirm={() => {
+        if (days === undefined) return;
+        remove.mutate({ cluster_id: cluster.metadata.id, retain_days: days });
+      }}
       onClose={() => {
         remove.reset();
         onClose();
       }}
     >
-      <RetainField days={days} usual={usual || OFFERED_DAYS} onChange={setDays} />
+      <RetainField draft={draft} onChange={setDraft} />
     </ConfirmByName>
   );
 }
 
-function RetainField(props: {
-  days: number | string;
-  /** Days to begin with where the data is kept. */
-  usual: number;
-  onChange: (days: number | string) => void;
-}) {
-  const { days, usual, onChange } = props;
+function RetainField(props: { draft: RetentionDraft; onChange: (draft: RetentionDraft) => void }) {
+  const { draft, onChange } = props;
   return (
     <Radio.Group
       label="The data"
-      value={days === 0 ? "gone" : "kept"}
-      onChange={(kept) => onChange(kept === "gone" ? 0 : usual)}
+      value={draft.kept ? "kept" : "gone"}
+      onChange={(fate) => onChange({ ...draft, kept: fate === "kept" })}
     >
       <Stack gap="xs" mt={6}>
         <Radio value="gone" label="is deleted with the cluster, for good" />
         <Radio value="kept" label="is kept for some days, in which the cluster can be restored" />
-        {days !== 0 && (
+        {draft.kept && (
           <NumberInput
             aria-label="Days"
             suffix=" days"
@@ -89,8 +86,9 @@ function RetainField(props: {
             max={RETAIN_DAYS_MAX}
             clampBehavior="strict"
             allowDecimal={false}
-            value={days}
-            onChange={onChange}
+            value={draft.days}
+            error={retainDays(draft) === undefined && `1 to ${RETAIN_DAYS_MAX} days`}
+            onChange={(days) => onChange({ ...draft, days })}
           />
         )}
       </Stack>

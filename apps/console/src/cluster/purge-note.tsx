@@ -57,7 +57,7 @@ export function PurgeNote({ cluster }: { cluster: Cluster }) {
         text="All its records are deleted now, for good."
         busy={purge.isPending}
         error={purge.error}
-        onConfirm={() => purge.mutate({ cluster_id }, { onSuccess: dialog.close })}
+        onConfirm={() => purge.mutate({ cluster_id, retain_days: 0 }, { onSuccess: dialog.close })}
         onClose={dialog.close}
       />
     </>
@@ -72,7 +72,7 @@ function useWays() {
     void queryClient.invalidateQueries(trpc.operation.pathFilter());
   };
   const restore = useMutation(trpc.cluster.restore.mutationOptions({ onSuccess }));
-  // What is deleted already is purged by deleting it once more.
+  // What is deleted already is purged by a deletion that keeps nothing, and by no other.
   const purge = useMutation(trpc.cluster.delete.mutationOptions({ onSuccess }));
   return { restore, purge };
 }

@@ -13,6 +13,8 @@ interface ConfirmByNameProps {
   text: string;
   /** What is to be decided beside it. */
   children?: ReactNode;
+  /** False while what is to be decided is not decided; then nothing can be confirmed. */
+  ready?: boolean;
   busy: boolean;
   error: unknown;
   onConfirm: (name: string) => void;
@@ -21,14 +23,14 @@ interface ConfirmByNameProps {
 
 /** A deletion: the name has to be typed. */
 export function ConfirmByName(props: ConfirmByNameProps) {
-  const { what, name, text, children, busy, error, onConfirm, onClose } = props;
+  const { what, name, text, children, ready = true, busy, error, onConfirm, onClose } = props;
   const [typed, setTyped] = useState("");
   // biome-ignore lint/correctness/useExhaustiveDependencies: another thing starts with an empty field
   useEffect(() => setTyped(""), [name]);
 
   function submit(event: FormEvent) {
     event.preventDefault();
-    if (name !== undefined && typed === name) onConfirm(name);
+    if (ready && name !== undefined && typed === name) onConfirm(name);
   }
 
   return (
@@ -58,7 +60,7 @@ export function ConfirmByName(props: ConfirmByNameProps) {
             <Button variant="default" onClick={onClose}>
               Cancel
             </Button>
-            <Button type="submit" color="red.9" disabled={typed !== name} loading={busy}>
+            <Button type="submit" color="red.9" disabled={!ready || typed !== name} loading={busy}>
               Delete {what}
             </Button>
           </Group>

@@ -1,0 +1,26 @@
+import { RETAIN_DAYS_MAX } from "@millrace/domain";
+import { expect, test } from "vitest";
+import { retainDays, retentionDraft } from "./retention.ts";
+
+test("data that is to go at once is kept for no days, whatever the field holds", () => {
+  for (const days of [7, "", "x"]) expect(retainDays({ kept: false, days })).toBe(0);
+});
+
+test.each([1, RETAIN_DAYS_MAX, "30"])(
+  "data that is kept is kept for as long as was entered: %s",
+  (days) => {
+    expect(retainDays({ kept: true, days })).toBe(Number(days));
+  },
+);
+
+test.each(["", " ", "-", "soon", 0, "0", -1, 1.5, RETAIN_DAYS_MAX + 1, Number.NaN])(
+  "what is no number of days never becomes a deletion at once: %j",
+  (days) => {
+    expect(retainDays({ kept: true, days })).toBeUndefined();
+  },
+);
+
+test("a draft begins with what the provider does, and offers a week beside it", () => {
+  expect(retentionDraft(0)).toEqual({ kept: false, days: 7 });
+  expect(retentionDraft(14)).toEqual({ kept: true, days: 14 });
+});
