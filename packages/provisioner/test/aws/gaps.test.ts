@@ -1,8 +1,10 @@
 /** Each gap of the emulator is a gap still: one that is closed must leave the list. */
+import { AutoScalingClient, CreateAutoScalingGroupCommand } from "@aws-sdk/client-auto-scaling";
 import {
   AuthorizeSecurityGroupEgressCommand,
   AuthorizeSecurityGroupIngressCommand,
   CreateLaunchTemplateCommand,
+  CreateLaunchTemplateVersionCommand,
   CreateSecurityGroupCommand,
   CreateSubnetCommand,
   CreateVpcCommand,
@@ -85,6 +87,28 @@ describe.skipIf(!hasEmulator)("what the emulator cannot do", () => {
     const data = LaunchTemplateVersions?.[0]?.LaunchTemplateData;
     expect(data?.TagSpecifications?.[0]?.ResourceType).toBe("launch-template");
     proven.add("aws_launch_template.tags");
+  });
+
+  test("an instance of a template's second version, where that has user data", async () => {
+    const LaunchTemplateName = "two";
+    const LaunchTemplateData = {
+      ImageId: "resolve:ssm:/aws/service/ami",
+      InstanceType: "t4g.medium",
+      UserData: "YQ==",
+    } as const;
+    await ec2.send(new CreateLaunchTemplateCommand({ LaunchTemplateName, LaunchTemplateData }));
+    const next = { LaunchTemplateName, LaunchTemplateData };
+    await ec2.send(new CreateLaunchTemplateVersionCommand(next));
+    const groups = new AutoScalingClient({ ...clientOptions(moto.endpoint), maxAttempts: 1 });
+    const start = new CreateAutoScalingGroupCommand({
+      AutoScalingGroupName: "two",
+      LaunchTemplate: { LaunchTemplateName, Version: "2" },
+      AvailabilityZones: [`${REGION}a`],
+      MinSize: 1,
+      MaxSize: 1,
+    });
+    // So a cluster is paused and resumed there before its template changes, never after.
+    await expect(groups.send(start)).rejects.toThrow();
   });
 
   test("a balancer's setting for PrivateLink", async () => {
