@@ -34,6 +34,25 @@ test("another body, or another route, under the same key is refused", async () =
   expect((await post("k3", { name: "first" }, undefined, "/v1/api-keys")).status).toBe(422);
 });
 
+test("a preview leaves the key to the change that it is a preview of", async () => {
+  const preview = await post("k9", { name: "seen" }, undefined, "/v1/clusters?validate_only=true");
+  expect(preview.status).toBe(200);
+  const made = await post("k9", { name: "seen" });
+  expect(made.status).toBe(202);
+  expect(made.headers.get("idempotency-replayed")).toBeNull();
+  const late = await post("k9", { name: "seen2" }, undefined, "/v1/clusters?validate_only=true");
+  expect(late.status).toBe(200);
+});
+
+test("another query is another request, another order of its fields is not", async () => {
+  const first = await post("k10", { name: "asked" }, undefined, "/v1/clusters?validate_only=false");
+  expect(first.status).toBe(202);
+  const other = await post("k10", { name: "asked" });
+  expect(other.body.code).toBe("idempotency_key_reused");
+  const same = await post("k10", { name: "asked" }, undefined, "/v1/clusters?validate_only=false");
+  expect(same.headers.get("idempotency-replayed")).toBe("true");
+});
+
 test("a key is its sender's own: another sender's request is another request", async () => {
   const first = await post("k4", { name: "shared" });
   const theirs = await post("k4", { name: "shared" }, fixture.theirs.apiKey);

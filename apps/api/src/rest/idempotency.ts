@@ -14,6 +14,13 @@ const KEPT_HEADERS = ["content-type", "location", "etag"];
 /** Stands in for an answer that holds a secret. */
 const NOT_KEPT_BODY = "";
 
+/** What tells one request from another, beside its route. */
+export interface SentRequest {
+  /** Query string of the URL, as it was sent. */
+  readonly query: string;
+  readonly body: string;
+}
+
 /**
  * Runs `answer` at most once per key: a repetition gets the first answer again. Answers that a
  * retry may better are forgotten. Throws `idempotency_key_reused` for another request under the
@@ -23,11 +30,11 @@ export async function idempotent(
   contract: Contract,
   context: RequestContext,
   key: string,
-  body: string,
+  sent: SentRequest,
   answer: () => Promise<Response>,
 ): Promise<Response> {
   const { idempotency } = context.core.db;
-  const request = await requestOf(contract, context, key, body);
+  const request = await requestOf(contract, context, key, sent);
   const begun = await idempotency.begin(request);
   if (begun.kind === "mismatch") {
     throw new DomainError("idempotency_key_reused", "This key was sent with another request.", {
@@ -73,7 +80,7 @@ async function requestOf(
   contract: Contract,
   context: RequestContext,
   key: string,
-  body: string,
+  sent: SentRequest,
 ): Promise<IdempotentRequest> {
   if (key === "" || key.length > KEY_LENGTH_MAX) {
     throw new DomainError("validation_failed", "The Idempotency-Key is empty or too long.", {
@@ -83,17 +90,24 @@ async function requestOf(
     });
   }
   const principal = await context.authenticate();
-  const hash = createHash("sha256").update(body).digest();
+  const hash = createHash("sha256").update(sent.body).digest();
   return {
     organizationId: principal.organizationId,
     principal: principalKey(principal),
     key,
     // Encoded again: a decoded path may hold U+0000, which PostgreSQL does not store.
-    route: `${contract.name} ${encodeURI(context.instance)}`,
+    route: `${contract.name} ${encodeURI(context.instance)}${sortedQuery(sent.query)}`,
     requestHash: new Uint8Array(hash),
     lockMs: LOCK_MS,
     keepMs: KEEP_MS,
   };
+}
+
+/** The same fields in another order are the same request. Empty where there are none. */
+function sortedQuery(query: string): string {
+  const fields = new URLSearchParams(query);
+  fields.sort();
+  return fields.size === 0 ? "" : `?${fields}`;
 }
 
 /** Whether the same request would get the same kind of answer for ever. */

@@ -36,7 +36,10 @@ async function answer(contract: Contract, c: Context<ApiEnv>): Promise<Response>
   const call = callOf(contract, context);
   const run = async () => present(contract, c, await call(input));
   const key = contract.method === "POST" ? c.req.header("idempotency-key") : undefined;
-  return key === undefined ? run() : idempotent(contract, context, key, body, run);
+  // A preview does nothing, so it may run as often as it likes and leaves the key to the change.
+  if (key === undefined || input.validate_only === "true") return run();
+  const sent = { query: new URL(c.req.url).search, body };
+  return idempotent(contract, context, key, sent, run);
 }
 
 function callOf(contract: Contract, context: RequestContext): Call {
