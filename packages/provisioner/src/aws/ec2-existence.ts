@@ -4,6 +4,7 @@ import {
   DescribeSecurityGroupsCommand,
   DescribeSubnetsCommand,
   DescribeVolumesCommand,
+  DescribeVpcEndpointServiceConfigurationsCommand,
   DescribeVpcsCommand,
   type EC2Client,
   paginateDescribeVpcEndpoints,
@@ -17,9 +18,9 @@ export async function existingOfEc2(
   ec2: EC2Client,
   ids: readonly string[],
 ): Promise<ReadonlySet<string>> {
-  const of = (prefix: string) => ids.filter((id) => id.startsWith(`${prefix}-`));
-  const asked = ["vpc", "subnet", "rtb", "sg", "sgr", "vol", "vpce"];
-  const others = ids.filter((id) => !asked.some((prefix) => id.startsWith(`${prefix}-`)));
+  const of = (prefix: string) => ids.filter((id) => prefixOf(id) === prefix);
+  const asked = new Set(["vpc", "subnet", "rtb", "sg", "sgr", "vol", "vpce", "vpce-svc"]);
+  const others = ids.filter((id) => !asked.has(prefixOf(id)));
   const groups = of("sg");
   const lists = await Promise.all([
     look(of("vpc"), async (f) =>
@@ -52,8 +53,24 @@ export async function existingOfEc2(
       ),
     ),
     look(of("vpce"), async () => await endpoints(ec2)),
+    look(of("vpce-svc"), async (f) =>
+      (
+        await ec2.send(new DescribeVpcEndpointServiceConfigurationsCommand(f("service-id")))
+      ).ServiceConfigurations?.filter(({ ServiceState }) => !isGone(ServiceState)).map(
+        (each) => each.ServiceId,
+      ),
+    ),
   ]);
   return new Set([...lists.flat(), ...others]);
+}
+
+/** What names the kind of an id: `vpce` of `vpce-0a1b`, `vpce-svc` of `vpce-svc-0a1b`. */
+function prefixOf(id: string): string {
+  return id.slice(0, id.lastIndexOf("-"));
+}
+
+function isGone(state: string | undefined): boolean {
+  return /^delet/i.test(state ?? "");
 }
 
 /** All of the installation's: not every AWS-like service can filter endpoints by their ids. */
@@ -62,7 +79,7 @@ async function endpoints(ec2: EC2Client): Promise<string[]> {
   const Filters = [{ Name: "tag-key", Values: ["millrace:cluster"] }];
   for await (const page of paginateDescribeVpcEndpoints({ client: ec2 }, { Filters })) {
     for (const { VpcEndpointId, State } of page.VpcEndpoints ?? []) {
-      if (VpcEndpointId && !/^delet/i.test(State ?? "")) found.push(VpcEndpointId);
+      if (VpcEndpointId && !isGone(State)) found.push(VpcEndpointId);
     }
   }
   return found;
