@@ -41,6 +41,10 @@ const start: Step = {
 const waitUntilHealthy: Step = {
   async check(context) {
     if (isToRest(context.cluster)) return true;
+    // What a driver sees is whether brokers serve, not whether they began as the cluster is to be
+    // now: instances elsewhere keep their machine and settings until somebody replaces them, which
+    // is part of waiting. Where all is well already, waiting returns at once.
+    if (context.driver.name !== "local") return false;
     return (await context.driver.observe(deployment(context))) === "ready";
   },
   async do(context) {
