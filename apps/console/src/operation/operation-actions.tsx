@@ -1,27 +1,39 @@
 "use client";
 
 import { Button, Group } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
 import type { Operation } from "@millrace/contract";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useTRPC } from "../api/client.tsx";
+import { useCluster } from "../cluster/live.ts";
 import { useAllowed } from "../session/use-allowed.ts";
+import { ConfirmByName } from "../shell/confirm-by-name.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
-import { canCancel, canRetry } from "./operation-words.ts";
+import { canCancel, canRetry, isDeletion } from "./operation-words.ts";
+
+interface ActionsProps {
+  operation: Operation;
+  clusterId: string;
+}
 
 /** What can be done about an operation now: end it, or have it go on. */
-export function OperationActions({ operation }: { operation: Operation }) {
+export function OperationActions({ operation, clusterId }: ActionsProps) {
   const mayAct = useAllowed("operation:write");
+  const { data: cluster } = useCluster(clusterId);
+  const [asked, dialog] = useDisclosure(false);
   const { cancel, retry, error } = useActions(operation);
   if (!mayAct) return null;
+  const goOn = () => retry.mutate({ operation_id: operation.id }, { onSuccess: dialog.close });
+  const asking = asked && cluster !== undefined;
   return (
     <>
-      {error != null && <ProblemAlert error={error} title="That was not possible" />}
+      {error != null && !asking && <ProblemAlert error={error} title="That was not possible" />}
       <Group gap="xs">
-        {canRetry(operation) && (
+        {canRetry(operation, cluster?.status.operation_id) && (
           <Button
             size="xs"
             loading={retry.isPending}
-            onClick={() => retry.mutate({ operation_id: operation.id })}
+            onClick={isDeletion(operation) ? dialog.open : goOn}
           >
             Retry
           </Button>
@@ -37,6 +49,15 @@ export function OperationActions({ operation }: { operation: Operation }) {
           </Button>
         )}
       </Group>
+      <ConfirmByName
+        what="cluster"
+        name={asking ? cluster.spec.name : undefined}
+        text="The deletion goes on where it ended, with what was asked of it."
+        busy={retry.isPending}
+        error={retry.error}
+        onConfirm={goOn}
+        onClose={dialog.close}
+      />
     </>
   );
 }

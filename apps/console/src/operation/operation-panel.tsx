@@ -41,7 +41,7 @@ export function OperationPanel({ operationId, clusterId, withLog, onDismiss }: P
           </Group>
         </Group>
         {!operation.done && <Progress value={operation.progress.percent} aria-label="Progress" />}
-        {waitsForApproval(operation) && <ApprovalNote onLook={plan.open} />}
+        {waitsForApproval(operation) && <ApprovalNote operation={operation} onLook={plan.open} />}
         <StepList operation={operation} />
         {operation.error && (
           <Alert color="red" icon={<IconAlertTriangle size={18} />} title="It did not work out">
@@ -52,7 +52,7 @@ export function OperationPanel({ operationId, clusterId, withLog, onDismiss }: P
         )}
         {reading && <OperationLog lines={lines} />}
         <Group gap="xs">
-          <OperationActions operation={operation} />
+          <OperationActions operation={operation} clusterId={clusterId} />
           <Button
             size="xs"
             variant="subtle"

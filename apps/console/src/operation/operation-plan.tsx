@@ -9,7 +9,7 @@ import { ago } from "../format/time.ts";
 import { ChangePreview } from "../plan/change-preview.tsx";
 import { useAllowed } from "../session/use-allowed.ts";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
-import { waitsForApproval } from "./operation-words.ts";
+import { rejectionText, waitsForApproval } from "./operation-words.ts";
 
 interface PlanDialogProps {
   operation: Operation;
@@ -83,7 +83,8 @@ function Approve(props: { operation: Operation; digest: string; onDone: () => vo
 }
 
 /** Stands on the operation while somebody's word is missing. */
-export function ApprovalNote({ onLook }: { onLook: () => void }) {
+export function ApprovalNote(props: { operation: Operation; onLook: () => void }) {
+  const { operation, onLook } = props;
   return (
     <Alert
       color="orange"
@@ -93,7 +94,9 @@ export function ApprovalNote({ onLook }: { onLook: () => void }) {
       role="status"
     >
       <Group justify="space-between">
-        <Text fz="sm">The plan is made. It is applied once somebody has approved it.</Text>
+        <Text fz="sm">
+          The plan is made. It is applied once somebody has approved it. {rejectionText(operation)}
+        </Text>
         <Button size="xs" onClick={onLook}>
           Look at the plan
         </Button>

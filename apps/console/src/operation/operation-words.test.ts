@@ -1,6 +1,6 @@
 import type { Operation } from "@millrace/contract";
 import { expect, test } from "vitest";
-import { canCancel, canRetry, stateText } from "./operation-words.ts";
+import { canCancel, canRetry, isDeletion, rejectionText, stateText } from "./operation-words.ts";
 
 function operation(change: Partial<Operation>): Operation {
   return {
@@ -46,8 +46,24 @@ test("what goes on can be cancelled once, what has ended early can be retried", 
   expect(canCancel(operation({ cancel_requested_at: "2026-11-21T12:00:05.000Z" }))).toBe(false);
   expect(canCancel(operation({ kind: "cluster.delete" }))).toBe(false);
   expect(canCancel(ended("SUCCEEDED", "00:08"))).toBe(false);
-  expect(canRetry(ended("FAILED", "00:08"))).toBe(true);
-  expect(canRetry(ended("CANCELLED", "00:08"))).toBe(true);
-  expect(canRetry(ended("SUCCEEDED", "00:08"))).toBe(false);
-  expect(canRetry(operation({}))).toBe(false);
+  expect(canRetry(ended("FAILED", "00:08"), "op_test")).toBe(true);
+  expect(canRetry(ended("CANCELLED", "00:08"), "op_test")).toBe(true);
+  expect(canRetry(ended("SUCCEEDED", "00:08"), "op_test")).toBe(false);
+  expect(canRetry(operation({}), "op_test")).toBe(false);
+});
+
+test("what another operation came after is not retried", () => {
+  expect(canRetry(ended("FAILED", "00:08"), "op_later")).toBe(false);
+  expect(canRetry(ended("FAILED", "00:08"), undefined)).toBe(false);
+});
+
+test("a deletion is one, also when it is retried", () => {
+  expect(isDeletion({ kind: "cluster.delete" })).toBe(true);
+  expect(isDeletion({ kind: "cluster.purge" })).toBe(true);
+  expect(isDeletion({ kind: "cluster.update" })).toBe(false);
+});
+
+test("who is asked to approve a change learns what becomes of it without", () => {
+  expect(rejectionText(operation({ kind: "cluster.update" }))).toContain("again what they were");
+  expect(rejectionText(operation({ kind: "cluster.create" }))).toContain("nothing is made");
 });

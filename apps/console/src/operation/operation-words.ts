@@ -43,18 +43,45 @@ function remaining({ progress }: Operation): string {
 }
 
 /** Half a deletion is nothing to go back to. */
-const NOT_CANCELLABLE: readonly Operation["kind"][] = ["cluster.delete", "cluster.purge"];
+const DELETIONS: readonly Operation["kind"][] = ["cluster.delete", "cluster.purge"];
+
+/** It ends with something gone for good, so it is begun on a name that was typed and not on a click. */
+export function isDeletion({ kind }: Pick<Operation, "kind">): boolean {
+  return DELETIONS.includes(kind);
+}
 
 /** Somebody may end it before it is through. */
 export function canCancel({ kind, done, cancel_requested_at }: Operation): boolean {
-  return !done && cancel_requested_at === null && !NOT_CANCELLABLE.includes(kind);
+  return !done && cancel_requested_at === null && !isDeletion({ kind });
 }
 
-/** It ended before it was through, and goes on from there. */
-export function canRetry({ phase }: Operation): boolean {
-  return phase === "FAILED" || phase === "CANCELLED";
+/**
+ * It ended before it was through, and goes on from there; only the cluster's last one does.
+ *
+ * @param latestId the cluster's last operation, undefined where that is not known
+ */
+export function canRetry({ id, phase }: Operation, latestId: string | undefined): boolean {
+  return id === latestId && (phase === "FAILED" || phase === "CANCELLED");
 }
 
 export function waitsForApproval({ phase }: Operation): boolean {
   return phase === "WAITING";
+}
+
+/** What becomes of the cluster when what waits for approval is cancelled: nothing was begun yet. */
+export function rejectionText({ kind }: Operation): string {
+  switch (kind) {
+    case "cluster.create":
+      return "If you cancel it, nothing is made: the cluster is shown as failed, to be retried or deleted.";
+    case "cluster.update":
+      return "If you cancel it, nothing is changed, and the cluster's settings are again what they were.";
+    case "cluster.pause":
+      return "If you cancel it, the cluster goes on running.";
+    case "cluster.resume":
+      return "If you cancel it, the cluster stays paused.";
+    case "cluster.reconcile":
+      return "If you cancel it, the drift stays as it is.";
+    default:
+      return "If you cancel it, nothing is done.";
+  }
 }
