@@ -11,7 +11,7 @@ import {
   sessionPolicy,
   trustPolicy,
 } from "../src/iam/index.ts";
-import { clusterPrefix } from "../src/stacks/cluster/names.ts";
+import { clusterNames } from "../src/stacks/cluster/names.ts";
 
 const USAGE = `npm run aws:policy -- --account <12 digits>
   [--artefact-bucket <bucket with broker builds>]
@@ -19,6 +19,7 @@ const USAGE = `npm run aws:policy -- --account <12 digits>
   [--principal <ARN of a role that takes the provisioner's; repeat>]
   [--external-id <id that Millrace told this organization>]
   [--cluster <cluster id: prints the policy of its sessions as well>]
+  [--organization <id of the cluster's organization>]
   [--only <name of one policy>]`;
 
 const { values: given } = parseArgs({
@@ -29,6 +30,7 @@ const { values: given } = parseArgs({
     principal: { type: "string", multiple: true },
     "external-id": { type: "string" },
     cluster: { type: "string" },
+    organization: { type: "string" },
     only: { type: "string" },
     help: { type: "boolean" },
   },
@@ -58,9 +60,13 @@ if (given.principal !== undefined) {
   policies["provisioner-trust"] = trustPolicy({ principalArns: given.principal, externalId });
 }
 if (given.cluster !== undefined) {
-  policies.session = JSON.parse(
-    sessionPolicy({ clusterId: given.cluster, prefix: clusterPrefix(given.cluster) }),
-  );
+  const clusterId = given.cluster;
+  const organizationId = given.organization;
+  if (organizationId === undefined) {
+    fail("--organization: give the id of the organization whose cluster it is, with --cluster");
+  }
+  const { prefix, dnsZone } = clusterNames(clusterId, accountId);
+  policies.session = JSON.parse(sessionPolicy({ clusterId, organizationId, prefix, dnsZone }));
 }
 if (given.only !== undefined && !(given.only in policies)) {
   fail(`--only: one of ${Object.keys(policies).join(", ")}`);

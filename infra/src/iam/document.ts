@@ -21,14 +21,23 @@ export function policyDocument(...statements: Statement[]): PolicyDocument {
   return { Version: "2012-10-17", Statement: statements };
 }
 
-/** The tag that says that the product made it, and its value. */
+/** The tag that says that the product made it, and its value on what belongs to clusters. */
 export const MANAGED_TAG = "millrace:managed-by";
 export const MANAGED = "millrace";
+/**
+ * Its value on what the control plane consists of. Another one, because the provisioner's role may
+ * change whatever has the clusters' value: the installation's keys and network are not among it.
+ */
+export const MANAGED_CONTROL_PLANE = "millrace-control-plane";
+/** Only what the control plane consists of has it. */
+export const INSTALLATION_TAG = "millrace:installation";
 export const CLUSTER_TAG = "millrace:cluster";
+/** Whose it is: an organization's id, on what clusters consist of and on networks that it brings. */
+export const TENANT_TAG = "millrace:tenant";
 
 /**
  * A cluster's prefix as IAM sees any of them: `millrace-` and ten characters of hash. What the
- * control plane has for itself is named `millrace-control-plane…` or stands under the path
- * `/millrace/`, so that no pattern of a cluster's parts reaches it.
+ * control plane has for itself begins with `mr-` or stands under the path `/millrace/`, so that no
+ * pattern of a cluster's parts reaches it; what has no name of its own is told by its tags.
  */
 export const ANY_CLUSTER_PREFIX = "millrace-??????????";

@@ -78,6 +78,8 @@ function holds(
     case "StringLike":
     case "ArnLike":
       return actual.some((value) => expected.some((pattern) => like(pattern, value)));
+    case "ForAnyValue:StringNotLike":
+      return actual.some((value) => !expected.some((pattern) => like(pattern, value)));
     case "ForAllValues:StringLike":
       return actual.every((value) => expected.some((pattern) => like(pattern, value)));
     case "Bool":

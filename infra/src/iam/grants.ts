@@ -95,12 +95,18 @@ export const CLUSTER_GRANTS: Readonly<Record<string, TypeGrants>> = {
     ["ModifyVpcEndpoint", "DeleteVpcEndpoints"],
   ),
   aws_vpc_endpoint_service: ec2(
-    ["DescribeVpcEndpointServiceConfigurations", "DescribeVpcEndpointServicePermissions"],
+    [
+      "DescribeVpcEndpointConnections",
+      "DescribeVpcEndpointServiceConfigurations",
+      "DescribeVpcEndpointServicePermissions",
+    ],
     ["CreateVpcEndpointServiceConfiguration"],
     [
       "ModifyVpcEndpointServiceConfiguration",
       "ModifyVpcEndpointServicePermissions",
       "DeleteVpcEndpointServiceConfigurations",
+      // A service cannot be deleted while somebody is connected to it.
+      "RejectVpcEndpointConnections",
     ],
   ),
   aws_security_group: ec2(

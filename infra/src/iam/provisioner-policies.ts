@@ -11,6 +11,7 @@ import {
   type PolicyDocument,
   policyDocument,
   type Statement,
+  TENANT_TAG,
 } from "./document.ts";
 import { CLUSTER_GRANTS, type NamedScope } from "./grants.ts";
 
@@ -31,6 +32,8 @@ export const MANAGED_POLICY_CHARACTERS_MAX = 6_144;
 
 const MANAGED_REQUEST = { StringEquals: { [`aws:RequestTag/${MANAGED_TAG}`]: MANAGED } };
 const MANAGED_RESOURCE = { StringEquals: { [`aws:ResourceTag/${MANAGED_TAG}`]: MANAGED } };
+/** A tenant's: which one's, the session says. */
+const OF_A_TENANT = { Null: { [`aws:ResourceTag/${TENANT_TAG}`]: "false" } };
 
 /** ARNs of what clusters name themselves, where a service knows no conditions on tags. */
 function namedArns(scope: NamedScope, accountId: string): string[] {
@@ -242,11 +245,13 @@ function ec2Beside({ accountId }: ProvisionerProps): Statement[] {
       },
     },
     {
-      // In a VPC that the tenant brought: used, never changed.
+      // In a VPC that the tenant brought: used, never changed. The tag of its owner says that it may
+      // be: a VPC's id alone may be anybody's, the control plane's included.
       Sid: "UseWhatTheTenantBrought",
       Effect: "Allow",
       Action: ["ec2:CreateSecurityGroup", "ec2:CreateVpcEndpoint"],
       Resource: [own("vpc"), own("subnet"), own("route-table")],
+      Condition: OF_A_TENANT,
     },
   ];
 }
@@ -288,7 +293,14 @@ function compute({ accountId }: ProvisionerProps): Statement[] {
       Sid: "StartInstancesFrom",
       Effect: "Allow",
       Action: "ec2:RunInstances",
-      Resource: ["arn:aws:ec2:*::image/*", "arn:aws:ec2:*::snapshot/*", own("subnet")],
+      Resource: ["arn:aws:ec2:*::image/*", "arn:aws:ec2:*::snapshot/*"],
+    },
+    {
+      Sid: "StartInstancesIn",
+      Effect: "Allow",
+      Action: "ec2:RunInstances",
+      Resource: own("subnet"),
+      Condition: OF_A_TENANT,
     },
     {
       Sid: "StartInstancesOfOurs",
@@ -330,7 +342,14 @@ function storage({ accountId }: ProvisionerProps): Statement[] {
       Effect: "Allow",
       Action: ["kms:CreateKey", "kms:TagResource"],
       Resource: "*",
-      Condition: { ...MANAGED_REQUEST, Null: { [`aws:ResourceTag/${CLUSTER_TAG}`]: "true" } },
+      // KMS asks for the right to tag before there is a key, and has no way to say "at creation".
+      Condition: {
+        ...MANAGED_REQUEST,
+        Null: {
+          [`aws:ResourceTag/${MANAGED_TAG}`]: "true",
+          [`aws:ResourceTag/${CLUSTER_TAG}`]: "true",
+        },
+      },
     },
     {
       Sid: "OurKeys",

@@ -1,5 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { clusterPrefix } from "../stacks/cluster/names.ts";
+import { CONTROL_PLANE } from "../../test/control-plane-fixture.ts";
+import { OFFLINE, resource, type StackDocument } from "../../test/stack-fixture.ts";
+import { clusterNames } from "../stacks/cluster/names.ts";
+import { synthesizeControlPlane } from "../stacks/control-plane/control-plane-stack.ts";
 import type { PolicyDocument } from "./document.ts";
 import { type AccessRequest, isAllowed } from "./evaluation.ts";
 import { permissionsBoundary } from "./permissions-boundary.ts";
@@ -14,8 +17,9 @@ const ACCOUNT = "123456789012";
 const BOUNDARY = `arn:aws:iam::${ACCOUNT}:policy/millrace/boundary`;
 const OURS = "clu_01jd00000000000000000000aa";
 const OTHER = "clu_01jd00000000000000000000bb";
-const prefix = clusterPrefix(OURS);
-const otherPrefix = clusterPrefix(OTHER);
+const ORGANIZATION = "org_01jd00000000000000000000aa";
+const { prefix, dnsZone } = clusterNames(OURS, ACCOUNT);
+const { prefix: otherPrefix, dnsZone: otherZone } = clusterNames(OTHER, ACCOUNT);
 
 const identity = provisionerPolicies({ accountId: ACCOUNT, permissionsBoundaryArn: BOUNDARY }).map(
   ({ document }) => document,
@@ -24,18 +28,34 @@ const boundary = provisionerBoundary({
   accountId: ACCOUNT,
   permissionsBoundaryArn: BOUNDARY,
 });
-const session = JSON.parse(sessionPolicy({ clusterId: OURS, prefix })) as PolicyDocument;
+const session = JSON.parse(
+  sessionPolicy({ clusterId: OURS, organizationId: ORGANIZATION, prefix, dnsZone }),
+) as PolicyDocument;
 
 const volume = `arn:aws:ec2:eu-west-1:${ACCOUNT}:volume/vol-1`;
 const tagged = (cluster: string) => ({
   "aws:ResourceTag/millrace:cluster": cluster,
   "aws:ResourceTag/millrace:managed-by": "millrace",
+  "aws:ResourceTag/millrace:tenant": ORGANIZATION,
 });
+/** What the control plane's stack itself puts on each of its parts. */
+const INSTALLATION = Object.fromEntries(
+  Object.entries(
+    resource(JSON.parse(synthesizeControlPlane(CONTROL_PLANE, OFFLINE)) as StackDocument, "aws_vpc")
+      .tags as Record<string, string>,
+  ).map(([tag, value]) => [`aws:ResourceTag/${tag}`, value]),
+);
+/** A network that somebody brought, with the tag of its owner. */
+const brought = (organization: string) => ({ "aws:ResourceTag/millrace:tenant": organization });
 const tagging = (cluster: string) => ({
   "aws:RequestTag/millrace:cluster": cluster,
   "aws:RequestTag/millrace:managed-by": "millrace",
 });
 const iam = (rest: string) => `arn:aws:iam::${ACCOUNT}:${rest}`;
+const ec2 = (rest: string) => `arn:aws:ec2:eu-west-1:${ACCOUNT}:${rest}`;
+const elb = (rest: string) => `arn:aws:elasticloadbalancing:eu-west-1:${ACCOUNT}:${rest}`;
+/** A request that carries this cluster's tags, for a part of the control plane. */
+const CONTROL_PLANES = { ...INSTALLATION, ...tagging(OURS) };
 
 /** What a session for one cluster may do, by what it is about. */
 const allowed: Record<string, AccessRequest> = {
@@ -110,12 +130,88 @@ const allowed: Record<string, AccessRequest> = {
     action: "route53:ChangeResourceRecordSets",
     resource: "arn:aws:route53:::hostedzone/Z1",
     context: {
-      "route53:ChangeResourceRecordSetsNormalizedRecordNames": ["b0.abcdefghij.millrace.internal"],
+      "route53:ChangeResourceRecordSetsNormalizedRecordNames": [
+        `b0.${dnsZone}`,
+        `bootstrap.${dnsZone}`,
+      ],
     },
+  },
+  "makes its group in a VPC that its tenant brought": {
+    action: "ec2:CreateSecurityGroup",
+    resource: ec2("vpc/vpc-1"),
+    context: { ...brought(ORGANIZATION), ...tagging(OURS) },
+  },
+  "starts instances in a subnet that its tenant brought": {
+    action: "ec2:RunInstances",
+    resource: ec2("subnet/subnet-1"),
+    context: { ...brought(ORGANIZATION), ...tagging(OURS) },
+  },
+  "starts instances in a subnet of its own": {
+    action: "ec2:RunInstances",
+    resource: ec2("subnet/subnet-1"),
+    context: { ...tagged(OURS), ...tagging(OURS) },
+  },
+  "tags its key as it makes it": {
+    action: "kms:TagResource",
+    resource: `arn:aws:kms:eu-west-1:${ACCOUNT}:key/1`,
+    context: tagging(OURS),
+  },
+  "turns away who is connected to its endpoint service": {
+    action: "ec2:RejectVpcEndpointConnections",
+    resource: ec2("vpc-endpoint-service/vpce-svc-1"),
+    context: tagged(OURS),
   },
 };
 
 const refused: Record<string, AccessRequest> = {
+  ...Object.fromEntries(
+    [
+      ["kms:ScheduleKeyDeletion", `arn:aws:kms:eu-west-1:${ACCOUNT}:key/1`],
+      ["kms:PutKeyPolicy", `arn:aws:kms:eu-west-1:${ACCOUNT}:key/1`],
+      ["kms:TagResource", `arn:aws:kms:eu-west-1:${ACCOUNT}:key/1`],
+      ["elasticloadbalancing:DeleteLoadBalancer", elb("loadbalancer/app/mr-main/1")],
+      ["elasticloadbalancing:ModifyListener", elb("listener/app/mr-main/1/2")],
+      ["ec2:AuthorizeSecurityGroupIngress", ec2("security-group/sg-1")],
+      ["ec2:CreateSecurityGroup", ec2("vpc/vpc-1")],
+      ["ec2:RunInstances", ec2("subnet/subnet-1")],
+      ["ec2:CreateTags", ec2("vpc/vpc-1")],
+    ].map(([action, target]) => [
+      `${action} on the control plane`,
+      { action: String(action), resource: String(target), context: CONTROL_PLANES },
+    ]),
+  ),
+  "puts names into another cluster's zone": {
+    action: "route53:ChangeResourceRecordSets",
+    resource: "arn:aws:route53:::hostedzone/Z1",
+    context: {
+      "route53:ChangeResourceRecordSetsNormalizedRecordNames": [`b0.${dnsZone}`, `b0.${otherZone}`],
+    },
+  },
+  "works in a VPC that nobody marked as a tenant's": {
+    action: "ec2:CreateSecurityGroup",
+    resource: ec2("vpc/vpc-1"),
+    context: tagging(OURS),
+  },
+  "starts instances in a subnet that nobody marked as a tenant's": {
+    action: "ec2:RunInstances",
+    resource: ec2("subnet/subnet-1"),
+    context: tagging(OURS),
+  },
+  "works in a VPC that another tenant brought": {
+    action: "ec2:CreateSecurityGroup",
+    resource: ec2("vpc/vpc-1"),
+    context: { ...brought("org_other"), ...tagging(OURS) },
+  },
+  "starts instances in a subnet that another tenant brought": {
+    action: "ec2:RunInstances",
+    resource: ec2("subnet/subnet-1"),
+    context: { ...brought("org_other"), ...tagging(OURS) },
+  },
+  "turns away who is connected to another's endpoint service": {
+    action: "ec2:RejectVpcEndpointConnections",
+    resource: ec2("vpc-endpoint-service/vpce-svc-1"),
+    context: tagged(OTHER),
+  },
   "deletes another cluster's volume": {
     action: "ec2:DeleteVolume",
     resource: volume,
@@ -244,6 +340,12 @@ describe("a session for one cluster", () => {
     expect(isAllowed({ identity, session }, request)).toBe(false);
   });
 
+  it("is not all that keeps the control plane: the role alone would refuse as well", () => {
+    const names = Object.keys(refused).filter((name) => name.endsWith("on the control plane"));
+    expect(names.length).toBeGreaterThan(5);
+    for (const name of names) expect(isAllowed({ identity }, refused[name]!), name).toBe(false);
+  });
+
   it("is what refuses another cluster: the role alone would not", () => {
     for (const name of ["deletes another cluster's volume", "deletes another cluster's records"]) {
       expect(isAllowed({ identity }, refused[name]!)).toBe(true);
@@ -253,9 +355,10 @@ describe("a session for one cluster", () => {
 
 describe("the sizes that AWS takes", () => {
   it("holds for the longest cluster id", () => {
-    const text = sessionPolicy({ clusterId: "c".repeat(36), prefix });
+    const session = { organizationId: "o".repeat(36), prefix, dnsZone };
+    const text = sessionPolicy({ clusterId: "c".repeat(36), ...session });
     expect(text.length).toBeLessThanOrEqual(SESSION_POLICY_CHARACTERS_MAX);
-    expect(() => sessionPolicy({ clusterId: "c".repeat(900), prefix })).toThrow(RangeError);
+    expect(() => sessionPolicy({ clusterId: "c".repeat(900), ...session })).toThrow(RangeError);
   });
 
   it("holds for every managed policy", () => {

@@ -1,9 +1,19 @@
-import { CLUSTER_TAG, policyDocument, type Statement } from "./document.ts";
+import {
+  CLUSTER_TAG,
+  INSTALLATION_TAG,
+  policyDocument,
+  type Statement,
+  TENANT_TAG,
+} from "./document.ts";
 
 export interface SessionPolicyProps {
   readonly clusterId: string;
-  /** `clusterPrefix(clusterId)`. */
+  /** Whose cluster it is. */
+  readonly organizationId: string;
+  /** Of `clusterNames`. */
   readonly prefix: string;
+  /** Of `clusterNames`. */
+  readonly dnsZone: string;
 }
 
 /** Characters that STS takes for an inline session policy. */
@@ -32,15 +42,36 @@ const SERVICES = [
  * whatever belongs to another cluster, by its tag or, where AWS knows no tags, by its name.
  * Throws a RangeError where STS would refuse the text.
  */
-export function sessionPolicy({ clusterId, prefix }: SessionPolicyProps): string {
+export function sessionPolicy(props: SessionPolicyProps): string {
+  const { clusterId, organizationId, prefix, dnsZone } = props;
   const text = JSON.stringify(
     policyDocument(
       { Effect: "Allow", Action: SERVICES.map((service) => `${service}:*`), Resource: "*" },
-      otherCluster("aws:ResourceTag", clusterId),
-      otherCluster("aws:RequestTag", clusterId),
+      another(`aws:ResourceTag/${CLUSTER_TAG}`, clusterId),
+      another(`aws:RequestTag/${CLUSTER_TAG}`, clusterId),
+      // A network that a tenant brought is of no cluster.
+      another(`aws:ResourceTag/${TENANT_TAG}`, organizationId),
+      {
+        // What the control plane consists of.
+        Effect: "Deny",
+        Action: "*",
+        Resource: "*",
+        Condition: { Null: { [`aws:ResourceTag/${INSTALLATION_TAG}`]: "false" } },
+      },
+      {
+        Effect: "Deny",
+        Action: "route53:ChangeResourceRecordSets",
+        Resource: "*",
+        Condition: {
+          "ForAnyValue:StringNotLike": {
+            "route53:ChangeResourceRecordSetsNormalizedRecordNames": `*.${dnsZone}`,
+          },
+        },
+      },
       {
         // Everything that is known by its name. Listings have no name to be bound to, and what is
-        // known by its tags was judged above; zones have neither, see the role's own policy.
+        // known by its tags was judged above, records by theirs; zones themselves have neither, see
+        // the role's own policy.
         Effect: "Deny",
         NotAction: [
           "autoscaling:Describe*",
@@ -75,13 +106,12 @@ export function sessionPolicy({ clusterId, prefix }: SessionPolicyProps): string
   return text;
 }
 
-/** Refuses what carries, or is about to carry, the tag of a cluster that is not this one. */
-function otherCluster(key: "aws:ResourceTag" | "aws:RequestTag", clusterId: string): Statement {
-  const tag = `${key}/${CLUSTER_TAG}`;
+/** Refuses what carries, or is about to carry, this tag with another value than `own`. */
+function another(tag: string, own: string): Statement {
   return {
     Effect: "Deny",
     Action: "*",
     Resource: "*",
-    Condition: { StringNotEquals: { [tag]: clusterId }, Null: { [tag]: "false" } },
+    Condition: { StringNotEquals: { [tag]: own }, Null: { [tag]: "false" } },
   };
 }

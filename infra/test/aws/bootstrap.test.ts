@@ -106,7 +106,9 @@ describe("aws:policy", () => {
     promisify(execFile)(process.execPath, [tool, "--account", ACCOUNT, ...args]);
 
   test("prints every document, and only what is asked for", async () => {
-    const all = JSON.parse((await policies("--cluster", "clu_1")).stdout);
+    const all = JSON.parse(
+      (await policies("--cluster", "clu_1", "--organization", "org_1")).stdout,
+    );
     expect(Object.keys(all)).toEqual([
       "provisioner-network",
       "provisioner-compute",
@@ -133,6 +135,7 @@ describe("aws:policy", () => {
   test("asks for the external id of whom it is to trust", async () => {
     await expect(policies("--principal", "arn:aws:iam::1:role/a")).rejects.toThrow("--external-id");
     await expect(policies("--only", "nothing")).rejects.toThrow("--only: one of");
+    await expect(policies("--cluster", "clu_1")).rejects.toThrow("--organization");
   });
 });
 

@@ -14,7 +14,7 @@ import type { Firewall } from "../../constructs/network/firewall.ts";
 import { ControlPlaneAlarms } from "../../constructs/observability/control-plane-alarms.ts";
 import { ProvisionerRole } from "../../constructs/provisioner-role/provisioner-role.ts";
 import { NFS_PORT } from "../../constructs/work-folder/work-folder.ts";
-import { MANAGED, MANAGED_TAG } from "../../iam/document.ts";
+import { INSTALLATION_TAG, MANAGED_CONTROL_PLANE, MANAGED_TAG } from "../../iam/document.ts";
 import { permissionsBoundary } from "../../iam/permissions-boundary.ts";
 import { type SynthRun, synthesize } from "../../synth.ts";
 import { tagEverything } from "../../tagging.ts";
@@ -40,8 +40,8 @@ export function synthesizeControlPlane(spec: ControlPlaneSpec, run: SynthRun): s
     const foundation = addFoundation(stack, spec, names);
     if (spec.stage === "complete") addInstallation(stack, spec, names, foundation);
     tagEverything(stack, {
-      "millrace:installation": spec.installation,
-      [MANAGED_TAG]: MANAGED,
+      [INSTALLATION_TAG]: spec.installation,
+      [MANAGED_TAG]: MANAGED_CONTROL_PLANE,
     });
   });
 }

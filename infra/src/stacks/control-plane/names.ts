@@ -4,8 +4,9 @@ import type { ControlPlaneSpec } from "./spec.ts";
 export const PROVISIONER_ROLE = "millrace/provisioner";
 
 /**
- * Names of the installation's own parts. None begins as a cluster's parts do
- * (`millrace-` and ten characters), so the provisioner's policies never reach them.
+ * Names of the installation's own parts. None begins as a cluster's parts do (`millrace-` and ten
+ * characters), so the provisioner's policies never reach them by name; by tag neither, because
+ * `millrace:managed-by` has another value on them.
  */
 export interface ControlPlaneNames {
   readonly prefix: string;

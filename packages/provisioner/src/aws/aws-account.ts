@@ -18,7 +18,7 @@ import { AssumeRoleCommand, STSClient } from "@aws-sdk/client-sts";
 import {
   type AssumeRole,
   type BrokerArtefact,
-  clusterPrefix,
+  clusterNames,
   type SynthRun,
   sessionPolicy,
 } from "@millrace/infra";
@@ -127,10 +127,11 @@ export class AwsAccount {
   }
 
   #role({ clusterId, organizationId }: AwsPlace): AssumeRole {
+    const { prefix, dnsZone } = clusterNames(clusterId, this.accountId);
     return {
       roleArn: this.settings.roleArn,
       externalId: externalIdOf(this.settings.externalId, organizationId),
-      sessionPolicy: sessionPolicy({ clusterId, prefix: clusterPrefix(clusterId) }),
+      sessionPolicy: sessionPolicy({ clusterId, organizationId, prefix, dnsZone }),
       durationSeconds: SESSION_SECONDS,
     };
   }
