@@ -1,13 +1,15 @@
 import type { Database } from "@millrace/db";
-import type { OperationId } from "@millrace/domain";
+import type { ClusterProvider, OperationId } from "@millrace/domain";
 import type { Logger } from "pino";
 import { PeriodicTask } from "./periodic-task.ts";
 
 /**
- * Operations that one worker runs at the same time. Each mostly waits, for a broker, for AWS, or for
- * its turn to run Terraform; clusters on AWS, which take minutes, must not keep local ones waiting.
+ * Operations that one worker runs at the same time, each provider's by themselves: those on AWS wait
+ * minutes for machines and for their turn to run Terraform, and must not keep local ones waiting.
  */
-const CONCURRENCY = 16;
+export const SLOTS: Readonly<Record<ClusterProvider, number>> = { local: 12, aws: 6 };
+const PROVIDERS = Object.keys(SLOTS) as ClusterProvider[];
+const SLOTS_IN_ALL = SLOTS.local + SLOTS.aws;
 /**
  * The queue delivers at once what the API hands in; the sweep finds what a dead worker left, as
  * soon as its lease has run out.
@@ -15,7 +17,10 @@ const CONCURRENCY = 16;
 const SWEEP_INTERVAL_MS = 1_000;
 
 export interface OperationRunnerOptions {
-  readonly db: Pick<Database, "queue" | "journal">;
+  readonly db: {
+    readonly queue: Pick<Database["queue"], "work" | "stop">;
+    readonly journal: Pick<Database["journal"], "unclaimed" | "providerOf">;
+  };
   readonly logger: Logger;
   /**
    * Claims the operation and runs it to its end, or does nothing where it is done or claimed by
@@ -24,11 +29,16 @@ export interface OperationRunnerOptions {
   readonly runOperation: (id: OperationId, signal: AbortSignal) => Promise<unknown>;
 }
 
+interface Running {
+  readonly provider: ClusterProvider;
+  readonly end: Promise<void>;
+}
+
 /** Gives operations to the engine: delivered ones, and those that nobody works on any more. */
 export class OperationRunner {
   readonly #options: OperationRunnerOptions;
   readonly #stopping = new AbortController();
-  readonly #running = new Map<OperationId, Promise<void>>();
+  readonly #running = new Map<OperationId, Running>();
   readonly #sweep: PeriodicTask;
 
   constructor(options: OperationRunnerOptions) {
@@ -41,7 +51,7 @@ export class OperationRunner {
   }
 
   async start(): Promise<void> {
-    await this.#options.db.queue.work(CONCURRENCY, (id) => this.#run(id));
+    await this.#options.db.queue.work(SLOTS_IN_ALL, (id) => this.#takeDelivered(id));
     this.#sweep.start();
   }
 
@@ -49,31 +59,44 @@ export class OperationRunner {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#sweep.stop();
-    await Promise.all(this.#running.values());
+    await Promise.all([...this.#running.values()].map(({ end }) => end));
     await this.#options.db.queue.stop();
   }
 
+  /** What finds no slot free is not kept here, where it would hold up the queue: the sweep finds it. */
+  async #takeDelivered(id: OperationId): Promise<void> {
+    const provider = await this.#options.db.journal.providerOf(id);
+    if (provider !== undefined) await this.#run(id, provider);
+  }
+
   async #takeUnclaimed(): Promise<void> {
-    const room = CONCURRENCY - this.#running.size;
-    if (room <= 0) return;
-    const ids = await this.#options.db.journal.unclaimed(CONCURRENCY);
-    // Not awaited: a sweep that waited for operations would not see the next ones.
-    for (const id of ids.slice(0, room)) void this.#run(id);
+    for (const provider of PROVIDERS) {
+      if (this.#room(provider) <= 0) continue;
+      const ids = await this.#options.db.journal.unclaimed(SLOTS[provider], provider);
+      // Not awaited: a sweep that waited for operations would not see the next ones.
+      for (const id of ids) void this.#run(id, provider);
+    }
+  }
+
+  #room(provider: ClusterProvider): number {
+    const running = [...this.#running.values()].filter((each) => each.provider === provider);
+    return SLOTS[provider] - running.length;
   }
 
   /** Never rejects: what went wrong is in the journal, or will be found there unfinished. */
-  async #run(id: OperationId): Promise<void> {
+  async #run(id: OperationId, provider: ClusterProvider): Promise<void> {
     const { logger, runOperation } = this.#options;
     if (this.#stopping.signal.aborted || this.#running.has(id)) return;
-    const run = runOperation(id, this.#stopping.signal).then(
+    if (this.#room(provider) <= 0) return;
+    const end = runOperation(id, this.#stopping.signal).then(
       (result) => logger.debug({ operation: id, result }, "operation attended"),
       (error: unknown) => {
         logger.error({ err: error, operation: id }, "operation was interrupted");
       },
     );
-    this.#running.set(id, run);
+    this.#running.set(id, { provider, end });
     try {
-      await run;
+      await end;
     } finally {
       this.#running.delete(id);
     }

@@ -1,4 +1,5 @@
 import {
+  type ClusterProvider,
   type LogLevel,
   OPERATION_LOG_EVENTS_MAX,
   type Operation,
@@ -194,13 +195,26 @@ export class OperationJournal {
     });
   }
 
-  /** Ids of operations that nobody works on, oldest first: new ones, and those of dead workers. */
-  async unclaimed(limit: number): Promise<OperationId[]> {
+  /**
+   * Ids of a provider's operations that nobody works on, oldest first: new ones, and those of dead
+   * workers.
+   */
+  async unclaimed(limit: number, provider: ClusterProvider): Promise<OperationId[]> {
     const rows = await this.#client.$queryRaw<{ id: string }[]>`
       SELECT id FROM operation
       WHERE NOT done AND phase <> 'WAITING' AND (lease_until IS NULL OR lease_until < now())
+        AND provider = ${provider}
       ORDER BY created_at LIMIT ${limit}`;
     return rows.map((row) => row.id as OperationId);
+  }
+
+  /** Where the operation's cluster runs; undefined where there is no such operation. */
+  async providerOf(id: OperationId): Promise<ClusterProvider | undefined> {
+    const row = await this.#client.operation.findUnique({
+      where: { id },
+      select: { provider: true },
+    });
+    return row?.provider as ClusterProvider | undefined;
   }
 
   async #append(fence: Fence, event: NewEvent): Promise<void> {

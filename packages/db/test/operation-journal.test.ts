@@ -82,13 +82,15 @@ test("a released operation is free at once; a finished one never again", async (
   const { db } = fixture;
   const { id } = await newOperation(db);
   await db.journal.claim(id, "first", LEASE_MS);
-  expect(await db.journal.unclaimed(100)).not.toContain(id);
+  expect(await db.journal.unclaimed(100, "local")).not.toContain(id);
   await db.journal.release({ operationId: id, attempt: 1 });
-  expect(await db.journal.unclaimed(100)).toContain(id);
+  expect(await db.journal.unclaimed(100, "local")).toContain(id);
+  expect(await db.journal.unclaimed(100, "aws")).not.toContain(id);
+  expect(await db.journal.providerOf(id)).toBe("local");
   await db.journal.claim(id, "second", LEASE_MS);
   await db.journal.complete({ operationId: id, attempt: 2 }, { phase: "SUCCEEDED" });
   expect(await db.journal.claim(id, "third", LEASE_MS)).toBeUndefined();
-  expect(await db.journal.unclaimed(100)).not.toContain(id);
+  expect(await db.journal.unclaimed(100, "local")).not.toContain(id);
 });
 
 test("steps and events tell the story, with a dense seq", async () => {
