@@ -13,8 +13,12 @@ const fence = { operationId: "op_a", attempt: 1 };
 let folder: string;
 let states: MemoryStates;
 
+function options() {
+  return { folder, organizationId: "org_a", clusterId: "clu_a", states, seal };
+}
+
 function newCopy(): StateCopy {
-  return new StateCopy({ folder, organizationId: "org_a", clusterId: "clu_a", states, seal });
+  return new StateCopy(options());
 }
 
 function stateText(serial: number, lineage = "l"): string {
@@ -79,6 +83,88 @@ describe("restore", () => {
     expect((await newCopy().restore()).state).toMatchObject({ serial: 4, lineage: "l" });
     const aside = await readFile(join(folder, "terraform.tfstate.other"), "utf8");
     expect(JSON.parse(aside).serial).toBe(9);
+  });
+
+  test("a branch that others have left behind loses, whatever its serial", async () => {
+    const away = await mkdtemp(join(tmpdir(), "millrace-state-"));
+    await write(stateText(50));
+    await newCopy().settle(fence);
+    // Another machine takes over from the database; this one's file goes on unsaved.
+    const there = new StateCopy({ ...options(), folder: away });
+    await there.restore();
+    await write(stateText(60));
+    await writeFile(join(away, "terraform.tfstate"), stateText(52));
+    await there.settle(fence);
+    const { state, restored } = await newCopy().restore();
+    expect([state?.serial, restored]).toEqual([52, true]);
+    expect(JSON.parse(await readFile(join(folder, "terraform.tfstate.other"), "utf8")).serial).toBe(
+      60,
+    );
+    await rm(away, { recursive: true });
+  });
+
+  test("a branch whose save came second, in the same version, loses as well", async () => {
+    const away = await mkdtemp(join(tmpdir(), "millrace-state-"));
+    await write(stateText(50));
+    await newCopy().settle(fence);
+    const [here, there] = [newCopy(), new StateCopy({ ...options(), folder: away })];
+    await here.restore();
+    await there.restore();
+    await writeFile(join(away, "terraform.tfstate"), stateText(51));
+    await there.settle(fence);
+    await write(stateText(60));
+    await expect(here.settle(fence)).rejects.toMatchObject({ code: "aborted" });
+    expect((await newCopy().restore()).state?.serial).toBe(51);
+    await rm(away, { recursive: true });
+  });
+
+  test("a save of which the answer was lost is this file's own", async () => {
+    await write(stateText(1));
+    const copy = newCopy();
+    const save = states.save.bind(states);
+    states.save = async (...parameters) => {
+      await save(...parameters);
+      throw new Error("the connection was cut");
+    };
+    await copy.follow(fence);
+    await write(stateText(2));
+    await expect(copy.settle(fence)).rejects.toMatchObject({ code: "aborted" });
+    expect((await newCopy().restore()).state?.serial).toBe(2);
+  });
+
+  test("where only a backup is there, it is put in place, or left where it is another's", async () => {
+    await write(stateText(4));
+    await newCopy().settle(fence);
+    await rm(join(folder, "terraform.tfstate"));
+    await write(stateText(9, "another"), "terraform.tfstate.backup");
+    expect((await newCopy().restore()).state).toMatchObject({ serial: 4, lineage: "l" });
+  });
+
+  test("a copy that does not open is done without where the file is as new", async () => {
+    await write(stateText(4));
+    await newCopy().settle(fence);
+    const other = new StateSeal(new SymmetricWrappingKey(randomBytes(32)));
+    const copy = new StateCopy({ ...options(), seal: other });
+    const { state, restored, warning } = await copy.restore();
+    expect([state?.serial, restored]).toEqual([4, false]);
+    expect(warning).toContain("the file beside the stack is used");
+    // From now on it opens with the key that there is.
+    await copy.settle(fence);
+    await rm(join(folder, "terraform.tfstate"));
+    const again = new StateCopy({ ...options(), seal: other });
+    expect((await again.restore()).state?.serial).toBe(4);
+  });
+
+  test.each([
+    ["older", 3, "l"],
+    ["of another lineage", 5, "m"],
+  ])("a copy that does not open is an error where the file is %s", async (_, serial, lineage) => {
+    await write(stateText(4));
+    await newCopy().settle(fence);
+    await write(stateText(serial, lineage));
+    const other = new StateSeal(new SymmetricWrappingKey(randomBytes(32)));
+    const copy = new StateCopy({ ...options(), seal: other });
+    await expect(copy.restore()).rejects.toMatchObject({ code: "config" });
   });
 
   test("nothing anywhere is nothing", async () => {

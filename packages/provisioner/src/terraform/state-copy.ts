@@ -14,7 +14,7 @@ import type { RunFence } from "../change-plan.ts";
 import { ProvisionError } from "../cluster-driver.ts";
 import type { StateSeal } from "./state-seal.ts";
 import { readIfThere, replaceFile } from "./terraform-program.ts";
-import { StateConflict, type TerraformStates } from "./terraform-states.ts";
+import { StateConflict, type StoredState, type TerraformStates } from "./terraform-states.ts";
 
 /** How often a run looks at the file; with the time of a save this stays below a second. */
 const LOOK_INTERVAL_MS = 400;
@@ -47,6 +47,28 @@ export interface StateCopyOptions {
   readonly seal: StateSeal;
 }
 
+export interface RestoredState {
+  readonly state: StateDocument | undefined;
+  readonly restored: boolean;
+  readonly warning?: string;
+}
+
+interface KeptState {
+  readonly kept: StateDocument | undefined;
+  readonly warning?: string;
+}
+
+const NOTHING_KEPT: KeptState = { kept: undefined };
+
+/** What lies beside the file: which sealed version it is, or descends from. */
+interface SavedNote {
+  readonly version: number;
+  /** Of what was saved as that version: more than one where it was not known whether it arrived. */
+  readonly hashes: readonly string[];
+}
+
+const NOTED_HASHES_MAX = 100;
+
 export class StateCopy {
   readonly #options: StateCopyOptions;
   /** Version and content of the newest sealed copy that we know. */
@@ -64,23 +86,54 @@ export class StateCopy {
     return await readState(this.#file());
   }
 
-  /** Puts the newest state in place. `restored` says that it came from elsewhere than the file. */
-  async restore(): Promise<{ state: StateDocument | undefined; restored: boolean }> {
-    const { states, seal, clusterId } = this.#options;
+  /**
+   * Puts the newest state in place. `restored` says that it came from elsewhere than the file;
+   * `warning` is for whoever watches the run.
+   */
+  async restore(): Promise<RestoredState> {
+    const { states, clusterId } = this.#options;
     const stored = await states.load(clusterId);
-    const kept = stored && parseState(Buffer.from(await seal.open(stored)));
-    if (stored) this.#version = stored.version;
-    if (kept) this.#savedHash = hashOf(kept.text);
     const file = await this.read();
-    const backup = await readState(`${this.#file()}.backup`);
-    const local = newest(file, file ? undefined : backup);
-    // Another lineage is another life of this folder: what the control plane knows is the cluster.
-    const other = local !== undefined && kept !== undefined && local.lineage !== kept.lineage;
-    const state = other ? kept : newest(local, kept);
-    if (other) await rename(this.#file(), `${this.#file()}.other`);
+    if (stored) this.#version = stored.version;
+    const { kept, warning } = stored ? await this.#open(stored, file) : NOTHING_KEPT;
+    if (kept) this.#savedHash = hashOf(kept.text);
+    const backup = file ? undefined : await readState(`${this.#file()}.backup`);
+    const local = file ?? backup;
+    const strange =
+      kept !== undefined && local !== undefined && (await this.#isStrange(local, kept));
+    const state = strange ? kept : newest(local, kept);
+    if (strange && file) await rename(this.#file(), `${this.#file()}.other`);
     const restored = state !== undefined && state !== file;
     if (restored) await replaceFile(this.#file(), state.text);
-    return { state, restored };
+    if (kept && state === kept) await this.#note([this.#savedHash], this.#version);
+    return { state, restored, ...(warning === undefined ? {} : { warning }) };
+  }
+
+  /**
+   * The database's copy. One that does not open is done without where the file is as new and of the
+   * same lineage: the next save seals it again.
+   */
+  async #open(stored: StoredState, file: StateDocument | undefined): Promise<KeptState> {
+    try {
+      return { kept: parseState(Buffer.from(await this.#options.seal.open(stored))) };
+    } catch (error) {
+      if (!(error instanceof ProvisionError) || file === undefined) throw error;
+      const { version } = (await this.#noted()) ?? { version: stored.version };
+      const descends = file.lineage === stored.lineage && version >= stored.version;
+      if (!descends || file.serial < stored.serial) throw error;
+      return { kept: undefined, warning: `${error.message}; the file beside the stack is used` };
+    }
+  }
+
+  /**
+   * Whether the local state is not the cluster's: of another lineage, which is another life of this
+   * folder, or of a branch that others have left behind. Serials of two branches do not compare.
+   */
+  async #isStrange(local: StateDocument, kept: StateDocument): Promise<boolean> {
+    if (local.lineage !== kept.lineage) return true;
+    const noted = await this.#noted();
+    if (noted === undefined || noted.version > this.#version) return false;
+    return noted.version < this.#version || !noted.hashes.includes(this.#savedHash);
   }
 
   /** Saves the file where it has changed. For calling often: most calls only look at its time. */
@@ -126,6 +179,7 @@ export class StateCopy {
   async forget(): Promise<void> {
     await rm(this.#file(), { force: true });
     await rm(`${this.#file()}.backup`, { force: true });
+    await rm(this.#noteFile(), { force: true });
   }
 
   async #save(state: StateDocument, fence: RunFence | undefined): Promise<void> {
@@ -135,13 +189,31 @@ export class StateCopy {
     const { serial, lineage } = state;
     const version = this.#version + 1;
     const identity = { organizationId, clusterId, version, serial, lineage };
+    // Before the save: whoever is killed after it must know the version as descending from this file.
+    const noted = await this.#noted();
+    const earlier = noted?.version === version ? noted.hashes : [];
+    await this.#note([...earlier, hash].slice(-NOTED_HASHES_MAX), version);
     await states.save(await seal.seal(identity, state.text), fence);
     this.#version = version;
     this.#savedHash = hash;
   }
 
+  async #note(hashes: readonly string[], version: number): Promise<void> {
+    const note: SavedNote = { version, hashes };
+    await replaceFile(this.#noteFile(), `${JSON.stringify(note)}\n`);
+  }
+
+  /** The newest version that this folder's file was saved as, or was to be. */
+  async #noted(): Promise<SavedNote | undefined> {
+    return noteIn(await readIfThere(this.#noteFile()));
+  }
+
   #file(): string {
     return join(this.#options.folder, "terraform.tfstate");
+  }
+
+  #noteFile(): string {
+    return `${this.#file()}.saved`;
   }
 }
 
@@ -155,6 +227,19 @@ export function parseState(text: Buffer): StateDocument | undefined {
     if (!Array.isArray(resources)) return undefined;
     return { serial, lineage, resources: resources.flatMap(resourceIn), text };
   } catch {
+    return undefined;
+  }
+}
+
+function noteIn(text: Buffer | undefined): SavedNote | undefined {
+  try {
+    const value: unknown = JSON.parse(text?.toString("utf8") ?? "");
+    if (typeof value !== "object" || value === null) return undefined;
+    const { version, hashes } = value as Record<string, unknown>;
+    if (!Number.isSafeInteger(version) || !Array.isArray(hashes)) return undefined;
+    return { version: Number(version), hashes: hashes.map(String) };
+  } catch {
+    // Absent, or half written by a machine that lost power: the serials decide.
     return undefined;
   }
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DecryptCommand, EncryptCommand } from "@aws-sdk/client-kms";
@@ -100,6 +100,18 @@ describe("the key's file", () => {
     expect(first.id).not.toContain((await readFile(path, "utf8")).trim());
     await writeFile(path, "half");
     await expect(fileWrappingKey(path)).rejects.toThrow("64 hexadecimal digits");
+    await rm(home, { recursive: true });
+  });
+
+  test("is one and the same for all who start at once, and leaves nothing beside it", async () => {
+    const home = await mkdtemp(join(tmpdir(), "millrace-keys-"));
+    for (let round = 0; round < 20; round += 1) {
+      const path = join(home, String(round), "state.key");
+      const keys = await Promise.all(Array.from({ length: 8 }, () => fileWrappingKey(path)));
+      expect(new Set(keys.map((key) => key.id)).size).toBe(1);
+      expect((await fileWrappingKey(path)).id).toBe(keys[0]?.id);
+      expect(await readdir(join(home, String(round)))).toEqual(["state.key"]);
+    }
     await rm(home, { recursive: true });
   });
 });

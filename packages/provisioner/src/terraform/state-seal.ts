@@ -8,10 +8,10 @@
  *     ciphertext = format (1 byte, 1) ‖ nonce (12) ‖ sealed state ‖ tag (16)
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
-import { readFile } from "node:fs/promises";
+import { link, readFile, rm } from "node:fs/promises";
 import { DecryptCommand, EncryptCommand, KMSClient } from "@aws-sdk/client-kms";
 import { ProvisionError } from "../cluster-driver.ts";
-import { replaceFile } from "./terraform-program.ts";
+import { readIfThere, replaceFile } from "./terraform-program.ts";
 import type { StoredState } from "./terraform-states.ts";
 
 const FORMAT = 1;
@@ -52,20 +52,29 @@ export class SymmetricWrappingKey implements WrappingKey {
 
 /** The key in `path` (hexadecimal, 0600), made where there is none. */
 export async function fileWrappingKey(path: string): Promise<WrappingKey> {
-  let text: string;
-  try {
-    text = (await readFile(path, "utf8")).trim();
-  } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
-    text = randomBytes(KEY_BYTES).toString("hex");
-    await replaceFile(path, `${text}\n`);
-    // Two programs of one installation may both have found none: the last one's file is the key.
-    text = (await readFile(path, "utf8")).trim();
-  }
-  if (!/^[0-9a-f]{64}$/.test(text)) {
+  const text = (await readIfThere(path)) ?? (await newKeyFile(path));
+  const key = text.toString("utf8").trim();
+  if (!/^[0-9a-f]{64}$/.test(key)) {
     throw new ProvisionError("config", `${path} is no key: it holds 64 hexadecimal digits`);
   }
-  return new SymmetricWrappingKey(Buffer.from(text, "hex"));
+  return new SymmetricWrappingKey(Buffer.from(key, "hex"));
+}
+
+/**
+ * Programs of one installation may start at once, and all must have the same key for ever: the file
+ * is linked into place, whole, by the first of them alone, and the others read what it wrote.
+ */
+async function newKeyFile(path: string): Promise<Buffer> {
+  const made = `${path}.${process.pid}.${randomBytes(4).toString("hex")}`;
+  await replaceFile(made, `${randomBytes(KEY_BYTES).toString("hex")}\n`);
+  try {
+    await link(made, path);
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+  } finally {
+    await rm(made, { force: true });
+  }
+  return await readFile(path);
 }
 
 /** The KMS key of that ARN, under the rights of this program. */

@@ -4,7 +4,8 @@
  *     <root>/<cluster id>/              0700
  *       cdk.tf.json                     what Terraform reads
  *       terraform.tfstate, .backup      what exists (see state-copy.ts)
- *       deployment.json                 what the cluster was last asked to be
+ *       terraform.tfstate.saved         which of the database's copies that descends from
+ *       asked.json, applied.json        what the cluster was last asked to be, and last made
  *       plans/<plan id>.tfplan, .json   the kept plan, and what it is for
  *       terraform.pid, .out, .err       the run that goes on (see terraform-process.ts)
  *       .terraform/, .terraform.lock.hcl
@@ -17,7 +18,7 @@ import { ProvisionError, type ProvisionErrorCode } from "../cluster-driver.ts";
 import type { ProcessTable } from "../local/process-table.ts";
 import { type Diagnostic, diagnosticOf, runFailure } from "./diagnostics.ts";
 import { RunEvents } from "./run-events.ts";
-import type { StateCopy, StateDocument } from "./state-copy.ts";
+import type { RestoredState, StateCopy, StateDocument } from "./state-copy.ts";
 import { TerraformProcess, type TerraformResult } from "./terraform-process.ts";
 import {
   environmentOf,
@@ -28,6 +29,7 @@ import {
 
 /** Another run on the same machine that holds Terraform's own lock has this long to end. */
 const LOCK_TIMEOUT = "30s";
+const NO_STATE: RestoredState = { state: undefined, restored: false };
 
 export interface WorkspaceOptions {
   readonly folder: string;
@@ -80,7 +82,8 @@ export class Workspace {
     });
     const ended = await this.#process.settle(options.fence, options.signal);
     if (ended) events.say("a run that an earlier worker left behind was ended in good order");
-    const { state, restored } = (await copy?.restore()) ?? { state: undefined, restored: false };
+    const { state, restored, warning } = (await copy?.restore()) ?? NO_STATE;
+    if (warning !== undefined) events.say(warning, "warning");
     if (restored) events.say("the state was restored from the control plane's copy", "warning");
     const run = new WorkspaceRun(this.#options, this.#process, options, events, state);
     try {
