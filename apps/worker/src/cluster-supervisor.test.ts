@@ -84,6 +84,7 @@ beforeEach(() => {
 async function ticks(count: number, stepMs = 1_000): Promise<void> {
   for (let tick = 0; tick < count; tick += 1) {
     await supervisor.runOnce();
+    await supervisor.close();
     now += stepMs;
   }
 }
@@ -135,6 +136,58 @@ test("a cluster whose data folder is missing is reported, never started anew", a
   await ticks(10);
   expect([phase, starts]).toEqual(["DEGRADED", 0]);
   expect(message).toContain("missing");
+});
+
+test("on AWS nobody speaks of a data folder where nothing is found", async () => {
+  driver.name = "aws";
+  observation = "absent";
+  await ticks(1);
+  expect([phase, starts]).toEqual(["DEGRADED", 0]);
+  expect(message).toContain("AWS account");
+  expect(message).not.toContain("folder");
+});
+
+test("a provider that hangs keeps nobody from the other clusters, and is asked once", async () => {
+  const asked: string[] = [];
+  let answer = () => {};
+  const hanging = {
+    name: "aws",
+    observe: () => {
+      asked.push("aws");
+      return new Promise<Observation>((resolve) => {
+        answer = () => resolve("ready");
+      });
+    },
+    maintain: async () => {},
+  };
+  const here = {
+    ...driver,
+    observe: async () => {
+      asked.push("local");
+      return "ready" as const;
+    },
+  };
+  const two = [{ ...cluster(), id: "clu_far", region: "eu-central-1" }, cluster()];
+  const both = new ClusterSupervisor({
+    db: { clusters: { ...clusters, inPhases: async () => two } } as never,
+    clock: systemClock,
+    drivers: { find: (region: string) => (region === "local" ? here : hanging) } as never,
+    deploymentOf: () => ({}) as never,
+    logger: pino({ level: "silent" }),
+    now: () => now,
+  });
+  for (let tick = 0; tick < 3; tick += 1) {
+    await both.runOnce();
+    await new Promise(setImmediate);
+    now += 60_000;
+  }
+  expect(asked).toEqual(["aws", "local", "local", "local"]);
+  answer();
+  await both.close();
+  await both.runOnce();
+  expect(asked.filter((name) => name === "aws")).toHaveLength(2);
+  answer();
+  await both.close();
 });
 
 test("beyond this machine a broker that stopped is reported, and left to who runs it", async () => {

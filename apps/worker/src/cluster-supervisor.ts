@@ -31,6 +31,12 @@ const REMOTE_INTERVAL_MS = 30_000;
 /** A paused cluster is looked at too: whoever lost a race may have started its broker. */
 const ATTENDED_PHASES: readonly ClusterPhase[] = [...SERVING_PHASES, "PAUSED"];
 
+/** Why a cluster of which nothing is found does not serve. */
+const ABSENT: Readonly<Record<ClusterDriver["name"], string>> = {
+  local: "The cluster's data folder is missing.",
+  aws: "Nothing of the cluster is found in the AWS account: look at its drift.",
+};
+
 /** What the supervisor remembers of one cluster; losing it costs nothing but a shorter backoff. */
 interface Watch {
   readonly backoff: RestartBackoff;
@@ -54,6 +60,7 @@ interface Watch {
 export class ClusterSupervisor {
   readonly #options: SupervisorOptions;
   readonly #watches = new Map<string, Watch>();
+  readonly #underWay = new Map<string, Promise<void>>();
   readonly #now: () => number;
 
   constructor(options: SupervisorOptions) {
@@ -61,14 +68,27 @@ export class ClusterSupervisor {
     this.#now = options.now ?? (() => performance.now());
   }
 
-  /** Looks at every cluster once. One cluster's trouble does not keep it from the others. */
+  /**
+   * Begins a look at each cluster and does not wait for its end: whoever answers slowly, such as a
+   * provider that hangs, keeps nobody from the others. The next look begins when the last has ended.
+   */
   async runOnce(signal?: AbortSignal): Promise<void> {
     const clusters = await this.#options.db.clusters.inPhases(ATTENDED_PHASES);
     const ids = new Set<string>(clusters.map((cluster) => cluster.id));
     for (const id of this.#watches.keys()) if (!ids.has(id)) this.#watches.delete(id);
-    await Promise.all(clusters.map((cluster) => this.#attend(cluster, signal)));
+    for (const cluster of clusters) {
+      if (this.#underWay.has(cluster.id)) continue;
+      const look = this.#attend(cluster, signal).finally(() => this.#underWay.delete(cluster.id));
+      this.#underWay.set(cluster.id, look);
+    }
   }
 
+  /** Waits for the looks under way. */
+  async close(): Promise<void> {
+    await Promise.all(this.#underWay.values());
+  }
+
+  /** Never rejects. */
   async #attend(cluster: Cluster, signal: AbortSignal | undefined): Promise<void> {
     const deployment = this.#options.deploymentOf(cluster);
     const driver = this.#options.drivers.find(cluster.region);
@@ -121,7 +141,7 @@ export class ClusterSupervisor {
     watch.unresponsiveSince = undefined;
     if (observation === "absent") {
       // Starting would make a new, empty cluster under the old name: that is not a repair.
-      await this.#degrade(cluster, "The cluster's data folder is missing.", log);
+      await this.#degrade(cluster, ABSENT[driver.name], log);
       return;
     }
     const because = watch.lastFailure === undefined ? "" : ` ${watch.lastFailure}`;

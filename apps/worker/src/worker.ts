@@ -89,13 +89,15 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     await runner.start();
     const scraper = new BrokerScraper(parts);
     const keeper = tuningKeeper(parts);
-    const tasks = periodicTasks(parts, scraper, keeper, options.driftIntervalMs);
+    const supervisor = new ClusterSupervisor(parts);
+    const regular = { scraper, keeper, supervisor };
+    const tasks = periodicTasks(parts, regular, options.driftIntervalMs);
     for (const task of tasks) task.start();
     logger.info("worker started");
     return {
       async stop({ stopBrokers }) {
         await Promise.all([runner.stop(), ...tasks.map((task) => task.stop())]);
-        await Promise.all([scraper.close(), keeper.close()]);
+        await Promise.all([scraper.close(), keeper.close(), supervisor.close()]);
         if (stopBrokers) await stopAllBrokers(parts.drivers.of("local"), logger);
         await parts.db.close();
         logger.info("worker stopped");
@@ -127,13 +129,18 @@ function tuningKeeper({ db, drivers, logger }: Parts): TuningKeeper {
   return new TuningKeeper({ db, logger, brokerHttp, kafka: withKafkaAdmin });
 }
 
+/** What begins work at each round and is closed when the worker stops. */
+interface Regular {
+  readonly scraper: BrokerScraper;
+  readonly keeper: TuningKeeper;
+  readonly supervisor: ClusterSupervisor;
+}
+
 function periodicTasks(
   parts: Parts,
-  scraper: BrokerScraper,
-  keeper: TuningKeeper,
+  { scraper, keeper, supervisor }: Regular,
   driftIntervalMs = DRIFT_INTERVAL_MS_DEFAULT,
 ): PeriodicTask[] {
-  const supervisor = new ClusterSupervisor(parts);
   const orphans = new OrphanSweeper(parts);
   const task = (
     name: string,

@@ -179,6 +179,8 @@ export type ProvisionErrorCode =
   | "quota"
   /** The provider asked to slow down. Retry after a while. */
   | "throttled"
+  /** The provider takes such a change only once in hours. Retry after them; at once does not help. */
+  | "too_soon"
   /** The provider has no such machine in that zone now. Retry later, or change zone or size. */
   | "capacity"
   /** The role could not be assumed, or lacks a permission. `detail` names it; retry does not help. */

@@ -51,6 +51,8 @@ export interface AwsAccountSettings {
   readonly without?: readonly string[] | undefined;
   /** The worker's own identity; what the environment gives it where absent. */
   readonly credentials?: AwsCredentials | undefined;
+  /** Milliseconds that one request may take, where they are not the usual ones. */
+  readonly requestMsMax?: number | undefined;
 }
 
 /** At most an hour: a role that another role assumed cannot have longer sessions. */
@@ -59,6 +61,9 @@ const SESSION_SECONDS = 3_600;
 const SESSION_REST_MS = 5 * 60_000;
 /** Sessions held; a cluster beyond it costs one more call. */
 const SESSIONS_MAX = 500;
+/** Of one request: an endpoint that hangs must not hold up whoever waits for it. */
+const CONNECT_MS_MAX = 5_000;
+const REQUEST_MS_MAX = 30_000;
 const ROLE_ARN = /^arn:aws[a-z-]*:iam::(\d{12}):role\/[\w+=,.@/-]+$/;
 
 export interface AwsClients {
@@ -157,6 +162,9 @@ export class AwsAccount {
       return { credentials, endsAt: keys.Expiration?.getTime() ?? Date.now() };
     } catch (cause) {
       const detail = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause);
+      if (cause instanceof Error && cause.name === "TimeoutError") {
+        throw new ProvisionError("throttled", "AWS does not answer in time", { cause, detail });
+      }
       const message = `the role ${role.roleArn} cannot be assumed: does it trust this installation with this tenant's external id?`;
       throw new ProvisionError("auth", message, { cause, detail });
     } finally {
@@ -181,7 +189,7 @@ export class AwsAccount {
   }
 
   #clientOptions(region: string, credentials: AwsCredentials | undefined) {
-    const { endpoint } = this.settings;
+    const { endpoint, requestMsMax: requestTimeout = REQUEST_MS_MAX } = this.settings;
     // An emulator takes any keys; those of the environment are not its business.
     const emulated =
       endpoint === undefined ? undefined : { accessKeyId: "a", secretAccessKey: "a" };
@@ -189,6 +197,12 @@ export class AwsAccount {
     return {
       region,
       maxAttempts: 5,
+      requestHandler: {
+        connectionTimeout: CONNECT_MS_MAX,
+        requestTimeout,
+        throwOnRequestTimeout: true,
+        socketTimeout: requestTimeout,
+      },
       ...(endpoint === undefined ? {} : { endpoint }),
       ...(keys === undefined ? {} : { credentials: withoutUndefined(keys) }),
     };

@@ -19,6 +19,10 @@ export interface Diagnostic {
  * Terraform's source.
  */
 const CLASSES: readonly (readonly [ProvisionErrorCode, RegExp])[] = [
+  // Its text speaks of a rate, but another try within the hours that AWS names cannot succeed.
+  ["too_soon", /\bVolumeModificationRateExceeded\b|maximum modification rate per volume/i],
+  // Of an endpoint service that consumers are connected to; rejecting them takes AWS a moment.
+  ["busy", /\bExistingVpcEndpointConnections\b/],
   ["plan_stale", /saved plan (is stale|does not match)/i],
   ["busy", /error acquiring the state lock/i],
   [
@@ -52,6 +56,9 @@ export function classOf(diagnostics: readonly Diagnostic[]): ProvisionErrorCode 
   return undefined;
 }
 
+const TOO_SOON =
+  "AWS takes one change of a volume in six hours: retry the operation six hours after the last one";
+
 /** The error of a run that failed. `otherwise` is what a failure of no known class is. */
 export function runFailure(
   what: string,
@@ -61,8 +68,10 @@ export function runFailure(
   const errors = diagnostics.filter((each) => each.severity === "error");
   const [first] = errors;
   const about = first?.address === undefined ? "" : ` ${first.address}:`;
-  const message = first ? `${what} failed:${about} ${first.summary}` : `${what} failed`;
-  return new ProvisionError(classOf(errors) ?? otherwise, message, { detail: detailOf(errors) });
+  const code = classOf(errors) ?? otherwise;
+  const hint = code === "too_soon" ? `. ${TOO_SOON}` : "";
+  const message = first ? `${what} failed:${about} ${first.summary}${hint}` : `${what} failed`;
+  return new ProvisionError(code, message, { detail: detailOf(errors) });
 }
 
 /** More errors of one run are not shown: they repeat each other. */

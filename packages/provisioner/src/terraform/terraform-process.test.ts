@@ -100,6 +100,25 @@ describe("a run", () => {
     await expect(run).rejects.toThrow("the right is lost");
   });
 
+  test("is interrupted in time while its tick hangs", async () => {
+    const bin = await program('trap "exit 0" INT; echo started; while true; do sleep 0.05; done');
+    const stop = new AbortController();
+    let free = () => {};
+    const onTick = async () => {
+      stop.abort();
+      await new Promise<void>((resolve) => {
+        free = resolve;
+      });
+    };
+    const process = new TerraformProcess({ folder, table });
+    const run = process.run(command(bin, { signal: stop.signal, onTick }));
+    await waitFor(() => (stop.signal.aborted ? true : undefined));
+    await waitFor(() => (process.find() === undefined ? true : undefined));
+    const release = setInterval(() => free(), 20);
+    expect(await run).toMatchObject({ code: 0, interrupted: true });
+    clearInterval(release);
+  });
+
   test("of a program that is not there says so", async () => {
     const run = new TerraformProcess({ folder, table }).run(command("/nonexistent/terraform"));
     await expect(run).rejects.toMatchObject({ code: "unconfigured" });

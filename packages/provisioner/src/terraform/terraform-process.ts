@@ -117,7 +117,8 @@ export class TerraformProcess {
     let interruptedAt: number | undefined;
     while (result === undefined) {
       await Promise.race([ended, sleep(POLL_MS)]);
-      await run.tick();
+      // Not waited for: a database that hangs in it must not keep an interrupt from its hour.
+      run.tick();
       if (interruptedAt === undefined && (command.signal?.aborted || run.failure !== undefined)) {
         interruptedAt = performance.now();
         this.#interrupt(identity, command.fence);
@@ -126,7 +127,7 @@ export class TerraformProcess {
         this.#signal(identity, "SIGKILL");
       }
     }
-    await run.tick();
+    await run.end();
     await this.#endPlugins(identity.pid);
     rmSync(this.#pidFile(), { force: true });
     if (run.failure !== undefined) throw run.failure;
@@ -276,6 +277,7 @@ class WatchedRun {
   readonly #lines = new JsonLines();
   readonly #buffer = Buffer.allocUnsafe(READ_BYTES);
   #offset = 0;
+  #looking: Promise<void> | undefined;
   failure: unknown;
 
   constructor(command: TerraformCommand, path: string) {
@@ -283,7 +285,20 @@ class WatchedRun {
     this.#path = path;
   }
 
-  async tick(): Promise<void> {
+  /** Begins a look, unless one is in progress. */
+  tick(): void {
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = undefined;
+    });
+  }
+
+  /** A last look, once the program has ended. */
+  async end(): Promise<void> {
+    await this.#looking;
+    await this.#look();
+  }
+
+  async #look(): Promise<void> {
     try {
       if (this.#command.onLine) await this.#read(this.#command.onLine);
       if (this.failure === undefined) await this.#command.onTick?.();
