@@ -31,6 +31,16 @@ test.each([
   ],
   ["config", "Instance cannot be destroyed", "Resource x has lifecycle.prevent_destroy set"],
   ["config", "modifying EBS Volume", "api error InvalidParameterValue: Throughput of 2000"],
+  [
+    "too_soon",
+    "modifying EBS Volume",
+    "api error VolumeModificationRateExceeded: You've reached the maximum modification rate per volume limit. Wait at least 6 hours between modifications per EBS volume.",
+  ],
+  [
+    "busy",
+    "deleting EC2 VPC Endpoint Service",
+    "ExistingVpcEndpointConnections: Service has existing active VPC Endpoint connections!",
+  ],
   ["config", "reading subnet", "api error InvalidSubnetID.NotFound: The subnet ID"],
 ])("%s: %s", (code, summary, detail) => {
   expect(classOf([error(summary, detail)])).toBe(code);
@@ -55,6 +65,17 @@ test("a failure names the resource, says how, and is bounded", () => {
     "plan_failed",
   );
   expect(few.detail).toContain("… 2 more errors");
+});
+
+test("a change that AWS takes once in hours is not tried again, and says when it may be", () => {
+  const refused = error(
+    "modifying EBS Volume",
+    "api error VolumeModificationRateExceeded: …",
+    "v.w",
+  );
+  const failure = runFailure("terraform apply", [refused], "apply_failed");
+  expect(failure).toMatchObject({ code: "too_soon", retryable: false });
+  expect(failure.message).toContain("six hours after the last one");
 });
 
 test("diagnostics of any form are read, others are not", () => {
