@@ -53,3 +53,22 @@ test("a run that fails gives its turn back", async () => {
   await expect(bounded.apply(deployment, "a")).rejects.toThrow("no");
   await expect(bounded.apply(deployment, "b")).rejects.toThrow("no");
 });
+
+test("a preparation is interrupted, fenced and heard like any other run", async () => {
+  const given: unknown[] = [];
+  const { driver, ends } = slowDriver();
+  const prepare = async (_: ClusterDeployment, options: unknown) => {
+    given.push(options);
+  };
+  const bounded = boundedDriver({ ...driver, prepare } as ClusterDriver, 1);
+  const first = bounded.apply(deployment, "a");
+  const abort = new AbortController();
+  const waiting = bounded.prepare(deployment, { signal: abort.signal });
+  abort.abort(new Error("stopped"));
+  await expect(waiting).rejects.toThrow("stopped");
+  ends[0]?.();
+  await first;
+  const options = { fence: { operationId: "op_a", attempt: 1 }, onEvent: () => {} };
+  await bounded.prepare(deployment, options);
+  expect(given).toEqual([options]);
+});

@@ -48,7 +48,7 @@ export function boundedDriver(driver: ClusterDriver, runsMax: number): ClusterDr
     turns.run(options?.signal, work);
   return {
     name: driver.name,
-    prepare: (deployment) => bounded(undefined, () => driver.prepare(deployment)),
+    prepare: (deployment, options) => bounded(options, () => driver.prepare(deployment, options)),
     plan: (deployment, options) => bounded(options, () => driver.plan(deployment, options)),
     apply: (deployment, planId, options) =>
       bounded(options, () => driver.apply(deployment, planId, options)),

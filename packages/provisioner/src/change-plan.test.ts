@@ -20,7 +20,7 @@ test("two long values that differ past the cut have different digests", () => {
   const long = "v".repeat(10_000);
   const one = changePlan("p", [change("x", `${long}1`)]);
   expect(changePlan("p", [change("x", `${long}2`)]).digest).not.toBe(one.digest);
-  expect(one.changes[0]?.attributes[0]?.after).toContain("(8001 more characters)");
+  expect(one.changes[0]?.attributes[0]?.after).toContain("(8001 more characters, SHA-256 ");
 });
 
 test("a diff is bounded and says how much is missing", () => {
@@ -34,4 +34,23 @@ test("a diff is bounded and says how much is missing", () => {
 test("only reads is as good as empty", () => {
   expect(isEmptyPlan(changePlan("p", [{ ...change("x"), action: "read" }]))).toBe(true);
   expect(isEmptyPlan(changePlan("p", [change("x")]))).toBe(false);
+});
+
+test("what differs in what is cut away still differs, and what was bounded is not cut again", () => {
+  const long = "x".repeat(5_000);
+  const [one] = changePlan("p", [change("x", `${long}1`)]).changes;
+  const [two] = changePlan("p", [change("x", `${long}2`)]).changes;
+  expect(one?.attributes[0]?.after).not.toBe(two?.attributes[0]?.after);
+  expect(one?.attributes[0]?.after?.length).toBeLessThan(2_200);
+  const attributes = Array.from({ length: 250 }, (_, index) => ({
+    name: `tag[${index}]`,
+    before: null,
+    after: index === 249 ? long : "a",
+  }));
+  const [many] = changePlan("p", [{ ...change("y"), attributes }]).changes;
+  expect(many?.attributes).toHaveLength(201);
+  expect(many?.attributes[200]?.after).toMatch(/^50 more attributes, SHA-256 [0-9a-f]{64}$/);
+  for (const bounded of [one, many]) {
+    expect(bounded && changePlan("p", [bounded]).changes).toEqual([bounded]);
+  }
 });

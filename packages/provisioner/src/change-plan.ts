@@ -117,10 +117,12 @@ export interface SweepReport {
 
 /** A diff beyond this is cut, with a note of how much is missing. */
 export const DIFF_BYTES_MAX = 64 * 1024;
-/** More attributes of one change are not listed: their number is. */
+/** More attributes of one change are not listed: their number and hash are. */
 const ATTRIBUTES_MAX = 200;
-/** A longer value is cut: policies and user data have their own place. */
+/** A longer value is cut: policies and user data have their own place. Its length and hash are told. */
 const VALUE_CHARACTERS_MAX = 2_000;
+/** Room for what is told of the rest, so that what was bounded once is not cut again. */
+const NOTE_CHARACTERS_MAX = 120;
 
 const SIGNS: Record<ChangeAction, string> = {
   create: "+",
@@ -144,7 +146,7 @@ export function changePlan(
     summary: summaryOf(bounded),
     findings,
     diff: diffOf(bounded),
-    digest: createHash("sha256").update(canonical(changes)).digest("hex"),
+    digest: sha256(canonical(changes)),
   };
 }
 
@@ -171,29 +173,44 @@ function canonical(changes: readonly PlannedChange[]): string {
       change.address,
       change.type,
       change.action,
-      change.attributes
-        .map(({ name, before, after }) => JSON.stringify([name, before, after]))
-        .sort(),
+      sortedAttributes(change.attributes),
     ]),
   );
   return lines.sort().join("\n");
 }
 
+function sortedAttributes(attributes: readonly AttributeChange[]): string[] {
+  return attributes.map(({ name, before, after }) => JSON.stringify([name, before, after])).sort();
+}
+
+/**
+ * What is cut leaves its hash behind: changes that are alike once they are bounded were alike before,
+ * which approvals rely on.
+ */
 function boundedChange(change: PlannedChange): PlannedChange {
-  const shown = change.attributes.slice(0, ATTRIBUTES_MAX).map(({ name, before, after }) => ({
+  const isBounded = change.attributes.length <= ATTRIBUTES_MAX + 1;
+  const kept = isBounded ? change.attributes : change.attributes.slice(0, ATTRIBUTES_MAX);
+  const shown = kept.map(({ name, before, after }) => ({
     name,
     before: boundedValue(before),
     after: boundedValue(after),
   }));
-  const missing = change.attributes.length - shown.length;
-  const note = { name: "…", before: null, after: `${missing} more attributes` };
-  return { ...change, attributes: missing > 0 ? [...shown, note] : shown };
+  if (isBounded) return { ...change, attributes: shown };
+  const missing = change.attributes.slice(ATTRIBUTES_MAX);
+  const hash = sha256(sortedAttributes(missing).join("\n"));
+  const note = `${missing.length} more attributes, SHA-256 ${hash}`;
+  return { ...change, attributes: [...shown, { name: "…", before: null, after: note }] };
 }
 
 function boundedValue(value: string | null): string | null {
-  if (value === null || value.length <= VALUE_CHARACTERS_MAX) return value;
+  if (value === null || value.length <= VALUE_CHARACTERS_MAX + NOTE_CHARACTERS_MAX) return value;
   const missing = value.length - VALUE_CHARACTERS_MAX;
-  return `${value.slice(0, VALUE_CHARACTERS_MAX)}… (${missing} more characters)`;
+  const note = `… (${missing} more characters, SHA-256 ${sha256(value)})`;
+  return `${value.slice(0, VALUE_CHARACTERS_MAX)}${note}`;
+}
+
+function sha256(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
 }
 
 function diffOf(changes: readonly PlannedChange[]): string {

@@ -87,8 +87,11 @@ export interface ClusterDriver {
    */
   allocate(clusterId: string, taken: readonly Placement[]): Promise<Placement>;
 
-  /** Writes everything a broker needs to start: folders, configuration, admin token. */
-  prepare(deployment: ClusterDeployment): Promise<void>;
+  /**
+   * Writes everything a broker needs to start: folders, configuration, admin token; on AWS the stack,
+   * with its providers. Throws `ProvisionError` `aborted` where it was interrupted.
+   */
+  prepare(deployment: ClusterDeployment, options?: RunOptions): Promise<void>;
 
   /** Whether `prepare` has happened with exactly this deployment. */
   isPrepared(deployment: ClusterDeployment): Promise<boolean>;

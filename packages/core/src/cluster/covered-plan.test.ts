@@ -27,3 +27,24 @@ test("what was to be known later may be anything", () => {
   const before = changePlan("a", [change("x", "create", "(known after apply)")]);
   expect(isCoveredBy(changePlan("b", [change("x", "create", "arn:1")]), before)).toBe(true);
 });
+
+test("what nobody saw because it was cut away is not approved with the rest", () => {
+  const long = "x".repeat(5_000);
+  const attributes = Array.from({ length: 250 }, (_, index) => ({
+    name: `tag[${index}]`,
+    before: null,
+    after: "a",
+  }));
+  const plan = (value: string, last: string) =>
+    changePlan("p", [
+      change("x", "create", value),
+      {
+        ...change("y", "create"),
+        attributes: [...attributes, { name: "z", before: null, after: last }],
+      },
+    ]);
+  const seen = plan(`${long}1`, "one");
+  expect(isCoveredBy(plan(`${long}1`, "one"), seen)).toBe(true);
+  expect(isCoveredBy(plan(`${long}2`, "one"), seen)).toBe(false);
+  expect(isCoveredBy(plan(`${long}1`, "two"), seen)).toBe(false);
+});

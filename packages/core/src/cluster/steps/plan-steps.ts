@@ -8,7 +8,7 @@ import { deployment, purposeOf, runOptions } from "./deployment.ts";
 const prepareStack: Step = {
   check: (context) => context.driver.isPrepared(deployment(context)),
   async do(context) {
-    await context.driver.prepare(deployment(context));
+    await context.driver.prepare(deployment(context), runOptions(context));
     return undefined;
   },
 };
