@@ -322,6 +322,29 @@ describe.skipIf(reason)(`user data on a machine${reason ? ` (${reason})` : ""}`,
       ]);
     });
 
+    test("each minute: what the instance's metadata does not tell keeps nothing else from being done", async () => {
+      await machine.publish();
+      await machine.powerOn();
+      await bootOk();
+      const line = (n: number) =>
+        `${JSON.stringify({ __CURSOR: `c${n}`, __REALTIME_TIMESTAMP: `${n}000000`, MESSAGE: `line ${n}` })}\n`;
+      machine.write("journal", line(1));
+      expect((await machine.run(SELF, "tick")).code).toBe(0);
+      const size = async () =>
+        (await machine.run("df", "--output=size", "/var/lib/millrace")).output;
+      const before = await size();
+
+      machine.write("faults/metadata", "");
+      machine.write("journal", line(1) + line(2));
+      machine.grow(768);
+      expect((await machine.run(SELF, "tick")).code).toBe(1);
+      expect(await size()).not.toBe(before);
+      expect(machine.read("logged")).toContain("line 2");
+      const streams = machine.lines("calls").filter((call) => call.includes("create-log-stream"));
+      expect(streams.every((call) => call.includes(`slot-0/${INSTANCE}`))).toBe(true);
+      expect((await machine.run("cat", "/var/spool/millrace/instance")).output).toContain(INSTANCE);
+    });
+
     test("starts that follow each other wait longer each time, up to a minute", async () => {
       await machine.publish();
       await machine.powerOn();

@@ -9,6 +9,7 @@ import { createInterface } from "node:readline/promises";
 import { checkPolicies } from "../src/policy/index.ts";
 import {
   publicIngress,
+  SECRETS_VERSION_OUTPUT,
   synthesizeControlPlane,
 } from "../src/stacks/control-plane/control-plane-stack.ts";
 import { controlPlaneNames } from "../src/stacks/control-plane/names.ts";
@@ -25,6 +26,7 @@ import {
 } from "./bootstrap/installation-secrets.ts";
 import { type BootstrapRequest, readRequest, USAGE } from "./bootstrap/plan-request.ts";
 import { Refused } from "./bootstrap/refused.ts";
+import { secretsVersion } from "./bootstrap/secrets-version.ts";
 import { withBucketBackend } from "./bootstrap/state-backend.ts";
 import { TerraformRun } from "./bootstrap/terraform-run.ts";
 
@@ -43,13 +45,35 @@ try {
 async function bootstrap(request: BootstrapRequest): Promise<void> {
   if (!request.apply) return rehearse(request);
   const build = await brokerBuild(request.brokerPath);
-  const spec = { ...request.spec, brokerBuild: build };
+  const foundation: ControlPlaneSpec = {
+    ...request.spec,
+    brokerBuild: build,
+    stage: "foundation",
+    secretsVersion: 1,
+  };
   const run = new TerraformRun(request.stateDir, installationSecrets(request.stateDir));
-  await applyFoundation(request, { ...spec, stage: "foundation" }, run);
-  if (spec.images === undefined) return tellImages(request);
-  await applyStage(request, { ...spec, stage: "complete" }, run, true);
+  await applyFoundation(request, foundation, run);
+  if (foundation.images === undefined) return tellImages(request);
+  const version = secretsVersion(
+    request.secretsVersion,
+    await presentSecretsVersion(request, foundation, run),
+  );
+  const whole: ControlPlaneSpec = { ...foundation, stage: "complete", secretsVersion: version };
+  await applyStage(request, whole, run, true);
   forgetInstallationSecrets(request.stateDir);
   await tellEnd(request, run);
+}
+
+/** As the state in the bucket has it; undefined before the first apply of the whole. */
+async function presentSecretsVersion(
+  request: BootstrapRequest,
+  foundation: ControlPlaneSpec,
+  run: TerraformRun,
+): Promise<number | undefined> {
+  run.write(withBucketBackend(synthesizeControlPlane(foundation, runOf(request)), request));
+  await run.capture("init", "-input=false", "-no-color", "-reconfigure");
+  const outputs = JSON.parse(await run.capture("output", "-json"));
+  return outputs[SECRETS_VERSION_OUTPUT]?.value;
 }
 
 /** What would be made, from the stacks themselves; no account is asked. */
@@ -65,6 +89,7 @@ function rehearse(request: BootstrapRequest): void {
       {
         ...request.spec,
         stage,
+        secretsVersion: secretsVersion(request.secretsVersion, undefined),
         images: request.spec.images ?? { api: image, console: image, worker: image },
         certificateArn: request.spec.certificateArn || "arn:aws:acm:yours",
         allowedCidrs:

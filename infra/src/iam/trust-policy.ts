@@ -1,7 +1,7 @@
 import { type PolicyDocument, policyDocument } from "./document.ts";
 
 export interface TrustProps {
-  /** The control plane's worker and API roles, which alone may assume the provisioner's role. */
+  /** The role of the control plane's worker, which alone may assume the provisioner's role. */
   readonly principalArns: readonly string[];
   /**
    * Told to the tenant by Millrace, different for each organization: without it somebody could

@@ -21,7 +21,8 @@ administer the account.
   --cidr <range>          of the VPC, default 10.90.0.0/20
   --database-class <c>    default db.t4g.medium
   --alarm-topic <arn>     SNS topic that alarms tell; repeat
-  --secrets-version <n>   raise it to change the database's password and sign everybody out
+  --secrets-version <n>   raise it to change the database's password and sign everybody out;
+                          default: the version that the installation has
   --state-dir <folder>    default ~/.millrace-aws/<installation>-<region>
   --existing              the installation is there, its state is in its bucket
   --provider-version <v>  constraint on the AWS provider, default ">= 5.100.0, < 7.0.0"
@@ -32,7 +33,9 @@ administer the account.
 
 export interface BootstrapRequest {
   /** The whole; its stage is chosen on the way. */
-  readonly spec: Omit<ControlPlaneSpec, "stage" | "brokerBuild">;
+  readonly spec: Omit<ControlPlaneSpec, "stage" | "brokerBuild" | "secretsVersion">;
+  /** Absent: the one that the installation has. */
+  readonly secretsVersion: number | undefined;
   readonly brokerPath: string;
   readonly stateDir: string;
   readonly existing: boolean;
@@ -72,9 +75,9 @@ export function readRequest(args: readonly string[]): BootstrapRequest {
       allowedCidrs: values.allow ?? [],
       ...(images === undefined ? {} : { images }),
       databaseClass: values["database-class"],
-      secretsVersion: positive(values["secrets-version"], "--secrets-version"),
       alarmTopicArns: values["alarm-topic"] ?? [],
     },
+    secretsVersion: positive(values["secrets-version"], "--secrets-version"),
     brokerPath: values.broker,
     stateDir:
       values["state-dir"] ?? join(homedir(), ".millrace-aws", `${values.installation}-${region}`),
@@ -99,7 +102,7 @@ const OPTIONS = {
   cidr: { type: "string", default: "10.90.0.0/20" },
   "database-class": { type: "string", default: "db.t4g.medium" },
   "alarm-topic": { type: "string", multiple: true },
-  "secrets-version": { type: "string", default: "1" },
+  "secrets-version": { type: "string" },
   "state-dir": { type: "string" },
   existing: { type: "boolean", default: false },
   "provider-version": { type: "string", default: ">= 5.100.0, < 7.0.0" },
@@ -113,7 +116,8 @@ function zonesOf(region: AwsRegion): readonly string[] {
   return regionFacts(region).zones;
 }
 
-function positive(text: string, option: string): number {
+function positive(text: string | undefined, option: string): number | undefined {
+  if (text === undefined) return undefined;
   if (!/^[1-9]\d{0,5}$/.test(text)) throw new Refused(`${option}: a whole number from 1`);
   return Number(text);
 }

@@ -1,7 +1,8 @@
 /**
- * `node first-account.ts`, once before the API starts on AWS: makes the first operator, tenant and
+ * `node first-account.ts`, before the worker starts on AWS: makes the first operator, tenant and
  * API key and puts their credentials into the secret that MILLRACE_FIRST_ACCOUNT_ARN names. Where
- * the secret has a value it does nothing, so deployments leave passwords alone.
+ * the secret has a value it does nothing, so deployments leave passwords alone. Not to be run by two
+ * at once: the worker's service has one task at a time.
  */
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";

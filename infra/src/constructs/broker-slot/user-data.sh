@@ -355,6 +355,12 @@ report() {
   call_aws cloudwatch put-metric-data --namespace Millrace --metric-data "${data[@]}"
 }
 
+# Whose lines they are, kept where the metadata does not answer.
+identify() {
+  metadata instance-id >"$SPOOL_DIR/instance.new"
+  mv "$SPOOL_DIR/instance.new" "$SPOOL_DIR/instance"
+}
+
 # What the journal has since the last shipment that arrived, oldest first, at most one call's worth. A
 # shipment whose answer was lost is sent again: a line may be doubled, none is missing.
 ship_logs() {
@@ -382,8 +388,7 @@ put_events() {
 # Each part for itself: what the network refuses must not keep the volume from growing.
 tick() {
   local part failed=0
-  metadata instance-id >"$SPOOL_DIR/instance"
-  for part in grow report ship_logs; do
+  for part in grow identify report ship_logs; do
     # As a child: the shell ignores errors inside a function that is tested.
     "$SELF" "$part" || { say "$part failed"; failed=1; }
   done
@@ -514,6 +519,6 @@ install_slot() {
 
 case "${1:-install}" in
   install) install_slot ;;
-  prepare | backoff | tick | grow | report | ship_logs) "$1" ;;
+  prepare | backoff | tick | grow | identify | report | ship_logs) "$1" ;;
   *) die "unknown step $1" ;;
 esac

@@ -20,12 +20,21 @@ interface Folder {
   readonly accessPointId: string;
 }
 
+/** A program that a task runs once, with what the service has and more of its own. */
+interface Beforehand {
+  readonly name: string;
+  readonly command: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Name of the variable → ARN of its secret. */
+  readonly secrets?: Readonly<Record<string, string>>;
+}
+
 export interface FargateServiceProps {
   readonly name: string;
   /** By digest. */
   readonly image: string;
-  /** Runs to its end before the service starts: migrations. */
-  readonly before?: readonly { readonly name: string; readonly command: readonly string[] }[];
+  /** Run to their ends, one after the other, before the service starts: migrations. */
+  readonly before?: readonly Beforehand[];
   readonly cpu: number;
   readonly memoryMib: number;
   readonly taskRoleArn: string;
@@ -137,14 +146,19 @@ function volumes(props: FargateServiceProps) {
 }
 
 function containers(where: TaskSurroundings, props: FargateServiceProps): unknown[] {
-  const part = (name: string) => ({
+  const part = (name: string, own: Pick<Beforehand, "environment" | "secrets">) => ({
     name,
     image: props.image,
     readonlyRootFilesystem: true,
     user: "10001:10001",
     linuxParameters: { initProcessEnabled: true },
-    environment: Object.entries(props.environment).map(([key, value]) => ({ name: key, value })),
-    secrets: Object.entries(props.secrets).map(([key, arn]) => ({ name: key, valueFrom: arn })),
+    environment: Object.entries({ ...props.environment, ...own.environment }).map(
+      ([key, value]) => ({ name: key, value }),
+    ),
+    secrets: Object.entries({ ...props.secrets, ...own.secrets }).map(([key, arn]) => ({
+      name: key,
+      valueFrom: arn,
+    })),
     mountPoints: [
       { sourceVolume: SCRATCH, containerPath: "/tmp", readOnly: false },
       ...(props.home === undefined
@@ -162,8 +176,8 @@ function containers(where: TaskSurroundings, props: FargateServiceProps): unknow
   });
   const before = props.before ?? [];
   return [
-    ...before.map(({ name, command }, index) => ({
-      ...part(name),
+    ...before.map(({ name, command, ...own }, index) => ({
+      ...part(name, own),
       essential: false,
       command,
       dependsOn: before
@@ -171,7 +185,7 @@ function containers(where: TaskSurroundings, props: FargateServiceProps): unknow
         .map((earlier) => ({ containerName: earlier.name, condition: "SUCCESS" })),
     })),
     {
-      ...part(props.name),
+      ...part(props.name, {}),
       essential: true,
       stopTimeout: STOP_SECONDS,
       dependsOn: before.map(({ name }) => ({ containerName: name, condition: "SUCCESS" })),

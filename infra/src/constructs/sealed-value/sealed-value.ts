@@ -35,6 +35,8 @@ const RECOVERY_DAYS = 7;
 /** A secret in Secrets Manager. */
 export class SealedValue extends Construct {
   readonly arn: string;
+  /** The same ARN, for who reads the value: it is known once the value of this version is there. */
+  readonly filledArn: string;
 
   constructor(scope: Construct, id: string, props: SealedValueProps) {
     super(scope, id);
@@ -45,11 +47,13 @@ export class SealedValue extends Construct {
       recoveryWindowInDays: RECOVERY_DAYS,
     });
     this.arn = secret.arn;
+    this.filledArn = secret.arn;
     if (props.value === undefined) return;
-    new SecretsmanagerSecretVersion(this, "version", {
+    const version = new SecretsmanagerSecretVersion(this, "version", {
       secretId: secret.id,
       secretStringWo: props.value.text,
       secretStringWoVersion: props.value.version,
     });
+    this.filledArn = version.arn;
   }
 }

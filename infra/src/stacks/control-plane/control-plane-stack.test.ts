@@ -84,12 +84,24 @@ test("the database is in two zones, backed up and reached by API and worker only
   ]);
 });
 
-describe("tasks", () => {
-  const containers = (name: string) =>
-    JSON.parse(
-      String(resource(whole, "aws_ecs_task_definition", `${name}_task`).container_definitions),
-    ) as Attributes[];
+const containers = (name: string, stack = whole) =>
+  JSON.parse(
+    String(resource(stack, "aws_ecs_task_definition", `${name}_task`).container_definitions),
+  ) as Attributes[];
+interface Variable {
+  readonly name: string;
+  readonly value?: string;
+  readonly valueFrom?: string;
+}
 
+/** Plain ones, and those that are taken from secrets. */
+function variables(container: Attributes | undefined): Record<string, string | undefined> {
+  const { environment, secrets } = container as Record<string, readonly Variable[]>;
+  const all = [...(environment ?? []), ...(secrets ?? [])];
+  return Object.fromEntries(all.map(({ name, value, valueFrom }) => [name, value ?? valueFrom]));
+}
+
+describe("tasks", () => {
   test("migrate before the API and the worker start", () => {
     for (const name of ["api", "worker"]) {
       const program = containers(name).find((container) => container.name === name);
@@ -98,8 +110,29 @@ describe("tasks", () => {
     expect(containers("console").map(({ name }) => name)).toEqual(["console"]);
   });
 
+  test("one task at a time makes the first account, and only that program signs for it", () => {
+    expect(containers("api").map(({ name }) => name)).toEqual(["migrate", "api"]);
+    const [, first, worker] = containers("worker");
+    expect(first?.name).toBe("first-account");
+    expect(variables(first)).toHaveProperty("MILLRACE_AUTH_SECRET");
+    expect(variables(worker)).not.toHaveProperty("MILLRACE_AUTH_SECRET");
+  });
+
+  test("that read secrets are replaced when these change, and not before they have changed", () => {
+    const rotated = stackOf({ secretsVersion: 2 });
+    for (const name of ["api", "worker"]) {
+      const [before, after] = [whole, rotated].map((stack) => containers(name, stack));
+      expect(after).not.toEqual(before);
+      expect(variables(after?.at(-1)).DATABASE_URL).toBe(
+        "$" + "{aws_secretsmanager_secret_version.database-url_version.arn}",
+      );
+    }
+    expect(containers("console", rotated)).toEqual(containers("console"));
+    expect(rotated.output?.secrets_version).toMatchObject({ value: 2 });
+  });
+
   test("write nowhere but into their folders, and run as nobody", () => {
-    for (const container of ["api", "console", "worker"].flatMap(containers)) {
+    for (const container of ["api", "console", "worker"].flatMap((name) => containers(name))) {
       expect(container).toMatchObject({ readonlyRootFilesystem: true, user: "10001:10001" });
     }
   });
@@ -128,6 +161,23 @@ describe("permissions", () => {
     expect(isAllowed(policies, assume)).toBe(false);
     const admin = { ...assume, resource: "arn:aws:iam::444455556666:role/admin" };
     expect(isAllowed(policies, { ...admin, context: { "sts:ExternalId": "org" } })).toBe(false);
+  });
+
+  test("the API has no rights at AWS, no folder, and no part of an external id", () => {
+    expect(whole.resource.aws_iam_role_policy).not.toHaveProperty("role-api_policy");
+    expect(JSON.stringify(resource(whole, "aws_ecs_task_definition", "api_task"))).not.toMatch(
+      /efs|EXTERNAL_ID/,
+    );
+    const trust = JSON.parse(
+      String(resource(whole, "aws_iam_role", "provisioner_role").assume_role_policy),
+    );
+    expect(trust.Statement[0].Principal).toEqual({
+      AWS: ["$" + "{aws_iam_role.role-worker_role.arn}"],
+    });
+    const files = Object.values(whole.resource.aws_vpc_security_group_ingress_rule ?? {}).filter(
+      ({ from_port }) => from_port === 2049,
+    );
+    expect(files).toHaveLength(1);
   });
 
   test("the worker reads no secret by itself, and changes no role", () => {

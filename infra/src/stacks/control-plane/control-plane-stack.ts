@@ -55,6 +55,9 @@ export function publicIngress({ allowedCidrs }: ControlPlaneSpec): string[] {
   );
 }
 
+/** Tells the next run of the bootstrap which version the secrets have. */
+export const SECRETS_VERSION_OUTPUT = "secrets_version";
+
 interface Foundation {
   readonly keyArn: string;
   readonly stateKeyArn: string;
@@ -119,8 +122,8 @@ function addInstallation(
   const parts: PermittedParts = {
     keyArn,
     stateKeyArn: foundation.stateKeyArn,
-    secretArns: [secrets.databaseUrl, secrets.session, secrets.externalId],
-    firstAccountArn: secrets.firstAccount,
+    secretArns: [secrets.databaseUrl.arn, secrets.session.arn, secrets.externalId.arn],
+    firstAccountArn: secrets.firstAccount.arn,
     repositoryArns: foundation.store.repositoryArns,
     logGroup: names.logGroup,
     fileSystemArn: folder.fileSystemArn,
@@ -164,7 +167,8 @@ function addInstallation(
     topicArns: spec.alarmTopicArns,
   });
   new TerraformOutput(stack, "front_door", { value: door.dnsName });
-  new TerraformOutput(stack, "first_account", { value: secrets.firstAccount });
+  new TerraformOutput(stack, "first_account", { value: secrets.firstAccount.arn });
+  new TerraformOutput(stack, SECRETS_VERSION_OUTPUT, { value: spec.secretsVersion });
 }
 
 function addRoles(
@@ -185,12 +189,9 @@ function addRoles(
     }).arn;
   const task = (id: string, statements: Statement[]) =>
     role(id, "ecs-tasks.amazonaws.com", statements);
-  const api = task("api", [
-    ...provisioningStatements(parts),
-    ...firstAccountStatements(spec, parts),
-  ]);
   const worker = task("worker", [
     ...provisioningStatements(parts),
+    ...firstAccountStatements(spec, parts),
     ...sealingStatements(parts.stateKeyArn),
   ]);
   new ProvisionerRole(stack, "provisioner", {
@@ -198,12 +199,13 @@ function addRoles(
     prefix: names.prefix,
     accountId,
     permissionsBoundaryArn: names.clusterBoundaryArn,
-    principalArns: [api, worker],
+    principalArns: [worker],
     // The installation's own account takes each of its organizations.
     externalId: "millrace-*",
   });
   return {
-    api,
+    // Plans are made without an account, and the rest of what it does is in PostgreSQL.
+    api: task("api", []),
     worker,
     console: task("console", []),
     execution: task("execution", executionStatements(spec, parts)),
@@ -269,8 +271,8 @@ function connect(door: Firewall, tasks: Firewalls, database: Firewall, files: Fi
   link("console-api", "What pages show", API_PORT, tasks.console, tasks.api);
   for (const [name, task] of Object.entries({ api: tasks.api, worker: tasks.worker })) {
     link(`${name}-database`, "PostgreSQL", DATABASE_PORT, task, database);
-    link(`${name}-files`, "Working folder", NFS_PORT, task, files);
   }
+  link("worker-files", "Working folder", NFS_PORT, tasks.worker, files);
   for (const task of Object.values(tasks)) {
     task.release("aws", "AWS's own APIs, in every region", one(443), { cidr: "0.0.0.0/0" });
   }

@@ -8,12 +8,11 @@ import { WorkFolder } from "../../constructs/work-folder/work-folder.ts";
 import type { ControlPlaneNames } from "./names.ts";
 import type { ControlPlaneSpec } from "./spec.ts";
 
-/** ARNs of the installation's secrets. */
 export interface ControlPlaneSecrets {
-  readonly databaseUrl: string;
-  readonly session: string;
-  readonly externalId: string;
-  readonly firstAccount: string;
+  readonly databaseUrl: SealedValue;
+  readonly session: SealedValue;
+  readonly externalId: SealedValue;
+  readonly firstAccount: SealedValue;
 }
 
 interface DataPartsProps {
@@ -82,7 +81,7 @@ function addSecrets(
       description,
       kmsKeyArn,
       ...(value === undefined ? {} : { value }),
-    }).arn;
+    });
   const version = spec.secretsVersion;
   return {
     databaseUrl: sealed("database-url", "How tasks reach PostgreSQL", {

@@ -34,10 +34,7 @@ const HOME = "/var/lib/millrace";
 const SERVING_TASKS = 2;
 
 const MIGRATE = { name: "migrate", command: ["node", "packages/db/tools/migrate.ts"] };
-const FIRST_ACCOUNT = {
-  name: "first-account",
-  command: ["node", "packages/provisioner/tools/first-account.ts"],
-};
+const FIRST_ACCOUNT = ["node", "packages/provisioner/tools/first-account.ts"];
 
 /** Console, API and worker. Answers their firewalls. */
 export function addServices(
@@ -57,22 +54,20 @@ function addApi(stack: TerraformStack, spec: ControlPlaneSpec, props: ServicesPr
   return new FargateService(stack, "api", props.where, {
     name: "api",
     image: (spec.images as ControlPlaneImages).api,
-    before: [MIGRATE, FIRST_ACCOUNT],
+    before: [MIGRATE],
     cpu: 1024,
     memoryMib: 2048,
     taskRoleArn: props.roles.api,
     environment: {
-      ...provisioning(spec, props),
+      ...planning(spec),
       MILLRACE_API_HOST: "0.0.0.0",
       MILLRACE_API_PORT: String(API_PORT),
       MILLRACE_API_URL: url,
       MILLRACE_CONSOLE_URL: url,
-      MILLRACE_FIRST_ACCOUNT_ARN: props.secrets.firstAccount,
     },
     secrets: {
-      DATABASE_URL: props.secrets.databaseUrl,
-      MILLRACE_AWS_EXTERNAL_ID: props.secrets.externalId,
-      MILLRACE_AUTH_SECRET: props.secrets.session,
+      DATABASE_URL: props.secrets.databaseUrl.filledArn,
+      MILLRACE_AUTH_SECRET: props.secrets.session.filledArn,
     },
     port: API_PORT,
     targetGroupArn: props.door.route({
@@ -81,7 +76,6 @@ function addApi(stack: TerraformStack, spec: ControlPlaneSpec, props: ServicesPr
       healthPath: "/healthz",
       paths: ["/v1/*", "/docs", "/docs/*"],
     }),
-    home: props.folder,
     tasks: SERVING_TASKS,
   }).firewall;
 }
@@ -111,17 +105,22 @@ function addWorker(stack: TerraformStack, spec: ControlPlaneSpec, props: Service
   return new FargateService(stack, "worker", props.where, {
     name: "worker",
     image: (spec.images as ControlPlaneImages).worker,
-    before: [MIGRATE],
+    before: [MIGRATE, firstAccount(spec, props.secrets)],
     cpu: 2048,
     memoryMib: 4096,
     taskRoleArn: props.roles.worker,
     environment: {
-      ...provisioning(spec, props),
+      ...planning(spec),
+      MILLRACE_HOME: HOME,
+      MILLRACE_AWS_ARTEFACT_BUCKET: props.artefact.bucket,
+      MILLRACE_AWS_BROKER_ARTEFACT: `${props.artefact.key}#${spec.brokerBuild.sha256}`,
+      MILLRACE_AWS_ARTEFACT_KMS_KEY_ARN: props.artefact.kmsKeyArn,
+      MILLRACE_AWS_PERMISSIONS_BOUNDARY_ARN: props.clusterBoundaryArn,
       MILLRACE_AWS_STATE_KEY_ARN: props.stateKeyArn,
     },
     secrets: {
-      DATABASE_URL: props.secrets.databaseUrl,
-      MILLRACE_AWS_EXTERNAL_ID: props.secrets.externalId,
+      DATABASE_URL: props.secrets.databaseUrl.filledArn,
+      MILLRACE_AWS_EXTERNAL_ID: props.secrets.externalId.filledArn,
     },
     home: props.folder,
     // Leases keep two workers apart; one at a time spares them waiting for each other's Terraform.
@@ -130,18 +129,34 @@ function addWorker(stack: TerraformStack, spec: ControlPlaneSpec, props: Service
   }).firewall;
 }
 
-/** What the programs need that plan and apply. */
-function provisioning(spec: ControlPlaneSpec, props: ServicesProps): Record<string, string> {
+/**
+ * Makes the first operator's account. Before the worker, because there is one worker at a time: of
+ * two that did it at once, one would change the password that the other had put into the secret.
+ */
+function firstAccount(spec: ControlPlaneSpec, secrets: ControlPlaneSecrets) {
+  const url = `https://${spec.domainName}`;
+  return {
+    name: "first-account",
+    command: FIRST_ACCOUNT,
+    environment: {
+      MILLRACE_API_URL: url,
+      MILLRACE_CONSOLE_URL: url,
+      MILLRACE_FIRST_ACCOUNT_ARN: secrets.firstAccount.arn,
+    },
+    secrets: { MILLRACE_AUTH_SECRET: secrets.session.filledArn },
+  };
+}
+
+/** What the programs need that plan, and what says that they are to start anew. */
+function planning(spec: ControlPlaneSpec): Record<string, string> {
   return {
     NODE_ENV: "production",
     CHECKPOINT_DISABLE: "1",
-    MILLRACE_HOME: HOME,
+    // Says whether there is an account to create in. Only the worker can take the role.
     MILLRACE_AWS_ROLE_ARN: `arn:aws:iam::${spec.accountId}:role/${PROVISIONER_ROLE}`,
-    MILLRACE_AWS_ARTEFACT_BUCKET: props.artefact.bucket,
-    MILLRACE_AWS_BROKER_ARTEFACT: `${props.artefact.key}#${spec.brokerBuild.sha256}`,
-    MILLRACE_AWS_ARTEFACT_KMS_KEY_ARN: props.artefact.kmsKeyArn,
-    MILLRACE_AWS_PERMISSIONS_BOUNDARY_ARN: props.clusterBoundaryArn,
     MILLRACE_TERRAFORM_BIN: "/usr/local/bin/terraform",
     MILLRACE_TERRAFORM_MIRROR: "/usr/local/share/terraform/providers",
+    // Secrets are read at start only: tasks of another version are replaced.
+    MILLRACE_SECRETS_VERSION: String(spec.secretsVersion),
   };
 }

@@ -51,7 +51,7 @@ export function executionStatements(spec: ControlPlaneSpec, parts: PermittedPart
   ];
 }
 
-/** API and worker: the working folder, and the roles that tenants' accounts offer. */
+/** The worker: the working folder, and the roles that tenants' accounts offer. */
 export function provisioningStatements(parts: PermittedParts): Statement[] {
   return [
     {
@@ -79,7 +79,7 @@ export function sealingStatements(stateKeyArn: string): Statement[] {
   ];
 }
 
-/** The API puts the first operator's credentials where whoever runs the installation finds them. */
+/** The worker puts the first operator's credentials where whoever runs the installation finds them. */
 export function firstAccountStatements(spec: ControlPlaneSpec, parts: PermittedParts): Statement[] {
   return [
     {

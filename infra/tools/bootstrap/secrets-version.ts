@@ -1,0 +1,17 @@
+import { Refused } from "./refused.ts";
+
+const OPTION = "--secrets-version";
+
+/**
+ * The version that an installation's secrets are to have. Where none is asked for they stay as they
+ * are: any other number, a lower one too, would give the database another password.
+ */
+export function secretsVersion(asked: number | undefined, present: number | undefined): number {
+  if (asked === undefined) return present ?? 1;
+  if (present !== undefined && asked < present) {
+    throw new Refused(
+      `${OPTION}: the installation has version ${present}; give ${present + 1} to change its secrets, or leave the option out to keep them`,
+    );
+  }
+  return asked;
+}
