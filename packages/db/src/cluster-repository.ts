@@ -50,6 +50,8 @@ export interface SpecChange {
   readonly purgeAt?: Date | null | undefined;
   /** Whether an operation has to make the change so: raises the revision. */
   readonly needsOperation: boolean;
+  /** The revision that this is again, where a change is taken back. */
+  readonly revision?: number | undefined;
 }
 
 export interface PhaseChange {
@@ -128,8 +130,7 @@ export class ClusterRepository {
 
   /** The cluster that has the name; one whose data is only kept does not have it any more. */
   async findByName(environmentId: EnvironmentId, name: string): Promise<Cluster | undefined> {
-    const phase = { not: "PENDING_PURGE" satisfies ClusterPhase };
-    const where = { environmentId, name, deletedAt: null, phase };
+    const where = { environmentId, name, deletedAt: null, purgeAt: null };
     const row = await this.#client.cluster.findFirst({ where });
     return row ? toCluster(row) : undefined;
   }
@@ -210,14 +211,24 @@ export class ClusterRepository {
     }
   }
 
-  /** Clusters whose data is to go by `now`, those that wait longest first. */
-  async purgeDue(now: Date, limit: number): Promise<Cluster[]> {
+  /**
+   * Deleted clusters whose data is to go by `now`: those never tried, then those that wait longest. One whose purge
+   * failed is among them once nothing was tried since `triedBefore`; one whose deletion failed lives.
+   */
+  async purgeDue(now: Date, triedBefore: Date, limit: number): Promise<Cluster[]> {
+    const due = await this.#client.$queryRaw<{ id: string }[]>`
+      SELECT id FROM cluster
+      WHERE purge_at <= ${now} AND deleted_at IS NULL AND NOT deletion_protection
+        AND (phase = 'PENDING_PURGE' OR (phase = 'FAILED' AND updated_at < ${triedBefore} AND (
+          SELECT kind FROM operation
+          WHERE cluster_id = cluster.id AND kind <> 'cluster.check_drift'
+          ORDER BY created_at DESC, id DESC LIMIT 1) = 'cluster.purge'))
+      ORDER BY phase = 'FAILED', purge_at, id LIMIT ${limit}`;
     const rows = await this.#client.cluster.findMany({
-      where: { purgeAt: { lte: now }, deletedAt: null, phase: { in: [...PURGEABLE] } },
-      orderBy: [{ purgeAt: "asc" }, { id: "asc" }],
-      take: limit,
+      where: { id: { in: due.map(({ id }) => id) } },
     });
-    return rows.map(toCluster);
+    const place = new Map(due.map(({ id }, index) => [id, index]));
+    return rows.toSorted((a, b) => (place.get(a.id) ?? 0) - (place.get(b.id) ?? 0)).map(toCluster);
   }
 
   /** Clusters beyond this machine that nobody has looked at for drift since `before`. */
@@ -271,8 +282,6 @@ export class ClusterRepository {
 }
 
 const NOWHERE = { host: null, kafkaPort: null, adminPort: null };
-/** A purge that failed is tried again. */
-const PURGEABLE: readonly ClusterPhase[] = ["PENDING_PURGE", "FAILED"];
 /** Phases in which nothing is being changed, so that every difference is somebody else's. */
 const DRIFTING: readonly ClusterPhase[] = ["RUNNING", "DEGRADED", "PAUSED"];
 

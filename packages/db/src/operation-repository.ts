@@ -32,6 +32,8 @@ import { olderThan, type Page, type PageRequest, pageOf } from "./page.ts";
 type OperationRow = Prisma.OperationGetPayload<{ include: { steps: true } }>;
 
 const WITH_STEPS = { steps: { orderBy: { position: "asc" } } } as const;
+/** Looks change nothing, and come by themselves: whoever asks for the last operation means others. */
+const NO_LOOK = { not: "cluster.check_drift" satisfies OperationKind };
 
 /** Operations and their events as callers read them. Writes of the engine: `OperationJournal`. */
 export class OperationRepository {
@@ -58,7 +60,10 @@ export class OperationRepository {
           clusterId: request.clusterId,
           kind: request.kind,
           provider,
-          parameters: { ...request.parameters },
+          // JSON has no `undefined`; what is absent stays so.
+          parameters: JSON.parse(
+            JSON.stringify(request.parameters ?? {}),
+          ) as Prisma.InputJsonObject,
           phase: "PENDING" satisfies OperationPhase,
           lastSeq: 1,
           steps: {
@@ -82,7 +87,7 @@ export class OperationRepository {
   /** Throws `cluster_busy`, with the operation's id, while one is not done. */
   async refuseBusy(clusterId: ClusterId): Promise<void> {
     const busy = await this.#client.operation.findFirst({ where: { clusterId, done: false } });
-    if (busy) throw clusterBusy(busy.id);
+    if (busy) throw clusterBusy(busy);
   }
 
   async get(organizationId: OrganizationId, id: OperationId): Promise<Operation | undefined> {
@@ -202,10 +207,20 @@ export class OperationRepository {
     return rows.map(toOperation);
   }
 
-  /** Id of the newest operation of each of these clusters. */
+  /** The newest operation of the cluster, of this kind or of any but looks for drift. */
+  async latest(clusterId: ClusterId, kind?: OperationKind): Promise<Operation | undefined> {
+    const row = await this.#client.operation.findFirst({
+      where: { clusterId, kind: kind ?? NO_LOOK },
+      include: WITH_STEPS,
+      orderBy: [{ createdAt: "desc" }, { id: "desc" }],
+    });
+    return row ? toOperation(row) : undefined;
+  }
+
+  /** Id of the newest operation of each of these clusters; looks for drift change none and are none. */
   async latestOf(clusterIds: readonly ClusterId[]): Promise<Map<ClusterId, OperationId>> {
     const rows = await this.#client.operation.findMany({
-      where: { clusterId: { in: [...clusterIds] } },
+      where: { clusterId: { in: [...clusterIds] }, kind: NO_LOOK },
       orderBy: [{ clusterId: "asc" }, { createdAt: "desc" }, { id: "desc" }],
       distinct: ["clusterId"],
       select: { clusterId: true, id: true },
@@ -230,8 +245,17 @@ export class OperationRepository {
   }
 }
 
-function clusterBusy(operationId: string | undefined, cause?: unknown): DomainError {
-  const which = operationId === undefined ? "Another operation" : `Operation ${operationId}`;
+function clusterBusy(
+  busy: Pick<OperationRow, "id" | "phase"> | undefined,
+  cause?: unknown,
+): DomainError {
+  const which = busy === undefined ? "Another operation" : `Operation ${busy.id}`;
+  if (busy?.phase === ("WAITING" satisfies OperationPhase)) {
+    return new DomainError("cluster_busy", `${which} on this cluster waits for approval.`, {
+      remedy: "Approve it or cancel it, then try again.",
+      retryAfterSeconds: 30,
+    });
+  }
   return new DomainError("cluster_busy", `${which} is running on this cluster.`, {
     remedy: "Wait until it is done, then try again.",
     retryAfterSeconds: 5,

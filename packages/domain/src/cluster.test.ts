@@ -13,7 +13,7 @@ test("a deleted cluster never comes back", () => {
 });
 
 test("data that waits for its purge comes back by an update, or goes by a deletion", () => {
-  expect(phasesBefore("PENDING_PURGE")).toEqual(["DELETING"]);
+  expect(phasesBefore("PENDING_PURGE")).toEqual(["UPDATING", "DELETING"]);
   expect(CLUSTER_PHASES.filter((to) => canTransition("PENDING_PURGE", to))).toEqual([
     "UPDATING",
     "DELETING",

@@ -1,3 +1,4 @@
+import type { Cluster, ClusterPhase } from "./cluster.ts";
 import type { ErrorCode } from "./error.ts";
 import type { ClusterId, OperationId, OrganizationId } from "./id.ts";
 import type { ClusterProvider } from "./region.ts";
@@ -122,10 +123,28 @@ export interface OperationFailure {
   readonly step: string | undefined;
 }
 
-/** What was asked for beside the cluster's spec. */
+/** The parts of a cluster's spec that operations change. */
+export type SpecPart = Partial<Pick<Cluster, "name" | "labels" | "size" | "aws" | "paused">>;
+
+/** How a cluster was left when an operation on it was accepted: where it goes back to. */
+export interface OperationOrigin {
+  readonly phase: ClusterPhase;
+  readonly revision: number;
+  /** ISO 8601; undefined where the cluster was not deleted. */
+  readonly purgeAt: string | undefined;
+  /** As they were: the parts that the operation changes. */
+  readonly spec: SpecPart;
+}
+
+/** What was asked for, and what it was asked of. */
 export interface OperationParameters {
   /** The plan waits for somebody to approve it. */
   readonly requireApproval?: boolean | undefined;
+  /** Of a deletion: days for which the data is kept; with 0 it goes with the cluster. */
+  readonly retainDays?: number | undefined;
+  /** What changes of the spec. */
+  readonly spec?: SpecPart | undefined;
+  readonly origin?: OperationOrigin | undefined;
 }
 
 /** Whoever approved a plan approved exactly the one with this digest. */

@@ -6,8 +6,10 @@ import {
   DomainError,
   type Operation,
   type OperationKind,
+  type OperationOrigin,
   type OperationParameters,
-  type StepName,
+  purgeAt,
+  type SpecPart,
 } from "@millrace/domain";
 import { readyCondition } from "./cluster-condition.ts";
 
@@ -19,7 +21,7 @@ interface Beginning {
   /** Clients are served meanwhile. */
   readonly serves?: true;
   /** What is asked for from now on. */
-  readonly spec?: { readonly paused?: boolean; readonly purgeAt?: null };
+  readonly spec?: SpecPart;
 }
 
 /** What an operation makes of its cluster as soon as it is accepted; a look makes nothing of it. */
@@ -56,7 +58,6 @@ const BEGINNINGS: Record<OperationKind, Beginning | undefined> = {
     phase: "UPDATING",
     reason: "Restoring",
     message: "The cluster is brought back with its data.",
-    spec: { purgeAt: null },
   },
   "cluster.purge": {
     phase: "DELETING",
@@ -72,34 +73,50 @@ const BEGINNINGS: Record<OperationKind, Beginning | undefined> = {
   "cluster.check_drift": undefined,
 };
 
+/** What was asked for of an operation beside its kind. */
+type Request = Pick<OperationParameters, "requireApproval" | "retainDays" | "spec">;
+
 /**
- * Accepts an operation on a cluster whose row the caller has locked, and has it delivered when the
- * transaction commits. Throws `cluster_busy`, `cluster_not_ready`.
+ * Accepts an operation on a cluster whose row the caller has locked, makes of the cluster's spec what
+ * was asked for, and has the operation delivered when the transaction commits. Throws
+ * `cluster_busy`, `cluster_not_ready`, `cluster_name_taken`.
  */
 export async function beginOperation(
   tx: Transaction,
   clock: Clock,
   cluster: Cluster,
   kind: OperationKind,
-  parameters: OperationParameters = {},
+  request: Request = {},
 ): Promise<Operation> {
   const { organizationId, id: clusterId } = cluster;
+  const spec = { ...BEGINNINGS[kind]?.spec, ...request.spec };
+  const parameters = { ...request, spec, origin: originOf(cluster, spec) };
   const operation = await tx.operations.create({ organizationId, clusterId, kind, parameters });
-  await enter(tx, clock, cluster, kind);
+  await enter(tx, clock, cluster, { kind, parameters });
   await tx.deliver(operation.id);
   return operation;
 }
 
-/** Puts the cluster where the operation begins. Throws `cluster_not_ready`. */
+function originOf(cluster: Cluster, changes: SpecPart): OperationOrigin {
+  const { phase, revision, purgeAt } = cluster;
+  const fields = Object.keys(changes) as (keyof SpecPart)[];
+  const spec: SpecPart = Object.fromEntries(fields.map((field) => [field, cluster[field]]));
+  return { phase, revision, purgeAt: purgeAt?.toISOString(), spec };
+}
+
+/**
+ * Puts the cluster where the operation begins, or goes on. Throws `cluster_not_ready`,
+ * `cluster_name_taken`.
+ */
 export async function enter(
   tx: Transaction,
   clock: Clock,
   cluster: Cluster,
-  kind: OperationKind,
+  { kind, parameters }: Pick<Operation, "kind" | "parameters">,
 ): Promise<void> {
   const beginning = BEGINNINGS[kind];
   if (!beginning || cluster.phase === beginning.phase) return;
-  const { phase: to, reason, message, spec, serves } = beginning;
+  const { phase: to, reason, message, serves } = beginning;
   const entered = await tx.clusters.changePhase(cluster.id, {
     to,
     conditions: readyCondition(clock, serves ? "True" : "False", reason, message),
@@ -110,61 +127,22 @@ export async function enter(
       retryAfterSeconds: 5,
     });
   }
-  const needsOperation = spec?.paused !== undefined && spec.paused !== cluster.paused;
-  if (spec) await tx.clusters.changeSpec(cluster.id, { ...spec, needsOperation });
+  const { spec = {}, origin } = parameters;
+  const asked = Object.keys(spec).length > 0;
+  // An operation that goes on finds its change made, unless that was taken back.
+  const needsOperation = asked && (origin === undefined || cluster.revision === origin.revision);
+  const purge = purgeOf(clock, kind, parameters);
+  if (!needsOperation && (purge ?? undefined) === cluster.purgeAt) return;
+  await tx.clusters.changeSpec(cluster.id, { ...spec, purgeAt: purge, needsOperation });
 }
 
-/** Steps that change what exists. Before the first of them nothing has to be looked after. */
-const CHANGING: readonly StepName[] = [
-  "apply",
-  "restart_broker",
-  "prepare_broker",
-  "start_broker",
-  "stop_broker",
-  "delete_data",
-];
-
-/** Where an operation that did not come to its end leaves its cluster. */
-export async function leave(
-  tx: Transaction,
+/** When the cluster's data goes from now on; null: not at all, or with it. Undefined: as before. */
+function purgeOf(
   clock: Clock,
-  cluster: Cluster,
-  operation: Operation,
-  { reason, message }: { reason: string; message: string },
-): Promise<void> {
-  const left = whereLeft(operation, cluster);
-  if (!left) return;
-  const conditions = readyCondition(
-    clock,
-    left.to === "RUNNING" ? "True" : "False",
-    reason,
-    message,
-  );
-  await tx.clusters.changePhase(cluster.id, { to: left.to, conditions });
-  if (left.paused === undefined || left.paused === cluster.paused) return;
-  await tx.clusters.changeSpec(cluster.id, { paused: left.paused, needsOperation: true });
-}
-
-function whereLeft(
-  { kind, steps }: Operation,
-  { paused }: Cluster,
-): { to: ClusterPhase; paused?: boolean } | undefined {
-  const begun = steps.some(
-    ({ name, attempt }) => attempt > 0 && (CHANGING as readonly string[]).includes(name),
-  );
-  switch (kind) {
-    case "cluster.check_drift":
-      return undefined;
-    case "cluster.update":
-    case "cluster.reconcile":
-      if (paused) return { to: "PAUSED" };
-      // It may well serve: the supervisor looks, and says so.
-      return { to: begun ? "DEGRADED" : "RUNNING" };
-    case "cluster.pause":
-      return begun ? { to: "FAILED" } : { to: "RUNNING", paused: false };
-    case "cluster.resume":
-      return begun ? { to: "FAILED" } : { to: "PAUSED", paused: true };
-    default:
-      return { to: "FAILED" };
-  }
+  kind: OperationKind,
+  { retainDays }: OperationParameters,
+): Date | null | undefined {
+  if (kind === "cluster.purge") return undefined;
+  if (kind !== "cluster.delete") return null;
+  return retainDays === undefined ? undefined : (purgeAt(clock.now(), retainDays) ?? null);
 }

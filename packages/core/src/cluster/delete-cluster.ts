@@ -1,13 +1,7 @@
-import {
-  DomainError,
-  type Operation,
-  type Principal,
-  providerOf,
-  purgeAt,
-  retainDaysDefault,
-} from "@millrace/domain";
+import { DomainError, type Operation, type Principal } from "@millrace/domain";
 import type { Core } from "../core.ts";
 import { beginOperation } from "./begin-operation.ts";
+import { fateOf } from "./cluster-fate.ts";
 import { type ClusterTarget, lockCluster } from "./lock-cluster.ts";
 
 export interface DeleteClusterInput extends ClusterTarget {
@@ -16,8 +10,9 @@ export interface DeleteClusterInput extends ClusterTarget {
 }
 
 /**
- * Accepts the deletion of a cluster, and of its data at once or after some days; of one that is
- * deleted already, that its data goes now. Throws `not_found`, `precondition_failed`,
+ * Accepts the deletion of a cluster, and of its data at once or after some days. One that is deleted
+ * already answers with that deletion, so that a request that is sent again does no more than the
+ * first; with 0 days its data goes now. Throws `not_found`, `precondition_failed`,
  * `deletion_protected`, `cluster_busy` while another operation runs.
  */
 export async function deleteCluster(
@@ -27,20 +22,21 @@ export async function deleteCluster(
 ): Promise<Operation> {
   return core.db.transaction(async (tx) => {
     const cluster = await lockCluster(tx, principal, input);
-    if (cluster.deletionProtection) {
-      throw new DomainError("deletion_protected", `Cluster ${cluster.name} is protected.`, {
-        remedy: "Set deletion_protection to false first, if it is really to go.",
-      });
+    if (cluster.deletionProtection) throw protectedFromDeletion(cluster);
+    const last = await tx.operations.latest(cluster.id);
+    const { kind, days } = fateOf(cluster, last, input.retainDays);
+    if (kind === "purge") return beginOperation(tx, core.clock, cluster, "cluster.purge");
+    if (kind === "deleted") {
+      const done = await tx.operations.latest(cluster.id, "cluster.delete");
+      if (done) return done;
     }
-    if (cluster.phase === "PENDING_PURGE") {
-      return beginOperation(tx, core.clock, cluster, "cluster.purge");
-    }
-    const days = input.retainDays ?? retainDaysDefault(providerOf(cluster.region));
-    // A cluster that never served holds nothing that somebody could want back.
-    const until = cluster.observedRevision === 0 ? undefined : purgeAt(core.clock.now(), days);
-    const operation = await beginOperation(tx, core.clock, cluster, "cluster.delete");
-    const change = { purgeAt: until ?? null, needsOperation: false };
-    await tx.clusters.changeSpec(cluster.id, change);
-    return operation;
+    const parameters = { retainDays: days };
+    return beginOperation(tx, core.clock, cluster, "cluster.delete", parameters);
+  });
+}
+
+export function protectedFromDeletion({ name }: { readonly name: string }): DomainError {
+  return new DomainError("deletion_protected", `Cluster ${name} is protected.`, {
+    remedy: "Set deletion_protection to false first, if it is really to go.",
   });
 }

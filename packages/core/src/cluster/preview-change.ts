@@ -8,16 +8,20 @@ import {
   isAwsRegion,
   type Placement,
   type Principal,
-  providerOf,
   purgeAt,
-  retainDaysDefault,
   UNTOUCHED_TUNING,
   walVolumeWarnings,
 } from "@millrace/domain";
-import { type ChangePlan, type PlanPurpose, ProvisionError } from "@millrace/provisioner";
+import {
+  type ChangePlan,
+  changePlan,
+  type PlanPurpose,
+  ProvisionError,
+} from "@millrace/provisioner";
 import type { Core } from "../core.ts";
 import { planDifference, planRemoval } from "../planning/plan-difference.ts";
 import { deploymentAt } from "./cluster-deployment.ts";
+import { fateOf } from "./cluster-fate.ts";
 import { type CreateClusterInput, judgeCreate, withExistingId } from "./create-cluster.ts";
 import { requireCluster } from "./require-cluster.ts";
 import { judgeUpdate, type UpdateClusterInput } from "./update-cluster.ts";
@@ -34,11 +38,15 @@ export interface ChangePreview {
 /** Stands for the id that a cluster would get, so that the same preview has the same digest. */
 const PREVIEW_ID: ClusterId = "clu_00000000000000000000000000";
 
-/** What creating the cluster would do. Throws as `createCluster` and `PlanSlots.run` do. */
+/**
+ * What creating the cluster would do. `signal` aborts when the caller has gone, here as in the
+ * other previews. Throws as `createCluster` and `PlanSlots.run` do.
+ */
 export async function previewCreate(
   core: Core,
   principal: Principal,
   input: CreateClusterInput,
+  signal: AbortSignal,
 ): Promise<ChangePreview> {
   const { environment, spec } = await judgeCreate(core, principal, input);
   if (await core.db.clusters.findByName(environment.id, input.name)) {
@@ -80,7 +88,7 @@ export async function previewCreate(
     deletedAt: undefined,
   };
   const cost = estimateOf(wanted);
-  const plan = await planOf(core, wanted, "apply");
+  const plan = await planOf(core, wanted, "apply", signal);
   return { plan, cost, costDelta: cost.total, warnings: warningsOf(wanted) };
 }
 
@@ -89,11 +97,12 @@ export async function previewUpdate(
   core: Core,
   principal: Principal,
   input: UpdateClusterInput,
+  signal: AbortSignal,
 ): Promise<ChangePreview> {
   const cluster = await requireCluster(core, principal, input.clusterId);
   const { wanted } = judgeUpdate(cluster, input);
   const purpose = wanted.paused ? "pause" : "apply";
-  const plan = await changeOf(core, cluster, wanted, purpose);
+  const plan = await changeOf(core, cluster, wanted, purpose, signal);
   const cost = estimateOf(wanted);
   const costDelta = cents(cost.total - estimateOf(cluster).total);
   return { plan, cost, costDelta, warnings: [...interruptions(plan), ...warningsOf(wanted)] };
@@ -109,20 +118,27 @@ export async function previewDelete(
   core: Core,
   principal: Principal,
   input: PreviewDeleteInput,
+  signal: AbortSignal,
 ): Promise<ChangePreview> {
   const cluster = await requireCluster(core, principal, input.clusterId);
-  const days = input.retainDays ?? retainDaysDefault(providerOf(cluster.region));
-  const until = purgeAt(core.clock.now(), days);
-  const purpose = until === undefined ? "purge" : "destroy";
-  const plan = await changeOf(core, cluster, cluster, purpose);
+  const last = await core.db.operations.latest(cluster.id);
+  const { kind, days } = fateOf(cluster, last, input.retainDays);
   const left = estimateOf({ ...cluster, phase: "PENDING_PURGE" });
+  if (kind === "deleted") {
+    const warning = `It is deleted already: nothing changes. ${kept(cluster.purgeAt)}`;
+    return { plan: changePlan("nothing", []), cost: left, costDelta: 0, warnings: [warning] };
+  }
+  const until = kind === "purge" ? undefined : purgeAt(core.clock.now(), days);
+  const purpose = until === undefined ? "purge" : "destroy";
+  const plan = await changeOf(core, cluster, cluster, purpose, signal);
   const cost = until === undefined ? { ...left, total: 0, lines: [] } : left;
   const costDelta = cents(cost.total - estimateOf(cluster).total);
-  const fate =
-    until === undefined
-      ? "All records are lost."
-      : `The data is kept until ${until.toISOString()}, and costs what is shown until then.`;
+  const fate = until === undefined ? "All records are lost." : kept(until);
   return { plan, cost, costDelta, warnings: [...protection(cluster), fate] };
+}
+
+function kept(until: Date | undefined): string {
+  return `The data is kept until ${until?.toISOString()}, and costs what is shown until then.`;
 }
 
 /** What the cluster costs in a month, as far as can be told. */
@@ -133,9 +149,15 @@ export function estimateOf(cluster: Cluster): CostEstimate {
 }
 
 /** The plan of a cluster as if it were not there yet; on this machine, of what it lacks. */
-async function planOf(core: Core, cluster: Cluster, purpose: PlanPurpose): Promise<ChangePlan> {
+async function planOf(
+  core: Core,
+  cluster: Cluster,
+  purpose: PlanPurpose,
+  callerSignal: AbortSignal,
+): Promise<ChangePlan> {
   const { local, awsPlanner } = core.drivers;
-  return core.planSlots.run(async (signal) => {
+  const caller = { owner: cluster.organizationId, signal: callerSignal };
+  return core.planSlots.run(caller, async (signal) => {
     if (!isAwsRegion(cluster.region)) {
       const { id } = cluster;
       const placement =
@@ -162,11 +184,18 @@ async function changeOf(
   now: Cluster,
   wanted: Cluster,
   purpose: PlanPurpose,
+  signal: AbortSignal,
 ): Promise<ChangePlan> {
-  if (!isAwsRegion(now.region)) return planOf(core, wanted, purpose);
-  const before = await planOf(core, now, now.paused ? "pause" : "apply");
+  if (!isAwsRegion(now.region)) return planOf(core, wanted, purpose, signal);
+  const before = await planOf(core, now, purposeNow(now), signal);
   if (purpose === "purge") return planRemoval(before);
-  return planDifference(before, await planOf(core, wanted, purpose));
+  return planDifference(before, await planOf(core, wanted, purpose, signal));
+}
+
+/** What made the cluster as it is. */
+function purposeNow({ phase, paused }: Cluster): PlanPurpose {
+  if (phase === "PENDING_PURGE") return "destroy";
+  return paused ? "pause" : "apply";
 }
 
 function warningsOf({ aws, size, brokers }: Cluster): string[] {

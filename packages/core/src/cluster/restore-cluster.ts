@@ -1,12 +1,14 @@
-import type { Operation, Principal } from "@millrace/domain";
+import type { Operation, OperationKind, Principal } from "@millrace/domain";
 import type { Core } from "../core.ts";
 import { beginOperation } from "./begin-operation.ts";
 import { withExistingId } from "./create-cluster.ts";
+import { isWhole } from "./leave-operation.ts";
 import { assertPhase, type ClusterTarget, lockCluster } from "./lock-cluster.ts";
 import { requireCluster } from "./require-cluster.ts";
 
 /**
- * Brings a deleted cluster back with the data that was kept. Throws `not_found`,
+ * Brings a deleted cluster back with the data that was kept, or one whose deletion failed before it
+ * took anything away. Throws `not_found`,
  * `precondition_failed`, `cluster_not_ready`, `cluster_busy`, `cluster_name_taken` where the name
  * was given away meanwhile.
  */
@@ -20,7 +22,10 @@ export async function restoreCluster(
     return await core.db.transaction(async (tx) => {
       const cluster = await lockCluster(tx, principal, target);
       await tx.operations.refuseBusy(cluster.id);
-      assertPhase(cluster, ["PENDING_PURGE"], REMEDY);
+      const last = await tx.operations.latest(cluster.id);
+      const outlived =
+        last !== undefined && DELETIONS.includes(last.kind) && isWhole(cluster, last);
+      assertPhase(cluster, outlived ? ["PENDING_PURGE", "FAILED"] : ["PENDING_PURGE"], REMEDY);
       return beginOperation(tx, core.clock, cluster, "cluster.restore");
     });
   } catch (error) {
@@ -28,4 +33,5 @@ export async function restoreCluster(
   }
 }
 
+const DELETIONS: readonly OperationKind[] = ["cluster.delete", "cluster.purge"];
 const REMEDY = "Only a deleted cluster whose data is kept can be restored.";

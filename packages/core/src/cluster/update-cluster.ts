@@ -13,11 +13,13 @@ import {
   type Operation,
   type Principal,
   providerOf,
+  type SpecPart,
   TUNING_KNOBS,
 } from "@millrace/domain";
 import type { Core } from "../core.ts";
 import { beginOperation } from "./begin-operation.ts";
 import { withExistingId } from "./create-cluster.ts";
+import { isWhole } from "./leave-operation.ts";
 import { assertMatches, type ClusterTarget, lockCluster } from "./lock-cluster.ts";
 import { requireCluster } from "./require-cluster.ts";
 import {
@@ -99,18 +101,30 @@ async function change(
   const cluster = await lockCluster(tx, principal, input);
   const { wanted, changes, needsOperation } = judgeUpdate(cluster, input);
   if (!changes) return { cluster, operation: undefined };
-  const { name, labels, size, deletionProtection, aws } = wanted;
-  const spec = { name, labels, size, deletionProtection, aws, needsOperation };
+  const { name, labels, deletionProtection } = wanted;
   if (!needsOperation) {
-    return { cluster: await tx.clusters.changeSpec(cluster.id, spec), operation: undefined };
+    const row = { name, labels, deletionProtection, needsOperation };
+    return { cluster: await tx.clusters.changeSpec(cluster.id, row), operation: undefined };
   }
   await tx.operations.refuseBusy(cluster.id);
-  if (!isChangeable(cluster)) throw notNow(cluster);
+  const last = await tx.operations.latest(cluster.id);
+  if (!isChangeable(cluster) || !isWhole(cluster, last)) throw notNow(cluster);
   const operation = await beginOperation(tx, core.clock, cluster, "cluster.update", {
     requireApproval: input.requireApproval,
+    spec: differing(cluster, wanted),
   });
-  return { cluster: await tx.clusters.changeSpec(cluster.id, spec), operation };
+  // What does not wait for the operation, and is not taken back with it.
+  const row = { deletionProtection, needsOperation: false };
+  return { cluster: await tx.clusters.changeSpec(cluster.id, row), operation };
 }
+
+/** What of the spec the operation is to change. */
+function differing(cluster: Cluster, wanted: Cluster): SpecPart {
+  const fields = SPEC_FIELDS.filter((each) => canonical(wanted[each]) !== canonical(cluster[each]));
+  return Object.fromEntries(fields.map((field) => [field, wanted[field]]));
+}
+
+const SPEC_FIELDS = ["name", "labels", "size", "aws"] as const satisfies (keyof SpecPart)[];
 
 /** Throws whatever `updateCluster` would, but for what only the database knows. */
 export function judgeUpdate(
@@ -123,7 +137,10 @@ export function judgeUpdate(
   // On AWS the name and the labels stand as tags on everything.
   const tagged = providerOf(cluster.region) === "aws";
   const needsOperation =
-    differs("size") || differs("aws") || (tagged && (differs("name") || differs("labels")));
+    differs("size") ||
+    differs("aws") ||
+    (tagged && (differs("name") || differs("labels"))) ||
+    (isBehind(cluster) && asksForOperation(patch, tagged));
   const changes =
     needsOperation || differs("name") || differs("labels") || differs("deletionProtection");
   if (changes) refuseLeaving(cluster);
@@ -138,6 +155,17 @@ const CHANGEABLE: readonly ClusterPhase[] = ["RUNNING", "DEGRADED"];
 function isChangeable({ phase, region, placement }: Cluster): boolean {
   if (CHANGEABLE.includes(phase)) return true;
   return phase === "FAILED" && providerOf(region) === "aws" && placement !== undefined;
+}
+
+/** Whether a change of the spec was begun and did not come to its end. */
+function isBehind(cluster: Cluster): boolean {
+  return isChangeable(cluster) && cluster.observedRevision < cluster.revision;
+}
+
+/** Whether the patch speaks of what an operation makes so. */
+function asksForOperation({ size, wal, network, name, labels }: ClusterPatch, tagged: boolean) {
+  const parts = tagged ? [size, wal, network, name, labels] : [size];
+  return parts.some((part) => part !== undefined);
 }
 
 function withPatch(cluster: Cluster, patch: ClusterPatch): Cluster {

@@ -1,5 +1,5 @@
 import { DomainError, type Operation, type OperationId, type Principal } from "@millrace/domain";
-import { leave } from "../cluster/begin-operation.ts";
+import { leave } from "../cluster/leave-operation.ts";
 import type { Core } from "../core.ts";
 import { requireOperation } from "./require-operation.ts";
 

@@ -6,13 +6,15 @@ import {
   type Principal,
 } from "@millrace/domain";
 import { enter } from "../cluster/begin-operation.ts";
+import { protectedFromDeletion } from "../cluster/delete-cluster.ts";
 import type { Core } from "../core.ts";
 import { requireOperation } from "./require-operation.ts";
 
 /**
  * Lets an operation that failed or was cancelled go on from the step that is not done. Only the
  * cluster's last one: what came after has made of the cluster what an older one does not know.
- * Throws `not_found`, `operation_not_retryable`, `cluster_busy`, `cluster_not_ready`.
+ * Throws `not_found`, `operation_not_retryable`, `cluster_busy`, `cluster_not_ready`,
+ * `deletion_protected`, and `cluster_name_taken` where it gives the cluster a name that is taken now.
  */
 export async function retryOperation(
   core: Core,
@@ -27,8 +29,10 @@ export async function retryOperation(
     if (!cluster) throw notFound("cluster", clusterId);
     const latest = (await tx.operations.latestOf([clusterId])).get(clusterId);
     if (latest !== id) throw superseded(id, latest);
+    const deletes = operation.kind === "cluster.delete" || operation.kind === "cluster.purge";
+    if (deletes && cluster.deletionProtection) throw protectedFromDeletion(cluster);
     if (!(await tx.operations.reopen(id))) throw notFailed(operation);
-    await enter(tx, core.clock, cluster, operation.kind);
+    await enter(tx, core.clock, cluster, operation);
     await tx.deliver(id);
   });
   return requireOperation(core, principal, id);

@@ -1,6 +1,7 @@
 import type { Database, Transaction } from "@millrace/db";
 import { type Clock, type Cluster, DomainError, type OperationKind } from "@millrace/domain";
-import { beginOperation, leave } from "../cluster/begin-operation.ts";
+import { beginOperation } from "../cluster/begin-operation.ts";
+import { leave } from "../cluster/leave-operation.ts";
 import type { Log } from "../log.ts";
 
 export interface ScheduleTools {
@@ -36,9 +37,9 @@ export async function scheduleOperations(
 ): Promise<void> {
   const { db, clock } = tools;
   const now = clock.now();
-  for (const cluster of await db.clusters.purgeDue(now, BATCH_MAX)) {
-    const rests = cluster.phase !== "FAILED" || isPast(cluster.updatedAt, now, PURGE_RETRY_MS);
-    if (rests) await begin(tools, cluster, "cluster.purge");
+  const triedBefore = new Date(now.getTime() - PURGE_RETRY_MS);
+  for (const cluster of await db.clusters.purgeDue(now, triedBefore, BATCH_MAX)) {
+    await begin(tools, cluster, "cluster.purge");
   }
   const lookedAtBefore = new Date(now.getTime() - driftIntervalMs * (1 - JITTER));
   for (const cluster of await db.clusters.driftDue(lookedAtBefore, BATCH_MAX)) {
@@ -57,8 +58,10 @@ async function begin(
   try {
     await db.transaction(async (tx) => {
       const cluster = await tx.clusters.lock(organizationId, id);
-      // Somebody may have restored it, or begun something, since the list was made.
-      if (cluster?.phase === phase) await beginOperation(tx, clock, cluster, kind);
+      // Somebody may have restored it, protected it, or begun something, since the list was made.
+      if (cluster?.phase !== phase) return;
+      if (kind === "cluster.purge" && !isPurgeDue(cluster, clock.now())) return;
+      await beginOperation(tx, clock, cluster, kind);
     });
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
@@ -75,6 +78,10 @@ async function giveUpApprovals({ db, clock }: ScheduleTools, since: Date): Promi
       if (cluster) await leave(tx, clock, cluster, operation, { reason: "NotApproved", message });
     });
   }
+}
+
+function isPurgeDue({ purgeAt, deletionProtection }: Cluster, now: Date): boolean {
+  return purgeAt !== undefined && purgeAt <= now && !deletionProtection;
 }
 
 function isPast(at: Date, now: Date, afterMs: number): boolean {

@@ -1,0 +1,95 @@
+import type { Transaction } from "@millrace/db";
+import type { Clock, Cluster, ClusterPhase, Operation, StepName } from "@millrace/domain";
+import { readyCondition } from "./cluster-condition.ts";
+
+/** Steps that change what exists. Before the first of them nothing has to be looked after. */
+const CHANGING: readonly StepName[] = [
+  "apply",
+  "restart_broker",
+  "prepare_broker",
+  "start_broker",
+  "stop_broker",
+  "delete_data",
+];
+/** Steps after whose beginning data may be gone. */
+const DESTROYING: readonly StepName[] = ["apply", "delete_data"];
+/** Whoever wanted a cluster back has at least so long to ask again before its data is purged. */
+const SECOND_THOUGHT_MS = 24 * 60 * 60_000;
+
+function hasBegun({ steps }: Operation, names: readonly StepName[]): boolean {
+  return steps.some(
+    ({ name, attempt }) => attempt > 0 && (names as readonly string[]).includes(name),
+  );
+}
+
+/**
+ * Whether all of a cluster's data is there, as far as its last operation tells: what a deletion has
+ * begun to destroy is not to be brought back as if it were whole.
+ */
+export function isWhole({ purgeAt }: Cluster, last: Operation | undefined): boolean {
+  if (last?.kind === "cluster.purge") return !hasBegun(last, DESTROYING);
+  if (last?.kind !== "cluster.delete" || purgeAt !== undefined) return true;
+  return !hasBegun(last, DESTROYING);
+}
+
+/** Where an operation that did not come to its end leaves its cluster. */
+export async function leave(
+  tx: Transaction,
+  clock: Clock,
+  cluster: Cluster,
+  operation: Operation,
+  { reason, message }: { reason: string; message: string },
+): Promise<void> {
+  if (operation.kind === "cluster.check_drift") return;
+  const begun = hasBegun(operation, CHANGING);
+  const to = begun ? whereLeft(operation, cluster) : whereBefore(operation, cluster);
+  const serves = to === "RUNNING" ? "True" : "False";
+  const conditions = readyCondition(clock, serves, reason, message);
+  await tx.clusters.changePhase(cluster.id, { to, conditions });
+  if (!begun) await takeBack(tx, clock, cluster, operation);
+}
+
+/** Kinds after which a cluster on which nothing was done is what it was. */
+function isUndone({ kind }: Operation): boolean {
+  return kind !== "cluster.create" && kind !== "cluster.delete" && kind !== "cluster.purge";
+}
+
+function whereBefore(operation: Operation, cluster: Cluster): ClusterPhase {
+  const { origin } = operation.parameters;
+  if (!isUndone(operation) || origin === undefined) return whereLeft(operation, cluster);
+  // What it says was seen before; that it never served is known.
+  return origin.phase === "RUNNING" && cluster.observedRevision === 0 ? "FAILED" : origin.phase;
+}
+
+function whereLeft({ kind, parameters }: Operation, cluster: Cluster): ClusterPhase {
+  if (kind !== "cluster.update" && kind !== "cluster.reconcile") return "FAILED";
+  if (cluster.paused) return "PAUSED";
+  // It may well serve: the supervisor looks, and says so.
+  const served = cluster.observedRevision > 0 && parameters.origin?.phase !== "FAILED";
+  return served ? "DEGRADED" : "FAILED";
+}
+
+/** Nobody approved the change, or it could not be planned: the next operation must not carry it out. */
+async function takeBack(
+  tx: Transaction,
+  clock: Clock,
+  cluster: Cluster,
+  operation: Operation,
+): Promise<void> {
+  const { origin } = operation.parameters;
+  if (origin === undefined || !isUndone(operation)) return;
+  const { name, ...spec } = origin.spec;
+  // The name may have been given away meanwhile: then the cluster keeps the new one.
+  const holder = name ? await tx.clusters.findByName(cluster.environmentId, name) : undefined;
+  const isFree = holder === undefined || holder.id === cluster.id;
+  await tx.clusters.changeSpec(cluster.id, {
+    ...spec,
+    ...(isFree && { name, revision: origin.revision }),
+    ...(origin.purgeAt !== undefined && { purgeAt: later(clock, new Date(origin.purgeAt)) }),
+    needsOperation: false,
+  });
+}
+
+function later(clock: Clock, purgeAt: Date): Date {
+  return new Date(Math.max(purgeAt.getTime(), clock.now().getTime() + SECOND_THOUGHT_MS));
+}

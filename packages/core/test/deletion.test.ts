@@ -1,0 +1,124 @@
+import { expect, test } from "vitest";
+import {
+  deleteCluster,
+  previewDelete,
+  restoreCluster,
+  retryOperation,
+  updateCluster,
+} from "../src/index.ts";
+import { coreFixture } from "./fixture.ts";
+import { allow, DAY_MS, lives, refuse } from "./lives.ts";
+
+const fixture = coreFixture();
+const of = lives(fixture);
+const ask = () => [of.core(), fixture.principal] as const;
+
+test("a deletion that is asked for again destroys nothing that was to be kept", async () => {
+  const tools = of.tools();
+  const { cluster, operation } = await of.deletion(tools, await of.running(tools), 30);
+  expect(cluster.phase).toBe("PENDING_PURGE");
+  for (const retainDays of [30, undefined, 1]) {
+    const again = await deleteCluster(...ask(), { clusterId: cluster.id, retainDays });
+    expect(again).toMatchObject({ id: operation.id, kind: "cluster.delete", phase: "SUCCEEDED" });
+  }
+  expect(await of.load(cluster)).toMatchObject({
+    phase: "PENDING_PURGE",
+    purgeAt: cluster.purgeAt,
+  });
+  const purge = await deleteCluster(...ask(), { clusterId: cluster.id, retainDays: 0 });
+  expect(purge.kind).toBe("cluster.purge");
+});
+
+test("a preview of a deletion says what the deletion does", async () => {
+  const tools = of.tools();
+  const { cluster } = await of.deletion(tools, await of.running(tools), 30);
+  const until = cluster.purgeAt?.toISOString() ?? "never";
+  const again = await previewDelete(...ask(), { clusterId: cluster.id });
+  expect(again.plan.changes).toEqual([]);
+  expect(again.costDelta).toBe(0);
+  expect(again.warnings.join(" ")).toContain(until);
+  const purge = await previewDelete(...ask(), { clusterId: cluster.id, retainDays: 0 });
+  expect(purge.warnings).toContain("All records are lost.");
+});
+
+test("a cluster that outlives its deletion is not purged, and can be brought back", async () => {
+  const tools = of.tools();
+  const { cluster, result } = await of.notDeleted(tools, 1);
+  expect([result, cluster.phase]).toEqual(["failed", "FAILED"]);
+  await of.schedule(3 * DAY_MS);
+  expect((await of.newest(cluster)).kind).toBe("cluster.delete");
+  const restoring = await restoreCluster(...ask(), { clusterId: cluster.id });
+  expect(await of.run(tools, restoring)).toBe("succeeded");
+  expect(await of.load(cluster)).toMatchObject({ phase: "RUNNING", purgeAt: undefined });
+  await of.schedule(3 * DAY_MS);
+  expect((await of.newest(cluster)).kind).toBe("cluster.restore");
+});
+
+test("what is left of a cluster is not brought back as if it were whole", async () => {
+  const tools = of.tools();
+  const running = await of.running(tools);
+  refuse(tools, "destroy");
+  const { cluster } = await of.deletion(tools, running, 0);
+  allow(tools);
+  expect(cluster.phase).toBe("FAILED");
+  await expect(restoreCluster(...ask(), { clusterId: cluster.id })).rejects.toMatchObject({
+    code: "cluster_not_ready",
+  });
+  // Nothing of it can be kept any more.
+  const again = await deleteCluster(...ask(), { clusterId: cluster.id, retainDays: 7 });
+  expect(await of.run(tools, again)).toBe("succeeded");
+  expect((await of.load(cluster)).phase).toBe("DELETED");
+});
+
+test("a protected cluster is not deleted by a retry", async () => {
+  const tools = of.tools();
+  const { cluster, operation } = await of.notDeleted(tools, 0);
+  const patch = { deletionProtection: true };
+  await updateCluster(...ask(), { clusterId: cluster.id, patch });
+  await expect(retryOperation(...ask(), operation.id)).rejects.toMatchObject({
+    code: "deletion_protected",
+  });
+  expect((await of.load(cluster)).phase).toBe("FAILED");
+});
+
+test("a retried deletion keeps the data for as long as was asked, from then on", async () => {
+  const tools = of.tools();
+  const { cluster, operation } = await of.notDeleted(tools, 7);
+  const before = Date.now();
+  await retryOperation(...ask(), operation.id);
+  expect(await of.run(tools, operation)).toBe("succeeded");
+  const deleted = await of.load(cluster);
+  expect(deleted.phase).toBe("PENDING_PURGE");
+  expect(deleted.purgeAt?.getTime()).toBeGreaterThanOrEqual(before + 7 * DAY_MS);
+});
+
+test("purges that cannot succeed do not stand in the way of others", async () => {
+  const tools = of.tools();
+  const yesterday = { purgeAt: new Date(Date.now() - DAY_MS), needsOperation: false };
+  for (let count = 0; count < 10; count += 1) {
+    const { cluster } = await of.deletion(tools, await of.running(tools), 1);
+    refuse(tools, "destroy");
+    const purge = await deleteCluster(...ask(), { clusterId: cluster.id, retainDays: 0 });
+    expect(await of.run(tools, purge)).toBe("failed");
+    allow(tools);
+    expect(await fixture.db.clusters.changeSpec(cluster.id, yesterday)).toMatchObject({
+      phase: "FAILED",
+    });
+  }
+  const { cluster } = await of.deletion(tools, await of.running(tools), 1);
+  const today = { purgeAt: new Date(), needsOperation: false };
+  await fixture.db.clusters.changeSpec(cluster.id, today);
+  await of.schedule(0);
+  expect((await of.newest(cluster)).kind).toBe("cluster.purge");
+});
+
+test("data is purged whoever has the cluster's name by now", async () => {
+  const tools = of.tools();
+  const { cluster } = await of.deletion(tools, await of.running(tools), 1);
+  await of.running(tools, cluster.name);
+  await of.schedule(2 * DAY_MS);
+  const purge = await of.newest(cluster);
+  expect(purge.kind).toBe("cluster.purge");
+  expect(await of.run(tools, purge)).toBe("succeeded");
+  expect((await of.load(cluster)).phase).toBe("DELETED");
+});
