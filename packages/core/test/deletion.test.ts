@@ -33,11 +33,12 @@ test("a preview of a deletion says what the deletion does", async () => {
   const tools = of.tools();
   const { cluster } = await of.deletion(tools, await of.running(tools), 30);
   const until = cluster.purgeAt?.toISOString() ?? "never";
-  const again = await previewDelete(...ask(), { clusterId: cluster.id });
+  const { signal } = new AbortController();
+  const again = await previewDelete(...ask(), { clusterId: cluster.id }, signal);
   expect(again.plan.changes).toEqual([]);
   expect(again.costDelta).toBe(0);
   expect(again.warnings.join(" ")).toContain(until);
-  const purge = await previewDelete(...ask(), { clusterId: cluster.id, retainDays: 0 });
+  const purge = await previewDelete(...ask(), { clusterId: cluster.id, retainDays: 0 }, signal);
   expect(purge.warnings).toContain("All records are lost.");
 });
 

@@ -3,48 +3,107 @@ import { ProvisionError } from "@millrace/provisioner";
 
 /** Plans made at once for callers: each is a Terraform that takes most of a core for seconds. */
 const PLANS_AT_ONCE_MAX = 2;
-/** Callers that wait for one to end; more are told to come back. */
-const WAITING_MAX = 8;
+/** Of them one organization's: what one asks for never takes all. */
+const PLANS_PER_OWNER_MAX = 1;
+/** Callers of one organization that wait for a slot; more are told to come back. */
+const WAITING_PER_OWNER_MAX = 4;
+/** Callers that wait in all. */
+const WAITING_MAX = 32;
 /** A plan with an account behind it reads each resource; the rest is refused waiting. */
 const PLAN_TIMEOUT_MS = 60_000;
 const RETRY_AFTER_SECONDS = 10;
 
-/** Bounds the plans that are made for callers, in number and time. */
+/** Who asks for a plan. */
+export interface PlanCaller {
+  /** The organization. */
+  readonly owner: string;
+  /** Aborts when the caller has gone: its place, or its slot, is then free for others. */
+  readonly signal: AbortSignal;
+}
+
+/** Bounds the plans that are made for callers, in number and time; organizations take turns. */
 export class PlanSlots {
-  readonly #waiting: (() => void)[] = [];
-  #free = PLANS_AT_ONCE_MAX;
+  /** By owner, who is next first. An owner without anybody waiting is not in it. */
+  readonly #waiting = new Map<string, (() => void)[]>();
+  readonly #running = new Map<string, number>();
 
   /**
-   * Runs `plan` when a slot is free. Throws `planning_busy`, `planning_timed_out`,
-   * `region_unavailable` where nothing can plan there, `planning_failed`.
+   * Runs `plan` when a slot is free. Throws `planning_busy` where too many wait or the caller has
+   * gone, `planning_timed_out`, `region_unavailable` where nothing can plan there, `planning_failed`.
    */
-  async run<T>(plan: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    await this.#acquire();
-    const signal = AbortSignal.timeout(PLAN_TIMEOUT_MS);
+  async run<T>(caller: PlanCaller, plan: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    await this.#acquire(caller);
+    const timeout = AbortSignal.timeout(PLAN_TIMEOUT_MS);
     try {
-      return await plan(signal);
+      caller.signal.throwIfAborted();
+      return await plan(AbortSignal.any([timeout, caller.signal]));
     } catch (error) {
-      throw refusal(error, signal);
+      if (timeout.aborted) throw timedOut(error);
+      throw caller.signal.aborted ? busy() : refusal(error);
     } finally {
-      this.#release();
+      this.#release(caller.owner);
     }
   }
 
-  async #acquire(): Promise<void> {
-    if (this.#free > 0) {
-      this.#free -= 1;
-      return;
-    }
-    if (this.#waiting.length >= WAITING_MAX) throw busy();
-    await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  async #acquire({ owner, signal }: PlanCaller): Promise<void> {
+    if (signal.aborted) throw busy();
+    if (this.#mayRun(owner)) return this.#take(owner);
+    const own = this.#waiting.get(owner) ?? [];
+    const inAll = sum([...this.#waiting.values()].map((callers) => callers.length));
+    if (own.length >= WAITING_PER_OWNER_MAX || inAll >= WAITING_MAX) throw busy();
+    await new Promise<void>((resolve, reject) => {
+      const begin = () => {
+        signal.removeEventListener("abort", leave);
+        resolve();
+      };
+      const leave = () => {
+        this.#setWaiting(
+          owner,
+          this.#waitingOf(owner).filter((each) => each !== begin),
+        );
+        reject(busy());
+      };
+      signal.addEventListener("abort", leave, { once: true });
+      this.#setWaiting(owner, [...own, begin]);
+    });
   }
 
-  /** A slot goes on to who waits longest. */
-  #release(): void {
-    const next = this.#waiting.shift();
-    if (next) next();
-    else this.#free += 1;
+  #mayRun(owner: string): boolean {
+    const free = sum([...this.#running.values()]) < PLANS_AT_ONCE_MAX;
+    return free && (this.#running.get(owner) ?? 0) < PLANS_PER_OWNER_MAX;
   }
+
+  #take(owner: string): void {
+    this.#running.set(owner, (this.#running.get(owner) ?? 0) + 1);
+  }
+
+  /** The slot goes on to the organization whose turn it is, and there to who waits longest. */
+  #release(owner: string): void {
+    const left = (this.#running.get(owner) ?? 1) - 1;
+    if (left > 0) this.#running.set(owner, left);
+    else this.#running.delete(owner);
+    const next = [...this.#waiting.keys()].find((each) => this.#mayRun(each));
+    if (next === undefined) return;
+    const [begin, ...rest] = this.#waitingOf(next);
+    // Its others come after everybody else's.
+    this.#waiting.delete(next);
+    this.#setWaiting(next, rest);
+    this.#take(next);
+    begin?.();
+  }
+
+  #waitingOf(owner: string): (() => void)[] {
+    return this.#waiting.get(owner) ?? [];
+  }
+
+  #setWaiting(owner: string, callers: (() => void)[]): void {
+    if (callers.length === 0) this.#waiting.delete(owner);
+    else this.#waiting.set(owner, callers);
+  }
+}
+
+function sum(counts: readonly number[]): number {
+  return counts.reduce((total, count) => total + count, 0);
 }
 
 function busy(): DomainError {
@@ -54,13 +113,14 @@ function busy(): DomainError {
   });
 }
 
-function refusal(error: unknown, signal: AbortSignal): unknown {
-  if (signal.aborted) {
-    return new DomainError("planning_timed_out", "The plan was not made in a minute.", {
-      remedy: "Try again; if it stays, the provider of the region answers slowly.",
-      cause: error,
-    });
-  }
+function timedOut(cause: unknown): DomainError {
+  return new DomainError("planning_timed_out", "The plan was not made in a minute.", {
+    remedy: "Try again; if it stays, the provider of the region answers slowly.",
+    cause,
+  });
+}
+
+function refusal(error: unknown): unknown {
   if (!(error instanceof ProvisionError)) return error;
   if (error.code === "busy") return busy();
   if (error.code === "unconfigured") {

@@ -24,7 +24,7 @@ export const createClusterProcedure = procedure(contract.permission)
       requireApproval: input.require_approval,
     };
     if (input.validate_only) {
-      return presentPreview(await previewCreate(ctx.core, ctx.principal, request));
+      return presentPreview(await previewCreate(ctx.core, ctx.principal, request, ctx.signal));
     }
     const { cluster, operation } = await createCluster(ctx.core, ctx.principal, request);
     const operationId = operation.id;

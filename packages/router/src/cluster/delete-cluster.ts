@@ -14,7 +14,7 @@ export const deleteClusterProcedure = procedure(contract.permission)
       ifMatch: input.if_match,
     };
     if (input.validate_only) {
-      return presentPreview(await previewDelete(ctx.core, ctx.principal, request));
+      return presentPreview(await previewDelete(ctx.core, ctx.principal, request, ctx.signal));
     }
     return presentOperation(await deleteCluster(ctx.core, ctx.principal, request));
   });

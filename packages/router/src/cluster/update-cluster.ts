@@ -27,7 +27,7 @@ export const updateClusterProcedure = procedure(contract.permission)
       requireApproval: input.require_approval,
     };
     if (input.validate_only) {
-      return presentPreview(await previewUpdate(ctx.core, ctx.principal, request));
+      return presentPreview(await previewUpdate(ctx.core, ctx.principal, request, ctx.signal));
     }
     if (input.paused !== undefined) {
       const { cluster } = await getCluster(ctx.core, ctx.principal, input.cluster_id);
