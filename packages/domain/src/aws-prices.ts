@@ -2,8 +2,10 @@ import type { AwsInstanceType } from "./aws-instance.ts";
 import type { AwsRegion } from "./region.ts";
 
 /**
- * The day that the table below was last gone over. On-demand list prices, without taxes, discounts
- * and free tiers; AWS changes them without notice, so what is computed from them is an estimate.
+ * The day that the table below is of. On-demand list prices, without taxes, discounts and free
+ * tiers, entered from what we know of AWS's price lists: m7g.large in us-east-1 was compared with a
+ * public page, the rest was compared with AWS's own list nowhere. AWS changes prices without notice
+ * as well, so what is computed from them is an estimate: AWS's calculator decides.
  */
 export const PRICES_AS_OF = "2026-06-17";
 

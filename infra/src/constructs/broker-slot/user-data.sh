@@ -155,6 +155,7 @@ is_blank() {
   fi
 }
 
+# Of all slots: they share the bucket. BROKERS_PER_CLUSTER_MAX says what more than one would need.
 count_objects() {
   call_aws s3api list-objects-v2 --bucket "$DATA_BUCKET" --max-keys 1 --query KeyCount
 }
