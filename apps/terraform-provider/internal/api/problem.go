@@ -57,7 +57,7 @@ func HasCode(err error, codes ...string) bool {
 }
 
 // Read decodes an answer of the generated client: `api.Read[api.Cluster](client.ClusterGet(…))`. An
-// answer from 400 on becomes a [Failure].
+// answer other than 2xx becomes a [Failure]: a redirect is not followed, and is no success.
 func Read[T any](response *http.Response, err error) (*T, error) {
 	body, err := readAll(response, err)
 	if err != nil {
@@ -71,10 +71,13 @@ func Read[T any](response *http.Response, err error) (*T, error) {
 	return &value, nil
 }
 
-// Done is [Read] for answers without a body.
+// Done is [Read] for answers without a body: 204. A page of something on the way is not taken for one.
 func Done(response *http.Response, err error) error {
-	_, err = readAll(response, err)
-	return err
+	body, err := readAll(response, err)
+	if err != nil || response.StatusCode == http.StatusNoContent {
+		return err
+	}
+	return failureOf(response, body)
 }
 
 func readAll(response *http.Response, err error) ([]byte, error) {
@@ -86,7 +89,7 @@ func readAll(response *http.Response, err error) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the answer of %s: %w", response.Request.URL.Path, err)
 	}
-	if response.StatusCode >= http.StatusBadRequest {
+	if response.StatusCode < http.StatusOK || response.StatusCode >= http.StatusMultipleChoices {
 		return nil, failureOf(response, body)
 	}
 	return body, nil

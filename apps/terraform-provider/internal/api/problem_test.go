@@ -77,3 +77,27 @@ func TestAllEndsAListThatDoesNot(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+// What is no 2xx is no success, and what was to be deleted is gone only where the API says 204.
+func TestARedirectOrAPageIsNoSuccess(t *testing.T) {
+	for name, each := range map[string]struct {
+		answer func(http.ResponseWriter)
+		done   bool
+	}{
+		"204":                  {func(w http.ResponseWriter) { w.WriteHeader(204) }, true},
+		"a redirect to log in": {problem(302, "text/html", ""), false},
+		"304":                  {func(w http.ResponseWriter) { w.WriteHeader(304) }, false},
+		"a page":               {problem(200, "text/html", "<h1>Sign in</h1>"), false},
+	} {
+		server := &scripted{answers: []func(http.ResponseWriter){each.answer}}
+		client, _ := clientOf(t, server, 0)
+		if err := Done(client.EnvironmentDelete(context.Background(), "env_1")); (err == nil) != each.done {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	body := `{"id":"env_1","name":"a","created_at":"2026-01-01T00:00:00Z"}`
+	client, _ := clientOf(t, &scripted{answers: []func(http.ResponseWriter){problem(302, "application/json", body)}}, 0)
+	if _, err := Read[Environment](client.EnvironmentGet(context.Background(), "env_1")); err == nil {
+		t.Error("a redirect with a body was read")
+	}
+}

@@ -1,13 +1,16 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,11 +23,39 @@ const (
 	retryAfterMax = 5 * time.Minute
 	// drainBytesMax of a refused answer are read so that its connection can be used again.
 	drainBytesMax = 64 << 10
+	// inUseMax is how often a POST is repeated whose first sending is still at work. It is beyond the
+	// other retries: the API holds a key for a minute after a crash, and asks for pauses of seconds.
+	inUseMax = 60
+	// inUseWait is between these repetitions where the API does not say.
+	inUseWait = 2 * time.Second
 )
+
+// AcceptTimeout is what the API has to accept what is made by a POST, retries included. It is longer
+// than the minute for which the API holds the key of a request whose process died.
+const AcceptTimeout = 2 * time.Minute
+
+// Sent tells what became of a request on its way.
+type Sent struct {
+	uncertain atomic.Bool
+}
+
+// MayHaveRun tells whether the request was repeated although the API may have carried it out before: its
+// answer was lost. What exists now may be its own work.
+func (s *Sent) MayHaveRun() bool { return s.uncertain.Load() }
+
+type sentKey struct{}
+
+// Accepting is the context for a POST that makes something, which is seen through even where Terraform is
+// told to stop: what was made and whose id is lost would be nobody's.
+func Accepting(ctx context.Context) (context.Context, *Sent, context.CancelFunc) {
+	sent := &Sent{}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), AcceptTimeout)
+	return context.WithValue(bounded, sentKey{}, sent), sent, cancel
+}
 
 // retrying sends a request again where that is safe and promises success: after 429, 502, 503 and 504,
 // and after a connection that failed. A POST is sent again only with an Idempotency-Key, under which
-// the API answers a repetition with the first answer.
+// the API answers a repetition with the first answer, or says that the first is still at work.
 type retrying struct {
 	next    http.RoundTripper
 	retries int
@@ -46,12 +77,24 @@ func newRetrying(next http.RoundTripper, retries int) *retrying {
 }
 
 func (r *retrying) RoundTrip(request *http.Request) (*http.Response, error) {
-	for attempt := 0; ; attempt++ {
+	failures, inUse := 0, 0
+	for {
 		response, err := r.next.RoundTrip(request)
-		if attempt >= r.retries || !mayRepeat(request) || !promisesMore(request.Context(), response, err) {
+		if !mayRepeat(request) {
 			return response, err
 		}
-		wait := r.wait(attempt, response)
+		var wait time.Duration
+		switch {
+		case inUse < inUseMax && isInUse(response):
+			wait = r.asked(response, inUseWait)
+			inUse++
+		case failures < r.retries && promisesMore(request.Context(), response, err):
+			wait = r.wait(failures, response)
+			failures++
+		default:
+			return response, err
+		}
+		note(request.Context(), response)
 		if response != nil {
 			_, _ = io.CopyN(io.Discard, response.Body, drainBytesMax)
 			_ = response.Body.Close()
@@ -65,14 +108,48 @@ func (r *retrying) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 }
 
+// note keeps that the request is repeated; one that was turned away for its pace certainly did not run.
+func note(ctx context.Context, response *http.Response) {
+	if response != nil && response.StatusCode == http.StatusTooManyRequests {
+		return
+	}
+	if sent, ok := ctx.Value(sentKey{}).(*Sent); ok {
+		sent.uncertain.Store(true)
+	}
+}
+
 // wait is what Retry-After asks for, else a random part of a doubling bound.
 func (r *retrying) wait(attempt int, response *http.Response) time.Duration {
+	return r.asked(response, r.jitter(min(backoffFirst<<min(attempt, 16), backoffMax)))
+}
+
+// asked is what Retry-After asks for, else what is usual.
+func (r *retrying) asked(response *http.Response, usual time.Duration) time.Duration {
 	if response != nil {
 		if asked, ok := retryAfter(response.Header.Get("Retry-After"), r.now()); ok {
 			return min(asked, retryAfterMax)
 		}
 	}
-	return r.jitter(min(backoffFirst<<min(attempt, 16), backoffMax))
+	return usual
+}
+
+// isInUse tells whether the API says that the first sending of this request is still at work. The answer
+// can be read again afterwards.
+func isInUse(response *http.Response) bool {
+	if response == nil || response.StatusCode != http.StatusConflict {
+		return false
+	}
+	head, err := io.ReadAll(io.LimitReader(response.Body, drainBytesMax))
+	rest := response.Body
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(head), rest), rest}
+	if err != nil {
+		return false
+	}
+	var problem Problem
+	return json.Unmarshal(head, &problem) == nil && problem.Code == "idempotency_key_in_use"
 }
 
 // retryAfter reads both forms of RFC 9110, 10.2.3: seconds and a date.

@@ -104,7 +104,7 @@ func TestEveryPostHasAKeyOfItsOwn(t *testing.T) {
 	server := &scripted{answers: []func(http.ResponseWriter){status(201)}}
 	client, _ := clientOf(t, server, 0)
 	for range 2 {
-		if err := Done(client.EnvironmentCreate(context.Background(), nil, EnvironmentCreateJSONRequestBody{Name: "a"})); err != nil {
+		if _, err := Read[Environment](client.EnvironmentCreate(context.Background(), nil, EnvironmentCreateJSONRequestBody{Name: "a"})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -239,5 +239,71 @@ func TestRefusesToSendTheKeyInClearText(t *testing.T) {
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", endpoint, err, want)
 		}
+	}
+}
+
+const inUse = `{"type":"t","title":"t","status":409,"detail":"The first request is still running.","instance":"/","code":"idempotency_key_in_use","request_id":"r","retryable":true,"errors":[]}`
+
+// The API holds the key of a request whose process died for a minute: longer than other retries last.
+func TestWaitsForTheFirstSendingOfAPost(t *testing.T) {
+	busy := func(w http.ResponseWriter) {
+		w.Header().Set("Retry-After", "3")
+		problem(409, "application/problem+json", inUse)(w)
+	}
+	answers := []func(http.ResponseWriter){hangUp}
+	for range 25 {
+		answers = append(answers, busy)
+	}
+	server := &scripted{answers: append(answers, status(201))}
+	client, noted := clientOf(t, server, 2)
+	ctx, sent, cancel := Accepting(context.Background())
+	defer cancel()
+	if _, err := Read[Environment](client.EnvironmentCreate(ctx, nil, EnvironmentCreateJSONRequestBody{Name: "a"})); err != nil {
+		t.Fatal(err)
+	}
+	if !sent.MayHaveRun() {
+		t.Error("the lost answer was not noted")
+	}
+	var waited time.Duration
+	for _, wait := range noted.slept[1:] {
+		waited += wait
+	}
+	if waited != 75*time.Second || slices.Contains(server.keys, "") || len(slices.Compact(server.keys)) != 1 {
+		t.Errorf("waited %v with the keys %v", waited, server.keys)
+	}
+}
+
+// Another conflict is an answer, and can still be read after it was looked at.
+func TestAConflictIsNotRepeated(t *testing.T) {
+	taken := strings.ReplaceAll(inUse, "idempotency_key_in_use", "cluster_name_taken")
+	server := &scripted{answers: []func(http.ResponseWriter){problem(409, "application/problem+json", taken)}}
+	client, _ := clientOf(t, server, 8)
+	ctx, sent, cancel := Accepting(context.Background())
+	defer cancel()
+	_, err := Read[Environment](client.EnvironmentCreate(ctx, nil, EnvironmentCreateJSONRequestBody{Name: "a"}))
+	if !HasCode(err, "cluster_name_taken") || len(server.bodies) != 1 || sent.MayHaveRun() {
+		t.Errorf("%v after %d requests", err, len(server.bodies))
+	}
+}
+
+func TestWhatWasTurnedAwayForItsPaceDidNotRun(t *testing.T) {
+	server := &scripted{answers: []func(http.ResponseWriter){status(429), status(201)}}
+	client, _ := clientOf(t, server, 8)
+	ctx, sent, cancel := Accepting(context.Background())
+	defer cancel()
+	_, err := Read[Environment](client.EnvironmentCreate(ctx, nil, EnvironmentCreateJSONRequestBody{Name: "a"}))
+	if err != nil || sent.MayHaveRun() {
+		t.Error(err, sent.MayHaveRun())
+	}
+}
+
+func TestAcceptingOutlivesTheInterruptAndTheAPIsLock(t *testing.T) {
+	interrupted, interrupt := context.WithCancel(context.Background())
+	ctx, _, cancel := Accepting(interrupted)
+	defer cancel()
+	interrupt()
+	deadline, _ := ctx.Deadline()
+	if ctx.Err() != nil || time.Until(deadline) < 90*time.Second {
+		t.Errorf("%v, until %v", ctx.Err(), deadline)
 	}
 }

@@ -11,11 +11,16 @@ import (
 // listFor is how long one list answers for: a refresh of a thousand topics takes a few seconds.
 const listFor = 15 * time.Second
 
+// listTimeout ends a list that nobody waits for any more: retries of all of its pages included.
+const listTimeout = 5 * time.Minute
+
 // Topics reads the topics of a cluster by one list for all resources that ask within a refresh, and
 // never answers with a list that was begun before the last write of this session.
 type Topics struct {
 	client *api.Client
 	now    func() time.Time
+	// limit of one list.
+	limit time.Duration
 
 	mutex sync.Mutex
 	lists map[string]*topicList
@@ -30,7 +35,7 @@ type topicList struct {
 }
 
 func newTopics(client *api.Client) *Topics {
-	return &Topics{client: client, now: time.Now, lists: map[string]*topicList{}}
+	return &Topics{client: client, now: time.Now, limit: listTimeout, lists: map[string]*topicList{}}
 }
 
 // Get returns the topic, or nil where the cluster has none of that name.
@@ -74,7 +79,7 @@ func (t *Topics) listOf(ctx context.Context, clusterID string) *topicList {
 	list = &topicList{begun: t.now(), ready: make(chan struct{})}
 	t.lists[clusterID] = list
 	// One reader that goes away does not take the list from the others.
-	go list.fetch(context.WithoutCancel(ctx), t.client, clusterID)
+	go list.fetch(context.WithoutCancel(ctx), t.client, clusterID, t.limit)
 	return list
 }
 
@@ -87,8 +92,10 @@ func (l *topicList) hasFailed() bool {
 	}
 }
 
-func (l *topicList) fetch(ctx context.Context, client *api.Client, clusterID string) {
+func (l *topicList) fetch(ctx context.Context, client *api.Client, clusterID string, limit time.Duration) {
 	defer close(l.ready)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	include := api.TopicListParamsIncludeConfigs
 	topics, err := api.All(func(size int, token *string) ([]api.Topic, *string, error) {
 		page, err := api.Read[api.TopicPage](client.TopicList(ctx, clusterID, &api.TopicListParams{PageSize: &size, PageToken: token, Include: &include}))
