@@ -12,12 +12,8 @@ import (
 	"github.com/millrace/terraform-provider-millrace/internal/session"
 )
 
-// acceptTimeout is what the API has to make a key, retries included, also where Terraform is told to
-// stop: a key whose id is lost would stay for ever.
-const acceptTimeout = 30 * time.Second
-
 func create(ctx context.Context, session *session.Session, name, role string, expiresAt types.String) (*api.ApiKeyWithSecret, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptTimeout)
+	ctx, _, cancel := api.Accepting(ctx)
 	defer cancel()
 	wanted := api.ApiKeyCreateRequestRole(role)
 	body := api.ApiKeyCreateJSONRequestBody{Name: name, Role: &wanted}

@@ -3,6 +3,7 @@ package apikey
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
@@ -13,6 +14,9 @@ import (
 	"github.com/millrace/terraform-provider-millrace/internal/api"
 	"github.com/millrace/terraform-provider-millrace/internal/session"
 )
+
+// ephemeralLife is how long a key works that nobody revoked since its run died: longer than any apply.
+const ephemeralLife = 12 * time.Hour
 
 // idKey names the key's id in what Terraform keeps between open and close.
 const idKey = "id"
@@ -57,8 +61,8 @@ func (e *ephemeralKey) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp
 				Optional: true, MarkdownDescription: "What it may do; `admin` by default.",
 			},
 			"expires_at": schema.StringAttribute{
-				Optional: true, Validators: []validator.String{isTime{}},
-				MarkdownDescription: "When it stops working, should the run die before it revokes the key: RFC 3339.",
+				Optional: true, Computed: true, Validators: []validator.String{isTime{}},
+				MarkdownDescription: "When it stops working, should the run die before it revokes the key: RFC 3339. Twelve hours after it was made by default.",
 			},
 			"id":     schema.StringAttribute{Computed: true, MarkdownDescription: "The key's id."},
 			"secret": schema.StringAttribute{Computed: true, Sensitive: true, MarkdownDescription: "The key itself (`mrk_…`)."},
@@ -75,6 +79,9 @@ func (e *ephemeralKey) Open(ctx context.Context, req ephemeral.OpenRequest, resp
 	role := roleDefault
 	if !asked.Role.IsNull() {
 		role = asked.Role.ValueString()
+	}
+	if asked.ExpiresAt.IsNull() {
+		asked.ExpiresAt = types.StringValue(time.Now().UTC().Add(ephemeralLife).Format(timeLayout))
 	}
 	key, err := create(ctx, e.Session, asked.Name.ValueString(), role, asked.ExpiresAt)
 	if err != nil {

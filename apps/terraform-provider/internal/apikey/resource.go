@@ -42,6 +42,7 @@ var (
 	_ resource.ResourceWithConfigure        = &keyResource{}
 	_ resource.ResourceWithImportState      = &keyResource{}
 	_ resource.ResourceWithConfigValidators = &keyResource{}
+	_ resource.ResourceWithModifyPlan       = &keyResource{}
 )
 
 type model struct {
@@ -117,7 +118,7 @@ func (r *keyResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *
 			},
 			"secret_file": schema.StringAttribute{
 				Optional: true, PlanModifiers: replaced,
-				MarkdownDescription: "A file that the secret is written to, readable by the current user alone (mode 0600). It must not exist; destroying the key leaves it.",
+				MarkdownDescription: "A file that the secret is written to, readable by the current user alone (mode 0600). It must not exist; destroying the key removes it while it holds that key. With `create_before_destroy` a rotation needs another file each time: let the name change with `rotate_when`.",
 			},
 			"public_key": schema.StringAttribute{
 				Optional: true, PlanModifiers: replaced, Validators: []validator.String{isPublicKey{}},
@@ -131,6 +132,29 @@ func (r *keyResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *
 			"created_at": schema.StringAttribute{Computed: true, PlanModifiers: stays, MarkdownDescription: "When it was made: RFC 3339, UTC."},
 		},
 	}
+}
+
+// ModifyPlan refuses a rotation that would revoke the old key and then find no place for the new one.
+func (r *keyResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	if req.State.Raw.IsNull() || req.Plan.Raw.IsNull() {
+		return
+	}
+	var before, planned model
+	resp.Diagnostics.Append(req.State.Get(ctx, &before)...)
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &planned)...)
+	if resp.Diagnostics.HasError() || planned.SecretFile.IsNull() || planned.SecretFile.IsUnknown() || !isRotation(before, planned) {
+		return
+	}
+	if err := checkRotation(planned.SecretFile.ValueString(), before.SecretFile.ValueString(), before.Hint.ValueString()); err != nil {
+		resp.Diagnostics.AddAttributeError(path.Root("secret_file"), "The secret of the next key could not be written",
+			err.Error()+". Nothing was revoked.")
+	}
+}
+
+// isRotation tells whether another key is planned: every attribute that a configuration writes makes one.
+func isRotation(before, planned model) bool {
+	return !before.Name.Equal(planned.Name) || !before.Role.Equal(planned.Role) || !before.ExpiresAt.Equal(planned.ExpiresAt) ||
+		!before.RotateWhen.Equal(planned.RotateWhen) || !before.SecretFile.Equal(planned.SecretFile) || !before.PublicKey.Equal(planned.PublicKey)
 }
 
 func (r *keyResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
@@ -158,7 +182,7 @@ func (r *keyResource) Create(ctx context.Context, req resource.CreateRequest, re
 		resp.Diagnostics.AddError("The secret could not be handed over", fmt.Sprintf("%s. The key %s was revoked%s.", err, key.Id, failing(undo)))
 		return
 	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, &planned)...)
+	resp.Diagnostics.Append(resp.State.Set(context.WithoutCancel(ctx), &planned)...)
 }
 
 func failing(err error) string {
@@ -217,6 +241,13 @@ func (r *keyResource) Delete(ctx context.Context, req resource.DeleteRequest, re
 	}
 	if err := api.Done(r.Session.ApiKeyDelete(ctx, known.ID.ValueString())); err != nil && !api.IsNotFound(err) {
 		session.Report(&resp.Diagnostics, "Revoking API key "+known.ID.ValueString(), err)
+		return
+	}
+	if known.SecretFile.IsNull() {
+		return
+	}
+	if err := removeFile(known.SecretFile.ValueString(), known.Hint.ValueString()); err != nil {
+		session.Report(&resp.Diagnostics, "Removing the file of the revoked API key "+known.ID.ValueString(), err)
 	}
 }
 

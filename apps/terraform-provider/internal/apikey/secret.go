@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 const (
@@ -63,11 +64,48 @@ func seal(secret string, key *rsa.PublicKey) (string, error) {
 	return base64.StdEncoding.EncodeToString(sealed), nil
 }
 
+// holdsKey tells whether the file is there and holds the key with the hint.
+func holdsKey(path, hint string) (bool, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && hint != "" && strings.HasPrefix(string(text), strings.TrimSuffix(hint, "…")), err
+}
+
+// checkRotation makes sure, before a key is revoked, that the file of the next one will be free: there is
+// none, or it is the old key's, which goes with it.
+func checkRotation(path, oldPath, oldHint string) error {
+	if path == oldPath {
+		if isOld, err := holdsKey(path, oldHint); isOld || err != nil {
+			return err
+		}
+	}
+	return checkFree(path)
+}
+
+// checkFree refuses a file that exists.
+func checkFree(path string) error {
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("%s exists already, and holds no key that is being replaced; move it away, since a secret is never written over something", path)
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// removeFile takes the secret of a revoked key away; a file that holds something else stays.
+func removeFile(path, hint string) error {
+	isIts, err := holdsKey(path, hint)
+	if !isIts || err != nil {
+		return err
+	}
+	return os.Remove(path)
+}
+
 // prepareFile makes sure, before a key exists, that its secret can be written.
 func prepareFile(path string) error {
-	if _, err := os.Lstat(path); err == nil {
-		return fmt.Errorf("%s exists already; move it away, since a secret is never written over something", path)
-	} else if !errors.Is(err, os.ErrNotExist) {
+	if err := checkFree(path); err != nil {
 		return err
 	}
 	return os.MkdirAll(filepath.Dir(path), 0o700)

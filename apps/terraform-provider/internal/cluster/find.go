@@ -9,7 +9,8 @@ import (
 	environments "github.com/millrace/terraform-provider-millrace/internal/environment"
 )
 
-// Find looks a cluster up by `clu_…`, or by `<environment>/<cluster>` with names or ids.
+// Find looks a cluster up by `clu_…`, or by `<environment>/<cluster>` with names or ids. A name is never
+// that of a cluster which is deleted: only its id finds one whose data is still kept.
 func Find(ctx context.Context, client *api.Client, id string) (*api.Cluster, error) {
 	if strings.HasPrefix(id, "clu_") && !strings.Contains(id, "/") {
 		return api.Read[api.Cluster](client.ClusterGet(ctx, id))
@@ -27,11 +28,16 @@ func Find(ctx context.Context, client *api.Client, id string) (*api.Cluster, err
 		return nil, err
 	}
 	for _, cluster := range clusters {
-		if cluster.Spec.Name == name || cluster.Metadata.Id == name {
+		if cluster.Metadata.Id == name || (cluster.Spec.Name == name && !isDeleted(&cluster)) {
 			return &cluster, nil
 		}
 	}
 	return nil, fmt.Errorf("environment %s has no cluster %s", environment, name)
+}
+
+func isDeleted(cluster *api.Cluster) bool {
+	phase := string(cluster.Status.Phase)
+	return phase == phaseDeleting || phase == phasePendingPurge
 }
 
 // List reads every cluster, of one environment where that is given.

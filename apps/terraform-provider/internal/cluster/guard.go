@@ -10,6 +10,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/millrace/terraform-provider-millrace/internal/api"
 )
 
 // ModifyPlan refuses what would lose data, and plans to go on with what was left unfinished. A plan
@@ -46,10 +48,25 @@ func (r *clusterResource) modifyUpdate(ctx context.Context, req resource.ModifyP
 	unfinished, diags := req.Private.GetKey(ctx, unfinishedKey)
 	resp.Diagnostics.Append(diags...)
 	if !before.isSettled() || isUnfinished(unfinished) {
-		planToContinue(ctx, before, resp)
+		r.guardDeletion(ctx, before, planned, &resp.Diagnostics)
+		planToContinue(ctx, before, len(patchesOf(before, planned)) > 0, resp)
 		return
 	}
 	r.previewUpdate(ctx, req.Config, before, planned, &resp.Diagnostics)
+}
+
+// guardDeletion refuses to plan anything for a cluster whose deletion failed: an apply that went on would
+// either delete it or bring it back, and nobody has said which. Protection can be given and taken.
+func (r *clusterResource) guardDeletion(ctx context.Context, before, planned model, diags *diag.Diagnostics) {
+	id := before.LastOperationID.ValueString()
+	if r.Session == nil || before.State.ValueString() != phaseFailed || id == "" || !before.DeletionProtection.Equal(planned.DeletionProtection) {
+		return
+	}
+	last, err := api.Read[api.Operation](r.Session.OperationGet(ctx, id, nil))
+	if err == nil && isFailedDeletion(last) {
+		diags.AddError("The cluster's deletion failed",
+			fmt.Sprintf("Cluster %s (%s) is FAILED. %s", before.Name.ValueString(), before.ID.ValueString(), deletionFailed(last)))
+	}
 }
 
 func guardDestroy(before model, diags *diag.Diagnostics) {
@@ -60,11 +77,12 @@ func guardDestroy(before model, diags *diag.Diagnostics) {
 	}
 }
 
-// replacing names the attributes whose change means another cluster.
+// replacing names the attributes whose change means another cluster. A value that is not known yet counts:
+// Terraform replaces for it, whatever it turns out to be.
 func replacing(before, planned model) []string {
 	var changed []string
 	note := func(name string, before, planned attr.Value) {
-		if planned != nil && !planned.IsUnknown() && !planned.Equal(before) {
+		if planned != nil && !planned.Equal(before) {
 			changed = append(changed, name)
 		}
 	}
@@ -105,23 +123,36 @@ func guardReplacement(before model, changed []string, diags *diag.Diagnostics) {
 }
 
 // planToContinue makes the plan an update in place whose apply goes on where the last one stopped.
-func planToContinue(ctx context.Context, before model, resp *resource.ModifyPlanResponse) {
+func planToContinue(ctx context.Context, before model, changes bool, resp *resource.ModifyPlanResponse) {
+	if resp.Diagnostics.HasError() {
+		return
+	}
 	for name, unknown := range map[string]any{
-		"state":             types.StringUnknown(),
-		"last_operation_id": types.StringUnknown(),
-		"etag":              types.StringUnknown(),
-		"endpoints":         types.ListUnknown(types.ObjectType{AttrTypes: endpointType}),
+		"state":                      types.StringUnknown(),
+		"last_operation_id":          types.StringUnknown(),
+		"etag":                       types.StringUnknown(),
+		"drift":                      types.StringUnknown(),
+		"estimated_monthly_cost_usd": types.Float64Unknown(),
+		"endpoints":                  types.ListUnknown(types.ObjectType{AttrTypes: endpointType}),
 	} {
 		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(name), unknown)...)
 	}
+	cluster := fmt.Sprintf("Cluster %s (%s) is %s.", before.Name.ValueString(), before.ID.ValueString(), before.State.ValueString())
 	operation := before.LastOperationID.ValueString()
-	if before.State.ValueString() == phaseFailed {
-		resp.Diagnostics.AddWarning("Applying retries the cluster",
-			fmt.Sprintf("Cluster %s (%s) is FAILED. Applying retries operation %s in place; nothing is replaced.",
-				before.Name.ValueString(), before.ID.ValueString(), operation))
-		return
+	summary, text := "Applying continues the cluster's operation", fmt.Sprintf("Applying waits for operation %s; nothing is replaced.", operation)
+	switch state := before.State.ValueString(); {
+	case state == phaseDeleting:
+		summary = "The cluster is being deleted"
+		text = fmt.Sprintf("Applying waits for operation %s and then fails, since there is nothing left to change; the next plan makes another cluster.", operation)
+	case state == phaseFailed && changes:
+		summary = "Applying changes and retries the cluster"
+		text = fmt.Sprintf("Applying makes the plan's change, and retries operation %s in place where the API wants that first; nothing is replaced. "+
+			"Where the operation cannot succeed without the change, only another cluster helps: terraform apply -replace=<address>.", operation)
+	case state == phaseFailed:
+		summary = "Applying retries the cluster"
+		text = fmt.Sprintf("Applying retries operation %s in place; nothing is replaced.", operation)
+	case state != phaseProvisioning:
+		text = fmt.Sprintf("An earlier change did not come to its end. Applying waits for operation %s, and retries it where it failed; nothing is replaced.", operation)
 	}
-	resp.Diagnostics.AddWarning("Applying continues the cluster's operation",
-		fmt.Sprintf("Cluster %s (%s) is %s. Applying waits for operation %s; nothing is replaced.",
-			before.Name.ValueString(), before.ID.ValueString(), before.State.ValueString(), operation))
+	resp.Diagnostics.AddWarning(summary, cluster+" "+text)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -19,9 +20,8 @@ const (
 	createTimeout = 60 * time.Minute
 	updateTimeout = 90 * time.Minute
 	deleteTimeout = 45 * time.Minute
-	// acceptTimeout is what the API has to accept a cluster, retries included. It holds even where
-	// Terraform is interrupted: a cluster that was made and whose id is lost would be nobody's.
-	acceptTimeout = 60 * time.Second
+	// clockDifferenceMax between this machine and the API: beyond it a cluster is not taken for one's own.
+	clockDifferenceMax = time.Minute
 	// lastLookTimeout is for reading what an interrupted apply leaves behind.
 	lastLookTimeout = 5 * time.Second
 )
@@ -39,27 +39,65 @@ func (r *clusterResource) Create(ctx context.Context, req resource.CreateRequest
 		refuse(planned, err, &resp.Diagnostics)
 		return
 	}
+	wanted := planned.Paused
 	planned.take(accepted)
-	// From here on the id stands in the state, whatever happens to this process.
+	planned.Paused = wanted
+	// Terraform writes its state when this call returns, which a Ctrl-C lets it do; a killed provider
+	// leaves nothing, and the next apply says how the cluster is taken over.
 	resp.Diagnostics.Append(resp.State.Set(ctx, &planned)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	_, err = api.Wait(waiting, r.Session.Client, planned.LastOperationID.ValueString())
+	created, err := api.Wait(waiting, r.Session.Client, planned.LastOperationID.ValueString())
+	var pausing error
+	if err == nil && wanted.ValueBool() {
+		// The API makes clusters that run; one that rests is paused as soon as it is there.
+		_, pausing = r.patch(waiting, planned.ID.ValueString(), api.Patch{"paused": true}, created)
+	}
 	r.look(ctx, &planned)
+	// A warning must not differ from the plan, or Terraform replaces the cluster; the next refresh tells.
+	planned.Paused = wanted
 	resp.Diagnostics.Append(resp.State.Set(context.WithoutCancel(ctx), &planned)...)
 	if err != nil {
 		explainCreate(planned, err, &resp.Diagnostics)
+	}
+	if pausing != nil {
+		resp.Diagnostics.AddWarning("The cluster is not paused",
+			fmt.Sprintf("Cluster %s (%s) was created, and pausing it did not end well: %s. The next apply goes on with it.",
+				planned.Name.ValueString(), planned.ID.ValueString(), reasonOf(pausing)))
 	}
 }
 
 // accept asks for the cluster, and sees it through even when Terraform is told to stop meanwhile.
 func (r *clusterResource) accept(ctx context.Context, planned model) (*api.Cluster, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptTimeout)
+	ctx, sent, cancel := api.Accepting(ctx)
 	defer cancel()
-	return api.Read[api.Cluster](r.Session.ClusterCreateWithBody(ctx, nil, "application/json", creation(planned).Reader()))
+	begun := time.Now()
+	accepted, err := api.Read[api.Cluster](r.Session.ClusterCreateWithBody(ctx, nil, "application/json", creation(planned).Reader()))
+	var failure *api.Failure
+	if !errors.As(err, &failure) || failure.Code != "cluster_name_taken" || failure.ExistingId == nil || !sent.MayHaveRun() {
+		return accepted, err
+	}
+	// The answer to the first sending was lost, and its key is forgotten: the name may be taken by it.
+	existing, readErr := api.Read[api.Cluster](r.Session.ClusterGet(ctx, *failure.ExistingId))
+	if readErr != nil || !isOwn(existing, planned, begun) {
+		return nil, err
+	}
+	return existing, nil
+}
+
+// isOwn tells whether a cluster is the one that was just asked for: made since, by the operation that is
+// still its last, and as it was asked for.
+func isOwn(cluster *api.Cluster, planned model, begun time.Time) bool {
+	seen := planned
+	seen.take(cluster)
+	sameEnvironment := planned.EnvironmentID.IsUnknown() || planned.EnvironmentID.IsNull() || seen.EnvironmentID.Equal(planned.EnvironmentID)
+	return sameEnvironment && cluster.Status.OperationId != nil &&
+		cluster.Metadata.CreatedAt.After(begun.Add(-clockDifferenceMax)) &&
+		seen.Name.Equal(planned.Name) && seen.Region.Equal(planned.Region) && seen.Size.Equal(planned.Size) &&
+		seen.DeletionProtection.Equal(planned.DeletionProtection) && maps.Equal(textsOf(seen.Labels), textsOf(planned.Labels))
 }
 
 // look refreshes the model as well as it can: also where the apply was interrupted, within seconds.
@@ -131,9 +169,9 @@ func (r *clusterResource) Read(ctx context.Context, req resource.ReadRequest, re
 		return
 	}
 	switch string(cluster.Status.Phase) {
-	case phaseDeleting, phasePendingPurge:
+	case phasePendingPurge:
 		resp.Diagnostics.AddWarning("The cluster is deleted",
-			fmt.Sprintf("Cluster %s (%s) was deleted outside of Terraform and is %s. Restore it in the console if it is still wanted; applying would make another one.",
+			fmt.Sprintf("Cluster %s (%s) was deleted outside of Terraform and its data is kept (%s). Restore it in the console if it is still wanted; applying would make another one.",
 				cluster.Spec.Name, cluster.Metadata.Id, cluster.Status.Phase))
 		resp.State.RemoveResource(ctx)
 		return
@@ -152,19 +190,56 @@ func (r *clusterResource) Delete(ctx context.Context, req resource.DeleteRequest
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	id := known.ID.ValueString()
-	err := r.whenQuiet(ctx, id, func() (string, error) {
-		operation, err := api.Read[api.Operation](r.Session.ClusterDelete(ctx, id, deletion(known)))
-		if err != nil {
-			return "", err
-		}
-		return operation.Id, nil
-	})
-	if err == nil || api.IsNotFound(err) {
+	err := r.remove(ctx, known)
+	if err == nil {
 		return
 	}
-	resp.Diagnostics.AddError("Deleting cluster "+known.Name.ValueString()+" failed",
-		fmt.Sprintf("%s\nThe cluster (%s) stays in the state; apply again to continue.", err, id))
+	id := known.ID.ValueString()
+	text := fmt.Sprintf("%s\nThe cluster (%s) stays in the state; apply again to continue.", err, id)
+	if session.IsInterrupted(err) {
+		text = fmt.Sprintf("Waiting ended: %s. What was begun goes on; the next apply waits for it. The cluster (%s) stays in the state until then.", reasonOf(err), id)
+	}
+	resp.Diagnostics.AddError("Deleting cluster "+known.Name.ValueString()+" failed", text)
+}
+
+// remove deletes the cluster and waits for the end of it. Each time it looks first: a deletion whose
+// answer was lost, or that another run began, is waited for and never asked for again, since the data
+// that it keeps must not go with a second one.
+func (r *clusterResource) remove(ctx context.Context, known model) error {
+	id := known.ID.ValueString()
+	for range roundsMax {
+		cluster, err := api.Read[api.Cluster](r.Session.ClusterGet(ctx, id))
+		if api.IsNotFound(err) || (err == nil && string(cluster.Status.Phase) == phasePendingPurge) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if isAtWork(string(cluster.Status.Phase)) {
+			if err := awaitEnd(ctx, r.Session.Client, cluster); err != nil {
+				return err
+			}
+			continue
+		}
+		operation, err := api.Read[api.Operation](r.Session.ClusterDelete(ctx, id, deletion(known)))
+		switch {
+		case api.IsNotFound(err):
+			return nil
+		case api.HasCode(err, "cluster_busy"):
+			if cluster, err = api.Read[api.Cluster](r.Session.ClusterGet(ctx, id)); err == nil {
+				err = awaitEnd(ctx, r.Session.Client, cluster)
+			}
+			if err != nil && !api.IsNotFound(err) {
+				return err
+			}
+			continue
+		case err != nil:
+			return err
+		}
+		_, err = api.Wait(ctx, r.Session.Client, operation.Id)
+		return err
+	}
+	return fmt.Errorf("cluster %s is still being worked on after %d operations; apply again", id, roundsMax)
 }
 
 // whenQuiet begins an operation on the cluster and waits for its end. Where another one is at work it

@@ -19,6 +19,7 @@ const (
 // Phases as the API names them.
 const (
 	phaseRunning      = "RUNNING"
+	phaseDegraded     = "DEGRADED"
 	phasePaused       = "PAUSED"
 	phaseFailed       = "FAILED"
 	phaseProvisioning = "PROVISIONING"
@@ -120,7 +121,7 @@ func textsOf(values types.Map) map[string]string {
 // isSettled tells whether the cluster is as the configuration asks for, and no apply must continue it.
 func (m *model) isSettled() bool {
 	switch m.State.ValueString() {
-	case phaseFailed, phaseProvisioning:
+	case phaseFailed, phaseProvisioning, phaseDeleting:
 		return false
 	}
 	return true

@@ -112,7 +112,7 @@ func wishes(ctx context.Context) map[string]schema.Attribute {
 		"retain_days": schema.Int64Attribute{
 			Optional:            true,
 			Validators:          []validator.Int64{int64validator.Between(0, retainDaysMax)},
-			MarkdownDescription: "For how many days the data is kept after a deletion, in which the cluster can be restored; `0` deletes at once. By default 7 on AWS, 0 in the region `local`.",
+			MarkdownDescription: "For how many days the data is kept after a deletion, in which the cluster can be restored; `0` deletes at once. By default 7 on AWS, 0 in the region `local`. An environment can be deleted once the data of its clusters is gone, too: what is destroyed together with its environment wants `0`.",
 		},
 		"on_create_failure": schema.StringAttribute{
 			Optional: true, Computed: true,
@@ -138,7 +138,7 @@ func facts() map[string]schema.Attribute {
 		},
 		"state": schema.StringAttribute{
 			Computed:            true,
-			MarkdownDescription: "`PROVISIONING`, `RUNNING`, `UPDATING`, `PAUSED`, `FAILED`, `DELETING` or `PENDING_PURGE`.",
+			MarkdownDescription: "`PROVISIONING`, `RUNNING`, `DEGRADED` (a broker does not answer as it should), `UPDATING`, `PAUSED`, `FAILED`, `DELETING` or `PENDING_PURGE`.",
 		},
 		"last_operation_id": schema.StringAttribute{
 			Computed:            true,

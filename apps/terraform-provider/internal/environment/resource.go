@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -21,6 +23,8 @@ import (
 
 const (
 	nameMax = 100
+	// inhabitantsMax are named where an environment cannot be deleted.
+	inhabitantsMax = 20
 	// timeLayout is RFC 3339 with milliseconds, as the API writes it.
 	timeLayout = "2006-01-02T15:04:05.000Z"
 )
@@ -79,7 +83,9 @@ func (r *environmentResource) Create(ctx context.Context, req resource.CreateReq
 		return
 	}
 	body := api.EnvironmentCreateJSONRequestBody{Name: planned.Name.ValueString()}
-	environment, err := api.Read[api.Environment](r.Session.EnvironmentCreate(ctx, nil, body))
+	accepting, _, cancel := api.Accepting(ctx)
+	defer cancel()
+	environment, err := api.Read[api.Environment](r.Session.EnvironmentCreate(accepting, nil, body))
 	var failure *api.Failure
 	if errors.As(err, &failure) && failure.Code == "environment_name_taken" && failure.ExistingId != nil {
 		resp.Diagnostics.AddAttributeError(path.Root("name"), "The environment's name is taken",
@@ -91,7 +97,7 @@ func (r *environmentResource) Create(ctx context.Context, req resource.CreateReq
 		return
 	}
 	planned.take(environment)
-	resp.Diagnostics.Append(resp.State.Set(ctx, &planned)...)
+	resp.Diagnostics.Append(resp.State.Set(context.WithoutCancel(ctx), &planned)...)
 }
 
 func (r *environmentResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
@@ -136,9 +142,32 @@ func (r *environmentResource) Delete(ctx context.Context, req resource.DeleteReq
 		return
 	}
 	err := api.Done(r.Session.EnvironmentDelete(ctx, known.ID.ValueString()))
+	if api.HasCode(err, "environment_not_empty") {
+		resp.Diagnostics.AddError("The environment "+known.Name.ValueString()+" has clusters", err.Error()+r.inhabitants(ctx, known.ID.ValueString()))
+		return
+	}
 	if err != nil && !api.IsNotFound(err) {
 		session.Report(&resp.Diagnostics, "Deleting environment "+known.Name.ValueString(), err)
 	}
+}
+
+// inhabitants names the clusters that keep an environment from being deleted, and says what ends that.
+func (r *environmentResource) inhabitants(ctx context.Context, id string) string {
+	size := inhabitantsMax
+	page, err := api.Read[api.ClusterPage](r.Session.ClusterList(ctx, &api.ClusterListParams{PageSize: &size, EnvironmentId: &id}))
+	if err != nil {
+		return ""
+	}
+	var text strings.Builder
+	for _, each := range page.Items {
+		fmt.Fprintf(&text, "\n  %s (%s) is %s", each.Spec.Name, each.Metadata.Id, each.Status.Phase)
+		if each.Status.PurgeAt != nil {
+			fmt.Fprintf(&text, ": its data is kept until %s", each.Status.PurgeAt.UTC().Format(time.RFC3339))
+		}
+	}
+	text.WriteString("\nA deleted cluster whose data is kept (PENDING_PURGE) belongs to its environment until that data is gone: " +
+		"wait until then, or purge the cluster in the console. A cluster with retain_days = 0 leaves nothing behind.")
+	return text.String()
 }
 
 // ImportState takes `env_…` and the environment's name.

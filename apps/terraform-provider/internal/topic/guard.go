@@ -18,13 +18,24 @@ func guardDestroy(before model, diags *diag.Diagnostics) {
 // guardReplacement lets no topic be replaced silently.
 func guardReplacement(before, planned model, diags *diag.Diagnostics) {
 	text := fmt.Sprintf("Topic %s would be deleted with its records, and %s made empty: Kafka can neither rename nor move topics.",
-		before.ID.ValueString(), topicID(planned.ClusterID.ValueString(), planned.Name.ValueString()))
+		before.ID.ValueString(), madeInstead(planned))
 	if before.DeletionProtection.ValueBool() {
 		diags.AddAttributeError(path.Root("name"), "The plan would replace a protected topic",
 			text+" Keep name and cluster_id, or set deletion_protection = false and apply that first.")
 		return
 	}
 	diags.AddAttributeWarning(path.Root("name"), "The plan replaces a topic", text)
+}
+
+// madeInstead names the topic that is planned, as far as it is known.
+func madeInstead(planned model) string {
+	if planned.Name.IsUnknown() {
+		return "another one"
+	}
+	if planned.ClusterID.IsUnknown() {
+		return "a topic " + planned.Name.ValueString() + " of a cluster that is not known yet (it is replaced, or read during the apply)"
+	}
+	return topicID(planned.ClusterID.ValueString(), planned.Name.ValueString())
 }
 
 func guardPartitions(before, planned model, diags *diag.Diagnostics) {

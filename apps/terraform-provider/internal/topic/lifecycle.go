@@ -29,6 +29,8 @@ func (r *topicResource) Create(ctx context.Context, req resource.CreateRequest, 
 	configs := settings(planned.Configs)
 	body := api.TopicCreateJSONRequestBody{Name: planned.Name.ValueString(), Partitions: &partitions, Configs: &configs}
 	topic, err := r.write(ctx, clusterID, func(ctx context.Context) (*api.Topic, error) {
+		ctx, _, cancel := api.Accepting(ctx)
+		defer cancel()
 		return api.Read[api.Topic](r.Session.TopicCreate(ctx, clusterID, nil, body))
 	})
 	if api.HasCode(err, "topic_name_taken") {
@@ -44,7 +46,7 @@ func (r *topicResource) Create(ctx context.Context, req resource.CreateRequest, 
 	wanted := planned.Configs
 	planned.take(topic)
 	planned.Configs = wanted
-	resp.Diagnostics.Append(resp.State.Set(ctx, &planned)...)
+	resp.Diagnostics.Append(resp.State.Set(context.WithoutCancel(ctx), &planned)...)
 }
 
 func (r *topicResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
@@ -132,11 +134,25 @@ func (r *topicResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	if known.DeletionProtection.ValueBool() {
+		// A replacement that is asked for (-replace) plans no deletion: this is the last place to refuse it.
+		guardDestroy(known, &resp.Diagnostics)
+		return
+	}
 	clusterID, name := known.ClusterID.ValueString(), known.Name.ValueString()
 	_, err := r.write(ctx, clusterID, func(ctx context.Context) (*api.Topic, error) {
 		return nil, api.Done(r.Session.TopicDelete(ctx, clusterID, name))
 	})
-	if err != nil && !api.IsNotFound(err) {
+	var notServing *cluster.NotServing
+	switch {
+	case err == nil, api.IsNotFound(err):
+	case errors.As(err, &notServing) && notServing.IsDeleted():
+		// The cluster takes its topics with it.
+	case errors.As(err, &notServing):
+		resp.Diagnostics.AddError("Deleting topic "+known.ID.ValueString()+" failed",
+			fmt.Sprintf("%s\nNo broker runs that could delete it. Resume or mend the cluster first; or, where the cluster is to go with all of its topics, "+
+				"take the topic out of the state (terraform state rm <address>) and destroy the cluster.", err))
+	default:
 		resp.Diagnostics.AddError("Deleting topic "+known.ID.ValueString()+" failed", err.Error())
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/millrace/terraform-provider-millrace/internal/session"
 )
@@ -135,13 +134,9 @@ func (r *topicResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	guardPartitions(before, planned, &resp.Diagnostics)
 }
 
-// isReplacement tells whether another topic is meant; a value that is not known yet may be the same.
+// isReplacement tells whether Terraform makes another topic, as it also does where a value is not known yet.
 func isReplacement(before, planned model) bool {
-	return differs(before.Name, planned.Name) || differs(before.ClusterID, planned.ClusterID)
-}
-
-func differs(before, planned types.String) bool {
-	return !planned.IsUnknown() && !before.Equal(planned)
+	return !before.Name.Equal(planned.Name) || !before.ClusterID.Equal(planned.ClusterID)
 }
 
 func topicID(clusterID, name string) string { return fmt.Sprintf("%s/%s", clusterID, name) }

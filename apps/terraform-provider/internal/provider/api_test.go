@@ -1,0 +1,300 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	clusterID  = "clu_1"
+	problemFmt = `{"type":"t","title":"t","status":%d,"detail":"%s","instance":"/","code":"%s","request_id":"r","retryable":false,"errors":[]%s}`
+)
+
+// fakeAPI is an API with one cluster, whose operations end as the test says, in the moment in which
+// somebody waits for them.
+type fakeAPI struct {
+	*httptest.Server
+	mutex sync.Mutex
+	calls []string
+	// spec and phase of the cluster; no phase is no cluster.
+	spec       map[string]any
+	phase      string
+	last       string
+	operations map[string]*fakeOperation
+	topics     map[string]map[string]any
+	keys       map[string]map[string]any
+	keysMade   int
+	createdAt  time.Time
+	// ends decides how operations of a kind end: SUCCEEDED where it says nothing.
+	ends map[string]string
+	// loses tells whether the answer to a call is lost after it was carried out; asked once for each.
+	loses func(call string) bool
+	// refuses answers instead of the API: 0 lets the call through.
+	refuses func(call string) (status int, code, more string)
+}
+
+type fakeOperation struct {
+	kind, phase, next string
+}
+
+func newFakeAPI(t *testing.T) *fakeAPI {
+	t.Helper()
+	f := &fakeAPI{operations: map[string]*fakeOperation{}, topics: map[string]map[string]any{}, keys: map[string]map[string]any{}, ends: map[string]string{}}
+	f.Server = httptest.NewServer(f)
+	t.Cleanup(f.Close)
+	return f
+}
+
+func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	body := map[string]any{}
+	raw, _ := io.ReadAll(r.Body)
+	_ = json.Unmarshal(raw, &body)
+	call := r.Method + " " + strings.TrimPrefix(r.URL.Path, "/v1/")
+	if r.URL.Query().Get("validate_only") == "true" {
+		fmt.Fprint(w, `{"plan":{"summary":{}},"policy":[],"warnings":[]}`)
+		return
+	}
+	if days := r.URL.Query().Get("retain_days"); days != "" {
+		call += "?retain_days=" + days
+	}
+	f.calls = append(f.calls, call)
+	if f.refuses != nil {
+		if status, code, more := f.refuses(call); status != 0 {
+			problem(w, status, code, more)
+			return
+		}
+	}
+	answer := httptest.NewRecorder()
+	f.answer(answer, r, call, body)
+	if f.loses != nil && f.loses(call) {
+		panic(http.ErrAbortHandler)
+	}
+	maps.Copy(w.Header(), answer.Header())
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body.Bytes())
+}
+
+func problem(w http.ResponseWriter, status int, code, more string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, problemFmt, status, "no", code, more)
+}
+
+func (f *fakeAPI) answer(w http.ResponseWriter, r *http.Request, call string, body map[string]any) {
+	switch path := strings.Split(strings.TrimPrefix(r.URL.Path, "/v1/"), "/"); {
+	case path[0] == "operations":
+		f.answerOperation(w, path)
+	case path[0] == "api-keys":
+		f.answerKey(w, r.Method, path, body)
+	case call == "POST clusters":
+		f.createdAt = time.Now()
+		f.spec = map[string]any{"environment_id": "env_1", "brokers": 1, "zones": 1, "paused": false}
+		maps.Copy(f.spec, body)
+		f.begin("cluster.create", "PROVISIONING", "RUNNING")
+		f.writeCluster(w, http.StatusAccepted, "")
+	case f.phase == "":
+		problem(w, http.StatusNotFound, "not_found", "")
+	case len(path) >= 3 && path[2] == "topics":
+		f.answerTopic(w, r.Method, path[3:], body)
+	case r.Method == http.MethodGet:
+		f.writeCluster(w, http.StatusOK, "")
+	case r.Method == http.MethodPatch:
+		f.patch(w, body)
+	case r.Method == http.MethodDelete:
+		f.remove(w, r.URL.Query().Get("retain_days"))
+	}
+}
+
+func (f *fakeAPI) begin(kind, phase, next string) {
+	f.last = fmt.Sprintf("op_%d", len(f.operations)+1)
+	f.operations[f.last] = &fakeOperation{kind: kind, phase: "RUNNING", next: next}
+	f.phase = phase
+}
+
+// end brings an operation to where the test wants it.
+func (f *fakeAPI) end(operation *fakeOperation) {
+	operation.phase = "SUCCEEDED"
+	if phase := f.ends[operation.kind]; phase != "" {
+		operation.phase = phase
+	}
+	switch {
+	case operation.phase == "SUCCEEDED":
+		f.phase = operation.next
+	case operation.kind == "cluster.update":
+		f.phase = "DEGRADED"
+	default:
+		f.phase = "FAILED"
+	}
+}
+
+func (f *fakeAPI) answerOperation(w http.ResponseWriter, path []string) {
+	operation := f.operations[path[1]]
+	switch {
+	case len(path) == 3:
+		operation.phase = "RUNNING"
+		if f.phase = "UPDATING"; operation.kind == "cluster.create" {
+			f.phase = "PROVISIONING"
+		}
+	case operation.phase == "RUNNING":
+		f.end(operation)
+	}
+	f.writeOperation(w, path[1])
+}
+
+func (f *fakeAPI) writeOperation(w http.ResponseWriter, id string) {
+	operation := f.operations[id]
+	writeJSON(w, http.StatusOK, map[string]any{
+		"id": id, "kind": operation.kind, "phase": operation.phase, "done": operation.phase != "RUNNING",
+		"created_at": time.Now(), "target": map[string]any{"id": clusterID}, "progress": map[string]any{"percent": 1},
+	})
+}
+
+func (f *fakeAPI) patch(w http.ResponseWriter, body map[string]any) {
+	changes, begins := false, false
+	for name, value := range body {
+		if fmt.Sprint(f.spec[name]) != fmt.Sprint(value) {
+			changes, begins = true, begins || name == "size" || name == "paused"
+		}
+	}
+	if begins && f.isBusy() {
+		problem(w, http.StatusConflict, "cluster_busy", "")
+		return
+	}
+	if begins && f.phase == "FAILED" {
+		problem(w, http.StatusConflict, "cluster_not_ready", "")
+		return
+	}
+	maps.Copy(f.spec, body)
+	if !changes || !begins {
+		f.writeCluster(w, http.StatusOK, "")
+		return
+	}
+	kind, next := "cluster.update", "RUNNING"
+	if paused, isPause := body["paused"].(bool); isPause && paused {
+		kind, next = "cluster.pause", "PAUSED"
+	} else if isPause {
+		kind = "cluster.resume"
+	}
+	f.begin(kind, "UPDATING", next)
+	f.writeCluster(w, http.StatusAccepted, f.last)
+}
+
+func (f *fakeAPI) isBusy() bool {
+	operation := f.operations[f.last]
+	return operation != nil && operation.phase == "RUNNING"
+}
+
+// remove is what the API does with a DELETE: data that is kept goes only where somebody says 0.
+func (f *fakeAPI) remove(w http.ResponseWriter, days string) {
+	switch {
+	case f.isBusy():
+		problem(w, http.StatusConflict, "cluster_busy", "")
+		return
+	case f.phase == "PENDING_PURGE" && days != "0":
+	case f.phase == "PENDING_PURGE":
+		f.begin("cluster.purge", "DELETING", "")
+	default:
+		next := "PENDING_PURGE"
+		if days == "0" {
+			next = ""
+		}
+		f.begin("cluster.delete", "DELETING", next)
+	}
+	f.writeOperation(w, f.last)
+}
+
+func (f *fakeAPI) answerTopic(w http.ResponseWriter, method string, path []string, body map[string]any) {
+	isServing := slices.Contains([]string{"RUNNING", "DEGRADED", "UPDATING"}, f.phase)
+	switch {
+	case !isServing:
+		problem(w, http.StatusConflict, "cluster_not_ready", "")
+	case method == http.MethodPost:
+		topic := map[string]any{"name": body["name"], "partitions": body["partitions"], "replication_factor": 1, "topic_id": "t", "configs": map[string]any{}}
+		f.topics[body["name"].(string)] = topic
+		writeJSON(w, http.StatusCreated, topic)
+	case method == http.MethodDelete:
+		delete(f.topics, path[0])
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		writeJSON(w, http.StatusOK, map[string]any{"items": slices.Collect(maps.Values(f.topics))})
+	}
+}
+
+func (f *fakeAPI) answerKey(w http.ResponseWriter, method string, path []string, body map[string]any) {
+	switch method {
+	case http.MethodPost:
+		f.keysMade++
+		id := fmt.Sprintf("key_%d", f.keysMade)
+		key := map[string]any{
+			"id": id, "name": body["name"], "role": body["role"], "created_at": time.Now(), "hint": "mrk_" + id + "…",
+			"secret": "mrk_" + id + "_secret", "expires_at": body["expires_at"],
+		}
+		f.keys[id] = key
+		writeJSON(w, http.StatusCreated, key)
+	case http.MethodDelete:
+		delete(f.keys, path[1])
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+func (f *fakeAPI) writeCluster(w http.ResponseWriter, status int, operationID string) {
+	cluster := map[string]any{
+		"metadata": map[string]any{"id": clusterID, "created_at": f.createdAt, "etag": fmt.Sprint(len(f.calls)), "labels": map[string]any{}},
+		"spec":     f.spec,
+		"status": map[string]any{
+			"phase": f.phase, "operation_id": f.last, "endpoints": []any{}, "conditions": []any{}, "drift": "unknown",
+			"estimated_monthly_cost_usd": 0, "observed_revision": 1, "provider": "local",
+		},
+	}
+	if operationID != "" {
+		cluster["operation_id"] = operationID
+	}
+	writeJSON(w, status, cluster)
+}
+
+func writeJSON(w http.ResponseWriter, status int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(value)
+}
+
+// count of calls that begin so.
+func (f *fakeAPI) count(prefix string) int {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	found := 0
+	for _, call := range f.calls {
+		if strings.HasPrefix(call, prefix) {
+			found++
+		}
+	}
+	return found
+}
+
+// now changes the API while nobody asks it.
+func (f *fakeAPI) now(change func()) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	change()
+}
+
+// once is true for the first call of the name.
+func once(name string) func(string) bool {
+	seen := false
+	return func(call string) bool {
+		isFirst := !seen && strings.HasPrefix(call, name)
+		seen = seen || isFirst
+		return isFirst
+	}
+}

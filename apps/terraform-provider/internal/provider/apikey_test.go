@@ -1,0 +1,63 @@
+package provider_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+const apiKey = "millrace_api_key"
+
+func keyConfig(file, quarter string) object {
+	return object{"name": "deploy", "role": "member", "secret_file": file, "rotate_when": object{"quarter": quarter}}
+}
+
+func wantSecret(t *testing.T, file, want string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil || string(text) != want+"\n" {
+		t.Errorf("%q, %v; want %s", text, err, want)
+	}
+}
+
+// The documented example: the same file, another quarter.
+func TestAKeyWithAFileIsRotated(t *testing.T) {
+	api := newFakeAPI(t)
+	tf := newTerraform(t, api.URL)
+	file := filepath.Join(t.TempDir(), "deploy.key")
+	old := tf.change(apiKey, nil, keyConfig(file, "1"))
+	wantSecret(t, file, "mrk_key_1_secret")
+	plan := tf.plan(apiKey, old, keyConfig(file, "2"))
+	if plan.failed || !plan.replaces {
+		t.Fatalf("replaces %v: %s", plan.replaces, plan.said)
+	}
+	// Terraform deletes, then plans and makes the next one.
+	if said, failed := tf.destroy(apiKey, old); failed {
+		t.Fatal(said)
+	}
+	tf.change(apiKey, nil, keyConfig(file, "2"))
+	wantSecret(t, file, "mrk_key_2_secret")
+}
+
+func TestARotationThatFindsNoPlaceRevokesNothing(t *testing.T) {
+	api := newFakeAPI(t)
+	tf := newTerraform(t, api.URL)
+	file := filepath.Join(t.TempDir(), "deploy.key")
+	old := tf.change(apiKey, nil, keyConfig(file, "1"))
+	if err := os.WriteFile(file, []byte("something else"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	plan := tf.plan(apiKey, old, keyConfig(file, "2"))
+	if !plan.failed {
+		t.Error("the rotation is planned, and would end without a key")
+	}
+	wantSaid(t, plan.said, "Nothing was revoked")
+	// Something else is not ours to remove.
+	if said, failed := tf.destroy(apiKey, old); failed {
+		t.Error(said)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || string(text) != "something else" {
+		t.Errorf("%q, %v", text, err)
+	}
+}

@@ -1,0 +1,279 @@
+package provider_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+)
+
+const cluster = "millrace_cluster"
+
+func config(more object) object {
+	written := object{"name": "orders", "deletion_protection": false}
+	maps.Copy(written, more)
+	return written
+}
+
+func wantSaid(t *testing.T, said string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(said, part) {
+			t.Errorf("%q is not in\n%s", part, said)
+		}
+	}
+}
+
+// A deletion is asked for once, whatever becomes of its answer: the second one could purge what is kept.
+func TestADeletionWhoseAnswerIsLostKeepsTheData(t *testing.T) {
+	api := newFakeAPI(t)
+	tf := newTerraform(t, api.URL)
+	made := tf.change(cluster, nil, config(object{"retain_days": 7}))
+	api.now(func() { api.loses = once("DELETE clusters/clu_1") })
+	if said, failed := tf.destroy(cluster, made); failed {
+		t.Fatal(said)
+	}
+	// The repetition of the one request, and none that meant to delete once more.
+	if api.phase != "PENDING_PURGE" || api.count("DELETE") != 2 {
+		t.Errorf("asked %d times, and the cluster is %q", api.count("DELETE"), api.phase)
+	}
+	for _, operation := range api.operations {
+		if operation.kind == "cluster.purge" {
+			t.Error("what was to be kept was purged")
+		}
+	}
+}
+
+// A deletion that is under way, or done, is not asked for again.
+func TestADeletionOfAnotherRunIsWaitedFor(t *testing.T) {
+	for _, phase := range []string{"DELETING", "PENDING_PURGE"} {
+		api := newFakeAPI(t)
+		tf := newTerraform(t, api.URL)
+		made := tf.change(cluster, nil, config(object{"retain_days": 0}))
+		api.now(func() {
+			api.begin("cluster.delete", "DELETING", "PENDING_PURGE")
+			if phase == "PENDING_PURGE" {
+				api.end(api.operations[api.last])
+			}
+		})
+		if said, failed := tf.destroy(cluster, made); failed {
+			t.Error(said)
+		}
+		if api.count("DELETE") != 0 || api.phase != "PENDING_PURGE" {
+			t.Errorf("%s: asked %d times, and the cluster is %q", phase, api.count("DELETE"), api.phase)
+		}
+	}
+}
+
+func TestADeletionThatFailsIsAnErrorAndNeverRetriedByAnApply(t *testing.T) {
+	api := newFakeAPI(t)
+	tf := newTerraform(t, api.URL)
+	made := tf.change(cluster, nil, config(nil))
+	api.now(func() { api.ends["cluster.delete"] = "FAILED" })
+	if said, failed := tf.destroy(cluster, made); !failed {
+		t.Fatalf("no error: %s", said)
+	}
+	made, _ = tf.refresh(cluster, made)
+	plan := tf.plan(cluster, made, config(nil))
+	if !plan.failed {
+		t.Error("the plan does not say that the deletion failed")
+	}
+	wantSaid(t, plan.said, "The cluster's deletion failed", "terraform destroy", "restore the cluster")
+	// The state may be older than the failure: the apply looks for itself.
+	older := tf.change(cluster, nil, config(nil))
+	plan = tf.plan(cluster, older, config(object{"deletion_protection": true}))
+	api.now(func() { api.begin("cluster.delete", "DELETING", ""); api.end(api.operations[api.last]) })
+	if _, said, failed := tf.apply(cluster, older, config(object{"deletion_protection": true}), plan); failed {
+		t.Error(said)
+	}
+	if api.count("POST operations") != 0 {
+		t.Errorf("a deletion was retried: %v", api.calls)
+	}
+	// Whoever wants it gone gets on.
+	api.now(func() { api.ends = map[string]string{}; api.spec["deletion_protection"] = false })
+	if said, failed := tf.destroy(cluster, made); failed {
+		t.Error(said)
+	}
+}
+
+func TestADeletionUnderWayStaysInTheState(t *testing.T) {
+	api := newFakeAPI(t)
+	tf := newTerraform(t, api.URL)
+	made := tf.change(cluster, nil, config(nil))
+	api.now(func() { api.begin("cluster.delete", "DELETING", "PENDING_PURGE") })
+	made, _ = tf.refresh(cluster, made)
+	if made == nil {
+		t.Fatal("it left the state while it was being deleted")
+	}
+	plan := tf.plan(cluster, made, config(nil))
+	if plan.failed || !plan.changes(made) {
+		t.Fatalf("no wait is planned: %s", plan.said)
+	}
+	_, said, failed := tf.apply(cluster, made, config(nil), plan)
+	if !failed {
+		t.Error("an apply made something of a cluster that is deleted")
+	}
+	wantSaid(t, said, "it is deleted", "apply again")
+	if made, _ = tf.refresh(cluster, made); made != nil {
+		t.Error("what is deleted is still in the state")
+	}
+}
+
+// (a) The answer to a change is lost, and its operation fails; (b) it fails in plain sight.
+func TestAChangeThatFailedIsNotTakenForDone(t *testing.T) {
+	for name, loses := range map[string]bool{"heard": false, "unheard": true} {
+		t.Run(name, func(t *testing.T) {
+			api := newFakeAPI(t)
+			tf := newTerraform(t, api.URL)
+			made := tf.change(cluster, nil, config(nil))
+			wanted := config(object{"size": "small"})
+			api.now(func() {
+				api.ends["cluster.update"] = "FAILED"
+				if loses {
+					api.loses = once("PATCH")
+				}
+			})
+			after, said, failed := tf.apply(cluster, made, wanted, tf.plan(cluster, made, wanted))
+			if !failed {
+				t.Fatal("a change that failed is told as done")
+			}
+			wantSaid(t, said, "ended as FAILED")
+			after, _ = tf.refresh(cluster, after)
+			plan := tf.plan(cluster, after, wanted)
+			if plan.failed || !plan.changes(after) {
+				t.Fatalf("the next plan is empty: %s", plan.said)
+			}
+			api.now(func() { api.ends = map[string]string{} })
+			after, said, failed = tf.apply(cluster, after, wanted, plan)
+			if failed || api.count("POST operations") != 1 || api.phase != "RUNNING" {
+				t.Errorf("%s: %d retries, phase %s", said, api.count("POST operations"), api.phase)
+			}
+			if plan := tf.plan(cluster, after, wanted); plan.changes(after) {
+				t.Errorf("the plan after the retry is not empty: %s", plan.said)
+			}
+		})
+	}
+}
+
+func TestAChangeWhoseAnswerIsLostIsWaitedFor(t *testing.T) {
+	api := newFakeAPI(t)
+	tf := newTerraform(t, api.URL)
+	made := tf.change(cluster, nil, config(nil))
+	api.now(func() { api.loses = once("PATCH") })
+	after := tf.change(cluster, made, config(object{"size": "small"}))
+	if api.count("PATCH") != 2 {
+		t.Errorf("%v", api.calls)
+	}
+	if state := after.text(t, "state"); state != "RUNNING" {
+		t.Errorf("the apply ended while the cluster was %s", state)
+	}
+}
+
+func TestAClusterIsCreatedPaused(t *testing.T) {
+	api := newFakeAPI(t)
+	tf := newTerraform(t, api.URL)
+	wanted := config(object{"paused": true})
+	made := tf.change(cluster, nil, wanted)
+	if state := made.text(t, "state"); state != "PAUSED" {
+		t.Errorf("it is %s", state)
+	}
+	if plan := tf.plan(cluster, made, wanted); plan.changes(made) {
+		t.Errorf("the next plan is not empty: %s", plan.said)
+	}
+}
+
+// Neither a creation nor a pause that fails makes Terraform replace the cluster.
+func TestAClusterWhoseCreationOrPauseFailsIsKept(t *testing.T) {
+	for _, kind := range []string{"cluster.create", "cluster.pause"} {
+		api := newFakeAPI(t)
+		api.ends[kind] = "FAILED"
+		tf := newTerraform(t, api.URL)
+		wanted := config(object{"paused": true})
+		made := tf.change(cluster, nil, wanted)
+		made, _ = tf.refresh(cluster, made)
+		api.now(func() { api.ends = map[string]string{} })
+		made = tf.change(cluster, made, wanted)
+		if state := made.text(t, "state"); state != "PAUSED" || api.count("POST clusters") != 1 {
+			t.Errorf("%s: the cluster is %s after %v", kind, state, api.calls)
+		}
+	}
+}
+
+// What the configuration changes is tried before the failed operation is repeated.
+func TestAFailedCreationIsMendedByTheConfiguration(t *testing.T) {
+	api := newFakeAPI(t)
+	api.ends["cluster.create"] = "FAILED"
+	tf := newTerraform(t, api.URL)
+	made := tf.change(cluster, nil, config(nil))
+	api.now(func() { api.ends = map[string]string{}; api.calls = nil })
+	wanted := config(object{"size": "small"})
+	plan := tf.plan(cluster, made, wanted)
+	wantSaid(t, plan.said, "-replace")
+	made = tf.change(cluster, made, wanted)
+	var order []string
+	for _, call := range api.calls {
+		if !strings.HasPrefix(call, "GET") {
+			order = append(order, strings.Fields(call)[0])
+		}
+	}
+	if got := strings.Join(order, " "); got != "PATCH POST PATCH" || made.text(t, "size") != "small" {
+		t.Errorf("%s: %v", got, api.calls)
+	}
+}
+
+func TestANameTakenByOnesOwnLostRequestIsNoError(t *testing.T) {
+	api := newFakeAPI(t)
+	posts := 0
+	api.loses = once("POST clusters")
+	api.refuses = func(call string) (int, string, string) {
+		if call != "POST clusters" {
+			return 0, "", ""
+		}
+		if posts++; posts == 2 {
+			return 409, "idempotency_key_in_use", ""
+		} else if posts > 2 {
+			return 409, "cluster_name_taken", `,"existing_id":"clu_1"`
+		}
+		return 0, "", ""
+	}
+	tf := newTerraform(t, api.URL)
+	made := tf.change(cluster, nil, config(nil))
+	if made.text(t, "id") != clusterID || made.text(t, "state") != "RUNNING" {
+		t.Errorf("%v", api.calls)
+	}
+}
+
+func TestANameTakenBySomebodyElseIsAnError(t *testing.T) {
+	api := newFakeAPI(t)
+	tf := newTerraform(t, api.URL)
+	tf.change(cluster, nil, config(nil))
+	api.now(func() {
+		api.refuses = func(call string) (int, string, string) {
+			if call == "POST clusters" {
+				return 409, "cluster_name_taken", `,"existing_id":"clu_1"`
+			}
+			return 0, "", ""
+		}
+	})
+	plan := tf.plan(cluster, nil, config(nil))
+	_, said, failed := tf.apply(cluster, nil, config(nil), plan)
+	if !failed {
+		t.Fatal("somebody's cluster was taken over")
+	}
+	wantSaid(t, said, "terraform import <address> clu_1")
+}
+
+func TestAClusterIsNotReplacedForAnUnknownEnvironmentUnnoticed(t *testing.T) {
+	api := newFakeAPI(t)
+	tf := newTerraform(t, api.URL)
+	made := tf.change(cluster, nil, config(object{"deletion_protection": true}))
+	plan := tf.plan(cluster, made, config(object{"deletion_protection": true, "environment_id": unknown}))
+	if !plan.failed {
+		t.Errorf("a protected cluster would be replaced: %s", plan.said)
+	}
+	open := tf.change(cluster, made, config(nil))
+	plan = tf.plan(cluster, open, config(object{"environment_id": unknown}))
+	if plan.failed || !plan.replaces {
+		t.Errorf("replaces %v: %s", plan.replaces, plan.said)
+	}
+	wantSaid(t, plan.said, "The plan replaces a cluster", "environment_id")
+}
