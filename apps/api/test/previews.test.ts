@@ -127,3 +127,16 @@ test("a cluster on this machine is planned as it is", async () => {
   expect(fixture.planner.asked.at(-1)).toEqual({ clusterId: cluster.id, purpose: "apply" });
   expect((await ask("PATCH", path, { wal: { size_gib: 20 } })).body.errors[0].pointer).toBe("/wal");
 });
+
+test("who changes a cluster that drifts, or whose drift was accepted, learns that it is undone", async () => {
+  const { cluster } = await runningCluster(fixture.db, fixture.ours, "drifting");
+  const path = `/v1/clusters/${cluster.id}?validate_only=true`;
+  const warnings = async () =>
+    (await ask("PATCH", path, { size: "small" })).body.warnings.join(" ") as string;
+  expect(await warnings()).not.toContain("outside of Millrace");
+  const drift = { checkedAt: new Date(), digest: "a".repeat(64), operationId: undefined };
+  await fixture.db.clusters.recordDrift(cluster.id, { ...drift, status: "drifted" });
+  expect(await warnings()).toContain("outside of Millrace is undone with this change.");
+  await fixture.db.clusters.recordDrift(cluster.id, { ...drift, status: "accepted" });
+  expect(await warnings()).toContain("also what was accepted");
+});

@@ -15,8 +15,8 @@ Clusters, topics and metrics of Millrace, Kafka as a managed service.
 **Long work** is answered with 202 and \`Location: /v1/operations/op_…\`; follow the operation with
 \`?wait=30s\` or its event stream.
 
-**Retries.** Send \`Idempotency-Key\` with a POST: the same key and body give the first answer again,
-for 24 hours.
+**Retries.** Send \`Idempotency-Key\` with a POST: the same request under the same key gets the
+first answer again, for 24 hours. A dry run leaves the key unused.
 
 **Changes** are merge patches (RFC 7396): a field that is absent stays, \`null\` is its default again.
 \`If-Match\` with the \`ETag\` that you read makes a change fail with 412 where somebody was faster.
@@ -25,7 +25,8 @@ for 24 hours.
 what speaks against it, and changes nothing.
 
 **Limits.** Signing in is limited by address and account. 429 and 503 come with \`Retry-After\` where a
-time is known. At most two plans are made at once for \`validate_only\`.
+time is known. For \`validate_only\` an organization has one plan made at a time;
+four more wait for it.
 
 **Lists** page by \`page_size\` and \`page_token\`; \`next_page_token\` is absent on the last page.
 

@@ -17,8 +17,10 @@ const DRIFT_POLL_MS = 5_000;
 const WORDS: Record<Drift["status"], string> = {
   unknown: "Nobody has compared yet what exists with what was made.",
   in_sync: "What exists is what was made.",
-  drifted: "Somebody has changed something outside of Millrace. Undo it, or accept it as it is.",
-  accepted: "What differs was accepted. Anything further would be shown.",
+  drifted:
+    "Somebody has changed something outside of Millrace. Undo it, or accept it until the next change of the cluster, which undoes it too.",
+  accepted:
+    "What differs was accepted until the next change of the cluster, which undoes it. Anything further would be shown.",
 };
 
 /** How what exists differs from what was made: looked for now and then, or when asked to. */

@@ -2738,14 +2738,14 @@ type ClientInterface interface {
 	// Corresponds with PATCH /v1/clusters/{cluster_id} (the `ClusterUpdate` operationId).
 	ClusterUpdateWithApplicationMergePatchPlusJSONBody(ctx context.Context, clusterId string, params *ClusterUpdateParams, body ClusterUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ClusterAcceptDriftWithBody Let this very drift stand
+	// ClusterAcceptDriftWithBody Let this very drift stand until the next change of the cluster
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/clusters/{cluster_id}/accept-drift (the `ClusterAcceptDrift` operationId).
 	ClusterAcceptDriftWithBody(ctx context.Context, clusterId string, params *ClusterAcceptDriftParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ClusterAcceptDrift Let this very drift stand
+	// ClusterAcceptDrift Let this very drift stand until the next change of the cluster
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -3202,7 +3202,7 @@ func (c *Client) ClusterUpdateWithApplicationMergePatchPlusJSONBody(ctx context.
 	return c.Client.Do(req)
 }
 
-// ClusterAcceptDriftWithBody Let this very drift stand
+// ClusterAcceptDriftWithBody Let this very drift stand until the next change of the cluster
 //
 // Takes any type of body and a specified content type.
 //
@@ -3219,7 +3219,7 @@ func (c *Client) ClusterAcceptDriftWithBody(ctx context.Context, clusterId strin
 	return c.Client.Do(req)
 }
 
-// ClusterAcceptDrift Let this very drift stand
+// ClusterAcceptDrift Let this very drift stand until the next change of the cluster
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6482,14 +6482,14 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PATCH /v1/clusters/{cluster_id} (the `ClusterUpdate` operationId).
 	ClusterUpdateWithApplicationMergePatchPlusJSONBodyWithResponse(ctx context.Context, clusterId string, params *ClusterUpdateParams, body ClusterUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*ClusterUpdateResponse, error)
 
-	// ClusterAcceptDriftWithBodyWithResponse Let this very drift stand
+	// ClusterAcceptDriftWithBodyWithResponse Let this very drift stand until the next change of the cluster
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/clusters/{cluster_id}/accept-drift (the `ClusterAcceptDrift` operationId).
 	ClusterAcceptDriftWithBodyWithResponse(ctx context.Context, clusterId string, params *ClusterAcceptDriftParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ClusterAcceptDriftResponse, error)
 
-	// ClusterAcceptDriftWithResponse Let this very drift stand
+	// ClusterAcceptDriftWithResponse Let this very drift stand until the next change of the cluster
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -9094,7 +9094,7 @@ func (c *ClientWithResponses) ClusterUpdateWithApplicationMergePatchPlusJSONBody
 	return ParseClusterUpdateResponse(rsp)
 }
 
-// ClusterAcceptDriftWithBodyWithResponse Let this very drift stand
+// ClusterAcceptDriftWithBodyWithResponse Let this very drift stand until the next change of the cluster
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9107,7 +9107,7 @@ func (c *ClientWithResponses) ClusterAcceptDriftWithBodyWithResponse(ctx context
 	return ParseClusterAcceptDriftResponse(rsp)
 }
 
-// ClusterAcceptDriftWithResponse Let this very drift stand
+// ClusterAcceptDriftWithResponse Let this very drift stand until the next change of the cluster
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -7,7 +7,7 @@ export const acceptDrift = defineContract({
   name: "cluster.acceptDrift",
   method: "POST",
   path: "/v1/clusters/{cluster_id}/accept-drift",
-  summary: "Let this very drift stand",
+  summary: "Let this very drift stand until the next change of the cluster",
   tag: "Clusters",
   permission: "cluster:update",
   successStatus: 200,

@@ -9,8 +9,9 @@ export interface AcceptDriftInput {
 }
 
 /**
- * Lets this very drift stand: it is not shown as one any more, until something else differs. Throws
- * `not_found`, `plan_changed` where the cluster does not drift so.
+ * Lets this very drift stand: it is not shown as one any more, until something else differs. The next
+ * change of the cluster undoes it, since what was made by hand is in no spec. Throws `not_found`,
+ * `plan_changed` where the cluster does not drift so.
  */
 export async function acceptDrift(
   core: Core,

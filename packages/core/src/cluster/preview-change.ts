@@ -105,7 +105,8 @@ export async function previewUpdate(
   const plan = await changeOf(core, cluster, wanted, purpose, signal);
   const cost = estimateOf(wanted);
   const costDelta = cents(cost.total - estimateOf(cluster).total);
-  return { plan, cost, costDelta, warnings: [...interruptions(plan), ...warningsOf(wanted)] };
+  const warnings = [...interruptions(plan), ...undone(cluster), ...warningsOf(wanted)];
+  return { plan, cost, costDelta, warnings };
 }
 
 export interface PreviewDeleteInput {
@@ -224,6 +225,13 @@ function interruptions({ changes }: ChangePlan): string[] {
     return ["The broker is stopped or started anew: clients are not served meanwhile."];
   }
   return [];
+}
+
+/** An operation makes the cluster what its spec says, and what was changed by hand is in no spec. */
+function undone({ drift }: Cluster): string[] {
+  if (drift.status !== "drifted" && drift.status !== "accepted") return [];
+  const accepted = drift.status === "accepted" ? ", also what was accepted" : "";
+  return [`What was changed outside of Millrace is undone with this change${accepted}.`];
 }
 
 function cents(usd: number): number {
