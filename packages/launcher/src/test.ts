@@ -64,9 +64,9 @@ const ROOMS: Stage[] = [
 
 const startedAt = Date.now();
 mkdirSync(artefacts, { recursive: true });
-const found = findAllTools();
-await Promise.all([lane(DATA_PLANE), lane(ROOMS).then(onEmulator)]);
-const tools = await found;
+const [, , tools] = await Promise.all([lane(DATA_PLANE), lane(ROOMS), findAllTools()]);
+// Not beside the compile: Terraform's provider and the emulator need the processors themselves.
+await stage({ name: "AWS stacks", tasks: ["test:aws"], env: toolPaths(tools) });
 await stage({ name: "integration tests", tasks: ["test:integration"], env: toolPaths(tools) });
 await endToEnd(tools);
 finish();
@@ -76,11 +76,6 @@ async function findAllTools(): Promise<AllTools> {
   const clients = await findTools();
   const aws = await findAwsTools();
   return { ...clients, ...aws, absent: [...clients.absent, ...aws.absent] };
-}
-
-/** AWS stacks planned, applied and destroyed against an emulator; needs no broker. */
-async function onEmulator(): Promise<void> {
-  await stage({ name: "AWS stacks", tasks: ["test:aws"], env: toolPaths(await found) });
 }
 
 /** Runs stages one after the other; a failure does not hide the ones behind it. */
