@@ -10,6 +10,8 @@ import {
   paginateDescribeVpcEndpoints,
 } from "@aws-sdk/client-ec2";
 
+const LOOKED_AT = new Set(["vpc", "subnet", "rtb", "sg", "sgr", "vol", "vpce", "vpce-svc"]);
+
 /**
  * Which of these EC2 resources exist. Tags outlive what they were put on: a resource that is found by
  * its tags may be gone already. Ids of other kinds are given back as they came.
@@ -18,9 +20,8 @@ export async function existingOfEc2(
   ec2: EC2Client,
   ids: readonly string[],
 ): Promise<ReadonlySet<string>> {
-  const of = (prefix: string) => ids.filter((id) => prefixOf(id) === prefix);
-  const asked = new Set(["vpc", "subnet", "rtb", "sg", "sgr", "vol", "vpce", "vpce-svc"]);
-  const others = ids.filter((id) => !asked.has(prefixOf(id)));
+  const of = (kind: string) => ids.filter((id) => kindOfId(id) === kind);
+  const others = ids.filter((id) => !isLookedAt(id));
   const groups = of("sg");
   const lists = await Promise.all([
     look(of("vpc"), async (f) =>
@@ -65,8 +66,13 @@ export async function existingOfEc2(
 }
 
 /** What names the kind of an id: `vpce` of `vpce-0a1b`, `vpce-svc` of `vpce-svc-0a1b`. */
-function prefixOf(id: string): string {
+export function kindOfId(id: string): string {
   return id.slice(0, id.lastIndexOf("-"));
+}
+
+/** Whether `existingOfEc2` tells of such an id whether it exists. */
+export function isLookedAt(id: string): boolean {
+  return LOOKED_AT.has(kindOfId(id));
 }
 
 function isGone(state: string | undefined): boolean {

@@ -11,7 +11,9 @@ import { DescribeLogGroupsCommand } from "@aws-sdk/client-cloudwatch-logs";
 import {
   DescribeLaunchTemplatesCommand,
   DescribeRouteTablesCommand,
+  DescribeVolumesCommand,
   paginateDescribeTags,
+  type Volume,
 } from "@aws-sdk/client-ec2";
 import {
   DescribeListenersCommand,
@@ -25,8 +27,9 @@ import { ListHostedZonesByNameCommand } from "@aws-sdk/client-route-53";
 import { HeadBucketCommand } from "@aws-sdk/client-s3";
 import { DescribeSecretCommand } from "@aws-sdk/client-secrets-manager";
 import { ADDRESS_TAG } from "@millrace/infra";
+import type { SweptResource } from "../change-plan.ts";
 import type { AwsClients } from "./aws-account.ts";
-import { existingOfEc2 } from "./ec2-existence.ts";
+import { existingOfEc2, isLookedAt } from "./ec2-existence.ts";
 
 /** A resource of a stack. */
 export interface WantedResource {
@@ -36,8 +39,28 @@ export interface WantedResource {
   readonly attributes: Readonly<Record<string, unknown>>;
 }
 
+/** A resource that a state holds. */
+export interface RecordedResource {
+  readonly address: string;
+  readonly id: string;
+}
+
 /** Ids by which Terraform imports what was found, by address. */
-export type Located = Map<string, string>;
+type Located = Map<string, string>;
+
+export interface Survey {
+  readonly located: ReadonlyMap<string, string>;
+  /**
+   * What carries the cluster's tag, exists, and is neither on record nor wanted: a second one of its
+   * address, or one whose address the stack does not have any more.
+   */
+  readonly strays: readonly SweptResource[];
+}
+
+interface TaggedResource extends RecordedResource {
+  /** Whether it was looked at, so that it exists by now. */
+  readonly isLooked: boolean;
+}
 
 const CLUSTER_TAG = "millrace:cluster";
 /** Made by an Auto Scaling group, which takes them with it. */
@@ -70,37 +93,67 @@ export class AwsInventory {
     this.#clusterId = clusterId;
   }
 
-  /**
-   * What exists of `wanted`. `known` gives the ids of what is on record, for what is only found by
-   * what it connects.
-   */
-  async locate(
-    wanted: readonly WantedResource[],
-    known: ReadonlyMap<string, string>,
-  ): Promise<Located> {
-    if (wanted.length === 0) return new Map();
-    const located: Located = new Map();
-    const addresses = new Set(wanted.map((each) => each.address));
-    for (const [address, id] of await this.#tagged()) {
-      if (addresses.has(address)) located.set(address, id);
-    }
-    for (const resource of wanted) {
+  /** What exists of the stack `whole` that is not `recorded`, and what exists beside it. */
+  async survey(
+    whole: readonly WantedResource[],
+    recorded: readonly RecordedResource[],
+  ): Promise<Survey> {
+    const known = new Map(recorded.map(({ address, id }) => [address, id]));
+    const ids = new Set(recorded.map(({ id }) => id));
+    const missing = whole.filter(({ address }) => !known.has(address));
+    const tagged = (await this.#tagged()).filter(({ id }) => !ids.has(id));
+    const located = await this.#chosen(missing, tagged);
+    for (const resource of missing) {
       if (located.has(resource.address)) continue;
       const id = await orUndefined(() => this.#named(resource));
       if (id !== undefined) located.set(resource.address, id);
     }
-    const ids = new Map([...known, ...located]);
-    for (const resource of wanted) {
-      const id = await orUndefined(() => this.#connecting(resource, ids));
+    const all = new Map([...known, ...located]);
+    for (const resource of missing) {
+      const id = await orUndefined(() => this.#connecting(resource, all));
       if (id !== undefined) located.set(resource.address, id);
+    }
+    const taken = new Set(located.values());
+    const strays = tagged.filter(({ id, isLooked }) => isLooked && !taken.has(id));
+    return { located, strays: strays.map(({ id, address }) => ({ id, address })) };
+  }
+
+  /** One of what is tagged for each address: of volumes the one that is used, or the oldest. */
+  async #chosen(
+    missing: readonly WantedResource[],
+    tagged: readonly TaggedResource[],
+  ): Promise<Located> {
+    const located: Located = new Map();
+    for (const { address, type } of missing) {
+      const ids = tagged.filter((each) => each.address === address).map(({ id }) => id);
+      const several = type === "aws_ebs_volume" && ids.length > 1;
+      const [first] = several ? await this.#volumesByUse(ids) : ids;
+      if (first !== undefined) located.set(address, first);
     }
     return located;
   }
 
-  /** Ids of everything that carries the cluster's tag now, by address where it has one. */
-  async #tagged(): Promise<[string, string][]> {
+  async #volumesByUse(ids: readonly string[]): Promise<string[]> {
+    const Filters = [{ Name: "volume-id", Values: [...ids] }];
+    const { Volumes } = await this.#clients.ec2.send(new DescribeVolumesCommand({ Filters }));
+    const rank = ({ State, CreateTime }: Volume): [number, number] => [
+      State === "in-use" ? 0 : 1,
+      CreateTime?.getTime() ?? 0,
+    ];
+    const sorted = [...(Volumes ?? [])].sort((a, b) => {
+      const [[usedA, madeA], [usedB, madeB]] = [rank(a), rank(b)];
+      return usedA - usedB || madeA - madeB;
+    });
+    return sorted.flatMap(({ VolumeId }) => VolumeId ?? []);
+  }
+
+  /** Everything that carries the cluster's tag now, and the address where it has one. */
+  async #tagged(): Promise<TaggedResource[]> {
     const [ec2, keys] = await Promise.all([this.#taggedOfEc2(), this.#taggedKeys()]);
-    return [...ec2, ...keys];
+    return [
+      ...ec2.map(([address, id]) => ({ address, id, isLooked: isLookedAt(id) })),
+      ...keys.map(([address, id]) => ({ address, id, isLooked: true })),
+    ];
   }
 
   async #taggedOfEc2(): Promise<[string, string][]> {

@@ -5,7 +5,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { checkPolicies, STACK_FILE, synthesizeCluster } from "@millrace/infra";
+import { STACK_FILE, synthesizeCluster } from "@millrace/infra";
 import { type ChangePlan, changePlan, type PlanOptions } from "../change-plan.ts";
 import { type ClusterDeployment, ProvisionError } from "../cluster-driver.ts";
 import type { ClusterPlanner } from "../cluster-drivers.ts";
@@ -13,6 +13,7 @@ import { type ProcessTable, systemProcessTable } from "../local/process-table.ts
 import { plannedChanges } from "../terraform/plan-json.ts";
 import { type TerraformProgram, writeCliConfig } from "../terraform/terraform-program.ts";
 import { newPlanId, Workspace } from "../terraform/workspace.ts";
+import { stackFindings } from "./stack-findings.ts";
 import { modeFor, type StackAccount, stackSpec } from "./stack-spec.ts";
 
 export interface OfflinePlannerOptions {
@@ -101,7 +102,7 @@ export class OfflinePlanner implements ClusterPlanner {
         const planId = newPlanId(options.purpose);
         const json = await run.plan({ planId, offline: true });
         const purge = options.purpose === "purge";
-        const findings = checkPolicies(json, { kind: "cluster", purge });
+        const findings = stackFindings(json, stack, { kind: "cluster", purge });
         return { plan: changePlan(planId, plannedChanges(json), findings), json };
       });
     } finally {

@@ -1,8 +1,8 @@
 /** What a driver does with one cluster's stack: plan, apply, tell drift, sweep. */
+import { setTimeout as sleep } from "node:timers/promises";
 import {
   type ClusterStackMode,
   type ClusterStackSpec,
-  checkPolicies,
   clusterNames,
   forbiddenChanges,
   type ImportTarget,
@@ -18,7 +18,7 @@ import {
   type SweptResource,
 } from "../change-plan.ts";
 import { type ClusterDeployment, ProvisionError } from "../cluster-driver.ts";
-import { driftedChanges, plannedChanges } from "../terraform/plan-json.ts";
+import { deletedIds, driftedChanges, plannedChanges } from "../terraform/plan-json.ts";
 import type { StateDocument } from "../terraform/state-copy.ts";
 import { readIfThere } from "../terraform/terraform-program.ts";
 import {
@@ -30,14 +30,19 @@ import {
 } from "../terraform/workspace.ts";
 import type { AwsAccount, AwsClients } from "./aws-account.ts";
 import { emptyBucket } from "./empty-bucket.ts";
+import { rejectConnections } from "./endpoint-connections.ts";
 import { AwsInventory, resourcesOf } from "./inventory.ts";
+import { stackFindings } from "./stack-findings.ts";
 import { modeFor, stackSpec } from "./stack-spec.ts";
+import { removeStrays } from "./strays.ts";
 
 export interface StackRunOptions {
   readonly workspace: Workspace;
   readonly deployment: ClusterDeployment;
   readonly account: AwsAccount;
   readonly session: SessionOptions;
+  /** Before a volume is made that was not found it is looked for again after this; 5 s where absent. */
+  readonly secondLookMs?: number;
 }
 
 /** What is kept beside a plan. */
@@ -47,24 +52,38 @@ interface PlanRecord {
   /** Findings that forbid it. */
   readonly refused: readonly string[];
   readonly empty: boolean;
+  /** Endpoint services that it deletes. */
+  readonly closing: readonly string[];
   readonly applied: boolean;
 }
 
-const DEPLOYMENT_FILE = "deployment.json";
+/** What the cluster was last asked to be, whether it became so or not. */
+const ASKED_FILE = "asked.json";
+/** What it was last made. */
+const APPLIED_FILE = "applied.json";
+/** What was made a moment ago is not always found by its tags yet. */
+const SECOND_LOOK_MS = 5_000;
 /** A purge that finds something new each time is not finding leftovers. */
 const PURGE_ROUNDS_MAX = 3;
+
+interface Surveyed {
+  readonly found: readonly ImportTarget[];
+  readonly strays: readonly SweptResource[];
+}
 
 export class StackRun {
   readonly #workspace: Workspace;
   readonly #deployment: ClusterDeployment;
   readonly #account: AwsAccount;
   readonly #session: SessionOptions;
+  readonly #secondLookMs: number;
 
   constructor(options: StackRunOptions) {
     this.#workspace = options.workspace;
     this.#deployment = options.deployment;
     this.#account = options.account;
     this.#session = options.session;
+    this.#secondLookMs = options.secondLookMs ?? SECOND_LOOK_MS;
   }
 
   /** Writes the stack for `purpose`, brings the providers and validates. */
@@ -91,8 +110,11 @@ export class StackRun {
       const refused = findings
         .filter((finding) => finding.severity === "error")
         .map(({ rule, address, message }) => `${rule} ${address}: ${message}`);
-      const empty = plan.changes.length === 0;
-      const record: PlanRecord = { purpose, digest: plan.digest, refused, empty, applied: false };
+      const record: PlanRecord = {
+        ...{ purpose, digest: plan.digest, refused, applied: false },
+        empty: plan.changes.length === 0,
+        closing: deletedIds(json, "aws_vpc_endpoint_service"),
+      };
       await this.#workspace.writeJson(recordFile(planId), record);
       await this.#workspace.dropPlans(planId);
       return plan;
@@ -103,17 +125,20 @@ export class StackRun {
     if (!isPlanId(planId)) throw stale(planId);
     const record = (await this.#workspace.readJson(recordFile(planId))) as PlanRecord | undefined;
     if (record === undefined) throw stale(planId);
-    if (record.applied) return;
+    const isPurge = record.purpose === "purge";
+    if (record.applied) return isPurge ? await this.#workspace.remove() : undefined;
     if (record.refused.length > 0) {
       const detail = record.refused.join("\n");
       throw new ProvisionError("policy_refused", "a policy rule forbids this plan", { detail });
     }
     await this.#workspace.session(this.#session, async (run) => {
-      if (record.purpose === "purge") await this.#purge(run, record.empty ? undefined : planId);
+      await this.#letGo(run, record.closing);
+      if (isPurge) await this.#purge(run, record.empty ? undefined : planId);
       else if (!record.empty) await run.apply(planId);
     });
+    await this.#workspace.writeJson(APPLIED_FILE, this.#deployment);
     await this.#workspace.writeJson(recordFile(planId), { ...record, applied: true });
-    if (record.purpose === "purge") await this.#workspace.remove();
+    if (isPurge) await this.#workspace.remove();
   }
 
   async drift(): Promise<ChangePlan> {
@@ -128,13 +153,21 @@ export class StackRun {
     });
   }
 
-  /** Takes on record whatever exists of the whole stack; the next plan removes what is unwanted. */
+  /**
+   * Takes on record whatever exists of the whole stack; the next plan removes what is unwanted. What
+   * exists beside it is removed where it holds no data.
+   */
   async sweep(): Promise<SweepReport> {
-    return await this.#workspace.session(this.#session, async (run) => {
-      const found = await this.#unrecorded(run.state);
+    const { report, isBare } = await this.#workspace.session(this.#session, async (run) => {
+      const { found, strays } = await this.#survey(run.state);
       const imported = await this.#importNow(run, found);
-      return { imported, removed: [], left: [] };
+      const { removed, left } = await removeStrays(await this.#clients(), strays, { data: false });
+      const recorded = run.state?.resources.length ?? 0;
+      return { report: { imported, removed, left }, isBare: recorded + left.length === 0 };
     });
+    // Looking has made a folder, perhaps that of a cluster that is gone.
+    if (isBare && !(await this.#workspace.hasPlans())) await this.#workspace.remove();
+    return report;
   }
 
   /**
@@ -143,7 +176,7 @@ export class StackRun {
    * protected by it.
    */
   async #checkChange(purpose: PlanPurpose): Promise<void> {
-    const last = await lastDeployment(this.#workspace);
+    const last = await deploymentIn(this.#workspace, APPLIED_FILE);
     const changes = purpose === "apply" || purpose === "pause";
     if (last !== undefined && changes) {
       const refused = forbiddenChanges(this.#spec("running", last), this.#spec("running"));
@@ -153,7 +186,7 @@ export class StackRun {
         throw new ProvisionError("config", message, { detail });
       }
     }
-    await this.#workspace.writeJson(DEPLOYMENT_FILE, this.#deployment);
+    await this.#workspace.writeJson(ASKED_FILE, this.#deployment);
   }
 
   /**
@@ -161,7 +194,7 @@ export class StackRun {
    * itself does, so that it is seen; where things are to go, they are recorded now, to be removed.
    */
   async #importsFor(purpose: PlanPurpose, run: WorkspaceRun): Promise<readonly ImportTarget[]> {
-    const found = await this.#unrecorded(run.state);
+    const { found } = await this.#survey(run.state);
     if (found.length === 0) return [];
     run.events.say(`found ${found.length} resources that are not on record`, "warning");
     if (purpose === "apply" || purpose === "pause") return found;
@@ -188,29 +221,38 @@ export class StackRun {
 
   /** What an emulator lacks is judged as it would be applied elsewhere. */
   #findings(json: unknown, purpose: PlanPurpose): readonly PolicyFinding[] {
-    const context = { kind: "cluster", purge: purpose === "purge" } as const;
-    const found = checkPolicies(json, context);
-    const { without = [] } = this.#account.settings;
-    if (without.length === 0) return found;
-    const lacking = new Set(without.map((each) => each.split(".")[0]));
-    const isLacking = ({ address }: PolicyFinding) => lacking.has(address.split(".")[0]);
     const spec = this.#spec(modeFor(purpose, this.#deployment));
-    const { without: _, ...run } = this.#account.synthRun(this.#deployment);
-    const whole = checkPolicies(synthesizeCluster(spec, run), context);
-    return [...found.filter((each) => !isLacking(each)), ...whole.filter(isLacking)];
+    const { without = [], ...run } = this.#account.synthRun(this.#deployment);
+    const whole = synthesizeCluster(spec, run);
+    const purge = purpose === "purge";
+    const lacking = new Set(without.map((each) => each.split(".")[0]));
+    const isLacking = (type: string | undefined) => type !== undefined && lacking.has(type);
+    return stackFindings(json, whole, { kind: "cluster", purge, ignoredInPlan: isLacking });
   }
 
   /** What exists of the running stack, whatever is wanted now, and is not on record. */
-  async #unrecorded(state: StateDocument | undefined): Promise<ImportTarget[]> {
-    const known = new Map(
-      (state?.resources ?? []).map((each) => [each.address, importIdOf(each.attributes)]),
-    );
+  async #survey(state: StateDocument | undefined): Promise<Surveyed> {
+    const recorded = (state?.resources ?? []).map(({ address, attributes }) => ({
+      address,
+      id: importIdOf(attributes),
+    }));
     const whole = resourcesOf(this.#wholeStack());
-    const missing = whole.filter((each) => !known.has(each.address));
     const inventory = new AwsInventory(await this.#clients(), this.#deployment.clusterId);
-    const located = await inventory.locate(missing, known);
-    const taken = new Set(known.values());
-    return [...located].filter(([, id]) => !taken.has(id)).map(([to, id]) => ({ to, id }));
+    let survey = await inventory.survey(whole, recorded);
+    const known = new Set(recorded.map(({ address }) => address));
+    const lacksVolume = whole.some(
+      ({ type, address }) =>
+        type === "aws_ebs_volume" && !known.has(address) && !survey.located.has(address),
+    );
+    // A second volume is never used and never goes: worth a wait where something was made before.
+    if (lacksVolume && recorded.length + survey.located.size > 0) {
+      const { signal } = this.#session;
+      await sleep(this.#secondLookMs, undefined, signal ? { signal } : {}).catch(() => {});
+      survey = await inventory.survey(whole, recorded);
+    }
+    const taken = new Set(recorded.map(({ id }) => id));
+    const unrecorded = [...survey.located].filter(([, id]) => !taken.has(id));
+    return { found: unrecorded.map(([to, id]) => ({ to, id })), strays: survey.strays };
   }
 
   async #importNow(run: WorkspaceRun, found: readonly ImportTarget[]): Promise<SweptResource[]> {
@@ -232,12 +274,13 @@ export class StackRun {
   async #purge(run: WorkspaceRun, planId: string | undefined): Promise<void> {
     if (planId !== undefined) await this.#destroyAll(run, planId);
     for (let round = 0; round < PURGE_ROUNDS_MAX; round += 1) {
-      const found = await this.#unrecorded(run.state);
-      if (found.length === 0) return;
-      if ((await this.#importNow(run, found)).length === 0) return;
-      await this.#destroyAll(run, await this.#planPurge(run));
+      const { found, strays } = await this.#survey(run.state);
+      const imported = await this.#importNow(run, found);
+      if (imported.length > 0) await this.#destroyAll(run, await this.#planPurge(run));
+      const { left } = await removeStrays(await this.#clients(), strays, { data: true });
+      if (imported.length === 0 && left.length === 0) return;
     }
-    throw new ProvisionError("apply_failed", "something of the cluster comes back after its purge");
+    throw new ProvisionError("apply_failed", "something of the cluster is held or comes back");
   }
 
   async #destroyAll(run: WorkspaceRun, planId: string): Promise<void> {
@@ -258,8 +301,17 @@ export class StackRun {
   async #planPurge(run: WorkspaceRun): Promise<string> {
     const planId = newPlanId("purge");
     await run.prepare(STACK_FILE, this.#stack("purge"));
-    await run.plan({ planId, destroy: true });
+    const json = await run.plan({ planId, destroy: true });
+    await this.#letGo(run, deletedIds(json, "aws_vpc_endpoint_service"));
     return planId;
+  }
+
+  /** An endpoint service cannot be deleted while anybody is connected to it. */
+  async #letGo(run: WorkspaceRun, serviceIds: readonly string[]): Promise<void> {
+    if (serviceIds.length === 0) return;
+    const { ec2 } = await this.#clients();
+    const rejected = await rejectConnections(ec2, serviceIds);
+    if (rejected > 0) run.events.say(`${rejected} PrivateLink connections were ended`, "warning");
   }
 
   async #clients(): Promise<AwsClients> {
@@ -285,10 +337,21 @@ export class StackRun {
   }
 }
 
-/** What the cluster was last asked to be; undefined where nothing was, or the folder is lost. */
+/**
+ * What the cluster was last made, or asked to be where it was never made; undefined where nothing was,
+ * or the folder is lost.
+ */
 export async function lastDeployment(workspace: Workspace): Promise<ClusterDeployment | undefined> {
-  // Written by us in a folder that is ours alone.
-  return (await workspace.readJson(DEPLOYMENT_FILE)) as ClusterDeployment | undefined;
+  const applied = await deploymentIn(workspace, APPLIED_FILE);
+  return applied ?? (await deploymentIn(workspace, ASKED_FILE));
+}
+
+/** Written by us in a folder that is ours alone. */
+async function deploymentIn(
+  workspace: Workspace,
+  file: string,
+): Promise<ClusterDeployment | undefined> {
+  return (await workspace.readJson(file)) as ClusterDeployment | undefined;
 }
 
 function importIdOf(attributes: Readonly<Record<string, unknown>>): string {

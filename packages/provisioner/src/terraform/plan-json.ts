@@ -55,6 +55,15 @@ export function driftedChanges(plan: unknown): PlannedChange[] {
   });
 }
 
+/** Ids of what the plan deletes of that type, to be made anew or not. */
+export function deletedIds(plan: unknown, type: string): string[] {
+  return changesIn(plan, "resource_changes").flatMap((resource) => {
+    const id = at(resource.change.before, "id");
+    const deleted = resource.type === type && resource.change.actions.includes("delete");
+    return deleted && typeof id === "string" ? [id] : [];
+  });
+}
+
 /** The attributes that the stack sets, by the address of the resource. */
 function configuredAttributes(plan: unknown): Map<string, ReadonlySet<string>> {
   const module = at(plan, "configuration", "root_module");

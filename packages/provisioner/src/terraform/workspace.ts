@@ -121,6 +121,10 @@ export class Workspace {
     await this.#drop((name) => name.startsWith(`${purpose}-`));
   }
 
+  async hasPlans(): Promise<boolean> {
+    return (await readdir(join(this.folder, "plans")).catch(() => [])).length > 0;
+  }
+
   async #drop(chosen: (name: string) => boolean): Promise<void> {
     const plans = join(this.folder, "plans");
     for (const name of await readdir(plans).catch(() => [])) {
