@@ -17,10 +17,13 @@ describe.skipIf(whyNot)(`an environment, a cluster and ${TOPICS} topics`, () => 
   let workspace: Workspace;
   let clusterId: string;
   let environmentId: string;
+  let planBeforeCreation: string;
 
   beforeAll(async () => {
     buildProvider();
     workspace = new Workspace(["main.tf", configuration({ ...wanted, isProtected: true })]);
+    await workspace.plan();
+    planBeforeCreation = JSON.stringify(await workspace.show("plan.bin"));
     await workspace.apply();
     const resources = await workspace.resources();
     clusterId = resources[CLUSTER].id;
@@ -52,9 +55,18 @@ describe.skipIf(whyNot)(`an environment, a cluster and ${TOPICS} topics`, () => 
     expect(secret.length).toBeGreaterThan(20);
     expect(statSync(join(workspace.folder, secretFile)).mode & 0o777).toBe(0o600);
     await workspace.plan();
-    const written = [...workspace.files()].filter(([path]) => !path.endsWith(secretFile));
+    // A saved plan is compressed: from outside no text in it can be found.
+    const planNow = JSON.stringify(await workspace.show("plan.bin"));
+    const written = [...workspace.files()].filter(
+      ([path]) => !path.endsWith(secretFile) && !path.endsWith("plan.bin"),
+    );
     expect(written.map(([path]) => path)).toContain(join(workspace.folder, "terraform.tfstate"));
-    for (const [path, text] of written) {
+    expect(planNow).toContain(clusterId);
+    const plans = [
+      ["the plan", planNow],
+      ["the plan before anything was there", planBeforeCreation],
+    ] as const;
+    for (const [path, text] of [...written, ...plans]) {
       expect(text.includes(secret), path).toBe(false);
       expect(text.includes(credentials.apiKey), path).toBe(false);
     }

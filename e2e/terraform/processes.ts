@@ -1,4 +1,6 @@
 /** The processes of the product under test, and no others: those whose environment names its home. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { credentials, home } from "../product.ts";
@@ -31,14 +33,24 @@ export async function crashApi(): Promise<void> {
   throw new Error(`the API is not back after ${BACK_SECONDS_MAX} s`);
 }
 
-/** Runs `work` while the worker stands still, so that no operation moves on. */
+/**
+ * Runs `work` while the worker stands still, so that no operation moves on. A child lets it go on: it
+ * does so, too, where this process dies and its pipe with it.
+ */
 export async function whileWorkerStands<T>(work: () => Promise<T>): Promise<T> {
   const pid = pidOf("worker");
+  const watchdog = spawn("sh", ["-c", 'read -r _; kill -CONT "$0"', String(pid)], {
+    stdio: ["pipe", "inherit", "inherit"],
+    // A group of its own: a Ctrl-C of the test run does not end it.
+    detached: true,
+  });
+  const goesOn = once(watchdog, "close");
   process.kill(pid, "SIGSTOP");
   try {
     return await work();
   } finally {
-    process.kill(pid, "SIGCONT");
+    watchdog.stdin.end();
+    await goesOn;
   }
 }
 

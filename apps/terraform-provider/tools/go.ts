@@ -13,6 +13,10 @@ interface TestEvent {
   Package?: string;
   Test?: string;
   Output?: string;
+  /** Of what the compiler says: it has no package. */
+  ImportPath?: string;
+  /** The import path whose compilation failed a package. */
+  FailedBuild?: string;
 }
 
 const room = join(import.meta.dirname, "..");
@@ -56,14 +60,14 @@ async function test(program: string, rest: string[]): Promise<number> {
       console.log(line);
       continue;
     }
-    const key = `${event.Package ?? ""} ${event.Test ?? ""}`;
-    if (event.Output !== undefined) {
-      const kept = outputs.get(key) ?? [];
-      outputs.set(key, [...kept, event.Output]);
-    }
+    const key = event.ImportPath ?? `${event.Package ?? ""} ${event.Test ?? ""}`;
+    const kept = outputs.get(key) ?? [];
+    outputs.set(key, kept);
+    if (event.Output !== undefined) kept.push(event.Output);
     const { Action } = event;
     if (Action !== "pass" && Action !== "fail" && Action !== "skip") continue;
-    const text = (outputs.get(key) ?? []).join("");
+    const compiler = outputs.get(event.FailedBuild ?? "") ?? [];
+    const text = [...compiler, ...kept].join("");
     if (event.Test !== undefined) {
       count[Action] += 1;
       console.log(`${MARKS[Action]} ${key}`);

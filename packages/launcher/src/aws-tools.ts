@@ -3,6 +3,7 @@
  * emulator of AWS, a static analyser of policies, a checker of shell scripts. Found, or installed,
  * or named as absent.
  */
+import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -28,6 +29,8 @@ export interface AwsTools {
 
 const MOTO = { name: "moto", requirement: "moto[server]==5.2.5", program: "moto_server" };
 const CHECKOV = { name: "checkov", requirement: "checkov==3.3.30", program: "checkov" };
+/** Ephemeral and write-only values came with it. */
+const TERRAFORM_MIN = [1, 11] as const;
 const INSTALL_SECONDS_MAX = 600;
 /** Where people and images put a mirror; below them it is looked for one level deep. */
 const MIRROR_PARENTS = ["/opt", "/usr/local/share", "/usr/share", homedir()];
@@ -43,7 +46,10 @@ export async function findAwsTools(): Promise<AwsTools> {
   const shellcheck = await distributed("shellcheck", "shellcheck");
   const xfs = (await distributed("mkfs.xfs", "xfsprogs")) !== undefined;
   const absent = [
-    [terraform, "Terraform tests: no terraform (developer.hashicorp.com/terraform/install)"],
+    [
+      terraform,
+      `Terraform tests: no terraform ${TERRAFORM_MIN.join(".")} or later (developer.hashicorp.com/terraform/install)`,
+    ],
     [
       terraformMirror,
       "AWS stack tests: no folder with Terraform's AWS provider; make one by `terraform providers mirror` and set MILLRACE_TERRAFORM_MIRROR",
@@ -60,12 +66,36 @@ export async function findAwsTools(): Promise<AwsTools> {
 
 /** Terraform and the folder with its AWS provider, in the variables of those that are found. */
 export function terraformPaths(): NodeJS.ProcessEnv {
-  const terraform = process.env.MILLRACE_TERRAFORM_BIN || onPath("terraform");
+  const found = process.env.MILLRACE_TERRAFORM_BIN || onPath("terraform");
+  const terraform = found !== undefined && isNewEnough(versionOf(found)) ? found : undefined;
   const mirror = findMirror();
   return {
     ...(terraform ? { MILLRACE_TERRAFORM_BIN: terraform } : {}),
     ...(mirror ? { MILLRACE_TERRAFORM_MIRROR: mirror } : {}),
   };
+}
+
+/** What the program calls itself, like `1.11.4`; undefined where it does not run. */
+function versionOf(terraform: string): string | undefined {
+  try {
+    const said = execFileSync(terraform, ["version", "-json"], {
+      encoding: "utf8",
+      env: { ...process.env, CHECKPOINT_DISABLE: "1" },
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+    return JSON.parse(said).terraform_version;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether a version is one that the configurations are written for. */
+export function isNewEnough(version: string | undefined): boolean {
+  const [major = 0, minor = 0] = (version ?? "")
+    .split(".")
+    .map((part) => Number.parseInt(part, 10));
+  const [majorMin, minorMin] = TERRAFORM_MIN;
+  return major > majorMin || (major === majorMin && minor >= minorMin);
 }
 
 /** The variables in which the tests look for the tools; empty where one is absent. */

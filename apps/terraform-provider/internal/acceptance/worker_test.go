@@ -4,30 +4,44 @@ package acceptance
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 )
 
 // holdWorker makes the worker stand still (SIGSTOP) until the returned function is called, so that an
-// operation stays at its beginning for as long as a test wants.
+// operation stays at its beginning for as long as a test wants. A child lets it go on: it does so, too,
+// where this process dies and its pipe with it.
 func holdWorker(t *testing.T) (release func()) {
 	t.Helper()
 	pid := workerPid(t)
+	watchdog := exec.Command("sh", "-c", `read -r _; kill -CONT "$0"`, strconv.Itoa(pid))
+	// A group of its own: a Ctrl-C of the test run does not end it.
+	watchdog.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	held, err := watchdog.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := watchdog.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var once sync.Once
+	release = func() {
+		once.Do(func() {
+			if err := errors.Join(held.Close(), watchdog.Wait()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Cleanup(release)
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	released := false
-	release = func() {
-		if !released {
-			released = true
-			if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	t.Cleanup(release)
 	return release
 }
 
