@@ -11,6 +11,7 @@ import {
   type EnvironmentId,
   newId,
   type OperationId,
+  type OperationKind,
   type OrganizationId,
   type Placement,
   phasesBefore,
@@ -231,7 +232,10 @@ export class ClusterRepository {
     return rows.toSorted((a, b) => (place.get(a.id) ?? 0) - (place.get(b.id) ?? 0)).map(toCluster);
   }
 
-  /** Clusters beyond this machine that nobody has looked at for drift since `before`. */
+  /**
+   * Clusters beyond this machine that nobody has looked at for drift since `before`, nor tried to: a
+   * look that failed is not begun again at once.
+   */
   async driftDue(before: Date, limit: number): Promise<Cluster[]> {
     const rows = await this.#client.cluster.findMany({
       where: {
@@ -240,6 +244,7 @@ export class ClusterRepository {
         region: { not: "local" },
         updatedAt: { lt: before },
         OR: [{ driftCheckedAt: null }, { driftCheckedAt: { lt: before } }],
+        operations: { none: { kind: LOOK, OR: [{ done: false }, { createdAt: { gte: before } }] } },
       },
       orderBy: [{ driftCheckedAt: { sort: "asc", nulls: "first" } }, { id: "asc" }],
       take: limit,
@@ -281,6 +286,7 @@ export class ClusterRepository {
   }
 }
 
+const LOOK = "cluster.check_drift" satisfies OperationKind;
 const NOWHERE = { host: null, kafkaPort: null, adminPort: null };
 /** Phases in which nothing is being changed, so that every difference is somebody else's. */
 const DRIFTING: readonly ClusterPhase[] = ["RUNNING", "DEGRADED", "PAUSED"];

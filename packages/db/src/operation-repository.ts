@@ -84,6 +84,18 @@ export class OperationRepository {
     }
   }
 
+  /** The operation of the cluster that is not done. */
+  async underWay(clusterId: ClusterId): Promise<Operation | undefined> {
+    const where = { clusterId, done: false };
+    const row = await this.#client.operation.findFirst({ where, include: WITH_STEPS });
+    return row ? toOperation(row) : undefined;
+  }
+
+  /** Every tenant's operations of this kind that are not done. */
+  async countUnderWay(kind: OperationKind): Promise<number> {
+    return this.#client.operation.count({ where: { kind, done: false } });
+  }
+
   /** Throws `cluster_busy`, with the operation's id, while one is not done. */
   async refuseBusy(clusterId: ClusterId): Promise<void> {
     const busy = await this.#client.operation.findFirst({ where: { clusterId, done: false } });

@@ -1,5 +1,6 @@
 import { DomainError, type Operation, type Principal } from "@millrace/domain";
 import type { Core } from "../core.ts";
+import { stopLook } from "../operation/stop-look.ts";
 import { beginOperation } from "./begin-operation.ts";
 import { fateOf } from "./cluster-fate.ts";
 import { type ClusterTarget, lockCluster } from "./lock-cluster.ts";
@@ -20,6 +21,7 @@ export async function deleteCluster(
   principal: Principal,
   input: DeleteClusterInput,
 ): Promise<Operation> {
+  await stopLook(core, principal, input.clusterId);
   return core.db.transaction(async (tx) => {
     const cluster = await lockCluster(tx, principal, input);
     if (cluster.deletionProtection) throw protectedFromDeletion(cluster);

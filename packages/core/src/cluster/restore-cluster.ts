@@ -1,5 +1,6 @@
 import type { Operation, OperationKind, Principal } from "@millrace/domain";
 import type { Core } from "../core.ts";
+import { stopLook } from "../operation/stop-look.ts";
 import { beginOperation } from "./begin-operation.ts";
 import { withExistingId } from "./create-cluster.ts";
 import { isWhole } from "./leave-operation.ts";
@@ -18,6 +19,7 @@ export async function restoreCluster(
   target: ClusterTarget,
 ): Promise<Operation> {
   const { environmentId, name } = await requireCluster(core, principal, target.clusterId);
+  await stopLook(core, principal, target.clusterId);
   try {
     return await core.db.transaction(async (tx) => {
       const cluster = await lockCluster(tx, principal, target);

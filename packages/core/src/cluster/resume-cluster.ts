@@ -1,5 +1,6 @@
 import type { Operation, Principal } from "@millrace/domain";
 import type { Core } from "../core.ts";
+import { stopLook } from "../operation/stop-look.ts";
 import { beginOperation } from "./begin-operation.ts";
 import { assertPhase, type ClusterTarget, lockCluster } from "./lock-cluster.ts";
 
@@ -12,6 +13,7 @@ export async function resumeCluster(
   principal: Principal,
   target: ClusterTarget,
 ): Promise<Operation> {
+  await stopLook(core, principal, target.clusterId);
   return core.db.transaction(async (tx) => {
     const cluster = await lockCluster(tx, principal, target);
     await tx.operations.refuseBusy(cluster.id);

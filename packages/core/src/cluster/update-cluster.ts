@@ -17,6 +17,7 @@ import {
   TUNING_KNOBS,
 } from "@millrace/domain";
 import type { Core } from "../core.ts";
+import { stopLook } from "../operation/stop-look.ts";
 import { beginOperation } from "./begin-operation.ts";
 import { withExistingId } from "./create-cluster.ts";
 import { isWhole } from "./leave-operation.ts";
@@ -85,6 +86,7 @@ export async function updateCluster(
   input: UpdateClusterInput,
 ): Promise<UpdatedCluster> {
   const found = await requireCluster(core, principal, input.clusterId);
+  if (judgeUpdate(found, input).needsOperation) await stopLook(core, principal, found.id);
   try {
     return await core.db.transaction((tx) => change(core, principal, tx, input));
   } catch (error) {

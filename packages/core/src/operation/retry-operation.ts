@@ -9,6 +9,7 @@ import { enter } from "../cluster/begin-operation.ts";
 import { protectedFromDeletion } from "../cluster/delete-cluster.ts";
 import type { Core } from "../core.ts";
 import { requireOperation } from "./require-operation.ts";
+import { stopLook } from "./stop-look.ts";
 
 /**
  * Lets an operation that failed or was cancelled go on from the step that is not done. Only the
@@ -24,6 +25,7 @@ export async function retryOperation(
   const operation = await requireOperation(core, principal, id);
   const { organizationId } = principal;
   const { clusterId } = operation;
+  if (operation.kind !== "cluster.check_drift") await stopLook(core, principal, clusterId);
   await core.db.transaction(async (tx) => {
     const cluster = await tx.clusters.lock(organizationId, clusterId);
     if (!cluster) throw notFound("cluster", clusterId);

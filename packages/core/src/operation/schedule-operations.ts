@@ -17,6 +17,10 @@ export interface ScheduleOptions {
 
 /** Operations begun in one round for each reason: a backlog must not be one burst. */
 const BATCH_MAX = 10;
+/** Looks for drift under way at any time: as many as one worker has turns for. */
+const LOOKS_MAX = 2;
+/** Clusters among which those to look at are found: some of them have a while to go. */
+const LOOK_CANDIDATES_MAX = 200;
 /** A plan that nobody approved in this time is not what anybody would decide on now. */
 export const APPROVAL_WAIT_MS_MAX = 72 * 60 * 60_000;
 /** A purge that failed is begun again after this long. */
@@ -41,13 +45,20 @@ export async function scheduleOperations(
   for (const cluster of await db.clusters.purgeDue(now, triedBefore, BATCH_MAX)) {
     await begin(tools, cluster, "cluster.purge");
   }
-  const lookedAtBefore = new Date(now.getTime() - driftIntervalMs * (1 - JITTER));
-  for (const cluster of await db.clusters.driftDue(lookedAtBefore, BATCH_MAX)) {
-    const spread = driftIntervalMs * (1 - JITTER * fractionOf(cluster.id));
-    const { checkedAt = cluster.updatedAt } = cluster.drift;
-    if (isPast(checkedAt, now, spread)) await begin(tools, cluster, "cluster.check_drift");
-  }
+  await beginLooks(tools, now, driftIntervalMs);
   await giveUpApprovals(tools, new Date(now.getTime() - APPROVAL_WAIT_MS_MAX));
+}
+
+async function beginLooks(tools: ScheduleTools, now: Date, driftIntervalMs: number) {
+  const { db } = tools;
+  const room = LOOKS_MAX - (await db.operations.countUnderWay("cluster.check_drift"));
+  if (room <= 0) return;
+  const lookedAtBefore = new Date(now.getTime() - driftIntervalMs * (1 - JITTER));
+  const candidates = await db.clusters.driftDue(lookedAtBefore, LOOK_CANDIDATES_MAX);
+  const due = candidates.filter(({ id, updatedAt, drift: { checkedAt = updatedAt } }) =>
+    isPast(checkedAt, now, driftIntervalMs * (1 - JITTER * fractionOf(id))),
+  );
+  for (const cluster of due.slice(0, room)) await begin(tools, cluster, "cluster.check_drift");
 }
 
 async function begin(

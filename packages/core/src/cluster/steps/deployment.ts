@@ -1,6 +1,6 @@
 import type { Cluster } from "@millrace/domain";
 import type { ClusterDeployment, PlanPurpose, RunOptions } from "@millrace/provisioner";
-import type { StepContext } from "../../engine/plan.ts";
+import type { Step, StepContext } from "../../engine/plan.ts";
 import { deploymentOf } from "../cluster-deployment.ts";
 
 /** The steps after the first run only once the placement is recorded. */
@@ -34,6 +34,25 @@ export function purposeOf(context: Pick<StepContext, "operation" | "cluster">): 
 /** Whether no broker is to run when the operation is through. */
 export function isToRest({ paused }: Cluster): boolean {
   return paused;
+}
+
+/**
+ * The step, where there is something to delete: of a cluster that ended before it had its names or
+ * ports nothing was made.
+ */
+export function unlessNowhere(step: Step): Step {
+  const { check } = step;
+  return {
+    ...(check && { check: async (context) => isNowhere(context) || (await check(context)) }),
+    do: async (context) =>
+      isNowhere(context) ? { skipped: "nothing of the cluster was made" } : step.do(context),
+  };
+}
+
+function isNowhere({ operation, cluster }: StepContext): boolean {
+  const { kind } = operation;
+  const deletes = kind === "cluster.delete" || kind === "cluster.purge";
+  return deletes && cluster.placement === undefined;
 }
 
 /** What goes with every run of the driver. */

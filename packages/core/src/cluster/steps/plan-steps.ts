@@ -3,7 +3,7 @@ import { type ClusterDrift, DomainError, type StepName } from "@millrace/domain"
 import { type ChangePlan, isEmptyPlan, ProvisionError } from "@millrace/provisioner";
 import { ApprovalAwaited, type Step, type StepContext } from "../../engine/plan.ts";
 import { isCoveredBy } from "../covered-plan.ts";
-import { deployment, purposeOf, runOptions } from "./deployment.ts";
+import { deployment, purposeOf, runOptions, unlessNowhere } from "./deployment.ts";
 
 const prepareStack: Step = {
   check: (context) => context.driver.isPrepared(deployment(context)),
@@ -102,15 +102,18 @@ const detectDrift: Step = {
   async do(context) {
     const { tools, cluster, operation, fence } = context;
     const found = await context.driver.drift(deployment(context), runOptions(context));
-    const accepted = cluster.drift.status === "accepted" && cluster.drift.digest === found.digest;
-    const drift: ClusterDrift = {
-      status: isEmptyPlan(found) ? "in_sync" : accepted ? "accepted" : "drifted",
-      checkedAt: tools.clock.now(),
-      digest: isEmptyPlan(found) ? undefined : found.digest,
-      operationId: operation.id,
-    };
     await tools.db.transaction(async (tx) => {
       await tx.journal.hold(fence);
+      // Somebody may have accepted this very drift while it was looked for.
+      const { drift: known } =
+        (await tx.clusters.lock(cluster.organizationId, cluster.id)) ?? cluster;
+      const accepted = known.status === "accepted" && known.digest === found.digest;
+      const drift: ClusterDrift = {
+        status: isEmptyPlan(found) ? "in_sync" : accepted ? "accepted" : "drifted",
+        checkedAt: tools.clock.now(),
+        digest: isEmptyPlan(found) ? undefined : found.digest,
+        operationId: operation.id,
+      };
       await tx.clusters.recordDrift(cluster.id, drift);
       const { id: planId, digest } = found;
       await tx.operationPlans.save(operation.id, { planId, digest, plan: found, cost: null });
@@ -120,11 +123,11 @@ const detectDrift: Step = {
 };
 
 export const PLAN_STEPS = {
-  prepare_stack: prepareStack,
-  sweep,
-  plan,
+  prepare_stack: unlessNowhere(prepareStack),
+  sweep: unlessNowhere(sweep),
+  plan: unlessNowhere(plan),
   approve,
-  apply,
+  apply: unlessNowhere(apply),
   detect_drift: detectDrift,
   // The local driver's plan says whether the broker has to be started anew.
   restart_broker: apply,

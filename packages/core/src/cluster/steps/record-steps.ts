@@ -4,7 +4,7 @@ import { ProvisionError } from "@millrace/provisioner";
 import type { Step, StepContext } from "../../engine/plan.ts";
 import { readyCondition } from "../cluster-condition.ts";
 import { deploymentOf } from "../cluster-deployment.ts";
-import { isToRest, keepsData } from "./deployment.ts";
+import { isToRest, keepsData, unlessNowhere } from "./deployment.ts";
 
 const publish: Step = {
   check: async ({ cluster }) => cluster.phase === (isToRest(cluster) ? "PAUSED" : "RUNNING"),
@@ -65,7 +65,7 @@ const recordDeletion: Step = {
 };
 
 async function change(
-  { tools, cluster, fence }: StepContext,
+  { tools, cluster, operation, fence }: StepContext,
   changed: {
     to: ClusterPhase;
     observed?: boolean;
@@ -76,6 +76,14 @@ async function change(
     await tx.journal.hold(fence);
     const done = await tx.clusters.changePhase(cluster.id, changed);
     if (!done) throw new Error(`a cluster that is ${cluster.phase} cannot become ${changed.to}`);
+    // What differed, accepted or not, was made again as it was asked for.
+    const { status } = cluster.drift;
+    if (changed.observed && (status === "drifted" || status === "accepted")) {
+      await tx.clusters.recordDrift(cluster.id, {
+        ...{ status: "in_sync", checkedAt: tools.clock.now(), digest: undefined },
+        operationId: operation.id,
+      });
+    }
     // What the states spoke of is gone, and they hold secrets.
     if (changed.to === "DELETED") await tx.terraformStates.forget(cluster.id);
   });
@@ -85,7 +93,7 @@ export const RECORD_STEPS = {
   publish_endpoint: publish,
   record_pause: recordPause,
   delete_data: deleteData,
-  verify_gone: verifyGone,
+  verify_gone: unlessNowhere(verifyGone),
   release_ports: recordDeletion,
   record_deletion: recordDeletion,
 } satisfies Partial<Record<StepName, Step>>;

@@ -1,0 +1,161 @@
+/** Looks for drift, which come by themselves, and what they must not stand in the way of. */
+import { setTimeout as delay } from "node:timers/promises";
+import type { Cluster } from "@millrace/domain";
+import { type ClusterDriver, changePlan, ProvisionError } from "@millrace/provisioner";
+import { expect, test } from "vitest";
+import {
+  acceptDrift,
+  cancelOperation,
+  checkDrift,
+  deleteCluster,
+  getCluster,
+  pauseCluster,
+  reconcileCluster,
+  retryOperation,
+  runOperation,
+  scheduleOperations,
+  updateCluster,
+} from "../src/index.ts";
+import { coreFixture } from "./fixture.ts";
+import { lives } from "./lives.ts";
+
+const fixture = coreFixture();
+const of = lives(fixture);
+const ask = () => [of.core(), fixture.principal] as const;
+const LOOK_MS = 1_000;
+
+let names = 0;
+
+/** A cluster beyond this machine as the database knows it. */
+async function remote(served: boolean): Promise<Cluster> {
+  const { db, principal } = fixture;
+  const { organizationId } = principal;
+  const page = await db.organizations.environments(organizationId, { limit: 1 });
+  names += 1;
+  const { id } = await db.clusters.create({
+    ...{ organizationId, environmentId: page.items[0]!.id, name: `remote-${names}` },
+    ...{ region: "eu-central-1", size: "dev", labels: {}, conditions: [] },
+  });
+  if (served) {
+    const placement = { host: `h${names}`, kafkaPort: 9092, adminPort: 8082 };
+    await db.clusters.recordPlacement(id, placement);
+    await db.clusters.changePhase(id, { to: "RUNNING", observed: true });
+  } else {
+    await db.clusters.changePhase(id, { to: "FAILED" });
+  }
+  return of.load({ id });
+}
+
+function schedule() {
+  const { core } = of;
+  return scheduleOperations({ db: fixture.db, clock: core().clock }, { driftIntervalMs: LOOK_MS });
+}
+
+test("a look that failed is not begun again at once", async () => {
+  const cluster = await remote(true);
+  await delay(LOOK_MS * 1.1);
+  await schedule();
+  const look = await of.newest(cluster);
+  expect(look.kind).toBe("cluster.check_drift");
+  await cancelOperation(...ask(), look.id);
+  await schedule();
+  expect((await of.newest(cluster)).id).toBe(look.id);
+  await delay(LOOK_MS * 1.1);
+  await schedule();
+  const next = await of.newest(cluster);
+  expect(next.id).not.toBe(look.id);
+  await cancelOperation(...ask(), next.id);
+  await fixture.db.clusters.changePhase(cluster.id, { to: "DELETING" });
+});
+
+test("no more than two looks are under way, however many are due", async () => {
+  const clusters = [await remote(true), await remote(true), await remote(true)];
+  await delay(LOOK_MS * 1.1);
+  await schedule();
+  await schedule();
+  const looks = (await Promise.all(clusters.map(of.operations))).flat();
+  expect(looks.map(({ kind }) => kind)).toEqual(["cluster.check_drift", "cluster.check_drift"]);
+  for (const { id } of looks) await cancelOperation(...ask(), id);
+  for (const { id } of clusters) await fixture.db.clusters.changePhase(id, { to: "DELETING" });
+});
+
+test("what a tenant asks for is not refused for a look, begun or not", async () => {
+  const tools = of.tools();
+  const { id } = await of.running(tools);
+  const waiting = await checkDrift(...ask(), { clusterId: id });
+  const pause = await pauseCluster(...ask(), { clusterId: id });
+  expect(pause.kind).toBe("cluster.pause");
+  await cancelOperation(...ask(), pause.id);
+  const [, first] = await of.operations({ id });
+  expect(first).toMatchObject({ id: waiting.id, phase: "CANCELLED" });
+
+  const atWork = await checkDrift(...ask(), { clusterId: id });
+  const driver: ClusterDriver = tools.driver;
+  driver.drift = async (_deployment, options) => {
+    await new Promise((resolve) => options?.signal?.addEventListener("abort", resolve));
+    throw new ProvisionError("aborted", "the look was aborted");
+  };
+  const running = of.run(tools, atWork);
+  while ((await of.newest({ id })).phase !== "RUNNING") await delay(20);
+  const { operation } = await updateCluster(...ask(), { clusterId: id, patch: { size: "small" } });
+  expect(operation?.kind).toBe("cluster.update");
+  expect(await running).toBe("cancelled");
+});
+
+test("a look is nobody's last operation: what failed before it is retried", async () => {
+  const tools = of.tools();
+  const { id } = await of.running(tools);
+  const { operation } = await updateCluster(...ask(), { clusterId: id, patch: { size: "small" } });
+  await cancelOperation(...ask(), operation!.id);
+  const look = await checkDrift(...ask(), { clusterId: id });
+  expect(await of.run(tools, look)).toBe("succeeded");
+  expect((await getCluster(...ask(), id)).operationId).toBe(operation!.id);
+  expect((await retryOperation(...ask(), operation!.id)).phase).toBe("PENDING");
+});
+
+test("what was found different is gone once the cluster is made again", async () => {
+  const tools = of.tools();
+  const { id } = await of.running(tools);
+  tools.driver.drift = async () => {
+    const attributes = [{ name: "size", before: "0", after: "1" }];
+    return changePlan("d", [{ address: "volume", type: "volume", action: "update", attributes }]);
+  };
+  expect(await of.run(tools, await checkDrift(...ask(), { clusterId: id }))).toBe("succeeded");
+  const drifted = await of.load({ id });
+  expect(drifted.drift.status).toBe("drifted");
+  await acceptDrift(...ask(), { clusterId: id, digest: drifted.drift.digest ?? "" });
+  const reconcile = await reconcileCluster(...ask(), { clusterId: id });
+  expect(await of.run(tools, reconcile)).toBe("succeeded");
+  expect((await of.load({ id })).drift).toMatchObject({ status: "in_sync", digest: undefined });
+});
+
+test("a look that began before its drift was accepted leaves it accepted", async () => {
+  const tools = of.tools();
+  const { id } = await of.running(tools);
+  const found = changePlan("d", [
+    { address: "volume", type: "volume", action: "update", attributes: [] },
+  ]);
+  tools.driver.drift = async () => found;
+  await of.run(tools, await checkDrift(...ask(), { clusterId: id }));
+  const second = await checkDrift(...ask(), { clusterId: id });
+  tools.driver.drift = async () => {
+    await acceptDrift(...ask(), { clusterId: id, digest: found.digest });
+    return found;
+  };
+  await of.run(tools, second);
+  expect((await of.load({ id })).drift.status).toBe("accepted");
+});
+
+test("a cluster of which nothing was made is deleted without a plan", async () => {
+  const cluster = await remote(false);
+  const tools = of.tools();
+  const drivers = { of: () => tools.driver } as unknown as typeof tools.drivers;
+  const deletion = await deleteCluster(...ask(), { clusterId: cluster.id });
+  const { signal } = new AbortController();
+  const result = await runOperation({ ...tools, drivers }, deletion.id, {
+    ...{ workerId: "w", signal, retryDelayMs: 1 },
+  });
+  expect(result).toBe("succeeded");
+  expect((await of.load(cluster)).phase).toBe("DELETED");
+  expect(tools.driver.effects).toEqual([]);
+});
