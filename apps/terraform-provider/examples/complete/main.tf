@@ -32,8 +32,10 @@ resource "millrace_cluster" "orders" {
   region         = var.region
   size           = "dev"
 
-  # An example is made to be destroyed; leave this out of what you keep.
+  # An example is made to be destroyed, at once and with its data: an environment stays while the data of
+  # a cluster is kept. Leave both out of what you keep.
   deletion_protection = false
+  retain_days         = 0
 }
 
 resource "millrace_topic" "events" {

@@ -1439,6 +1439,9 @@ type ClusterMetadata struct {
 	Id        string            `json:"id"`
 	Labels    map[string]string `json:"labels"`
 
+	// Revision Counts changes of the spec; observed_revision follows when they took effect
+	Revision int `json:"revision"`
+
 	// UpdatedAt RFC 3339, UTC
 	UpdatedAt time.Time `json:"updated_at"`
 }

@@ -1,8 +1,9 @@
 // Package cluster holds the resource and the data sources of Kafka clusters.
 //
 // Creating, changing and deleting are operations of the API that go on by themselves: this package
-// starts them, keeps their id in the state at once, and waits. Whoever interrupts Terraform therefore
-// loses nothing; the next apply waits for the same operation again.
+// starts them and waits. Whoever interrupts Terraform (Ctrl-C) loses nothing: what was accepted stands in
+// the state, and the next apply waits for the same operation again. A provider that is killed can tell
+// Terraform nothing; the next creation then meets the name, and says how the cluster is taken over.
 package cluster
 
 import (
@@ -60,7 +61,7 @@ func (r *clusterResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 	maps.Copy(attributes, awsWishes())
 	maps.Copy(attributes, facts())
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A Kafka cluster. Its id stands in the state as soon as the API has accepted it: an apply that is interrupted, or fails, is continued by the next one in place.",
+		MarkdownDescription: "A Kafka cluster. An apply that is interrupted, or fails, keeps it in the state and is continued by the next one in place.",
 		Attributes:          attributes,
 	}
 }

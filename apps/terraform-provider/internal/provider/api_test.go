@@ -103,6 +103,14 @@ func (f *fakeAPI) answer(w http.ResponseWriter, r *http.Request, call string, bo
 		maps.Copy(f.spec, body)
 		f.begin("cluster.create", "PROVISIONING", "RUNNING")
 		f.writeCluster(w, http.StatusAccepted, "")
+	case path[0] == "environments":
+		f.answerEnvironment(w, r.Method, body)
+	case call == "GET clusters":
+		items := []any{}
+		if f.phase != "" {
+			items = append(items, f.cluster())
+		}
+		writeJSON(w, http.StatusOK, map[string]any{"items": items})
 	case f.phase == "":
 		problem(w, http.StatusNotFound, "not_found", "")
 	case len(path) >= 3 && path[2] == "topics":
@@ -248,8 +256,29 @@ func (f *fakeAPI) answerKey(w http.ResponseWriter, method string, path []string,
 	}
 }
 
+func (f *fakeAPI) answerEnvironment(w http.ResponseWriter, method string, body map[string]any) {
+	switch {
+	case method == http.MethodDelete && f.phase != "":
+		problem(w, http.StatusConflict, "environment_not_empty", "")
+	case method == http.MethodDelete:
+		w.WriteHeader(http.StatusNoContent)
+	case method == http.MethodPost:
+		writeJSON(w, http.StatusCreated, map[string]any{"id": "env_1", "name": body["name"], "created_at": time.Now()})
+	default:
+		writeJSON(w, http.StatusOK, map[string]any{"items": []any{map[string]any{"id": "env_1", "name": "shop", "created_at": time.Now()}}})
+	}
+}
+
 func (f *fakeAPI) writeCluster(w http.ResponseWriter, status int, operationID string) {
-	cluster := map[string]any{
+	cluster := f.cluster()
+	if operationID != "" {
+		cluster["operation_id"] = operationID
+	}
+	writeJSON(w, status, cluster)
+}
+
+func (f *fakeAPI) cluster() map[string]any {
+	return map[string]any{
 		"metadata": map[string]any{"id": clusterID, "created_at": f.createdAt, "etag": fmt.Sprint(len(f.calls)), "labels": map[string]any{}},
 		"spec":     f.spec,
 		"status": map[string]any{
@@ -257,10 +286,6 @@ func (f *fakeAPI) writeCluster(w http.ResponseWriter, status int, operationID st
 			"estimated_monthly_cost_usd": 0, "observed_revision": 1, "provider": "local",
 		},
 	}
-	if operationID != "" {
-		cluster["operation_id"] = operationID
-	}
-	writeJSON(w, status, cluster)
 }
 
 func writeJSON(w http.ResponseWriter, status int, value any) {

@@ -1,9 +1,13 @@
 package provider_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
 const apiKey = "millrace_api_key"
@@ -59,5 +63,29 @@ func TestARotationThatFindsNoPlaceRevokesNothing(t *testing.T) {
 	text, err := os.ReadFile(file)
 	if err != nil || string(text) != "something else" {
 		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// A run that dies leaves a key behind: it ends by itself.
+func TestAKeyOfOneRunEndsWithinADay(t *testing.T) {
+	api := newFakeAPI(t)
+	tf := newTerraform(t, api.URL)
+	kind := tf.ephemeral[apiKey].ValueType()
+	server, ok := tf.server.(tfprotov6.EphemeralResourceServer)
+	if !ok {
+		t.Fatal("no ephemeral resources")
+	}
+	opened, err := server.OpenEphemeralResource(tf.ctx, &tfprotov6.OpenEphemeralResourceRequest{
+		TypeName: apiKey, Config: tf.pack(tf.build(kind, object{"name": "run"})),
+	})
+	tf.mustPass(opened.Diagnostics, err)
+	until, err := time.Parse(time.RFC3339, fmt.Sprint(api.keys["key_1"]["expires_at"]))
+	if left := time.Until(until); err != nil || left < time.Hour || left > 24*time.Hour {
+		t.Errorf("it ends in %v, %v", left, err)
+	}
+	closed, err := server.CloseEphemeralResource(tf.ctx, &tfprotov6.CloseEphemeralResourceRequest{TypeName: apiKey, Private: opened.Private})
+	tf.mustPass(closed.Diagnostics, err)
+	if len(api.keys) != 0 {
+		t.Errorf("not revoked: %v", api.keys)
 	}
 }

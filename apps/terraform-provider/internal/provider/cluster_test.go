@@ -142,6 +142,11 @@ func TestAChangeThatFailedIsNotTakenForDone(t *testing.T) {
 			if plan.failed || !plan.changes(after) {
 				t.Fatalf("the next plan is empty: %s", plan.said)
 			}
+			for _, name := range []string{"drift", "estimated_monthly_cost_usd", "state"} {
+				if plan.knows(t, name) {
+					t.Errorf("the plan promises a value of %s", name)
+				}
+			}
 			api.now(func() { api.ends = map[string]string{} })
 			after, said, failed = tf.apply(cluster, after, wanted, plan)
 			if failed || api.count("POST operations") != 1 || api.phase != "RUNNING" {

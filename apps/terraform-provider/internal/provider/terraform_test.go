@@ -14,10 +14,11 @@ import (
 
 // terraform talks to the provider as Terraform does: by its protocol, one call after the other.
 type terraform struct {
-	t       *testing.T
-	ctx     context.Context
-	server  tfprotov6.ProviderServer
-	schemas map[string]*tfprotov6.Schema
+	t         *testing.T
+	ctx       context.Context
+	server    tfprotov6.ProviderServer
+	schemas   map[string]*tfprotov6.Schema
+	ephemeral map[string]*tfprotov6.Schema
 }
 
 // object is a configuration; what is absent is null.
@@ -52,7 +53,7 @@ func newTerraform(t *testing.T, endpoint string) *terraform {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tf.schemas = got.ResourceSchemas
+	tf.schemas, tf.ephemeral = got.ResourceSchemas, got.EphemeralResourceSchemas
 	config := tf.build(got.Provider.ValueType(), object{"endpoint": endpoint, "api_key": "mrk_test", "max_retries": 3, "requests_per_second": 1000})
 	configured, err := server.ConfigureProvider(tf.ctx, &tfprotov6.ConfigureProviderRequest{Config: tf.pack(config)})
 	tf.mustPass(configured.Diagnostics, err)
@@ -163,8 +164,33 @@ func (tf *terraform) refresh(kind string, prior *instance) (*instance, string) {
 	return &instance{value: value, private: answer.Private}, said
 }
 
+// imported is what an import finds; nil with what it says where it finds nothing.
+func (tf *terraform) imported(kind, id string) (*instance, string) {
+	tf.t.Helper()
+	answer, err := tf.server.ImportResourceState(tf.ctx, &tfprotov6.ImportResourceStateRequest{TypeName: kind, ID: id})
+	if err != nil {
+		tf.t.Fatal(err)
+	}
+	said, failed := spoken(answer.Diagnostics)
+	if failed || len(answer.ImportedResources) == 0 {
+		return nil, said
+	}
+	found := answer.ImportedResources[0]
+	return &instance{value: tf.unpack(kind, found.State), private: found.Private}, said
+}
+
 // changes tells whether the plan differs from what is there.
 func (p planned) changes(prior *instance) bool { return !p.value.Equal(prior.value) }
+
+// knows tells whether the plan says what the attribute will be.
+func (p planned) knows(t *testing.T, name string) bool {
+	t.Helper()
+	values := map[string]tftypes.Value{}
+	if err := p.value.As(&values); err != nil {
+		t.Fatal(err)
+	}
+	return values[name].IsKnown()
+}
 
 func (i *instance) text(t *testing.T, name string) string {
 	t.Helper()

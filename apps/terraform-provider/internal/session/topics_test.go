@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -136,5 +137,16 @@ func TestClustersDoNotShareLists(t *testing.T) {
 	_, _ = topics.Get(context.Background(), "clu_1", "a")
 	if calls := b.calls.Load(); calls != 2 {
 		t.Errorf("%d lists, want 2", calls)
+	}
+}
+
+// A broker that does not answer holds up neither the readers nor, for ever, the list behind them.
+func TestAListEndsThatNobodyAnswers(t *testing.T) {
+	b := &broker{hold: make(chan struct{})}
+	topics := topicsOf(t, b)
+	t.Cleanup(func() { close(b.hold) })
+	topics.limit = 50 * time.Millisecond
+	if _, err := topics.All(t.Context(), "clu_1"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
 	}
 }
