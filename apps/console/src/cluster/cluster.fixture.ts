@@ -12,6 +12,7 @@ export function awsCluster({ spec, status }: Changes = {}): Cluster {
       created_at: "2026-11-20T12:00:00.000Z",
       updated_at: "2026-11-20T12:00:00.000Z",
       etag: '"1-aa"',
+      revision: 1,
       labels: { team: "payments", stage: "prod" },
     },
     spec: {

@@ -46,6 +46,9 @@ const ClusterMetadata = z
     created_at: timestamp,
     updated_at: timestamp,
     etag: z.string(),
+    revision: z.int().meta({
+      description: "Counts changes of the spec; observed_revision follows when they took effect",
+    }),
     labels: z.record(z.string(), z.string()),
   })
   .meta({ id: "ClusterMetadata" });

@@ -24,7 +24,9 @@ export const deleteCluster = defineContract({
       .optional()
       .meta({
         description:
-          "Days for which the data can be restored: 0 on this machine, 7 on AWS by default",
+          "Days for which the data can be restored: 0 on this machine, 7 on AWS by default. Of a " +
+          "cluster that is deleted already, an explicit 0 purges the data that is kept; any other " +
+          "request answers with the deletion that is done",
       }),
   },
   headers: { if_match: ifMatch },

@@ -10,6 +10,7 @@ export function presentCluster({ cluster, operationId }: ClusterView): ClusterSh
       created_at: cluster.createdAt.toISOString(),
       updated_at: cluster.updatedAt.toISOString(),
       etag: clusterEtag(cluster),
+      revision: cluster.revision,
       labels: { ...cluster.labels },
     },
     spec: presentSpec(cluster),
