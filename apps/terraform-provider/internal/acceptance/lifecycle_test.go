@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/millrace/terraform-provider-millrace/internal/api"
@@ -44,6 +46,59 @@ resource "millrace_topic" "main" {
 		t.Errorf("topic %s became %s", id, after)
 	}
 	w.destroy()
+}
+
+func TestAClusterIsCreatedPaused(t *testing.T) {
+	w := newWorkspace(t, running.APIURL)
+	w.write(clusterConfig(unique("rests"), "paused = true"))
+	w.apply()
+	if state := w.attribute(main, "state"); state != "PAUSED" {
+		t.Errorf("state %s", state)
+	}
+	w.wantPlan(planEmpty)
+	w.destroy()
+}
+
+// A key is rotated into the same file, as the documented example does it.
+func TestAKeyIsRotatedInItsFile(t *testing.T) {
+	w := newWorkspace(t, running.APIURL)
+	name := unique("rotated")
+	config := func(quarter string) string {
+		return fmt.Sprintf(`
+resource "millrace_api_key" "main" {
+  name        = %q
+  role        = "viewer"
+  secret_file = "${path.module}/deploy.key"
+  rotate_when = { quarter = %q }
+}
+`, name, quarter)
+	}
+	secret := func() string {
+		text, err := os.ReadFile(filepath.Join(w.folder, "deploy.key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(text))
+	}
+	w.write(config("1"))
+	w.apply()
+	old := secret()
+	w.write(config("2"))
+	w.apply()
+	w.wantPlan(planEmpty)
+	for key, works := range map[string]bool{old: false, secret(): true} {
+		client, err := api.Connect(api.Settings{Endpoint: running.APIURL, APIKey: key, RequestsPerSecond: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := api.Read[api.EnvironmentPage](client.EnvironmentList(context.Background(), nil)); (err == nil) != works {
+			t.Errorf("works %v: %v", works, err)
+		}
+	}
+	w.destroy()
+	if _, err := os.Stat(filepath.Join(w.folder, "deploy.key")); err == nil {
+		t.Error("the file of the revoked key is left")
+	}
 }
 
 func TestAClusterChangesInPlace(t *testing.T) {
