@@ -140,12 +140,17 @@ test("data that is kept can be had back; its name can be given away meanwhile", 
   expect((await ask("GET", path)).body.status).toMatchObject({ phase: "UPDATING", purge_at: null });
 });
 
-test("a deleted cluster that is deleted again goes with its data", async () => {
+test("the data of a deleted cluster goes only with an explicit 0, however often it is deleted", async () => {
   const { id, path } = await running("gone");
   const deleted = await ask("DELETE", `${path}?retain_days=3`);
   await finish(id, deleted.body.id, "SUCCEEDED");
   await fixture.db.clusters.changePhase(id, { to: "PENDING_PURGE" });
-  const purged = await ask("DELETE", path);
+  for (const again of [path, `${path}?retain_days=3`]) {
+    const answer = await ask("DELETE", again);
+    expect(answer.status).toBe(202);
+    expect(answer.body).toMatchObject({ id: deleted.body.id, kind: "cluster.delete" });
+  }
+  const purged = await ask("DELETE", `${path}?retain_days=0`);
   expect(purged.status).toBe(202);
   expect(purged.body.kind).toBe("cluster.purge");
 });

@@ -179,7 +179,7 @@ class Drill {
     const target = { clusterId: this.#clusterId };
     const deletion = await deleteCluster(this.#core, this.#principal, { ...target, retainDays: 7 });
     await this.#through(deletion, "PENDING_PURGE", 0.4);
-    const purge = await deleteCluster(this.#core, this.#principal, target);
+    const purge = await deleteCluster(this.#core, this.#principal, { ...target, retainDays: 0 });
     await this.#through(purge, "DELETED", 1);
     assertEqual("left by tags and names", await leftOf(this.#site.endpoint, this.#clusterId), []);
     assertEqual("states kept of what is gone", await this.#state(), undefined);
