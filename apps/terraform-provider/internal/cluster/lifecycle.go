@@ -178,6 +178,31 @@ func (r *clusterResource) Read(ctx context.Context, req resource.ReadRequest, re
 	}
 	known.take(cluster)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &known)...)
+	marked, diags := req.Private.GetKey(ctx, unfinishedKey)
+	resp.Diagnostics.Append(diags...)
+	switch {
+	case r.isBehind(ctx, cluster):
+		resp.Diagnostics.Append(resp.Private.SetKey(ctx, unfinishedKey, []byte("true"))...)
+	case isUnfinished(marked) && isDone(cluster):
+		resp.Diagnostics.Append(resp.Private.SetKey(ctx, unfinishedKey, []byte("null"))...)
+	}
+}
+
+// isDone tells whether the cluster is what its spec says: somebody else has brought it there.
+func isDone(cluster *api.Cluster) bool {
+	phase := string(cluster.Status.Phase)
+	return (phase == phaseRunning || phase == phasePaused) && cluster.Status.ObservedRevision >= cluster.Metadata.Revision
+}
+
+// isBehind tells whether the cluster is not what its spec says since a change failed: also where the run
+// that wanted it was killed, and could not note it. What it shows of itself is what was asked for, so no
+// value would differ in a plan.
+func (r *clusterResource) isBehind(ctx context.Context, cluster *api.Cluster) bool {
+	if isAtWork(string(cluster.Status.Phase)) || cluster.Status.ObservedRevision >= cluster.Metadata.Revision || cluster.Status.OperationId == nil {
+		return false
+	}
+	last, err := api.Read[api.Operation](r.Session.OperationGet(ctx, *cluster.Status.OperationId, nil))
+	return err == nil && hasEnded(last, "FAILED")
 }
 
 func (r *clusterResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {

@@ -26,14 +26,16 @@ type fakeAPI struct {
 	mutex sync.Mutex
 	calls []string
 	// spec and phase of the cluster; no phase is no cluster.
-	spec       map[string]any
-	phase      string
-	last       string
-	operations map[string]*fakeOperation
-	topics     map[string]map[string]any
-	keys       map[string]map[string]any
-	keysMade   int
-	createdAt  time.Time
+	spec  map[string]any
+	phase string
+	last  string
+	// revision of the spec, and the one that is in effect.
+	revision, observed int
+	operations         map[string]*fakeOperation
+	topics             map[string]map[string]any
+	keys               map[string]map[string]any
+	keysMade           int
+	createdAt          time.Time
 	// ends decides how operations of a kind end: SUCCEEDED where it says nothing.
 	ends map[string]string
 	// loses tells whether the answer to a call is lost after it was carried out; asked once for each.
@@ -128,6 +130,7 @@ func (f *fakeAPI) begin(kind, phase, next string) {
 	f.last = fmt.Sprintf("op_%d", len(f.operations)+1)
 	f.operations[f.last] = &fakeOperation{kind: kind, phase: "RUNNING", next: next}
 	f.phase = phase
+	f.revision++
 }
 
 // end brings an operation to where the test wants it.
@@ -138,7 +141,7 @@ func (f *fakeAPI) end(operation *fakeOperation) {
 	}
 	switch {
 	case operation.phase == "SUCCEEDED":
-		f.phase = operation.next
+		f.phase, f.observed = operation.next, f.revision
 	case operation.kind == "cluster.update":
 		f.phase = "DEGRADED"
 	default:
@@ -279,11 +282,11 @@ func (f *fakeAPI) writeCluster(w http.ResponseWriter, status int, operationID st
 
 func (f *fakeAPI) cluster() map[string]any {
 	return map[string]any{
-		"metadata": map[string]any{"id": clusterID, "created_at": f.createdAt, "etag": fmt.Sprint(len(f.calls)), "labels": map[string]any{}},
+		"metadata": map[string]any{"id": clusterID, "created_at": f.createdAt, "revision": f.revision, "etag": fmt.Sprint(len(f.calls)), "labels": map[string]any{}},
 		"spec":     f.spec,
 		"status": map[string]any{
 			"phase": f.phase, "operation_id": f.last, "endpoints": []any{}, "conditions": []any{}, "drift": "unknown",
-			"estimated_monthly_cost_usd": 0, "observed_revision": 1, "provider": "local",
+			"estimated_monthly_cost_usd": 0, "observed_revision": f.observed, "provider": "local",
 		},
 	}
 }

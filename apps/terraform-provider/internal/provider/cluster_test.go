@@ -159,6 +159,45 @@ func TestAChangeThatFailedIsNotTakenForDone(t *testing.T) {
 	}
 }
 
+// A run that is killed notes nothing; the API still knows that the change did not take effect.
+func TestAFailedChangeOfAKilledRunIsNotTakenForDone(t *testing.T) {
+	api := newFakeAPI(t)
+	tf := newTerraform(t, api.URL)
+	made := tf.change(cluster, nil, config(nil))
+	api.now(func() {
+		api.spec["size"] = "small"
+		api.begin("cluster.update", "UPDATING", "RUNNING")
+		api.ends["cluster.update"] = "FAILED"
+		api.end(api.operations[api.last])
+	})
+	wanted := config(object{"size": "small"})
+	made, _ = tf.refresh(cluster, made)
+	plan := tf.plan(cluster, made, wanted)
+	if plan.failed || !plan.changes(made) {
+		t.Fatalf("the plan is empty: %s", plan.said)
+	}
+	api.now(func() { api.ends = map[string]string{} })
+	made = tf.change(cluster, made, wanted)
+	made, _ = tf.refresh(cluster, made)
+	if plan := tf.plan(cluster, made, wanted); plan.changes(made) || api.count("POST operations") != 1 {
+		t.Errorf("after %v: %s", api.calls, plan.said)
+	}
+}
+
+func TestWhatSomebodyElseRetriedIsDone(t *testing.T) {
+	api := newFakeAPI(t)
+	tf := newTerraform(t, api.URL)
+	made := tf.change(cluster, nil, config(nil))
+	wanted := config(object{"size": "small"})
+	api.now(func() { api.ends["cluster.update"] = "FAILED" })
+	made, _, _ = tf.apply(cluster, made, wanted, tf.plan(cluster, made, wanted))
+	api.now(func() { api.ends = map[string]string{}; api.end(api.operations[api.last]) })
+	made, _ = tf.refresh(cluster, made)
+	if plan := tf.plan(cluster, made, wanted); plan.changes(made) {
+		t.Errorf("the plan is not empty: %s", plan.said)
+	}
+}
+
 func TestAChangeWhoseAnswerIsLostIsWaitedFor(t *testing.T) {
 	api := newFakeAPI(t)
 	tf := newTerraform(t, api.URL)
