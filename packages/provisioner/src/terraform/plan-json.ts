@@ -4,6 +4,7 @@
  */
 import type { AttributeChange, ChangeAction, PlannedChange } from "../change-plan.ts";
 import { ProvisionError } from "../cluster-driver.ts";
+import { addedByHand } from "./added-by-hand.ts";
 
 interface ResourceChange {
   readonly address: string;
@@ -39,9 +40,23 @@ export function plannedChanges(plan: unknown): PlannedChange[] {
 
 /**
  * What differs from what was made, of a refresh-only plan. An attribute that the stack does not set
- * is AWS's own to change (a group's instances, a balancer's addresses) and is no drift.
+ * is AWS's own to change (a group's instances, a balancer's addresses) and is no drift; rules and
+ * policies that were added beside the stack's are.
  */
 export function driftedChanges(plan: unknown): PlannedChange[] {
+  const changed = changedAttributes(plan);
+  const beside = new Map(addedByHand(plan).map((each) => [each.address, each]));
+  const merged = changed.map((change) => {
+    const { attributes = [] } = beside.get(change.address) ?? {};
+    const known = new Set(change.attributes.map(({ name }) => rootOf(name)));
+    const more = attributes.filter(({ name }) => !known.has(name));
+    beside.delete(change.address);
+    return { ...change, attributes: [...change.attributes, ...more] };
+  });
+  return [...merged, ...beside.values()];
+}
+
+function changedAttributes(plan: unknown): PlannedChange[] {
   const configured = configuredAttributes(plan);
   return changesIn(plan, "resource_drift").flatMap((resource) => {
     const action = actionOf(resource.change);

@@ -2,7 +2,14 @@
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DescribeVolumesCommand, EC2Client, ModifyVolumeCommand } from "@aws-sdk/client-ec2";
+import {
+  AuthorizeSecurityGroupIngressCommand,
+  DescribeSecurityGroupsCommand,
+  DescribeVolumesCommand,
+  EC2Client,
+  ModifyVolumeCommand,
+  RevokeSecurityGroupIngressCommand,
+} from "@aws-sdk/client-ec2";
 import {
   CreateBucketCommand,
   DeleteBucketPolicyCommand,
@@ -158,6 +165,38 @@ describe.skipIf(!hasEmulator)("a cluster on an emulated AWS", () => {
     await driver.apply(wanted, plan.id, options);
     expect((await volumes())[0]?.Throughput).toBe(250);
     expect((await driver.drift(wanted, options)).diff).toBe("No changes.\n");
+  });
+
+  test("shows a rule that was added by hand", { timeout: PLAN_MS }, async () => {
+    const GroupId = await firewall();
+    const IpRanges = [{ CidrIp: "0.0.0.0/0" }];
+    const IpPermissions = [{ IpProtocol: "tcp", FromPort: 22, ToPort: 22, IpRanges }];
+    await ec2.send(new AuthorizeSecurityGroupIngressCommand({ GroupId, IpPermissions }));
+    expect((await driver.drift(wanted, options)).changes).toMatchObject([
+      {
+        type: "aws_security_group",
+        attributes: [{ name: "ingress", before: null, after: "tcp 22-22 0.0.0.0/0" }],
+      },
+    ]);
+    await ec2.send(new RevokeSecurityGroupIngressCommand({ GroupId, IpPermissions }));
+    expect((await driver.drift(wanted, options)).diff).toBe("No changes.\n");
+  });
+
+  test("shows a rule that was added by hand", { timeout: APPLY_MS }, async () => {
+    const ours = { Filters: [{ Name: "tag:millrace:cluster", Values: [CLUSTER] }] };
+    const { SecurityGroups } = await ec2.send(new DescribeSecurityGroupsCommand(ours));
+    const GroupId = SecurityGroups?.find((each) => each.GroupName !== "default")?.GroupId;
+    const IpRanges = [{ CidrIp: "0.0.0.0/0" }];
+    const IpPermissions = [{ IpProtocol: "tcp", FromPort: 22, ToPort: 22, IpRanges }];
+    await ec2.send(new AuthorizeSecurityGroupIngressCommand({ GroupId, IpPermissions }));
+    expect((await driver.drift(wanted, options)).changes).toMatchObject([
+      {
+        type: "aws_security_group",
+        action: "update",
+        attributes: [{ name: "ingress", before: null, after: "tcp 22-22 0.0.0.0/0" }],
+      },
+    ]);
+    await ec2.send(new RevokeSecurityGroupIngressCommand({ GroupId, IpPermissions }));
   });
 
   test("a plan that another replaced is stale", { timeout: PLAN_MS }, async () => {

@@ -1,0 +1,114 @@
+import { describe, expect, test } from "vitest";
+import { addedByHand } from "./added-by-hand.ts";
+
+const GROUP = "sg-1";
+
+function plan(...resources: readonly (readonly [address: string, values: object])[]) {
+  const listed = resources.map(([address, values]) => ({
+    ...{ address, type: address.split(".")[0], mode: "managed", values },
+  }));
+  return { prior_state: { values: { root_module: { resources: listed } } } };
+}
+
+function permission(changes: object) {
+  return {
+    ...{ protocol: "tcp", from_port: 9092, to_port: 9092, self: false, description: "" },
+    ...{ cidr_blocks: [], ipv6_cidr_blocks: [], prefix_list_ids: [], security_groups: [] },
+    ...changes,
+  };
+}
+
+function rule(changes: object) {
+  return {
+    ...{ security_group_id: GROUP, ip_protocol: "tcp", from_port: 9092, to_port: 9092 },
+    ...{ cidr_ipv4: null, cidr_ipv6: null, prefix_list_id: null },
+    ...{ referenced_security_group_id: null, ...changes },
+  };
+}
+
+describe("a security group", () => {
+  const INGRESS = "aws_vpc_security_group_ingress_rule";
+  const EGRESS = "aws_vpc_security_group_egress_rule";
+
+  test("that has what its rules made, however AWS groups it, has nothing added", () => {
+    const group = {
+      id: GROUP,
+      ingress: [
+        permission({ cidr_blocks: ["10.0.0.0/16", "10.1.0.0/16"], self: true }),
+        permission({ from_port: 443, to_port: 443, security_groups: ["111122223333/sg-2"] }),
+      ],
+      egress: [permission({ protocol: "-1", from_port: 0, to_port: 0, prefix_list_ids: ["pl-1"] })],
+    };
+    const added = addedByHand(
+      plan(
+        ["aws_security_group.g", group],
+        [`${INGRESS}.a`, rule({ cidr_ipv4: "10.0.0.0/16" })],
+        [`${INGRESS}.b`, rule({ cidr_ipv4: "10.1.0.0/16" })],
+        [`${INGRESS}.c`, rule({ referenced_security_group_id: GROUP })],
+        [
+          `${INGRESS}.d`,
+          rule({ from_port: 443, to_port: 443, referenced_security_group_id: "sg-2" }),
+        ],
+        [
+          `${EGRESS}.e`,
+          rule({ ip_protocol: "-1", from_port: null, to_port: null, prefix_list_id: "pl-1" }),
+        ],
+      ),
+    );
+    expect(added).toEqual([]);
+  });
+
+  test("that lets the world in by hand shows it, and by what", () => {
+    const open = permission({ cidr_blocks: ["10.0.0.0/16", "0.0.0.0/0"] });
+    const v6 = permission({ protocol: "-1", ipv6_cidr_blocks: ["::/0"] });
+    const added = addedByHand(
+      plan(
+        ["aws_security_group.g", { id: GROUP, ingress: [open], egress: [v6] }],
+        [`${INGRESS}.a`, rule({ cidr_ipv4: "10.0.0.0/16" })],
+        // A rule of another group, or of the other direction, is none of this one.
+        [`${INGRESS}.b`, rule({ security_group_id: "sg-9", cidr_ipv4: "0.0.0.0/0" })],
+        [`${EGRESS}.c`, rule({ cidr_ipv4: "0.0.0.0/0" })],
+      ),
+    );
+    expect(added).toEqual([
+      {
+        ...{ address: "aws_security_group.g", type: "aws_security_group", action: "update" },
+        attributes: [
+          { name: "ingress", before: null, after: "tcp 9092-9092 0.0.0.0/0" },
+          { name: "egress", before: null, after: "all ::/0" },
+        ],
+      },
+    ]);
+  });
+});
+
+test("a role shows the policies that nobody of the stack gave it", () => {
+  const role = {
+    name: "slot",
+    inline_policy: [
+      { name: "ours", policy: "{}" },
+      { name: "theirs", policy: "{}" },
+    ],
+    managed_policy_arns: ["arn:aws:iam::aws:policy/AdministratorAccess"],
+  };
+  const [change] = addedByHand(
+    plan(
+      ["aws_iam_role.slot", role],
+      ["aws_iam_role_policy.ours", { role: "slot", name: "ours" }],
+      ["aws_iam_role_policy.other", { role: "other", name: "theirs" }],
+    ),
+  );
+  expect(change?.attributes).toEqual([
+    { name: "inline_policy", before: null, after: "theirs" },
+    {
+      name: "managed_policy_arns",
+      before: null,
+      after: "arn:aws:iam::aws:policy/AdministratorAccess",
+    },
+  ]);
+});
+
+test("what is no plan has nothing added", () => {
+  expect(addedByHand({})).toEqual([]);
+  expect(addedByHand(undefined)).toEqual([]);
+});
