@@ -59,7 +59,8 @@ test("more than one broker is not made", async () => {
   expect(refused.body).toMatchObject({ code: "limit_exceeded", errors: [{ pointer: "/brokers" }] });
 });
 
-test("a change shows what differs from now, in the stack and in money", async () => {
+/** One that runs on AWS, as far as its row tells. */
+async function awsCluster(name: string) {
   const { db, ours } = fixture;
   const aws = {
     wal: { type: "gp3", sizeGib: 20, iops: 3000, throughputMibps: 125 },
@@ -76,7 +77,7 @@ test("a change shows what differs from now, in the stack and in money", async ()
   const cluster = await db.clusters.create({
     organizationId: ours.organization.id,
     environmentId: ours.environment.id,
-    name: "cloudy",
+    name,
     region: "us-east-1",
     size: "small",
     labels: {},
@@ -85,6 +86,11 @@ test("a change shows what differs from now, in the stack and in money", async ()
     aws,
   });
   await db.clusters.changePhase(cluster.id, { to: "RUNNING", observed: true });
+  return cluster;
+}
+
+test("a change shows what differs from now, in the stack and in money", async () => {
+  const cluster = await awsCluster("cloudy");
   const path = `/v1/clusters/${cluster.id}`;
   const wal = { throughput_mibps: 250 };
   const preview = await ask("PATCH", `${path}?validate_only=true`, { wal });
@@ -139,4 +145,17 @@ test("who changes a cluster that drifts, or whose drift was accepted, learns tha
   expect(await warnings()).toContain("outside of Millrace is undone with this change.");
   await fixture.db.clusters.recordDrift(cluster.id, { ...drift, status: "accepted" });
   expect(await warnings()).toContain("also what was accepted");
+});
+
+test("a preview that takes several plans waits for its turn once", async () => {
+  const two = [await awsCluster("first-asked"), await awsCluster("second-asked")];
+  fixture.planner.asked.length = 0;
+  const answers = await Promise.all(
+    two.map(({ id }) =>
+      ask("PATCH", `/v1/clusters/${id}?validate_only=true`, { wal: { throughput_mibps: 250 } }),
+    ),
+  );
+  expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+  const [a, b, c, d] = fixture.planner.asked.map(({ clusterId }) => clusterId);
+  expect([a === b, c === d, b === c]).toEqual([true, true, false]);
 });

@@ -88,7 +88,8 @@ export async function previewCreate(
     deletedAt: undefined,
   };
   const cost = estimateOf(wanted);
-  const plan = await planOf(core, wanted, "apply", signal);
+  const caller = { owner: principal.organizationId, signal };
+  const plan = await core.planSlots.run(caller, (slot) => planOf(core, wanted, "apply", slot));
   return { plan, cost, costDelta: cost.total, warnings: warningsOf(wanted) };
 }
 
@@ -102,7 +103,10 @@ export async function previewUpdate(
   const cluster = await requireCluster(core, principal, input.clusterId);
   const { wanted } = judgeUpdate(cluster, input);
   const purpose = wanted.paused ? "pause" : "apply";
-  const plan = await changeOf(core, cluster, wanted, purpose, signal);
+  const caller = { owner: principal.organizationId, signal };
+  const plan = await core.planSlots.run(caller, (slot) =>
+    changeOf(core, cluster, wanted, purpose, slot),
+  );
   const cost = estimateOf(wanted);
   const costDelta = cents(cost.total - estimateOf(cluster).total);
   const warnings = [...interruptions(plan), ...undone(cluster), ...warningsOf(wanted)];
@@ -131,7 +135,10 @@ export async function previewDelete(
   }
   const until = kind === "purge" ? undefined : purgeAt(core.clock.now(), days);
   const purpose = until === undefined ? "purge" : "destroy";
-  const plan = await changeOf(core, cluster, cluster, purpose, signal);
+  const caller = { owner: principal.organizationId, signal };
+  const plan = await core.planSlots.run(caller, (slot) =>
+    changeOf(core, cluster, cluster, purpose, slot),
+  );
   const cost = until === undefined ? { ...left, total: 0, lines: [] } : left;
   const costDelta = cents(cost.total - estimateOf(cluster).total);
   const fate = until === undefined ? "All records are lost." : kept(until);
@@ -154,23 +161,20 @@ async function planOf(
   core: Core,
   cluster: Cluster,
   purpose: PlanPurpose,
-  callerSignal: AbortSignal,
+  signal: AbortSignal,
 ): Promise<ChangePlan> {
   const { local, awsPlanner } = core.drivers;
-  const caller = { owner: cluster.organizationId, signal: callerSignal };
-  return core.planSlots.run(caller, async (signal) => {
-    if (!isAwsRegion(cluster.region)) {
-      const { id } = cluster;
-      const placement =
-        cluster.placement ?? (await local.allocate(id, await core.db.clusters.placements()));
-      return local.plan(deploymentAt(cluster, placement), { purpose, signal });
-    }
-    if (!awsPlanner) {
-      throw new ProvisionError("unconfigured", `nothing here plans for ${cluster.region}`);
-    }
-    const deployment = deploymentAt(cluster, cluster.placement ?? UNKNOWN_PLACEMENT);
-    return awsPlanner.plan(deployment, { purpose, offline: true, signal });
-  });
+  if (!isAwsRegion(cluster.region)) {
+    const { id } = cluster;
+    const placement =
+      cluster.placement ?? (await local.allocate(id, await core.db.clusters.placements()));
+    return local.plan(deploymentAt(cluster, placement), { purpose, signal });
+  }
+  if (!awsPlanner) {
+    throw new ProvisionError("unconfigured", `nothing here plans for ${cluster.region}`);
+  }
+  const deployment = deploymentAt(cluster, cluster.placement ?? UNKNOWN_PLACEMENT);
+  return awsPlanner.plan(deployment, { purpose, offline: true, signal });
 }
 
 /** On AWS nobody knows the address before it is there. */
