@@ -12,6 +12,7 @@ import {
   SecretsManagerClient,
 } from "@aws-sdk/client-secrets-manager";
 import { clusterPrefix } from "@millrace/infra";
+import { leftOf } from "./aws-leftovers.ts";
 import { clientOptions } from "./moto.ts";
 
 /** Ids of the cluster's volumes and names of its buckets: what data lies in. */
@@ -41,17 +42,17 @@ export async function changeThroughput(endpoint: string, VolumeId: string, Throu
   await ec2.send(new ModifyVolumeCommand({ VolumeId, Throughput }));
 }
 
-/** Addresses in the stack of which more than one thing exists. */
+/** Addresses in the stack at which more than one thing stands. */
 export async function madeTwice(endpoint: string, clusterId: string): Promise<string[]> {
   const ec2 = new EC2Client(clientOptions(endpoint));
-  const tagsOf = async (key: string) => {
-    const Filters = [{ Name: "key", Values: [key] }];
-    return (await ec2.send(new DescribeTagsCommand({ Filters }))).Tags ?? [];
-  };
-  const clusterTags = (await tagsOf("millrace:cluster")).filter((tag) => tag.Value === clusterId);
-  const ours = new Set(clusterTags.map((tag) => tag.ResourceId));
-  const addresses = (await tagsOf("millrace:address"))
-    .filter((tag) => ours.has(tag.ResourceId) && tag.ResourceType !== "instance")
+  const Filters = [{ Name: "key", Values: ["millrace:address"] }];
+  const [{ Tags }, there] = await Promise.all([
+    ec2.send(new DescribeTagsCommand({ Filters })),
+    leftOf(endpoint, clusterId),
+  ]);
+  // The emulator's tags outlive what they were put on, and an instance has its slot's address.
+  const addresses = (Tags ?? [])
+    .filter((tag) => there.includes(tag.ResourceId ?? "") && tag.ResourceType !== "instance")
     .map((tag) => tag.Value ?? "");
   return addresses.filter((address, index) => addresses.indexOf(address) !== index);
 }

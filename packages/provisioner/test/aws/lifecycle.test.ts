@@ -167,21 +167,6 @@ describe.skipIf(!hasEmulator)("a cluster on an emulated AWS", () => {
     expect((await driver.drift(wanted, options)).diff).toBe("No changes.\n");
   });
 
-  test("shows a rule that was added by hand", { timeout: PLAN_MS }, async () => {
-    const GroupId = await firewall();
-    const IpRanges = [{ CidrIp: "0.0.0.0/0" }];
-    const IpPermissions = [{ IpProtocol: "tcp", FromPort: 22, ToPort: 22, IpRanges }];
-    await ec2.send(new AuthorizeSecurityGroupIngressCommand({ GroupId, IpPermissions }));
-    expect((await driver.drift(wanted, options)).changes).toMatchObject([
-      {
-        type: "aws_security_group",
-        attributes: [{ name: "ingress", before: null, after: "tcp 22-22 0.0.0.0/0" }],
-      },
-    ]);
-    await ec2.send(new RevokeSecurityGroupIngressCommand({ GroupId, IpPermissions }));
-    expect((await driver.drift(wanted, options)).diff).toBe("No changes.\n");
-  });
-
   test("shows a rule that was added by hand", { timeout: APPLY_MS }, async () => {
     const ours = { Filters: [{ Name: "tag:millrace:cluster", Values: [CLUSTER] }] };
     const { SecurityGroups } = await ec2.send(new DescribeSecurityGroupsCommand(ours));
