@@ -181,7 +181,10 @@ export class WorkspaceRun {
   async validate(): Promise<void> {
     const { code, output, errors } = await this.#plain(["validate", "-json"]);
     if (code === 0) return;
-    throw runFailure("terraform validate", diagnosticsIn(output, errors), "config");
+    const diagnostics = diagnosticsIn(output);
+    // It says nothing of the stack where it did not come to its answer: another try may.
+    if (diagnostics.length === 0) throw this.#failed("terraform validate", "plan_failed", errors);
+    throw runFailure("terraform validate", diagnostics, "config");
   }
 
   /** Makes a plan, keeps it, and gives its JSON. */
@@ -309,7 +312,8 @@ function planFile(planId: string): string {
   return `plans/${planId}.tfplan`;
 }
 
-function diagnosticsIn(output: string, errors: string): Diagnostic[] {
+/** None where the output is cut short. */
+function diagnosticsIn(output: string): Diagnostic[] {
   try {
     const answer: unknown = JSON.parse(output);
     if (typeof answer === "object" && answer !== null && "diagnostics" in answer) {
@@ -319,7 +323,7 @@ function diagnosticsIn(output: string, errors: string): Diagnostic[] {
       }
     }
   } catch {
-    // Not even started: what it said beside its output tells.
+    // Not even started, or killed: what it said beside its output tells.
   }
-  return [{ severity: "error", summary: errors.trim(), detail: "", address: undefined }];
+  return [];
 }
