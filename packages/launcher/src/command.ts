@@ -21,6 +21,8 @@ export interface CommandOptions {
 }
 
 const PROGRESS_MS = 10_000;
+/** As timeout(1) has it. */
+const TIMED_OUT = 124;
 /** Output kept in memory, in characters; the oldest goes first. */
 const OUTPUT_CHARS_MAX = 8 * 1024 * 1024;
 
@@ -31,6 +33,7 @@ export function run(command: string, args: string[], options: CommandOptions): P
     let output = "";
     let last = "";
     let rest = "";
+    let timedOut = false;
     const child = spawn(command, args, {
       cwd: options.cwd,
       env: options.env ?? process.env,
@@ -53,6 +56,7 @@ export function run(command: string, args: string[], options: CommandOptions): P
       say(`  … ${options.title}, ${seconds} s: ${last.slice(0, 100)}`);
     }, PROGRESS_MS);
     const timer = setTimeout(() => {
+      timedOut = true;
       output += `\n${options.title}: ended after ${options.secondsMax} s without a result\n`;
       child.kill("SIGTERM");
       setTimeout(() => child.kill("SIGKILL"), 10_000).unref();
@@ -70,6 +74,7 @@ export function run(command: string, args: string[], options: CommandOptions): P
       output += `${error.message}\n`;
       end(127);
     });
-    child.once("close", (code) => end(code ?? 1));
+    // Whoever is told to stop may well say that all is well.
+    child.once("close", (code) => end(timedOut ? TIMED_OUT : (code ?? 1)));
   });
 }

@@ -29,6 +29,8 @@ interface Stage {
 type AllTools = Tools & AwsTools;
 
 const STAGE_SECONDS_MAX = 1_500;
+/** Terraform's provider waits for minutes of its own in each life of a cluster. */
+const AWS_SECONDS_MAX = 2_400;
 /** Tasks of one stage at a time: more would only make each other's time limits too short. */
 const CONCURRENCY = 2;
 const PROVIDER = "@millrace/terraform-provider";
@@ -66,7 +68,12 @@ const startedAt = Date.now();
 mkdirSync(artefacts, { recursive: true });
 const [, , tools] = await Promise.all([lane(DATA_PLANE), lane(ROOMS), findAllTools()]);
 // Not beside the compile: Terraform's provider and the emulator need the processors themselves.
-await stage({ name: "AWS stacks", tasks: ["test:aws"], env: toolPaths(tools) });
+await stage({
+  name: "AWS stacks",
+  tasks: ["test:aws"],
+  env: toolPaths(tools),
+  secondsMax: AWS_SECONDS_MAX,
+});
 await stage({ name: "integration tests", tasks: ["test:integration"], env: toolPaths(tools) });
 await endToEnd(tools);
 finish();
