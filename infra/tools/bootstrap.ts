@@ -18,7 +18,7 @@ import {
   ControlPlaneSpecError,
   type ControlPlaneStage,
 } from "../src/stacks/control-plane/spec.ts";
-import type { SynthRun } from "../src/synth.ts";
+import { STATE_FILE, type SynthRun } from "../src/synth.ts";
 import { brokerBuild } from "./bootstrap/broker-build.ts";
 import {
   forgetInstallationSecrets,
@@ -119,6 +119,7 @@ async function applyFoundation(
   run: TerraformRun,
 ): Promise<void> {
   const marker = join(request.stateDir, MOVED);
+  if (existsSync(marker)) run.putAside(STATE_FILE);
   // The whole stack contains its foundation: where it is there, only the build may be new.
   if (request.existing || existsSync(marker)) {
     if (spec.images === undefined) await applyNothingNew(request, spec, run);
@@ -129,6 +130,7 @@ async function applyFoundation(
   run.write(withBucketBackend(synthesizeControlPlane(spec, runOf(request)), request));
   await run.capture("init", "-input=false", "-no-color", "-migrate-state", "-force-copy");
   writeFileSync(marker, "");
+  run.putAside(STATE_FILE);
 }
 
 /** A foundation again: only while nothing more is there, since a plan of it would take that away. */

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { STACK_FILE } from "../../src/synth.ts";
 import { Refused } from "./refused.ts";
@@ -38,6 +38,15 @@ export class TerraformRun {
 
   read(file: string): string {
     return readFileSync(join(this.#folder, file), "utf8");
+  }
+
+  /**
+   * Keeps a state under another name once it has moved: beside a new backend Terraform would ask
+   * whether to move it there again.
+   */
+  putAside(file: string): void {
+    const path = join(this.#folder, file);
+    if (existsSync(path)) renameSync(path, `${path}.moved`);
   }
 
   /** Runs a command, its output shown as it comes. */
