@@ -17,7 +17,7 @@ import {
   updateCluster,
 } from "../src/index.ts";
 import { coreFixture } from "./fixture.ts";
-import { lives } from "./lives.ts";
+import { DAY_MS, lives } from "./lives.ts";
 
 const fixture = coreFixture();
 const of = lives(fixture);
@@ -144,6 +144,23 @@ test("a look that began before its drift was accepted leaves it accepted", async
   };
   await of.run(tools, second);
   expect((await of.load({ id })).drift.status).toBe("accepted");
+});
+
+test("old looks are forgotten, but for the one that shows the drift there is", async () => {
+  const tools = of.tools();
+  const { id } = await of.running(tools);
+  const looks = [];
+  for (const found of [1, 2]) {
+    const look = await checkDrift(...ask(), { clusterId: id });
+    expect([found, await of.run(tools, look)]).toEqual([found, "succeeded"]);
+    looks.push(look.id);
+  }
+  const kinds = async () => (await of.operations({ id })).map(({ kind }) => kind);
+  await of.schedule(29 * DAY_MS);
+  expect(await kinds()).toEqual(["cluster.check_drift", "cluster.check_drift", "cluster.create"]);
+  await of.schedule(31 * DAY_MS);
+  expect(await kinds()).toEqual(["cluster.check_drift", "cluster.create"]);
+  expect((await of.newest({ id })).id).toBe(looks[1]);
 });
 
 test("a cluster of which nothing was made is deleted without a plan", async () => {

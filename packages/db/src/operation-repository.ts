@@ -91,6 +91,20 @@ export class OperationRepository {
     return row ? toOperation(row) : undefined;
   }
 
+  /**
+   * Removes looks for drift that were done before `before`, at most `limit`, with all that was kept
+   * of them; not those that a cluster's drift refers to.
+   */
+  async forgetLooks(before: Date, limit: number): Promise<number> {
+    return this.#client.$executeRaw`
+      DELETE FROM operation WHERE id IN (
+        SELECT id FROM operation
+        WHERE kind = 'cluster.check_drift' AND done AND created_at < ${before}
+          AND NOT EXISTS (SELECT 1 FROM cluster
+            WHERE cluster.id = operation.cluster_id AND drift_operation_id = operation.id)
+        ORDER BY created_at LIMIT ${limit})`;
+  }
+
   /** Every tenant's operations of this kind that are not done. */
   async countUnderWay(kind: OperationKind): Promise<number> {
     return this.#client.operation.count({ where: { kind, done: false } });

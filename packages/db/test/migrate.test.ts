@@ -45,6 +45,7 @@ test("the partial indexes that Prisma does not see are there", async () => {
     "cluster_phase_idx",
     "environment_name_taken",
     "operation_cluster_busy",
+    "operation_look",
   ]);
 });
 

@@ -224,7 +224,7 @@ function mergeLabels(
 }
 
 /** What a tenant has tuned must be possible in the new size. Throws `tuning_refused`. */
-function checkFit({ size, tuning }: Cluster): void {
+export function checkFit({ size, tuning }: Cluster): void {
   const asked = TUNING_KNOBS.filter((knob) => typeof tuning.wishes[knob] === "number");
   checkTuning(size, desiredTuning(size, tuning.wishes), asked);
 }

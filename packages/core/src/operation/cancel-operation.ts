@@ -27,9 +27,11 @@ export async function cancelOperation(
     }
     if (answer !== "cancelled") return;
     const cluster = await tx.clusters.load(operation.clusterId);
-    if (!cluster) return;
+    // As it was left: a worker may have been at it since it was read.
+    const left = await tx.operations.load(operation.id);
+    if (!cluster || !left) return;
     const why = { reason: "Cancelled", message: "The operation was cancelled." };
-    await leave(tx, core.clock, cluster, operation, why);
+    await leave(tx, core.clock, cluster, left, why);
   });
   return requireOperation(core, principal, id);
 }

@@ -7,6 +7,7 @@ import {
 } from "@millrace/domain";
 import { enter } from "../cluster/begin-operation.ts";
 import { protectedFromDeletion } from "../cluster/delete-cluster.ts";
+import { checkFit } from "../cluster/update-cluster.ts";
 import type { Core } from "../core.ts";
 import { requireOperation } from "./require-operation.ts";
 import { stopLook } from "./stop-look.ts";
@@ -15,7 +16,7 @@ import { stopLook } from "./stop-look.ts";
  * Lets an operation that failed or was cancelled go on from the step that is not done. Only the
  * cluster's last one: what came after has made of the cluster what an older one does not know.
  * Throws `not_found`, `operation_not_retryable`, `cluster_busy`, `cluster_not_ready`,
- * `deletion_protected`, and `cluster_name_taken` where it gives the cluster a name that is taken now.
+ * `deletion_protected`, `tuning_refused`, and `cluster_name_taken` where it gives the cluster a name that is taken now.
  */
 export async function retryOperation(
   core: Core,
@@ -33,6 +34,9 @@ export async function retryOperation(
     if (latest !== id) throw superseded(id, latest);
     const deletes = operation.kind === "cluster.delete" || operation.kind === "cluster.purge";
     if (deletes && cluster.deletionProtection) throw protectedFromDeletion(cluster);
+    // Tuned meanwhile, it may not fit the size any more that the operation brings back.
+    const { spec } = operation.parameters;
+    if (spec?.size) checkFit({ ...cluster, ...spec });
     if (!(await tx.operations.reopen(id))) throw notFailed(operation);
     await enter(tx, core.clock, cluster, operation);
     await tx.deliver(id);

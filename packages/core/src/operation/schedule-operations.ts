@@ -25,6 +25,9 @@ const LOOK_CANDIDATES_MAX = 200;
 export const APPROVAL_WAIT_MS_MAX = 72 * 60 * 60_000;
 /** A purge that failed is begun again after this long. */
 const PURGE_RETRY_MS = 10 * 60_000;
+/** Looks for drift come several times a day for each cluster: done ones are kept for so long. */
+const LOOKS_KEPT_MS = 30 * 24 * 60 * 60_000;
+const LOOKS_FORGOTTEN_MAX = 100;
 /**
  * Looks are spread over this part of the interval by the cluster's id, so that clusters which were
  * made together are not looked at together for ever.
@@ -32,8 +35,8 @@ const PURGE_RETRY_MS = 10 * 60_000;
 const JITTER = 0.2;
 
 /**
- * Begins what is due: purges of deleted clusters' data, looks for drift. Ends operations whose
- * approval never came. Several workers may do so at once: of an operation begun twice one is refused.
+ * Begins what is due: purges of deleted clusters' data, looks for drift, of which it removes old
+ * ones. Ends operations whose approval never came. Several workers may do so at once: of an operation begun twice one is refused.
  */
 export async function scheduleOperations(
   tools: ScheduleTools,
@@ -46,6 +49,7 @@ export async function scheduleOperations(
     await begin(tools, cluster, "cluster.purge");
   }
   await beginLooks(tools, now, driftIntervalMs);
+  await db.operations.forgetLooks(new Date(now.getTime() - LOOKS_KEPT_MS), LOOKS_FORGOTTEN_MAX);
   await giveUpApprovals(tools, new Date(now.getTime() - APPROVAL_WAIT_MS_MAX));
 }
 
@@ -85,8 +89,10 @@ async function giveUpApprovals({ db, clock }: ScheduleTools, since: Date): Promi
     await db.transaction(async (tx: Transaction) => {
       if ((await tx.operations.requestCancel(operation.id)) !== "cancelled") return;
       const cluster = await tx.clusters.load(operation.clusterId);
+      const left = await tx.operations.load(operation.id);
       const message = "The plan was not approved in time.";
-      if (cluster) await leave(tx, clock, cluster, operation, { reason: "NotApproved", message });
+      if (cluster && left)
+        await leave(tx, clock, cluster, left, { reason: "NotApproved", message });
     });
   }
 }
