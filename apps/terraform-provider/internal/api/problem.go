@@ -71,10 +71,12 @@ func Read[T any](response *http.Response, err error) (*T, error) {
 	return &value, nil
 }
 
-// Done is [Read] for answers without a body: 204. A page of something on the way is not taken for one.
+// Done is [Read] for answers whose body is of no use: 204, or JSON. A page of something on the way is
+// neither.
 func Done(response *http.Response, err error) error {
 	body, err := readAll(response, err)
-	if err != nil || response.StatusCode == http.StatusNoContent {
+	isJSON := err == nil && strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") && json.Valid(body)
+	if err != nil || response.StatusCode == http.StatusNoContent || isJSON {
 		return err
 	}
 	return failureOf(response, body)
