@@ -425,7 +425,7 @@ write_units() {
   local units=/etc/systemd/system
   cat >"$units/millrace-slot.service" <<EOF
 [Unit]
-Description=Broker slot: volume, program, settings
+Description=Broker slot
 Wants=network-online.target
 After=network-online.target
 StartLimitIntervalSec=0
