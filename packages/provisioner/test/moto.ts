@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { createServer } from "node:net";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { IAMClient } from "@aws-sdk/client-iam";
 import { ResourceGroupsTaggingAPIClient } from "@aws-sdk/client-resource-groups-tagging-api";
@@ -40,9 +41,18 @@ export interface Moto {
 
 const START_TIMEOUT_MS = 60_000;
 
-export async function startMoto(): Promise<Moto> {
+export interface MotoOptions {
+  /** With the fault mended that keeps instances of later template versions from starting. */
+  readonly mended?: boolean;
+}
+
+export async function startMoto({ mended = false }: MotoOptions = {}): Promise<Moto> {
   const port = await freePort();
-  const child = spawn(moto ?? "", ["-H", "127.0.0.1", "-p", String(port)], { stdio: "ignore" });
+  const [command, ...first] = mended
+    ? [join(dirname(moto ?? ""), "python3"), join(import.meta.dirname, "mended-moto.py")]
+    : [moto ?? ""];
+  const args = [...first, "-H", "127.0.0.1", "-p", String(port)];
+  const child = spawn(command ?? "", args, { stdio: "ignore" });
   const endpoint = `http://127.0.0.1:${port}`;
   const deadline = performance.now() + START_TIMEOUT_MS;
   while (!(await answers(endpoint))) {
