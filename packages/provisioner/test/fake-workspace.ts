@@ -39,6 +39,10 @@ export class FakeWorkspace {
       prepare: async () => {},
       plan: async (options: TerraformPlanOptions) => self.#plan(options),
       apply: async (planId: string) => await self.#apply(planId),
+      untaint: async (address: string) => {
+        self.commands.push(`untaint ${address}`);
+        self.resources = self.resources.map(({ isTainted: _, ...kept }) => kept);
+      },
       import: async (address: string, id: string) => {
         self.commands.push(`import ${address} ${id}`);
         const [type = ""] = address.split(".");

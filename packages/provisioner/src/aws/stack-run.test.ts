@@ -180,3 +180,27 @@ test("no stack of a cluster breaks a rule, whatever its plan shows", async () =>
     expect(findings.filter(({ severity }) => severity === "error")).toEqual([]);
   }
 });
+
+describe("what an interrupted creation left tainted", () => {
+  const taintedVolume = { ...recordedVolume, isTainted: true };
+  const taintedVpc = {
+    ...{ address: "aws_vpc.network_vpc", type: "aws_vpc", isTainted: true },
+    attributes: { id: "vpc-1" },
+  };
+
+  test("is kept where it holds data, and made anew where it does not", async () => {
+    workspace.resources = [taintedVolume, taintedVpc];
+    await runOf().plan("apply");
+    const untainted = workspace.commands.filter((command) => command.startsWith("untaint"));
+    expect(untainted).toEqual([`untaint ${VOLUME}`]);
+    expect(workspace.commands.indexOf(untainted[0] ?? "")).toBeLessThan(
+      workspace.commands.indexOf("plan"),
+    );
+  });
+
+  test("goes with the rest in a purge", async () => {
+    workspace.resources = [taintedVolume];
+    await runOf().plan("purge");
+    expect(workspace.commands.filter((command) => command.startsWith("untaint"))).toEqual([]);
+  });
+});

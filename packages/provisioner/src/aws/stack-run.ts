@@ -63,6 +63,8 @@ const ASKED_FILE = "asked.json";
 const APPLIED_FILE = "applied.json";
 /** What was made a moment ago is not always found by its tags yet. */
 const SECOND_LOOK_MS = 5_000;
+/** What every stack but the one of a purge protects. */
+const HOLDS_DATA = new Set(["aws_ebs_volume", "aws_s3_bucket", "aws_kms_key"]);
 /** A purge that finds something new each time is not finding leftovers. */
 const PURGE_ROUNDS_MAX = 3;
 
@@ -103,6 +105,7 @@ export class StackRun {
   async plan(purpose: PlanPurpose): Promise<ChangePlan> {
     await this.#checkChange(purpose);
     return await this.#workspace.session(this.#session, async (run) => {
+      if (purpose !== "purge") await this.#keepWhatHoldsData(run);
       const imports = await this.#importsFor(purpose, run);
       const { planId, json } = await this.#makePlan(purpose, run, imports);
       const findings = this.#findings(json, purpose);
@@ -187,6 +190,18 @@ export class StackRun {
       }
     }
     await this.#workspace.writeJson(ASKED_FILE, this.#deployment);
+  }
+
+  /**
+   * A volume, bucket or key whose creation was interrupted is on record as tainted, and Terraform would
+   * replace it, which its protection refuses, for ever. It is kept, and changed into what is wanted.
+   */
+  async #keepWhatHoldsData(run: WorkspaceRun): Promise<void> {
+    for (const { address, type, isTainted } of run.state?.resources ?? []) {
+      if (!isTainted || !HOLDS_DATA.has(type)) continue;
+      await run.untaint(address);
+      run.events.say(`${address} is kept, although its creation was interrupted`, "warning");
+    }
   }
 
   /**

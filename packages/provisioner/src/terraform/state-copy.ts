@@ -30,6 +30,8 @@ export interface StateResource {
   readonly address: string;
   readonly type: string;
   readonly attributes: Readonly<Record<string, unknown>>;
+  /** Its creation was interrupted: the next plan would replace it. */
+  readonly isTainted?: boolean;
 }
 
 export interface StateDocument {
@@ -252,7 +254,13 @@ function resourceIn(value: unknown): StateResource[] {
     address: `${String(type)}.${String(name)}`,
     type: String(type),
     attributes: attributesIn(instance),
+    ...(isTainted(instance) && { isTainted: true }),
   }));
+}
+
+function isTainted(instance: unknown): boolean {
+  if (typeof instance !== "object" || instance === null) return false;
+  return "status" in instance && instance.status === "tainted";
 }
 
 function attributesIn(instance: unknown): Record<string, unknown> {

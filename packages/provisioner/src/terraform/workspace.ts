@@ -235,6 +235,14 @@ export class WorkspaceRun {
     throw this.#failed(`terraform import ${address}`, "apply_failed", errors);
   }
 
+  /** Keeps what an interrupted creation left: the next plan changes it where it is not as wanted. */
+  async untaint(address: string): Promise<void> {
+    const lock = `-lock-timeout=${LOCK_TIMEOUT}`;
+    const { code, errors } = await this.#plain(["untaint", "-no-color", lock, address]);
+    await this.#readState();
+    if (code !== 0) throw this.#failed(`terraform untaint ${address}`, "plan_failed", errors);
+  }
+
   async #run(what: string, otherwise: ProvisionErrorCode, parameters: readonly string[]) {
     const { state } = this.#options;
     const before = this.events.diagnostics.length;
