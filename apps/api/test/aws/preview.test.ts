@@ -71,6 +71,10 @@ describe.skipIf(!bin || !mirror)("a preview by the real Terraform", () => {
         storage: { kmsKeyArn: undefined },
       },
     });
+    // One that has served: what never did holds nothing to keep.
+    await db.transaction((tx) =>
+      tx.clusters.changePhase(cluster.id, { to: "RUNNING", observed: true, conditions: [] }),
+    );
     const path = `/v1/clusters/${cluster.id}?validate_only=true`;
     const { body } = await ask("PATCH", path, { wal: { throughput_mibps: 250 } });
     expect(body).toMatchObject({ plan: { summary: { create: 0, replace: 0, delete: 0 } } });
