@@ -1,3 +1,4 @@
+import { GetInstanceProfileCommand } from "@aws-sdk/client-iam";
 import { KMSClient } from "@aws-sdk/client-kms";
 import { ResourceGroupsTaggingAPIClient } from "@aws-sdk/client-resource-groups-tagging-api";
 import { defaultAwsSpec } from "@millrace/domain";
@@ -23,13 +24,23 @@ const recordedVolume = { address: VOLUME, type: "aws_ebs_volume", attributes: { 
 
 let workspace: FakeWorkspace;
 let ec2: FakeEc2;
+/** Whether the slot's instance profile exists. */
+let hasProfile = false;
 
 /** Nothing but what `ec2` has exists in this account. */
 class EmptyAccount extends AwsAccount {
   override async clients(): Promise<AwsClients> {
     const absent = Object.assign(new Error("absent"), { name: "NotFound" });
     const nothing = { send: () => Promise.reject(absent) };
-    const clients = { autoScaling: nothing, elb: nothing, iam: nothing, logs: nothing };
+    const profile = { InstanceProfile: { InstanceProfileName: "slot-0" } };
+    const profiles = {
+      send: (command: unknown) =>
+        command instanceof GetInstanceProfileCommand
+          ? Promise.resolve(profile)
+          : Promise.reject(absent),
+    };
+    const iam = hasProfile ? profiles : nothing;
+    const clients = { autoScaling: nothing, elb: nothing, iam, logs: nothing };
     const others = { route53: nothing, s3: nothing, secrets: nothing, ec2: ec2.client };
     const kms = answering(KMSClient, () => ({}));
     const tagging = answering(ResourceGroupsTaggingAPIClient, () => ({}));
@@ -53,6 +64,7 @@ function exists(...resources: FakeResource[]): void {
 beforeEach(() => {
   workspace = new FakeWorkspace();
   exists();
+  hasProfile = false;
 });
 
 function grown(sizeGib: number): ClusterDeployment {
@@ -203,4 +215,16 @@ describe("what an interrupted creation left tainted", () => {
     await runOf().plan("purge");
     expect(workspace.commands.filter((command) => command.startsWith("untaint"))).toEqual([]);
   });
+});
+
+test("an instance profile is found although its role, on record, has the same name", async () => {
+  hasProfile = true;
+  const role = "aws_iam_role.role-0_role";
+  workspace.resources = [
+    recordedVolume,
+    { address: role, type: "aws_iam_role", attributes: { id: "slot-0" } },
+  ];
+  exists({ id: "vol-1", address: VOLUME });
+  await runOf().plan("apply");
+  expect(workspace.commands).toContain("say found 1 resources that are not on record");
 });

@@ -265,8 +265,11 @@ export class StackRun {
       await sleep(this.#secondLookMs, undefined, signal ? { signal } : {}).catch(() => {});
       survey = await inventory.survey(whole, recorded);
     }
-    const taken = new Set(recorded.map(({ id }) => id));
-    const unrecorded = [...survey.located].filter(([, id]) => !taken.has(id));
+    // Of its own type: a role and its instance profile have one name, which is the id of both.
+    const taken = new Set(recorded.map(({ address, id }) => `${typeOf(address)} ${id}`));
+    const unrecorded = [...survey.located].filter(
+      ([address, id]) => !taken.has(`${typeOf(address)} ${id}`),
+    );
     return { found: unrecorded.map(([to, id]) => ({ to, id })), strays: survey.strays };
   }
 
@@ -379,4 +382,8 @@ function recordFile(planId: string): string {
 
 function stale(planId: string): ProvisionError {
   return new ProvisionError("plan_stale", `plan ${planId} is not kept here any more: plan again`);
+}
+
+function typeOf(address: string): string {
+  return address.split(".")[0] ?? "";
 }
