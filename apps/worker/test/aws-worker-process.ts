@@ -1,7 +1,7 @@
 /** The product's worker as its own process, for drills that kill it: with an emulator of AWS. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { ClusterDrivers, LocalDriver } from "@millrace/provisioner";
-import { pino } from "pino";
+import { destination, pino } from "pino";
 import { EMULATOR_GAPS } from "../../../packages/provisioner/test/emulator-gaps.ts";
 import { awsDriver } from "../src/aws-driver.ts";
 import { readEnv } from "../src/env.ts";
@@ -24,7 +24,8 @@ const worker = await startWorker({
       local: new LocalDriver({ home: env.home, program: { command: ["none"], environment: {} } }),
       aws: await awsDriver(aws, env.home, states, { without, graceMs: GRACE_MS }),
     }),
-  logger: pino({ level: env.logLevel }),
+  // Standard output says that it started, and is not read after that.
+  logger: pino({ level: env.logLevel }, destination(2)),
   leaseMs: LEASE_MS,
   smokeCheck: () => sleep(SMOKE_MS),
 });

@@ -137,6 +137,29 @@ test("a plan that is stale every time ends the operation, and the cluster is loo
   expect(ended.cluster.phase).toBe("DEGRADED");
 });
 
+test("a plan that fails half-way every time ends the operation with what failed it", async () => {
+  const tools = newTools(fixture.db);
+  const { cluster } = await running(tools);
+  const operation = await fixture.db.transaction(async (tx) => {
+    const { organizationId, id: clusterId } = cluster;
+    const made = await tx.operations.create({ organizationId, clusterId, kind: "cluster.update" });
+    await tx.clusters.changePhase(cluster.id, { to: "UPDATING" });
+    return made;
+  });
+  const begun = new Set<string>();
+  tools.driver.apply = async (_: ClusterDeployment, planId: string) => {
+    const isStale = begun.has(planId);
+    begun.add(planId);
+    if (isStale) throw new ProvisionError("plan_stale", "a part of it was carried out");
+    throw new ProvisionError("apply_failed", "the cloud did not make a volume");
+  };
+  expect(await run(tools, operation)).toBe("failed");
+  expect((await look(operation)).operation.error).toMatchObject({
+    code: "provisioning_failed",
+    message: "the cloud did not make a volume",
+  });
+});
+
 test("an approval that never comes ends the operation in time", async () => {
   const tools = newTools(fixture.db);
   const { operation } = await askForApproved();

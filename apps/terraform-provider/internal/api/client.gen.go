@@ -1472,7 +1472,9 @@ type ClusterNetworkInput struct {
 
 	// SubnetIds With vpc_id: one private subnet in each zone, in their order
 	SubnetIds *[]string `json:"subnet_ids,omitempty"`
-	VpcId     *string   `json:"vpc_id,omitempty"`
+
+	// VpcId A VPC that exists; null: one of the cluster's own. It, and each of subnet_ids, carries the tag millrace:tenant with the organization's id, else AWS refuses the apply
+	VpcId *string `json:"vpc_id,omitempty"`
 }
 
 // ClusterNetworkInputAccess defines model for ClusterNetworkInput.Access.

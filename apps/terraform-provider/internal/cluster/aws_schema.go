@@ -111,7 +111,7 @@ func networkSchema() schema.Attribute {
 		Attributes: map[string]schema.Attribute{
 			"vpc_id": schema.StringAttribute{
 				Optional: true, Computed: true, PlanModifiers: fixed,
-				MarkdownDescription: "A VPC that exists; a VPC of the cluster's own by default. Another one means another cluster.",
+				MarkdownDescription: "A VPC that exists; a VPC of the cluster's own by default. It and its subnets carry the tag `millrace:tenant` with the id of your organization. Another one means another cluster.",
 			},
 			"subnet_ids": texts("With `vpc_id`: one private subnet in each zone, in the order of the zones. Others mean another cluster.", zonesMax, listplanmodifier.RequiresReplace()),
 			"cidr": schema.StringAttribute{

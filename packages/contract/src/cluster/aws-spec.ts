@@ -76,7 +76,11 @@ export const networkInput = z
       .string()
       .regex(/^vpc-[0-9a-f]{8,17}$/, "an id like vpc-0123456789abcdef0")
       .nullable()
-      .optional(),
+      .optional()
+      .meta({
+        description:
+          "A VPC that exists; null: one of the cluster's own. It, and each of subnet_ids, carries the tag millrace:tenant with the organization's id, else AWS refuses the apply",
+      }),
     subnet_ids: z
       .array(z.string().regex(/^subnet-[0-9a-f]{8,17}$/, "an id like subnet-0123456789abcdef0"))
       .max(ZONES_MAX)

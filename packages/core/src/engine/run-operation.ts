@@ -91,6 +91,8 @@ class Run {
   readonly #retryDelayMs: number;
   readonly #log: OperationLog;
   #plans = 1;
+  /** The last failure of a step that was not about its plan. */
+  #failure: unknown;
 
   constructor(
     tools: WorkerTools,
@@ -137,7 +139,9 @@ class Run {
       } catch (error) {
         const first = steps.findIndex(({ name }) => name === "sweep" || name === "plan");
         const stale = error instanceof StepFailed && isStalePlan(error);
-        if (!stale || first < 0 || first >= index || this.#plans === PLANS_MAX) throw error;
+        if (!stale || first < 0 || first >= index) throw error;
+        // A plan that failed half-way is stale at the next try: what failed it is what helps.
+        if (this.#plans === PLANS_MAX) throw new StepFailed(step.name, this.#failure ?? error.cause);
         this.#plans += 1;
         await this.#repeat(steps.slice(first, index + 1));
         index = first;
@@ -189,9 +193,9 @@ class Run {
         if (error instanceof LeaseLost || error instanceof ApprovalAwaited) throw error;
         const fields = { operation: this.#operation.id, step: step.name, tries, err: error };
         this.#tools.log.warn(fields, "a step of an operation failed");
-        if (tries === STEP_TRIES_MAX || !isWorthRetrying(error)) {
-          throw new StepFailed(step.name, error);
-        }
+        const failed = new StepFailed(step.name, error);
+        if (!isStalePlan(failed)) this.#failure = error;
+        if (tries === STEP_TRIES_MAX || !isWorthRetrying(error)) throw failed;
         patience = patienceFor(error);
       }
       // Where the pause is cut short, the next round says why.
