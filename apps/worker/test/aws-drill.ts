@@ -50,6 +50,8 @@ export interface DrillReport {
 const KILL_AFTER_MS_MAX = 8_000;
 /** So many of the kills wait until things are being made: else most would hit the plans before. */
 const AIMED = 0.5;
+/** And come while they are: a short operation is through after this. */
+const AIMED_KILL_AFTER_MS_MAX = 3_000;
 const AIM_MS_MAX = 180_000;
 const OPERATION_MS_MAX = 15 * 60_000;
 const RETRIES_MAX = 20;
@@ -202,8 +204,9 @@ class Drill {
 
   async #killing(operation: Operation, kills: number): Promise<number> {
     for (let killed = 0; killed < kills; killed += 1) {
-      if (this.#random() < AIMED) await this.#untilApplied(operation);
-      await sleep(this.#random() * KILL_AFTER_MS_MAX);
+      const isAimed = this.#random() < AIMED;
+      if (isAimed) await this.#untilApplied(operation);
+      await sleep(this.#random() * (isAimed ? AIMED_KILL_AFTER_MS_MAX : KILL_AFTER_MS_MAX));
       const now = await this.#retriedWhereFailed(operation);
       if (now.done) return killed;
       await this.#kill(now);
@@ -211,13 +214,13 @@ class Drill {
     return kills;
   }
 
-  /** Until the plan is being carried out, or the operation is through. */
+  /** Until Terraform carries the plan out, or looks for drift, or the operation is through. */
   async #untilApplied(operation: Operation): Promise<void> {
     const deadline = performance.now() + AIM_MS_MAX;
     while (performance.now() < deadline) {
       const now = await this.#retriedWhereFailed(operation);
-      const apply = now.steps.find((step) => step.name === "apply" || step.name === "detect_drift");
-      if (now.done || apply?.state !== "PENDING") return;
+      const isAtIt = stepOf(now) === "apply" || stepOf(now) === "detect_drift";
+      if (now.done || (isAtIt && this.#site.terraforms().length > 0)) return;
       await sleep(POLL_MS);
     }
   }

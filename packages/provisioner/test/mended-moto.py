@@ -11,7 +11,8 @@ from moto.server import main
 
 
 def user_data(version):
-    return parse_user_data(version.data.get("UserData"))
+    text = version.data.get("UserData")
+    return parse_user_data(text) if isinstance(text, str) else text
 
 
 launch_templates.LaunchTemplateVersion.user_data = property(user_data)

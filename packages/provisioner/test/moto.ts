@@ -1,6 +1,7 @@
 /** An emulator of AWS on loopback, one per test file: it keeps everything in memory. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { openSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -14,6 +15,8 @@ import { MemoryStates } from "./memory-states.ts";
 
 const moto = process.env.MILLRACE_MOTO || undefined;
 const mirror = process.env.MILLRACE_TERRAFORM_MIRROR || undefined;
+/** A file for what it writes: the traces of its own faults are nowhere else. */
+const log = process.env.MILLRACE_MOTO_LOG || undefined;
 const terraform = process.env.MILLRACE_TERRAFORM_BIN || "terraform";
 
 /** Whether Terraform, its provider and the emulator are at hand; tests are skipped by name if not. */
@@ -52,7 +55,8 @@ export async function startMoto({ mended = false }: MotoOptions = {}): Promise<M
     ? [join(dirname(moto ?? ""), "python3"), join(import.meta.dirname, "mended-moto.py")]
     : [moto ?? ""];
   const args = [...first, "-H", "127.0.0.1", "-p", String(port)];
-  const child = spawn(command ?? "", args, { stdio: "ignore" });
+  const stderr = log === undefined ? "ignore" : openSync(log, "a");
+  const child = spawn(command ?? "", args, { stdio: ["ignore", "ignore", stderr] });
   const endpoint = `http://127.0.0.1:${port}`;
   const deadline = performance.now() + START_TIMEOUT_MS;
   while (!(await answers(endpoint))) {
