@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/millrace/terraform-provider-millrace/internal/api"
+	"github.com/millrace/terraform-provider-millrace/internal/session"
 )
 
 // ModifyPlan refuses what would lose data, and plans to go on with what was left unfinished. A plan
@@ -63,7 +64,11 @@ func (r *clusterResource) guardDeletion(ctx context.Context, before, planned mod
 		return
 	}
 	last, err := api.Read[api.Operation](r.Session.OperationGet(ctx, id, nil))
-	if err == nil && isFailedDeletion(last) {
+	if err != nil {
+		session.Report(diags, "Reading the last operation of cluster "+before.ID.ValueString(), err)
+		return
+	}
+	if isFailedDeletion(last) {
 		diags.AddError("The cluster's deletion failed",
 			fmt.Sprintf("Cluster %s (%s) is FAILED. %s", before.Name.ValueString(), before.ID.ValueString(), deletionFailed(last)))
 	}

@@ -180,29 +180,32 @@ func (r *clusterResource) Read(ctx context.Context, req resource.ReadRequest, re
 	resp.Diagnostics.Append(resp.State.Set(ctx, &known)...)
 	marked, diags := req.Private.GetKey(ctx, unfinishedKey)
 	resp.Diagnostics.Append(diags...)
+	failed, err := r.hasFailed(ctx, cluster)
 	switch {
-	case r.isBehind(ctx, cluster):
+	case err != nil:
+		session.Report(&resp.Diagnostics, "Reading the last operation of cluster "+known.ID.ValueString(), err)
+	case failed:
 		resp.Diagnostics.Append(resp.Private.SetKey(ctx, unfinishedKey, []byte("true"))...)
 	case isUnfinished(marked) && isDone(cluster):
 		resp.Diagnostics.Append(resp.Private.SetKey(ctx, unfinishedKey, []byte("null"))...)
 	}
 }
 
-// isDone tells whether the cluster is what its spec says: somebody else has brought it there.
+// isDone tells whether the cluster is what its spec says: somebody else has brought it there, or has taken
+// back what was asked for. Whether its brokers are well does not matter.
 func isDone(cluster *api.Cluster) bool {
-	phase := string(cluster.Status.Phase)
-	return (phase == phaseRunning || phase == phasePaused) && cluster.Status.ObservedRevision >= cluster.Metadata.Revision
+	return !isAtWork(string(cluster.Status.Phase)) && !isBehind(cluster)
 }
 
-// isBehind tells whether the cluster is not what its spec says since a change failed: also where the run
+// hasFailed tells whether the cluster is not what its spec says since a change failed: also where the run
 // that wanted it was killed, and could not note it. What it shows of itself is what was asked for, so no
 // value would differ in a plan.
-func (r *clusterResource) isBehind(ctx context.Context, cluster *api.Cluster) bool {
-	if isAtWork(string(cluster.Status.Phase)) || cluster.Status.ObservedRevision >= cluster.Metadata.Revision || cluster.Status.OperationId == nil {
-		return false
+func (r *clusterResource) hasFailed(ctx context.Context, cluster *api.Cluster) (bool, error) {
+	if isAtWork(string(cluster.Status.Phase)) || !isBehind(cluster) || cluster.Status.OperationId == nil {
+		return false, nil
 	}
 	last, err := api.Read[api.Operation](r.Session.OperationGet(ctx, *cluster.Status.OperationId, nil))
-	return err == nil && hasEnded(last, "FAILED")
+	return err == nil && hasEnded(last, "FAILED"), err
 }
 
 func (r *clusterResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {

@@ -38,11 +38,17 @@ func (r *clusterResource) Update(ctx context.Context, req resource.UpdateRequest
 	r.look(ctx, &planned)
 	resp.Diagnostics.Append(resp.State.Set(context.WithoutCancel(ctx), &planned)...)
 	interrupted := waiting.Err() != nil
-	mark := []byte("null")
-	if err != nil && (interrupted || !isRefused(err)) {
+	// What was refused leaves the mark as it was.
+	mark := unfinished
+	switch {
+	case err == nil:
+		mark = []byte("null")
+	case interrupted || !isRefused(err):
 		mark = []byte("true")
 	}
-	resp.Diagnostics.Append(resp.Private.SetKey(context.WithoutCancel(ctx), unfinishedKey, mark)...)
+	if mark != nil {
+		resp.Diagnostics.Append(resp.Private.SetKey(context.WithoutCancel(ctx), unfinishedKey, mark)...)
+	}
 	if err != nil {
 		explainUpdate(before, planned, interrupted, err, &resp.Diagnostics)
 	}
@@ -50,33 +56,56 @@ func (r *clusterResource) Update(ctx context.Context, req resource.UpdateRequest
 
 // isRefused tells whether the API answered that it does not do what was asked: nothing has begun.
 func isRefused(err error) bool {
+	var unheard *unheardError
 	var failure *api.Failure
-	return errors.As(err, &failure) && failure.Status < http.StatusInternalServerError
+	return !errors.As(err, &unheard) && errors.As(err, &failure) && failure.Status < http.StatusInternalServerError
+}
+
+// unheardError is the end of a wait for an operation that was accepted: whatever it says, the operation
+// goes on, or has ended, without being heard of.
+type unheardError struct{ cause error }
+
+func (u *unheardError) Error() string { return u.cause.Error() }
+
+func (u *unheardError) Unwrap() error { return u.cause }
+
+// afterAcceptance keeps in mind that an operation was accepted, where its id is known.
+func afterAcceptance(operationID string, err error) error {
+	if err == nil || operationID == "" {
+		return err
+	}
+	return &unheardError{cause: err}
 }
 
 // change makes the cluster what the plan says. The plan's own change is tried before a failed operation
 // is repeated: it may be what mends the cluster.
 func (r *clusterResource) change(ctx context.Context, before, planned model, unfinished bool) error {
 	id := before.ID.ValueString()
-	last, phase, err := r.settle(ctx, id)
+	found, err := r.settle(ctx, id)
 	if err != nil {
 		return err
 	}
 	patches := patchesOf(before, planned)
-	if isFailedDeletion(last) && len(patches) == 0 {
-		return errors.New(deletionFailed(last))
+	if isFailedDeletion(found.last) && len(patches) == 0 {
+		return errors.New(deletionFailed(found.last))
 	}
-	// What somebody cancelled stays so, unless an apply had wanted it or there is no cluster without it.
-	mayRetry := hasEnded(last, "FAILED") || (hasEnded(last, "CANCELLED") && (unfinished || phase == phaseFailed))
+	mayRetry := found.wantsRetry(unfinished)
+	repeat := func() error {
+		if !isAs(found.cluster, before) && !isAs(found.cluster, planned) {
+			return fmt.Errorf("operation %s (%s) ended as %s, and the cluster's settings are not what was planned: somebody changed them meanwhile; plan again",
+				found.last.Id, found.last.Kind, found.last.Phase)
+		}
+		return r.retry(ctx, found.last)
+	}
 	began := false
 	for _, patch := range patches {
-		operationID, err := r.patch(ctx, id, patch, last)
+		operationID, err := r.patch(ctx, id, patch, found.last)
 		if mayRetry && api.HasCode(err, "cluster_not_ready") {
 			mayRetry = false
-			if err := r.retry(ctx, last); err != nil {
+			if err := repeat(); err != nil {
 				return err
 			}
-			operationID, err = r.patch(ctx, id, patch, last)
+			operationID, err = r.patch(ctx, id, patch, found.last)
 		}
 		if err != nil {
 			return err
@@ -86,34 +115,62 @@ func (r *clusterResource) change(ctx context.Context, before, planned model, unf
 	if began || !mayRetry {
 		return nil
 	}
-	return r.retry(ctx, last)
+	return repeat()
 }
 
-// settle waits until nothing works on the cluster. It returns the operation that was its last, nil where
-// there was none, and the phase that the cluster is in.
-func (r *clusterResource) settle(ctx context.Context, id string) (*api.Operation, string, error) {
+// settled is a cluster on which nothing works.
+type settled struct {
+	cluster *api.Cluster
+	// last of its operations; nil where there was none.
+	last *api.Operation
+}
+
+// wantsRetry tells whether the cluster lacks what its last operation was to make. The API takes a change
+// back that ended before anything was begun: then no apply carries it out any more, nor one that is in
+// effect. What somebody cancelled stays so, unless an apply had wanted it or there is no cluster without it.
+func (s *settled) wantsRetry(unfinished bool) bool {
+	isFailed := string(s.cluster.Status.Phase) == phaseFailed
+	if !isFailed && !isBehind(s.cluster) {
+		return false
+	}
+	return hasEnded(s.last, "FAILED") || (hasEnded(s.last, "CANCELLED") && (unfinished || isFailed))
+}
+
+// isBehind tells whether the cluster's spec is not in effect yet.
+func isBehind(cluster *api.Cluster) bool {
+	return cluster.Status.ObservedRevision < cluster.Metadata.Revision
+}
+
+// isAs tells whether the cluster's spec is what the model says, as far as an update can change it.
+func isAs(cluster *api.Cluster, known model) bool {
+	seen := known
+	seen.take(cluster)
+	return len(patchesOf(seen, known)) == 0
+}
+
+// settle waits until nothing works on the cluster.
+func (r *clusterResource) settle(ctx context.Context, id string) (*settled, error) {
 	for range roundsMax {
 		cluster, err := api.Read[api.Cluster](r.Session.ClusterGet(ctx, id))
 		if api.IsNotFound(err) || (err == nil && string(cluster.Status.Phase) == phasePendingPurge) {
-			return nil, "", errors.New("it is deleted; restore it in the console where its data is kept, or apply again to make another one")
+			return nil, errors.New("it is deleted; restore it in the console where its data is kept, or apply again to make another one")
 		}
 		if err != nil {
-			return nil, "", err
+			return nil, err
 		}
-		phase := string(cluster.Status.Phase)
 		if cluster.Status.OperationId == nil {
-			return nil, phase, nil
+			return &settled{cluster: cluster}, nil
 		}
 		last, err := api.Wait(ctx, r.Session.Client, *cluster.Status.OperationId)
 		var failed *api.WorkFailed
 		if err != nil && !errors.As(err, &failed) {
-			return nil, "", err
+			return nil, err
 		}
-		if !isAtWork(phase) {
-			return last, phase, nil
+		if !isAtWork(string(cluster.Status.Phase)) {
+			return &settled{cluster: cluster, last: last}, nil
 		}
 	}
-	return nil, "", fmt.Errorf("it is still being worked on after %d operations", roundsMax)
+	return nil, fmt.Errorf("it is still being worked on after %d operations", roundsMax)
 }
 
 func isAtWork(phase string) bool {
@@ -133,9 +190,10 @@ func (r *clusterResource) patch(ctx context.Context, id string, patch api.Patch,
 		return operationID, nil
 	})
 	if err != nil || operationID != "" {
-		return operationID, err
+		return operationID, afterAcceptance(operationID, err)
 	}
-	return r.begunUnheard(ctx, id, last)
+	operationID, err = r.begunUnheard(ctx, id, last)
+	return operationID, afterAcceptance(operationID, err)
 }
 
 // begunUnheard waits for an operation whose acceptance was lost on the way: to the repeated request the
@@ -187,7 +245,7 @@ func (r *clusterResource) retry(ctx context.Context, last *api.Operation) error 
 		return err
 	}
 	_, err = api.Wait(ctx, r.Session.Client, operation.Id)
-	return err
+	return afterAcceptance(operation.Id, err)
 }
 
 // accepted is the part of an answer that names the operation; metadata alone changes without one.

@@ -38,6 +38,8 @@ type fakeAPI struct {
 	createdAt          time.Time
 	// ends decides how operations of a kind end: SUCCEEDED where it says nothing.
 	ends map[string]string
+	// untouched: what does not succeed ends before anything was begun, and its change is taken back.
+	untouched bool
 	// loses tells whether the answer to a call is lost after it was carried out; asked once for each.
 	loses func(call string) bool
 	// refuses answers instead of the API: 0 lets the call through.
@@ -46,6 +48,11 @@ type fakeAPI struct {
 
 type fakeOperation struct {
 	kind, phase, next string
+	createdAt         time.Time
+	// asked is what it changes of the spec; before it these, the phase and the revision were so.
+	asked, replaced map[string]any
+	origin          string
+	revision        int
 }
 
 func newFakeAPI(t *testing.T) *fakeAPI {
@@ -103,6 +110,7 @@ func (f *fakeAPI) answer(w http.ResponseWriter, r *http.Request, call string, bo
 		f.createdAt = time.Now()
 		f.spec = map[string]any{"environment_id": "env_1", "brokers": 1, "zones": 1, "paused": false}
 		maps.Copy(f.spec, body)
+		f.revision, f.observed = 1, 0
 		f.begin("cluster.create", "PROVISIONING", "RUNNING")
 		f.writeCluster(w, http.StatusAccepted, "")
 	case path[0] == "environments":
@@ -126,11 +134,29 @@ func (f *fakeAPI) answer(w http.ResponseWriter, r *http.Request, call string, bo
 	}
 }
 
-func (f *fakeAPI) begin(kind, phase, next string) {
+func (f *fakeAPI) begin(kind, phase, next string) { f.ask(kind, phase, next, nil) }
+
+// ask begins an operation that changes the spec.
+func (f *fakeAPI) ask(kind, phase, next string, asked map[string]any) {
 	f.last = fmt.Sprintf("op_%d", len(f.operations)+1)
-	f.operations[f.last] = &fakeOperation{kind: kind, phase: "RUNNING", next: next}
-	f.phase = phase
-	f.revision++
+	operation := &fakeOperation{
+		kind: kind, next: next, createdAt: time.Now(),
+		asked: asked, replaced: map[string]any{}, origin: f.phase, revision: f.revision,
+	}
+	for name := range asked {
+		operation.replaced[name] = f.spec[name]
+	}
+	f.operations[f.last] = operation
+	f.enter(operation, phase)
+}
+
+// enter begins an operation, or goes on with one: then its change is made again where it was taken back.
+func (f *fakeAPI) enter(operation *fakeOperation, phase string) {
+	operation.phase, f.phase = "RUNNING", phase
+	if len(operation.asked) > 0 && f.revision == operation.revision {
+		maps.Copy(f.spec, operation.asked)
+		f.revision++
+	}
 }
 
 // end brings an operation to where the test wants it.
@@ -139,24 +165,33 @@ func (f *fakeAPI) end(operation *fakeOperation) {
 	if phase := f.ends[operation.kind]; phase != "" {
 		operation.phase = phase
 	}
+	changes := slices.Contains([]string{"cluster.update", "cluster.pause", "cluster.resume", "cluster.reconcile"}, operation.kind)
 	switch {
 	case operation.phase == "SUCCEEDED":
 		f.phase, f.observed = operation.next, f.revision
-	case operation.kind == "cluster.update":
+	case changes && f.untouched:
+		f.phase, f.revision = operation.origin, operation.revision
+		maps.Copy(f.spec, operation.replaced)
+	case operation.kind == "cluster.update" || operation.kind == "cluster.reconcile":
 		f.phase = "DEGRADED"
 	default:
 		f.phase = "FAILED"
 	}
 }
 
+// changed is an operation that somebody else began, and that has ended.
+func (f *fakeAPI) changed(kind, next string, asked map[string]any) {
+	f.ask(kind, "UPDATING", next, asked)
+	f.end(f.operations[f.last])
+}
+
 func (f *fakeAPI) answerOperation(w http.ResponseWriter, path []string) {
 	operation := f.operations[path[1]]
 	switch {
+	case len(path) == 3 && operation.kind == "cluster.create":
+		f.enter(operation, "PROVISIONING")
 	case len(path) == 3:
-		operation.phase = "RUNNING"
-		if f.phase = "UPDATING"; operation.kind == "cluster.create" {
-			f.phase = "PROVISIONING"
-		}
+		f.enter(operation, "UPDATING")
 	case operation.phase == "RUNNING":
 		f.end(operation)
 	}
@@ -167,7 +202,7 @@ func (f *fakeAPI) writeOperation(w http.ResponseWriter, id string) {
 	operation := f.operations[id]
 	writeJSON(w, http.StatusOK, map[string]any{
 		"id": id, "kind": operation.kind, "phase": operation.phase, "done": operation.phase != "RUNNING",
-		"created_at": time.Now(), "target": map[string]any{"id": clusterID}, "progress": map[string]any{"percent": 1},
+		"created_at": operation.createdAt, "target": map[string]any{"id": clusterID}, "progress": map[string]any{"percent": 1},
 	})
 }
 
@@ -186,10 +221,15 @@ func (f *fakeAPI) patch(w http.ResponseWriter, body map[string]any) {
 		problem(w, http.StatusConflict, "cluster_not_ready", "")
 		return
 	}
-	maps.Copy(f.spec, body)
 	if !changes || !begins {
+		maps.Copy(f.spec, body)
 		f.writeCluster(w, http.StatusOK, "")
 		return
+	}
+	// Protection does not wait for the operation, and is not taken back with it.
+	if protection, says := body["deletion_protection"]; says {
+		f.spec["deletion_protection"] = protection
+		delete(body, "deletion_protection")
 	}
 	kind, next := "cluster.update", "RUNNING"
 	if paused, isPause := body["paused"].(bool); isPause && paused {
@@ -197,7 +237,7 @@ func (f *fakeAPI) patch(w http.ResponseWriter, body map[string]any) {
 	} else if isPause {
 		kind = "cluster.resume"
 	}
-	f.begin(kind, "UPDATING", next)
+	f.ask(kind, "UPDATING", next, body)
 	f.writeCluster(w, http.StatusAccepted, f.last)
 }
 

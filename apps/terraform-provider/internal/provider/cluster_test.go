@@ -165,10 +165,8 @@ func TestAFailedChangeOfAKilledRunIsNotTakenForDone(t *testing.T) {
 	tf := newTerraform(t, api.URL)
 	made := tf.change(cluster, nil, config(nil))
 	api.now(func() {
-		api.spec["size"] = "small"
-		api.begin("cluster.update", "UPDATING", "RUNNING")
 		api.ends["cluster.update"] = "FAILED"
-		api.end(api.operations[api.last])
+		api.changed("cluster.update", "RUNNING", object{"size": "small"})
 	})
 	wanted := config(object{"size": "small"})
 	made, _ = tf.refresh(cluster, made)

@@ -146,22 +146,28 @@ func (tf *terraform) destroy(kind string, prior *instance) (string, bool) {
 	return said, failed
 }
 
-// refresh reads; nil where the resource left the state.
+// refresh reads, and fails the test where that fails; nil where the resource left the state.
 func (tf *terraform) refresh(kind string, prior *instance) (*instance, string) {
+	tf.t.Helper()
+	after, said, failed := tf.read(kind, prior)
+	if failed {
+		tf.t.Fatal(said)
+	}
+	return after, said
+}
+
+func (tf *terraform) read(kind string, prior *instance) (*instance, string, bool) {
 	tf.t.Helper()
 	answer, err := tf.server.ReadResource(tf.ctx, &tfprotov6.ReadResourceRequest{TypeName: kind, CurrentState: tf.pack(prior.value), Private: prior.private})
 	if err != nil {
 		tf.t.Fatal(err)
 	}
 	said, failed := spoken(answer.Diagnostics)
-	if failed {
-		tf.t.Fatal(said)
-	}
 	value := tf.unpack(kind, answer.NewState)
 	if value.IsNull() {
-		return nil, said
+		return nil, said, failed
 	}
-	return &instance{value: value, private: answer.Private}, said
+	return &instance{value: value, private: answer.Private}, said, failed
 }
 
 // imported is what an import finds; nil with what it says where it finds nothing.
