@@ -21,6 +21,12 @@ export function lives(fixture: CoreFixture) {
     });
   const tools = () => newTools(fixture.db);
   type Tools = ReturnType<typeof tools>;
+  /** The same driver serves every region. */
+  const toolsEverywhere = (): Tools => {
+    const { driver, ...rest } = tools();
+    const drivers = { of: () => driver } as unknown as Tools["drivers"];
+    return { ...rest, driver, drivers };
+  };
 
   const run = (at: Tools, { id }: Operation) => {
     const { signal } = new AbortController();
@@ -53,6 +59,26 @@ export function lives(fixture: CoreFixture) {
     return load(cluster);
   }
 
+  /** A cluster beyond this machine as the database knows it. */
+  async function remote(served: boolean): Promise<Cluster> {
+    const { db, principal } = fixture;
+    const { organizationId } = principal;
+    const page = await db.organizations.environments(organizationId, { limit: 1 });
+    const name = `remote-${randomUUID().slice(0, 8)}`;
+    const { id } = await db.clusters.create({
+      ...{ organizationId, environmentId: page.items[0]!.id, name },
+      ...{ region: "eu-central-1", size: "dev", labels: {}, conditions: [] },
+    });
+    if (served) {
+      const placement = { host: name, kafkaPort: 9092, adminPort: 8082 };
+      await db.clusters.recordPlacement(id, placement);
+      await db.clusters.changePhase(id, { to: "RUNNING", observed: true });
+    } else {
+      await db.clusters.changePhase(id, { to: "FAILED" });
+    }
+    return load({ id });
+  }
+
   async function deletion(at: Tools, cluster: Cluster, retainDays: number) {
     const input = { clusterId: cluster.id, retainDays };
     const operation = await deleteCluster(core(), fixture.principal, input);
@@ -75,7 +101,10 @@ export function lives(fixture: CoreFixture) {
       { driftIntervalMs: DAY_MS },
     );
 
-  return { core, tools, run, load, operations, newest, running, deletion, notDeleted, schedule };
+  return {
+    ...{ core, tools, toolsEverywhere, run, load, operations, newest },
+    ...{ running, remote, deletion, notDeleted, schedule },
+  };
 }
 
 /** From now on the driver fails to do this. */

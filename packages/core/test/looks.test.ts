@@ -1,6 +1,5 @@
 /** Looks for drift, which come by themselves, and what they must not stand in the way of. */
 import { setTimeout as delay } from "node:timers/promises";
-import type { Cluster } from "@millrace/domain";
 import { type ClusterDriver, changePlan, ProvisionError } from "@millrace/provisioner";
 import { expect, test } from "vitest";
 import {
@@ -24,35 +23,13 @@ const of = lives(fixture);
 const ask = () => [of.core(), fixture.principal] as const;
 const LOOK_MS = 1_000;
 
-let names = 0;
-
-/** A cluster beyond this machine as the database knows it. */
-async function remote(served: boolean): Promise<Cluster> {
-  const { db, principal } = fixture;
-  const { organizationId } = principal;
-  const page = await db.organizations.environments(organizationId, { limit: 1 });
-  names += 1;
-  const { id } = await db.clusters.create({
-    ...{ organizationId, environmentId: page.items[0]!.id, name: `remote-${names}` },
-    ...{ region: "eu-central-1", size: "dev", labels: {}, conditions: [] },
-  });
-  if (served) {
-    const placement = { host: `h${names}`, kafkaPort: 9092, adminPort: 8082 };
-    await db.clusters.recordPlacement(id, placement);
-    await db.clusters.changePhase(id, { to: "RUNNING", observed: true });
-  } else {
-    await db.clusters.changePhase(id, { to: "FAILED" });
-  }
-  return of.load({ id });
-}
-
 function schedule() {
   const { core } = of;
   return scheduleOperations({ db: fixture.db, clock: core().clock }, { driftIntervalMs: LOOK_MS });
 }
 
 test("a look that failed is not begun again at once", async () => {
-  const cluster = await remote(true);
+  const cluster = await of.remote(true);
   await delay(LOOK_MS * 1.1);
   await schedule();
   const look = await of.newest(cluster);
@@ -69,7 +46,7 @@ test("a look that failed is not begun again at once", async () => {
 });
 
 test("no more than two looks are under way, however many are due", async () => {
-  const clusters = [await remote(true), await remote(true), await remote(true)];
+  const clusters = [await of.remote(true), await of.remote(true), await of.remote(true)];
   await delay(LOOK_MS * 1.1);
   await schedule();
   await schedule();
@@ -164,7 +141,7 @@ test("old looks are forgotten, but for the one that shows the drift there is", a
 });
 
 test("a cluster of which nothing was made is deleted without a plan", async () => {
-  const cluster = await remote(false);
+  const cluster = await of.remote(false);
   const tools = of.tools();
   const drivers = { of: () => tools.driver } as unknown as typeof tools.drivers;
   const deletion = await deleteCluster(...ask(), { clusterId: cluster.id });

@@ -260,6 +260,14 @@ export class ClusterRepository {
       WHERE id = ${id}`;
   }
 
+  /** Says that the data is being destroyed from now on; the first time counts, and it stays so. */
+  async recordDestruction(id: ClusterId, now: Date): Promise<void> {
+    await this.#client.cluster.updateMany({
+      where: { id, dataDestroyedAt: null },
+      data: { dataDestroyedAt: now },
+    });
+  }
+
   /** Placements that clusters hold now. */
   async placements(): Promise<Placement[]> {
     const rows = await this.#client.cluster.findMany({
@@ -355,6 +363,7 @@ function toCluster(row: ClusterRow): Cluster {
     aws: (row.aws as AwsSpec | null) ?? undefined,
     paused: row.paused,
     purgeAt: row.purgeAt ?? undefined,
+    dataDestroyedAt: row.dataDestroyedAt ?? undefined,
     drift: toDrift(row),
     createdAt: row.createdAt,
     updatedAt: row.updatedAt,

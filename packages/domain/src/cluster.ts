@@ -113,6 +113,11 @@ export interface Cluster {
   readonly paused: boolean;
   /** When the data of a deleted cluster goes; undefined where it is not deleted, or goes at once. */
   readonly purgeAt: Date | undefined;
+  /**
+   * When a purge began to destroy the data. What is left since is no cluster that could serve, be
+   * changed or be brought back, however the purge ended and whatever was tried after it.
+   */
+  readonly dataDestroyedAt: Date | undefined;
   readonly drift: ClusterDrift;
   readonly createdAt: Date;
   readonly updatedAt: Date;

@@ -16,6 +16,11 @@ export const OPERATION_KINDS = [
 ] as const;
 export type OperationKind = (typeof OPERATION_KINDS)[number];
 
+/** Takes a cluster away; half of one is nothing to go back to. */
+export function isDeletion(kind: OperationKind): boolean {
+  return kind === "cluster.delete" || kind === "cluster.purge";
+}
+
 /**
  * `WAITING` waits for somebody's approval, with no worker at it. `CANCELLED` was ended by a caller
  * before it was through: like a FAILED one, it can be retried and then goes on.

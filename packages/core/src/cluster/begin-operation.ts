@@ -4,6 +4,7 @@ import {
   type Cluster,
   type ClusterPhase,
   DomainError,
+  isDeletion,
   type Operation,
   type OperationKind,
   type OperationOrigin,
@@ -116,6 +117,7 @@ export async function enter(
 ): Promise<void> {
   const beginning = BEGINNINGS[kind];
   if (!beginning || cluster.phase === beginning.phase) return;
+  if (cluster.dataDestroyedAt !== undefined && !isDeletion(kind)) throw halfGone(cluster);
   const { phase: to, reason, message, serves } = beginning;
   const entered = await tx.clusters.changePhase(cluster.id, {
     to,
@@ -134,6 +136,13 @@ export async function enter(
   const purge = purgeOf(clock, kind, parameters);
   if (!needsOperation && (purge ?? undefined) === cluster.purgeAt) return;
   await tx.clusters.changeSpec(cluster.id, { ...spec, purgeAt: purge, needsOperation });
+}
+
+function halfGone({ name }: Cluster): DomainError {
+  const message = `The data of cluster ${name} is being destroyed, or was in part.`;
+  return new DomainError("cluster_not_ready", message, {
+    remedy: "Only its deletion can go on: retry that, or ask for it again.",
+  });
 }
 
 /** When the cluster's data goes from now on; null: not at all, or with it. Undefined: as before. */

@@ -1,5 +1,12 @@
 import type { Transaction } from "@millrace/db";
-import type { Clock, Cluster, ClusterPhase, Operation, StepName } from "@millrace/domain";
+import {
+  type Clock,
+  type Cluster,
+  type ClusterPhase,
+  isDeletion,
+  type Operation,
+  type StepName,
+} from "@millrace/domain";
 import { readyCondition } from "./cluster-condition.ts";
 
 /** Steps that change what exists. Before the first of them nothing has to be looked after. */
@@ -11,25 +18,13 @@ const CHANGING: readonly StepName[] = [
   "stop_broker",
   "delete_data",
 ];
-/** Steps after whose beginning data may be gone. */
-const DESTROYING: readonly StepName[] = ["apply", "delete_data"];
 /** Whoever wanted a cluster back has at least so long to ask again before its data is purged. */
 const SECOND_THOUGHT_MS = 24 * 60 * 60_000;
 
-function hasBegun({ steps }: Operation, names: readonly StepName[]): boolean {
+function hasBegun({ steps }: Operation): boolean {
   return steps.some(
-    ({ name, attempt }) => attempt > 0 && (names as readonly string[]).includes(name),
+    ({ name, attempt }) => attempt > 0 && (CHANGING as readonly string[]).includes(name),
   );
-}
-
-/**
- * Whether all of a cluster's data is there, as far as its last operation tells: what a deletion has
- * begun to destroy is not to be brought back as if it were whole.
- */
-export function isWhole({ purgeAt }: Cluster, last: Operation | undefined): boolean {
-  if (last?.kind === "cluster.purge") return !hasBegun(last, DESTROYING);
-  if (last?.kind !== "cluster.delete" || purgeAt !== undefined) return true;
-  return !hasBegun(last, DESTROYING);
 }
 
 /** Where an operation that did not come to its end leaves its cluster. */
@@ -41,7 +36,7 @@ export async function leave(
   { reason, message }: { reason: string; message: string },
 ): Promise<void> {
   if (operation.kind === "cluster.check_drift") return;
-  const begun = hasBegun(operation, CHANGING);
+  const begun = hasBegun(operation);
   const to = begun ? whereLeft(operation, cluster) : whereBefore(operation, cluster);
   const serves = to === "RUNNING" ? "True" : "False";
   const conditions = readyCondition(clock, serves, reason, message);
@@ -51,7 +46,7 @@ export async function leave(
 
 /** Kinds after which a cluster on which nothing was done is what it was. */
 function isUndone({ kind }: Operation): boolean {
-  return kind !== "cluster.create" && kind !== "cluster.delete" && kind !== "cluster.purge";
+  return kind !== "cluster.create" && !isDeletion(kind);
 }
 
 function whereBefore(operation: Operation, cluster: Cluster): ClusterPhase {

@@ -82,6 +82,7 @@ export async function previewCreate(
     aws: spec.aws,
     paused: false,
     purgeAt: undefined,
+    dataDestroyedAt: undefined,
     drift: { status: "unknown", checkedAt: undefined, digest: undefined, operationId: undefined },
     createdAt: now,
     updatedAt: now,
@@ -126,8 +127,7 @@ export async function previewDelete(
   signal: AbortSignal,
 ): Promise<ChangePreview> {
   const cluster = await requireCluster(core, principal, input.clusterId);
-  const last = await core.db.operations.latest(cluster.id);
-  const { kind, days } = fateOf(cluster, last, input.retainDays);
+  const { kind, days } = fateOf(cluster, input.retainDays);
   const left = estimateOf({ ...cluster, phase: "PENDING_PURGE" });
   if (kind === "deleted") {
     const warning = `It is deleted already: nothing changes. ${kept(cluster.purgeAt)}`;

@@ -1,9 +1,8 @@
-import type { Operation, OperationKind, Principal } from "@millrace/domain";
+import { isDeletion, type Operation, type Principal } from "@millrace/domain";
 import type { Core } from "../core.ts";
 import { stopLook } from "../operation/stop-look.ts";
 import { beginOperation } from "./begin-operation.ts";
 import { withExistingId } from "./create-cluster.ts";
-import { isWhole } from "./leave-operation.ts";
 import { assertPhase, type ClusterTarget, lockCluster } from "./lock-cluster.ts";
 import { requireCluster } from "./require-cluster.ts";
 
@@ -26,7 +25,7 @@ export async function restoreCluster(
       await tx.operations.refuseBusy(cluster.id);
       const last = await tx.operations.latest(cluster.id);
       const outlived =
-        last !== undefined && DELETIONS.includes(last.kind) && isWhole(cluster, last);
+        last !== undefined && isDeletion(last.kind) && cluster.dataDestroyedAt === undefined;
       assertPhase(cluster, outlived ? ["PENDING_PURGE", "FAILED"] : ["PENDING_PURGE"], REMEDY);
       return beginOperation(tx, core.clock, cluster, "cluster.restore");
     });
@@ -35,5 +34,4 @@ export async function restoreCluster(
   }
 }
 
-const DELETIONS: readonly OperationKind[] = ["cluster.delete", "cluster.purge"];
 const REMEDY = "Only a deleted cluster whose data is kept can be restored.";

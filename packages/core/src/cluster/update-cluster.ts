@@ -20,7 +20,6 @@ import type { Core } from "../core.ts";
 import { stopLook } from "../operation/stop-look.ts";
 import { beginOperation } from "./begin-operation.ts";
 import { withExistingId } from "./create-cluster.ts";
-import { isWhole } from "./leave-operation.ts";
 import { assertMatches, type ClusterTarget, lockCluster } from "./lock-cluster.ts";
 import { requireCluster } from "./require-cluster.ts";
 import {
@@ -109,8 +108,7 @@ async function change(
     return { cluster: await tx.clusters.changeSpec(cluster.id, row), operation: undefined };
   }
   await tx.operations.refuseBusy(cluster.id);
-  const last = await tx.operations.latest(cluster.id);
-  if (!isChangeable(cluster) || !isWhole(cluster, last)) throw notNow(cluster);
+  if (!isChangeable(cluster)) throw notNow(cluster);
   const operation = await beginOperation(tx, core.clock, cluster, "cluster.update", {
     requireApproval: input.requireApproval,
     spec: differing(cluster, wanted),
@@ -154,8 +152,9 @@ export function judgeUpdate(
 const CHANGEABLE: readonly ClusterPhase[] = ["RUNNING", "DEGRADED"];
 
 /** A stack that failed is mended by applying another one, where it had a place to stand already. */
-function isChangeable({ phase, region, placement }: Cluster): boolean {
+function isChangeable({ phase, region, placement, dataDestroyedAt }: Cluster): boolean {
   if (CHANGEABLE.includes(phase)) return true;
+  if (dataDestroyedAt !== undefined) return false;
   return phase === "FAILED" && providerOf(region) === "aws" && placement !== undefined;
 }
 

@@ -141,7 +141,8 @@ class Run {
         const stale = error instanceof StepFailed && isStalePlan(error);
         if (!stale || first < 0 || first >= index) throw error;
         // A plan that failed half-way is stale at the next try: what failed it is what helps.
-        if (this.#plans === PLANS_MAX) throw new StepFailed(step.name, this.#failure ?? error.cause);
+        if (this.#plans === PLANS_MAX)
+          throw new StepFailed(step.name, this.#failure ?? error.cause);
         this.#plans += 1;
         await this.#repeat(steps.slice(first, index + 1));
         index = first;

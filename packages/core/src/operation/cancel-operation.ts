@@ -1,4 +1,10 @@
-import { DomainError, type Operation, type OperationId, type Principal } from "@millrace/domain";
+import {
+  DomainError,
+  isDeletion,
+  type Operation,
+  type OperationId,
+  type Principal,
+} from "@millrace/domain";
 import { leave } from "../cluster/leave-operation.ts";
 import type { Core } from "../core.ts";
 import { requireOperation } from "./require-operation.ts";
@@ -13,7 +19,7 @@ export async function cancelOperation(
   id: OperationId,
 ): Promise<Operation> {
   const operation = await requireOperation(core, principal, id);
-  if (operation.kind === "cluster.delete" || operation.kind === "cluster.purge") {
+  if (isDeletion(operation.kind)) {
     throw new DomainError("operation_not_cancellable", "A deletion cannot be cancelled.", {
       remedy: "Restore the cluster afterwards, where its data is kept.",
     });

@@ -1,5 +1,6 @@
 import {
   DomainError,
+  isDeletion,
   notFound,
   type Operation,
   type OperationId,
@@ -32,8 +33,9 @@ export async function retryOperation(
     if (!cluster) throw notFound("cluster", clusterId);
     const latest = (await tx.operations.latestOf([clusterId])).get(clusterId);
     if (latest !== id) throw superseded(id, latest);
-    const deletes = operation.kind === "cluster.delete" || operation.kind === "cluster.purge";
-    if (deletes && cluster.deletionProtection) throw protectedFromDeletion(cluster);
+    if (isDeletion(operation.kind) && cluster.deletionProtection) {
+      throw protectedFromDeletion(cluster);
+    }
     // Tuned meanwhile, it may not fit the size any more that the operation brings back.
     const { spec } = operation.parameters;
     if (spec?.size) checkFit({ ...cluster, ...spec });

@@ -1,4 +1,4 @@
-import type { Cluster } from "@millrace/domain";
+import { type Cluster, isDeletion } from "@millrace/domain";
 import type { ClusterDeployment, PlanPurpose, RunOptions } from "@millrace/provisioner";
 import type { Step, StepContext } from "../../engine/plan.ts";
 import { deploymentOf } from "../cluster-deployment.ts";
@@ -31,6 +31,17 @@ export function purposeOf(context: Pick<StepContext, "operation" | "cluster">): 
   }
 }
 
+/**
+ * To be called before anything that destroys the cluster's data: what is left of it from now on is
+ * not to be brought back as if it were whole. Throws `LeaseLost`.
+ */
+export async function recordDestruction({ tools, cluster, fence }: StepContext): Promise<void> {
+  await tools.db.transaction(async (tx) => {
+    await tx.journal.hold(fence);
+    await tx.clusters.recordDestruction(cluster.id, tools.clock.now());
+  });
+}
+
 /** Whether no broker is to run when the operation is through. */
 export function isToRest({ paused }: Cluster): boolean {
   return paused;
@@ -50,9 +61,7 @@ export function unlessNowhere(step: Step): Step {
 }
 
 function isNowhere({ operation, cluster }: StepContext): boolean {
-  const { kind } = operation;
-  const deletes = kind === "cluster.delete" || kind === "cluster.purge";
-  return deletes && cluster.placement === undefined;
+  return isDeletion(operation.kind) && cluster.placement === undefined;
 }
 
 /** What goes with every run of the driver. */

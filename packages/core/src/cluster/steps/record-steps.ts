@@ -4,7 +4,7 @@ import { ProvisionError } from "@millrace/provisioner";
 import type { Step, StepContext } from "../../engine/plan.ts";
 import { readyCondition } from "../cluster-condition.ts";
 import { deploymentOf } from "../cluster-deployment.ts";
-import { isToRest, keepsData, unlessNowhere } from "./deployment.ts";
+import { isToRest, keepsData, recordDestruction, unlessNowhere } from "./deployment.ts";
 
 const publish: Step = {
   check: async ({ cluster }) => cluster.phase === (isToRest(cluster) ? "PAUSED" : "RUNNING"),
@@ -34,8 +34,9 @@ function recordPaused(context: StepContext) {
 const deleteData: Step = {
   check: async (context) =>
     keepsData(context) || (await context.driver.isDestroyed(context.cluster.id)),
-  async do({ driver, cluster }) {
-    await driver.destroy(cluster.id);
+  async do(context) {
+    await recordDestruction(context);
+    await context.driver.destroy(context.cluster.id);
     return undefined;
   },
 };

@@ -1,0 +1,84 @@
+/** Clusters whose data a purge has begun to destroy, whatever happened to them since. */
+import { ProvisionError } from "@millrace/provisioner";
+import { expect, test } from "vitest";
+import { deleteCluster, restoreCluster, retryOperation, updateCluster } from "../src/index.ts";
+import { coreFixture } from "./fixture.ts";
+import { allow, DAY_MS, lives, refuse } from "./lives.ts";
+
+const fixture = coreFixture();
+const of = lives(fixture);
+const ask = () => [of.core(), fixture.principal] as const;
+const NOT_READY = { code: "cluster_not_ready" };
+
+test("a purge that failed half-way is not undone by one that failed before it began", async () => {
+  const tools = of.toolsEverywhere();
+  const { id } = await of.remote(true);
+  const deleted = await of.deletion(tools, await of.load({ id }), 7);
+  expect(deleted.cluster.phase).toBe("PENDING_PURGE");
+
+  refuse(tools, "destroy");
+  const first = await deleteCluster(...ask(), { clusterId: id, retainDays: 0 });
+  expect(await of.run(tools, first)).toBe("failed");
+  // The next one does not get so far.
+  refuse(tools, "plan");
+  await of.schedule(8 * DAY_MS);
+  const second = await of.newest({ id });
+  expect(second).toMatchObject({ kind: "cluster.purge" });
+  expect(second.id).not.toBe(first.id);
+  expect(await of.run(tools, second)).toBe("failed");
+
+  await expect(restoreCluster(...ask(), { clusterId: id })).rejects.toMatchObject(NOT_READY);
+  const patch = { size: "small" } as const;
+  await expect(updateCluster(...ask(), { clusterId: id, patch })).rejects.toMatchObject(NOT_READY);
+  allow(tools);
+  await retryOperation(...ask(), second.id);
+  expect(await of.run(tools, second)).toBe("succeeded");
+  expect((await of.load({ id })).phase).toBe("DELETED");
+});
+
+test("a purge that never began leaves a cluster that can be brought back", async () => {
+  const tools = of.toolsEverywhere();
+  const { id } = await of.remote(true);
+  await of.deletion(tools, await of.load({ id }), 7);
+  refuse(tools, "plan");
+  const purge = await deleteCluster(...ask(), { clusterId: id, retainDays: 0 });
+  expect(await of.run(tools, purge)).toBe("failed");
+  allow(tools);
+  const restoring = await restoreCluster(...ask(), { clusterId: id });
+  expect(await of.run(tools, restoring)).toBe("succeeded");
+});
+
+test("a deletion with the data that failed half-way is not forgotten for a second one", async () => {
+  const tools = of.tools();
+  const { id } = await of.running(tools);
+  refuse(tools, "destroy");
+  expect((await of.deletion(tools, await of.load({ id }), 0)).result).toBe("failed");
+  // Somebody has started the broker on what is left, and it does not stop.
+  tools.driver.states.set(id, "ready");
+  refuse(tools, "stop");
+  expect((await of.deletion(tools, await of.load({ id }), 7)).result).toBe("failed");
+  await expect(restoreCluster(...ask(), { clusterId: id })).rejects.toMatchObject(NOT_READY);
+});
+
+test("the database keeps what is left of a cluster from being served", async () => {
+  const tools = of.tools();
+  const { id } = await of.running(tools);
+  refuse(tools, "destroy");
+  await of.deletion(tools, await of.load({ id }), 0);
+  const change = fixture.db.clusters.changePhase(id, { to: "UPDATING" });
+  await expect(change).rejects.toThrow(/cluster_data_destroyed/);
+});
+
+test("what a purge is about to destroy is on record before it is touched", async () => {
+  const tools = of.toolsEverywhere();
+  const { id } = await of.remote(true);
+  await of.deletion(tools, await of.load({ id }), 7);
+  const seen: unknown[] = [];
+  tools.driver.apply = async () => {
+    seen.push((await of.load({ id })).dataDestroyedAt);
+    throw new ProvisionError("config", "it ends here");
+  };
+  const purge = await deleteCluster(...ask(), { clusterId: id, retainDays: 0 });
+  expect(await of.run(tools, purge)).toBe("failed");
+  expect(seen).toEqual([expect.any(Date)]);
+});
