@@ -67,3 +67,27 @@ test("who is asked to approve a change learns what becomes of it without", () =>
   expect(rejectionText(operation({ kind: "cluster.update" }))).toContain("again what they were");
   expect(rejectionText(operation({ kind: "cluster.create" }))).toContain("nothing is made");
 });
+
+test("nobody is told that nothing is changed where an attempt before has changed something", () => {
+  const step = (name: string, attempt: number): Operation["steps"][number] => ({
+    name,
+    title: name,
+    state: attempt > 0 ? "SUCCEEDED" : "PENDING",
+    attempt,
+    started_at: null,
+    ended_at: null,
+    message: null,
+  });
+  for (const kind of ["cluster.create", "cluster.update", "cluster.resume"] as const) {
+    const waiting = (applied: number) =>
+      operation({
+        kind,
+        phase: "WAITING",
+        steps: [step("plan", 1 + applied), step("approve", 1 + applied), step("apply", applied)],
+      });
+    expect(rejectionText(waiting(1))).toContain("what was made so far stays");
+    expect(rejectionText(waiting(1))).toContain("settings stay as they were asked for");
+    expect(rejectionText(waiting(0))).toBe(rejectionText(operation({ kind })));
+    expect(rejectionText(waiting(0))).not.toContain("stays, and");
+  }
+});

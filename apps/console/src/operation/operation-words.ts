@@ -68,9 +68,18 @@ export function waitsForApproval({ phase }: Operation): boolean {
   return phase === "WAITING";
 }
 
-/** What becomes of the cluster when what waits for approval is cancelled: nothing was begun yet. */
-export function rejectionText({ kind }: Operation): string {
-  switch (kind) {
+/** Whether an attempt before this one came past the approval: all that is behind it makes or changes. */
+function wasBegun({ steps }: Operation): boolean {
+  const approval = steps.findIndex(({ name }) => name === "approve");
+  return steps.slice(approval + 1).some(({ attempt }) => attempt > 0);
+}
+
+/** What becomes of the cluster when what waits for approval is cancelled. */
+export function rejectionText(operation: Operation): string {
+  if (wasBegun(operation)) {
+    return "It was begun before. If you cancel it, what was made so far stays, and the settings stay as they were asked for: it can be retried.";
+  }
+  switch (operation.kind) {
     case "cluster.create":
       return "If you cancel it, nothing is made: the cluster is shown as failed, to be retried or deleted.";
     case "cluster.update":
