@@ -32,6 +32,7 @@ export const MANAGED_CONTROL_PLANE = "millrace-control-plane";
 /** Only what the control plane consists of has it. */
 export const INSTALLATION_TAG = "millrace:installation";
 export const CLUSTER_TAG = "millrace:cluster";
+export const ENVIRONMENT_TAG = "millrace:environment";
 /** Whose it is: an organization's id, on what clusters consist of and on networks that it brings. */
 export const TENANT_TAG = "millrace:tenant";
 

@@ -157,6 +157,36 @@ const wrong: Record<string, Spoiled> = {
       delete (first(stack, "aws_subnet").tags as Values)["millrace:tenant"];
     },
   },
+  "a subnet of a cluster that is said to be the control plane's": {
+    rule: "required-tags",
+    spoil: (stack) =>
+      Object.assign(first(stack, "aws_subnet").tags as Values, {
+        "millrace:managed-by": "millrace-control-plane",
+      }),
+  },
+  "a key of the control plane that is said to be a cluster's": {
+    rule: "required-tags",
+    kind: "control-plane",
+    spoil: (stack) =>
+      Object.assign(first(stack, "aws_kms_key").tags as Values, {
+        "millrace:managed-by": "millrace",
+      }),
+  },
+  "an instance of a cluster that is said to be somebody else's": {
+    rule: "required-tags",
+    spoil: (stack) => {
+      const [instance] = first(stack, "aws_launch_template").tag_specifications as Values[];
+      Object.assign(instance?.tags as Values, { "millrace:managed-by": "other" });
+    },
+  },
+  "a group that is said to be the control plane's": {
+    rule: "required-tags",
+    spoil: (stack) => {
+      const tags = first(stack, "aws_autoscaling_group").tag as Values[];
+      const managed = tags.find(({ key }) => key === "millrace:managed-by");
+      Object.assign(managed as Values, { value: "millrace-control-plane" });
+    },
+  },
   "a group of nobody": {
     rule: "required-tags",
     spoil: (stack) => Object.assign(first(stack, "aws_autoscaling_group"), { tag: [] }),
@@ -453,6 +483,7 @@ describe("the rules on a plan", () => {
     ["aws_kms_key", ["delete"]],
     ["aws_db_instance", ["delete", "create"]],
     ["aws_efs_file_system", ["delete"]],
+    ["aws_s3_object", ["delete"]],
   ])("refuse that %s is lost by %s", (type, actions) => {
     const plan = planOf(type, actions);
     expect(checkPolicies(plan, { kind: "cluster" })).toMatchObject([
@@ -463,6 +494,15 @@ describe("the rules on a plan", () => {
 
   it("let everything else be deleted and replaced", () => {
     expect(checkPolicies(planOf("aws_lb", ["delete"]), { kind: "cluster" })).toEqual([]);
+    // A broker build whose upload broke off comes again under the same key.
+    const again = planOf("aws_s3_object", ["delete", "create"], {
+      tags: {
+        "millrace:installation": "main",
+        "millrace:address": "a",
+        "millrace:managed-by": "millrace-control-plane",
+      },
+    });
+    expect(checkPolicies(again, { kind: "control-plane" })).toEqual([]);
   });
 
   it("judge values that a plan knows", () => {

@@ -9,6 +9,12 @@ export const HOLDS_DATA: readonly string[] = [
   "aws_s3_bucket",
 ];
 
+/**
+ * Broker builds, which instances fetch whenever they start. One that is replaced is uploaded again
+ * under its key, as after an upload that broke off.
+ */
+const BUILD = "aws_s3_object";
+
 /** No plan but a purge deletes or replaces what holds data. */
 export const dataLoss: PolicyRule = {
   name: "data-loss",
@@ -16,7 +22,9 @@ export const dataLoss: PolicyRule = {
     purge
       ? []
       : document.deletions
-          .filter(({ type }) => HOLDS_DATA.includes(type))
+          .filter(
+            ({ type, replaced }) => HOLDS_DATA.includes(type) || (type === BUILD && !replaced),
+          )
           .map(({ address, replaced }) => ({
             address,
             message: replaced

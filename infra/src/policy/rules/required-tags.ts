@@ -1,25 +1,37 @@
 import {
-  type Attributes,
-  blocks,
-  isSet,
-  type PolicyResource,
-  record,
-  UNKNOWN,
-} from "../document.ts";
+  CLUSTER_TAG,
+  ENVIRONMENT_TAG,
+  INSTALLATION_TAG,
+  MANAGED,
+  MANAGED_CONTROL_PLANE,
+  MANAGED_TAG,
+  TENANT_TAG,
+} from "../../iam/document.ts";
+import { ADDRESS_TAG } from "../../tagging.ts";
+import { blocks, isLater, isSet, type PolicyResource, record, UNKNOWN } from "../document.ts";
 import type { PolicyContext } from "../finding.ts";
 import { each, type PolicyRule } from "../rule.ts";
 import { isTaggable } from "../taggable.ts";
 
-/** Tags by which a sweep finds what belongs to whom. */
-const REQUIRED: Readonly<Record<PolicyContext["kind"], readonly string[]>> = {
-  cluster: [
-    "millrace:tenant",
-    "millrace:cluster",
-    "millrace:environment",
-    "millrace:address",
-    "millrace:managed-by",
-  ],
-  "control-plane": ["millrace:installation", "millrace:address", "millrace:managed-by"],
+interface Required {
+  /** Tags by which a sweep finds what belongs to whom. */
+  readonly names: readonly string[];
+  /**
+   * Value of the tag that tells clusters' parts from the control plane's: the provisioner's role may
+   * change whatever has the clusters' one.
+   */
+  readonly managedBy: string;
+}
+
+const REQUIRED: Readonly<Record<PolicyContext["kind"], Required>> = {
+  cluster: {
+    names: [TENANT_TAG, CLUSTER_TAG, ENVIRONMENT_TAG, ADDRESS_TAG, MANAGED_TAG],
+    managedBy: MANAGED,
+  },
+  "control-plane": {
+    names: [INSTALLATION_TAG, ADDRESS_TAG, MANAGED_TAG],
+    managedBy: MANAGED_CONTROL_PLANE,
+  },
 };
 /** What an instance and its root volume carry: they have no address in the stack. */
 const LAUNCHED = ["instance", "volume"] as const;
@@ -29,40 +41,46 @@ export const requiredTags: PolicyRule = {
   name: "required-tags",
   check: (document, context) => {
     const required = REQUIRED[context.kind];
+    const launched: Required = {
+      ...required,
+      names: required.names.filter((tag) => tag !== ADDRESS_TAG),
+    };
     const types = [...new Set(document.resources.map(({ type }) => type))];
     return [
       ...each(document, types.filter(isTaggable), (resource) =>
-        complaint(required.filter((tag) => !hasTag(tagsOf(resource), tag))),
+        complaints(required, tagsOf(resource)),
       ),
-      ...each(document, ["aws_autoscaling_group"], ({ values }) => {
-        const given = blocks(values, "tag").map((tag) => tag.key);
-        return complaint(required.filter((tag) => !given.includes(tag)));
-      }),
-      ...each(document, ["aws_launch_template"], ({ values }) => {
-        const missing = required.filter((tag) => tag !== "millrace:address");
-        return LAUNCHED.flatMap((launched) => {
+      ...each(document, ["aws_autoscaling_group"], ({ values }) =>
+        complaints(
+          required,
+          Object.fromEntries(blocks(values, "tag").map(({ key, value }) => [String(key), value])),
+        ),
+      ),
+      ...each(document, ["aws_launch_template"], ({ values }) =>
+        LAUNCHED.flatMap((type) => {
           const [block] = blocks(values, "tag_specifications").filter(
-            (specification) => specification.resource_type === launched,
+            (specification) => specification.resource_type === type,
           );
-          const absent = missing.filter((tag) => !hasTag(block?.tags, tag));
-          return complaint(absent, ` in tag_specifications of "${launched}"`) ?? [];
-        });
-      }),
+          return complaints(launched, block?.tags, ` in tag_specifications of "${type}"`);
+        }),
+      ),
     ];
   },
 };
 
-function complaint(missing: readonly string[], where = ""): string | undefined {
-  return missing.length === 0 ? undefined : `add ${missing.join(", ")}${where}`;
+function complaints({ names, managedBy }: Required, tags: unknown, where = ""): string[] {
+  if (tags === UNKNOWN) return [];
+  const given = record(tags) ?? {};
+  const missing = names.filter((name) => !isSet(given[name]));
+  const managed = given[MANAGED_TAG];
+  const isOthers = isSet(managed) && !isLater(managed) && managed !== managedBy;
+  return [
+    ...(missing.length === 0 ? [] : [`add ${missing.join(", ")}${where}`]),
+    ...(isOthers ? [`set ${MANAGED_TAG} to "${managedBy}"${where}`] : []),
+  ];
 }
 
 function tagsOf({ values }: PolicyResource): unknown {
   if (values.tags === UNKNOWN || values.tags_all === UNKNOWN) return values.tags ?? UNKNOWN;
   return { ...record(values.tags_all), ...record(values.tags) };
-}
-
-function hasTag(tags: unknown, name: string): boolean {
-  if (tags === UNKNOWN) return true;
-  const value = (record(tags) as Attributes | undefined)?.[name];
-  return isSet(value);
 }

@@ -1,3 +1,10 @@
+import {
+  CLUSTER_TAG,
+  ENVIRONMENT_TAG,
+  MANAGED,
+  MANAGED_TAG,
+  TENANT_TAG,
+} from "../../iam/document.ts";
 import { type SynthRun, synthesize } from "../../synth.ts";
 import { type Tags, tagEverything } from "../../tagging.ts";
 import { checkClusterStackSpec } from "./check-spec.ts";
@@ -16,10 +23,10 @@ function tagsOf(spec: ClusterStackSpec): Tags {
   const labels = Object.entries(spec.labels);
   return {
     ...Object.fromEntries(labels.map(([name, value]) => [tagText(name), tagText(value)])),
-    "millrace:tenant": spec.organizationId,
-    "millrace:environment": spec.environmentId,
-    "millrace:cluster": spec.clusterId,
-    "millrace:managed-by": "millrace",
+    [TENANT_TAG]: spec.organizationId,
+    [ENVIRONMENT_TAG]: spec.environmentId,
+    [CLUSTER_TAG]: spec.clusterId,
+    [MANAGED_TAG]: MANAGED,
   };
 }
 
