@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
-	"sync/atomic"
 	"time"
 )
 
@@ -30,26 +29,59 @@ const (
 	inUseWait = 2 * time.Second
 )
 
-// AcceptTimeout is what the API has to accept what is made by a POST, retries included. It is longer
+// acceptTimeout is what the API has to accept what is made by a POST, retries included. It is longer
 // than the minute for which the API holds the key of a request whose process died.
-const AcceptTimeout = 2 * time.Minute
+const acceptTimeout = 2 * time.Minute
 
 // Sent tells what became of a request on its way.
 type Sent struct {
-	uncertain atomic.Bool
+	// first is when it was sent first.
+	first time.Time
+	// date is what the last answer says that the time is, and heard when that came.
+	date, heard time.Time
+	// reached: the API said that an earlier sending of it was at work.
+	reached bool
 }
 
-// MayHaveRun tells whether the request was repeated although the API may have carried it out before: its
-// answer was lost. What exists now may be its own work.
-func (s *Sent) MayHaveRun() bool { return s.uncertain.Load() }
+// RanSince is the time, by the API's clock, before which the request cannot have been carried out. It is
+// not ok unless the API itself said that an earlier sending had reached it: an answer that is lost, or
+// that something on the way gave, does not show that anything was made.
+func (s *Sent) RanSince() (since time.Time, ok bool) {
+	if !s.reached || s.date.IsZero() {
+		return time.Time{}, false
+	}
+	return s.date.Add(-s.heard.Sub(s.first)), true
+}
+
+// note keeps what an answer tells. The time of it is that of the API.
+func (s *Sent) note(response *http.Response, reached bool, now time.Time) {
+	s.reached = s.reached || reached
+	s.date, s.heard = time.Time{}, now
+	if response == nil {
+		return
+	}
+	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+		s.date = date
+	}
+}
 
 type sentKey struct{}
 
-// Accepting is the context for a POST that makes something, which is seen through even where Terraform is
-// told to stop: what was made and whose id is lost would be nobody's.
+// sentIn is what a request of [Accepting] carries; another one carries what nobody reads.
+func sentIn(ctx context.Context, now time.Time) *Sent {
+	sent, ok := ctx.Value(sentKey{}).(*Sent)
+	if !ok {
+		sent = &Sent{}
+	}
+	sent.first = now
+	return sent
+}
+
+// Accepting is the context for one POST that makes something, which is seen through even where Terraform
+// is told to stop: what was made and whose id is lost would be nobody's.
 func Accepting(ctx context.Context) (context.Context, *Sent, context.CancelFunc) {
 	sent := &Sent{}
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), AcceptTimeout)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptTimeout)
 	return context.WithValue(bounded, sentKey{}, sent), sent, cancel
 }
 
@@ -78,14 +110,17 @@ func newRetrying(next http.RoundTripper, retries int) *retrying {
 
 func (r *retrying) RoundTrip(request *http.Request) (*http.Response, error) {
 	failures, inUse := 0, 0
+	sent := sentIn(request.Context(), r.now())
 	for {
 		response, err := r.next.RoundTrip(request)
 		if !mayRepeat(request) {
 			return response, err
 		}
 		var wait time.Duration
+		isAtWork := isInUse(response)
+		sent.note(response, isAtWork, r.now())
 		switch {
-		case inUse < inUseMax && isInUse(response):
+		case inUse < inUseMax && isAtWork:
 			wait = r.asked(response, inUseWait)
 			inUse++
 		case failures < r.retries && promisesMore(request.Context(), response, err):
@@ -94,7 +129,6 @@ func (r *retrying) RoundTrip(request *http.Request) (*http.Response, error) {
 		default:
 			return response, err
 		}
-		note(request.Context(), response)
 		if response != nil {
 			_, _ = io.CopyN(io.Discard, response.Body, drainBytesMax)
 			_ = response.Body.Close()
@@ -105,16 +139,6 @@ func (r *retrying) RoundTrip(request *http.Request) (*http.Response, error) {
 		if request, err = again(request); err != nil {
 			return nil, err
 		}
-	}
-}
-
-// note keeps that the request is repeated; one that was turned away for its pace certainly did not run.
-func note(ctx context.Context, response *http.Response) {
-	if response != nil && response.StatusCode == http.StatusTooManyRequests {
-		return
-	}
-	if sent, ok := ctx.Value(sentKey{}).(*Sent); ok {
-		sent.uncertain.Store(true)
 	}
 }
 

@@ -261,8 +261,8 @@ func TestWaitsForTheFirstSendingOfAPost(t *testing.T) {
 	if _, err := Read[Environment](client.EnvironmentCreate(ctx, nil, EnvironmentCreateJSONRequestBody{Name: "a"})); err != nil {
 		t.Fatal(err)
 	}
-	if !sent.MayHaveRun() {
-		t.Error("the lost answer was not noted")
+	if _, mayBe := sent.RanSince(); !mayBe {
+		t.Error("it was not noted that the first sending had reached the API")
 	}
 	var waited time.Duration
 	for _, wait := range noted.slept[1:] {
@@ -281,19 +281,84 @@ func TestAConflictIsNotRepeated(t *testing.T) {
 	ctx, sent, cancel := Accepting(context.Background())
 	defer cancel()
 	_, err := Read[Environment](client.EnvironmentCreate(ctx, nil, EnvironmentCreateJSONRequestBody{Name: "a"}))
-	if !HasCode(err, "cluster_name_taken") || len(server.bodies) != 1 || sent.MayHaveRun() {
+	if _, mayBe := sent.RanSince(); !HasCode(err, "cluster_name_taken") || len(server.bodies) != 1 || mayBe {
 		t.Errorf("%v after %d requests", err, len(server.bodies))
 	}
 }
 
-func TestWhatWasTurnedAwayForItsPaceDidNotRun(t *testing.T) {
-	server := &scripted{answers: []func(http.ResponseWriter){status(429), status(201)}}
-	client, _ := clientOf(t, server, 8)
+// A connection that is refused or lost, and whatever stands before the API, do not show that a request
+// got there: what exists then was made by somebody else.
+func TestOnlyTheAPIItselfSaysThatARequestMayHaveRun(t *testing.T) {
+	for name, first := range map[string]func(http.ResponseWriter){
+		"turned away for its pace": status(429), "a gateway without a target": status(502),
+		"a gateway that rests": status(503), "a gateway that waited": status(504), "a lost connection": hangUp,
+	} {
+		server := &scripted{answers: []func(http.ResponseWriter){first, status(201)}}
+		client, _ := clientOf(t, server, 8)
+		ctx, sent, cancel := Accepting(context.Background())
+		_, err := Read[Environment](client.EnvironmentCreate(ctx, nil, EnvironmentCreateJSONRequestBody{Name: "a"}))
+		if since, mayBe := sent.RanSince(); err != nil || mayBe || len(server.bodies) != 2 {
+			t.Errorf("%s: %v, since %v after %d requests", name, err, since, len(server.bodies))
+		}
+		cancel()
+	}
+}
+
+func TestARefusedConnectionIsNoSending(t *testing.T) {
+	server := httptest.NewServer(&scripted{})
+	endpoint := server.URL
+	server.Close()
+	retrying := newRetrying(http.DefaultTransport, 2)
+	retrying.sleep = func(context.Context, time.Duration) error { return nil }
 	ctx, sent, cancel := Accepting(context.Background())
 	defer cancel()
-	_, err := Read[Environment](client.EnvironmentCreate(ctx, nil, EnvironmentCreateJSONRequestBody{Name: "a"}))
-	if err != nil || sent.MayHaveRun() {
-		t.Error(err, sent.MayHaveRun())
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set(idempotencyKey, "k")
+	_, err = retrying.RoundTrip(request)
+	if _, mayBe := sent.RanSince(); err == nil || mayBe {
+		t.Errorf("%v, %v", err, mayBe)
+	}
+}
+
+// The machine's clock does not matter: what it measures is how long ago the first sending was.
+func TestTheFirstSendingIsTimedByTheAPIsClock(t *testing.T) {
+	now := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
+	there := time.Date(2030, 6, 1, 12, 0, 0, 0, time.UTC)
+	busy := func(w http.ResponseWriter) {
+		w.Header().Set("Date", there.Format(http.TimeFormat))
+		problem(409, "application/problem+json", inUse)(w)
+	}
+	for name, each := range map[string]struct {
+		last func(http.ResponseWriter)
+		want time.Time
+	}{
+		"with a date":    {status(201, "Date", there.Add(42*time.Second).Format(http.TimeFormat)), there.Add(2 * time.Second)},
+		"without a date": {status(201, "Date", "?"), time.Time{}},
+	} {
+		server := httptest.NewServer(&scripted{answers: []func(http.ResponseWriter){busy, each.last}})
+		t.Cleanup(server.Close)
+		retrying := newRetrying(http.DefaultTransport, 2)
+		at := now
+		retrying.now = func() time.Time { return at }
+		retrying.sleep = func(context.Context, time.Duration) error { at = at.Add(40 * time.Second); return nil }
+		ctx, sent, cancel := Accepting(context.Background())
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set(idempotencyKey, "k")
+		response, err := retrying.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if since, mayBe := sent.RanSince(); mayBe == each.want.IsZero() || !since.Equal(each.want) {
+			t.Errorf("%s: %v, %v; want %v", name, since, mayBe, each.want)
+		}
+		cancel()
 	}
 }
 

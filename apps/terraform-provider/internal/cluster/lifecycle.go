@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -20,8 +21,6 @@ const (
 	createTimeout = 60 * time.Minute
 	updateTimeout = 90 * time.Minute
 	deleteTimeout = 45 * time.Minute
-	// clockDifferenceMax between this machine and the API: beyond it a cluster is not taken for one's own.
-	clockDifferenceMax = time.Minute
 	// lastLookTimeout is for reading what an interrupted apply leaves behind.
 	lastLookTimeout = 5 * time.Second
 )
@@ -74,30 +73,57 @@ func (r *clusterResource) Create(ctx context.Context, req resource.CreateRequest
 func (r *clusterResource) accept(ctx context.Context, planned model) (*api.Cluster, error) {
 	ctx, sent, cancel := api.Accepting(ctx)
 	defer cancel()
-	begun := time.Now()
 	accepted, err := api.Read[api.Cluster](r.Session.ClusterCreateWithBody(ctx, nil, "application/json", creation(planned).Reader()))
 	var failure *api.Failure
-	if !errors.As(err, &failure) || failure.Code != "cluster_name_taken" || failure.ExistingId == nil || !sent.MayHaveRun() {
+	if !errors.As(err, &failure) || failure.Code != "cluster_name_taken" || failure.ExistingId == nil {
 		return accepted, err
 	}
-	// The answer to the first sending was lost, and its key is forgotten: the name may be taken by it.
-	existing, readErr := api.Read[api.Cluster](r.Session.ClusterGet(ctx, *failure.ExistingId))
-	if readErr != nil || !isOwn(existing, planned, begun) {
+	// The API died at work on the first sending, and forgot its key: the name may be taken by it.
+	since, mayBe := sent.RanSince()
+	if !mayBe {
 		return nil, err
 	}
-	return existing, nil
+	if own := r.ownSince(ctx, *failure.ExistingId, planned, since); own != nil {
+		return own, nil
+	}
+	return nil, err
 }
 
-// isOwn tells whether a cluster is the one that was just asked for: made since, by the operation that is
-// still its last, and as it was asked for.
-func isOwn(cluster *api.Cluster, planned model, begun time.Time) bool {
+// ownSince is the cluster that was just asked for: made since, by the operation that is still its last,
+// and as it was asked for. Nil where it is another one, or where that cannot be told.
+func (r *clusterResource) ownSince(ctx context.Context, id string, planned model, since time.Time) *api.Cluster {
+	cluster, err := api.Read[api.Cluster](r.Session.ClusterGet(ctx, id))
+	if err != nil || cluster.Status.OperationId == nil || !isAskedFor(cluster, planned) {
+		return nil
+	}
+	last, err := api.Read[api.Operation](r.Session.OperationGet(ctx, *cluster.Status.OperationId, nil))
+	if err != nil || last.Kind != "cluster.create" || last.CreatedAt.Before(since) {
+		return nil
+	}
+	return cluster
+}
+
+// isAskedFor tells whether the cluster has everything that its creation would ask for.
+func isAskedFor(cluster *api.Cluster, planned model) bool {
 	seen := planned
 	seen.take(cluster)
-	sameEnvironment := planned.EnvironmentID.IsUnknown() || planned.EnvironmentID.IsNull() || seen.EnvironmentID.Equal(planned.EnvironmentID)
-	return sameEnvironment && cluster.Status.OperationId != nil &&
-		cluster.Metadata.CreatedAt.After(begun.Add(-clockDifferenceMax)) &&
-		seen.Name.Equal(planned.Name) && seen.Region.Equal(planned.Region) && seen.Size.Equal(planned.Size) &&
-		seen.DeletionProtection.Equal(planned.DeletionProtection) && maps.Equal(textsOf(seen.Labels), textsOf(planned.Labels))
+	return maps.Equal(textsOf(seen.Labels), textsOf(planned.Labels)) && isWithin(creation(planned), creation(seen))
+}
+
+func isWithin(asked, found api.Patch) bool {
+	for name, value := range asked {
+		block, isBlock := value.(api.Patch)
+		if !isBlock {
+			if !reflect.DeepEqual(value, found[name]) {
+				return false
+			}
+			continue
+		}
+		if seen, _ := found[name].(api.Patch); !isWithin(block, seen) {
+			return false
+		}
+	}
+	return true
 }
 
 // look refreshes the model as well as it can: also where the apply was interrupted, within seconds.

@@ -96,6 +96,9 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func problem(w http.ResponseWriter, status int, code, more string) {
 	w.Header().Set("Content-Type", "application/problem+json")
+	if code == "idempotency_key_in_use" {
+		w.Header().Set("Retry-After", "0")
+	}
 	w.WriteHeader(status)
 	fmt.Fprintf(w, problemFmt, status, "no", code, more)
 }
@@ -321,11 +324,19 @@ func (f *fakeAPI) writeCluster(w http.ResponseWriter, status int, operationID st
 }
 
 func (f *fakeAPI) cluster() map[string]any {
+	labels, _ := f.spec["labels"].(map[string]any)
+	if labels == nil {
+		labels = map[string]any{}
+	}
+	var last any
+	if f.last != "" {
+		last = f.last
+	}
 	return map[string]any{
-		"metadata": map[string]any{"id": clusterID, "created_at": f.createdAt, "revision": f.revision, "etag": fmt.Sprint(len(f.calls)), "labels": map[string]any{}},
+		"metadata": map[string]any{"id": clusterID, "created_at": f.createdAt, "revision": f.revision, "etag": fmt.Sprint(len(f.calls)), "labels": labels},
 		"spec":     f.spec,
 		"status": map[string]any{
-			"phase": f.phase, "operation_id": f.last, "endpoints": []any{}, "conditions": []any{}, "drift": "unknown",
+			"phase": f.phase, "operation_id": last, "endpoints": []any{}, "conditions": []any{}, "drift": "unknown",
 			"estimated_monthly_cost_usd": 0, "observed_revision": f.observed, "provider": "local",
 		},
 	}

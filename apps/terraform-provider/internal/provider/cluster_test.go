@@ -262,28 +262,6 @@ func TestAFailedCreationIsMendedByTheConfiguration(t *testing.T) {
 	}
 }
 
-func TestANameTakenByOnesOwnLostRequestIsNoError(t *testing.T) {
-	api := newFakeAPI(t)
-	posts := 0
-	api.loses = once("POST clusters")
-	api.refuses = func(call string) (int, string, string) {
-		if call != "POST clusters" {
-			return 0, "", ""
-		}
-		if posts++; posts == 2 {
-			return 409, "idempotency_key_in_use", ""
-		} else if posts > 2 {
-			return 409, "cluster_name_taken", `,"existing_id":"clu_1"`
-		}
-		return 0, "", ""
-	}
-	tf := newTerraform(t, api.URL)
-	made := tf.change(cluster, nil, config(nil))
-	if made.text(t, "id") != clusterID || made.text(t, "state") != "RUNNING" {
-		t.Errorf("%v", api.calls)
-	}
-}
-
 func TestANameTakenBySomebodyElseIsAnError(t *testing.T) {
 	api := newFakeAPI(t)
 	tf := newTerraform(t, api.URL)
