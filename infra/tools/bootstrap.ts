@@ -20,6 +20,7 @@ import {
 } from "../src/stacks/control-plane/spec.ts";
 import { STATE_FILE, type SynthRun } from "../src/synth.ts";
 import { brokerBuild } from "./bootstrap/broker-build.ts";
+import { keepingEarlierBuilds } from "./bootstrap/earlier-builds.ts";
 import {
   forgetInstallationSecrets,
   installationSecrets,
@@ -157,8 +158,10 @@ async function applyStage(
   const text = synthesizeControlPlane(spec, runOf(request));
   const context = { kind: "control-plane", publicIngress: publicIngress(spec) } as const;
   refuseFindings(synthesizeControlPlane(spec, { ...runOf(request), without: [] }), context);
-  run.write(inBucket ? withBucketBackend(text, request) : text);
+  const placed = inBucket ? withBucketBackend(text, request) : text;
+  run.write(placed);
   await run.capture("init", "-input=false", "-no-color", "-reconfigure");
+  run.write(keepingEarlierBuilds(placed, await run.capture("show", "-json")));
   await run.show("plan", "-input=false", "-out=bootstrap.plan");
   if (request.without.length === 0) {
     refuseFindings(await run.capture("show", "-json", "bootstrap.plan"), context);

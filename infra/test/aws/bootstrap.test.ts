@@ -60,6 +60,7 @@ let folder: string;
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "millrace-bootstrap-"));
   writeFileSync(join(folder, "arm64"), program(183));
+  writeFileSync(join(folder, "arm64-newer"), Buffer.concat([program(183), Buffer.from("newer")]));
   writeFileSync(join(folder, "x86-64"), program(62));
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -220,6 +221,22 @@ describe.skipIf(!HAS_TERRAFORM || MOTO === "")("the foundation in an emulator", 
     const second = await bootstrap(...args, "--existing", "--state-dir", elsewhere);
     expect(second.output).toContain("No changes.");
     expect(second.code).toBe(0);
+
+    // Instances of clusters that have not changed since are told to fetch the earlier build.
+    const newer = join(folder, "arm64-newer");
+    const third = await bootstrap(...args, "--broker", newer, "--state-dir", stateDir);
+    expect(third.output).toContain("Resources: 1 added, 0 changed, 0 destroyed.");
+    expect(third.code).toBe(0);
+    const newerKey = `broker/${createHash("sha256").update(readFileSync(newer)).digest("hex")}/millrace`;
+    const bytesOf = async (key: string) =>
+      Buffer.from(await (await get(key, SIGNED)).arrayBuffer());
+    expect(await bytesOf(newerKey)).toEqual(readFileSync(newer));
+    expect(await bytesOf(buildKey)).toEqual(readFileSync(broker));
+    const back = await bootstrap(...args, "--state-dir", stateDir);
+    expect(back.output).toContain("Resources: 1 added, 0 changed, 0 destroyed.");
+    expect(back.code).toBe(0);
+    expect(await bytesOf(newerKey)).toEqual(readFileSync(newer));
+    expect(await bytesOf(buildKey)).toEqual(readFileSync(broker));
 
     // The whole cannot be applied here; its state says which version the secrets have.
     const known = {

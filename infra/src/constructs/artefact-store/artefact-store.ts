@@ -16,6 +16,8 @@ export interface ArtefactStoreProps {
 
 /** Images beyond these are older than any roll-back. */
 const IMAGES_KEPT = 20;
+/** Of the checksum, enough to tell builds apart in an address. */
+const ADDRESS_DIGITS = 12;
 
 /** Where broker builds and the control plane's images lie. */
 export class ArtefactStore extends Construct {
@@ -38,7 +40,9 @@ export class ArtefactStore extends Construct {
       versioningConfiguration: { status: "Enabled" },
     });
     this.buildKey = `broker/${build.sha256}/millrace`;
-    new S3Object(this, "build", {
+    // An address of its own for each build: a build that follows another replaces nothing, since
+    // clusters that have not changed meanwhile still name the earlier one.
+    new S3Object(this, `build-${build.sha256.slice(0, ADDRESS_DIGITS)}`, {
       bucket: bucket.id,
       key: this.buildKey,
       source: build.path,
