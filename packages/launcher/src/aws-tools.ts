@@ -31,7 +31,10 @@ const MOTO = { name: "moto", requirement: "moto[server]==5.2.5", program: "moto_
 const CHECKOV = { name: "checkov", requirement: "checkov==3.3.30", program: "checkov" };
 /** Ephemeral and write-only values came with it. */
 const TERRAFORM_MIN = [1, 11] as const;
+const TERRAFORM_FROM = "developer.hashicorp.com/terraform/install";
 const INSTALL_SECONDS_MAX = 600;
+/** It answers within a second or two, on a busy machine too. */
+const VERSION_MS_MAX = 10_000;
 /** Where people and images put a mirror; below them it is looked for one level deep. */
 const MIRROR_PARENTS = ["/opt", "/usr/local/share", "/usr/share", homedir()];
 const MIRROR_NAMES = ["tf-plugins", "terraform-plugins", "plugins"];
@@ -39,8 +42,9 @@ const AWS_IN_MIRROR = "registry.terraform.io/hashicorp/aws";
 
 /** Finds or installs all of them. */
 export async function findAwsTools(): Promise<AwsTools> {
-  const { MILLRACE_TERRAFORM_BIN: terraform, MILLRACE_TERRAFORM_MIRROR: terraformMirror } =
-    terraformPaths();
+  const found = findTerraform(process.env);
+  const terraform = found.bin || undefined;
+  const terraformMirror = findMirror();
   const moto = await fromPyPi(MOTO);
   const checkov = await fromPyPi(CHECKOV);
   const shellcheck = await distributed("shellcheck", "shellcheck");
@@ -48,7 +52,7 @@ export async function findAwsTools(): Promise<AwsTools> {
   const absent = [
     [
       terraform,
-      `Terraform tests: no terraform ${TERRAFORM_MIN.join(".")} or later (developer.hashicorp.com/terraform/install)`,
+      `Terraform tests: ${found.refusal ?? "no terraform"}; ${TERRAFORM_MIN.join(".")} or later is needed (${TERRAFORM_FROM})`,
     ],
     [
       terraformMirror,
@@ -64,26 +68,46 @@ export async function findAwsTools(): Promise<AwsTools> {
   return { terraform, terraformMirror, moto, checkov, shellcheck, xfs, absent };
 }
 
-/** Terraform and the folder with its AWS provider, in the variables of those that are found. */
-export function terraformPaths(): NodeJS.ProcessEnv {
-  const found = process.env.MILLRACE_TERRAFORM_BIN || onPath("terraform");
-  const terraform = found !== undefined && isNewEnough(versionOf(found)) ? found : undefined;
-  const mirror = findMirror();
-  return {
-    ...(terraform ? { MILLRACE_TERRAFORM_BIN: terraform } : {}),
-    ...(mirror ? { MILLRACE_TERRAFORM_MIRROR: mirror } : {}),
-  };
+/** The program that is to be used; empty where none can be. */
+export interface FoundTerraform {
+  readonly bin: string;
+  /** One line: which program is there, and why it is not taken. */
+  readonly refusal?: string;
 }
 
-/** What the program calls itself, like `1.11.4`; undefined where it does not run. */
+/** Terraform, as it is named or else on PATH. */
+export function findTerraform(env: NodeJS.ProcessEnv): FoundTerraform {
+  const there = env.MILLRACE_TERRAFORM_BIN || onPath("terraform");
+  if (there === undefined) return { bin: "" };
+  const version = versionOf(there);
+  if (version === undefined) return { bin: "", refusal: `${there} does not tell a version` };
+  if (isNewEnough(version)) return { bin: there };
+  return { bin: "", refusal: `${there} is Terraform ${version}` };
+}
+
+/** What to do where Terraform was refused. */
+export const TERRAFORM_REMEDY = `install Terraform ${TERRAFORM_MIN.join(".")} or later (${TERRAFORM_FROM}) and put it on PATH, or name it in MILLRACE_TERRAFORM_BIN`;
+
+/**
+ * Terraform and the folder with its AWS provider, in their variables; empty where there is none, so
+ * that nobody takes one that was refused from the environment.
+ */
+export function terraformPaths({ bin }: FoundTerraform): NodeJS.ProcessEnv {
+  return { MILLRACE_TERRAFORM_BIN: bin, MILLRACE_TERRAFORM_MIRROR: findMirror() ?? "" };
+}
+
+/** What the program calls itself, like `1.11.4`; undefined where it does not run, or says nothing. */
 function versionOf(terraform: string): string | undefined {
   try {
     const said = execFileSync(terraform, ["version", "-json"], {
       encoding: "utf8",
       env: { ...process.env, CHECKPOINT_DISABLE: "1" },
       stdio: ["ignore", "pipe", "ignore"],
+      timeout: VERSION_MS_MAX,
+      killSignal: "SIGKILL",
     });
-    return JSON.parse(said).terraform_version;
+    const version: unknown = JSON.parse(said).terraform_version;
+    return typeof version === "string" ? version : undefined;
   } catch {
     return undefined;
   }

@@ -4,7 +4,7 @@ import { execFile } from "node:child_process";
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { terraformPaths } from "./aws-tools.ts";
+import { findTerraform, TERRAFORM_REMEDY, terraformPaths } from "./aws-tools.ts";
 import { run } from "./command.ts";
 import { Home, HomeInUse, portTaken } from "./home.ts";
 import { type RunningPostgres, startPostgres } from "./postgres.ts";
@@ -138,9 +138,13 @@ async function build(): Promise<void> {
 function environment(settings: Settings, postgres: RunningPostgres): NodeJS.ProcessEnv {
   const url = new URL(postgres.url);
   url.pathname = `/${DATABASE}`;
+  const terraform = findTerraform(process.env);
+  if (terraform.refusal !== undefined) {
+    say(`no clusters on AWS: ${terraform.refusal}; ${TERRAFORM_REMEDY}`);
+  }
   return {
     ...process.env,
-    ...terraformPaths(),
+    ...terraformPaths(terraform),
     NODE_ENV: "production",
     DATABASE_URL: url.toString(),
     MILLRACE_HOME: settings.home,

@@ -11,7 +11,11 @@ import { type ClusterDeployment, ProvisionError } from "../cluster-driver.ts";
 import type { ClusterPlanner } from "../cluster-drivers.ts";
 import { type ProcessTable, systemProcessTable } from "../local/process-table.ts";
 import { plannedChanges } from "../terraform/plan-json.ts";
-import { type TerraformProgram, writeCliConfig } from "../terraform/terraform-program.ts";
+import {
+  checkTerraform,
+  type TerraformProgram,
+  writeCliConfig,
+} from "../terraform/terraform-program.ts";
 import { newPlanId, Workspace } from "../terraform/workspace.ts";
 import { stackFindings } from "./stack-findings.ts";
 import { modeFor, type StackAccount, stackSpec } from "./stack-spec.ts";
@@ -53,6 +57,8 @@ export class OfflinePlanner implements ClusterPlanner {
   readonly #options: OfflinePlannerOptions;
   readonly #waiting: (() => void)[] = [];
   #running = 0;
+  /** A failure is not kept, since somebody may mend it. */
+  #isChecked = false;
 
   constructor(options: OfflinePlannerOptions) {
     this.#options = options;
@@ -84,10 +90,13 @@ export class OfflinePlanner implements ClusterPlanner {
       const spec = stackSpec(deployment, mode, account);
       const stack = synthesizeCluster(spec, { providerVersion, offline: true });
       const limit = AbortSignal.timeout(TIMEOUT_MS);
+      const cliConfig = await writeCliConfig(program, parent);
+      if (!this.#isChecked) await checkTerraform(program, cliConfig);
+      this.#isChecked = true;
       const workspace = new Workspace({
         folder: join(parent, "stack"),
         program: { ...program, credentials: {} },
-        cliConfig: await writeCliConfig(program, parent),
+        cliConfig,
         table: this.#options.table ?? systemProcessTable(),
         now: Date.now,
         graceMs: GRACE_MS,

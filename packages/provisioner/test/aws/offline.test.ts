@@ -1,5 +1,5 @@
 /** Plans without an account, by real Terraform and the real provider. */
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -53,6 +53,23 @@ describe.skipIf(!hasTerraform)("an offline plan", () => {
     ]);
     expect(again.digest).toBe(one.digest);
     expect(other.digest).not.toBe(one.digest);
+  });
+
+  test("by a Terraform that is too old is refused by its version", async () => {
+    const elsewhere = await mkdtemp(join(tmpdir(), "millrace-old-"));
+    const bin = join(elsewhere, "terraform");
+    const script = `#!/bin/sh\necho '{"terraform_version":"1.5.7"}'\n`;
+    await writeFile(bin, script, { mode: 0o755 });
+    const old = new OfflinePlanner({
+      program: { ...program, bin },
+      providerVersion: PROVIDER_VERSION,
+      temporaryFolder: folder,
+    });
+    await expect(old.plan(wanted, { purpose: "apply", offline: true })).rejects.toThrow(
+      "is version 1.5.7: Terraform 1.11 or newer is needed",
+    );
+    expect(await readdir(folder)).toEqual([]);
+    await rm(elsewhere, { recursive: true });
   });
 
   test("that is aborted ends, and leaves nothing behind", async () => {
