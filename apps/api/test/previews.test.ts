@@ -142,7 +142,7 @@ test("who changes a cluster that drifts, or whose drift was accepted, learns tha
   expect(await warnings()).not.toContain("outside of Millrace");
   const drift = { checkedAt: new Date(), digest: "a".repeat(64), operationId: undefined };
   await fixture.db.clusters.recordDrift(cluster.id, { ...drift, status: "drifted" });
-  expect(await warnings()).toContain("outside of Millrace is undone with this change.");
+  expect(await warnings()).toContain("outside of Millrace is undone with this change. Whether");
   await fixture.db.clusters.recordDrift(cluster.id, { ...drift, status: "accepted" });
   expect(await warnings()).toContain("also what was accepted");
 });

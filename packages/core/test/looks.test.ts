@@ -8,6 +8,7 @@ import {
   checkDrift,
   deleteCluster,
   getCluster,
+  getDrift,
   pauseCluster,
   reconcileCluster,
   retryOperation,
@@ -90,20 +91,62 @@ test("a look is nobody's last operation: what failed before it is retried", asyn
   expect((await retryOperation(...ask(), operation!.id)).phase).toBe("PENDING");
 });
 
-test("what was found different is gone once the cluster is made again", async () => {
+test("whether what was found different is gone is looked at, not assumed", async () => {
   const tools = of.tools();
   const { id } = await of.running(tools);
-  tools.driver.drift = async () => {
-    const attributes = [{ name: "size", before: "0", after: "1" }];
-    return changePlan("d", [{ address: "volume", type: "volume", action: "update", attributes }]);
-  };
+  const attributes = [{ name: "size", before: "0", after: "1" }];
+  const change = { address: "volume", type: "volume", action: "update", attributes } as const;
+  tools.driver.drift = async () => changePlan("d", [change]);
   expect(await of.run(tools, await checkDrift(...ask(), { clusterId: id }))).toBe("succeeded");
   const drifted = await of.load({ id });
   expect(drifted.drift.status).toBe("drifted");
   await acceptDrift(...ask(), { clusterId: id, digest: drifted.drift.digest ?? "" });
+
+  const inVain = await reconcileCluster(...ask(), { clusterId: id });
+  expect(await of.run(tools, inVain)).toBe("succeeded");
+  const still = await of.load({ id });
+  expect(still).toMatchObject({
+    phase: "RUNNING",
+    drift: { status: "drifted", digest: drifted.drift.digest, operationId: inVain.id },
+  });
+  const { plan } = await getDrift(...ask(), id);
+  expect(plan?.changes.map(({ address }) => address)).toEqual(["volume"]);
+  const log = await fixture.db.operations.events(inVain.id, 0, 100);
+  const told = log.filter(({ level }) => level === "warning");
+  expect(told).toMatchObject([{ step: "detect_drift", address: "volume" }]);
+
+  tools.driver.drift = async () => changePlan("d", []);
   const reconcile = await reconcileCluster(...ask(), { clusterId: id });
   expect(await of.run(tools, reconcile)).toBe("succeeded");
   expect((await of.load({ id })).drift).toMatchObject({ status: "in_sync", digest: undefined });
+});
+
+test("of a cluster that drifted nobody knows after a change, and it is looked at soon", async () => {
+  const tools = of.toolsEverywhere();
+  const { id } = await of.remote(true);
+  const { operation: early } = await updateCluster(...ask(), {
+    clusterId: id,
+    patch: { size: "small" },
+  });
+  expect(await of.run(tools, early!)).toBe("succeeded");
+  await of.schedule(60_000);
+  expect((await of.newest({ id })).id).toBe(early!.id);
+
+  const drift = { checkedAt: new Date(), digest: "d", operationId: undefined };
+  await fixture.db.clusters.recordDrift(id, { ...drift, status: "accepted" });
+  const { operation } = await updateCluster(...ask(), {
+    clusterId: id,
+    patch: { size: "medium" },
+  });
+  expect(await of.run(tools, operation!)).toBe("succeeded");
+  expect((await of.load({ id })).drift).toMatchObject({ status: "unknown", digest: undefined });
+  await of.schedule(60_000);
+  const look = await of.newest({ id });
+  expect(look.kind).toBe("cluster.check_drift");
+  // One that failed is not begun again at once, as any other.
+  await cancelOperation(...ask(), look.id);
+  await of.schedule(60_000);
+  expect((await of.newest({ id })).id).toBe(look.id);
 });
 
 test("a look that began before its drift was accepted leaves it accepted", async () => {

@@ -225,31 +225,37 @@ export class ClusterRepository {
           WHERE cluster_id = cluster.id AND kind <> 'cluster.check_drift'
           ORDER BY created_at DESC, id DESC LIMIT 1) = 'cluster.purge'))
       ORDER BY phase = 'FAILED', purge_at, id LIMIT ${limit}`;
+    return this.#inOrder(due);
+  }
+
+  async #inOrder(ids: readonly { id: string }[]): Promise<Cluster[]> {
     const rows = await this.#client.cluster.findMany({
-      where: { id: { in: due.map(({ id }) => id) } },
+      where: { id: { in: ids.map(({ id }) => id) } },
     });
-    const place = new Map(due.map(({ id }, index) => [id, index]));
+    const place = new Map(ids.map(({ id }, index) => [id, index]));
     return rows.toSorted((a, b) => (place.get(a.id) ?? 0) - (place.get(b.id) ?? 0)).map(toCluster);
   }
 
   /**
    * Clusters beyond this machine that nobody has looked at for drift since `before`, nor tried to: a
-   * look that failed is not begun again at once.
+   * look that failed is not begun again at once. First those that drifted before an operation changed
+   * them, if nobody has tried to look since then.
    */
   async driftDue(before: Date, limit: number): Promise<Cluster[]> {
-    const rows = await this.#client.cluster.findMany({
-      where: {
-        phase: { in: [...DRIFTING] },
-        deletedAt: null,
-        region: { not: "local" },
-        updatedAt: { lt: before },
-        OR: [{ driftCheckedAt: null }, { driftCheckedAt: { lt: before } }],
-        operations: { none: { kind: LOOK, OR: [{ done: false }, { createdAt: { gte: before } }] } },
-      },
-      orderBy: [{ driftCheckedAt: { sort: "asc", nulls: "first" } }, { id: "asc" }],
-      take: limit,
-    });
-    return rows.map(toCluster);
+    const due = await this.#client.$queryRaw<{ id: string }[]>`
+      SELECT cluster.id FROM cluster
+      LEFT JOIN operation AS changing
+        ON changing.id = drift_operation_id AND drift_status = 'unknown'
+      CROSS JOIN LATERAL (
+        SELECT max(created_at) AS last, coalesce(bool_or(NOT done), false) AS under_way
+        FROM operation WHERE cluster_id = cluster.id AND kind = ${LOOK}) AS look
+      WHERE cluster.phase = ANY(${[...DRIFTING]}) AND deleted_at IS NULL AND region <> 'local'
+        AND NOT look.under_way AND (
+          (changing.id IS NOT NULL AND (look.last IS NULL OR look.last < changing.created_at))
+          OR (cluster.updated_at < ${before} AND (look.last IS NULL OR look.last < ${before})
+            AND (drift_checked_at IS NULL OR drift_checked_at < ${before})))
+      ORDER BY changing.id IS NULL, drift_checked_at NULLS FIRST, cluster.id LIMIT ${limit}`;
+    return this.#inOrder(due);
   }
 
   /** Records what was found; the spec's version, and so the ETag, is not touched. */

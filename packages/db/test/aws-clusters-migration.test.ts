@@ -1,12 +1,9 @@
-import { randomBytes } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { stepsOf } from "@millrace/domain";
-import pg from "pg";
 import { expect, test } from "vitest";
 import { databaseFixture } from "./fixture.ts";
+import { sqlOf, stepsIn, withEmptyDatabase } from "./migrations.ts";
 
 const fixture = databaseFixture();
-const MIGRATIONS = new URL("../../../migrations/control-plane/", import.meta.url);
 const BEFORE = [
   "20261121114339_first_tables",
   "20261121181500_tuning",
@@ -23,7 +20,7 @@ const STEPS_BEFORE = [
 ];
 
 test("clusters and operations of the version before go on as they were", async () => {
-  await withEmptyDatabase(async (client) => {
+  await withEmptyDatabase(fixture.url, async (client) => {
     for (const name of BEFORE) await client.query(await sqlOf(name));
     await client.query(`
       INSERT INTO organization (id, name, slug) VALUES ('org_1', 'Tenant', 'tenant');
@@ -75,33 +72,3 @@ test("clusters and operations of the version before go on as they were", async (
     ]);
   });
 });
-
-async function sqlOf(name: string): Promise<string> {
-  return readFile(new URL(`${name}/migration.sql`, MIGRATIONS), "utf8");
-}
-
-async function stepsIn(client: pg.Client, id: string): Promise<[string, string][]> {
-  const { rows } = await client.query(
-    "SELECT name, state FROM operation_step WHERE operation_id = $1 ORDER BY position",
-    [id],
-  );
-  return rows.map((row) => [row.name, row.state]);
-}
-
-async function withEmptyDatabase(work: (client: pg.Client) => Promise<void>): Promise<void> {
-  const name = `before_${randomBytes(6).toString("hex")}`;
-  const admin = new pg.Client({ connectionString: fixture.url });
-  await admin.connect();
-  await admin.query(`CREATE DATABASE ${name}`);
-  const url = new URL(fixture.url);
-  url.pathname = `/${name}`;
-  const client = new pg.Client({ connectionString: url.toString() });
-  await client.connect();
-  try {
-    await work(client);
-  } finally {
-    await client.end();
-    await admin.query(`DROP DATABASE ${name}`);
-    await admin.end();
-  }
-}

@@ -71,7 +71,10 @@ export interface Placement {
   readonly adminPort: number;
 }
 
-/** `unknown` was never looked at; `accepted` differs as somebody has decided that it may. */
+/**
+ * `unknown` was not looked at, or not since an operation changed a cluster of which something
+ * differed; `accepted` differs as somebody has decided that it may.
+ */
 export const DRIFT_STATUSES = ["unknown", "in_sync", "drifted", "accepted"] as const;
 export type DriftStatus = (typeof DRIFT_STATUSES)[number];
 
@@ -81,7 +84,7 @@ export interface ClusterDrift {
   readonly checkedAt: Date | undefined;
   /** Names this very difference: the same one found again has the same digest. */
   readonly digest: string | undefined;
-  /** The operation whose plan shows the difference. */
+  /** The operation whose plan shows the difference; of `unknown`, the one since which nobody looked. */
   readonly operationId: OperationId | undefined;
 }
 

@@ -73,6 +73,8 @@ export type StepName = keyof typeof STEPS;
 
 const SERVE = ["wait_until_healthy", "publish_endpoint"] as const;
 const APPLY = ["prepare_stack", "sweep", "plan", "approve", "apply"] as const;
+/** What was not as it was made is looked at again, and not assumed to be so now. */
+const SERVE_COMPARED = ["wait_until_healthy", "detect_drift", "publish_endpoint"] as const;
 const SERVE_CHECKED = ["wait_until_healthy", "smoke_check", "publish_endpoint"] as const;
 
 /** The steps of each kind, in order. */
@@ -92,7 +94,7 @@ const OPERATION_STEPS: Record<ClusterProvider, Record<OperationKind, readonly St
     "cluster.delete": ["stop_broker", "delete_data", "release_ports"],
     "cluster.restore": ["plan", "approve", "prepare_broker", "start_broker", ...SERVE],
     "cluster.purge": ["stop_broker", "delete_data", "release_ports"],
-    "cluster.reconcile": ["plan", "approve", "restart_broker", ...SERVE],
+    "cluster.reconcile": ["plan", "approve", "restart_broker", ...SERVE_COMPARED],
     "cluster.check_drift": ["detect_drift"],
   },
   aws: {
@@ -103,7 +105,7 @@ const OPERATION_STEPS: Record<ClusterProvider, Record<OperationKind, readonly St
     "cluster.delete": [...APPLY, "verify_gone", "record_deletion"],
     "cluster.restore": [...APPLY, ...SERVE_CHECKED],
     "cluster.purge": [...APPLY, "verify_gone", "record_deletion"],
-    "cluster.reconcile": [...APPLY, ...SERVE],
+    "cluster.reconcile": [...APPLY, ...SERVE_COMPARED],
     "cluster.check_drift": ["prepare_stack", "detect_drift"],
   },
 };

@@ -15,10 +15,11 @@ import { DriftBadge } from "./drift-badge.tsx";
 const DRIFT_POLL_MS = 5_000;
 
 const WORDS: Record<Drift["status"], string> = {
-  unknown: "Nobody has compared yet what exists with what was made.",
+  unknown:
+    "Nobody has compared what exists with what was made since the cluster was created, or changed after it had drifted.",
   in_sync: "What exists is what was made.",
   drifted:
-    "Somebody has changed something outside of Millrace. Undo it, or accept it until the next change of the cluster, which undoes it too.",
+    "Somebody has changed something outside of Millrace. Undo it, or accept it until the next change of the cluster, which undoes it too. What an undo leaves has to be taken back where it was done.",
   accepted:
     "What differs was accepted until the next change of the cluster, which undoes it. Anything further would be shown.",
 };

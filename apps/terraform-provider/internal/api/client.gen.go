@@ -1665,7 +1665,7 @@ type Drift struct {
 	// Digest Names this very difference
 	Digest *string `json:"digest"`
 
-	// OperationId The operation that found it
+	// OperationId The operation that found it; of an unknown one, the last change since which nobody looked
 	OperationId *string `json:"operation_id"`
 
 	// Plan before is what was made, after is what was found; null where nothing differs

@@ -10,7 +10,10 @@ export const Drift = z
     status: z.enum(DRIFT_STATUSES),
     checked_at: timestamp.nullable(),
     digest: z.string().nullable().meta({ description: "Names this very difference" }),
-    operation_id: z.string().nullable().meta({ description: "The operation that found it" }),
+    operation_id: z.string().nullable().meta({
+      description:
+        "The operation that found it; of an unknown one, the last change since which nobody looked",
+    }),
     plan: ChangePlan.nullable().meta({
       description: "before is what was made, after is what was found; null where nothing differs",
     }),

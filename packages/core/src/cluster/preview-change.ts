@@ -231,11 +231,16 @@ function interruptions({ changes }: ChangePlan): string[] {
   return [];
 }
 
-/** An operation makes the cluster what its spec says, and what was changed by hand is in no spec. */
+/**
+ * An operation makes the cluster what its spec says, and what was changed by hand is in no spec. What
+ * no stack speaks of stays, so nobody is told that all is well before it is looked at.
+ */
 function undone({ drift }: Cluster): string[] {
   if (drift.status !== "drifted" && drift.status !== "accepted") return [];
   const accepted = drift.status === "accepted" ? ", also what was accepted" : "";
-  return [`What was changed outside of Millrace is undone with this change${accepted}.`];
+  return [
+    `What was changed outside of Millrace is undone with this change${accepted}. Whether anything of it is left is looked at afterwards.`,
+  ];
 }
 
 function cents(usd: number): number {

@@ -59,9 +59,11 @@ async function beginLooks(tools: ScheduleTools, now: Date, driftIntervalMs: numb
   if (room <= 0) return;
   const lookedAtBefore = new Date(now.getTime() - driftIntervalMs * (1 - JITTER));
   const candidates = await db.clusters.driftDue(lookedAtBefore, LOOK_CANDIDATES_MAX);
-  const due = candidates.filter(({ id, updatedAt, drift: { checkedAt = updatedAt } }) =>
-    isPast(checkedAt, now, driftIntervalMs * (1 - JITTER * fractionOf(id))),
-  );
+  const due = candidates.filter(({ id, updatedAt, drift }) => {
+    if (drift.status === "unknown" && drift.operationId !== undefined) return true;
+    const { checkedAt = updatedAt } = drift;
+    return isPast(checkedAt, now, driftIntervalMs * (1 - JITTER * fractionOf(id)));
+  });
   for (const cluster of due.slice(0, room)) await begin(tools, cluster, "cluster.check_drift");
 }
 

@@ -109,12 +109,15 @@ const detectDrift: Step = {
   async do(context) {
     const { tools, cluster, operation, fence } = context;
     const found = await context.driver.drift(deployment(context), runOptions(context));
+    const undoes = operation.kind === "cluster.reconcile";
+    if (undoes) tellWhatIsLeft(context, found);
     await tools.db.transaction(async (tx) => {
       await tx.journal.hold(fence);
       // Somebody may have accepted this very drift while it was looked for.
       const { drift: known } =
         (await tx.clusters.lock(cluster.organizationId, cluster.id)) ?? cluster;
-      const accepted = known.status === "accepted" && known.digest === found.digest;
+      // What was to be undone, accepted or not, and is still there, nobody has accepted.
+      const accepted = !undoes && known.status === "accepted" && known.digest === found.digest;
       const drift: ClusterDrift = {
         status: isEmptyPlan(found) ? "in_sync" : accepted ? "accepted" : "drifted",
         checkedAt: tools.clock.now(),
@@ -123,11 +126,20 @@ const detectDrift: Step = {
       };
       await tx.clusters.recordDrift(cluster.id, drift);
       const { id: planId, digest } = found;
+      // The plan that was carried out stays where nothing is left to show.
+      if (undoes && isEmptyPlan(found)) return;
       await tx.operationPlans.save(operation.id, { planId, digest, plan: found, cost: null });
     });
     return undefined;
   },
 };
+
+function tellWhatIsLeft({ tools, onEvent }: StepContext, { changes }: ChangePlan): void {
+  for (const { address } of changes) {
+    const message = `${address} is still not as it was made: no plan undoes it, take it back by hand`;
+    onEvent({ at: tools.clock.now().getTime(), level: "warning", kind: "run", message, address });
+  }
+}
 
 export const PLAN_STEPS = {
   prepare_stack: unlessNowhere(prepareStack),

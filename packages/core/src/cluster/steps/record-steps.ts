@@ -77,11 +77,13 @@ async function change(
     await tx.journal.hold(fence);
     const done = await tx.clusters.changePhase(cluster.id, changed);
     if (!done) throw new Error(`a cluster that is ${cluster.phase} cannot become ${changed.to}`);
-    // What differed, accepted or not, was made again as it was asked for.
+    // Of what differed, accepted or not, some is made again as it was asked for; how much is for the
+    // next look to tell. A reconciliation has looked.
     const { status } = cluster.drift;
-    if (changed.observed && (status === "drifted" || status === "accepted")) {
+    const differed = status === "drifted" || status === "accepted";
+    if (changed.observed && differed && operation.kind !== "cluster.reconcile") {
       await tx.clusters.recordDrift(cluster.id, {
-        ...{ status: "in_sync", checkedAt: tools.clock.now(), digest: undefined },
+        ...{ status: "unknown", checkedAt: undefined, digest: undefined },
         operationId: operation.id,
       });
     }

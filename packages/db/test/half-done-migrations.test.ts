@@ -1,0 +1,90 @@
+/** Migrations that have to understand what was under way, or had failed, when they came. */
+import { stepsOf } from "@millrace/domain";
+import type pg from "pg";
+import { expect, test } from "vitest";
+import { databaseFixture } from "./fixture.ts";
+import { migrationsBefore, sqlOf, stepsIn, withEmptyDatabase } from "./migrations.ts";
+
+const fixture = databaseFixture();
+const TENANT = `
+  INSERT INTO organization (id, name, slug) VALUES ('org_1', 'Tenant', 'tenant');
+  INSERT INTO environment (id, organization_id, name) VALUES ('env_1', 'org_1', 'default');`;
+
+async function cluster(client: pg.Client, id: string, phase: string): Promise<void> {
+  await client.query(
+    `INSERT INTO cluster (id, organization_id, environment_id, name, region, size, phase, updated_at)
+       VALUES ($1, 'org_1', 'env_1', $1, 'eu-central-1', 'dev', $2, now())`,
+    [id, phase],
+  );
+}
+
+/** A failed operation whose steps are these; those before `begun` were begun. */
+async function failed(
+  client: pg.Client,
+  of: { cluster: string; kind: string; parameters?: object; steps: string[]; begun: number },
+): Promise<string> {
+  const { rows } = await client.query("SELECT 'op_' || count(*) AS id FROM operation");
+  const id = rows[0].id as string;
+  await client.query(
+    `INSERT INTO operation (id, organization_id, cluster_id, kind, phase, done, provider, parameters, updated_at)
+       VALUES ($1, 'org_1', $2, $3, 'FAILED', true, 'aws', $4, now())`,
+    [id, of.cluster, of.kind, JSON.stringify(of.parameters ?? {})],
+  );
+  for (const [position, name] of of.steps.entries()) {
+    const begun = position < of.begun;
+    await client.query(
+      "INSERT INTO operation_step (operation_id, position, name, state, attempt) VALUES ($1, $2, $3, $4, $5)",
+      [id, position, name, begun ? "SUCCEEDED" : "PENDING", begun ? 1 : 0],
+    );
+  }
+  return id;
+}
+
+test("what a purge has begun to destroy is not whole after the migration either", async () => {
+  const name = "20261122012500_data_destroyed";
+  await withEmptyDatabase(fixture.url, async (client) => {
+    for (const before of await migrationsBefore(name)) await client.query(await sqlOf(before));
+    await client.query(TENANT);
+    const steps = stepsOf("cluster.purge", "aws").map((step) => step.name as string);
+    const through = steps.length;
+    const purge = { kind: "cluster.purge", steps };
+    const deletion = { kind: "cluster.delete", steps, begun: through };
+    await cluster(client, "twice", "FAILED");
+    await failed(client, { ...purge, cluster: "twice", begun: through });
+    await failed(client, { ...purge, cluster: "twice", begun: 1 });
+    await cluster(client, "unbegun", "FAILED");
+    await failed(client, { ...purge, cluster: "unbegun", begun: steps.indexOf("apply") });
+    await cluster(client, "kept", "FAILED");
+    await failed(client, { ...deletion, cluster: "kept", parameters: { retainDays: 7 } });
+    await cluster(client, "at-once", "DELETING");
+    await failed(client, { ...deletion, cluster: "at-once", parameters: { retainDays: 0 } });
+    await cluster(client, "serves", "RUNNING");
+    await failed(client, { ...deletion, cluster: "serves" });
+    await client.query(await sqlOf(name));
+    const { rows } = await client.query(
+      "SELECT id FROM cluster WHERE data_destroyed_at IS NOT NULL ORDER BY id",
+    );
+    expect(rows.map(({ id }) => id)).toEqual(["at-once", "twice"]);
+  });
+});
+
+test("a reconciliation that failed before it had to look again goes on and looks", async () => {
+  const name = "20261122013000_reconcile_compares";
+  await withEmptyDatabase(fixture.url, async (client) => {
+    for (const before of await migrationsBefore(name)) await client.query(await sqlOf(before));
+    await client.query(TENANT);
+    await cluster(client, "one", "DEGRADED");
+    const now = stepsOf("cluster.reconcile", "aws").map((step) => step.name as string);
+    const steps = now.filter((step) => step !== "detect_drift");
+    const open = await failed(client, {
+      ...{ cluster: "one", kind: "cluster.reconcile", steps, begun: 3 },
+    });
+    const done = await failed(client, {
+      ...{ cluster: "one", kind: "cluster.reconcile", steps, begun: steps.length },
+    });
+    await client.query("UPDATE operation SET phase = 'SUCCEEDED' WHERE id = $1", [done]);
+    await client.query(await sqlOf(name));
+    expect((await stepsIn(client, open)).map(([step]) => step)).toEqual(now);
+    expect((await stepsIn(client, done)).map(([step]) => step)).toEqual(steps);
+  });
+});
