@@ -29,8 +29,9 @@ import (
 )
 
 const (
-	labelsMax     = 32
-	retainDaysMax = 365
+	labelsMax = 32
+	// retainDaysMax is the API's: beyond it a deletion would be refused.
+	retainDaysMax = 90
 )
 
 var namePattern = regexp.MustCompile(`^[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$`)
@@ -113,7 +114,7 @@ func wishes(ctx context.Context) map[string]schema.Attribute {
 		"retain_days": schema.Int64Attribute{
 			Optional:            true,
 			Validators:          []validator.Int64{int64validator.Between(0, retainDaysMax)},
-			MarkdownDescription: "For how many days the data is kept after a deletion, in which the cluster can be restored; `0` deletes at once. By default 7 on AWS, 0 in the region `local`. An environment can be deleted once the data of its clusters is gone, too: what is destroyed together with its environment wants `0`.",
+			MarkdownDescription: "For how many days the data is kept after a deletion, in which the cluster can be restored; `0` deletes at once, and 90 is the most. By default 7 on AWS, 0 in the region `local`. An environment can be deleted once the data of its clusters is gone, too: what is destroyed together with its environment wants `0`.",
 		},
 		"on_create_failure": schema.StringAttribute{
 			Optional: true, Computed: true,

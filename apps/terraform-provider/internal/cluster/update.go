@@ -236,7 +236,8 @@ func isFailedDeletion(last *api.Operation) bool {
 func deletionFailed(last *api.Operation) string {
 	return fmt.Sprintf("Its last operation is a deletion that did not come to its end: %s. An apply does not repeat a deletion. "+
 		"Finish it with terraform destroy, or by taking the resource out of the configuration; "+
-		"or restore the cluster in the console, where its data is kept.", &api.WorkFailed{Operation: last})
+		"or bring the cluster back with POST /v1/clusters/%s/restore, which is refused where the deletion has begun to take data away that was not to be kept.",
+		&api.WorkFailed{Operation: last}, last.Target.Id)
 }
 
 func (r *clusterResource) retry(ctx context.Context, last *api.Operation) error {

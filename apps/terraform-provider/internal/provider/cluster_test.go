@@ -77,7 +77,7 @@ func TestADeletionThatFailsIsAnErrorAndNeverRetriedByAnApply(t *testing.T) {
 	if !plan.failed {
 		t.Error("the plan does not say that the deletion failed")
 	}
-	wantSaid(t, plan.said, "The cluster's deletion failed", "terraform destroy", "restore the cluster")
+	wantSaid(t, plan.said, "The cluster's deletion failed", "terraform destroy", "POST /v1/clusters/clu_1/restore")
 	// The state may be older than the failure: the apply looks for itself.
 	older := tf.change(cluster, nil, config(nil))
 	plan = tf.plan(cluster, older, config(object{"deletion_protection": true}))

@@ -170,6 +170,16 @@ func (tf *terraform) read(kind string, prior *instance) (*instance, string, bool
 	return &instance{value: value, private: answer.Private}, said, failed
 }
 
+// validate tells what is wrong with a configuration by itself; nothing is planned.
+func (tf *terraform) validate(kind string, config object) (string, bool) {
+	tf.t.Helper()
+	answer, err := tf.server.ValidateResourceConfig(tf.ctx, &tfprotov6.ValidateResourceConfigRequest{TypeName: kind, Config: tf.pack(tf.config(kind, config))})
+	if err != nil {
+		tf.t.Fatal(err)
+	}
+	return spoken(answer.Diagnostics)
+}
+
 // imported is what an import finds; nil with what it says where it finds nothing.
 func (tf *terraform) imported(kind, id string) (*instance, string) {
 	tf.t.Helper()
