@@ -1,7 +1,8 @@
 /**
  * `npm test` after the packages are there. Two lanes run at once, since one mostly compiles and the
  * other mostly starts programs: the data plane's gates, tests and release build; the TypeScript
- * rooms' gates and tests. Then everything together, end to end.
+ * rooms' gates and tests. Then what needs a broker or an emulated AWS; then everything together, end
+ * to end.
  *
  * The last line is `N passed, N failed`, with `, N skipped` where a toolchain is absent.
  */
@@ -67,14 +68,17 @@ const ROOMS: Stage[] = [
 const startedAt = Date.now();
 mkdirSync(artefacts, { recursive: true });
 const [, , tools] = await Promise.all([lane(DATA_PLANE), lane(ROOMS), findAllTools()]);
-// Not beside the compile: Terraform's provider and the emulator need the processors themselves.
-await stage({
-  name: "AWS stacks",
-  tasks: ["test:aws"],
-  env: toolPaths(tools),
-  secondsMax: AWS_SECONDS_MAX,
-});
-await stage({ name: "integration tests", tasks: ["test:integration"], env: toolPaths(tools) });
+// Not beside the compile, as Terraform's provider and the emulator need the processors, too; beside
+// the integration tests, as they mostly wait.
+await Promise.all([
+  stage({
+    name: "AWS stacks",
+    tasks: ["test:aws"],
+    env: toolPaths(tools),
+    secondsMax: AWS_SECONDS_MAX,
+  }),
+  stage({ name: "integration tests", tasks: ["test:integration"], env: toolPaths(tools) }),
+]);
 await endToEnd(tools);
 finish();
 
