@@ -128,7 +128,7 @@ resource "millrace_topic" "plain" {
 		{func() error { return alterCluster(id, api.Patch{"labels": api.Patch{"added": "by hand"}}) }, []string{`"added" = "by hand" -> null`}},
 		{func() error { return alterCluster(id, api.Patch{"deletion_protection": true}) }, []string{"deletion_protection = true -> false"}},
 		{func() error {
-			return api.Done(millrace.EnvironmentUpdateWithBody(context.Background(), w.attribute("millrace_environment.main", "id"), api.MergePatch, api.Patch{"name": name + "-renamed"}.Reader()))
+			return answered(millrace.EnvironmentUpdateWithBody(context.Background(), w.attribute("millrace_environment.main", "id"), api.MergePatch, api.Patch{"name": name + "-renamed"}.Reader()))
 		}, []string{`-renamed" -> "`}},
 		{func() error { return api.Done(millrace.TopicDelete(context.Background(), id, "plain")) }, []string{"millrace_topic.plain will be created"}},
 	} {
@@ -143,9 +143,9 @@ resource "millrace_topic" "plain" {
 }
 
 func alterTopic(clusterID, name string, configs api.Patch) error {
-	return api.Done(millrace.TopicUpdateWithBody(context.Background(), clusterID, name, nil, api.MergePatch, api.Patch{"configs": configs}.Reader()))
+	return answered(millrace.TopicUpdateWithBody(context.Background(), clusterID, name, nil, api.MergePatch, api.Patch{"configs": configs}.Reader()))
 }
 
 func alterCluster(id string, patch api.Patch) error {
-	return api.Done(millrace.ClusterUpdateWithBody(context.Background(), id, nil, api.MergePatch, patch.Reader()))
+	return answered(millrace.ClusterUpdateWithBody(context.Background(), id, nil, api.MergePatch, patch.Reader()))
 }

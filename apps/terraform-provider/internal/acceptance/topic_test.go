@@ -52,7 +52,7 @@ func TestATopicThatExistsIsNotTakenOverSilently(t *testing.T) {
 	w.apply()
 	id := w.attribute(main, "id")
 	body := api.TopicCreateJSONRequestBody{Name: "there"}
-	if err := api.Done(millrace.TopicCreate(context.Background(), id, nil, body)); err != nil {
+	if err := answered(millrace.TopicCreate(context.Background(), id, nil, body)); err != nil {
 		t.Fatal(err)
 	}
 	w.write(clusterConfig("x") + "\nresource \"millrace_topic\" \"main\" {\n  cluster_id = \"" + id + "\"\n  name = \"there\"\n}\n")

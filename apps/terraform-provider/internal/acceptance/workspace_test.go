@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/millrace/terraform-provider-millrace/internal/api"
 )
 
 const (
@@ -190,4 +193,10 @@ func (w *workspace) attribute(address, name string) string {
 // unique is a name that no other test takes.
 func unique(prefix string) string {
 	return prefix + "-" + strings.ToLower(rand.Text()[:8])
+}
+
+// answered takes any answer of the API that is no refusal.
+func answered(response *http.Response, err error) error {
+	_, err = api.Read[json.RawMessage](response, err)
+	return err
 }

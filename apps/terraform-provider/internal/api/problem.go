@@ -71,12 +71,11 @@ func Read[T any](response *http.Response, err error) (*T, error) {
 	return &value, nil
 }
 
-// Done is [Read] for answers whose body is of no use: 204, or JSON. A page of something on the way is
-// neither.
+// Done is [Read] for what answers 204. Anything else is not the API's word that it is done: JSON or a page
+// of something on the way is no more than that.
 func Done(response *http.Response, err error) error {
 	body, err := readAll(response, err)
-	isJSON := err == nil && strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") && json.Valid(body)
-	if err != nil || response.StatusCode == http.StatusNoContent || isJSON {
+	if err != nil || response.StatusCode == http.StatusNoContent {
 		return err
 	}
 	return failureOf(response, body)

@@ -85,7 +85,8 @@ func TestARedirectOrAPageIsNoSuccess(t *testing.T) {
 		done   bool
 	}{
 		"204":                  {func(w http.ResponseWriter) { w.WriteHeader(204) }, true},
-		"JSON":                 {problem(200, "application/json", `{}`), true},
+		"JSON":                 {problem(200, "application/json", `{}`), false},
+		"accepted":             {problem(202, "application/json", `{}`), false},
 		"a redirect to log in": {problem(302, "text/html", ""), false},
 		"304":                  {func(w http.ResponseWriter) { w.WriteHeader(304) }, false},
 		"a page":               {problem(200, "text/html", "<h1>Sign in</h1>"), false},

@@ -190,7 +190,7 @@ func TestStopsWaitingWhenInterrupted(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	begun := time.Now()
-	if err := Done(client.EnvironmentGet(ctx, "env_1")); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := Read[Environment](client.EnvironmentGet(ctx, "env_1")); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 	if took := time.Since(begun); took > 5*time.Second {
@@ -209,7 +209,7 @@ func TestPacesRequests(t *testing.T) {
 	begun := time.Now()
 	var all sync.WaitGroup
 	for range 40 {
-		all.Go(func() { _ = Done(client.EnvironmentGet(context.Background(), "env_1")) })
+		all.Go(func() { _, _ = Read[Environment](client.EnvironmentGet(context.Background(), "env_1")) })
 	}
 	all.Wait()
 	// A second's worth at once, the rest at the pace.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/resourcevalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -136,18 +137,52 @@ func (r *keyResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *
 
 // ModifyPlan refuses a rotation that would revoke the old key and then find no place for the new one.
 func (r *keyResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
-	if req.State.Raw.IsNull() || req.Plan.Raw.IsNull() {
+	if req.Plan.Raw.IsNull() {
 		return
 	}
 	var before, planned model
-	resp.Diagnostics.Append(req.State.Get(ctx, &before)...)
+	if !req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &before)...)
+		r.remember(before)
+	}
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &planned)...)
-	if resp.Diagnostics.HasError() || planned.SecretFile.IsNull() || planned.SecretFile.IsUnknown() || !isRotation(before, planned) {
+	if resp.Diagnostics.HasError() || planned.SecretFile.IsNull() || planned.SecretFile.IsUnknown() {
+		return
+	}
+	if req.State.Raw.IsNull() {
+		r.warnOfFile(planned.SecretFile.ValueString(), &resp.Diagnostics)
+		return
+	}
+	if !isRotation(before, planned) {
 		return
 	}
 	if err := checkRotation(planned.SecretFile.ValueString(), before.SecretFile.ValueString(), before.Hint.ValueString()); err != nil {
 		resp.Diagnostics.AddAttributeError(path.Root("secret_file"), "The secret of the next key could not be written",
 			err.Error()+". Nothing was revoked.")
+	}
+}
+
+// remember keeps that the key's file holds it, and will go with it. Where Terraform replaces a key it asks
+// for the plan of the next one as if there were none before.
+func (r *keyResource) remember(known model) {
+	file := known.SecretFile.ValueString()
+	if r.Session == nil || file == "" {
+		return
+	}
+	if holds, err := holdsKey(file, known.Hint.ValueString()); err == nil && holds {
+		r.Session.SecretFiles.Store(file, true)
+	}
+}
+
+// warnOfFile tells what would make the creation fail, unless it goes before.
+func (r *keyResource) warnOfFile(file string, diags *diag.Diagnostics) {
+	if r.Session != nil {
+		if _, goes := r.Session.SecretFiles.Load(file); goes {
+			return
+		}
+	}
+	if err := checkFree(file); err != nil {
+		diags.AddAttributeWarning(path.Root("secret_file"), "The secret cannot be written as things stand", err.Error()+".")
 	}
 }
 
@@ -218,6 +253,7 @@ func (r *keyResource) Read(ctx context.Context, req resource.ReadRequest, resp *
 	key, err := api.Read[api.ApiKey](r.Session.ApiKeyGet(ctx, known.ID.ValueString()))
 	if api.IsNotFound(err) {
 		resp.State.RemoveResource(ctx)
+		known.clear(&resp.Diagnostics)
 		return
 	}
 	if err != nil {
@@ -225,7 +261,20 @@ func (r *keyResource) Read(ctx context.Context, req resource.ReadRequest, resp *
 		return
 	}
 	known.take(*key)
+	r.remember(known)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &known)...)
+}
+
+// clear takes the file of a key away that was revoked elsewhere: it opens nothing any more, and would be
+// in the way of the next one.
+func (m *model) clear(diags *diag.Diagnostics) {
+	if m.SecretFile.ValueString() == "" {
+		return
+	}
+	if err := removeFile(m.SecretFile.ValueString(), m.Hint.ValueString()); err != nil {
+		diags.AddAttributeWarning(path.Root("secret_file"), "The file of a revoked API key is left",
+			fmt.Sprintf("API key %s is no more, and its file could not be removed: %s", m.ID.ValueString(), err))
+	}
 }
 
 // Update never changes a key: every attribute that could change makes a new one.

@@ -299,6 +299,15 @@ func (f *fakeAPI) answerKey(w http.ResponseWriter, method string, path []string,
 	case http.MethodDelete:
 		delete(f.keys, path[1])
 		w.WriteHeader(http.StatusNoContent)
+	case http.MethodGet:
+		key, isThere := f.keys[path[1]]
+		if !isThere {
+			problem(w, http.StatusNotFound, "not_found", "")
+			return
+		}
+		shown := maps.Clone(key)
+		delete(shown, "secret")
+		writeJSON(w, http.StatusOK, shown)
 	}
 }
 

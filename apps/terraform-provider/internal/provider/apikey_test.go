@@ -66,6 +66,55 @@ func TestARotationThatFindsNoPlaceRevokesNothing(t *testing.T) {
 	}
 }
 
+func TestAKeyThatWasRevokedElsewhereLeavesNoFileInTheWay(t *testing.T) {
+	api := newFakeAPI(t)
+	tf := newTerraform(t, api.URL)
+	file := filepath.Join(t.TempDir(), "deploy.key")
+	made := tf.change(apiKey, nil, keyConfig(file, "1"))
+	api.now(func() { delete(api.keys, "key_1") })
+	if made, _ = tf.refresh(apiKey, made); made != nil {
+		t.Fatal("a revoked key is still in the state")
+	}
+	if plan := tf.plan(apiKey, nil, keyConfig(file, "1")); plan.said != "" {
+		t.Error(plan.said)
+	}
+	tf.change(apiKey, nil, keyConfig(file, "1"))
+	wantSecret(t, file, "mrk_key_2_secret")
+}
+
+// What somebody put there instead stays.
+func TestARevokedKeyTakesNoOtherFileWithIt(t *testing.T) {
+	api := newFakeAPI(t)
+	tf := newTerraform(t, api.URL)
+	file := filepath.Join(t.TempDir(), "deploy.key")
+	made := tf.change(apiKey, nil, keyConfig(file, "1"))
+	if err := os.WriteFile(file, []byte("something else\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	api.now(func() { delete(api.keys, "key_1") })
+	tf.refresh(apiKey, made)
+	wantSecret(t, file, "something else")
+	plan := tf.plan(apiKey, nil, keyConfig(file, "1"))
+	wantSaid(t, plan.said, "cannot be written", "exists already")
+}
+
+// Terraform plans the next key as if there were none before; the old one's file goes first.
+func TestAReplacementIsNotWarnedOfTheFileThatGoesWithTheOldKey(t *testing.T) {
+	for name, look := range map[string]func(*terraform, *instance, string){
+		"by a refresh": func(tf *terraform, made *instance, _ string) { tf.refresh(apiKey, made) },
+		"by a plan":    func(tf *terraform, made *instance, file string) { tf.plan(apiKey, made, keyConfig(file, "1")) },
+	} {
+		api := newFakeAPI(t)
+		file := filepath.Join(t.TempDir(), "deploy.key")
+		made := newTerraform(t, api.URL).change(apiKey, nil, keyConfig(file, "1"))
+		tf := newTerraform(t, api.URL)
+		look(tf, made, file)
+		if plan := tf.plan(apiKey, nil, keyConfig(file, "1")); plan.said != "" {
+			t.Errorf("%s: %s", name, plan.said)
+		}
+	}
+}
+
 // A run that dies leaves a key behind: it ends by itself.
 func TestAKeyOfOneRunEndsWithinADay(t *testing.T) {
 	api := newFakeAPI(t)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
@@ -16,6 +17,8 @@ import (
 type Session struct {
 	*api.Client
 	Topics *Topics
+	// SecretFiles are the paths of files that hold an API key of the state, and go with it.
+	SecretFiles sync.Map
 }
 
 // New makes the session of a provider block.
