@@ -257,6 +257,8 @@ export const CLUSTER_GRANTS: Readonly<Record<string, TypeGrants>> = {
       "CreateRole",
       "PutRolePolicy",
       "DeleteRolePolicy",
+      // Policies that somebody attached by hand; the stack attaches none.
+      "DetachRolePolicy",
       "UpdateAssumeRolePolicy",
       "UpdateRole",
       "TagRole",

@@ -116,6 +116,19 @@ const allowed: Record<string, AccessRequest> = {
     resource: iam(`role/${prefix}-b0`),
     context: { "iam:PermissionsBoundary": BOUNDARY },
   },
+  "closes its group again": {
+    action: "ec2:RevokeSecurityGroupIngress",
+    resource: ec2("security-group/sg-1"),
+    context: tagged(OURS),
+  },
+  "takes a policy from its role that somebody gave it": {
+    action: "iam:DetachRolePolicy",
+    resource: iam(`role/${prefix}-b0`),
+  },
+  "deletes a policy of its role": {
+    action: "iam:DeleteRolePolicy",
+    resource: iam(`role/${prefix}-b0`),
+  },
   "gives its role to an instance": {
     action: "iam:PassRole",
     resource: iam(`role/${prefix}-b0`),
