@@ -1,29 +1,7 @@
 import type { Operation } from "@millrace/contract";
 import { expect, test } from "vitest";
+import { operation } from "./operation.fixture.ts";
 import { canCancel, canRetry, isDeletion, rejectionText, stateText } from "./operation-words.ts";
-
-function operation(change: Partial<Operation>): Operation {
-  return {
-    id: "op_test",
-    kind: "cluster.create",
-    provider: "aws",
-    target: { type: "cluster", id: "clu_test" },
-    phase: "RUNNING",
-    done: false,
-    steps: [],
-    progress: { percent: 40, eta_seconds: 200 },
-    error: null,
-    result: null,
-    require_approval: false,
-    approved_at: null,
-    cancel_requested_at: null,
-    created_at: "2026-11-21T12:00:00.000Z",
-    updated_at: "2026-11-21T12:00:00.000Z",
-    started_at: "2026-11-21T12:00:00.000Z",
-    ended_at: null,
-    ...change,
-  };
-}
 
 const ended = (phase: Operation["phase"], at: string) =>
   operation({ phase, done: true, ended_at: `2026-11-21T12:${at}.000Z` });
