@@ -21,6 +21,10 @@ export class FakeWorkspace {
   resources: StateDocument["resources"] = [];
   /** What the next plans would change. */
   planned: readonly PlannedResource[] = [];
+  /** What the next plans find, as Terraform reads it: values by address. */
+  read: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {};
+  /** Called with the ids of what a purge destroys. */
+  onDestroy: (ids: readonly string[]) => void = () => {};
   /** The next applies fail with it. */
   applyFailure: Error | undefined;
 
@@ -81,8 +85,14 @@ export class FakeWorkspace {
 
   #plan({ destroy }: TerraformPlanOptions): unknown {
     this.commands.push(destroy ? "plan -destroy" : "plan");
+    const resources = Object.entries(this.read).map(([address, values]) => ({
+      ...{ address, type: address.split(".")[0], mode: "managed", values },
+    }));
+    const values = { root_module: { resources } };
     return {
       format_version: "1.2",
+      prior_state: { values },
+      planned_values: destroy ? {} : values,
       resource_changes: this.planned.map(({ address, type, actions, id }) => ({
         ...{ address, type, mode: "managed", name: address.split(".")[1] },
         change: { actions, before: { id }, after: null, after_unknown: {} },
@@ -93,5 +103,8 @@ export class FakeWorkspace {
   async #apply(planId: string): Promise<void> {
     this.commands.push(`apply ${planId.split("-")[0]}`);
     if (this.applyFailure !== undefined) throw this.applyFailure;
+    if (!planId.startsWith("purge-")) return;
+    this.onDestroy(this.resources.map(({ attributes }) => String(attributes.id)));
+    this.resources = [];
   }
 }

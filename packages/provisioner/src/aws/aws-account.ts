@@ -23,6 +23,7 @@ import {
   sessionPolicy,
 } from "@millrace/infra";
 import { ProvisionError } from "../cluster-driver.ts";
+import { classOfAws, detailOfAws } from "./sdk-errors.ts";
 
 /** Keys of an AWS identity, with a token where they are temporary. */
 export interface AwsCredentials {
@@ -161,8 +162,8 @@ export class AwsAccount {
       };
       return { credentials, endsAt: keys.Expiration?.getTime() ?? Date.now() };
     } catch (cause) {
-      const detail = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause);
-      if (cause instanceof Error && cause.name === "TimeoutError") {
+      const detail = detailOfAws(cause);
+      if (classOfAws(cause) === "throttled") {
         throw new ProvisionError("throttled", "AWS does not answer in time", { cause, detail });
       }
       const message = `the role ${role.roleArn} cannot be assumed: does it trust this installation with this tenant's external id?`;

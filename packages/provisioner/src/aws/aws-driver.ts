@@ -34,6 +34,7 @@ import {
   type Observation,
   type Placement,
   ProvisionError,
+  type ProvisionErrorCode,
   type WaitOptions,
 } from "../cluster-driver.ts";
 import { KeyedLock } from "../local/keyed-lock.ts";
@@ -50,6 +51,7 @@ import { Workspace } from "../terraform/workspace.ts";
 import { AwsAccount, type AwsAccountSettings } from "./aws-account.ts";
 import { type ClusterHealth, clusterHealth } from "./cluster-health.ts";
 import { OfflinePlanner } from "./offline-planner.ts";
+import { askingAws } from "./sdk-errors.ts";
 import { nextToReplace, outdatedInstances, replaceInstance } from "./slot-roll.ts";
 import { lastDeployment, StackRun } from "./stack-run.ts";
 
@@ -110,7 +112,7 @@ export class AwsDriver implements ClusterDriver {
 
   /** Writes the stack, brings the providers and validates. */
   async prepare(deployment: ClusterDeployment, options: RunOptions = {}): Promise<void> {
-    await this.#locked(deployment, options, (run) => run.prepare("apply"));
+    await this.#locked(deployment, options, "plan_failed", (run) => run.prepare("apply"));
   }
 
   async isPrepared(deployment: ClusterDeployment): Promise<boolean> {
@@ -210,7 +212,9 @@ export class AwsDriver implements ClusterDriver {
   async plan(deployment: ClusterDeployment, options: PlanOptions): Promise<ChangePlan> {
     if (options.offline) return await this.#planner.plan(deployment, options);
     if (options.purpose === "drift") return await this.drift(deployment, options);
-    return await this.#locked(deployment, options, (run) => run.plan(options.purpose));
+    return await this.#locked(deployment, options, "plan_failed", (run) =>
+      run.plan(options.purpose),
+    );
   }
 
   async apply(
@@ -218,15 +222,15 @@ export class AwsDriver implements ClusterDriver {
     planId: string,
     options: RunOptions = {},
   ): Promise<void> {
-    await this.#locked(deployment, options, (run) => run.apply(planId));
+    await this.#locked(deployment, options, "apply_failed", (run) => run.apply(planId));
   }
 
   async drift(deployment: ClusterDeployment, options: RunOptions = {}): Promise<ChangePlan> {
-    return await this.#locked(deployment, options, (run) => run.drift());
+    return await this.#locked(deployment, options, "plan_failed", (run) => run.drift());
   }
 
   async sweep(deployment: ClusterDeployment, options: RunOptions = {}): Promise<SweepReport> {
-    return await this.#locked(deployment, options, (run) => run.sweep());
+    return await this.#locked(deployment, options, "apply_failed", (run) => run.sweep());
   }
 
   async #planAndApply(deployment: ClusterDeployment, options: PlanOptions): Promise<void> {
@@ -237,10 +241,12 @@ export class AwsDriver implements ClusterDriver {
   async #locked<T>(
     deployment: ClusterDeployment,
     options: RunOptions,
+    otherwise: ProvisionErrorCode,
     work: (run: StackRun) => Promise<T>,
   ): Promise<T> {
     return await this.#lock.run(deployment.clusterId, async () => {
-      return await work(await this.#runOf(deployment, options));
+      const run = await this.#runOf(deployment, options);
+      return await askingAws(otherwise, () => work(run));
     });
   }
 
@@ -297,11 +303,11 @@ export class AwsDriver implements ClusterDriver {
 
   async #health(deployment: ClusterDeployment) {
     const clients = await this.#account.clients(deployment);
-    return await clusterHealth(clients, {
-      clusterId: deployment.clusterId,
-      accountId: this.#account.accountId,
-      slots: deployment.brokers,
-    });
+    const { clusterId, brokers: slots } = deployment;
+    const { accountId } = this.#account;
+    return await askingAws("not_ready_in_time", () =>
+      clusterHealth(clients, { clusterId, accountId, slots }),
+    );
   }
 
   /** Whether an instance was ended: its slot's next one begins as the stack says now. */
@@ -309,9 +315,11 @@ export class AwsDriver implements ClusterDriver {
     const clients = await this.#account.clients(deployment);
     const { autoScalingGroup } = this.#names(deployment.clusterId);
     const groups = Array.from({ length: deployment.brokers }, (_, slot) => autoScalingGroup(slot));
-    const next = nextToReplace(await outdatedInstances(clients, groups), health);
-    if (next !== undefined) await replaceInstance(clients, next);
-    return next !== undefined;
+    return await askingAws("not_ready_in_time", async () => {
+      const next = nextToReplace(await outdatedInstances(clients, groups), health);
+      if (next !== undefined) await replaceInstance(clients, next);
+      return next !== undefined;
+    });
   }
 
   async #answers(deployment: ClusterDeployment): Promise<boolean> {
@@ -323,17 +331,19 @@ export class AwsDriver implements ClusterDriver {
     const { clusterId } = deployment;
     const { secrets } = await this.#account.clients(deployment);
     const { adminTokenSecret } = this.#names(clusterId);
-    try {
-      const command = new GetSecretValueCommand({ SecretId: adminTokenSecret });
-      const token = (await secrets.send(command)).SecretString;
-      if (!token) throw new ProvisionError("not_prepared", `secret ${adminTokenSecret} is empty`);
-      this.#tokens.set(clusterId, { token, at: performance.now() });
-      return token;
-    } catch (cause) {
-      if (!(cause instanceof Error) || cause.name !== "ResourceNotFoundException") throw cause;
-      const message = `cluster ${clusterId} has no admin token yet`;
-      throw new ProvisionError("not_prepared", message, { cause });
-    }
+    const command = new GetSecretValueCommand({ SecretId: adminTokenSecret });
+    const token = await askingAws("not_ready_in_time", async () => {
+      try {
+        return (await secrets.send(command)).SecretString;
+      } catch (cause) {
+        if (!(cause instanceof Error) || cause.name !== "ResourceNotFoundException") throw cause;
+        const message = `cluster ${clusterId} has no admin token yet`;
+        throw new ProvisionError("not_prepared", message, { cause });
+      }
+    });
+    if (!token) throw new ProvisionError("not_prepared", `secret ${adminTokenSecret} is empty`);
+    this.#tokens.set(clusterId, { token, at: performance.now() });
+    return token;
   }
 
   async #lastDeployment(clusterId: string): Promise<ClusterDeployment | undefined> {

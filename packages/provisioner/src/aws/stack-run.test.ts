@@ -20,12 +20,14 @@ const WANTED: ClusterDeployment = {
   properties: {},
 };
 const VOLUME = "aws_ebs_volume.wal-0_volume";
+const PORT_22 = "tcp 22-22 0.0.0.0/0";
 const recordedVolume = { address: VOLUME, type: "aws_ebs_volume", attributes: { id: "vol-1" } };
 
 let workspace: FakeWorkspace;
 let ec2: FakeEc2;
 /** Whether the slot's instance profile exists. */
 let hasProfile = false;
+let heldMsMax: number;
 
 /** Nothing but what `ec2` has exists in this account. */
 class EmptyAccount extends AwsAccount {
@@ -48,12 +50,13 @@ class EmptyAccount extends AwsAccount {
   }
 }
 
-function runOf(deployment: ClusterDeployment = WANTED): StackRun {
+function runOf(deployment: ClusterDeployment = WANTED, signal?: AbortSignal): StackRun {
   const { without: _, endpoint: __, ...settings } = driverOptions("/", "http://localhost").account;
   const account = new EmptyAccount(settings);
-  const session = { variables: {} };
+  const session = { variables: {}, ...(signal === undefined ? {} : { signal }) };
   return new StackRun({
     ...{ workspace: workspace.real, deployment, account, session, secondLookMs: 1 },
+    held: { msMax: heldMsMax, pauseMs: 1 },
   });
 }
 
@@ -65,6 +68,7 @@ beforeEach(() => {
   workspace = new FakeWorkspace();
   exists();
   hasProfile = false;
+  heldMsMax = 60_000;
 });
 
 function grown(sizeGib: number): ClusterDeployment {
@@ -159,16 +163,63 @@ describe("a purge", () => {
     expect(workspace.commands).toEqual(["remove"]);
   });
 
-  test("takes a second volume with it", async () => {
-    exists({ id: "vol-2", address: VOLUME, state: "available" });
+  const planned = [{ address: VOLUME, type: "aws_ebs_volume", actions: ["delete"] }];
+
+  beforeEach(() => {
+    workspace.planned = planned;
     workspace.resources = [recordedVolume];
+    workspace.onDestroy = (ids) => {
+      const left = ec2.resources.filter(({ id }) => !ids.includes(id));
+      ec2.resources.splice(0, ec2.resources.length, ...left);
+    };
+  });
+
+  test("takes a second volume with it, and a third", async () => {
+    exists(
+      { id: "vol-1", address: VOLUME, state: "in-use" },
+      { id: "vol-2", address: VOLUME, state: "in-use" },
+      { id: "vol-3", address: VOLUME, state: "available" },
+    );
     const plan = await runOf().plan("purge");
-    workspace.resources = [recordedVolume];
-    // What is deleted is gone at the next look.
-    await runOf()
-      .apply(plan.id)
-      .catch(() => {});
-    expect(ec2.changes).toContain("DeleteVolume vol-2");
+    await runOf().apply(plan.id);
+    // One of them is taken on record and destroyed with it, which leaves the other.
+    expect(workspace.commands).toContain(`import ${VOLUME} vol-2`);
+    expect(ec2.changes).toEqual(["DeleteVolume vol-3"]);
+    expect(ec2.resources).toEqual([]);
+    expect(workspace.commands.at(-1)).toBe("remove");
+  });
+
+  test("waits for what is held yet, in bounded time", async () => {
+    exists({ id: "vol-1", address: VOLUME });
+    const subnet = { id: "subnet-9", address: "aws_subnet.of-an-older-spec" };
+    ec2.resources.push({ ...subnet, held: "DependencyViolation" });
+    const plan = await runOf().plan("purge");
+    let looks = 0;
+    ec2.onLook = () => {
+      looks += 1;
+      // A look asks for tags twice: AWS takes a few of them until the subnet is free.
+      if (looks === 10) ec2.resources.splice(0, ec2.resources.length, subnet);
+    };
+    await runOf().apply(plan.id);
+    expect(ec2.changes).toEqual(["DeleteSubnet subnet-9"]);
+
+    exists({ ...subnet, held: "DependencyViolation" });
+    heldMsMax = 10;
+    const again = await runOf().plan("purge");
+    await expect(runOf().apply(again.id)).rejects.toMatchObject({ code: "apply_failed" });
+  });
+
+  test("that is aborted deletes nothing more", async () => {
+    exists({ id: "vol-1", address: VOLUME }, { id: "vol-2", address: VOLUME });
+    const plan = await runOf().plan("purge");
+    const aborted = new AbortController();
+    workspace.onDestroy = () => {
+      exists({ id: "subnet-9", address: "aws_subnet.of-an-older-spec" });
+      aborted.abort();
+    };
+    const run = runOf(WANTED, aborted.signal).apply(plan.id);
+    await expect(run).rejects.toMatchObject({ code: "aborted" });
+    expect(ec2.changes).toEqual([]);
   });
 });
 
@@ -227,4 +278,62 @@ test("an instance profile is found although its role, on record, has the same na
   exists({ id: "vol-1", address: VOLUME });
   await runOf().plan("apply");
   expect(workspace.commands).toContain("say found 1 resources that are not on record");
+});
+
+describe("what somebody added to a group or a role of the stack", () => {
+  const GROUP = "aws_security_group.brokers_group";
+  const ROLE = "aws_iam_role.role-0_role";
+  const open = { protocol: "tcp", from_port: 22, to_port: 22, cidr_blocks: ["0.0.0.0/0"] };
+  const all = { Effect: "Allow", Action: "*", Resource: "*" };
+  const policy = JSON.stringify({ Version: "2012-10-17", Statement: [all] });
+  const tags = Object.fromEntries(
+    ["tenant", "cluster", "environment", "address"].map((tag) => [`millrace:${tag}`, "x"]),
+  );
+  const owned = { ...tags, "millrace:managed-by": "millrace" };
+
+  beforeEach(() => {
+    workspace.resources = [recordedVolume];
+    exists({ id: "vol-1", address: VOLUME });
+    workspace.read = {
+      [GROUP]: { id: "sg-1", ingress: [open], tags: owned },
+      [ROLE]: {
+        ...{ name: "slot-0", permissions_boundary: "arn", tags: owned },
+        ...{ inline_policy: [{ name: "theirs", policy }], managed_policy_arns: [] },
+      },
+    };
+  });
+
+  test("is in the plan, which no rule forbids, and is taken back by its apply", async () => {
+    const plan = await runOf().plan("apply");
+    expect(plan.findings.filter(({ severity }) => severity === "error")).toEqual([]);
+    expect(plan.diff).toContain('ingress: "tcp 22-22 0.0.0.0/0" → (none)');
+    expect(plan.diff).toContain('inline_policy: "theirs" → (none)');
+    expect(plan.summary.update).toBe(2);
+    await runOf().apply(plan.id);
+    expect(ec2.changes).toEqual(["RevokeSecurityGroupIngress sg-1"]);
+    expect(workspace.commands).toContain(`say taken back from ${GROUP}: ingress ${PORT_22}`);
+    // Terraform itself had nothing to do.
+    expect(workspace.commands).not.toContain("apply apply");
+  });
+
+  test("is taken back before Terraform begins, whatever becomes of that", async () => {
+    workspace.planned = [{ address: GROUP, type: "aws_security_group", actions: ["update"] }];
+    const plan = await runOf().plan("apply");
+    expect(plan.changes.filter(({ address }) => address === GROUP)).toHaveLength(1);
+    workspace.applyFailure = new ProvisionError("apply_failed", "no");
+    await expect(runOf().apply(plan.id)).rejects.toThrow("no");
+    expect(ec2.changes).toEqual(["RevokeSecurityGroupIngress sg-1"]);
+  });
+
+  test("goes with what is deleted, which shows no change of its own", async () => {
+    workspace.planned = [
+      { address: GROUP, type: "aws_security_group", actions: ["delete"] },
+      { address: ROLE, type: "aws_iam_role", actions: ["delete"] },
+    ];
+    const plan = await runOf().plan("destroy");
+    expect(plan.summary).toMatchObject({ update: 0, delete: 2 });
+    await runOf().apply(plan.id);
+    // A role with a policy that is not the stack's could not be deleted.
+    expect(ec2.changes).toEqual(["RevokeSecurityGroupIngress sg-1"]);
+  });
 });

@@ -18,6 +18,13 @@ import {
   type SweptResource,
 } from "../change-plan.ts";
 import { type ClusterDeployment, ProvisionError } from "../cluster-driver.ts";
+import {
+  type Addition,
+  additionsIn,
+  takenBack,
+  withoutAdditions,
+  withTakenBack,
+} from "../terraform/added-by-hand.ts";
 import { deletedIds, driftedChanges, plannedChanges } from "../terraform/plan-json.ts";
 import type { StateDocument } from "../terraform/state-copy.ts";
 import { readIfThere } from "../terraform/terraform-program.ts";
@@ -35,6 +42,7 @@ import { AwsInventory, resourcesOf } from "./inventory.ts";
 import { stackFindings } from "./stack-findings.ts";
 import { modeFor, stackSpec } from "./stack-spec.ts";
 import { removeStrays } from "./strays.ts";
+import { takeBack } from "./take-back.ts";
 
 export interface StackRunOptions {
   readonly workspace: Workspace;
@@ -43,6 +51,14 @@ export interface StackRunOptions {
   readonly session: SessionOptions;
   /** Before a volume is made that was not found it is looked for again after this; 5 s where absent. */
   readonly secondLookMs?: number;
+  /** How long a purge waits for what cannot be deleted yet; ten minutes where absent. */
+  readonly held?: HeldWait;
+}
+
+interface HeldWait {
+  readonly msMax: number;
+  /** Until it is tried again. */
+  readonly pauseMs: number;
 }
 
 /** What is kept beside a plan. */
@@ -51,7 +67,10 @@ interface PlanRecord {
   readonly digest: string;
   /** Findings that forbid it. */
   readonly refused: readonly string[];
+  /** Whether Terraform has nothing to do. */
   readonly empty: boolean;
+  /** What it takes back; Terraform does not. */
+  readonly additions?: readonly Addition[];
   /** Endpoint services that it deletes. */
   readonly closing: readonly string[];
   readonly applied: boolean;
@@ -67,6 +86,8 @@ const SECOND_LOOK_MS = 5_000;
 const HOLDS_DATA = new Set(["aws_ebs_volume", "aws_s3_bucket", "aws_kms_key"]);
 /** A purge that finds something new each time is not finding leftovers. */
 const PURGE_ROUNDS_MAX = 3;
+/** An endpoint takes AWS minutes to delete, and holds its subnet and group until it is gone. */
+const HELD_WAIT: HeldWait = { msMax: 10 * 60_000, pauseMs: 10_000 };
 
 interface Surveyed {
   readonly found: readonly ImportTarget[];
@@ -79,6 +100,7 @@ export class StackRun {
   readonly #account: AwsAccount;
   readonly #session: SessionOptions;
   readonly #secondLookMs: number;
+  readonly #held: HeldWait;
 
   constructor(options: StackRunOptions) {
     this.#workspace = options.workspace;
@@ -86,6 +108,7 @@ export class StackRun {
     this.#account = options.account;
     this.#session = options.session;
     this.#secondLookMs = options.secondLookMs ?? SECOND_LOOK_MS;
+    this.#held = options.held ?? HELD_WAIT;
   }
 
   /** Writes the stack for `purpose`, brings the providers and validates. */
@@ -108,14 +131,16 @@ export class StackRun {
       if (purpose !== "purge") await this.#keepWhatHoldsData(run);
       const imports = await this.#importsFor(purpose, run);
       const { planId, json } = await this.#makePlan(purpose, run, imports);
-      const findings = this.#findings(json, purpose);
-      const plan = changePlan(planId, plannedChanges(json), findings);
+      const additions = additionsIn(json);
+      const findings = this.#findings(withoutAdditions(json, additions), purpose);
+      const planned = plannedChanges(json);
+      const plan = changePlan(planId, withTakenBack(planned, additions), findings);
       const refused = findings
         .filter((finding) => finding.severity === "error")
         .map(({ rule, address, message }) => `${rule} ${address}: ${message}`);
       const record: PlanRecord = {
         ...{ purpose, digest: plan.digest, refused, applied: false },
-        empty: plan.changes.length === 0,
+        ...{ empty: planned.length === 0, additions },
         closing: deletedIds(json, "aws_vpc_endpoint_service"),
       };
       await this.#workspace.writeJson(recordFile(planId), record);
@@ -136,6 +161,7 @@ export class StackRun {
     }
     await this.#workspace.session(this.#session, async (run) => {
       await this.#letGo(run, record.closing);
+      await this.#takeBack(run, record.additions ?? []);
       if (isPurge) await this.#purge(run, record.empty ? undefined : planId);
       else if (!record.empty) await run.apply(planId);
     });
@@ -164,7 +190,7 @@ export class StackRun {
     const { report, isBare } = await this.#workspace.session(this.#session, async (run) => {
       const { found, strays } = await this.#survey(run.state);
       const imported = await this.#importNow(run, found);
-      const { removed, left } = await removeStrays(await this.#clients(), strays, { data: false });
+      const { removed, left } = await this.#removeStrays(strays, false);
       const recorded = run.state?.resources.length ?? 0;
       return { report: { imported, removed, left }, isBare: recorded + left.length === 0 };
     });
@@ -291,14 +317,34 @@ export class StackRun {
    */
   async #purge(run: WorkspaceRun, planId: string | undefined): Promise<void> {
     if (planId !== undefined) await this.#destroyAll(run, planId);
-    for (let round = 0; round < PURGE_ROUNDS_MAX; round += 1) {
+    let heldSince: number | undefined;
+    for (let rounds = 0; rounds < PURGE_ROUNDS_MAX; ) {
       const { found, strays } = await this.#survey(run.state);
       const imported = await this.#importNow(run, found);
       if (imported.length > 0) await this.#destroyAll(run, await this.#planPurge(run));
-      const { left } = await removeStrays(await this.#clients(), strays, { data: true });
+      const { left } = await this.#removeStrays(strays, true);
       if (imported.length === 0 && left.length === 0) return;
+      if (imported.length > 0) rounds += 1;
+      if (left.length === 0) continue;
+      heldSince ??= performance.now();
+      if (performance.now() - heldSince >= this.#held.msMax) break;
+      await this.#pause();
     }
     throw new ProvisionError("apply_failed", "something of the cluster is held or comes back");
+  }
+
+  async #removeStrays(strays: readonly SweptResource[], data: boolean) {
+    const { signal } = this.#session;
+    return await removeStrays(await this.#clients(), strays, { data, signal });
+  }
+
+  async #pause(): Promise<void> {
+    const { signal } = this.#session;
+    try {
+      await sleep(this.#held.pauseMs, undefined, signal ? { signal } : {});
+    } catch (cause) {
+      throw new ProvisionError("aborted", "waiting for what is held was aborted", { cause });
+    }
   }
 
   async #destroyAll(run: WorkspaceRun, planId: string): Promise<void> {
@@ -330,6 +376,16 @@ export class StackRun {
     const { ec2 } = await this.#clients();
     const rejected = await rejectConnections(ec2, serviceIds);
     if (rejected > 0) run.events.say(`${rejected} PrivateLink connections were ended`, "warning");
+  }
+
+  /** Before Terraform: what it changes may take long, or fail, and a hole is open until then. */
+  async #takeBack(run: WorkspaceRun, additions: readonly Addition[]): Promise<void> {
+    if (additions.length === 0) return;
+    await takeBack(await this.#clients(), additions, this.#session.signal);
+    for (const { address, attributes } of takenBack(additions)) {
+      const what = attributes.map(({ name, before }) => `${name} ${before}`).join("; ");
+      run.events.say(`taken back from ${address}: ${what}`, "warning");
+    }
   }
 
   async #clients(): Promise<AwsClients> {

@@ -18,6 +18,7 @@ import {
 } from "@aws-sdk/client-ec2";
 import { ScheduleKeyDeletionCommand } from "@aws-sdk/client-kms";
 import type { SweepReport, SweptResource } from "../change-plan.ts";
+import { ProvisionError } from "../cluster-driver.ts";
 import type { AwsClients } from "./aws-account.ts";
 import { kindOfId } from "./ec2-existence.ts";
 
@@ -29,14 +30,21 @@ const GONE = /NotFound|NotFoundException|KMSInvalidStateException/;
 /** Something else holds it: whoever looks next, or a person, sees further. */
 const HELD = /^(DependencyViolation|CannotDelete|VolumeInUse|ExistingVpcEndpointConnections)$/;
 
+interface RemovalOptions {
+  /** Whether what holds data goes, too. */
+  readonly data: boolean;
+  /** Aborted when the caller lost its right to act: what is not removed by then stays. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 /**
  * Removes what holds no data, and with `data` what does, too; the rest is left. What is gone by now
- * is in neither list.
+ * is in neither list. Throws `ProvisionError` `aborted`.
  */
 export async function removeStrays(
   clients: Pick<AwsClients, "ec2" | "kms">,
   strays: readonly SweptResource[],
-  { data }: { readonly data: boolean },
+  { data, signal }: RemovalOptions,
 ): Promise<Pick<SweepReport, "removed" | "left">> {
   const removed: SweptResource[] = [];
   const left: SweptResource[] = [];
@@ -46,6 +54,7 @@ export async function removeStrays(
       left.push(stray);
       continue;
     }
+    if (signal?.aborted) throw new ProvisionError("aborted", "removing what is left was aborted");
     try {
       await remove(clients, stray.id);
       removed.push(stray);

@@ -1,7 +1,8 @@
 /**
- * What somebody added to the security groups and roles of a stack. Rules and policies are resources of
- * their own there, so Terraform looks at those that it made and never at others beside them: a group
- * that lets the world in has no drift for it.
+ * What stands beside a stack at its security groups and roles: what somebody added, or what AWS gave a
+ * group whose creation was killed. Rules and policies are resources of their own there, so Terraform
+ * looks at those that it made and never at others beside them: a group that lets the world in has no
+ * drift for it, and no plan of Terraform's closes it.
  */
 import type { AttributeChange, PlannedChange } from "../change-plan.ts";
 
@@ -11,71 +12,152 @@ interface StateResource {
   readonly values: Readonly<Record<string, unknown>>;
 }
 
+/** One rule of a security group, for one peer. */
+export interface AddedRule {
+  readonly kind: "ingress" | "egress";
+  /** Of the group. */
+  readonly groupId: string;
+  /** Name or number; `-1` is every one. */
+  readonly protocol: string;
+  /** Ports, or type and code of ICMP. */
+  readonly from: number;
+  readonly to: number;
+  readonly peer:
+    | { readonly cidrIpv4: string }
+    | { readonly cidrIpv6: string }
+    | { readonly prefixListId: string }
+    /** With its owner in front where that is another account: `111122223333/sg-1`. */
+    | { readonly group: string };
+}
+
+/** A policy of a role: its name where it is the role's own, its ARN where it is attached. */
+export interface AddedPolicy {
+  readonly kind: "inline_policy" | "managed_policy_arns";
+  readonly role: string;
+  readonly policy: string;
+}
+
+/** What stands beside the stack at one of its resources, under the attribute that shows it. */
+export type Addition = { readonly address: string } & (AddedRule | AddedPolicy);
+
 const GROUPS = new Set(["aws_security_group", "aws_default_security_group"]);
 const DIRECTIONS = ["ingress", "egress"] as const;
 
-/** In a refresh-only plan. Each is an attribute that was nothing, and is what was added. */
-export function addedByHand(plan: unknown): PlannedChange[] {
+/** What stands beside the stack when a plan, refresh-only or not, was made. */
+export function additionsIn(plan: unknown): Addition[] {
   const resources = resourcesIn(plan);
-  return resources.flatMap((resource) => {
-    const attributes = attributesOf(resource, resources);
-    const { address, type } = resource;
-    return attributes.length === 0 ? [] : [{ address, type, action: "update", attributes }];
+  return resources.flatMap((resource) => additionsTo(resource, resources));
+}
+
+/** As drift. Each is an attribute that was nothing, and is what was added. */
+export function addedByHand(plan: unknown): PlannedChange[] {
+  return changesOf(additionsIn(plan), (text) => ({ before: null, after: text }));
+}
+
+/** As a plan that takes them back. Each is an attribute that is what was added, and will be nothing. */
+export function takenBack(additions: readonly Addition[]): PlannedChange[] {
+  return changesOf(additions, (text) => ({ before: text, after: null }));
+}
+
+/** A plan's changes together with what it takes back, but of what it deletes or makes anew. */
+export function withTakenBack(
+  planned: readonly PlannedChange[],
+  additions: readonly Addition[],
+): PlannedChange[] {
+  const beside = new Map(takenBack(additions).map((each) => [each.address, each.attributes]));
+  const changes = planned.map((change) => {
+    const attributes = beside.get(change.address) ?? [];
+    beside.delete(change.address);
+    if (change.action === "delete" || change.action === "replace") return change;
+    return { ...change, attributes: [...change.attributes, ...attributes] };
+  });
+  return [...changes, ...takenBack(additions.filter(({ address }) => beside.has(address)))];
+}
+
+/** The plan as it is for its rules: without what it takes back, which does not outlive it. */
+export function withoutAdditions(plan: unknown, additions: readonly Addition[]): unknown {
+  if (additions.length === 0) return plan;
+  const gone = (address: unknown) =>
+    new Set(additions.filter((each) => each.address === address).map(({ kind }) => String(kind)));
+  const planned = record(record(plan).planned_values);
+  const module = record(planned.root_module);
+  const resources = listOf(module.resources).map((each) => {
+    const { values, ...resource } = record(each);
+    const names = gone(resource.address);
+    const kept = Object.entries(record(values)).filter(([name]) => !names.has(name));
+    return { ...resource, values: Object.fromEntries(kept) };
+  });
+  const root_module = { ...module, resources };
+  return { ...record(plan), planned_values: { ...planned, root_module } };
+}
+
+function changesOf(
+  additions: readonly Addition[],
+  valuesOf: (text: string) => Omit<AttributeChange, "name">,
+): PlannedChange[] {
+  const byAddress = Map.groupBy(additions, ({ address }) => address);
+  return [...byAddress].map(([address, all]) => {
+    const attributes = [...Map.groupBy(all, ({ kind }) => kind)].map(([name, some]) => {
+      const texts = [...new Set(some.map(textOf))].sort();
+      return { name, ...valuesOf(texts.join(", ")) };
+    });
+    return { address, type: typeOf(address), action: "update", attributes };
   });
 }
 
-function attributesOf(
-  resource: StateResource,
-  all: readonly StateResource[],
-): readonly AttributeChange[] {
-  if (GROUPS.has(resource.type)) {
+function additionsTo(resource: StateResource, all: readonly StateResource[]): Addition[] {
+  const { address, type } = resource;
+  if (GROUPS.has(type)) {
     return DIRECTIONS.flatMap((direction) => {
       const made = new Set(rulesFor(resource, direction, all));
-      return added(direction, rulesIn(resource, direction), made);
+      return rulesIn(resource, direction)
+        .filter((rule) => !made.has(textOf(rule)))
+        .map((rule) => ({ address, ...rule }));
     });
   }
-  if (resource.type !== "aws_iam_role") return [];
-  const { name, inline_policy: inline, managed_policy_arns: managed } = resource.values;
-  const ofRole = (type: string, key: string) =>
-    new Set(
-      all.flatMap(({ type: other, values }) =>
-        other === type && values.role === name ? [String(values[key])] : [],
-      ),
+  if (type !== "aws_iam_role") return [];
+  const { inline_policy: inline, managed_policy_arns: managed } = resource.values;
+  const role = text(resource.values.name);
+  const ofRole = (kind: AddedPolicy["kind"], names: string[], other: string, key: string) => {
+    const made = new Set(
+      all
+        .filter((each) => each.type === other && each.values.role === role)
+        .map(({ values }) => text(values[key])),
     );
-  const inlineNames = listOf(inline)
-    .map((each) => text(record(each).name))
-    .filter((each) => each !== "");
+    return names
+      .filter((name) => name !== "" && !made.has(name))
+      .map((policy): Addition => ({ address, kind, role, policy }));
+  };
+  const names = listOf(inline).map((each) => text(record(each).name));
+  const arns = listOf(managed).map(text);
   return [
-    ...added("inline_policy", inlineNames, ofRole("aws_iam_role_policy", "name")),
-    ...added(
-      "managed_policy_arns",
-      listOf(managed).map(String),
-      ofRole("aws_iam_role_policy_attachment", "policy_arn"),
-    ),
+    ...ofRole("inline_policy", names, "aws_iam_role_policy", "name"),
+    ...ofRole("managed_policy_arns", arns, "aws_iam_role_policy_attachment", "policy_arn"),
   ];
 }
 
-function added(
-  name: string,
-  found: readonly string[],
-  made: ReadonlySet<string>,
-): AttributeChange[] {
-  const others = [...new Set(found)].filter((each) => !made.has(each)).sort();
-  return others.length === 0 ? [] : [{ name, before: null, after: others.join(", ") }];
+/** A policy by its name; a rule as `tcp 9092-9092 10.0.0.0/16`. */
+function textOf(addition: AddedRule | AddedPolicy): string {
+  if ("policy" in addition) return addition.policy;
+  const { protocol, from, to, peer } = addition;
+  return ruleText(protocol, from, to, Object.values(peer)[0]);
 }
 
-/** The rules that the group has, one for each peer, as `tcp 9092-9092 10.0.0.0/16`. */
-function rulesIn({ values }: StateResource, direction: string): string[] {
-  return listOf(values[direction]).flatMap((each) => {
+/** The rules that the group has, one for each peer. */
+function rulesIn({ values }: StateResource, kind: AddedRule["kind"]): AddedRule[] {
+  const groupId = text(values.id);
+  return listOf(values[kind]).flatMap((each) => {
     const rule = record(each);
     const peers = [
-      ...listOf(rule.cidr_blocks),
-      ...listOf(rule.ipv6_cidr_blocks),
-      ...listOf(rule.prefix_list_ids),
-      ...listOf(rule.security_groups),
-      ...(rule.self === true ? [values.id] : []),
+      ...listOf(rule.cidr_blocks).map((cidr) => ({ cidrIpv4: text(cidr) })),
+      ...listOf(rule.ipv6_cidr_blocks).map((cidr) => ({ cidrIpv6: text(cidr) })),
+      ...listOf(rule.prefix_list_ids).map((id) => ({ prefixListId: text(id) })),
+      ...listOf(rule.security_groups).map((id) => ({ group: text(id) })),
+      ...(rule.self === true ? [{ group: groupId }] : []),
     ];
-    return peers.map((peer) => ruleText(rule.protocol, rule.from_port, rule.to_port, peer));
+    const [from, to] = [Number(rule.from_port), Number(rule.to_port)];
+    const protocol = text(rule.protocol);
+    return peers.map((peer) => ({ kind, groupId, protocol, from, to, peer }));
   });
 }
 
@@ -128,4 +210,8 @@ function listOf(value: unknown): readonly unknown[] {
 
 function text(value: unknown): string {
   return value === undefined || value === null ? "" : String(value);
+}
+
+function typeOf(address: string): string {
+  return address.split(".")[0] ?? "";
 }

@@ -3,19 +3,29 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
+  AuthorizeSecurityGroupEgressCommand,
   AuthorizeSecurityGroupIngressCommand,
+  DescribeSecurityGroupRulesCommand,
   DescribeSecurityGroupsCommand,
   DescribeVolumesCommand,
   EC2Client,
   ModifyVolumeCommand,
-  RevokeSecurityGroupIngressCommand,
 } from "@aws-sdk/client-ec2";
+import {
+  AttachRolePolicyCommand,
+  CreatePolicyCommand,
+  type IAMClient,
+  ListAttachedRolePoliciesCommand,
+  ListRolePoliciesCommand,
+  PutRolePolicyCommand,
+} from "@aws-sdk/client-iam";
 import {
   CreateBucketCommand,
   DeleteBucketPolicyCommand,
   PutObjectCommand,
   S3Client,
 } from "@aws-sdk/client-s3";
+import { clusterNames } from "@millrace/infra";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AwsDriver } from "../../src/aws.ts";
 import { type ClusterDeployment, isEmptyPlan, type RunEvent } from "../../src/index.ts";
@@ -27,6 +37,7 @@ import {
   clientOptions,
   driverOptions,
   hasEmulator,
+  iamClient,
   type Moto,
   startMoto,
 } from "../moto.ts";
@@ -46,6 +57,7 @@ describe.skipIf(!hasEmulator)("a cluster on an emulated AWS", () => {
   const events: RunEvent[] = [];
   const options = { fence, onEvent: (event: RunEvent) => void events.push(event) };
   let ec2: EC2Client;
+  let iam: IAMClient;
   let s3: S3Client;
 
   async function volumes() {
@@ -55,10 +67,49 @@ describe.skipIf(!hasEmulator)("a cluster on an emulated AWS", () => {
     );
   }
 
+  async function groupOf(clusterId: string, part: string): Promise<string> {
+    const Filters = [
+      { Name: "tag:millrace:cluster", Values: [clusterId] },
+      { Name: "tag:millrace:address", Values: [`aws_security_group.${part}_group`] },
+    ];
+    const { SecurityGroups } = await ec2.send(new DescribeSecurityGroupsCommand({ Filters }));
+    return SecurityGroups?.[0]?.GroupId ?? "";
+  }
+
+  /** Rules of the group that let the whole world in or out. */
+  async function openIn(GroupId: string) {
+    const Filters = [{ Name: "group-id", Values: [GroupId] }];
+    const answer = await ec2.send(new DescribeSecurityGroupRulesCommand({ Filters }));
+    const open = (answer.SecurityGroupRules ?? []).filter((each) => each.CidrIpv4 === "0.0.0.0/0");
+    return {
+      ingress: open.filter((each) => !each.IsEgress),
+      egress: open.filter((each) => each.IsEgress),
+    };
+  }
+
+  /** Opens the group to the world, lets its role do everything, and gives the role's name. */
+  async function holeIn(GroupId: string): Promise<string> {
+    const IpRanges = [{ CidrIp: "0.0.0.0/0" }];
+    const ssh = [{ IpProtocol: "tcp", FromPort: 22, ToPort: 22, IpRanges }];
+    const all = [{ IpProtocol: "-1", IpRanges }];
+    await ec2.send(new AuthorizeSecurityGroupIngressCommand({ GroupId, IpPermissions: ssh }));
+    await ec2.send(new AuthorizeSecurityGroupEgressCommand({ GroupId, IpPermissions: all }));
+    const RoleName = clusterNames(CLUSTER, ACCOUNT_ID).roleOf(0);
+    const Statement = [{ Effect: "Allow", Action: "*", Resource: "*" }];
+    const PolicyDocument = JSON.stringify({ Version: "2012-10-17", Statement });
+    const theirs = { RoleName, PolicyName: "theirs", PolicyDocument };
+    await iam.send(new PutRolePolicyCommand(theirs));
+    const made = { PolicyName: "everything", PolicyDocument };
+    const { Policy } = await iam.send(new CreatePolicyCommand(made));
+    await iam.send(new AttachRolePolicyCommand({ RoleName, PolicyArn: Policy?.Arn }));
+    return RoleName;
+  }
+
   beforeAll(async () => {
     home = await mkdtemp(join(tmpdir(), "millrace-aws-"));
     moto = await startMoto();
     ec2 = new EC2Client(clientOptions(moto.endpoint));
+    iam = iamClient(moto.endpoint);
     s3 = new S3Client({ ...clientOptions(moto.endpoint), forcePathStyle: true });
     driver = new AwsDriver(driverOptions(home, moto.endpoint, { states }));
     wanted = await awsDeployment(driver, CLUSTER);
@@ -167,21 +218,42 @@ describe.skipIf(!hasEmulator)("a cluster on an emulated AWS", () => {
     expect((await driver.drift(wanted, options)).diff).toBe("No changes.\n");
   });
 
-  test("shows a rule that was added by hand", { timeout: APPLY_MS }, async () => {
-    const ours = { Filters: [{ Name: "tag:millrace:cluster", Values: [CLUSTER] }] };
-    const { SecurityGroups } = await ec2.send(new DescribeSecurityGroupsCommand(ours));
-    const GroupId = SecurityGroups?.find((each) => each.GroupName !== "default")?.GroupId;
-    const IpRanges = [{ CidrIp: "0.0.0.0/0" }];
-    const IpPermissions = [{ IpProtocol: "tcp", FromPort: 22, ToPort: 22, IpRanges }];
-    await ec2.send(new AuthorizeSecurityGroupIngressCommand({ GroupId, IpPermissions }));
-    expect((await driver.drift(wanted, options)).changes).toMatchObject([
+  test("shows rules and policies that were added by hand, and takes them back", {
+    timeout: APPLY_MS,
+  }, async () => {
+    const group = await groupOf(CLUSTER, "brokers");
+    const role = await holeIn(group);
+    const drift = await driver.drift(wanted, options);
+    const rules = (address: string) =>
+      drift.changes.find((change) => change.address === address)?.attributes;
+    expect(rules("aws_security_group.brokers_group")).toEqual([
+      { name: "ingress", before: null, after: "tcp 22-22 0.0.0.0/0" },
+      { name: "egress", before: null, after: "all 0.0.0.0/0" },
+    ]);
+    expect(rules("aws_iam_role.role-0_role")).toEqual([
+      { name: "inline_policy", before: null, after: "theirs" },
       {
-        type: "aws_security_group",
-        action: "update",
-        attributes: [{ name: "ingress", before: null, after: "tcp 22-22 0.0.0.0/0" }],
+        name: "managed_policy_arns",
+        before: null,
+        after: expect.stringMatching(/:policy\/everything$/),
       },
     ]);
-    await ec2.send(new RevokeSecurityGroupIngressCommand({ GroupId, IpPermissions }));
+
+    const plan = await driver.plan(wanted, { ...options, purpose: "apply" });
+    expect(plan.findings.filter((each) => each.severity === "error")).toEqual([]);
+    expect(plan.summary).toEqual({ create: 0, update: 2, replace: 0, delete: 0, import: 0 });
+    expect(plan.diff).toContain('ingress: "tcp 22-22 0.0.0.0/0" → (none)');
+    await driver.apply(wanted, plan.id, options);
+    const { ingress, egress } = await openIn(group);
+    expect([...ingress, ...egress]).toEqual([]);
+    const [inline, attached] = await Promise.all([
+      iam.send(new ListRolePoliciesCommand({ RoleName: role })),
+      iam.send(new ListAttachedRolePoliciesCommand({ RoleName: role })),
+    ]);
+    expect(inline.PolicyNames).toEqual(["slot"]);
+    expect(attached.AttachedPolicies).toEqual([]);
+    expect((await driver.drift(wanted, options)).diff).toBe("No changes.\n");
+    await driver.waitReady(wanted, { timeoutMs: 60_000 });
   });
 
   test("a plan that another replaced is stale", { timeout: PLAN_MS }, async () => {
@@ -204,10 +276,17 @@ describe.skipIf(!hasEmulator)("a cluster on an emulated AWS", () => {
     await rm(join(home, "terraform", CLUSTER), { recursive: true });
     states.saved.length = 0;
     const [before] = await volumes();
+    // A run that is killed after it made a group, before it closed it, leaves AWS's own first rule.
+    const group = await groupOf(CLUSTER, "endpoints");
+    const everything = { IpProtocol: "-1", IpRanges: [{ CidrIp: "0.0.0.0/0" }] };
+    const IpPermissions = [everything];
+    await ec2.send(new AuthorizeSecurityGroupEgressCommand({ GroupId: group, IpPermissions }));
     const plan = await driver.plan(wanted, { ...options, purpose: "apply" });
     expect(plan.summary).toMatchObject({ replace: 0, delete: 0 });
     expect(plan.summary.import).toBeGreaterThan(30);
+    expect(plan.diff).toContain('egress: "all 0.0.0.0/0" → (none)');
     await driver.apply(wanted, plan.id, options);
+    expect((await openIn(group)).egress).toEqual([]);
     const all = await volumes();
     expect(all.map((volume) => volume.VolumeId)).toEqual([before?.VolumeId]);
     expect((await driver.plan(wanted, { ...options, purpose: "apply" })).diff).toBe(
