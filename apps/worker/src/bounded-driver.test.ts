@@ -28,6 +28,21 @@ test("no more runs than there are turns, the rest in order", async () => {
   expect(begun).toEqual(["a", "b", "c", "d"]);
 });
 
+test("an organization with many clusters keeps no other waiting for all of them", async () => {
+  const { driver, begun, ends } = slowDriver();
+  const bounded = boundedDriver(driver, 2);
+  const of = (organizationId: string) => ({ organizationId }) as ClusterDeployment;
+  const runs = ["a1", "a2", "a3", "a4"].map((id) => bounded.apply(of("a"), id));
+  runs.push(bounded.apply(of("b"), "b1"), bounded.apply(of("b"), "b2"));
+  for (let index = 0; index < 4; index += 1) {
+    ends[index]?.();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  expect(begun).toEqual(["a1", "a2", "b1", "a3", "b2", "a4"]);
+  for (const end of ends) end();
+  await Promise.all(runs);
+});
+
 test("whoever gives up while waiting leaves the queue, and takes nobody's turn", async () => {
   const { driver, begun, ends } = slowDriver();
   const bounded = boundedDriver(driver, 1);

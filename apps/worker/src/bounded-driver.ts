@@ -1,59 +1,85 @@
-import type { ClusterDriver, RunOptions } from "@millrace/provisioner";
+import type { ClusterDeployment, ClusterDriver, RunOptions } from "@millrace/provisioner";
 
-/** Takes turns: at most so many at the same time, the rest in the order in which they came. */
+interface Waiting {
+  readonly owner: string;
+  readonly take: () => void;
+}
+
+/**
+ * Takes turns: at most so many at the same time. The next one is the first of those whose owner has
+ * the fewest turns then, so that nobody waits for all that somebody else asks for.
+ */
 class Turns {
-  readonly #waiting: (() => void)[] = [];
-  #free: number;
+  readonly #waiting: Waiting[] = [];
+  readonly #running: string[] = [];
+  readonly #max: number;
 
   constructor(max: number) {
-    this.#free = max;
+    this.#max = max;
   }
 
-  async run<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
-    if (this.#free > 0) this.#free -= 1;
-    else await this.#turn(signal);
+  async run<T>(owner: string, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+    if (this.#running.length < this.#max) this.#running.push(owner);
+    else await this.#turn(owner, signal);
     try {
       return await work();
     } finally {
-      const next = this.#waiting.shift();
-      if (next) next();
-      else this.#free += 1;
+      this.#running.splice(this.#running.indexOf(owner), 1);
+      this.#giveTurn();
     }
   }
 
-  async #turn(signal: AbortSignal | undefined): Promise<void> {
+  #giveTurn(): void {
+    const turnsOf = ({ owner }: Waiting) => this.#running.filter((each) => each === owner).length;
+    const [next] = this.#waiting.toSorted((a, b) => turnsOf(a) - turnsOf(b));
+    if (next === undefined) return;
+    this.#waiting.splice(this.#waiting.indexOf(next), 1);
+    this.#running.push(next.owner);
+    next.take();
+  }
+
+  async #turn(owner: string, signal: AbortSignal | undefined): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       const leave = () => {
-        this.#waiting.splice(this.#waiting.indexOf(take), 1);
+        this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
         reject(signal?.reason);
       };
       const take = () => {
         signal?.removeEventListener("abort", leave);
         resolve();
       };
+      const waiting: Waiting = { owner, take };
       if (signal?.aborted) return reject(signal.reason);
       signal?.addEventListener("abort", leave, { once: true });
-      this.#waiting.push(take);
+      this.#waiting.push(waiting);
     });
   }
 }
 
 /**
- * A driver whose runs take turns: each run of Terraform is some hundred megabytes and a processor.
+ * A driver whose runs take turns: each run of Terraform is some hundred megabytes and a processor. So
+ * do the organizations: one with many clusters does not keep the others waiting for all of them.
  * What only looks, or stops a broker, waits for nobody.
  */
 export function boundedDriver(driver: ClusterDriver, runsMax: number): ClusterDriver {
   const turns = new Turns(runsMax);
-  const bounded = <T>(options: RunOptions | undefined, work: () => Promise<T>) =>
-    turns.run(options?.signal, work);
+  const bounded = <T>(
+    { organizationId }: ClusterDeployment,
+    options: RunOptions | undefined,
+    work: () => Promise<T>,
+  ) => turns.run(organizationId, options?.signal, work);
   return {
     name: driver.name,
-    prepare: (deployment, options) => bounded(options, () => driver.prepare(deployment, options)),
-    plan: (deployment, options) => bounded(options, () => driver.plan(deployment, options)),
+    prepare: (deployment, options) =>
+      bounded(deployment, options, () => driver.prepare(deployment, options)),
+    plan: (deployment, options) =>
+      bounded(deployment, options, () => driver.plan(deployment, options)),
     apply: (deployment, planId, options) =>
-      bounded(options, () => driver.apply(deployment, planId, options)),
-    drift: (deployment, options) => bounded(options, () => driver.drift(deployment, options)),
-    sweep: (deployment, options) => bounded(options, () => driver.sweep(deployment, options)),
+      bounded(deployment, options, () => driver.apply(deployment, planId, options)),
+    drift: (deployment, options) =>
+      bounded(deployment, options, () => driver.drift(deployment, options)),
+    sweep: (deployment, options) =>
+      bounded(deployment, options, () => driver.sweep(deployment, options)),
     allocate: (clusterId, taken) => driver.allocate(clusterId, taken),
     isPrepared: (deployment) => driver.isPrepared(deployment),
     ensureRunning: (deployment) => driver.ensureRunning(deployment),

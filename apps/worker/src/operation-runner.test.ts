@@ -1,10 +1,15 @@
-import type { ClusterProvider, OperationId } from "@millrace/domain";
+import type { ClusterProvider, OperationId, OrganizationId } from "@millrace/domain";
 import { pino } from "pino";
 import { afterEach, expect, test, vi } from "vitest";
 import { OperationRunner, SLOTS } from "./operation-runner.ts";
 
+interface Waiting {
+  readonly provider: ClusterProvider;
+  readonly organizationId: OrganizationId;
+}
+
 /** Operations as the journal knows them, and those that were begun and never end by themselves. */
-const waiting = new Map<OperationId, ClusterProvider>();
+const waiting = new Map<OperationId, Waiting>();
 const begun: OperationId[] = [];
 let deliver: (id: OperationId) => Promise<void> = async () => {};
 let runner: OperationRunner | undefined;
@@ -23,9 +28,12 @@ async function start(): Promise<void> {
         stop: async () => {},
       },
       journal: {
-        providerOf: async (id) => waiting.get(id),
+        providerOf: async (id) => waiting.get(id)?.provider,
         unclaimed: async (limit, provider) =>
-          [...waiting].flatMap(([id, at]) => (at === provider ? [id] : [])).slice(0, limit),
+          [...waiting]
+            .filter(([, each]) => each.provider === provider)
+            .map(([id, { organizationId }]) => ({ id, organizationId }))
+            .slice(0, limit),
       },
     },
     logger: pino({ level: "silent" }),
@@ -44,24 +52,39 @@ afterEach(async () => {
   begun.length = 0;
 });
 
+const asked = (id: OperationId, provider: ClusterProvider, organization = "one") =>
+  waiting.set(id, { provider, organizationId: `org_${organization}` as OrganizationId });
 const begunAt = (provider: ClusterProvider) => begun.filter((id) => id.includes(provider)).length;
 
 test("operations on AWS, however many, leave local ones their slots", async () => {
-  for (const id of ids("aws", 40)) waiting.set(id, "aws");
+  for (const [index, id] of ids("aws", 40).entries()) asked(id, "aws", `${index}`);
   await start();
   await vi.waitFor(() => expect(begunAt("aws")).toBe(SLOTS.aws));
-  for (const id of ids("local", SLOTS.local)) waiting.set(id, "local");
+  for (const id of ids("local", SLOTS.local)) asked(id, "local");
   for (const id of ids("local", SLOTS.local)) void deliver(id);
   await vi.waitFor(() => expect(begunAt("local")).toBe(SLOTS.local));
   expect(begunAt("aws")).toBe(SLOTS.aws);
 });
 
-test("a delivery that finds no slot free does not hold up the queue", async () => {
-  for (const id of ids("aws", SLOTS.aws)) waiting.set(id, "aws");
+test("an organization, however many clusters it has, leaves room for those who come after", async () => {
+  for (const id of ids("aws", 20)) asked(id, "aws", "many");
+  await start();
+  await vi.waitFor(() => expect(begunAt("aws")).toBe(SLOTS.aws / 2));
+  for (const organization of ["a", "b", "c", "d"]) {
+    const theirs = Array.from({ length: 9 }, (_, n) => `op_aws_${organization}${n}` as OperationId);
+    for (const id of theirs) asked(id, "aws", organization);
+    await deliver(theirs[0]!);
+    expect(begun).toContain(theirs[0]);
+  }
+  expect(begunAt("aws")).toBeLessThanOrEqual(SLOTS.aws);
+});
+
+test("a delivery takes nobody's turn, and does not hold up the queue", async () => {
+  for (const [index, id] of ids("aws", SLOTS.aws).entries()) asked(id, "aws", `${index}`);
   await start();
   await vi.waitFor(() => expect(begunAt("aws")).toBe(SLOTS.aws));
   const late = "op_aws_late" as OperationId;
-  waiting.set(late, "aws");
+  asked(late, "aws", "late");
   await deliver(late);
   expect(begun).not.toContain(late);
   expect(waiting.has(late)).toBe(true);

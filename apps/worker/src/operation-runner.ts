@@ -1,15 +1,27 @@
-import type { Database } from "@millrace/db";
-import type { ClusterProvider, OperationId } from "@millrace/domain";
+import type { Database, UnclaimedOperation } from "@millrace/db";
+import type { ClusterProvider, OperationId, OrganizationId } from "@millrace/domain";
 import type { Logger } from "pino";
 import { PeriodicTask } from "./periodic-task.ts";
 
 /**
  * Operations that one worker runs at the same time, each provider's by themselves: those on AWS wait
  * minutes for machines and for their turn to run Terraform, and must not keep local ones waiting.
+ * Waiting costs next to nothing; what does is bounded by itself.
  */
-export const SLOTS: Readonly<Record<ClusterProvider, number>> = { local: 12, aws: 6 };
+export const SLOTS: Readonly<Record<ClusterProvider, number>> = { local: 12, aws: 12 };
+/**
+ * Where operations may wait long for what never comes, an organization takes at most this part of the
+ * slots that the others leave, and one at least: so there is room for whoever comes next.
+ */
+const SHARE = 1 / 2;
+const SHARED: Readonly<Record<ClusterProvider, boolean>> = { local: false, aws: true };
 const PROVIDERS = Object.keys(SLOTS) as ClusterProvider[];
 const SLOTS_IN_ALL = SLOTS.local + SLOTS.aws;
+/**
+ * Looked at for whom there is room: those of organizations that have their share are passed over. In
+ * turns, so that each organization's first ones are among them.
+ */
+const UNCLAIMED_MAX = 100;
 /**
  * The queue delivers at once what the API hands in; the sweep finds what a dead worker left, as
  * soon as its lease has run out.
@@ -31,6 +43,7 @@ export interface OperationRunnerOptions {
 
 interface Running {
   readonly provider: ClusterProvider;
+  readonly organizationId: OrganizationId;
   readonly end: Promise<void>;
 }
 
@@ -45,7 +58,9 @@ export class OperationRunner {
     this.#options = options;
     this.#sweep = new PeriodicTask({
       intervalMs: SWEEP_INTERVAL_MS,
-      run: () => this.#takeUnclaimed(),
+      run: async () => {
+        for (const provider of PROVIDERS) await this.#takeUnclaimed(provider);
+      },
       onError: (error) => options.logger.error({ err: error }, "sweep for operations failed"),
     });
   }
@@ -63,38 +78,44 @@ export class OperationRunner {
     await this.#options.db.queue.stop();
   }
 
-  /** What finds no slot free is not kept here, where it would hold up the queue: the sweep finds it. */
+  /** A delivery says that there is something to do; whose turn it is, the journal says. */
   async #takeDelivered(id: OperationId): Promise<void> {
     const provider = await this.#options.db.journal.providerOf(id);
-    if (provider !== undefined) await this.#run(id, provider);
+    if (provider !== undefined) await this.#takeUnclaimed(provider);
   }
 
-  async #takeUnclaimed(): Promise<void> {
-    for (const provider of PROVIDERS) {
-      if (this.#room(provider) <= 0) continue;
-      const ids = await this.#options.db.journal.unclaimed(SLOTS[provider], provider);
-      // Not awaited: a sweep that waited for operations would not see the next ones.
-      for (const id of ids) void this.#run(id, provider);
-    }
+  async #takeUnclaimed(provider: ClusterProvider): Promise<void> {
+    if (this.#runningAt(provider).length >= SLOTS[provider]) return;
+    const waiting = await this.#options.db.journal.unclaimed(UNCLAIMED_MAX, provider);
+    // Not awaited: a sweep that waited for operations would not see the next ones.
+    for (const operation of waiting) void this.#run(operation, provider);
   }
 
-  #room(provider: ClusterProvider): number {
-    const running = [...this.#running.values()].filter((each) => each.provider === provider);
-    return SLOTS[provider] - running.length;
+  #runningAt(provider: ClusterProvider): Running[] {
+    return [...this.#running.values()].filter((each) => each.provider === provider);
+  }
+
+  #hasRoom(provider: ClusterProvider, organizationId: OrganizationId): boolean {
+    const running = this.#runningAt(provider);
+    if (running.length >= SLOTS[provider]) return false;
+    const own = running.filter((each) => each.organizationId === organizationId).length;
+    if (!SHARED[provider] || own === 0) return true;
+    const others = running.length - own;
+    return own + 1 <= (SLOTS[provider] - others) * SHARE;
   }
 
   /** Never rejects: what went wrong is in the journal, or will be found there unfinished. */
-  async #run(id: OperationId, provider: ClusterProvider): Promise<void> {
+  async #run({ id, organizationId }: UnclaimedOperation, provider: ClusterProvider): Promise<void> {
     const { logger, runOperation } = this.#options;
     if (this.#stopping.signal.aborted || this.#running.has(id)) return;
-    if (this.#room(provider) <= 0) return;
+    if (!this.#hasRoom(provider, organizationId)) return;
     const end = runOperation(id, this.#stopping.signal).then(
       (result) => logger.debug({ operation: id, result }, "operation attended"),
       (error: unknown) => {
         logger.error({ err: error, operation: id }, "operation was interrupted");
       },
     );
-    this.#running.set(id, { provider, end });
+    this.#running.set(id, { provider, organizationId, end });
     try {
       await end;
     } finally {

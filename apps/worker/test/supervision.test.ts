@@ -86,7 +86,9 @@ test("SIGTERM in mid-operation hands it back: the next worker need not wait for 
   expect(first.child.exitCode).toBe(0);
   const handedBack = await it.operation(cluster, operation.id);
   expect(handedBack.done).toBe(false);
-  expect(await it.db.journal.unclaimed(10, "local")).toContain(operation.id);
+  expect(await it.db.journal.unclaimed(10, "local")).toContainEqual(
+    expect.objectContaining({ id: operation.id }),
+  );
   await it.startWorker();
   const ended = await it.waitForOperation(cluster, operation.id);
   expect(ended).toMatchObject({ phase: "SUCCEEDED", attempt: 2 });

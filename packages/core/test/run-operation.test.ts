@@ -98,7 +98,9 @@ describe("a worker that dies", () => {
       await runAndDie(tools, operation.id, at);
       expect(await run(tools, operation.id)).toBe("not_claimed");
       await new Promise((resolve) => setTimeout(resolve, 1_100));
-      expect(await fixture.db.journal.unclaimed(100, "local")).toContain(operation.id);
+      expect(await fixture.db.journal.unclaimed(100, "local")).toContainEqual(
+        expect.objectContaining({ id: operation.id }),
+      );
       expect(await run(tools, operation.id)).toBe("succeeded");
       const { operation: done, cluster } = await look(operation);
       expect(cluster.phase).toBe("RUNNING");

@@ -28,6 +28,7 @@ export {
   type OperationJournal,
   type Outcome,
   type StepChange,
+  type UnclaimedOperation,
 } from "./operation-journal.ts";
 export type { StoredPlan } from "./operation-plan-repository.ts";
 export type { MembershipWithOrganization } from "./organization-repository.ts";

@@ -6,6 +6,7 @@ import {
   type OperationEventKind,
   type OperationFailure,
   type OperationId,
+  type OrganizationId,
   type StepState,
 } from "@millrace/domain";
 import type { Client } from "./client.ts";
@@ -24,6 +25,11 @@ export interface Fence {
 /** Another worker has claimed the operation, or it is done: stop at once and change nothing more. */
 export class LeaseLost extends Error {
   override readonly name = "LeaseLost";
+}
+
+export interface UnclaimedOperation {
+  readonly id: OperationId;
+  readonly organizationId: OrganizationId;
 }
 
 export interface StepChange {
@@ -196,16 +202,24 @@ export class OperationJournal {
   }
 
   /**
-   * Ids of a provider's operations that nobody works on, oldest first: new ones, and those of dead
-   * workers.
+   * A provider's operations that nobody works on: new ones, and those of dead workers. Organizations
+   * take turns, each with what it has waited for longest: the first of one comes before the second of
+   * another, and what is being worked on counts as what it has had.
    */
-  async unclaimed(limit: number, provider: ClusterProvider): Promise<OperationId[]> {
-    const rows = await this.#client.$queryRaw<{ id: string }[]>`
-      SELECT id FROM operation
-      WHERE NOT done AND phase <> 'WAITING' AND (lease_until IS NULL OR lease_until < now())
-        AND provider = ${provider}
-      ORDER BY created_at LIMIT ${limit}`;
-    return rows.map((row) => row.id as OperationId);
+  async unclaimed(limit: number, provider: ClusterProvider): Promise<UnclaimedOperation[]> {
+    return this.#client.$queryRaw<UnclaimedOperation[]>`
+      WITH held AS (
+        SELECT organization_id, count(*) AS held FROM operation
+        WHERE NOT done AND phase <> 'WAITING' AND lease_until >= now() AND provider = ${provider}
+        GROUP BY organization_id),
+      waiting AS (
+        SELECT id, organization_id, updated_at, coalesce(held, 0) + row_number() OVER (
+          PARTITION BY organization_id ORDER BY updated_at, id) AS turn
+        FROM operation LEFT JOIN held USING (organization_id)
+        WHERE NOT done AND phase <> 'WAITING' AND (lease_until IS NULL OR lease_until < now())
+          AND provider = ${provider})
+      SELECT id, organization_id AS "organizationId" FROM waiting
+      ORDER BY turn, updated_at, id LIMIT ${limit}`;
   }
 
   /** Where the operation's cluster runs; undefined where there is no such operation. */

@@ -1,7 +1,12 @@
-import { OPERATION_LOG_EVENTS_MAX, type Operation } from "@millrace/domain";
+import {
+  type ClusterProvider,
+  OPERATION_LOG_EVENTS_MAX,
+  type Operation,
+  type OperationId,
+} from "@millrace/domain";
 import { expect, test } from "vitest";
 import { type Database, LeaseLost } from "../src/index.ts";
-import { databaseFixture, newCluster, newTenant } from "./fixture.ts";
+import { databaseFixture, newCluster, newTenant, type Tenant } from "./fixture.ts";
 
 const fixture = databaseFixture();
 const LEASE_MS = 60_000;
@@ -82,15 +87,52 @@ test("a released operation is free at once; a finished one never again", async (
   const { db } = fixture;
   const { id } = await newOperation(db);
   await db.journal.claim(id, "first", LEASE_MS);
-  expect(await db.journal.unclaimed(100, "local")).not.toContain(id);
+  const unclaimed = async (provider: ClusterProvider) =>
+    (await db.journal.unclaimed(100, provider)).map((each) => each.id);
+  expect(await unclaimed("local")).not.toContain(id);
   await db.journal.release({ operationId: id, attempt: 1 });
-  expect(await db.journal.unclaimed(100, "local")).toContain(id);
-  expect(await db.journal.unclaimed(100, "aws")).not.toContain(id);
+  expect(await unclaimed("local")).toContain(id);
+  expect(await unclaimed("aws")).not.toContain(id);
   expect(await db.journal.providerOf(id)).toBe("local");
   await db.journal.claim(id, "second", LEASE_MS);
   await db.journal.complete({ operationId: id, attempt: 2 }, { phase: "SUCCEEDED" });
   expect(await db.journal.claim(id, "third", LEASE_MS)).toBeUndefined();
-  expect(await db.journal.unclaimed(100, "local")).not.toContain(id);
+  expect(await unclaimed("local")).not.toContain(id);
+});
+
+test("organizations take turns, whoever asked first, most, or again and again", async () => {
+  const { db } = fixture;
+  const [many, one] = [await newTenant(db), await newTenant(db)];
+  const ask = async (tenant: Tenant, name: string) => {
+    const { id: clusterId } = await newCluster(db, tenant, name);
+    const { id: organizationId } = tenant.organization;
+    return (await db.operations.create({ organizationId, clusterId, kind: "cluster.create" })).id;
+  };
+  const first: OperationId[] = [];
+  for (const name of ["a", "b", "c", "d", "e", "f"]) first.push(await ask(many, name));
+  const [a, b, c, d, e, f] = first;
+  const theirs = await ask(one, "a");
+  const tenants = [many, one].map(({ organization }) => organization.id);
+  const order = async () =>
+    (await db.journal.unclaimed(1_000, "local"))
+      .filter(({ organizationId }) => tenants.includes(organizationId))
+      .map(({ id }) => id);
+  expect(await order()).toEqual([a, theirs, b, c, d, e, f]);
+
+  // Who holds two already comes after who holds none.
+  for (const id of [a, b]) await db.journal.claim(id!, "w", LEASE_MS);
+  expect(await order()).toEqual([theirs, c, d, e, f]);
+  // A retry waits anew.
+  await db.journal.complete({ operationId: a!, attempt: 1 }, { phase: "FAILED" });
+  expect(await db.operations.reopen(a!)).toBe(true);
+  expect(await order()).toEqual([theirs, c, d, e, f, a]);
+  // A limit takes nobody's turn.
+  await db.journal.release({ operationId: b!, attempt: 1 });
+  const turns = await db.journal.unclaimed(1_000, "local");
+  const at = turns.findIndex(({ id }) => id === theirs);
+  expect(turns.slice(0, at).filter(({ organizationId }) => organizationId === tenants[0])).toEqual([
+    { id: c, organizationId: tenants[0] },
+  ]);
 });
 
 test("steps and events tell the story, with a dense seq", async () => {
