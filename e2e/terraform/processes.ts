@@ -45,8 +45,8 @@ export async function whileWorkerStands<T>(work: () => Promise<T>): Promise<T> {
     detached: true,
   });
   const goesOn = once(watchdog, "close");
-  process.kill(pid, "SIGSTOP");
   try {
+    process.kill(pid, "SIGSTOP");
     return await work();
   } finally {
     watchdog.stdin.end();

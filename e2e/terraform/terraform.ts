@@ -19,9 +19,6 @@ const ROOT = join(import.meta.dirname, "../..");
 const PROVIDER = join(ROOT, "apps/terraform-provider");
 const COMMAND_MS_MAX = 180_000;
 
-/** Where Go installs itself when nobody puts it on the path. */
-const GO_USUAL_PLACE = "/usr/local/go/bin/go";
-
 /** Why these tests cannot run here; undefined where they can. */
 export const whyNot = reasonNot();
 if (whyNot !== undefined) console.log(`skipped: the tests with real Terraform: ${whyNot}`);
@@ -29,18 +26,10 @@ if (whyNot !== undefined) console.log(`skipped: the tests with real Terraform: $
 function reasonNot(): string | undefined {
   const terraform = process.env.MILLRACE_TERRAFORM_BIN;
   if (!terraform || !existsSync(terraform)) return "needs MILLRACE_TERRAFORM_BIN";
-  const candidates = [process.env.MILLRACE_GO || "go", GO_USUAL_PLACE];
-  if (!candidates.some(isGo)) return "needs Go 1.26 or later (https://go.dev/dl)";
-  return undefined;
-}
-
-function isGo(program: string): boolean {
-  try {
-    execFileSync(program, ["version"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
+  // The provider's own scripts know which Go builds it, and say so where there is none.
+  const runner = join(PROVIDER, "tools/go.ts");
+  const said = execFileSync(process.execPath, [runner, "version"], { encoding: "utf8" });
+  return /^skipped: (.*)$/m.exec(said)?.[1];
 }
 
 /** Builds the provider; a second or two where nothing changed. */

@@ -3,7 +3,7 @@
  * prints, so that they are counted with them; where there is no Go, that is said and counted as skipped.
  */
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
@@ -26,9 +26,11 @@ const USUAL_PLACE = "/usr/local/go/bin/go";
 const MARKS = { pass: "✓", fail: "✗", skip: "↓" } as const;
 
 const args = process.argv.slice(2);
+const needed = /^go (\d+)\.(\d+)/m.exec(readFileSync(join(room, "go.mod"), "utf8"));
 const go = findGo();
 if (go === undefined) {
-  console.log("skipped: the Terraform provider needs Go 1.26 or later (https://go.dev/dl)");
+  const version = `${needed?.[1]}.${needed?.[2]}`;
+  console.log(`skipped: the Terraform provider needs Go ${version} or later (https://go.dev/dl)`);
   if (args[0] === "test") summary(0, 0, 1);
 } else if (args[0] === "test") {
   process.exitCode = await test(go, args.slice(1));
@@ -36,13 +38,20 @@ if (go === undefined) {
   process.exitCode = spawnSync(go, args, { cwd: room, stdio: "inherit" }).status ?? 1;
 }
 
+/** Whoever names a Go means that one. */
 function findGo(): string | undefined {
-  const named = process.env.MILLRACE_GO || "go";
-  for (const candidate of [named, USUAL_PLACE]) {
-    if (candidate === USUAL_PLACE && !existsSync(candidate)) continue;
-    if (spawnSync(candidate, ["version"], { cwd: room }).status === 0) return candidate;
-  }
-  return undefined;
+  const named = process.env.MILLRACE_GO;
+  return (named ? [named] : ["go", USUAL_PLACE]).find(isNewEnough);
+}
+
+/** In the room: an older Go gets the one that go.mod asks for, and says so, where it can. */
+function isNewEnough(program: string): boolean {
+  const asked = spawnSync(program, ["version"], { cwd: room, encoding: "utf8" });
+  const has = /\bgo(\d+)\.(\d+)/.exec(asked.stdout ?? "");
+  if (asked.status !== 0 || has === null || needed === null) return false;
+  const [major, minor] = [Number(has[1]), Number(has[2])];
+  const least = Number(needed[1]);
+  return major > least || (major === least && minor >= Number(needed[2]));
 }
 
 /** Runs the tests, shows what failed, and returns the exit code. */

@@ -165,6 +165,9 @@ func (r *environmentResource) inhabitants(ctx context.Context, id string) string
 			fmt.Fprintf(&text, ": its data is kept until %s", each.Status.PurgeAt.UTC().Format(time.RFC3339))
 		}
 	}
+	if page.NextPageToken != nil {
+		text.WriteString("\n  and more")
+	}
 	text.WriteString("\nA deleted cluster whose data is kept (PENDING_PURGE) belongs to its environment until that data is gone: " +
 		"wait until then, or purge the cluster in the console. A cluster with retain_days = 0 leaves nothing behind.")
 	return text.String()

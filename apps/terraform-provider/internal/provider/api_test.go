@@ -35,7 +35,9 @@ type fakeAPI struct {
 	topics             map[string]map[string]any
 	keys               map[string]map[string]any
 	keysMade           int
-	createdAt          time.Time
+	// hasMore: the list of clusters has another page.
+	hasMore   bool
+	createdAt time.Time
 	// ends decides how operations of a kind end: SUCCEEDED where it says nothing.
 	ends map[string]string
 	// untouched: what does not succeed ends before anything was begun, and its change is taken back.
@@ -123,7 +125,11 @@ func (f *fakeAPI) answer(w http.ResponseWriter, r *http.Request, call string, bo
 		if f.phase != "" {
 			items = append(items, f.cluster())
 		}
-		writeJSON(w, http.StatusOK, map[string]any{"items": items})
+		var next any
+		if f.hasMore {
+			next = "next"
+		}
+		writeJSON(w, http.StatusOK, map[string]any{"items": items, "next_page_token": next})
 	case f.phase == "":
 		problem(w, http.StatusNotFound, "not_found", "")
 	case len(path) >= 3 && path[2] == "topics":

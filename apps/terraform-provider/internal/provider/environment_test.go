@@ -2,6 +2,7 @@ package provider_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 )
 
@@ -18,6 +19,12 @@ func TestAnEnvironmentSaysWhichClustersKeepIt(t *testing.T) {
 		t.Error("it is told as deleted")
 	}
 	wantSaid(t, said, "orders (clu_1) is PENDING_PURGE", "retain_days = 0", "purge the cluster")
+	if strings.Contains(said, "and more") {
+		t.Errorf("there are no more: %s", said)
+	}
+	api.now(func() { api.hasMore = true })
+	said, _ = tf.destroy(environment, made)
+	wantSaid(t, said, "orders (clu_1) is PENDING_PURGE\n  and more\n")
 }
 
 func TestAnEnvironmentThatWasMadeIsNotLostByAnInterrupt(t *testing.T) {
