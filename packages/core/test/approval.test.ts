@@ -162,6 +162,32 @@ test("a plan that fails half-way every time ends the operation with what failed 
   });
 });
 
+test("plans that are stale for a reason of their own are not told by an older failure", async () => {
+  const tools = newTools(fixture.db);
+  const { cluster } = await running(tools);
+  const operation = await fixture.db.transaction(async (tx) => {
+    const { organizationId, id: clusterId } = cluster;
+    const made = await tx.operations.create({ organizationId, clusterId, kind: "cluster.update" });
+    await tx.clusters.changePhase(cluster.id, { to: "UPDATING" });
+    return made;
+  });
+  let plans = 0;
+  const planned = tools.driver.plan.bind(tools.driver);
+  tools.driver.plan = async (deployment, options) => {
+    plans += 1;
+    if (plans === 1) throw new ProvisionError("throttled", "slow down");
+    return planned(deployment, options);
+  };
+  tools.driver.apply = async () => {
+    throw new ProvisionError("plan_stale", "somebody changes things all the time");
+  };
+  expect(await run(tools, operation)).toBe("failed");
+  expect((await look(operation)).operation.error).toMatchObject({
+    step: "restart_broker",
+    message: "somebody changes things all the time",
+  });
+});
+
 test("an approval that never comes ends the operation in time", async () => {
   const tools = newTools(fixture.db);
   const { operation } = await askForApproved();

@@ -69,6 +69,43 @@ test("the database keeps what is left of a cluster from being served", async () 
   await expect(change).rejects.toThrow(/cluster_data_destroyed/);
 });
 
+test("what is found after a purge is destroyed by it", async () => {
+  const tools = of.toolsEverywhere();
+  const { id } = await of.remote(true);
+  await of.deletion(tools, await of.load({ id }), 7);
+  const stray = { id: "vol-1", address: "aws_ebs_volume.wal_0" };
+  const sweeps = [{}, { imported: [stray] }, {}, { left: [stray] }];
+  tools.driver.sweep = async () => {
+    const found = sweeps.shift() ?? {};
+    return { imported: [], removed: [], left: [], ...found };
+  };
+  let purges = 0;
+  const destroy = tools.driver.apply.bind(tools.driver);
+  tools.driver.apply = async (...args) => {
+    purges += 1;
+    await destroy(...args);
+  };
+  const purge = await deleteCluster(...ask(), { clusterId: id, retainDays: 0 });
+  expect(await of.run(tools, purge)).toBe("succeeded");
+  expect(purges).toBe(3);
+  expect((await of.load({ id })).phase).toBe("DELETED");
+  const log = await fixture.db.operations.events(purge.id, 0, 200);
+  const told = log.filter(({ step, kind }) => step === "verify_gone" && kind === "log");
+  expect(told).toMatchObject([{ address: stray.address }, { address: stray.address }]);
+});
+
+test("a purge that finds something every time says what it is", async () => {
+  const tools = of.toolsEverywhere();
+  const { id } = await of.remote(true);
+  await of.deletion(tools, await of.load({ id }), 7);
+  const stray = { id: "vol-1", address: "aws_ebs_volume.wal_0" };
+  tools.driver.sweep = async () => ({ imported: [], removed: [], left: [stray] });
+  const purge = await deleteCluster(...ask(), { clusterId: id, retainDays: 0 });
+  expect(await of.run(tools, purge)).toBe("failed");
+  const { error } = await of.newest({ id });
+  expect(error).toMatchObject({ step: "verify_gone", message: expect.stringContaining("vol-1") });
+});
+
 test("what a purge is about to destroy is on record before it is touched", async () => {
   const tools = of.toolsEverywhere();
   const { id } = await of.remote(true);

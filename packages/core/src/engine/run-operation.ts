@@ -91,8 +91,8 @@ class Run {
   readonly #retryDelayMs: number;
   readonly #log: OperationLog;
   #plans = 1;
-  /** The last failure of a step that was not about its plan. */
-  #failure: unknown;
+  /** The last failure of each step that was not about its plan. */
+  readonly #failures = new Map<string, unknown>();
 
   constructor(
     tools: WorkerTools,
@@ -141,13 +141,16 @@ class Run {
         const stale = error instanceof StepFailed && isStalePlan(error);
         if (!stale || first < 0 || first >= index) throw error;
         // A plan that failed half-way is stale at the next try: what failed it is what helps.
-        if (this.#plans === PLANS_MAX)
-          throw new StepFailed(step.name, this.#failure ?? error.cause);
+        if (this.#plans === PLANS_MAX) throw this.#whatFailed(step, error);
         this.#plans += 1;
         await this.#repeat(steps.slice(first, index + 1));
         index = first;
       }
     }
+  }
+
+  #whatFailed({ name }: NamedStep, stale: StepFailed): StepFailed {
+    return this.#failures.has(name) ? new StepFailed(name, this.#failures.get(name)) : stale;
   }
 
   async #repeat(steps: readonly NamedStep[]): Promise<void> {
@@ -195,7 +198,7 @@ class Run {
         const fields = { operation: this.#operation.id, step: step.name, tries, err: error };
         this.#tools.log.warn(fields, "a step of an operation failed");
         const failed = new StepFailed(step.name, error);
-        if (!isStalePlan(failed)) this.#failure = error;
+        if (!isStalePlan(failed)) this.#failures.set(step.name, error);
         if (tries === STEP_TRIES_MAX || !isWorthRetrying(error)) throw failed;
         patience = patienceFor(error);
       }

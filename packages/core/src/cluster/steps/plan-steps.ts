@@ -10,6 +10,7 @@ import {
   runOptions,
   unlessNowhere,
 } from "./deployment.ts";
+import { sweepAndTell } from "./sweep.ts";
 
 const prepareStack: Step = {
   check: (context) => context.driver.isPrepared(deployment(context)),
@@ -23,20 +24,7 @@ const sweep: Step = {
   // Before its first attempt nothing of a cluster exists.
   check: async ({ operation }) => operation.kind === "cluster.create" && operation.attempt === 1,
   async do(context) {
-    const { imported, removed, left } = await context.driver.sweep(
-      deployment(context),
-      runOptions(context),
-    );
-    const tell = (what: string, level: "info" | "warning", found: typeof left) => {
-      for (const { id, address } of found) {
-        const at = context.tools.clock.now().getTime();
-        const about = address === undefined ? {} : { address };
-        context.onEvent({ at, level, kind: "run", message: `${what} ${id}`, ...about });
-      }
-    };
-    tell("taken on record:", "info", imported);
-    tell("removed, nothing wants it:", "info", removed);
-    tell("left alone, it may hold data:", "warning", left);
+    await sweepAndTell(context);
     return undefined;
   },
 };

@@ -3,8 +3,8 @@ import type { ClusterPhase, StepName } from "@millrace/domain";
 import { ProvisionError } from "@millrace/provisioner";
 import type { Step, StepContext } from "../../engine/plan.ts";
 import { readyCondition } from "../cluster-condition.ts";
-import { deploymentOf } from "../cluster-deployment.ts";
 import { isToRest, keepsData, recordDestruction, unlessNowhere } from "./deployment.ts";
+import { sweepAndTell } from "./sweep.ts";
 
 const publish: Step = {
   check: async ({ cluster }) => cluster.phase === (isToRest(cluster) ? "PAUSED" : "RUNNING"),
@@ -41,14 +41,19 @@ const deleteData: Step = {
   },
 };
 
-/** Nothing of a cluster that is gone may be paid for by anybody. */
+/**
+ * Nothing of a cluster that is gone may be paid for by anybody. What is found although all that was
+ * planned is gone takes another plan: trying this step again would only find it again.
+ */
 const verifyGone: Step = {
   check: async (context) => keepsData(context),
-  async do({ driver, cluster, signal, fence, onEvent }) {
-    const wanted = deploymentOf(cluster);
-    if (wanted) await driver.sweep(wanted, { signal, fence, onEvent });
-    if (await driver.isDestroyed(cluster.id)) return undefined;
-    throw new ProvisionError("apply_failed", "something of the cluster is left; it is tried again");
+  async do(context) {
+    const { imported, left } = await sweepAndTell(context);
+    const found = [...imported, ...left].map(({ id }) => id);
+    const isGone = await context.driver.isDestroyed(context.cluster.id);
+    if (found.length === 0 && isGone) return undefined;
+    const what = found.length > 0 ? found.join(", ") : "what is on record";
+    throw new ProvisionError("plan_stale", `something of the cluster is still there: ${what}`);
   },
 };
 
