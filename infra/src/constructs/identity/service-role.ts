@@ -1,6 +1,7 @@
 import { IamRole } from "@cdktn/provider-aws/lib/iam-role/index.js";
 import { IamRolePolicy } from "@cdktn/provider-aws/lib/iam-role-policy/index.js";
 import { Construct } from "constructs";
+import { solePolicies } from "./sole-policies.ts";
 import { policyText, type Statement } from "./statement.ts";
 
 export interface ServiceRoleProps {
@@ -38,13 +39,16 @@ export class ServiceRole extends Construct {
         ],
       }),
     });
-    if (props.statements.length > 0) {
-      new IamRolePolicy(this, "policy", {
-        name: "service",
-        role: role.id,
-        policy: policyText(props.statements),
-      });
-    }
+    const own = props.statements.length === 0 ? [] : [this.#policy(role, props.statements)];
+    solePolicies(this, { role, own });
     this.arn = role.arn;
+  }
+
+  #policy(role: IamRole, statements: readonly Statement[]): IamRolePolicy {
+    return new IamRolePolicy(this, "policy", {
+      name: "service",
+      role: role.id,
+      policy: policyText(statements),
+    });
   }
 }

@@ -4,6 +4,7 @@ import { IamRolePolicyAttachment } from "@cdktn/provider-aws/lib/iam-role-policy
 import { Construct } from "constructs";
 import { provisionerBoundary, provisionerPolicies } from "../../iam/provisioner-policies.ts";
 import { trustPolicy } from "../../iam/trust-policy.ts";
+import { solePolicies } from "../identity/sole-policies.ts";
 
 export interface ProvisionerRoleProps {
   /** Path and name: `millrace/provisioner`. */
@@ -49,15 +50,14 @@ export class ProvisionerRole extends Construct {
         trustPolicy({ principalArns: props.principalArns, externalId: props.externalId }),
       ),
     });
-    for (const { name: concern, document } of provisionerPolicies({
-      accountId,
-      permissionsBoundaryArn,
-    })) {
+    const policies = provisionerPolicies({ accountId, permissionsBoundaryArn });
+    const attached = policies.map(({ name: concern, document }) => {
       const part = policy(concern, `What the provisioner does: ${concern}`, document);
-      new IamRolePolicyAttachment(this, `${concern}-attached`, {
+      return new IamRolePolicyAttachment(this, `${concern}-attached`, {
         role: role.name,
         policyArn: part.arn,
       });
-    }
+    });
+    solePolicies(this, { role, attached });
   }
 }

@@ -4,6 +4,7 @@ import {
   type Attributes,
   addresses,
   OFFLINE,
+  reference,
   resource,
   type StackDocument,
   snapshotText,
@@ -178,6 +179,24 @@ describe("permissions", () => {
       ({ from_port }) => from_port === 2049,
     );
     expect(files).toHaveLength(1);
+  });
+
+  const roles = Object.keys(whole.resource.aws_iam_role ?? {});
+  test.each(roles)("%s keeps no policy that the stack did not give it", (role) => {
+    const construct = role.replace(/role$/, "");
+    const role_name = reference(`aws_iam_role.${role}.name`);
+    const given = (type: string, attribute: string) =>
+      Object.keys(whole.resource[type] ?? {})
+        .filter((name) => name.startsWith(construct))
+        .map((name) => reference(`${type}.${name}.${attribute}`));
+    const own = resource(whole, "aws_iam_role_policies_exclusive", `${construct}policies`);
+    expect(own).toMatchObject({ role_name, policy_names: given("aws_iam_role_policy", "name") });
+    const type = "aws_iam_role_policy_attachments_exclusive";
+    const attached = resource(whole, type, `${construct}attachments`);
+    expect(attached.role_name).toBe(role_name);
+    expect(new Set(attached.policy_arns as string[])).toEqual(
+      new Set(given("aws_iam_role_policy_attachment", "policy_arn")),
+    );
   });
 
   test("the worker reads no secret by itself, and changes no role", () => {
