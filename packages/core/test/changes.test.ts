@@ -62,6 +62,38 @@ test("a rejected change that is asked for again by a retry is carried out", asyn
   expect([size, revision]).toEqual(["small", observedRevision]);
 });
 
+test("what somebody changed while a change waited is neither taken back with it nor retried away", async () => {
+  const tools = of.tools();
+  const { id, revision } = await of.running(tools);
+  const patch = { size: "small", labels: { team: "a", tier: "1" } } as const;
+  const { operation } = await updateCluster(...ask(), {
+    ...{ clusterId: id, patch, requireApproval: true },
+  });
+  await updateCluster(...ask(), { clusterId: id, patch: { labels: { team: "b", env: "test" } } });
+  await cancelOperation(...ask(), operation!.id);
+  expect(await of.load({ id })).toMatchObject({ size: "dev", revision });
+  expect((await of.load({ id })).labels).toEqual({ team: "b", env: "test" });
+  await retryOperation(...ask(), operation!.id);
+  expect(await of.load({ id })).toMatchObject({ size: "small" });
+  expect((await of.load({ id })).labels).toEqual({ team: "b", env: "test", tier: "1" });
+});
+
+test("a retry makes all of its change, although a part of it was never taken back", async () => {
+  const tools = of.tools();
+  const { id, name } = await of.running(tools);
+  const patch = { size: "small", name: `${name}-new` } as const;
+  const { operation } = await updateCluster(...ask(), {
+    ...{ clusterId: id, patch, requireApproval: true },
+  });
+  await of.running(tools, name);
+  await cancelOperation(...ask(), operation!.id);
+  expect(await of.load({ id })).toMatchObject({ size: "dev", name: patch.name });
+  await retryOperation(...ask(), operation!.id);
+  const again = await of.load({ id });
+  expect(again).toMatchObject({ size: "small", name: patch.name, phase: "UPDATING" });
+  expect(again.observedRevision).toBeLessThan(again.revision);
+});
+
 test("a change that failed halfway is asked for again by the same request", async () => {
   const tools = of.tools();
   const { id } = await of.running(tools);

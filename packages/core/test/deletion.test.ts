@@ -113,6 +113,15 @@ test("purges that cannot succeed do not stand in the way of others", async () =>
   expect((await of.newest(cluster)).kind).toBe("cluster.purge");
 });
 
+test("a cluster that was deleted nobody knows how is not destroyed by a request to keep it", async () => {
+  const { id } = await of.remote(true);
+  await fixture.db.clusters.changePhase(id, { to: "DELETING" });
+  await fixture.db.clusters.changePhase(id, { to: "PENDING_PURGE" });
+  const again = deleteCluster(...ask(), { clusterId: id, retainDays: 30 });
+  await expect(again).rejects.toMatchObject({ code: "cluster_not_ready" });
+  expect((await of.load({ id })).phase).toBe("PENDING_PURGE");
+});
+
 test("data is purged whoever has the cluster's name by now", async () => {
   const tools = of.tools();
   const { cluster } = await of.deletion(tools, await of.running(tools), 1);

@@ -8,6 +8,7 @@ import { allow, DAY_MS, lives, refuse } from "./lives.ts";
 const fixture = coreFixture();
 const of = lives(fixture);
 const ask = () => [of.core(), fixture.principal] as const;
+const MINUTE_MS = 60_000;
 const NOT_READY = { code: "cluster_not_ready" };
 
 test("a purge that failed half-way is not undone by one that failed before it began", async () => {
@@ -118,4 +119,24 @@ test("what a purge is about to destroy is on record before it is touched", async
   const purge = await deleteCluster(...ask(), { clusterId: id, retainDays: 0 });
   expect(await of.run(tools, purge)).toBe("failed");
   expect(seen).toEqual([expect.any(Date)]);
+});
+
+test("a purge that fails is begun again later each time, once a day in the end", async () => {
+  const tools = of.tools();
+  const { cluster } = await of.deletion(tools, await of.running(tools), 1);
+  refuse(tools, "destroy");
+  const purge = await deleteCluster(...ask(), { clusterId: cluster.id, retainDays: 0 });
+  expect(await of.run(tools, purge)).toBe("failed");
+  const yesterday = { purgeAt: new Date(Date.now() - DAY_MS), needsOperation: false };
+  await fixture.db.clusters.changeSpec(cluster.id, yesterday);
+  const waits = [10, 20, 40, 80, 160, 320, 640, 1_280, 1_440, 1_440];
+  for (const minutes of waits) {
+    const before = await of.newest(cluster);
+    await of.schedule((minutes - 2) * MINUTE_MS);
+    expect([minutes, (await of.newest(cluster)).id]).toEqual([minutes, before.id]);
+    await of.schedule((minutes + 1) * MINUTE_MS);
+    const next = await of.newest(cluster);
+    expect([minutes, next.id]).not.toEqual([minutes, before.id]);
+    expect(await of.run(tools, next)).toBe("failed");
+  }
 });

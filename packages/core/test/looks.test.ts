@@ -91,6 +91,35 @@ test("a look is nobody's last operation: what failed before it is retried", asyn
   expect((await retryOperation(...ask(), operation!.id)).phase).toBe("PENDING");
 });
 
+test("a look is not retried: a new one is asked for", async () => {
+  const tools = of.tools();
+  const { id } = await of.running(tools);
+  const look = await checkDrift(...ask(), { clusterId: id });
+  await cancelOperation(...ask(), look.id);
+  await expect(retryOperation(...ask(), look.id)).rejects.toMatchObject({
+    ...{ code: "operation_not_retryable", remedy: expect.stringContaining("new look") },
+  });
+});
+
+test("a request that ends a look does not wait for what the look holds with the cluster in hand", async () => {
+  const { db, principal } = fixture;
+  const { id } = await of.running(of.tools());
+  const look = await checkDrift(...ask(), { clusterId: id });
+  await db.transaction((tx) => tx.journal.claim(look.id, "w", 60_000));
+  const fence = { operationId: look.id, attempt: 1 };
+  let pause: ReturnType<typeof pauseCluster> | undefined;
+  // As a look records what it has found: its own row first, then the cluster's.
+  await db.transaction(async (tx) => {
+    await tx.journal.hold(fence);
+    pause = pauseCluster(...ask(), { clusterId: id });
+    pause.catch(() => {});
+    await delay(500);
+    await tx.clusters.lock(principal.organizationId, id);
+    await tx.journal.complete(fence, { phase: "SUCCEEDED" });
+  });
+  expect((await pause)?.kind).toBe("cluster.pause");
+});
+
 test("whether what was found different is gone is looked at, not assumed", async () => {
   const tools = of.tools();
   const { id } = await of.running(tools);

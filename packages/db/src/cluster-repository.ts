@@ -213,18 +213,28 @@ export class ClusterRepository {
   }
 
   /**
-   * Deleted clusters whose data is to go by `now`: those never tried, then those that wait longest. One whose purge
-   * failed is among them once nothing was tried since `triedBefore`; one whose deletion failed lives.
+   * Deleted clusters whose data is to go by `now`: those never tried, then those that wait longest.
+   * One whose purge failed is among them again after `retry.firstMs`, and after twice as long for each
+   * time that it failed again; one whose deletion failed lives.
    */
-  async purgeDue(now: Date, triedBefore: Date, limit: number): Promise<Cluster[]> {
+  async purgeDue(
+    now: Date,
+    retry: { readonly firstMs: number; readonly maxMs: number },
+    limit: number,
+  ): Promise<Cluster[]> {
     const due = await this.#client.$queryRaw<{ id: string }[]>`
-      SELECT id FROM cluster
+      SELECT cluster.id FROM cluster
+      CROSS JOIN LATERAL (
+        SELECT count(*) AS count, max(coalesce(ended_at, updated_at)) AS last FROM operation
+        WHERE cluster_id = cluster.id AND kind = 'cluster.purge' AND created_at > coalesce((
+          SELECT max(created_at) FROM operation
+          WHERE cluster_id = cluster.id AND kind NOT IN ('cluster.purge', ${LOOK})
+        ), '-infinity')) AS tries
       WHERE purge_at <= ${now} AND deleted_at IS NULL AND NOT deletion_protection
-        AND (phase = 'PENDING_PURGE' OR (phase = 'FAILED' AND updated_at < ${triedBefore} AND (
-          SELECT kind FROM operation
-          WHERE cluster_id = cluster.id AND kind <> 'cluster.check_drift'
-          ORDER BY created_at DESC, id DESC LIMIT 1) = 'cluster.purge'))
-      ORDER BY phase = 'FAILED', purge_at, id LIMIT ${limit}`;
+        AND (phase = 'PENDING_PURGE' OR (phase = 'FAILED' AND tries.count > 0
+          AND tries.last <= ${now}::timestamptz - interval '1 millisecond' * least(
+            ${retry.maxMs}::float8, ${retry.firstMs}::float8 * power(2, least(tries.count - 1, 30)))))
+      ORDER BY phase = 'FAILED', purge_at, cluster.id LIMIT ${limit}`;
     return this.#inOrder(due);
   }
 

@@ -13,6 +13,7 @@ import {
   type SpecPart,
 } from "@millrace/domain";
 import { readyCondition } from "./cluster-condition.ts";
+import { moveSpec } from "./move-spec.ts";
 
 interface Beginning {
   readonly phase: ClusterPhase;
@@ -130,12 +131,12 @@ export async function enter(
     });
   }
   const { spec = {}, origin } = parameters;
-  const asked = Object.keys(spec).length > 0;
-  // An operation that goes on finds its change made, unless that was taken back.
-  const needsOperation = asked && (origin === undefined || cluster.revision === origin.revision);
+  // An operation that goes on finds its change made, but for what of it was taken back.
+  const change = origin === undefined ? spec : moveSpec(cluster, origin.spec, spec);
+  const needsOperation = Object.keys(change).length > 0;
   const purge = purgeOf(clock, kind, parameters);
   if (!needsOperation && (purge ?? undefined) === cluster.purgeAt) return;
-  await tx.clusters.changeSpec(cluster.id, { ...spec, purgeAt: purge, needsOperation });
+  await tx.clusters.changeSpec(cluster.id, { ...change, purgeAt: purge, needsOperation });
 }
 
 function halfGone({ name }: Cluster): DomainError {

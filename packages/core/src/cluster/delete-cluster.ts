@@ -1,4 +1,4 @@
-import { DomainError, type Operation, type Principal } from "@millrace/domain";
+import { type Cluster, DomainError, type Operation, type Principal } from "@millrace/domain";
 import type { Core } from "../core.ts";
 import { stopLook } from "../operation/stop-look.ts";
 import { beginOperation } from "./begin-operation.ts";
@@ -14,7 +14,7 @@ export interface DeleteClusterInput extends ClusterTarget {
  * Accepts the deletion of a cluster, and of its data at once or after some days. One that is deleted
  * already answers with that deletion, so that a request that is sent again does no more than the
  * first; with 0 days its data goes now. Throws `not_found`, `precondition_failed`,
- * `deletion_protected`, `cluster_busy` while another operation runs.
+ * `deletion_protected`, `cluster_not_ready`, `cluster_busy` while another operation runs.
  */
 export async function deleteCluster(
   core: Core,
@@ -30,9 +30,16 @@ export async function deleteCluster(
     if (kind === "deleted") {
       const done = await tx.operations.latest(cluster.id, "cluster.delete");
       if (done) return done;
+      throw deletedAlready(cluster);
     }
     const parameters = { retainDays: days };
     return beginOperation(tx, core.clock, cluster, "cluster.delete", parameters);
+  });
+}
+
+function deletedAlready({ name }: Cluster): DomainError {
+  return new DomainError("cluster_not_ready", `Cluster ${name} is deleted already.`, {
+    remedy: "Restore it, or delete it with retain_days 0 to destroy its data now.",
   });
 }
 

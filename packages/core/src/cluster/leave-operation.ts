@@ -8,6 +8,7 @@ import {
   type StepName,
 } from "@millrace/domain";
 import { readyCondition } from "./cluster-condition.ts";
+import { moveSpec } from "./move-spec.ts";
 
 /** Steps that change what exists. Before the first of them nothing has to be looked after. */
 const CHANGING: readonly StepName[] = [
@@ -73,7 +74,8 @@ async function takeBack(
 ): Promise<void> {
   const { origin } = operation.parameters;
   if (origin === undefined || !isUndone(operation)) return;
-  const { name, ...spec } = origin.spec;
+  // What somebody has changed since stays as it is.
+  const { name, ...spec } = moveSpec(cluster, operation.parameters.spec ?? {}, origin.spec);
   // The name may have been given away meanwhile: then the cluster keeps the new one.
   const holder = name ? await tx.clusters.findByName(cluster.environmentId, name) : undefined;
   const isFree = holder === undefined || holder.id === cluster.id;

@@ -19,6 +19,7 @@ import {
 import type { Core } from "../core.ts";
 import { stopLook } from "../operation/stop-look.ts";
 import { beginOperation } from "./begin-operation.ts";
+import { canonical } from "./canonical.ts";
 import { withExistingId } from "./create-cluster.ts";
 import { assertMatches, type ClusterTarget, lockCluster } from "./lock-cluster.ts";
 import { requireCluster } from "./require-cluster.ts";
@@ -226,15 +227,6 @@ function mergeLabels(
 export function checkFit({ size, tuning }: Cluster): void {
   const asked = TUNING_KNOBS.filter((knob) => typeof tuning.wishes[knob] === "number");
   checkTuning(size, desiredTuning(size, tuning.wishes), asked);
-}
-
-/** Text in which the order of an object's fields, and fields that are undefined, make no difference. */
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_key, part) =>
-    part !== null && typeof part === "object" && !Array.isArray(part)
-      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : part,
-  );
 }
 
 function refuseLeaving(cluster: Cluster): void {

@@ -27,7 +27,8 @@ export async function retryOperation(
   const operation = await requireOperation(core, principal, id);
   const { organizationId } = principal;
   const { clusterId } = operation;
-  if (operation.kind !== "cluster.check_drift") await stopLook(core, principal, clusterId);
+  if (operation.kind === "cluster.check_drift") throw lookedOnly(operation);
+  await stopLook(core, principal, clusterId);
   await core.db.transaction(async (tx) => {
     const cluster = await tx.clusters.lock(organizationId, clusterId);
     if (!cluster) throw notFound("cluster", clusterId);
@@ -44,6 +45,12 @@ export async function retryOperation(
     await tx.deliver(id);
   });
   return requireOperation(core, principal, id);
+}
+
+function lookedOnly({ id }: Operation): DomainError {
+  return new DomainError("operation_not_retryable", `Operation ${id} only looked for drift.`, {
+    remedy: "Ask for a new look.",
+  });
 }
 
 function superseded(id: OperationId, latest: OperationId | undefined): DomainError {

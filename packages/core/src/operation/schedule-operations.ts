@@ -23,8 +23,11 @@ const LOOKS_MAX = 2;
 const LOOK_CANDIDATES_MAX = 200;
 /** A plan that nobody approved in this time is not what anybody would decide on now. */
 export const APPROVAL_WAIT_MS_MAX = 72 * 60 * 60_000;
-/** A purge that failed is begun again after this long. */
-const PURGE_RETRY_MS = 10 * 60_000;
+/**
+ * A purge that failed is begun again after this long, and after twice as long each time that it fails
+ * again: what cannot succeed is not begun a hundred times a day.
+ */
+const PURGE_RETRY = { firstMs: 10 * 60_000, maxMs: 24 * 60 * 60_000 };
 /** Looks for drift come several times a day for each cluster: done ones are kept for so long. */
 const LOOKS_KEPT_MS = 30 * 24 * 60 * 60_000;
 const LOOKS_FORGOTTEN_MAX = 100;
@@ -44,8 +47,7 @@ export async function scheduleOperations(
 ): Promise<void> {
   const { db, clock } = tools;
   const now = clock.now();
-  const triedBefore = new Date(now.getTime() - PURGE_RETRY_MS);
-  for (const cluster of await db.clusters.purgeDue(now, triedBefore, BATCH_MAX)) {
+  for (const cluster of await db.clusters.purgeDue(now, PURGE_RETRY, BATCH_MAX)) {
     await begin(tools, cluster, "cluster.purge");
   }
   await beginLooks(tools, now, driftIntervalMs);

@@ -1,5 +1,5 @@
 import type { ClusterId, OperationId, Principal } from "@millrace/domain";
-import { lockCluster } from "../cluster/lock-cluster.ts";
+import { requireCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 
 /** A worker ends a look within this time; where it does not, the caller reads `cluster_busy`. */
@@ -15,8 +15,10 @@ export async function stopLook(
   principal: Principal,
   clusterId: ClusterId,
 ): Promise<void> {
+  const cluster = await requireCluster(core, principal, clusterId);
+  // Without the cluster's lock: a look that records what it found holds its own row and takes the
+  // cluster's then.
   const asked = await core.db.transaction(async (tx) => {
-    const cluster = await lockCluster(tx, principal, { clusterId });
     const busy = await tx.operations.underWay(cluster.id);
     if (busy?.kind !== "cluster.check_drift") return undefined;
     return (await tx.operations.requestCancel(busy.id)) === "asked" ? busy.id : undefined;
