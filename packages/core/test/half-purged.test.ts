@@ -70,6 +70,23 @@ test("the database keeps what is left of a cluster from being served", async () 
   await expect(change).rejects.toThrow(/cluster_data_destroyed/);
 });
 
+test("what is left is destroyed when asked for, whoever has the cluster's name by now", async () => {
+  const tools = of.tools();
+  const { cluster } = await of.deletion(tools, await of.running(tools), 7);
+  await of.running(tools, cluster.name);
+  for (const effect of ["stop", "destroy"]) {
+    refuse(tools, effect);
+    tools.driver.states.set(cluster.id, effect === "stop" ? "ready" : "stopped");
+    const input = { clusterId: cluster.id, retainDays: 0 };
+    expect(await of.run(tools, await deleteCluster(...ask(), input))).toBe("failed");
+  }
+  allow(tools);
+  const last = await deleteCluster(...ask(), { clusterId: cluster.id });
+  expect(last.kind).toBe("cluster.purge");
+  expect(await of.run(tools, last)).toBe("succeeded");
+  expect((await of.load(cluster)).phase).toBe("DELETED");
+});
+
 test("what is found after a purge is destroyed by it", async () => {
   const tools = of.toolsEverywhere();
   const { id } = await of.remote(true);

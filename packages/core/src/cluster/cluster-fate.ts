@@ -17,7 +17,7 @@ export function fateOf(cluster: Cluster, retainDays: number | undefined): Cluste
   }
   // A cluster that never served holds nothing that somebody could want back, a half of one neither.
   const isHalf = cluster.observedRevision === 0 || cluster.dataDestroyedAt !== undefined;
-  if (isHalf) return { kind: "delete", days: 0 };
-  const days = retainDays ?? retainDaysDefault(providerOf(cluster.region));
-  return { kind: "delete", days };
+  const days = isHalf ? 0 : (retainDays ?? retainDaysDefault(providerOf(cluster.region)));
+  // What was deleted before has given its name away, perhaps to another: it does not take it again.
+  return { kind: days === 0 && cluster.purgeAt !== undefined ? "purge" : "delete", days };
 }
