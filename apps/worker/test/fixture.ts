@@ -8,6 +8,7 @@ import { type Database, openDatabase } from "@millrace/db";
 import {
   type Cluster,
   type ClusterId,
+  type ClusterPhase,
   newId,
   type Operation,
   type OperationId,
@@ -138,13 +139,15 @@ export class Installation {
   }
 
   async requestDeletion(cluster: Cluster): Promise<Operation> {
+    return await this.request(cluster, "cluster.delete", "DELETING");
+  }
+
+  /** Has an operation of this kind done; `phase` is the cluster's meanwhile, where it has one. */
+  async request(cluster: Cluster, kind: OperationKind, phase?: ClusterPhase): Promise<Operation> {
     return await this.db.transaction(async (tx) => {
-      const operation = await tx.operations.create({
-        organizationId: cluster.organizationId,
-        clusterId: cluster.id,
-        kind: "cluster.delete" satisfies OperationKind,
-      });
-      await tx.clusters.changePhase(cluster.id, { to: "DELETING" });
+      const { organizationId, id: clusterId } = cluster;
+      const operation = await tx.operations.create({ organizationId, clusterId, kind });
+      if (phase) await tx.clusters.changePhase(cluster.id, { to: phase });
       await tx.deliver(operation.id);
       return operation;
     });

@@ -1,4 +1,5 @@
 import { existsSync, mkdirSync } from "node:fs";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { newId } from "@millrace/domain";
@@ -30,6 +31,27 @@ test("a broker that dies is started again, the cluster DEGRADED meanwhile", {
   const after = it.brokersOf(cluster.id);
   expect(after).toHaveLength(1);
   expect(after).not.toContain(pid);
+});
+
+test("what somebody changed by hand is found, undone, and looked for once more", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  await it.startWorker();
+  const { cluster } = await runningCluster("drifts");
+  const file = join(it.home, "clusters", cluster.id, "server.properties");
+  const made = await readFile(file, "utf8");
+  await writeFile(file, made.replace(/^(offsets\.topic\.num\.partitions=).*$/m, "$17"));
+  const look = await it.request(cluster, "cluster.check_drift");
+  expect((await it.waitForOperation(cluster, look.id)).phase).toBe("SUCCEEDED");
+  const drifted = await it.db.clusters.load(cluster.id);
+  expect(drifted?.drift.status).toBe("drifted");
+  const undoing = await it.request(cluster, "cluster.reconcile", "UPDATING");
+  const done = await it.waitForOperation(cluster, undoing.id);
+  expect([done.phase, done.error]).toEqual(["SUCCEEDED", undefined]);
+  const looked = done.steps.find(({ name }) => name === "detect_drift");
+  expect(looked?.state).toBe("SUCCEEDED");
+  expect((await it.db.clusters.load(cluster.id))?.drift.status).toBe("in_sync");
+  expect(await readFile(file, "utf8")).toBe(made);
 });
 
 test("a worker that starts brings back the brokers that should run", {
