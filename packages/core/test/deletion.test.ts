@@ -29,6 +29,28 @@ test("a deletion that is asked for again destroys nothing that was to be kept", 
   expect(purge.kind).toBe("cluster.purge");
 });
 
+test("a cluster that was not seen to serve keeps its data where that is asked for", async () => {
+  const tools = of.tools();
+  refuse(tools, "wait");
+  const late = await of.running(tools);
+  allow(tools);
+  expect([late.phase, late.observedRevision]).toEqual(["FAILED", 0]);
+  // Nobody knows whether it served after all: who says that the data is to stay keeps it.
+  const kept = await of.deletion(tools, late, 30);
+  expect([kept.result, kept.cluster.phase]).toEqual(["succeeded", "PENDING_PURGE"]);
+
+  refuse(tools, "wait");
+  const unasked = await of.running(tools);
+  allow(tools);
+  const gone = await deleteCluster(...ask(), { clusterId: unasked.id });
+  expect(gone.parameters.retainDays).toBe(0);
+
+  // No broker of this one was ever begun.
+  const never = await of.remote(false);
+  const empty = await deleteCluster(...ask(), { clusterId: never.id, retainDays: 30 });
+  expect(empty.parameters.retainDays).toBe(0);
+});
+
 test("a preview of a deletion says what the deletion does", async () => {
   const tools = of.tools();
   const { cluster } = await of.deletion(tools, await of.running(tools), 30);

@@ -17,6 +17,7 @@ import {
   type OrganizationId,
   providerOf,
   type Region,
+  type StepName,
   type StepState,
   stepsOf,
 } from "@millrace/domain";
@@ -241,6 +242,16 @@ export class OperationRepository {
       orderBy: [{ createdAt: "desc" }, { id: "desc" }],
     });
     return row ? toOperation(row) : undefined;
+  }
+
+  /** Whether a broker of the cluster was ever begun, and then waited for. */
+  async awaitedBroker(clusterId: ClusterId): Promise<boolean> {
+    const name = "wait_until_healthy" satisfies StepName;
+    const step = await this.#client.operationStep.findFirst({
+      where: { name, attempt: { gt: 0 }, operation: { clusterId } },
+      select: { position: true },
+    });
+    return step !== null;
   }
 
   /** Id of the newest operation of each of these clusters; looks for drift change none and are none. */

@@ -47,7 +47,10 @@ const ClusterMetadata = z
     updated_at: timestamp,
     etag: z.string(),
     revision: z.int().meta({
-      description: "Counts changes of the spec; observed_revision follows when they took effect",
+      description:
+        "Counts changes of the spec; observed_revision follows when they took effect. It goes back " +
+        "with a change that is rejected or failed before anything was begun: to tell states of a " +
+        "cluster apart compare etags",
     }),
     labels: z.record(z.string(), z.string()),
   })

@@ -1,3 +1,4 @@
+import type { Transaction } from "@millrace/db";
 import { type Cluster, providerOf, retainDaysDefault } from "@millrace/domain";
 
 /**
@@ -10,14 +11,30 @@ export interface ClusterFate {
 }
 
 /** `retainDays` is what the request says. */
-export function fateOf(cluster: Cluster, retainDays: number | undefined): ClusterFate {
+export async function fateOf(
+  { operations }: Pick<Transaction, "operations">,
+  cluster: Cluster,
+  retainDays: number | undefined,
+): Promise<ClusterFate> {
   if (cluster.phase === "PENDING_PURGE") {
     // Only whoever says so destroys what was to be kept: a request may come twice.
     return { kind: retainDays === 0 ? "purge" : "deleted", days: 0 };
   }
-  // A cluster that never served holds nothing that somebody could want back, a half of one neither.
-  const isHalf = cluster.observedRevision === 0 || cluster.dataDestroyedAt !== undefined;
-  const days = isHalf ? 0 : (retainDays ?? retainDaysDefault(providerOf(cluster.region)));
+  const days = await daysOf(operations, cluster, retainDays);
   // What was deleted before has given its name away, perhaps to another: it does not take it again.
   return { kind: days === 0 && cluster.purgeAt !== undefined ? "purge" : "delete", days };
+}
+
+async function daysOf(
+  operations: Transaction["operations"],
+  { id, region, observedRevision, dataDestroyedAt }: Cluster,
+  retainDays: number | undefined,
+): Promise<number> {
+  // A half of the data is nothing that somebody could want back.
+  if (dataDestroyedAt !== undefined) return 0;
+  if (observedRevision > 0) return retainDays ?? retainDaysDefault(providerOf(region));
+  // A broker that was not seen to serve in time may have served later, unseen. One that never began
+  // holds nothing.
+  const begun = retainDays !== undefined && (await operations.awaitedBroker(id));
+  return begun ? retainDays : 0;
 }

@@ -25,7 +25,7 @@ export async function deleteCluster(
   return core.db.transaction(async (tx) => {
     const cluster = await lockCluster(tx, principal, input);
     if (cluster.deletionProtection) throw protectedFromDeletion(cluster);
-    const { kind, days } = fateOf(cluster, input.retainDays);
+    const { kind, days } = await fateOf(tx, cluster, input.retainDays);
     if (kind === "purge") return beginOperation(tx, core.clock, cluster, "cluster.purge");
     if (kind === "deleted") {
       const done = await tx.operations.latest(cluster.id, "cluster.delete");

@@ -127,7 +127,7 @@ export async function previewDelete(
   signal: AbortSignal,
 ): Promise<ChangePreview> {
   const cluster = await requireCluster(core, principal, input.clusterId);
-  const { kind, days } = fateOf(cluster, input.retainDays);
+  const { kind, days } = await fateOf(core.db, cluster, input.retainDays);
   const left = estimateOf({ ...cluster, phase: "PENDING_PURGE" });
   if (kind === "deleted") {
     const warning = `It is deleted already: nothing changes. ${kept(cluster.purgeAt)}`;
