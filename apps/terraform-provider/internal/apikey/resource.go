@@ -253,7 +253,7 @@ func (r *keyResource) Read(ctx context.Context, req resource.ReadRequest, resp *
 	key, err := api.Read[api.ApiKey](r.Session.ApiKeyGet(ctx, known.ID.ValueString()))
 	if api.IsNotFound(err) {
 		resp.State.RemoveResource(ctx)
-		known.clear(&resp.Diagnostics)
+		known.tellOfFile(&resp.Diagnostics)
 		return
 	}
 	if err != nil {
@@ -265,16 +265,19 @@ func (r *keyResource) Read(ctx context.Context, req resource.ReadRequest, resp *
 	resp.Diagnostics.Append(resp.State.Set(ctx, &known)...)
 }
 
-// clear takes the file of a key away that was revoked elsewhere: it opens nothing any more, and would be
-// in the way of the next one.
-func (m *model) clear(diags *diag.Diagnostics) {
-	if m.SecretFile.ValueString() == "" {
+// tellOfFile says that the file of a key that is not found is still there. It is not removed: whoever asks
+// with a key of another organization, or at another endpoint, is told the same of keys that are in use.
+func (m *model) tellOfFile(diags *diag.Diagnostics) {
+	file := m.SecretFile.ValueString()
+	if file == "" {
 		return
 	}
-	if err := removeFile(m.SecretFile.ValueString(), m.Hint.ValueString()); err != nil {
-		diags.AddAttributeWarning(path.Root("secret_file"), "The file of a revoked API key is left",
-			fmt.Sprintf("API key %s is no more, and its file could not be removed: %s", m.ID.ValueString(), err))
+	if holds, err := holdsKey(file, m.Hint.ValueString()); err != nil || !holds {
+		return
 	}
+	diags.AddAttributeWarning(path.Root("secret_file"), "The file of an API key that is not found is left",
+		fmt.Sprintf("The API knows no key %s: it was revoked, or belongs to another organization than the provider's own key. "+
+			"Its secret stands in %s. Remove that file once the key is really gone: it is in the way of the next one.", m.ID.ValueString(), file))
 }
 
 // Update never changes a key: every attribute that could change makes a new one.
@@ -288,7 +291,17 @@ func (r *keyResource) Delete(ctx context.Context, req resource.DeleteRequest, re
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if err := api.Done(r.Session.ApiKeyDelete(ctx, known.ID.ValueString())); err != nil && !api.IsNotFound(err) {
+	// A revocation whose answer was lost is not found when it is repeated; a key that was not there
+	// before may be another organization's.
+	_, err := api.Read[api.ApiKey](r.Session.ApiKeyGet(ctx, known.ID.ValueString()))
+	if api.IsNotFound(err) {
+		known.tellOfFile(&resp.Diagnostics)
+		return
+	}
+	if err == nil {
+		err = api.Done(r.Session.ApiKeyDelete(ctx, known.ID.ValueString()))
+	}
+	if err != nil && !api.IsNotFound(err) {
 		session.Report(&resp.Diagnostics, "Revoking API key "+known.ID.ValueString(), err)
 		return
 	}

@@ -66,24 +66,37 @@ func TestARotationThatFindsNoPlaceRevokesNothing(t *testing.T) {
 	}
 }
 
-func TestAKeyThatWasRevokedElsewhereLeavesNoFileInTheWay(t *testing.T) {
+// Keys of another organization are not found, either: their secrets may be in use.
+func TestTheFileOfAKeyThatIsNotFoundStays(t *testing.T) {
 	api := newFakeAPI(t)
 	tf := newTerraform(t, api.URL)
 	file := filepath.Join(t.TempDir(), "deploy.key")
 	made := tf.change(apiKey, nil, keyConfig(file, "1"))
-	api.now(func() { delete(api.keys, "key_1") })
-	if made, _ = tf.refresh(apiKey, made); made != nil {
-		t.Fatal("a revoked key is still in the state")
+	var others object
+	api.now(func() { others = api.keys["key_1"]; delete(api.keys, "key_1") })
+	gone, said := tf.refresh(apiKey, made)
+	if gone != nil {
+		t.Fatal("a key that is not found is still in the state")
 	}
-	if plan := tf.plan(apiKey, nil, keyConfig(file, "1")); plan.said != "" {
-		t.Error(plan.said)
+	wantSaid(t, said, "key_1", "another organization", file)
+	wantSecret(t, file, "mrk_key_1_secret")
+	plan := tf.plan(apiKey, nil, keyConfig(file, "1"))
+	wantSaid(t, plan.said, "cannot be written", "exists already")
+	said, failed := tf.destroy(apiKey, made)
+	if failed {
+		t.Fatal(said)
 	}
-	tf.change(apiKey, nil, keyConfig(file, "1"))
-	wantSecret(t, file, "mrk_key_2_secret")
+	wantSaid(t, said, "key_1", file)
+	wantSecret(t, file, "mrk_key_1_secret")
+	// Asked with the right key again, nothing was lost.
+	api.now(func() { api.keys["key_1"] = others })
+	if there, _ := tf.refresh(apiKey, made); there == nil {
+		t.Fatal("the key is there")
+	}
 }
 
 // What somebody put there instead stays.
-func TestARevokedKeyTakesNoOtherFileWithIt(t *testing.T) {
+func TestAKeyThatIsGoneTakesNoOtherFileWithIt(t *testing.T) {
 	api := newFakeAPI(t)
 	tf := newTerraform(t, api.URL)
 	file := filepath.Join(t.TempDir(), "deploy.key")
@@ -92,7 +105,9 @@ func TestARevokedKeyTakesNoOtherFileWithIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	api.now(func() { delete(api.keys, "key_1") })
-	tf.refresh(apiKey, made)
+	if said, failed := tf.destroy(apiKey, made); said != "" || failed {
+		t.Error(said)
+	}
 	wantSecret(t, file, "something else")
 	plan := tf.plan(apiKey, nil, keyConfig(file, "1"))
 	wantSaid(t, plan.said, "cannot be written", "exists already")
