@@ -112,7 +112,7 @@ function Attributes({ change: { address, action, attributes } }: { change: Plann
     >
       <Table.Tbody>
         {attributes.map(({ name, before, after }) => (
-          <Table.Tr key={name}>
+          <Table.Tr key={JSON.stringify([name, before, after])}>
             <Table.Td w="32%" className="quiet" style={{ overflowWrap: "anywhere" }}>
               {name}
             </Table.Td>

@@ -1,5 +1,5 @@
 import { changePlan, type PlannedChange } from "@millrace/provisioner";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { isCoveredBy } from "./covered-plan.ts";
 
 function change(address: string, action: PlannedChange["action"], after = "1"): PlannedChange {
@@ -21,6 +21,47 @@ test.each([
   ["another kind of thing at that address", [{ ...change("x", "create"), type: "disk" }], false],
 ])("%s", (_, changes, covered) => {
   expect(isCoveredBy(changePlan("b", changes), approved)).toBe(covered);
+});
+
+describe("what is taken back", () => {
+  const [SSH, KAFKA] = ["tcp 22-22 0.0.0.0/0", "tcp 9092-9092 10.9.0.0/16"];
+  const group = (action: PlannedChange["action"], ...rules: readonly string[]) => ({
+    ...{ address: "group", type: "aws_security_group", action },
+    attributes: rules.map((before) => ({ name: "ingress", before, after: null })),
+  });
+  const seen = changePlan("a", [group("update", SSH, KAFKA)]);
+
+  test.each([
+    ["as it was seen", group("update", KAFKA, SSH), seen, true],
+    ["in part, the rest being gone", group("update", KAFKA), seen, true],
+    [
+      "with a rule that nobody saw",
+      group("update", SSH, KAFKA),
+      changePlan("a", [group("update", SSH)]),
+      false,
+    ],
+    ["while what was made is taken on record", group("import", SSH), seen, false],
+    [
+      "from what was to be made, and is there",
+      group("import", SSH),
+      changePlan("a", [group("create")]),
+      false,
+    ],
+  ] as const)("%s", (_, change, agreed, covered) => {
+    expect(isCoveredBy(changePlan("b", [change]), agreed)).toBe(covered);
+  });
+
+  test("with a tag that has become another one", () => {
+    const tagged = (before: string) =>
+      changePlan("p", [
+        {
+          ...group("update"),
+          attributes: [{ name: "tags.owner", before, after: null }],
+        },
+      ]);
+    expect(isCoveredBy(tagged("ours"), tagged("ours"))).toBe(true);
+    expect(isCoveredBy(tagged("theirs"), tagged("ours"))).toBe(false);
+  });
 });
 
 test("what was to be known later may be anything", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { addedByHand } from "./added-by-hand.ts";
+import { addedByHand, additionsIn, takenBack } from "./added-by-hand.ts";
 
 const GROUP = "sg-1";
 
@@ -80,6 +80,18 @@ describe("a security group", () => {
       },
     ]);
   });
+});
+
+test("what was added beside one another is shown and taken back each by itself", () => {
+  const ingress = [permission({ cidr_blocks: ["10.9.0.0/16", "0.0.0.0/0"] })];
+  const opened = plan(["aws_security_group.g", { id: GROUP, ingress, egress: [] }]);
+  const texts = ["tcp 9092-9092 0.0.0.0/0", "tcp 9092-9092 10.9.0.0/16"];
+  expect(addedByHand(opened)[0]?.attributes).toEqual(
+    texts.map((after) => ({ name: "ingress", before: null, after })),
+  );
+  expect(takenBack(additionsIn(opened))[0]?.attributes).toEqual(
+    texts.map((before) => ({ name: "ingress", before, after: null })),
+  );
 });
 
 test("a role shows the policies that nobody of the stack gave it", () => {

@@ -97,9 +97,10 @@ function changesOf(
 ): PlannedChange[] {
   const byAddress = Map.groupBy(additions, ({ address }) => address);
   return [...byAddress].map(([address, all]) => {
-    const attributes = [...Map.groupBy(all, ({ kind }) => kind)].map(([name, some]) => {
+    const attributes = [...Map.groupBy(all, ({ kind }) => kind)].flatMap(([name, some]) => {
+      // Each by itself, as each is agreed to by itself.
       const texts = [...new Set(some.map(textOf))].sort();
-      return { name, ...valuesOf(texts.join(", ")) };
+      return texts.map((text) => ({ name, ...valuesOf(text) }));
     });
     return { address, type: typeOf(address), action: "update", attributes };
   });
