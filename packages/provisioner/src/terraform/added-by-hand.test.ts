@@ -120,6 +120,48 @@ test("a role shows the policies that nobody of the stack gave it", () => {
   ]);
 });
 
+describe("a policy that the same plan makes", () => {
+  const ARN = "arn:aws:iam::aws:policy/ReadOnlyAccess";
+  const role = {
+    name: "slot",
+    inline_policy: [{ name: "ours", policy: "{}" }],
+    managed_policy_arns: [ARN],
+  };
+  const planned = (address: string, after: object | null, actions = ["create"]) => ({
+    ...{ address, type: address.split(".")[0], mode: "managed" },
+    change: { actions, before: null, after, after_unknown: {} },
+  });
+  const additionsBeside = (...resource_changes: object[]) =>
+    additionsIn({ ...plan(["aws_iam_role.slot", role]), resource_changes });
+
+  test("is the stack's: AWS had it before it was on record", () => {
+    const made = [
+      planned("aws_iam_role_policy.ours", { role: "slot", name: "ours" }),
+      planned("aws_iam_role_policy_attachment.a", { role: "slot", policy_arn: ARN }),
+    ];
+    expect(additionsBeside(...made)).toEqual([]);
+  });
+
+  test("is told from another role's, and from one that goes", () => {
+    const others = [
+      planned("aws_iam_role_policy.ours", { role: "other", name: "ours" }),
+      planned("aws_iam_role_policy_attachment.a", null, ["delete"]),
+    ];
+    expect(additionsBeside(...others).map(({ kind }) => kind)).toEqual([
+      "inline_policy",
+      "managed_policy_arns",
+    ]);
+  });
+
+  test("is no reason to leave a rule of the same kind: AWS refuses a second one", () => {
+    const open = permission({ cidr_blocks: ["10.0.0.0/16"] });
+    const group = plan(["aws_security_group.g", { id: GROUP, ingress: [open], egress: [] }]);
+    const address = "aws_vpc_security_group_ingress_rule.a";
+    const resource_changes = [planned(address, rule({ cidr_ipv4: "10.0.0.0/16" }))];
+    expect(additionsIn({ ...group, resource_changes })).toHaveLength(1);
+  });
+});
+
 test("what is no plan has nothing added", () => {
   expect(addedByHand({})).toEqual([]);
   expect(addedByHand(undefined)).toEqual([]);

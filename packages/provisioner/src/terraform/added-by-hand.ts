@@ -41,12 +41,15 @@ export interface AddedPolicy {
 export type Addition = { readonly address: string } & (AddedRule | AddedPolicy);
 
 const GROUPS = new Set(["aws_security_group", "aws_default_security_group"]);
+const ROLE_POLICY = "aws_iam_role_policy";
+const ROLE_ATTACHMENT = "aws_iam_role_policy_attachment";
 const DIRECTIONS = ["ingress", "egress"] as const;
 
 /** What stands beside the stack when a plan, refresh-only or not, was made. */
 export function additionsIn(plan: unknown): Addition[] {
   const resources = resourcesIn(plan);
-  return resources.flatMap((resource) => additionsTo(resource, resources));
+  const ofStack = [...resources, ...policiesMadeBy(plan)];
+  return resources.flatMap((resource) => additionsTo(resource, ofStack));
 }
 
 /** As drift. Each is an attribute that was nothing, and is what was added. */
@@ -132,8 +135,8 @@ function additionsTo(resource: StateResource, all: readonly StateResource[]): Ad
   const names = listOf(inline).map((each) => text(record(each).name));
   const arns = listOf(managed).map(text);
   return [
-    ...ofRole("inline_policy", names, "aws_iam_role_policy", "name"),
-    ...ofRole("managed_policy_arns", arns, "aws_iam_role_policy_attachment", "policy_arn"),
+    ...ofRole("inline_policy", names, ROLE_POLICY, "name"),
+    ...ofRole("managed_policy_arns", arns, ROLE_ATTACHMENT, "policy_arn"),
   ];
 }
 
@@ -198,6 +201,20 @@ function resourcesIn(plan: unknown): StateResource[] {
     const { address, type, mode, values } = record(each);
     if (mode !== "managed") return [];
     return [{ address: text(address), type: text(type), values: record(values) }];
+  });
+}
+
+/**
+ * The policies of roles that the plan makes. A role may have them by now: they are put, so that a second
+ * time is no error, and are not looked for when a record is lost. To take one back would leave who runs
+ * with that role without its rights until Terraform has put it again. A rule is another matter: AWS
+ * refuses a second one of its kind, so the first has to go.
+ */
+function policiesMadeBy(plan: unknown): StateResource[] {
+  return listOf(record(plan).resource_changes).flatMap((each) => {
+    const { address, type, mode, change } = record(each);
+    if (mode !== "managed" || (type !== ROLE_POLICY && type !== ROLE_ATTACHMENT)) return [];
+    return [{ address: text(address), type, values: record(record(change).after) }];
   });
 }
 
