@@ -162,6 +162,8 @@ export class StackRun {
     await this.#workspace.session(this.#session, async (run) => {
       await this.#letGo(run, record.closing);
       await this.#takeBack(run, record.additions ?? []);
+      // Once: an apply that fails later may have made a rule of the same kind, as the stack's own.
+      await this.#workspace.writeJson(recordFile(planId), { ...record, additions: [] });
       if (isPurge) await this.#purge(run, record.empty ? undefined : planId);
       else if (!record.empty) await run.apply(planId);
     });
