@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { FakeEc2, type FakeResource } from "../../test/fake-ec2.ts";
 import type { AwsClients } from "./aws-account.ts";
 import { rejectConnections } from "./endpoint-connections.ts";
+import { askingAws } from "./sdk-errors.ts";
 import { removeStrays } from "./strays.ts";
 
 function removal(resources: readonly FakeResource[], data: boolean) {
@@ -55,6 +56,19 @@ test("what another thing holds is left, what is gone is in no list, the rest is 
   const refused = removal([{ id: "subnet-1", address: "a", held: "UnauthorizedOperation" }], false);
   await expect(refused.run()).rejects.toThrow("UnauthorizedOperation");
 });
+
+test.each(["vpce-1", "vpce-svc-1"])(
+  "%s that AWS keeps, though it answers, is an error of AWS",
+  async (id) => {
+    const keeping = (held: string) => removal([{ id, address: "a", held }], false);
+    expect((await keeping("ExistingVpcEndpointConnections").run()).left).toHaveLength(1);
+    expect(await keeping("InvalidVpcEndpoint.NotFound").run()).toEqual({ removed: [], left: [] });
+    const refused = keeping("UnauthorizedOperation").run;
+    await expect(askingAws("apply_failed", refused)).rejects.toMatchObject({
+      ...{ name: "ProvisionError", code: "auth", detail: "UnauthorizedOperation: no" },
+    });
+  },
+);
 
 test("who is connected to an endpoint service is let go, who was rejected is not again", async () => {
   const connected = ["vpce-a", "vpce-b:pendingAcceptance", "vpce-c:rejected", "vpce-d:deleted"];

@@ -114,5 +114,6 @@ async function revoke(ec2: EC2Client, id: string): Promise<void> {
 function refused({ Unsuccessful }: { Unsuccessful?: UnsuccessfulItem[] | undefined }): void {
   const error = Unsuccessful?.[0]?.Error;
   if (error === undefined) return;
-  throw Object.assign(new Error(error.Message), { name: error.Code ?? "unknown" });
+  // Marked as whatever else AWS refuses is marked by its client.
+  throw Object.assign(new Error(error.Message), { name: error.Code ?? "unknown", $metadata: {} });
 }
