@@ -1,3 +1,4 @@
+import type { Cluster } from "@millrace/domain";
 import { expect, test } from "vitest";
 import {
   deleteCluster,
@@ -49,6 +50,57 @@ test("a cluster that was not seen to serve keeps its data where that is asked fo
   const never = await of.remote(false);
   const empty = await deleteCluster(...ask(), { clusterId: never.id, retainDays: 30 });
   expect(empty.parameters.retainDays).toBe(0);
+});
+
+test("a deletion that failed and is asked for again keeps what the first one was to keep", async () => {
+  const { signal } = new AbortController();
+  const again = async (at: ReturnType<typeof of.tools>, failed: Cluster) => {
+    const input = { clusterId: failed.id };
+    const until = failed.purgeAt?.toISOString() ?? "never";
+    const shown = await previewDelete(...ask(), input, signal);
+    expect(shown.warnings.join(" ")).toContain(until);
+    const second = await deleteCluster(...ask(), input);
+    expect(second.kind).toBe("cluster.delete");
+    expect(await of.run(at, second)).toBe("succeeded");
+    expect(await of.load(failed)).toMatchObject({
+      phase: "PENDING_PURGE",
+      purgeAt: failed.purgeAt,
+    });
+  };
+
+  // What is on this machine is kept only where that was asked for.
+  const tools = of.tools();
+  await again(tools, (await of.notDeleted(tools, 30)).cluster);
+
+  // It served unseen, if at all.
+  refuse(tools, "wait");
+  const late = await of.running(tools);
+  refuse(tools, "stop");
+  tools.driver.states.set(late.id, "ready");
+  const { cluster } = await of.deletion(tools, late, 30);
+  expect(cluster).toMatchObject({ phase: "FAILED", observedRevision: 0 });
+  allow(tools);
+  await again(tools, cluster);
+
+  // Elsewhere a week is usual.
+  const everywhere = of.toolsEverywhere();
+  const { id } = await of.remote(true);
+  refuse(everywhere, "plan");
+  const remote = await of.deletion(everywhere, await of.load({ id }), 30);
+  allow(everywhere);
+  expect(remote.cluster.phase).toBe("FAILED");
+  const kept = await deleteCluster(...ask(), { clusterId: id });
+  expect(await of.run(everywhere, kept)).toBe("succeeded");
+  expect((await of.load({ id })).purgeAt).toEqual(remote.cluster.purgeAt);
+});
+
+test("a deletion that failed and is asked for again with 0 days destroys the data", async () => {
+  const tools = of.tools();
+  const { cluster } = await of.notDeleted(tools, 30);
+  const purge = await deleteCluster(...ask(), { clusterId: cluster.id, retainDays: 0 });
+  expect(purge.kind).toBe("cluster.purge");
+  expect(await of.run(tools, purge)).toBe("succeeded");
+  expect((await of.load(cluster)).phase).toBe("DELETED");
 });
 
 test("a preview of a deletion says what the deletion does", async () => {

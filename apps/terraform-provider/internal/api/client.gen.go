@@ -2270,7 +2270,7 @@ type ClusterDeleteParams struct {
 	// ValidateOnly Answers what would be, and changes nothing
 	ValidateOnly *bool `form:"validate_only,omitempty" json:"validate_only,omitempty"`
 
-	// RetainDays Days for which the data can be restored: 0 on this machine, 7 on AWS by default. Of a cluster that was never seen to serve the data is kept only where this says so, and where a broker was begun; of one whose data is destroyed in part, nothing. Of a cluster that is deleted already, an explicit 0 purges the data that is kept; any other request answers with the deletion that is done
+	// RetainDays Days for which the data can be restored: 0 on this machine, 7 on AWS by default. Of a cluster that was never seen to serve the data is kept only where this says so, and where a broker was begun; of one whose data is destroyed in part, nothing. Where an earlier deletion failed, the data is kept for as long as that one said unless this one says otherwise. Of a cluster that is deleted already, an explicit 0 purges the data that is kept; any other request answers with the deletion that is done
 	RetainDays *int `form:"retain_days,omitempty" json:"retain_days,omitempty"`
 
 	// IfMatch metadata.etag; the call fails with 412 when the resource has changed

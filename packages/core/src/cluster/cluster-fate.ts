@@ -3,11 +3,12 @@ import { type Cluster, providerOf, retainDaysDefault } from "@millrace/domain";
 
 /**
  * What the request to delete a cluster makes of it: it is deleted and its data kept for `days` (0:
- * both go), its data that was kept is purged, or it is deleted already.
+ * both go; undefined: until when it was to be kept already), its data that was kept is purged, or it
+ * is deleted already.
  */
 export interface ClusterFate {
   readonly kind: "delete" | "purge" | "deleted";
-  readonly days: number;
+  readonly days: number | undefined;
 }
 
 /** `retainDays` is what the request says. */
@@ -20,9 +21,13 @@ export async function fateOf(
     // Only whoever says so destroys what was to be kept: a request may come twice.
     return { kind: retainDays === 0 ? "purge" : "deleted", days: 0 };
   }
+  const { purgeAt, dataDestroyedAt } = cluster;
+  // A deletion that failed has said until when: one that says nothing of it takes nothing back.
+  const isKept = purgeAt !== undefined && dataDestroyedAt === undefined;
+  if (isKept && retainDays === undefined) return { kind: "delete", days: undefined };
   const days = await daysOf(operations, cluster, retainDays);
   // What was deleted before has given its name away, perhaps to another: it does not take it again.
-  return { kind: days === 0 && cluster.purgeAt !== undefined ? "purge" : "delete", days };
+  return { kind: days === 0 && purgeAt !== undefined ? "purge" : "delete", days };
 }
 
 async function daysOf(

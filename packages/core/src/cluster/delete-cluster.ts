@@ -6,7 +6,10 @@ import { fateOf } from "./cluster-fate.ts";
 import { type ClusterTarget, lockCluster } from "./lock-cluster.ts";
 
 export interface DeleteClusterInput extends ClusterTarget {
-  /** Days for which the data can be restored; undefined: as usual where the cluster runs. */
+  /**
+   * Days for which the data can be restored; undefined: as an earlier deletion that failed has said,
+   * else as usual where the cluster runs.
+   */
   readonly retainDays?: number | undefined;
 }
 
@@ -32,8 +35,7 @@ export async function deleteCluster(
       if (done) return done;
       throw deletedAlready(cluster);
     }
-    const parameters = { retainDays: days };
-    return beginOperation(tx, core.clock, cluster, "cluster.delete", parameters);
+    return beginOperation(tx, core.clock, cluster, "cluster.delete", { retainDays: days });
   });
 }
 

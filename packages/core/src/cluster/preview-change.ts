@@ -133,7 +133,7 @@ export async function previewDelete(
     const warning = `It is deleted already: nothing changes. ${kept(cluster.purgeAt)}`;
     return { plan: changePlan("nothing", []), cost: left, costDelta: 0, warnings: [warning] };
   }
-  const until = kind === "purge" ? undefined : purgeAt(core.clock.now(), days);
+  const until = kind === "purge" ? undefined : untilWhen(core, cluster, days);
   const purpose = until === undefined ? "purge" : "destroy";
   const caller = { owner: principal.organizationId, signal };
   const plan = await core.planSlots.run(caller, (slot) =>
@@ -143,6 +143,11 @@ export async function previewDelete(
   const costDelta = cents(cost.total - estimateOf(cluster).total);
   const fate = until === undefined ? "All records are lost." : kept(until);
   return { plan, cost, costDelta, warnings: [...protection(cluster), fate] };
+}
+
+/** `days` is undefined where the cluster's own time stays. */
+function untilWhen({ clock }: Core, cluster: Cluster, days: number | undefined): Date | undefined {
+  return days === undefined ? cluster.purgeAt : purgeAt(clock.now(), days);
 }
 
 function kept(until: Date | undefined): string {
