@@ -87,7 +87,7 @@ export function boundedDriver(driver: ClusterDriver, runsMax: number): ClusterDr
     observe: (deployment) => driver.observe(deployment),
     access: (deployment) => driver.access(deployment),
     stop: (clusterId, options) => driver.stop(clusterId, options),
-    destroy: (clusterId) => driver.destroy(clusterId),
+    destroy: (clusterId, options) => driver.destroy(clusterId, options),
     isDestroyed: (clusterId) => driver.isDestroyed(clusterId),
     list: () => driver.list(),
     maintain: (clusterId) => driver.maintain(clusterId),

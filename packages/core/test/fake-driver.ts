@@ -9,6 +9,7 @@ import {
   type PlannedChange,
   type PlanOptions,
   ProvisionError,
+  type RunOptions,
   type SweepReport,
 } from "@millrace/provisioner";
 
@@ -64,7 +65,8 @@ export class FakeDriver implements ClusterDriver {
     this.states.set(clusterId, "stopped");
   }
 
-  async destroy(clusterId: string): Promise<void> {
+  async destroy(clusterId: string, { onDestroying }: RunOptions = {}): Promise<void> {
+    await onDestroying?.();
     await this.#effect("destroy", clusterId);
     this.states.delete(clusterId);
   }
@@ -96,12 +98,17 @@ export class FakeDriver implements ClusterDriver {
     return changePlan(`fake-${purpose}-${clusterId}`, changes);
   }
 
-  async apply(deployment: ClusterDeployment, planId: string): Promise<void> {
+  async apply(
+    deployment: ClusterDeployment,
+    planId: string,
+    options: RunOptions = {},
+  ): Promise<void> {
+    await this.before("apply");
     const [, purpose, clusterId] = planId.split("-");
     if (clusterId !== deployment.clusterId) {
       throw new ProvisionError("plan_stale", `plan ${planId} belongs to another cluster`);
     }
-    if (purpose === "purge") return await this.destroy(clusterId);
+    if (purpose === "purge") return await this.destroy(clusterId, options);
     if (purpose !== "apply" || deployment.paused) return await this.stop(clusterId);
     await this.prepare(deployment);
     await this.ensureRunning(deployment);

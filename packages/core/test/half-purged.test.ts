@@ -1,5 +1,4 @@
 /** Clusters whose data a purge has begun to destroy, whatever happened to them since. */
-import { ProvisionError } from "@millrace/provisioner";
 import { expect, test } from "vitest";
 import { deleteCluster, restoreCluster, retryOperation, updateCluster } from "../src/index.ts";
 import { coreFixture } from "./fixture.ts";
@@ -129,13 +128,42 @@ test("what a purge is about to destroy is on record before it is touched", async
   const { id } = await of.remote(true);
   await of.deletion(tools, await of.load({ id }), 7);
   const seen: unknown[] = [];
-  tools.driver.apply = async () => {
-    seen.push((await of.load({ id })).dataDestroyedAt);
-    throw new ProvisionError("config", "it ends here");
+  tools.driver.before = async (effect) => {
+    if (effect === "destroy") seen.push((await of.load({ id })).dataDestroyedAt);
   };
   const purge = await deleteCluster(...ask(), { clusterId: id, retainDays: 0 });
-  expect(await of.run(tools, purge)).toBe("failed");
+  expect(await of.run(tools, purge)).toBe("succeeded");
   expect(seen).toEqual([expect.any(Date)]);
+});
+
+test("a purge that is refused before it touches anything leaves the data whole", async () => {
+  const tools = of.toolsEverywhere();
+  const { id } = await of.remote(true);
+  await of.deletion(tools, await of.load({ id }), 7);
+  refuse(tools, "apply");
+  const purge = await deleteCluster(...ask(), { clusterId: id, retainDays: 0 });
+  expect(await of.run(tools, purge)).toBe("failed");
+  expect(await of.load({ id })).toMatchObject({ phase: "FAILED", dataDestroyedAt: undefined });
+  allow(tools);
+  const restoring = await restoreCluster(...ask(), { clusterId: id });
+  expect(await of.run(tools, restoring)).toBe("succeeded");
+});
+
+test("a purge by a worker that has lost its operation destroys nothing", async () => {
+  const tools = of.toolsEverywhere();
+  const { id } = await of.remote(true);
+  await of.deletion(tools, await of.load({ id }), 7);
+  tools.driver.states.set(id, "stopped");
+  const purge = await deleteCluster(...ask(), { clusterId: id, retainDays: 0 });
+  tools.driver.before = async (effect) => {
+    if (effect !== "apply") return;
+    const lapsed = { operationId: purge.id, attempt: 1 };
+    await fixture.db.journal.release(lapsed);
+    await fixture.db.transaction((tx) => tx.journal.claim(purge.id, "another", 60_000));
+  };
+  expect(await of.run(tools, purge)).toBe("lost");
+  expect(tools.driver.effects.filter((effect) => effect.startsWith("destroy"))).toEqual([]);
+  expect((await of.load({ id })).dataDestroyedAt).toBeUndefined();
 });
 
 test("a purge that fails is begun again later each time, once a day in the end", async () => {

@@ -91,6 +91,12 @@ export interface RunOptions {
   readonly signal?: AbortSignal;
   /** Absent only outside operations, where nothing is changed. */
   readonly fence?: RunFence;
+  /**
+   * Called, and waited for, before the first data of the cluster is destroyed, once all that may
+   * refuse to has been looked at: what is left from then on is not whole. Where it throws, nothing is
+   * destroyed and the error goes to the caller.
+   */
+  readonly onDestroying?: () => Promise<void>;
 }
 
 export interface PlanOptions extends RunOptions {

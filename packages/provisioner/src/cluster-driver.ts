@@ -119,7 +119,7 @@ export interface ClusterDriver {
   stop(clusterId: string, options?: WaitOptions): Promise<void>;
 
   /** Stops the broker and removes everything of the cluster, data included. */
-  destroy(clusterId: string): Promise<void>;
+  destroy(clusterId: string, options?: RunOptions): Promise<void>;
 
   /** Whether nothing of the cluster is left. */
   isDestroyed(clusterId: string): Promise<boolean>;

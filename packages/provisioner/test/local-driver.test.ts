@@ -277,6 +277,25 @@ describe("destroy", () => {
     await expect(driver.ensureRunning(wanted)).rejects.toMatchObject({ code: "not_prepared" });
   });
 
+  test("says so while everything is there, and destroys nothing where that fails", async () => {
+    const wanted = await deployment("clu_a");
+    await driver.prepare(wanted);
+    const { id } = await driver.plan(wanted, { purpose: "purge" });
+    const lost = { onDestroying: () => Promise.reject(new Error("lost")) };
+    await expect(driver.destroy("clu_a", lost)).rejects.toThrow("lost");
+    await expect(driver.apply(wanted, id, lost)).rejects.toThrow("lost");
+    await expect(driver.apply(wanted, "another", lost)).rejects.toMatchObject({
+      code: "plan_stale",
+    });
+    expect(await driver.isDestroyed("clu_a")).toBe(false);
+    let said = 0;
+    const onDestroying = async () => {
+      said += 1;
+    };
+    await driver.apply(wanted, id, { onDestroying });
+    expect([said, await driver.isDestroyed("clu_a")]).toEqual([1, true]);
+  });
+
   test("removes a broker that lost its folder", async () => {
     const wanted = await deployment("clu_a");
     await driver.prepare(wanted);

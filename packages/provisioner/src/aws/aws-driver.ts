@@ -177,14 +177,14 @@ export class AwsDriver implements ClusterDriver {
   }
 
   /** Everything, data included. Throws `ProvisionError` `not_prepared` where its spec is unknown. */
-  async destroy(clusterId: string): Promise<void> {
+  async destroy(clusterId: string, options: RunOptions = {}): Promise<void> {
     if (await this.isDestroyed(clusterId)) return;
     const deployment = await this.#lastDeployment(clusterId);
     if (deployment === undefined) {
       const message = `what cluster ${clusterId} was is not known here: purge it by a plan`;
       throw new ProvisionError("not_prepared", message);
     }
-    await this.#planAndApply(deployment, { purpose: "purge" });
+    await this.#planAndApply(deployment, { ...options, purpose: "purge" });
   }
 
   async isDestroyed(clusterId: string): Promise<boolean> {

@@ -7,6 +7,7 @@ import { answering } from "../../test/answering.ts";
 import { FakeEc2, type FakeResource } from "../../test/fake-ec2.ts";
 import { FakeWorkspace } from "../../test/fake-workspace.ts";
 import { driverOptions } from "../../test/moto.ts";
+import type { RunOptions } from "../change-plan.ts";
 import { type ClusterDeployment, ProvisionError } from "../cluster-driver.ts";
 import { AwsAccount, type AwsClients } from "./aws-account.ts";
 import { lastDeployment, StackRun } from "./stack-run.ts";
@@ -50,10 +51,13 @@ class EmptyAccount extends AwsAccount {
   }
 }
 
-function runOf(deployment: ClusterDeployment = WANTED, signal?: AbortSignal): StackRun {
+function runOf(
+  deployment: ClusterDeployment = WANTED,
+  options: Pick<RunOptions, "signal" | "onDestroying"> = {},
+): StackRun {
   const { without: _, endpoint: __, ...settings } = driverOptions("/", "http://localhost").account;
   const account = new EmptyAccount(settings);
-  const session = { variables: {}, ...(signal === undefined ? {} : { signal }) };
+  const session = { variables: {}, ...options };
   return new StackRun({
     ...{ workspace: workspace.real, deployment, account, session, secondLookMs: 1 },
     held: { msMax: heldMsMax, pauseMs: 1 },
@@ -209,6 +213,50 @@ describe("a purge", () => {
     await expect(runOf().apply(again.id)).rejects.toMatchObject({ code: "apply_failed" });
   });
 
+  describe("says that data is about to be destroyed", () => {
+    let said: string[];
+    const onDestroying = async () => {
+      said.push([...workspace.commands, ...ec2.changes].at(-1) ?? "nothing");
+    };
+
+    beforeEach(() => {
+      said = [];
+    });
+
+    test("before it touches anything, and no other plan does", async () => {
+      exists({ id: "vol-1", address: VOLUME });
+      workspace.planned = [];
+      const kept = await runOf().plan("destroy");
+      await runOf(WANTED, { onDestroying }).apply(kept.id);
+      expect(said).toEqual([]);
+      workspace.planned = planned;
+      const plan = await runOf().plan("purge");
+      await runOf(WANTED, { onDestroying }).apply(plan.id);
+      expect(said).toEqual(["plan -destroy"]);
+    });
+
+    test("not where the plan is not kept here, or is refused", async () => {
+      const plan = await runOf().plan("purge");
+      const name = `plans/${plan.id}.json`;
+      const record = workspace.files.get(name) as object;
+      workspace.files.set(name, { ...record, refused: ["no"] });
+      const run = () => runOf(WANTED, { onDestroying }).apply(plan.id);
+      await expect(run()).rejects.toMatchObject({ code: "policy_refused" });
+      workspace.files.delete(name);
+      await expect(run()).rejects.toMatchObject({ code: "plan_stale" });
+      expect(said).toEqual([]);
+    });
+
+    test("and destroys nothing where that cannot be recorded", async () => {
+      exists({ id: "vol-1", address: VOLUME });
+      const plan = await runOf().plan("purge");
+      const lost = { onDestroying: () => Promise.reject(new Error("lost")) };
+      await expect(runOf(WANTED, lost).apply(plan.id)).rejects.toThrow("lost");
+      expect(ec2.resources).toHaveLength(1);
+      expect(workspace.commands).not.toContain("apply purge");
+    });
+  });
+
   test("that is aborted deletes nothing more", async () => {
     exists({ id: "vol-1", address: VOLUME }, { id: "vol-2", address: VOLUME });
     const plan = await runOf().plan("purge");
@@ -217,7 +265,7 @@ describe("a purge", () => {
       exists({ id: "subnet-9", address: "aws_subnet.of-an-older-spec" });
       aborted.abort();
     };
-    const run = runOf(WANTED, aborted.signal).apply(plan.id);
+    const run = runOf(WANTED, { signal: aborted.signal }).apply(plan.id);
     await expect(run).rejects.toMatchObject({ code: "aborted" });
     expect(ec2.changes).toEqual([]);
   });

@@ -160,6 +160,7 @@ export class StackRun {
       throw new ProvisionError("policy_refused", "a policy rule forbids this plan", { detail });
     }
     await this.#workspace.session(this.#session, async (run) => {
+      if (isPurge) await this.#session.onDestroying?.();
       await this.#letGo(run, record.closing);
       await this.#takeBack(run, record.additions ?? []);
       // Once: an apply that fails later may have made a rule of the same kind, as the stack's own.

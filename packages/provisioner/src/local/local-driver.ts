@@ -111,11 +111,12 @@ export class LocalDriver implements ClusterDriver {
     await this.#lock.run(clusterId, () => broker.stop(options));
   }
 
-  async destroy(clusterId: string): Promise<void> {
+  async destroy(clusterId: string, { onDestroying }: RunOptions = {}): Promise<void> {
     const files = this.#files(clusterId);
     await this.#lock.run(clusterId, async () => {
       const broker = new BrokerProcess(files, this.#table);
       await broker.stop();
+      await onDestroying?.();
       await files.remove();
       // Another worker that did not know of the removal may have started one in between. From now
       // on none can start, for lack of a configuration.
@@ -153,7 +154,7 @@ export class LocalDriver implements ClusterDriver {
       const message = `plan ${planId} is not what cluster ${deployment.clusterId} shall be now`;
       throw new ProvisionError("plan_stale", message);
     }
-    if (purpose === "purge") return await this.destroy(deployment.clusterId);
+    if (purpose === "purge") return await this.destroy(deployment.clusterId, options);
     const stop = () => this.stop(deployment.clusterId, stopOptions(options));
     if (purpose !== "apply") return await stop();
     const restart = needsRestart(files, deployment, await this.#stateOf(deployment.clusterId));

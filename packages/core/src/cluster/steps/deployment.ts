@@ -31,11 +31,8 @@ export function purposeOf(context: Pick<StepContext, "operation" | "cluster">): 
   }
 }
 
-/**
- * To be called before anything that destroys the cluster's data: what is left of it from now on is
- * not to be brought back as if it were whole. Throws `LeaseLost`.
- */
-export async function recordDestruction({ tools, cluster, fence }: StepContext): Promise<void> {
+/** What is left of the data is not to be brought back as if it were whole. Throws `LeaseLost`. */
+async function recordDestruction({ tools, cluster, fence }: StepContext): Promise<void> {
   await tools.db.transaction(async (tx) => {
     await tx.journal.hold(fence);
     await tx.clusters.recordDestruction(cluster.id, tools.clock.now());
@@ -65,6 +62,7 @@ function isNowhere({ operation, cluster }: StepContext): boolean {
 }
 
 /** What goes with every run of the driver. */
-export function runOptions({ fence, signal, onEvent }: StepContext): Required<RunOptions> {
-  return { fence, signal, onEvent };
+export function runOptions(context: StepContext): Required<RunOptions> {
+  const { fence, signal, onEvent } = context;
+  return { fence, signal, onEvent, onDestroying: () => recordDestruction(context) };
 }

@@ -3,13 +3,7 @@ import { type ClusterDrift, DomainError, type StepName } from "@millrace/domain"
 import { type ChangePlan, isEmptyPlan, ProvisionError } from "@millrace/provisioner";
 import { ApprovalAwaited, type Step, type StepContext } from "../../engine/plan.ts";
 import { isCoveredBy } from "../covered-plan.ts";
-import {
-  deployment,
-  purposeOf,
-  recordDestruction,
-  runOptions,
-  unlessNowhere,
-} from "./deployment.ts";
+import { deployment, purposeOf, runOptions, unlessNowhere } from "./deployment.ts";
 import { sweepAndTell } from "./sweep.ts";
 
 const prepareStack: Step = {
@@ -87,7 +81,6 @@ const apply: Step = {
   async do(context) {
     const stored = await context.tools.db.operationPlans.get(context.operation.id);
     if (!stored) throw new ProvisionError("plan_stale", "there is no plan to apply");
-    if (purposeOf(context) === "purge") await recordDestruction(context);
     await context.driver.apply(deployment(context), stored.planId, runOptions(context));
     return undefined;
   },

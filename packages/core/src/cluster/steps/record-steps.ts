@@ -3,7 +3,7 @@ import type { ClusterPhase, StepName } from "@millrace/domain";
 import { ProvisionError } from "@millrace/provisioner";
 import type { Step, StepContext } from "../../engine/plan.ts";
 import { readyCondition } from "../cluster-condition.ts";
-import { isToRest, keepsData, recordDestruction, unlessNowhere } from "./deployment.ts";
+import { isToRest, keepsData, runOptions, unlessNowhere } from "./deployment.ts";
 import { sweepAndTell } from "./sweep.ts";
 
 const publish: Step = {
@@ -35,8 +35,7 @@ const deleteData: Step = {
   check: async (context) =>
     keepsData(context) || (await context.driver.isDestroyed(context.cluster.id)),
   async do(context) {
-    await recordDestruction(context);
-    await context.driver.destroy(context.cluster.id);
+    await context.driver.destroy(context.cluster.id, runOptions(context));
     return undefined;
   },
 };
