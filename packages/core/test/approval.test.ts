@@ -148,6 +148,12 @@ test("a plan that fails half-way every time ends the operation with what failed 
     await tx.clusters.changePhase(cluster.id, { to: "UPDATING" });
     return made;
   });
+  let plans = 0;
+  const planned = tools.driver.plan.bind(tools.driver);
+  tools.driver.plan = async (deployment, options) => {
+    plans += 1;
+    return { ...(await planned(deployment, options)), id: `plan-${plans}` };
+  };
   const begun = new Set<string>();
   tools.driver.apply = async (_: ClusterDeployment, planId: string) => {
     const isStale = begun.has(planId);
@@ -156,37 +162,50 @@ test("a plan that fails half-way every time ends the operation with what failed 
     throw new ProvisionError("apply_failed", "the cloud did not make a volume");
   };
   expect(await run(tools, operation)).toBe("failed");
+  expect(begun.size).toBe(6);
   expect((await look(operation)).operation.error).toMatchObject({
     code: "provisioning_failed",
     message: "the cloud did not make a volume",
   });
 });
 
-test("plans that are stale for a reason of their own are not told by an older failure", async () => {
-  const tools = newTools(fixture.db);
-  const { cluster } = await running(tools);
-  const operation = await fixture.db.transaction(async (tx) => {
-    const { organizationId, id: clusterId } = cluster;
-    const made = await tx.operations.create({ organizationId, clusterId, kind: "cluster.update" });
-    await tx.clusters.changePhase(cluster.id, { to: "UPDATING" });
-    return made;
-  });
-  let plans = 0;
-  const planned = tools.driver.plan.bind(tools.driver);
-  tools.driver.plan = async (deployment, options) => {
-    plans += 1;
-    if (plans === 1) throw new ProvisionError("throttled", "slow down");
-    return planned(deployment, options);
-  };
-  tools.driver.apply = async () => {
-    throw new ProvisionError("plan_stale", "somebody changes things all the time");
-  };
-  expect(await run(tools, operation)).toBe("failed");
-  expect((await look(operation)).operation.error).toMatchObject({
-    step: "restart_broker",
-    message: "somebody changes things all the time",
-  });
-});
+test.each(["plan", "apply"])(
+  "plans that are stale for a reason of their own are not told by an older failure to %s",
+  async (failing) => {
+    const tools = newTools(fixture.db);
+    const { cluster } = await running(tools);
+    const operation = await fixture.db.transaction(async (tx) => {
+      const { organizationId, id: clusterId } = cluster;
+      const made = await tx.operations.create({
+        organizationId,
+        clusterId,
+        kind: "cluster.update",
+      });
+      await tx.clusters.changePhase(cluster.id, { to: "UPDATING" });
+      return made;
+    });
+    let calls = 0;
+    const failOnce = (effect: string) => {
+      if (effect !== failing) return;
+      calls += 1;
+      if (calls === 1) throw new ProvisionError("throttled", "slow down");
+    };
+    const planned = tools.driver.plan.bind(tools.driver);
+    tools.driver.plan = async (deployment, options) => {
+      failOnce("plan");
+      return planned(deployment, options);
+    };
+    tools.driver.apply = async () => {
+      failOnce("apply");
+      throw new ProvisionError("plan_stale", "somebody changes things all the time");
+    };
+    expect(await run(tools, operation)).toBe("failed");
+    expect((await look(operation)).operation.error).toMatchObject({
+      step: "restart_broker",
+      message: "somebody changes things all the time",
+    });
+  },
+);
 
 test("an approval that never comes ends the operation in time", async () => {
   const tools = newTools(fixture.db);

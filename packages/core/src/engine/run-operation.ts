@@ -91,7 +91,7 @@ class Run {
   readonly #retryDelayMs: number;
   readonly #log: OperationLog;
   #plans = 1;
-  /** The last failure of each step that was not about its plan. */
+  /** The last failure of each step, since it was begun last, that was not about its plan. */
   readonly #failures = new Map<string, unknown>();
 
   constructor(
@@ -185,6 +185,8 @@ class Run {
 
   /** Runs the step, again where that may help. "held" where there was nothing to do. */
   async #try(step: NamedStep): Promise<StepResult> {
+    // What failed with an older plan does not say why this one is stale.
+    this.#failures.delete(step.name);
     for (let tries = 1; ; tries += 1) {
       this.#signal.throwIfAborted();
       let patience = 1;
