@@ -178,6 +178,26 @@ test("of a cluster that drifted nobody knows after a change, and it is looked at
   expect((await of.newest({ id })).id).toBe(look.id);
 });
 
+test("so is one on this machine, where nobody looks otherwise", async () => {
+  const tools = of.tools();
+  const { id } = await of.running(tools);
+  const drift = { checkedAt: new Date(), digest: "d", operationId: undefined };
+  await fixture.db.clusters.recordDrift(id, { ...drift, status: "drifted" });
+  await of.schedule(3 * DAY_MS);
+  expect((await of.newest({ id })).kind).toBe("cluster.create");
+  const { operation } = await updateCluster(...ask(), { clusterId: id, patch: { size: "small" } });
+  expect(await of.run(tools, operation!)).toBe("succeeded");
+  expect((await of.load({ id })).drift.status).toBe("unknown");
+  await of.schedule(60_000);
+  const look = await of.newest({ id });
+  expect(look).toMatchObject({ kind: "cluster.check_drift", provider: "local" });
+  expect(await of.run(tools, look)).toBe("succeeded");
+  expect((await of.load({ id })).drift.status).toBe("in_sync");
+  // That is known now, and stays so.
+  await of.schedule(3 * DAY_MS);
+  expect((await of.newest({ id })).id).toBe(look.id);
+});
+
 test("a look that began before its drift was accepted leaves it accepted", async () => {
   const tools = of.tools();
   const { id } = await of.running(tools);

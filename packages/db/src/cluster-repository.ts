@@ -247,9 +247,9 @@ export class ClusterRepository {
   }
 
   /**
-   * Clusters beyond this machine that nobody has looked at for drift since `before`, nor tried to: a
-   * look that failed is not begun again at once. First those that drifted before an operation changed
-   * them, if nobody has tried to look since then.
+   * Clusters that nobody has looked at for drift since `before`, nor tried to: a look that failed is
+   * not begun again at once. First those that drifted before an operation changed them, if nobody has
+   * tried to look since then; on this machine, only those.
    */
   async driftDue(before: Date, limit: number): Promise<Cluster[]> {
     const due = await this.#client.$queryRaw<{ id: string }[]>`
@@ -259,8 +259,8 @@ export class ClusterRepository {
       CROSS JOIN LATERAL (
         SELECT max(created_at) AS last, coalesce(bool_or(NOT done), false) AS under_way
         FROM operation WHERE cluster_id = cluster.id AND kind = ${LOOK}) AS look
-      WHERE cluster.phase = ANY(${[...DRIFTING]}) AND deleted_at IS NULL AND region <> 'local'
-        AND NOT look.under_way AND (
+      WHERE cluster.phase = ANY(${[...DRIFTING]}) AND deleted_at IS NULL
+        AND (region <> 'local' OR changing.id IS NOT NULL) AND NOT look.under_way AND (
           (changing.id IS NOT NULL AND (look.last IS NULL OR look.last < changing.created_at))
           OR (cluster.updated_at < ${before} AND (look.last IS NULL OR look.last < ${before})
             AND (drift_checked_at IS NULL OR drift_checked_at < ${before})))
