@@ -11,8 +11,12 @@ import { pino } from "pino";
 import { startWorker } from "../src/worker.ts";
 
 const FAKE_BROKER = join(import.meta.dirname, "../../../packages/provisioner/test/fake-broker.mjs");
-/** Long enough to be killed within each of these. */
-const READY_DELAY_MS = "150";
+/**
+ * Long enough to be killed within, and, on a busy machine, for the wait to begin before the broker
+ * that was just started is ready: it is left out where there is nothing to wait for.
+ */
+const READY_DELAY_MS = "800";
+/** Long enough to be killed within. */
 const SMOKE_MS = 150;
 const LEASE_MS = 1_500;
 

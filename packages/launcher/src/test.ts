@@ -1,8 +1,8 @@
 /**
  * `npm test` after the packages are there. Two lanes run at once, since one mostly compiles and the
- * other mostly starts programs: the data plane's gates, tests and release build; the TypeScript
- * rooms' gates and tests. Then what needs a broker or an emulated AWS; then everything together, end
- * to end.
+ * other mostly starts programs: the data plane's gates and tests; the TypeScript rooms' gates and
+ * tests. Then the release build beside the stacks on an emulated AWS; what needs a real broker; and
+ * everything together, end to end.
  *
  * The last line is `N passed, N failed`, with `, N skipped` where a toolchain is absent.
  */
@@ -25,6 +25,8 @@ interface Stage {
   /** A gate counts as one check; a test stage counts what its runner counted. */
   gate?: true;
   secondsMax?: number;
+  /** Tasks at a time. */
+  concurrency?: number;
 }
 
 type AllTools = Tools & AwsTools;
@@ -34,6 +36,8 @@ const STAGE_SECONDS_MAX = 1_500;
 const AWS_SECONDS_MAX = 2_400;
 /** Tasks of one stage at a time: more would only make each other's time limits too short. */
 const CONCURRENCY = 2;
+/** The longest of these wait for an emulator most of the time, and are to begin at once. */
+const AWS_CONCURRENCY = 4;
 const PROVIDER = "@millrace/terraform-provider";
 const artefacts = join(root, "test-results");
 const brokerProgram = join(root, "dataplane/target/release/millrace");
@@ -46,14 +50,14 @@ const DATA_PLANE: Stage[] = [
   { name: "crate rows", tasks: ["//#gate:crates"], gate: true },
   { name: "clippy", tasks: ["@millrace/dataplane#lint"], gate: true },
   { name: "Rust tests", tasks: ["@millrace/dataplane#test:unit"] },
-  { name: "broker build", tasks: ["@millrace/dataplane#build"], gate: true },
-  {
-    name: "kill -9 drill",
-    tasks: ["@millrace/dataplane#drill:quick"],
-    env: { MILLRACE_BROKER_BIN: brokerProgram },
-    gate: true,
-  },
 ];
+const BROKER: Stage = { name: "broker build", tasks: ["@millrace/dataplane#build"], gate: true };
+const KILLS: Stage = {
+  name: "kill -9 drill",
+  tasks: ["@millrace/dataplane#drill:quick"],
+  env: { MILLRACE_BROKER_BIN: brokerProgram },
+  gate: true,
+};
 const ROOMS: Stage[] = [
   { name: "format and lint", tasks: ["//#gate:biome"], gate: true },
   { name: "tidy", tasks: ["//#gate:tidy"], gate: true },
@@ -68,17 +72,19 @@ const ROOMS: Stage[] = [
 const startedAt = Date.now();
 mkdirSync(artefacts, { recursive: true });
 const [, , tools] = await Promise.all([lane(DATA_PLANE), lane(ROOMS), findAllTools()]);
-// Not beside the compile, as Terraform's provider and the emulator need the processors, too; beside
-// the integration tests, as they mostly wait.
+// What only compiles beside what mostly waits, and has no time limit of its own that matters.
 await Promise.all([
+  stage(BROKER),
   stage({
     name: "AWS stacks",
     tasks: ["test:aws"],
     env: toolPaths(tools),
     secondsMax: AWS_SECONDS_MAX,
+    concurrency: AWS_CONCURRENCY,
   }),
-  stage({ name: "integration tests", tasks: ["test:integration"], env: toolPaths(tools) }),
 ]);
+await stage(KILLS);
+await stage({ name: "integration tests", tasks: ["test:integration"], env: toolPaths(tools) });
 await endToEnd(tools);
 finish();
 
@@ -94,7 +100,7 @@ async function lane(stages: Stage[]): Promise<void> {
   for (const each of stages) await stage(each);
 }
 
-async function stage({ name, tasks, env, gate, secondsMax }: Stage): Promise<void> {
+async function stage({ name, tasks, env, gate, secondsMax, concurrency }: Stage): Promise<void> {
   const from = Date.now();
   const { code, output } = await run(
     "turbo",
@@ -102,7 +108,7 @@ async function stage({ name, tasks, env, gate, secondsMax }: Stage): Promise<voi
       "run",
       ...tasks,
       "--continue=dependencies-successful",
-      `--concurrency=${CONCURRENCY}`,
+      `--concurrency=${concurrency ?? CONCURRENCY}`,
       "--output-logs=full",
       "--log-order=grouped",
     ],
