@@ -219,7 +219,7 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
       .first();
     const usedName = (await used.getAttribute("data-environment")) as string;
     await deleteEnvironment(page, usedName);
-    await expect(page.getByRole("alert")).toBeVisible();
+    await expect(page.getByRole("dialog").getByRole("alert")).toBeVisible();
     await checkPage(page, "environment-not-empty");
     await page.getByRole("button", { name: "Cancel" }).click();
     await expect(used).toBeVisible();
