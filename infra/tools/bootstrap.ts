@@ -227,5 +227,6 @@ The control plane is there.
   1. make ${spec.domainName} an alias (CNAME) of ${outputs.front_door?.value}
   2. sign in at https://${spec.domainName} with the credentials in
      aws secretsmanager get-secret-value --region ${spec.region} --secret-id ${outputs.first_account?.value}
-     then change the password and delete that secret's value`);
+     then change the password and overwrite that secret's value; do not delete the secret
+     (infra/DEPLOY.md, the end of part c)`);
 }
