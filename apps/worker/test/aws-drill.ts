@@ -26,6 +26,7 @@ import {
 } from "../../../packages/provisioner/test/aws-by-hand.ts";
 import { leftOf } from "../../../packages/provisioner/test/aws-leftovers.ts";
 import { REGION } from "../../../packages/provisioner/test/moto.ts";
+import { seededRandom } from "../../../packages/provisioner/test/seeded-random.ts";
 import type { AwsSite } from "./aws-site.ts";
 
 export interface DrillOptions {
@@ -91,7 +92,7 @@ class Drill {
     this.#options = options;
     this.#core = core;
     this.#principal = principal;
-    this.#random = randomFrom(options.seed);
+    this.#random = seededRandom(options.seed);
     this.#killsLeft = options.kills;
   }
 
@@ -341,15 +342,4 @@ function stepOf({ steps }: Operation): string {
 function assertEqual(what: string, found: unknown, wanted: unknown): void {
   const [is, should] = [JSON.stringify(found), JSON.stringify(wanted)];
   if (is !== should) throw new Error(`${what}: ${is}, should be ${should}`);
-}
-
-/** Numbers from 0 to 1, the same for the same seed (mulberry32). */
-function randomFrom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
 }

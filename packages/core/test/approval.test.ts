@@ -1,4 +1,4 @@
-import type { Operation } from "@millrace/domain";
+import type { Cluster, Operation } from "@millrace/domain";
 import {
   type ClusterDeployment,
   type ClusterDriver,
@@ -118,15 +118,19 @@ test("a plan that went stale is asked for again where it does more than was appr
   expect(applied).toEqual(["plan-1", "plan-2", "plan-3"]);
 });
 
+/** A change of the cluster that nobody has begun. */
+function changing({ organizationId, id: clusterId }: Cluster): Promise<Operation> {
+  return fixture.db.transaction(async (tx) => {
+    const made = await tx.operations.create({ organizationId, clusterId, kind: "cluster.update" });
+    await tx.clusters.changePhase(clusterId, { to: "UPDATING" });
+    return made;
+  });
+}
+
 test("a plan that is stale every time ends the operation, and the cluster is looked after", async () => {
   const tools = newTools(fixture.db);
   const { cluster } = await running(tools);
-  const operation = await fixture.db.transaction(async (tx) => {
-    const { organizationId, id: clusterId } = cluster;
-    const made = await tx.operations.create({ organizationId, clusterId, kind: "cluster.update" });
-    await tx.clusters.changePhase(cluster.id, { to: "UPDATING" });
-    return made;
-  });
+  const operation = await changing(cluster);
   tools.driver.apply = async () => {
     throw new ProvisionError("plan_stale", "somebody changes things all the time");
   };
@@ -142,12 +146,7 @@ test("a plan that is stale every time ends the operation, and the cluster is loo
 test("a plan that fails half-way every time ends the operation with what failed it", async () => {
   const tools = newTools(fixture.db);
   const { cluster } = await running(tools);
-  const operation = await fixture.db.transaction(async (tx) => {
-    const { organizationId, id: clusterId } = cluster;
-    const made = await tx.operations.create({ organizationId, clusterId, kind: "cluster.update" });
-    await tx.clusters.changePhase(cluster.id, { to: "UPDATING" });
-    return made;
-  });
+  const operation = await changing(cluster);
   let plans = 0;
   const planned = tools.driver.plan.bind(tools.driver);
   tools.driver.plan = async (deployment, options) => {

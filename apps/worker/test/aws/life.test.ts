@@ -1,25 +1,19 @@
 /** The engine, the driver and Terraform together, as they are in the product: nothing is killed. */
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { hasEmulator } from "../../../../packages/provisioner/test/moto.ts";
 import { drill } from "../aws-drill.ts";
-import { AwsSite } from "../aws-site.ts";
+import { awsSite } from "../aws-site-fixture.ts";
 
 const LIFE_MS = 20 * 60_000;
-const OPEN_MS = 120_000;
 
 describe.skipIf(!hasEmulator)("a cluster on an emulated AWS", () => {
-  let site: AwsSite;
-
-  beforeAll(async () => {
-    site = await AwsSite.open();
-  }, OPEN_MS);
-  afterAll(() => site?.close(), OPEN_MS);
+  const site = awsSite();
 
   test("is made, paused, changed, set right after a change by hand, brought back and purged", {
     timeout: LIFE_MS,
   }, async () => {
     const said: string[] = [];
-    const report = await drill(site, { kills: 0, seed: 1, say: (line) => said.push(line) });
+    const report = await drill(site(), { kills: 0, seed: 1, say: (line) => said.push(line) });
     expect(report, said.join("\n")).toMatchObject({
       kills: { worker: 0, terraform: 0 },
       retries: 0,

@@ -1,27 +1,21 @@
 /** A short drill: the long one is `npm run drill:aws`. */
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { hasEmulator } from "../../../../packages/provisioner/test/moto.ts";
 import { drill } from "../aws-drill.ts";
-import { AwsSite } from "../aws-site.ts";
+import { awsSite } from "../aws-site-fixture.ts";
 
 const KILLS = 5;
 const SEED = 5;
 const DRILL_MS = 20 * 60_000;
-const OPEN_MS = 120_000;
 
 describe.skipIf(!hasEmulator)("a cluster on an emulated AWS", () => {
-  let site: AwsSite;
-
-  beforeAll(async () => {
-    site = await AwsSite.open();
-  }, OPEN_MS);
-  afterAll(() => site?.close(), OPEN_MS);
+  const site = awsSite();
 
   test("comes to every end that was asked for, whatever is killed on the way", {
     timeout: DRILL_MS,
   }, async () => {
     const said: string[] = [];
-    const report = await drill(site, {
+    const report = await drill(site(), {
       ...{ kills: KILLS, seed: SEED, short: true },
       say: (line) => said.push(line),
     });

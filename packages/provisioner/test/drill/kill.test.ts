@@ -27,6 +27,7 @@ import {
   type Moto,
   startMoto,
 } from "../moto.ts";
+import { seededRandom } from "../seeded-random.ts";
 
 const CLUSTER = "clu_01JQZ3K5T9";
 /** Of the ten kills, how many fall into each kind of change; the last of each is left to finish. */
@@ -41,7 +42,7 @@ describe.skipIf(!hasEmulator)("Terraform killed at random moments", () => {
   let wanted: ClusterDeployment;
   const states = new MemoryStates();
   const seed = Number(process.env.MILLRACE_SEED ?? Date.now() % 100_000);
-  const random = mulberry32(seed);
+  const random = seededRandom(seed);
   let attempt = 0;
   let kills = 0;
 
@@ -153,14 +154,3 @@ describe.skipIf(!hasEmulator)("Terraform killed at random moments", () => {
     expect(kills).toBeGreaterThanOrEqual(KILLS.create);
   });
 });
-
-/** A small generator of numbers in [0, 1) that a seed replays. */
-function mulberry32(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
