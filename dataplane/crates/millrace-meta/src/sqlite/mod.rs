@@ -8,6 +8,7 @@
 mod compaction;
 mod doomed;
 mod index;
+mod migrations;
 mod nodes;
 mod number;
 mod objects;
@@ -34,7 +35,7 @@ use millrace_time::SharedClock;
 use parking_lot::RwLock;
 use sqlx::{
     Connection, Sqlite, SqliteConnection, SqlitePool, Transaction,
-    migrate::{MigrateError, Migrator},
+    migrate::MigrateError,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 use tokio::sync::{Mutex, MutexGuard};
@@ -46,8 +47,6 @@ use crate::{
     MetaStore, NewTopic, ObjectContents, ObjectRange, OpenStreamError, ReserveError, StoreFailure,
     StreamMeta, StreamSetSummary, StreamSummary, SweepError, Topic, TopicError, TrimError, Upload,
 };
-
-static MIGRATIONS: Migrator = sqlx::migrate!("../../../migrations/dataplane");
 
 /// Connections that only read. Few reads reach the database at all; four keep a long listing from
 /// holding up the others.
@@ -132,7 +131,7 @@ impl SqliteMeta {
         let mut writer = SqliteConnection::connect_with(&connect)
             .await
             .map_err(failure)?;
-        MIGRATIONS
+        migrations::all()
             .run(&mut writer)
             .await
             .map_err(|error| match error {

@@ -103,6 +103,8 @@ fn from_write(error: io::Error) -> BucketError {
 }
 
 fn open_s3(s3: &S3Uri) -> Result<StoreBucket, BucketError> {
+    // Fails where the program has chosen a provider before; that one then serves.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     // Deadlines and retries are decorators of ours, so that each try is seen and counted.
     let client = ClientOptions::new()
         .with_timeout_disabled()
