@@ -39,6 +39,20 @@ export default {
   forbidden: [
     ...arrowRules,
     {
+      name: "engine-knows-no-use-case",
+      comment: "in packages/core use cases import the operation engine, never the other way round",
+      severity: "error",
+      from: { path: "^packages/core/src/engine/", pathNot: "[.]test[.]ts$" },
+      to: { path: "^packages/core/src/(?!engine/)" },
+    },
+    {
+      name: "engine-has-one-entrance",
+      comment: "the rest of packages/core imports the engine through its index.ts",
+      severity: "error",
+      from: { path: "^packages/core/src/(?!engine/)" },
+      to: { path: "^packages/core/src/engine/(?!index[.]ts$)" },
+    },
+    {
       name: "only-db-imports-prisma",
       severity: "error",
       from: { pathNot: "^packages/db/" },

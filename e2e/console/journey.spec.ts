@@ -124,7 +124,7 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
     const field = page.getByLabel("Block cache, new value");
     await field.fill("4");
     await expect(field).toHaveAccessibleDescription(/Write at least 16 MiB/);
-    // Beside another change the API judges: both caches together are too much for the size.
+    // Beside another change the API validates: both caches together are too much for the size.
     await field.fill("600");
     await page.getByRole("button", { name: "Change Log cache" }).click();
     await page.getByLabel("Log cache, new value").fill("200");

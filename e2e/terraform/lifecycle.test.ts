@@ -104,7 +104,7 @@ describe.skipIf(whyNot)(`an environment, a cluster and ${TOPICS} topics`, () => 
     expect(topic.configs["retention.ms"].value).toBe("604800000");
   });
 
-  it("show a topic that the console deleted, and make it anew", async () => {
+  it("show a topic that the console deleted, and re-create it", async () => {
     const path = `/v1/clusters/${clusterId}/topics/events-007`;
     expect((await rest("DELETE", path)).status).toBe(204);
     expect(await workspace.plan()).toEqual({ [TOPIC]: "create" });

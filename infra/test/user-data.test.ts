@@ -13,7 +13,7 @@ const brokerBin = process.env.MILLRACE_BROKER_BIN;
 const reason = whyNot(brokerBin);
 const TOKEN = "0123456789abcdef0123456789abcdef";
 const SELF = "/usr/local/sbin/millrace-slot";
-/** How exposed the broker's unit may be by systemd's own judgement. */
+/** How exposed the broker's unit may be by systemd's own analysis. */
 const EXPOSURE_MAX = 2.5;
 
 describe.skipIf(reason)(`user data on a machine${reason ? ` (${reason})` : ""}`, () => {
@@ -369,8 +369,8 @@ describe.skipIf(reason)(`user data on a machine${reason ? ` (${reason})` : ""}`,
       expect(said).toEqual({ code: 0, output: "" });
       // Ten times systemd's measure, in which 0 is shut off and 10 may do everything.
       const security = ["security", "--offline=yes", `--threshold=${EXPOSURE_MAX * 10}`];
-      const judged = await machine.run("systemd-analyze", ...security, "millrace.service");
-      expect(judged, judged.output).toMatchObject({ code: 0 });
+      const analysed = await machine.run("systemd-analyze", ...security, "millrace.service");
+      expect(analysed, analysed.output).toMatchObject({ code: 0 });
     });
   });
 });

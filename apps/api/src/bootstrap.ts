@@ -45,7 +45,7 @@ async function knownCredentials(home: string): Promise<{ password?: string; apiK
     );
     return { ...(password && { password }), ...(apiKey && { apiKey }) };
   } catch {
-    // Absent on the first start, or broken by hand: credentials are made anew.
+    // Absent on the first start, or broken by hand: new credentials are created.
     return {};
   }
 }

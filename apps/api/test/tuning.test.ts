@@ -225,7 +225,7 @@ describe("the entity tag", () => {
     expect((await again()).status).toBe(304);
     fixture.kafka.down.add(address);
     expect((await again()).status).toBe(200);
-    // The wishes are the same: what was decided on them still goes.
+    // The overrides are the same: what was decided on them still goes.
     expect((await patch({ prefetch_max_bytes: MIB }, { ifMatch: etag })).status).toBe(200);
   });
 });

@@ -70,6 +70,7 @@ export function boundedDriver(driver: ClusterDriver, runsMax: number): ClusterDr
   ) => turns.run(organizationId, options?.signal, work);
   return {
     name: driver.name,
+    capabilities: driver.capabilities,
     prepare: (deployment, options) =>
       bounded(deployment, options, () => driver.prepare(deployment, options)),
     plan: (deployment, options) =>

@@ -34,8 +34,12 @@ const clusters = {
   },
 };
 
+const HERE = { startsBrokers: true, observeIntervalMs: 0, absentMessage: "The folder is missing." };
+/** Of a driver whose brokers run elsewhere: the provider restarts them. */
+const REMOTE = { startsBrokers: false, observeIntervalMs: 30_000, absentMessage: "No resources." };
+
 const driver = {
-  name: "local" as "local" | "aws",
+  capabilities: HERE,
   stop: async () => {
     stops += 1;
     observation = "stopped";
@@ -50,7 +54,7 @@ const driver = {
 
 beforeEach(() => {
   phase = "RUNNING";
-  driver.name = "local";
+  driver.capabilities = HERE;
   paused = false;
   stops = 0;
   message = undefined;
@@ -131,27 +135,26 @@ test("a broker that runs and does not answer degrades the cluster after a while"
   expect(message).toContain("does not answer");
 });
 
-test("a cluster whose data folder is missing is reported, never started anew", async () => {
+test("a cluster whose data folder is missing is reported, never restarted", async () => {
   observation = "absent";
   await ticks(10);
   expect([phase, starts]).toEqual(["DEGRADED", 0]);
   expect(message).toContain("missing");
 });
 
-test("on AWS nobody speaks of a data folder where nothing is found", async () => {
-  driver.name = "aws";
+test("the driver says what is missing where nothing is found", async () => {
+  driver.capabilities = REMOTE;
   observation = "absent";
   await ticks(1);
   expect([phase, starts]).toEqual(["DEGRADED", 0]);
-  expect(message).toContain("AWS account");
-  expect(message).not.toContain("folder");
+  expect(message).toBe("No resources.");
 });
 
 test("a provider that hangs keeps nobody from the other clusters, and is asked once", async () => {
   const asked: string[] = [];
   let answer = () => {};
   const hanging = {
-    name: "aws",
+    capabilities: REMOTE,
     observe: () => {
       asked.push("aws");
       return new Promise<Observation>((resolve) => {
@@ -191,7 +194,7 @@ test("a provider that hangs keeps nobody from the other clusters, and is asked o
 });
 
 test("beyond this machine a broker that stopped is reported, and left to who runs it", async () => {
-  driver.name = "aws";
+  driver.capabilities = REMOTE;
   observation = "stopped";
   await ticks(40);
   expect([phase, starts]).toEqual(["DEGRADED", 0]);

@@ -26,22 +26,14 @@ export interface SupervisorOptions {
 /** A broker that runs but does not answer for this long is reported; a busy moment is not. */
 const UNRESPONSIVE_MS = 5_000;
 
-/** Looks at what others run cost a request each, and whoever runs them repairs them by himself. */
-const REMOTE_INTERVAL_MS = 30_000;
 /** A paused cluster is looked at too: whoever lost a race may have started its broker. */
 const ATTENDED_PHASES: readonly ClusterPhase[] = [...SERVING_PHASES, "PAUSED"];
-
-/** Why a cluster of which nothing is found does not serve. */
-const ABSENT: Readonly<Record<ClusterDriver["name"], string>> = {
-  local: "The cluster's data folder is missing.",
-  aws: "Nothing of the cluster is found in the AWS account: look at its drift.",
-};
 
 /** What the supervisor remembers of one cluster; losing it costs nothing but a shorter backoff. */
 interface Watch {
   readonly backoff: RestartBackoff;
-  /** When a cluster beyond this machine is looked at next. */
-  nextLookAt: number;
+  /** When the cluster is observed next. */
+  nextObservationAt: number;
   unresponsiveSince: number | undefined;
   /** Why the last start failed, for the condition. */
   lastFailure: string | undefined;
@@ -93,24 +85,26 @@ export class ClusterSupervisor {
     const deployment = this.#options.deploymentOf(cluster);
     const driver = this.#options.drivers.find(cluster.region);
     if (deployment === undefined || driver === undefined) return;
-    if (driver.name !== "local" && !this.#isTime(cluster)) return;
+    if (!this.#isDue(cluster, driver)) return;
     const log = this.#options.logger.child({ cluster: cluster.id });
     try {
       const observation = await driver.observe(deployment);
       if (signal?.aborted) return;
       if (!cluster.paused) await this.#react(cluster, driver, observation, log);
-      else if (driver.name === "local") await this.#keepPaused(cluster, driver, observation, log);
+      else if (driver.capabilities.startsBrokers) {
+        await this.#keepPaused(cluster, driver, observation, log);
+      }
       await driver.maintain(cluster.id);
     } catch (error) {
       log.error({ err: error }, "supervising the cluster failed");
     }
   }
 
-  #isTime({ id }: Cluster): boolean {
+  #isDue({ id }: Cluster, { capabilities }: ClusterDriver): boolean {
     const watch = this.#watchOf(id);
     const now = this.#now();
-    if (now < watch.nextLookAt) return false;
-    watch.nextLookAt = now + REMOTE_INTERVAL_MS;
+    if (now < watch.nextObservationAt) return false;
+    watch.nextObservationAt = now + capabilities.observeIntervalMs;
     return true;
   }
 
@@ -141,12 +135,12 @@ export class ClusterSupervisor {
     watch.unresponsiveSince = undefined;
     if (observation === "absent") {
       // Starting would make a new, empty cluster under the old name: that is not a repair.
-      await this.#degrade(cluster, ABSENT[driver.name], log);
+      await this.#degrade(cluster, driver.capabilities.absentMessage, log);
       return;
     }
     const because = watch.lastFailure === undefined ? "" : ` ${watch.lastFailure}`;
     await this.#degrade(cluster, `The broker has stopped.${because}`, log);
-    if (driver.name !== "local" || !watch.backoff.mayStart(this.#now())) return;
+    if (!driver.capabilities.startsBrokers || !watch.backoff.mayStart(this.#now())) return;
     await this.#restart(cluster, driver, watch, log);
   }
 
@@ -202,7 +196,7 @@ export class ClusterSupervisor {
     const backoff = new RestartBackoff(this.#options.backoff ?? RESTART_BACKOFF);
     const watch: Watch = {
       backoff,
-      nextLookAt: 0,
+      nextObservationAt: 0,
       unresponsiveSince: undefined,
       lastFailure: undefined,
     };

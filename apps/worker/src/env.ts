@@ -49,7 +49,7 @@ const schema = z.object({
   MILLRACE_AWS_STATE_KEY_ARN: optionalText,
   /** Address of an emulator of AWS. */
   MILLRACE_AWS_ENDPOINT: optionalText,
-  /** Seconds between two looks for drift at each cluster. */
+  /** Seconds between two drift checks at each cluster. */
   MILLRACE_DRIFT_INTERVAL: z.coerce.number().int().min(60).default(DRIFT_INTERVAL_SECONDS_DEFAULT),
   LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace"]).default("info"),
 });

@@ -51,7 +51,7 @@ export class OrphanSweeper {
         if (await driver.isDestroyed(id)) return;
         logger.warn({ cluster: id }, "removing what is left of a deleted cluster");
         await driver.destroy(id);
-      } else if (driver.name !== "local") {
+      } else if (!driver.capabilities.exclusive) {
         // What is not ours to know is not ours to stop: other installations share the account.
         if (cluster === undefined) logger.warn({ cluster: id }, "an unknown cluster has resources");
       } else if (cluster === undefined || cluster.phase === "FAILED") {

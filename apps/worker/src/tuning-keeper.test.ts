@@ -23,7 +23,7 @@ let lines: string[];
 let keeper: TuningKeeper;
 
 function cluster(id: string, phase: ClusterPhase = "RUNNING"): Cluster {
-  const tuning = { ...UNTOUCHED_TUNING, version: 1, wishes: { block_cache_bytes: 33_554_432 } };
+  const tuning = { ...UNTOUCHED_TUNING, version: 1, overrides: { block_cache_bytes: 33_554_432 } };
   const row = { id, phase, tuning, size: "dev", observedRevision: 1, placement: PLACEMENT };
   return row as unknown as Cluster;
 }
@@ -112,7 +112,7 @@ test("a value that was changed at the broker is put back", async () => {
   expect(running.get("clu_a")).toBe("33554432");
 });
 
-test("a broker that refuses is asked again now and then, and at once when the wish changes", async () => {
+test("a broker that refuses is asked again now and then, and at once when the override changes", async () => {
   refusing.add("clu_a");
   for (; now < 60_000; now += 2_000) await round();
   expect(writes).toHaveLength(2);
@@ -126,7 +126,7 @@ test("a broker that refuses is asked again now and then, and at once when the wi
   await round();
   await round();
   expect(writes).toHaveLength(1);
-  retune("clu_a", (before) => ({ ...before, version: 2, wishes: { block_cache_bytes: null } }));
+  retune("clu_a", (before) => ({ ...before, version: 2, overrides: { block_cache_bytes: null } }));
   await round();
   expect(writes).toHaveLength(2);
 });

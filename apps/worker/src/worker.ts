@@ -37,7 +37,7 @@ export interface WorkerOptions {
   /** How long an operation stays with this worker after its death, in milliseconds. */
   readonly leaseMs?: number;
   readonly smokeCheck?: WorkerTools["smokeCheck"];
-  /** Time between two looks for drift at each cluster, in milliseconds. */
+  /** Time between two drift checks at each cluster, in milliseconds. */
   readonly driftIntervalMs?: number;
   /** Ends the wait for the database at the start. */
   readonly signal?: AbortSignal;
@@ -56,7 +56,7 @@ const SUPERVISE_INTERVAL_MS = 1_000;
 const SCRAPE_INTERVAL_MS = 2_000;
 /** A broker that is back has its tuning soon; one request per cluster that has been tuned. */
 const TUNING_INTERVAL_MS = 2_000;
-/** Purges, looks for drift, and approvals that never came: none of them is pressing. */
+/** Purges, drift checks, and approvals that never came: none of them is pressing. */
 const SCHEDULE_INTERVAL_MS = 10_000;
 const DRIFT_INTERVAL_MS_DEFAULT = 6 * 60 * 60_000;
 const ORPHAN_INTERVAL_MS = 60_000;

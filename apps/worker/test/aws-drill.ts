@@ -215,7 +215,7 @@ class Drill {
     return kills;
   }
 
-  /** Until Terraform carries the plan out, or looks for drift, or the operation is through. */
+  /** Until Terraform carries the plan out, or checks for drift, or the operation is through. */
   async #untilApplied(operation: Operation): Promise<void> {
     const deadline = performance.now() + AIM_MS_MAX;
     while (performance.now() < deadline) {

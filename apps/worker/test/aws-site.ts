@@ -37,7 +37,7 @@ export class AwsSite {
     const database = await withPostgres();
     return new AwsSite(
       database,
-      await startMoto({ mended: true }),
+      await startMoto({ patched: true }),
       await mkdtemp(join(tmpdir(), "millrace-site-")),
     );
   }

@@ -16,7 +16,7 @@ import {
   type Cluster,
   type Principal,
   TUNING_PROPERTIES,
-  type TuningWishes,
+  type TuningOverrides,
 } from "@millrace/domain";
 import { localAccess } from "@millrace/provisioner";
 import { describe, expect, test } from "vitest";
@@ -39,7 +39,7 @@ describe.skipIf(brokerBin === undefined)("with the real broker", () => {
     expect(untouched).toMatchObject({ applied: true, cluster: { tuning: { version: 0 } } });
 
     // Every knob at once, each to another value than it has.
-    const wishes = {
+    const overrides = {
       block_cache_bytes: 64 * MIB,
       prefetch_max_bytes: 8 * MIB,
       ingress_baseline_bytes_per_second: 200 * MIB,
@@ -47,9 +47,9 @@ describe.skipIf(brokerBin === undefined)("with the real broker", () => {
       wal_cache_bytes: 128 * MIB,
       upload_threshold_bytes: 32 * MIB,
     };
-    const tuned = await tune(wishes);
+    const tuned = await tune(overrides);
     expect(tuned.applied).toBe(true);
-    expect(valuesOf(tuned)).toEqual(wishes);
+    expect(valuesOf(tuned)).toEqual(overrides);
     expect(await atBroker(product, BLOCK_CACHE)).toBe(String(64 * MIB));
 
     const [before] = it.brokersOf(cluster.id);
@@ -58,7 +58,7 @@ describe.skipIf(brokerBin === undefined)("with the real broker", () => {
     expect(missed.applied).toBe(false);
     await it.waitForPhase(cluster, "DEGRADED");
     await it.waitForPhase(cluster, "RUNNING");
-    const all = { ...wishes, block_cache_bytes: 96 * MIB };
+    const all = { ...overrides, block_cache_bytes: 96 * MIB };
     await expect
       .poll(async () => [(await look()).applied, await appliedVersion(cluster)], {
         timeout: 20_000,
@@ -74,7 +74,7 @@ describe.skipIf(brokerBin === undefined)("with the real broker", () => {
       .poll(() => atBroker(product, BLOCK_CACHE), { timeout: 20_000, interval: 250 })
       .toBe(String(96 * MIB));
 
-    const nulls = Object.fromEntries(Object.keys(wishes).map((knob) => [knob, null]));
+    const nulls = Object.fromEntries(Object.keys(overrides).map((knob) => [knob, null]));
     const reset = await tune(nulls);
     expect(reset.applied).toBe(true);
     expect(valuesOf(reset)).toEqual(valuesOf(untouched));
@@ -133,7 +133,7 @@ interface Product {
   readonly principal: Principal;
   readonly cluster: Cluster;
   readonly address: string;
-  tune(patch: TuningWishes): Promise<TuningView>;
+  tune(patch: TuningOverrides): Promise<TuningView>;
   look(): Promise<TuningView>;
 }
 

@@ -79,7 +79,7 @@ export function provisionerPolicies(props: ProvisionerProps): NamedPolicy[] {
 
 const ALIAS_CHANGES = ["kms:CreateAlias", "kms:DeleteAlias", "kms:UpdateAlias"];
 
-/** The few descriptions that AWS judges by the ARN of what is described. */
+/** The few descriptions that AWS authorizes by the ARN of what is described. */
 const READ_BY_ARN = new Set([
   "ec2:DescribeVpcAttribute",
   "ec2:DescribeVpcEndpointServicePermissions",
@@ -359,7 +359,7 @@ function storage({ accountId }: ProvisionerProps): Statement[] {
       Condition: MANAGED_RESOURCE,
     },
     {
-      // An alias is judged together with the key that it names, which must be ours.
+      // An alias is authorized together with the key that it names, which must be ours.
       Sid: "OurAliases",
       Effect: "Allow",
       Action: ALIAS_CHANGES,

@@ -70,7 +70,7 @@ export function sessionPolicy(props: SessionPolicyProps): string {
       },
       {
         // Everything that is known by its name. Listings have no name to be bound to, and what is
-        // known by its tags was judged above, records by theirs; zones themselves have neither, see
+        // known by its tags was checked above, records by theirs; zones themselves have neither, see
         // the role's own policy.
         Effect: "Deny",
         NotAction: [

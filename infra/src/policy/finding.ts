@@ -10,7 +10,7 @@ export interface PolicyFinding {
   readonly message: string;
 }
 
-/** What a document is judged as. */
+/** What a document is checked as. */
 export interface PolicyContext {
   /** Whose stack it is: the tags, the network and the deletion rules differ. */
   readonly kind: "cluster" | "control-plane";

@@ -1,6 +1,6 @@
 /**
  * The rules that a stack and each of its plans pass before anything is applied. A stack shows what
- * was written, a plan what will happen; a rule skips what a document cannot know, so both are judged.
+ * was written, a plan what will happen; a rule skips what a document cannot know, so both are checked.
  */
 import { readDocument } from "./document.ts";
 import type { PolicyContext, PolicyFinding } from "./finding.ts";

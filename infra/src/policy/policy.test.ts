@@ -505,7 +505,7 @@ describe("the rules on a plan", () => {
     expect(checkPolicies(again, { kind: "control-plane" })).toEqual([]);
   });
 
-  it("judge values that a plan knows", () => {
+  it("check values that a plan knows", () => {
     const values = { encrypted: false, tags: { ...ownerTags, "millrace:address": "a" } };
     expect(
       checkPolicies(planOf("aws_ebs_volume", ["create"], values), { kind: "cluster" }),

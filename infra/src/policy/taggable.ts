@@ -5,7 +5,7 @@
 const UNTAGGABLE = new Set([
   "aws_appautoscaling_policy",
   "aws_autoscaling_attachment",
-  "aws_autoscaling_group", // has `tag` blocks, judged on their own
+  "aws_autoscaling_group", // has `tag` blocks, checked on their own
   "aws_autoscaling_lifecycle_hook",
   "aws_ecr_lifecycle_policy",
   "aws_ecs_cluster_capacity_providers",

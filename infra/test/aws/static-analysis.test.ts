@@ -1,6 +1,6 @@
 /**
  * An analyser that is not ours reads the plans of both stacks and every policy that they, and the
- * provisioner's role, have. What it finds is mended or explained in `static-analysis.json`, one by
+ * provisioner's role, have. What it finds is fixed or explained in `static-analysis.json`, one by
  * one, and an explanation that is no longer needed fails as well.
  */
 import { execFile } from "node:child_process";
@@ -85,7 +85,7 @@ describe.skipIf(CHECKOV === "" || !HAS_TERRAFORM)("checkov", () => {
   test("every policy of a role, a bucket and a key was read", () => {
     for (const [name, plan] of plans) {
       const report = reports.get(name);
-      const judged = new Set(
+      const checked = new Set(
         [...(report?.passed ?? []), ...(report?.failed ?? [])].map(({ resource }) => resource),
       );
       const policies = plan.planned_values.root_module.resources.filter(({ type }) =>
@@ -93,7 +93,7 @@ describe.skipIf(CHECKOV === "" || !HAS_TERRAFORM)("checkov", () => {
       );
       expect(policies.length).toBeGreaterThan(0);
       for (const { address, type, values } of policies) {
-        expect(judged, address).toContain(address);
+        expect(checked, address).toContain(address);
         const text = type === "aws_iam_role" ? values.assume_role_policy : values.policy;
         expect(JSON.parse(String(text)).Statement.length, address).toBeGreaterThan(0);
       }

@@ -82,7 +82,7 @@ export class TerraformRun {
         else
           reject(
             new Refused(
-              `terraform ${args[0]} ended with ${code}; nothing that is there is lost: mend what it names and run this again`,
+              `terraform ${args[0]} ended with ${code}; nothing is lost: fix what it names and run this again`,
             ),
           );
       });

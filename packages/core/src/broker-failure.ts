@@ -1,8 +1,7 @@
 import { BrokerError } from "@millrace/broker-admin";
 import { DomainError } from "@millrace/domain";
 
-const OTHER_VERSION =
-  "It runs another version than this installation, and answers once it has been started anew.";
+const OTHER_VERSION = "It runs a different version than this installation; restart it.";
 
 /** Runs a call to a broker and turns its failures into ours. `topic` is what the call is about. */
 export async function atBroker<T>(topic: string | undefined, call: () => Promise<T>): Promise<T> {

@@ -1,7 +1,7 @@
 import { BrokerError, BrokerHttp } from "@millrace/broker-admin";
 import type { Cluster } from "@millrace/domain";
 import { type ClusterDriver, ProvisionError } from "@millrace/provisioner";
-import { deploymentOf } from "./cluster/cluster-deployment.ts";
+import { deploymentOf } from "./engine/index.ts";
 
 /** The part of a broker's admin HTTP that use cases speak. */
 export type BrokerHttpPort = Pick<BrokerHttp, "settings" | "catchUp">;

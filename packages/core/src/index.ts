@@ -10,25 +10,22 @@ export {
 } from "./broker-http-access.ts";
 export { getCatchUp } from "./catch-up/get-catch-up.ts";
 export { acceptDrift } from "./cluster/accept-drift.ts";
+export type { ChangePreview } from "./cluster/change-preview.ts";
 export { checkDrift } from "./cluster/check-drift.ts";
-export { deploymentOf } from "./cluster/cluster-deployment.ts";
+export { estimateOf } from "./cluster/cluster-estimate.ts";
 export { clusterEtag } from "./cluster/cluster-etag.ts";
-export { reportDegraded, reportRecovered } from "./cluster/cluster-health.ts";
 export { createCluster } from "./cluster/create-cluster.ts";
 export { deleteCluster } from "./cluster/delete-cluster.ts";
 export { type ClusterView, getCluster } from "./cluster/get-cluster.ts";
 export { type DriftView, getDrift, viewDrift } from "./cluster/get-drift.ts";
 export { listClusters } from "./cluster/list-clusters.ts";
 export { pauseCluster } from "./cluster/pause-cluster.ts";
-export {
-  type ChangePreview,
-  estimateOf,
-  previewCreate,
-  previewDelete,
-  previewUpdate,
-} from "./cluster/preview-change.ts";
+export { previewCreate } from "./cluster/preview-create.ts";
+export { previewDelete } from "./cluster/preview-delete.ts";
+export { previewUpdate } from "./cluster/preview-update.ts";
 export { reconcileCluster } from "./cluster/reconcile-cluster.ts";
-export type { NetworkWish, WalWish } from "./cluster/resolve-spec.ts";
+export { reportDegraded, reportRecovered } from "./cluster/report-health.ts";
+export type { NetworkRequest, WalRequest } from "./cluster/resolve-spec.ts";
 export { restoreCluster } from "./cluster/restore-cluster.ts";
 export { resumeCluster } from "./cluster/resume-cluster.ts";
 export { type ClusterPatch, type UpdatedCluster, updateCluster } from "./cluster/update-cluster.ts";
@@ -42,19 +39,20 @@ export {
   type RegionDrivers,
 } from "./core.ts";
 export {
+  deploymentOf,
   LEASE_MS_DEFAULT,
+  type Log,
   type RunOptions,
   type RunResult,
   runOperation,
-} from "./engine/run-operation.ts";
-export { terraformStatesIn } from "./engine/terraform-states.ts";
-export type { WorkerTools } from "./engine/worker-tools.ts";
+  terraformStatesIn,
+  type WorkerTools,
+} from "./engine/index.ts";
 export { createEnvironment } from "./environment/create-environment.ts";
 export { deleteEnvironment } from "./environment/delete-environment.ts";
 export { getEnvironment } from "./environment/get-environment.ts";
 export { listEnvironments } from "./environment/list-environments.ts";
 export { updateEnvironment } from "./environment/update-environment.ts";
-export type { Log } from "./log.ts";
 export { type ClusterMetrics, queryClusterMetrics } from "./metrics/query-cluster-metrics.ts";
 export { approveOperation } from "./operation/approve-operation.ts";
 export { cancelOperation } from "./operation/cancel-operation.ts";

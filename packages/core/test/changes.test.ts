@@ -25,7 +25,7 @@ async function waitingChange() {
     ...{ clusterId: before.id, patch: { size: "small" }, requireApproval: true },
   });
   if (!operation) throw new Error("a size is changed by an operation");
-  // Something to approve: the broker has to be started anew.
+  // Something to approve: the broker has to restart.
   tools.driver.states.set(before.id, "stopped");
   expect(await of.run(tools, operation)).toBe("waiting");
   return { tools, before, operation };

@@ -4,6 +4,7 @@ import {
   type ClusterDeployment,
   type ClusterDriver,
   changePlan,
+  type DriverCapabilities,
   type Observation,
   type Placement,
   type PlannedChange,
@@ -19,6 +20,13 @@ import {
  */
 export class FakeDriver implements ClusterDriver {
   readonly name = "local";
+  readonly capabilities: DriverCapabilities = {
+    startsBrokers: true,
+    reachesBrokers: true,
+    exclusive: true,
+    observeIntervalMs: 0,
+    absentMessage: "nothing of it exists",
+  };
   readonly states = new Map<string, Exclude<Observation, "absent">>();
   /** Every effect in order, as `verb cluster`. */
   readonly effects: string[] = [];

@@ -10,7 +10,7 @@ const fixture = coreFixture();
 
 /** Its machines serve on as they began; only waiting replaces those that began otherwise. */
 class RollingDriver extends FakeDriver {
-  override readonly name = "aws" as "local";
+  override readonly capabilities = { ...new FakeDriver().capabilities, startsBrokers: false };
   readonly began = new Map<string, string>();
 
   override async waitReady(deployment: ClusterDeployment): Promise<void> {

@@ -112,7 +112,7 @@ describe("a worker that dies", () => {
     },
   );
 
-  test("after the broker of a finished step has died too: the step is done anew", async () => {
+  test("after the broker of a finished step has died too: the step runs again", async () => {
     const tools = newTools(fixture.db);
     const { cluster, operation } = await askForCluster(fixture);
     await runAndDie(tools, operation.id, "wait");

@@ -95,7 +95,7 @@ test("a cluster comes back with its data, unless its name was given away", async
   expect((await latest(deleted)).kind).toBe("cluster.restore");
 });
 
-test("drift is shown, accepted by its digest, and shown anew when it is another", async () => {
+test("drift is shown, accepted by its digest, and shown again when it changes", async () => {
   const tools = newTools(fixture.db);
   const cluster = await running(tools);
   const target = { clusterId: cluster.id };

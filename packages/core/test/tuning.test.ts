@@ -5,7 +5,7 @@ import {
   type Principal,
   TUNING_KNOBS,
   TUNING_PROPERTIES,
-  type TuningWishes,
+  type TuningOverrides,
   tuningDefaults,
 } from "@millrace/domain";
 import { beforeEach, expect, test } from "vitest";
@@ -106,7 +106,7 @@ async function now(id = cluster.id): Promise<Cluster> {
   return (await fixture.db.clusters.load(id))!;
 }
 
-function ask(patch: TuningWishes) {
+function ask(patch: TuningOverrides) {
   return updateTuning(core, principal, { clusterId: cluster.id, patch });
 }
 
@@ -157,7 +157,7 @@ test("a default that was asked for while the broker was down gets there too", as
   expect(settings.get(BLOCK_CACHE)).toBe(String(128 * MIB));
 });
 
-test("an applier with an old idea of the wishes applies those of now", async () => {
+test("an applier with an old idea of the overrides applies those of now", async () => {
   await ask({ block_cache_bytes: 64 * MIB });
   const old = await now();
   await ask({ block_cache_bytes: 32 * MIB });
@@ -189,7 +189,7 @@ test("a refusal of what came late is shown with the broker's words, until it tak
   expect(await lastResult()).toBe("applied");
 });
 
-test("of changes that wait, those whose every part was asked for anew are superseded", async () => {
+test("of changes that wait, those whose every part was asked for again are superseded", async () => {
   mood = "down";
   await ask({ block_cache_bytes: 64 * MIB });
   await ask({ block_cache_bytes: 32 * MIB, prefetch_max_bytes: MIB });

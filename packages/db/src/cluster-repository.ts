@@ -16,7 +16,7 @@ import {
   type Placement,
   phasesBefore,
   type Region,
-  type TuningWishes,
+  type TuningOverrides,
 } from "@millrace/domain";
 import { brokenUniqueRule, type Client } from "./client.ts";
 import type { Cluster as ClusterRow, Prisma } from "./generated/client.ts";
@@ -366,7 +366,7 @@ function toCluster(row: ClusterRow): Cluster {
     observedRevision: row.observedRevision,
     version: row.version,
     tuning: {
-      wishes: row.tuning as TuningWishes,
+      overrides: row.tuning as TuningOverrides,
       version: row.tuningVersion,
       appliedVersion: row.tuningApplied,
       problem: row.tuningProblem ?? undefined,

@@ -51,7 +51,7 @@ export class MetricRepository {
    * Readings of one cluster in order of (broker, time): the last one of each stretch of
    * `stepSeconds`. Counters are cumulative, so nothing is lost by leaving out those between; but for
    * two, which are there too: the first one, without which the growth up to the second is unknown,
-   * and each last one before a broker restarted and began to count anew.
+   * and each last one before a broker restarted and its counters were reset.
    */
   async scrapes(clusterId: ClusterId, range: TimeRange, stepSeconds: number) {
     const rows = await this.#client.$queryRaw<ScrapeRow[]>`

@@ -93,10 +93,10 @@ export class OperationRepository {
   }
 
   /**
-   * Removes looks for drift that were done before `before`, at most `limit`, with all that was kept
+   * Removes drift checks that were done before `before`, at most `limit`, with all that was kept
    * of them; not those that a cluster's drift refers to.
    */
-  async forgetLooks(before: Date, limit: number): Promise<number> {
+  async deleteOldDriftChecks(before: Date, limit: number): Promise<number> {
     return this.#client.$executeRaw`
       DELETE FROM operation WHERE id IN (
         SELECT id FROM operation
@@ -234,7 +234,7 @@ export class OperationRepository {
     return rows.map(toOperation);
   }
 
-  /** The newest operation of the cluster, of this kind or of any but looks for drift. */
+  /** The newest operation of the cluster, of this kind or of any but drift checks. */
   async latest(clusterId: ClusterId, kind?: OperationKind): Promise<Operation | undefined> {
     const row = await this.#client.operation.findFirst({
       where: { clusterId, kind: kind ?? NO_LOOK },
@@ -254,7 +254,7 @@ export class OperationRepository {
     return step !== null;
   }
 
-  /** Id of the newest operation of each of these clusters; looks for drift change none and are none. */
+  /** Id of the newest operation of each of these clusters; drift checks change none and are none. */
   async latestOf(clusterIds: readonly ClusterId[]): Promise<Map<ClusterId, OperationId>> {
     const rows = await this.#client.operation.findMany({
       where: { clusterId: { in: [...clusterIds] }, kind: NO_LOOK },

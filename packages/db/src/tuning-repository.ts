@@ -6,7 +6,7 @@ import {
   newId,
   type TuningChange,
   type TuningChangeId,
-  type TuningWishes,
+  type TuningOverrides,
 } from "@millrace/domain";
 import { type Client, isLockTimeout } from "./client.ts";
 import type { TuningChange as ChangeRow, Prisma } from "./generated/client.ts";
@@ -19,7 +19,7 @@ import { olderThan, type Page, type PageRequest, pageOf } from "./page.ts";
 const LOCK_TIMEOUT = "5s";
 
 export interface NewTuningChange {
-  readonly wishes: TuningWishes;
+  readonly overrides: TuningOverrides;
   /** The version that the change makes: one more than the cluster's last one. */
   readonly version: number;
   readonly by: Changer;
@@ -61,11 +61,11 @@ export class TuningRepository {
 
   /** Writes the desired tuning and its line of history. Within a transaction that holds `lock`. */
   async record(clusterId: ClusterId, change: NewTuningChange): Promise<void> {
-    const { wishes, version, by, at } = change;
+    const { overrides, version, by, at } = change;
     await this.#client.cluster.update({
       where: { id: clusterId },
       data: {
-        tuning: { ...wishes },
+        tuning: { ...overrides },
         tuningVersion: version,
         tuningUpdatedAt: at,
         tuningProblem: change.problem ?? null,

@@ -55,7 +55,7 @@ test("of many at once exactly one begins", async () => {
   expect(all.filter((begun) => begun.kind === "begun")).toHaveLength(1);
 });
 
-test("a dead process's key can be taken over, and an abandoned or expired one used anew", async () => {
+test("a dead process's key can be taken over, and an abandoned or expired one used again", async () => {
   const { db } = fixture;
   const { id } = (await newTenant(db)).organization;
   await db.idempotency.begin(request(id, { lockMs: -1 }));

@@ -122,7 +122,7 @@ test("organizations take turns, whoever asked first, most, or again and again", 
   // Who holds two already comes after who holds none.
   for (const id of [a, b]) await db.journal.claim(id!, "w", LEASE_MS);
   expect(await order()).toEqual([theirs, c, d, e, f]);
-  // A retry waits anew.
+  // A retry waits for approval again.
   await db.journal.complete({ operationId: a!, attempt: 1 }, { phase: "FAILED" });
   expect(await db.operations.reopen(a!)).toBe(true);
   expect(await order()).toEqual([theirs, c, d, e, f, a]);

@@ -112,7 +112,7 @@ test("the drill's search for plain text finds what stands in a column of bytes o
   expect((await tablesWith(url, [canary])).sort()).toEqual(["operation_plan", "terraform_state"]);
 });
 
-test("a key is wrapped anew for the newest version alone", async () => {
+test("a key is rewrapped for the newest version only", async () => {
   const { terraformStates } = fixture.db;
   const state = await newState();
   await terraformStates.save(state, undefined);

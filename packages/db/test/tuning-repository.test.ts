@@ -7,7 +7,7 @@ const fixture = databaseFixture();
 
 function change(version: number, changes: Partial<NewTuningChange> = {}): NewTuningChange {
   return {
-    wishes: { block_cache_bytes: 1_048_576 * version },
+    overrides: { block_cache_bytes: 1_048_576 * version },
     version,
     by: { kind: "user", id: "usr_x", name: "ann@example.com" },
     changes: [{ knob: "block_cache_bytes", from: 0, to: 1_048_576 * version, toDefault: false }],
@@ -29,7 +29,7 @@ test("a change and its line of history are there together, or neither is", async
   await expect(failing).rejects.toThrow("the broker refused");
   const cluster = await db.clusters.load(id);
   expect(cluster?.tuning).toEqual({
-    wishes: { block_cache_bytes: 1_048_576 },
+    overrides: { block_cache_bytes: 1_048_576 },
     version: 1,
     appliedVersion: 0,
     problem: undefined,

@@ -38,7 +38,7 @@ export type OperationPhase = (typeof OPERATION_PHASES)[number];
 export const STEP_STATES = ["PENDING", "RUNNING", "SUCCEEDED", "SKIPPED", "FAILED"] as const;
 export type StepState = (typeof STEP_STATES)[number];
 
-interface StepPlan {
+interface StepDefinition {
   readonly name: StepName;
   readonly title: string;
   /** Usual duration in seconds: weighs the progress and gives the ETA. */
@@ -67,7 +67,7 @@ const STEPS = {
   verify_gone: { title: "See that nothing is left", usualSeconds: 5 },
   record_deletion: { title: "Record the deletion", usualSeconds: 0.2 },
   detect_drift: { title: "Compare with what exists", usualSeconds: 10 },
-} as const satisfies Record<string, Omit<StepPlan, "name">>;
+} as const satisfies Record<string, Omit<StepDefinition, "name">>;
 
 export type StepName = keyof typeof STEPS;
 
@@ -110,7 +110,7 @@ const OPERATION_STEPS: Record<ClusterProvider, Record<OperationKind, readonly St
   },
 };
 
-export function stepsOf(kind: OperationKind, provider: ClusterProvider): readonly StepPlan[] {
+export function stepsOf(kind: OperationKind, provider: ClusterProvider): readonly StepDefinition[] {
   return OPERATION_STEPS[provider][kind].map((name) => ({ name, ...STEPS[name] }));
 }
 

@@ -128,9 +128,9 @@ test("two knobs that only fit together may change together", () => {
   expect(refusalOf("dev", values, ["wal_cache_bytes", "upload_threshold_bytes"])).toBeUndefined();
 });
 
-test("a wish goes before the default, and a wish for the default is the default", () => {
-  const wishes = { block_cache_bytes: 64 * MIB, wal_cache_bytes: null };
-  expect(desiredTuning("small", wishes)).toEqual({
+test("an override wins over the default, and null is the default", () => {
+  const overrides = { block_cache_bytes: 64 * MIB, wal_cache_bytes: null };
+  expect(desiredTuning("small", overrides)).toEqual({
     ...tuningDefaults("small"),
     block_cache_bytes: 64 * MIB,
   });

@@ -35,11 +35,11 @@ export type TuningValues = Readonly<Record<TuningKnob, number>>;
  * What a tenant has asked for. `null` is the size's default, asked for by name; a knob that is
  * absent was never asked for, and stays as the broker has it.
  */
-export type TuningWishes = Readonly<Partial<Record<TuningKnob, number | null>>>;
+export type TuningOverrides = Readonly<Partial<Record<TuningKnob, number | null>>>;
 
 /** The desired tuning of one cluster and how far the broker has followed it. */
 export interface Tuning {
-  readonly wishes: TuningWishes;
+  readonly overrides: TuningOverrides;
   /** Counts changes; 0 where there was none. */
   readonly version: number;
   /** The newest version that the broker is known to have taken. */
@@ -50,7 +50,7 @@ export interface Tuning {
 }
 
 export const UNTOUCHED_TUNING: Tuning = {
-  wishes: {},
+  overrides: {},
   version: 0,
   appliedVersion: 0,
   problem: undefined,
@@ -137,10 +137,10 @@ export function tuningDefaults(size: ClusterSize): TuningValues {
   };
 }
 
-/** What the knobs shall be: the wish where there is one, else the size's default. */
-export function desiredTuning(size: ClusterSize, wishes: TuningWishes): TuningValues {
+/** The value of each knob: its override, or the size's default. */
+export function desiredTuning(size: ClusterSize, overrides: TuningOverrides): TuningValues {
   const values: Record<TuningKnob, number> = { ...tuningDefaults(size) };
-  for (const knob of TUNING_KNOBS) values[knob] = wishes[knob] ?? values[knob];
+  for (const knob of TUNING_KNOBS) values[knob] = overrides[knob] ?? values[knob];
   return values;
 }
 

@@ -8,8 +8,8 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { run } from "./command.ts";
-import { say } from "./say.ts";
 import { root } from "./settings.ts";
+import { print } from "./terminal.ts";
 import { installPackage, onPath } from "./tools.ts";
 
 /** Paths, as the tests read them from their environment. What is absent has none. */
@@ -157,7 +157,7 @@ async function fromPyPi(tool: typeof MOTO): Promise<string | undefined> {
   const stamp = join(dir, `installed-${tool.requirement.replaceAll(/[^\w.=-]/g, "_")}`);
   if (existsSync(stamp) && existsSync(program)) return program;
   if (onPath("python3") === undefined) return undefined;
-  say(`installing ${tool.requirement} from PyPI …`);
+  print(`installing ${tool.requirement} from PyPI …`);
   mkdirSync(join(root, ".millrace-tools"), { recursive: true });
   const { code, output } = await run(
     "sh",

@@ -5,7 +5,7 @@ import { Writable } from "node:stream";
 /** A log that has grown to this is moved to `<file>.1`, so two files of it bound the space. */
 export const LOG_BYTES_MAX = 32 * 1024 * 1024;
 
-/** Appends to `file`, readable by its owner alone, and begins it anew at the bound. */
+/** Appends to `file`, readable by its owner alone, and truncates it at the bound. */
 export class BoundedLog extends Writable {
   readonly #file: string;
   readonly #bytesMax: number;

@@ -1,7 +1,7 @@
 /** Runs one command to its end, quietly: what it prints is shown as a line now and then. */
 import { spawn } from "node:child_process";
 import { stripVTControlCharacters } from "node:util";
-import { say } from "./say.ts";
+import { print } from "./terminal.ts";
 
 /** How a command ended and all that it printed. */
 export interface Ended {
@@ -53,7 +53,7 @@ export function run(command: string, args: string[], options: CommandOptions): P
     child.stderr.on("data", take);
     const progress = setInterval(() => {
       const seconds = Math.round((Date.now() - startedAt) / 1_000);
-      say(`  … ${options.title}, ${seconds} s: ${last.slice(0, 100)}`);
+      print(`  … ${options.title}, ${seconds} s: ${last.slice(0, 100)}`);
     }, PROGRESS_MS);
     const timer = setTimeout(() => {
       timedOut = true;

@@ -8,9 +8,9 @@ import { findTerraform, TERRAFORM_REMEDY, terraformPaths } from "./aws-tools.ts"
 import { run } from "./command.ts";
 import { Home, HomeInUse, portTaken } from "./home.ts";
 import { type RunningPostgres, startPostgres } from "./postgres.ts";
-import { complain, say } from "./say.ts";
 import { Service } from "./service.ts";
 import { readSettings, root, type Settings, sessionSecret, Unusable } from "./settings.ts";
+import { print, printError } from "./terminal.ts";
 
 const BUILD_SECONDS_MAX = 3_600;
 /** Brokers drain inside the worker's stop: in-flight requests, then a flush of the log. */
@@ -46,7 +46,7 @@ async function main(settings: Settings): Promise<void> {
   await refuseTakenPorts(settings);
   if (process.env.MILLRACE_SKIP_BUILD !== "1") await build();
 
-  say("starting PostgreSQL …");
+  print("starting PostgreSQL …");
   const postgres = await startPostgres({
     dir: join(settings.home, "postgres"),
     log: join(settings.home, "logs/postgres.log"),
@@ -54,16 +54,16 @@ async function main(settings: Settings): Promise<void> {
   running.postgres = postgres;
   home.record("postgres", postgres.pid);
   const env = environment(settings, postgres);
-  say("applying migrations …");
+  print("applying migrations …");
   await program("migrations", "packages/db/tools/migrate.ts", env);
-  say("making sure that there is an operator and a tenant …");
+  print("making sure that there is an operator and a tenant …");
   const made = await program("first accounts", "apps/api/src/bootstrap.ts", env);
 
   const [api, worker, console_] = services(settings, env).map(
-    (spec) => new Service(spec, (text) => say(text)),
+    (spec) => new Service(spec, (text) => print(text)),
   ) as [Service, Service, Service];
   running.services = [api, worker, console_];
-  say("starting API, worker and console …");
+  print("starting API, worker and console …");
   await Promise.all(
     running.services.map(async (service) => {
       await service.start();
@@ -113,7 +113,7 @@ async function refuseTakenPorts(settings: Settings): Promise<void> {
 }
 
 async function build(): Promise<void> {
-  say("building broker and console (some minutes the first time, a second or two later) …");
+  print("building broker and console (some minutes the first time, a second or two later) …");
   const { code, output } = await run(
     "turbo",
     [
@@ -131,7 +131,7 @@ async function build(): Promise<void> {
     const again = "and run npm start again";
     throw full
       ? new Unusable("the disk is full", `free some GiB ${again}`)
-      : new Unusable("the build failed (see above)", `mend it ${again}`);
+      : new Unusable("the build failed (see above)", `fix it ${again}`);
   }
 }
 
@@ -140,7 +140,7 @@ function environment(settings: Settings, postgres: RunningPostgres): NodeJS.Proc
   url.pathname = `/${DATABASE}`;
   const terraform = findTerraform(process.env);
   if (terraform.refusal !== undefined) {
-    say(`no clusters on AWS: ${terraform.refusal}; ${TERRAFORM_REMEDY}`);
+    print(`no clusters on AWS: ${terraform.refusal}; ${TERRAFORM_REMEDY}`);
   }
   return {
     ...process.env,
@@ -216,22 +216,22 @@ async function program(what: string, file: string, env: NodeJS.ProcessEnv): Prom
 
 function explain(error: unknown): void {
   const text = error instanceof Error ? error.message : String(error);
-  if (error instanceof Unusable) complain(text, error.remedy);
+  if (error instanceof Unusable) printError(text, error.remedy);
   else if (error instanceof HomeInUse) {
-    complain(text, `stop it (kill ${error.pid}), or set MILLRACE_HOME to another folder`);
-  } else complain(text, "mend what these lines name and run npm start again; nothing was lost");
+    printError(text, `stop it (kill ${error.pid}), or set MILLRACE_HOME to another folder`);
+  } else printError(text, "fix what these lines name and run npm start again; nothing was lost");
 }
 
 /** Stops in reverse order: first what takes requests, the database last. */
 function shutDown(code: number): Promise<void> {
   stopping ??= (async () => {
     const { home, postgres, services: started = [] } = running ?? {};
-    if (started.length > 0) say("stopping: draining the brokers …");
+    if (started.length > 0) print("stopping: draining the brokers …");
     const [api, worker, console_] = started;
     await Promise.all([console_?.stop(), api?.stop(), worker?.stop()]);
     await postgres?.stop();
     home?.release();
-    if (started.length > 0) say("stopped; everything is kept.");
+    if (started.length > 0) print("stopped; everything is kept.");
     process.exit(code);
   })();
   return stopping;

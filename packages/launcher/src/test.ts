@@ -10,10 +10,10 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type AwsTools, awsToolPaths, findAwsTools } from "./aws-tools.ts";
 import { run } from "./command.ts";
-import { say } from "./say.ts";
 import { root } from "./settings.ts";
 import { startStack } from "./stack.ts";
 import { type Tally, tallyOf } from "./tally.ts";
+import { print } from "./terminal.ts";
 import { findTools, type Tools } from "./tools.ts";
 
 /** One command of the suite. */
@@ -152,7 +152,7 @@ function count(name: string, tally: Tally, from: number): void {
   total.skipped += tally.skipped;
   const seconds = Math.round((Date.now() - from) / 1_000);
   const skipped = tally.skipped > 0 ? `, ${tally.skipped} skipped` : "";
-  say(
+  print(
     `${tally.failed > 0 ? "✗" : "✓"} ${name}: ${tally.passed} passed, ${tally.failed} failed${skipped} (${seconds} s)`,
   );
 }

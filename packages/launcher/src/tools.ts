@@ -3,8 +3,8 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { run } from "./command.ts";
-import { say } from "./say.ts";
 import { root } from "./settings.ts";
+import { print } from "./terminal.ts";
 
 /** What was found. A tool that is absent has `undefined` and a reason in {@link Tools.absent}. */
 export interface Tools {
@@ -56,7 +56,7 @@ async function findChromium(): Promise<string | undefined> {
   const found = system();
   if (found !== undefined) return found;
   if (await installPackage("chromium")) return system();
-  say("fetching Playwright's own Chromium …");
+  print("fetching Playwright's own Chromium …");
   const { code } = await run("playwright", ["install", "chromium"], {
     cwd: join(root, "e2e"),
     title: "fetching Chromium",
@@ -71,7 +71,7 @@ export async function installPackage(name: string): Promise<boolean> {
   if (onPath("apt-get") === undefined) return false;
   const asRoot = process.getuid?.() === 0;
   if (!asRoot && onPath("sudo") === undefined) return false;
-  say(`installing ${name} from the distribution …`);
+  print(`installing ${name} from the distribution …`);
   const script = `apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends ${name}`;
   const [command, args] = asRoot ? ["sh", ["-c", script]] : ["sudo", ["-n", "sh", "-c", script]];
   const { code } = await run(command as string, args as string[], {
@@ -90,7 +90,7 @@ async function fetchKafka(): Promise<string | undefined> {
   const version = /<kafka\.version>(.+?)</.exec(readFileSync(pom, "utf8"))?.[1] ?? "unknown";
   const dir = join(root, ".millrace-tools", `kafka-${version}`);
   if (existsSync(join(dir, "complete"))) return dir;
-  say(`fetching Apache Kafka ${version}'s tools …`);
+  print(`fetching Apache Kafka ${version}'s tools …`);
   const { code, output } = await run(
     "sh",
     [

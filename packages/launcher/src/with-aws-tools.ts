@@ -6,7 +6,7 @@
  */
 import { spawnSync } from "node:child_process";
 import { findTerraform, TERRAFORM_REMEDY, terraformPaths } from "./aws-tools.ts";
-import { complain } from "./say.ts";
+import { printError } from "./terminal.ts";
 
 const [command, ...args] = process.argv.slice(2);
 if (command === undefined) {
@@ -15,7 +15,7 @@ if (command === undefined) {
 }
 const terraform = findTerraform(process.env);
 if (terraform.refusal !== undefined) {
-  complain(terraform.refusal, TERRAFORM_REMEDY);
+  printError(terraform.refusal, TERRAFORM_REMEDY);
   process.exit(1);
 }
 const { status, error } = spawnSync(command, args, {

@@ -67,7 +67,7 @@ function segmentBetween(
 }
 
 /**
- * Whether the broker's counters began anew between two readings. Request counts only ever grow in
+ * Whether the broker's counters were reset between two readings. Request counts only ever grow in
  * one process, so they tell; sums over topics also shrink when a topic is deleted.
  */
 function hasRestarted(before: MetricScrape, next: MetricScrape): boolean {

@@ -77,8 +77,27 @@ export interface WaitOptions {
   readonly signal?: AbortSignal;
 }
 
+/** How the place where a driver's brokers run differs from others. Callers ask these, never the name. */
+export interface DriverCapabilities {
+  /**
+   * The control plane starts and restarts brokers itself. Otherwise the provider does, and a broker
+   * that serves may still run with settings that were replaced since.
+   */
+  readonly startsBrokers: boolean;
+  /** The control plane can connect to every broker. Otherwise listeners may be private to their network. */
+  readonly reachesBrokers: boolean;
+  /** No other installation has clusters here: what this one does not know, nobody else uses. */
+  readonly exclusive: boolean;
+  /** Shortest time between two observations of a cluster, in milliseconds; 0 where they cost nothing. */
+  readonly observeIntervalMs: number;
+  /** What a cluster of which nothing exists lacks: one sentence for the tenant. */
+  readonly absentMessage: string;
+}
+
 export interface ClusterDriver {
+  /** For logs. */
   readonly name: "local" | "aws";
+  readonly capabilities: DriverCapabilities;
 
   /**
    * Picks a placement that is free now and collides with none of `taken`. Makes nothing; the caller

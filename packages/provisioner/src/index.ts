@@ -23,6 +23,7 @@ export {
   bootstrapServersOf,
   type ClusterDeployment,
   type ClusterDriver,
+  type DriverCapabilities,
   type Observation,
   type Placement,
   ProvisionError,

@@ -45,14 +45,14 @@ export interface Moto {
 const START_TIMEOUT_MS = 60_000;
 
 export interface MotoOptions {
-  /** With the fault mended that keeps instances of later template versions from starting. */
-  readonly mended?: boolean;
+  /** With the fault patched that keeps instances of later template versions from starting. */
+  readonly patched?: boolean;
 }
 
-export async function startMoto({ mended = false }: MotoOptions = {}): Promise<Moto> {
+export async function startMoto({ patched = false }: MotoOptions = {}): Promise<Moto> {
   const port = await freePort();
-  const [command, ...first] = mended
-    ? [join(dirname(moto ?? ""), "python3"), join(import.meta.dirname, "mended-moto.py")]
+  const [command, ...first] = patched
+    ? [join(dirname(moto ?? ""), "python3"), join(import.meta.dirname, "patched-moto.py")]
     : [moto ?? ""];
   const args = [...first, "-H", "127.0.0.1", "-p", String(port)];
   const stderr = log === undefined ? "ignore" : openSync(log, "a");

@@ -93,7 +93,7 @@ class Fields {
   }
 }
 
-/** Throws {@link InvalidClusterFile}; limits of volume and network are judged by the plan. */
+/** Throws {@link InvalidClusterFile}; limits of volume and network are checked by the plan. */
 export function deploymentOf(file: unknown): AwsDeploymentFile {
   const fields = new Fields(file, "");
   const region = fields.oneOf("region", REGIONS, "eu-central-1");

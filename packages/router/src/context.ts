@@ -1,7 +1,7 @@
 import type { Core } from "@millrace/core";
 import type { Principal } from "@millrace/domain";
 
-/** What every procedure works with, made anew for each request. */
+/** What every procedure works with, created for each request. */
 export interface RequestContext {
   readonly core: Core;
   readonly requestId: string;

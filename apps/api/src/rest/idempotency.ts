@@ -122,6 +122,6 @@ function notKept(): DomainError {
   return new DomainError(
     "idempotent_answer_not_kept",
     "The first request succeeded; its answer held a secret, which is shown once.",
-    { remedy: "Delete what the first request made, and make it anew with a new key." },
+    { remedy: "Delete what the first request created, then send the request with a new key." },
   );
 }

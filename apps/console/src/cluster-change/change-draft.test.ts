@@ -35,8 +35,8 @@ describe("a change", () => {
       allowedPrincipals: ["arn:aws:iam::111122223333:root"],
       allowedCidrs: ["10.0.0.0/8"],
     } as const;
-    const wished = { ...reach, allowedPrincipals: [...reach.allowedPrincipals] };
-    expect(patch({ reach: { ...wished, allowedCidrs: [...reach.allowedCidrs] } })).toEqual({
+    const wanted = { ...reach, allowedPrincipals: [...reach.allowedPrincipals] };
+    expect(patch({ reach: { ...wanted, allowedCidrs: [...reach.allowedCidrs] } })).toEqual({
       network: { access: "private", allowed_principals: [], allowed_cidrs: ["10.0.0.0/8"] },
     });
   });

@@ -16,7 +16,7 @@ export function EstimateCard({ estimate }: { estimate: CostEstimate | undefined 
         {estimate ? (
           <Lines estimate={estimate} />
         ) : (
-          <Text fz="sm">There is no such volume: mend it first.</Text>
+          <Text fz="sm">Fix the volume settings to see an estimate.</Text>
         )}
       </Stack>
     </Card>

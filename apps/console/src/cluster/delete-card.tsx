@@ -71,7 +71,7 @@ function RetainField(props: { draft: RetentionDraft; onChange: (draft: Retention
     <Radio.Group
       label="The data"
       value={draft.kept ? "kept" : "gone"}
-      onChange={(fate) => onChange({ ...draft, kept: fate === "kept" })}
+      onChange={(value) => onChange({ ...draft, kept: value === "kept" })}
     >
       <Stack gap="xs" mt={6}>
         <Radio value="gone" label="is deleted with the cluster, for good" />

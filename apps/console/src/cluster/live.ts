@@ -6,7 +6,7 @@ import { useTRPC, useTRPCClient } from "../api/client.tsx";
 /** Brokers are read every two seconds; asking more often shows nothing new. */
 const METRICS_POLL_MS = 2_000;
 const CLUSTER_POLL_MS = { changing: 1_000, steady: 5_000 };
-/** Phases that only somebody's wish, or a failure, ends. */
+/** Phases that only a user's request or a failure ends. */
 const STEADY_PHASES = ["RUNNING", "PAUSED", "FAILED", "PENDING_PURGE"];
 
 /** One cluster, asked for more often while it changes. */

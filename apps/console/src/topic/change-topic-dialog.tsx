@@ -13,7 +13,7 @@ import {
   type TopicDraft,
   topicDraftOf,
   topicPatchOf,
-  withWish,
+  withOverride,
 } from "./topic-draft.ts";
 import { TopicSettings } from "./topic-settings.tsx";
 
@@ -68,7 +68,7 @@ function TopicForm(props: { clusterId: string; topic: Topic; onClose: () => void
       />
       <TopicSettings
         settings={settingsOf(topic, draft, all)}
-        onWish={(name, wish) => setDraft(withWish(draft, name, wish))}
+        onOverride={(name, override) => setDraft(withOverride(draft, name, override))}
       />
       <Switch label="Show every setting" checked={all} onChange={shown.toggle} />
       {update.error && <ProblemAlert error={update.error} title="The topic was not changed" />}

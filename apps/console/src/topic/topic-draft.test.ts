@@ -5,7 +5,7 @@ import {
   settingsOf,
   topicDraftOf,
   topicPatchOf,
-  withWish,
+  withOverride,
 } from "./topic-draft.ts";
 
 const topic: Topic = {
@@ -20,33 +20,33 @@ const topic: Topic = {
   },
 };
 const draft = topicDraftOf(topic);
-const names = (all: boolean, wished = draft) =>
-  settingsOf(topic, wished, all).map(({ name }) => name);
+const names = (all: boolean, edited = draft) =>
+  settingsOf(topic, edited, all).map(({ name }) => name);
 
 describe("a topic's draft", () => {
-  it("shows its own settings first, and the unusual ones when asked or wished for", () => {
+  it("shows its own settings first, and the unusual ones when asked for or overridden", () => {
     expect(names(false)).toEqual(["retention.ms", "cleanup.policy"]);
     expect(names(true)).toEqual(["retention.ms", "cleanup.policy", "segment.index.bytes"]);
-    const wished = withWish(draft, "segment.index.bytes", "1");
-    expect(names(false, wished)).toContain("segment.index.bytes");
+    const edited = withOverride(draft, "segment.index.bytes", "1");
+    expect(names(false, edited)).toContain("segment.index.bytes");
   });
 
   it("asks for nothing where nothing differs", () => {
     expect(topicPatchOf(topic, draft)).toEqual({});
-    expect(topicPatchOf(topic, withWish(draft, "retention.ms", "3600000"))).toEqual({});
+    expect(topicPatchOf(topic, withOverride(draft, "retention.ms", "3600000"))).toEqual({});
     // What nobody has set is the default already.
-    expect(topicPatchOf(topic, withWish(draft, "cleanup.policy", null))).toEqual({});
-    const back = withWish(withWish(draft, "retention.ms", "1"), "retention.ms", undefined);
+    expect(topicPatchOf(topic, withOverride(draft, "cleanup.policy", null))).toEqual({});
+    const back = withOverride(withOverride(draft, "retention.ms", "1"), "retention.ms", undefined);
     expect(topicPatchOf(topic, back)).toEqual({});
   });
 
   it("asks for more partitions, a new value, and the default again", () => {
-    const wished = withWish(
-      withWish({ ...draft, partitions: 6 }, "retention.ms", null),
+    const edited = withOverride(
+      withOverride({ ...draft, partitions: 6 }, "retention.ms", null),
       "cleanup.policy",
       "compact",
     );
-    expect(topicPatchOf(topic, wished)).toEqual({
+    expect(topicPatchOf(topic, edited)).toEqual({
       partitions: 6,
       configs: { "retention.ms": null, "cleanup.policy": "compact" },
     });

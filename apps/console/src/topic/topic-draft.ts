@@ -8,14 +8,14 @@ export interface TopicDraft {
   configs: Readonly<Record<string, string | null>>;
 }
 
-/** A setting as it is shown: what it is, and what is wished for. */
+/** A setting as it is shown: what it is, and what it is to become. */
 export interface ShownSetting {
   name: string;
   value: string | null;
   /** Whether the topic itself sets it now. */
   own: boolean;
   /** Undefined: it is left as it is. */
-  wish: string | null | undefined;
+  override: string | null | undefined;
 }
 
 /** Settings that most topics are made for; the others are shown when asked for. */
@@ -38,29 +38,31 @@ export function settingsOf(topic: Topic, draft: TopicDraft, all: boolean): Shown
     name,
     value,
     own: source === "topic",
-    wish: draft.configs[name],
+    override: draft.configs[name],
   }));
   return settings
-    .filter(({ name, own, wish }) => all || own || wish !== undefined || USUAL.includes(name))
+    .filter(
+      ({ name, own, override }) => all || own || override !== undefined || USUAL.includes(name),
+    )
     .toSorted((a, b) => Number(b.own) - Number(a.own) || a.name.localeCompare(b.name, "en"));
 }
 
-/** The draft with one more wish; undefined takes it back. */
-export function withWish(
+/** The draft with one more override; undefined removes it. */
+export function withOverride(
   draft: TopicDraft,
   name: string,
-  wish: string | null | undefined,
+  override: string | null | undefined,
 ): TopicDraft {
   const { [name]: _before, ...others } = draft.configs;
-  return { ...draft, configs: wish === undefined ? others : { ...others, [name]: wish } };
+  return { ...draft, configs: override === undefined ? others : { ...others, [name]: override } };
 }
 
 /** What the API is asked: only what differs. */
 export function topicPatchOf(topic: Topic, draft: TopicDraft) {
   const partitions = Number(draft.partitions);
-  const configs = Object.entries(draft.configs).filter(([name, wish]) => {
+  const configs = Object.entries(draft.configs).filter(([name, override]) => {
     const now = topic.configs?.[name];
-    return wish === null ? now?.source === "topic" : wish !== now?.value;
+    return override === null ? now?.source === "topic" : override !== now?.value;
   });
   return {
     ...(partitions !== topic.partitions && { partitions }),

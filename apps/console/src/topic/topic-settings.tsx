@@ -5,11 +5,11 @@ import type { ShownSetting } from "./topic-draft.ts";
 
 interface TopicSettingsProps {
   settings: readonly ShownSetting[];
-  onWish: (name: string, wish: string | null | undefined) => void;
+  onOverride: (name: string, override: string | null | undefined) => void;
 }
 
 /** A topic's settings: what is, who set it, and what it shall be. */
-export function TopicSettings({ settings, onWish }: TopicSettingsProps) {
+export function TopicSettings({ settings, onOverride }: TopicSettingsProps) {
   return (
     <Table verticalSpacing="xs" aria-label="Settings" highlightOnHover={false}>
       <Table.Tbody>
@@ -28,7 +28,10 @@ export function TopicSettings({ settings, onWish }: TopicSettingsProps) {
               </Group>
             </Table.Td>
             <Table.Td w="52%">
-              <Value setting={setting} onWish={(wish) => onWish(setting.name, wish)} />
+              <Value
+                setting={setting}
+                onOverride={(override) => onOverride(setting.name, override)}
+              />
             </Table.Td>
           </Table.Tr>
         ))}
@@ -39,18 +42,18 @@ export function TopicSettings({ settings, onWish }: TopicSettingsProps) {
 
 function Value(props: {
   setting: ShownSetting;
-  onWish: (wish: string | null | undefined) => void;
+  onOverride: (override: string | null | undefined) => void;
 }) {
-  const { setting, onWish } = props;
-  const { name, value, own, wish } = setting;
-  if (wish === undefined) {
+  const { setting, onOverride } = props;
+  const { name, value, own, override } = setting;
+  if (override === undefined) {
     return (
       <Group gap="xs" wrap="nowrap" justify="space-between">
         <Code style={{ overflowWrap: "anywhere" }}>{value ?? "not shown"}</Code>
         <Group gap={4} wrap="nowrap">
-          <Small label={`Change ${name}`} text="Change" onClick={() => onWish(value ?? "")} />
+          <Small label={`Change ${name}`} text="Change" onClick={() => onOverride(value ?? "")} />
           {own && (
-            <Small label={`Default of ${name}`} text="Default" onClick={() => onWish(null)} />
+            <Small label={`Default of ${name}`} text="Default" onClick={() => onOverride(null)} />
           )}
         </Group>
       </Group>
@@ -58,7 +61,7 @@ function Value(props: {
   }
   return (
     <Group gap="xs" wrap="nowrap">
-      {wish === null ? (
+      {override === null ? (
         <Text fz="sm" flex={1}>
           becomes the default
         </Text>
@@ -68,11 +71,11 @@ function Value(props: {
           size="xs"
           aria-label={`${name}, new value`}
           autoFocus
-          value={wish}
-          onChange={(event) => onWish(event.currentTarget.value)}
+          value={override}
+          onChange={(event) => onOverride(event.currentTarget.value)}
         />
       )}
-      <Small label={`Leave it: ${name}`} text="Leave it" onClick={() => onWish(undefined)} />
+      <Small label={`Leave it: ${name}`} text="Leave it" onClick={() => onOverride(undefined)} />
     </Group>
   );
 }

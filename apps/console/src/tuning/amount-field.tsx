@@ -5,25 +5,32 @@ import type { TuningSetting } from "@millrace/contract";
 import type { TuningKnob } from "@millrace/domain";
 import { useId } from "react";
 import { everyByte, unitNamed, unitsOf } from "../format/amount.ts";
-import { type Wish, wishedValue, wishFor } from "./draft.ts";
+import { amountOverride, type Override, overrideValue } from "./draft.ts";
 import { KNOB_WORDS, valueText, ZERO_WORDS } from "./knobs.ts";
 
 interface AmountFieldProps {
   knob: TuningKnob;
   setting: TuningSetting;
-  wish: Wish;
+  override: Override;
   error: string | undefined;
-  onChange: (wish: Wish | undefined) => void;
+  onChange: (override: Override | undefined) => void;
   /** The enter key: nothing more is to be written. */
   onEnter: () => void;
 }
 
 /** A knob's new value in a unit of choice, its default, or, where there is such a thing, none. */
-export function AmountField({ knob, setting, wish, error, onChange, onEnter }: AmountFieldProps) {
+export function AmountField({
+  knob,
+  setting,
+  override,
+  error,
+  onChange,
+  onEnter,
+}: AmountFieldProps) {
   const { title } = KNOB_WORDS[knob];
   const field = useId();
-  const value = wishedValue(wish, setting);
-  const shown = amountShown(wish, setting);
+  const value = overrideValue(override, setting);
+  const shown = amountShown(override, setting);
   const write = (text: string) => onChange({ kind: "amount", text, unit: shown.unit });
   const convert = (label: string) => {
     const amount = value === undefined || value === 0 ? shown.text : inUnit(value, label);
@@ -49,7 +56,7 @@ export function AmountField({ knob, setting, wish, error, onChange, onEnter }: A
             autoComplete="off"
             autoFocus
             value={shown.text}
-            disabled={wish.kind === "zero"}
+            disabled={override.kind === "zero"}
             error={error !== undefined}
             onChange={(event) => write(event.currentTarget.value)}
             onKeyDown={(event) => event.key === "Enter" && onEnter()}
@@ -58,7 +65,7 @@ export function AmountField({ knob, setting, wish, error, onChange, onEnter }: A
             aria-label={`${title}, unit`}
             w={112}
             value={shown.unit}
-            disabled={wish.kind === "zero"}
+            disabled={override.kind === "zero"}
             data={unitsOf(setting.unit).map(({ label }) => label)}
             onChange={(event) => convert(event.currentTarget.value)}
           />
@@ -67,7 +74,7 @@ export function AmountField({ knob, setting, wish, error, onChange, onEnter }: A
       {ZERO_WORDS[knob] && (
         <Checkbox
           label={ZERO_WORDS[knob]}
-          checked={wish.kind === "zero"}
+          checked={override.kind === "zero"}
           onChange={(event) =>
             onChange(event.currentTarget.checked ? { kind: "zero" } : somewhere(setting))
           }
@@ -82,7 +89,7 @@ export function AmountField({ knob, setting, wish, error, onChange, onEnter }: A
         <Button
           variant="default"
           size="xs"
-          disabled={wish.kind === "default" || value === setting.default}
+          disabled={override.kind === "default" || value === setting.default}
           onClick={() => onChange({ kind: "default" })}
         >
           Default: {valueText(knob, setting.default)}
@@ -100,16 +107,16 @@ export function AmountField({ knob, setting, wish, error, onChange, onEnter }: A
   );
 }
 
-/** What the field shows of a wish that is no typed amount. */
-function amountShown(wish: Wish, setting: TuningSetting): { text: string; unit: string } {
-  if (wish.kind === "amount") return wish;
-  if (wish.kind === "zero" || setting.default === 0) {
+/** What the field shows for an override that is not a typed amount. */
+function amountShown(override: Override, setting: TuningSetting): { text: string; unit: string } {
+  if (override.kind === "amount") return override;
+  if (override.kind === "zero" || setting.default === 0) {
     return { text: "", unit: somewhere(setting).unit };
   }
-  return wishFor(setting.default, setting.unit);
+  return amountOverride(setting.default, setting.unit);
 }
 
 /** An amount to begin with where there was none. */
 function somewhere(setting: TuningSetting) {
-  return wishFor(setting.default || setting.min, setting.unit);
+  return amountOverride(setting.default || setting.min, setting.unit);
 }

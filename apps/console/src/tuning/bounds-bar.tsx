@@ -16,11 +16,11 @@ export function BoundsBar(props: {
   knob: TuningKnob;
   setting: TuningSetting;
   /** The value that is being chosen. */
-  wished: number | undefined;
+  newValue: number | undefined;
 }) {
-  const { knob, setting, wished } = props;
+  const { knob, setting, newValue } = props;
   const at = (value: number) => `${place(value, setting) * 100}%`;
-  const shown = wished ?? setting.value;
+  const shown = newValue ?? setting.value;
   return (
     <Box py={4} maw={420}>
       <Box

@@ -27,7 +27,7 @@ export function ChangeBar({ edit }: { edit: TuningEdit }) {
         )}
         <Group justify="space-between">
           <Text fz="sm" role="status">
-            {wrong > 0 ? mendText(wrong) : changesText(changes.length)}
+            {wrong > 0 ? errorText(wrong) : changesText(changes.length)}
           </Text>
           <Group gap="xs">
             <Button variant="default" onClick={edit.discard}>
@@ -43,7 +43,7 @@ export function ChangeBar({ edit }: { edit: TuningEdit }) {
   );
 }
 
-function mendText(wrong: number): string {
+function errorText(wrong: number): string {
   return wrong === 1 ? "One value cannot be taken." : `${wrong} values cannot be taken.`;
 }
 

@@ -7,7 +7,7 @@ import type { Change } from "./draft.ts";
 import { KNOB_WORDS, valueText } from "./knobs.ts";
 import type { TuningEdit } from "./tuning-edit.ts";
 
-/** What changes from what to what, once the API has judged that it would do. */
+/** What changes from what to what, once the API has validated it. */
 export function ConfirmChange({ edit, tuning }: { edit: TuningEdit; tuning: Tuning | undefined }) {
   return (
     <Modal

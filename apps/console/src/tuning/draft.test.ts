@@ -12,9 +12,9 @@ import {
   checkDraft,
   type Draft,
   fieldErrorsOf,
+  overrideOf,
+  overrideValue,
   patchOf,
-  wishedValue,
-  wishOf,
 } from "./draft.ts";
 import { valueText } from "./knobs.ts";
 import { devTuning } from "./tuning.fixture.ts";
@@ -26,10 +26,10 @@ const amount = (text: string, unit: string) => ({ kind: "amount", text, unit }) 
 describe("a draft", () => {
   it("begins as what is, and that is no change", () => {
     for (const knob of TUNING_KNOBS) {
-      const wish = wishOf(knob, tuning[knob]);
-      expect(wishedValue(wish, tuning[knob])).toBe(tuning[knob].value);
-      expect(changesOf(tuning, { [knob]: wish })).toEqual([]);
-      expect(checkDraft(tuning, { [knob]: wish })).toEqual({});
+      const override = overrideOf(knob, tuning[knob]);
+      expect(overrideValue(override, tuning[knob])).toBe(tuning[knob].value);
+      expect(changesOf(tuning, { [knob]: override })).toEqual([]);
+      expect(checkDraft(tuning, { [knob]: override })).toEqual({});
     }
   });
 
@@ -56,7 +56,7 @@ describe("a draft", () => {
 
   it("can switch off what 0 switches off", () => {
     const off = devTuning({ prefetch_max_bytes: { value: 0 } });
-    expect(wishOf("prefetch_max_bytes", off.prefetch_max_bytes)).toEqual({ kind: "zero" });
+    expect(overrideOf("prefetch_max_bytes", off.prefetch_max_bytes)).toEqual({ kind: "zero" });
     const [change] = changesOf(tuning, { prefetch_max_bytes: { kind: "zero" } });
     expect(change).toMatchObject({ from: 32 * MIB, to: 0 });
     expect(valueText("prefetch_max_bytes", 0)).toBe("No prefetch");
@@ -115,9 +115,9 @@ it("the fixture is what the domain says of the size", () => {
 });
 
 /** The problem that the API answers for values which the domain refuses. */
-function refusal(wishes: Partial<Record<keyof Tuning, number>>): Problem {
+function refusal(overrides: Partial<Record<keyof Tuning, number>>): Problem {
   try {
-    checkTuning("dev", desiredTuning("dev", wishes), ["block_cache_bytes"]);
+    checkTuning("dev", desiredTuning("dev", overrides), ["block_cache_bytes"]);
   } catch (error) {
     if (error instanceof DomainError) {
       return { code: error.code, errors: [...error.fields] } as unknown as Problem;

@@ -5,13 +5,13 @@ import { amountOf, unitFor, unitNamed } from "../format/amount.ts";
 import { COUPLED, inWords, KNOB_WORDS, ZERO_WORDS } from "./knobs.ts";
 
 /** What one knob shall be. Text stays as typed, so that a half-written number is not lost. */
-export type Wish =
+export type Override =
   | { kind: "amount"; text: string; unit: string }
   /** Switched off: no bound, no prefetch. */
   | { kind: "zero" }
   | { kind: "default" };
 
-export type Draft = Partial<Record<TuningKnob, Wish>>;
+export type Draft = Partial<Record<TuningKnob, Override>>;
 export type FieldErrors = Partial<Record<TuningKnob, string>>;
 
 export interface Change {
@@ -22,31 +22,31 @@ export interface Change {
 }
 
 /** The knob as it is, ready to be edited. */
-export function wishOf(knob: TuningKnob, { value, unit }: TuningSetting): Wish {
+export function overrideOf(knob: TuningKnob, { value, unit }: TuningSetting): Override {
   if (value === 0 && ZERO_WORDS[knob]) return { kind: "zero" };
-  return wishFor(value, unit);
+  return amountOverride(value, unit);
 }
 
 /** An amount as it is written. */
-export function wishFor(amount: number, unit: TuningUnit): Wish & { kind: "amount" } {
+export function amountOverride(amount: number, unit: TuningUnit): Override & { kind: "amount" } {
   const written = unitFor(unit, amount);
   return { kind: "amount", text: String(amount / written.bytes), unit: written.label };
 }
 
-/** What the wish comes to; undefined where it is no amount. */
-export function wishedValue(wish: Wish, setting: TuningSetting): number | undefined {
-  if (wish.kind === "default") return setting.default;
-  if (wish.kind === "zero") return 0;
-  return amountOf(wish.text, unitNamed(setting.unit, wish.unit));
+/** The value of an override; undefined if it is not a number. */
+export function overrideValue(override: Override, setting: TuningSetting): number | undefined {
+  if (override.kind === "default") return setting.default;
+  if (override.kind === "zero") return 0;
+  return amountOf(override.text, unitNamed(setting.unit, override.unit));
 }
 
 /** What would be another value, in the page's order. */
 export function changesOf(tuning: Tuning, draft: Draft): Change[] {
   return TUNING_KNOBS.flatMap((knob) => {
-    const wish = draft[knob];
-    const to = wish && wishedValue(wish, tuning[knob]);
+    const override = draft[knob];
+    const to = override && overrideValue(override, tuning[knob]);
     if (to === undefined || to === tuning[knob].value) return [];
-    return [{ knob, from: tuning[knob].value, to, toDefault: wish?.kind === "default" }];
+    return [{ knob, from: tuning[knob].value, to, toDefault: override?.kind === "default" }];
   });
 }
 
@@ -62,11 +62,11 @@ export function checkDraft(tuning: Tuning, draft: Draft): FieldErrors {
   const changed = new Set(changesOf(tuning, draft).map(({ knob }) => knob));
   const errors: FieldErrors = {};
   for (const knob of TUNING_KNOBS) {
-    const wish = draft[knob];
-    if (wish?.kind !== "amount") continue;
-    // Its bounds are those beside the other knob's present value: the API judges both together.
+    const override = draft[knob];
+    if (override?.kind !== "amount") continue;
+    // Its bounds are those beside the other knob's present value: the API validates both together.
     const movesWith = COUPLED[knob]?.some((other) => changed.has(other)) ?? false;
-    const error = errorOf(tuning[knob], wishedValue(wish, tuning[knob]), movesWith);
+    const error = errorOf(tuning[knob], overrideValue(override, tuning[knob]), movesWith);
     if (error !== undefined) errors[knob] = inWords(error, knob);
   }
   return errors;

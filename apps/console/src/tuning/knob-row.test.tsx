@@ -76,9 +76,12 @@ test("a knob that waits for the broker, or was set there, says so in words", () 
 });
 
 test("a refusal stands at its field, tied to it for those who do not see it", () => {
-  const wish = { kind: "amount", text: "600", unit: "MiB" } as const;
+  const override = { kind: "amount", text: "600", unit: "MiB" } as const;
   const text = row(
-    editing({ block_cache_bytes: wish }, { block_cache_bytes: "Block cache is 600 MiB, above" }),
+    editing(
+      { block_cache_bytes: override },
+      { block_cache_bytes: "Block cache is 600 MiB, above" },
+    ),
   );
   const described = /<input[^>]*aria-describedby="([^"]+)"/.exec(text)?.[1];
   expect(text).toMatch(/<input[^>]*aria-invalid="true"/);

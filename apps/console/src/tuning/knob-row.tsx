@@ -8,7 +8,7 @@ import { useState } from "react";
 import { everyByte } from "../format/amount.ts";
 import { AmountField } from "./amount-field.tsx";
 import { BoundsBar } from "./bounds-bar.tsx";
-import { wishedValue, wishOf } from "./draft.ts";
+import { overrideOf, overrideValue } from "./draft.ts";
 import { inWords, KNOB_WORDS, valueText } from "./knobs.ts";
 import type { TuningEdit } from "./tuning-edit.ts";
 
@@ -23,10 +23,10 @@ interface KnobRowProps {
 /** One knob: what it does, what it is, between which bounds and why, and the way to another value. */
 export function KnobRow({ knob, setting, edit, first }: KnobRowProps) {
   const { title, text } = KNOB_WORDS[knob];
-  const wish = edit?.draft[knob];
+  const override = edit?.draft[knob];
   // The field goes away below the keyboard's focus: it goes on at the button that brought it.
   const [left, setLeft] = useState(false);
-  const wished = wish && wishedValue(wish, setting);
+  const newValue = override && overrideValue(override, setting);
   return (
     <Box
       px="lg"
@@ -49,7 +49,7 @@ export function KnobRow({ knob, setting, edit, first }: KnobRowProps) {
           <Text fz="sm" className="quiet">
             {text}
           </Text>
-          <BoundsBar knob={knob} setting={setting} wished={wished} />
+          <BoundsBar knob={knob} setting={setting} newValue={newValue} />
           <Text fz="xs" className="quiet" data-reason={knob}>
             {inWords(setting.reason, knob)}
           </Text>
@@ -58,11 +58,11 @@ export function KnobRow({ knob, setting, edit, first }: KnobRowProps) {
           </Text>
         </Stack>
         <Box w={{ base: "100%", sm: 300 }} style={{ flexShrink: 0 }}>
-          {edit && wish ? (
+          {edit && override ? (
             <AmountField
               knob={knob}
               setting={setting}
-              wish={wish}
+              override={override}
               error={edit.errors[knob]}
               onChange={(next) => {
                 setLeft(next === undefined);
@@ -74,7 +74,7 @@ export function KnobRow({ knob, setting, edit, first }: KnobRowProps) {
             <Reading
               knob={knob}
               setting={setting}
-              onEdit={edit && (() => edit.set(knob, wishOf(knob, setting)))}
+              onEdit={edit && (() => edit.set(knob, overrideOf(knob, setting)))}
               focused={left}
             />
           )}

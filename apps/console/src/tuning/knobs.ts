@@ -59,7 +59,7 @@ export const KNOB_GROUPS: readonly KnobGroup[] = [
   },
 ];
 
-/** Knobs whose bounds move with each other: a change of both is judged as a whole. */
+/** Knobs whose bounds move with each other: a change of both is validated as a whole. */
 export const COUPLED: Partial<Record<TuningKnob, readonly TuningKnob[]>> = {
   block_cache_bytes: ["wal_cache_bytes"],
   wal_cache_bytes: ["block_cache_bytes", "upload_threshold_bytes"],

@@ -13,8 +13,8 @@ import {
   type Draft,
   type FieldErrors,
   fieldErrorsOf,
+  type Override,
   patchOf,
-  type Wish,
 } from "./draft.ts";
 
 /** A change of the tuning on its way from the first key to the broker. */
@@ -29,8 +29,8 @@ export interface TuningEdit {
   busy: boolean;
   /** Something changes, and nothing is known to be wrong. */
   ready: boolean;
-  /** Begins, or goes on, to edit a knob; without a wish it is left as it is. */
-  set(knob: TuningKnob, wish: Wish | undefined): void;
+  /** Edits a knob; undefined leaves it as it is. */
+  set(knob: TuningKnob, override: Override | undefined): void;
   discard(): void;
   /** Asks the API whether the changes would do. */
   preview(): void;
@@ -45,7 +45,7 @@ export function useTuningEdit(clusterId: string, tuning: Tuning | undefined): Tu
   const [draft, setDraft] = useState<Draft>({});
   const [refused, setRefused] = useState<FieldErrors>({});
   const [confirming, setConfirming] = useState(false);
-  // What was previewed is applied to the state that it was previewed on: the tuning is read anew
+  // What was previewed is applied to the state that it was previewed on: the tuning is read again
   // every few seconds, and its newest tag would let the change pass over somebody else's.
   const [previewedEtag, setPreviewedEtag] = useState<string>();
   const changes = tuning ? changesOf(tuning, draft) : [];
@@ -94,9 +94,9 @@ export function useTuningEdit(clusterId: string, tuning: Tuning | undefined): Tu
     apply.reset();
   }
 
-  function set(knob: TuningKnob, wish: Wish | undefined) {
+  function set(knob: TuningKnob, override: Override | undefined) {
     const { [knob]: _before, ...others } = draft;
-    setDraft(wish === undefined ? others : { ...others, [knob]: wish });
+    setDraft(override === undefined ? others : { ...others, [knob]: override });
     // A refusal may have been about this knob beside the others: it is asked about again.
     setRefused({});
     preview.reset();

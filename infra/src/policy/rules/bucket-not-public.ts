@@ -38,7 +38,7 @@ export const bucketNotPublic: PolicyRule = {
 
 function refusesPlainHttp(policy: PolicyResource): boolean {
   const statements = statementsOf(policy.values.policy);
-  // A plan that does not know the bucket's ARN knows nothing of its policy: the stack is judged.
+  // A plan that does not know the bucket's ARN knows nothing of its policy: the stack is checked.
   if (statements === undefined) return isLater(policy.values.policy);
   return statements.some(deniesPlainHttp);
 }

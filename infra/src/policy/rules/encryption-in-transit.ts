@@ -8,7 +8,7 @@ const TLS_POLICY = /^ELBSecurityPolicy-TLS13-1-[23]-/;
 export const encryptionInTransit: PolicyRule = {
   name: "encryption-in-transit",
   check: (document) => [
-    ...each(document, ["aws_lb_listener"], (listener) => judgeListener(document, listener)),
+    ...each(document, ["aws_lb_listener"], (listener) => checkListener(document, listener)),
     ...each(document, ["aws_db_parameter_group"], ({ values }) =>
       blocks(values, "parameter").some(
         ({ name, value }) => name === "rds.force_ssl" && String(value) === "1",
@@ -32,7 +32,7 @@ export const encryptionInTransit: PolicyRule = {
   ],
 };
 
-function judgeListener(document: PolicyDocument, listener: PolicyResource): string | undefined {
+function checkListener(document: PolicyDocument, listener: PolicyResource): string | undefined {
   const { values } = listener;
   if (values.protocol === "HTTPS" || values.protocol === "TLS") {
     return TLS_POLICY.test(String(values.ssl_policy))

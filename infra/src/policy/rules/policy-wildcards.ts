@@ -53,15 +53,15 @@ export const policyWildcards: PolicyRule = {
   check: (document) => [
     ...each(document, Object.keys(DOCUMENTS), (resource) => {
       const text = resource.values[DOCUMENTS[resource.type] as string];
-      return judge(resource, text);
+      return wildcardsIn(resource, text);
     }),
     ...each(document, ["aws_iam_role"], (role) =>
-      blocks(role.values, "inline_policy").flatMap((inline) => judge(role, inline.policy)),
+      blocks(role.values, "inline_policy").flatMap((inline) => wildcardsIn(role, inline.policy)),
     ),
   ],
 };
 
-function judge(resource: PolicyResource, text: unknown): string[] {
+function wildcardsIn(resource: PolicyResource, text: unknown): string[] {
   const statements = statementsOf(text);
   if (statements === undefined) {
     // An expression hides the policy from every reader; the stack must spell it out.

@@ -14,7 +14,7 @@ import {
 } from "@millrace/domain";
 import { type ClusterStackSpec, slotsOf } from "./spec.ts";
 
-/** The spec cannot be made into a stack. `fields` say what to mend. */
+/** The spec is not valid. `fields` says what to fix. */
 export class StackSpecError extends Error {
   override readonly name = "StackSpecError";
   readonly fields: readonly FieldError[];

@@ -147,7 +147,7 @@ function firstAccount(spec: ControlPlaneSpec, secrets: ControlPlaneSecrets) {
   };
 }
 
-/** What the programs need that plan, and what says that they are to start anew. */
+/** What the programs that plan need, and what makes them restart. */
 function planning(spec: ControlPlaneSpec): Record<string, string> {
   return {
     NODE_ENV: "production",

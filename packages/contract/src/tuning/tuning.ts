@@ -44,8 +44,8 @@ export const Tuning = z
   .meta({ id: "Tuning" });
 export type Tuning = z.infer<typeof Tuning>;
 
-/** Bounds are judged by the use case, which knows the cluster; here only what is no number at all. */
-const wish = z.union(
+/** The use case checks the bounds, since it knows the cluster; here only the type is checked. */
+const override = z.union(
   [
     z.number(),
     z
@@ -58,5 +58,5 @@ const wish = z.union(
 
 /** The knobs as a merge patch (RFC 7396) writes them: absent stays, `null` is the default again. */
 export const tuningPatch = everyKnob(
-  wish.nullable().optional().meta({ description: "null is the default again" }),
+  override.nullable().optional().meta({ description: "null is the default again" }),
 );

@@ -1,6 +1,6 @@
 import type { Operation, Principal } from "@millrace/domain";
 import type { Core } from "../core.ts";
-import { beginOperation } from "./begin-operation.ts";
+import { startOperation } from "../engine/index.ts";
 import { assertPhase, type ClusterTarget, lockCluster } from "./lock-cluster.ts";
 
 /**
@@ -20,6 +20,6 @@ export async function checkDrift(
       ["RUNNING", "DEGRADED", "PAUSED"],
       "Wait until the cluster is RUNNING; its operation shows the progress.",
     );
-    return beginOperation(tx, core.clock, cluster, "cluster.check_drift");
+    return startOperation(tx, core.clock, cluster, "cluster.check_drift");
   });
 }

@@ -11,14 +11,14 @@ import {
   type Region,
 } from "@millrace/domain";
 import type { Core } from "../core.ts";
+import { readyCondition } from "../engine/index.ts";
 import { requireEnvironment } from "../environment/require-environment.ts";
-import { readyCondition } from "./cluster-condition.ts";
-import { type ResolvedSpec, resolveSpec, type SpecWish } from "./resolve-spec.ts";
+import { type ResolvedSpec, resolveSpec, type SpecRequest } from "./resolve-spec.ts";
 
 /** Clusters of one tenant: brokers of a tenant share machines with others' brokers. */
 export const CLUSTERS_PER_ORGANIZATION_MAX = 100;
 
-export interface CreateClusterInput extends SpecWish {
+export interface CreateClusterInput extends SpecRequest {
   readonly name: string;
   readonly region: Region;
   readonly size: ClusterSize;
@@ -31,7 +31,7 @@ export interface CreateClusterInput extends SpecWish {
 }
 
 /** A request that can be accepted, as far as can be told before it is. */
-export interface JudgedCreate {
+export interface ValidatedCreate {
   readonly environment: Environment;
   readonly spec: ResolvedSpec;
 }
@@ -46,7 +46,7 @@ export async function createCluster(
   principal: Principal,
   input: CreateClusterInput,
 ): Promise<{ cluster: Cluster; operation: Operation }> {
-  const { environment, spec } = await judgeCreate(core, principal, input);
+  const { environment, spec } = await validateCreate(core, principal, input);
   refuseManyBrokers(input.brokers ?? 1);
   refuseUnavailable(core, input.region);
   try {
@@ -57,11 +57,11 @@ export async function createCluster(
 }
 
 /** Everything but whether it can be made right now. Throws as `createCluster` does. */
-export async function judgeCreate(
+export async function validateCreate(
   core: Core,
   principal: Principal,
   input: CreateClusterInput,
-): Promise<JudgedCreate> {
+): Promise<ValidatedCreate> {
   const environment = await environmentOf(core, principal, input.environmentId);
   const spec = resolveSpec(input);
   if (spec.aws === undefined) refuseManyBrokers(input.brokers ?? 1);

@@ -1,8 +1,8 @@
 import { type Cluster, DomainError, type Operation, type Principal } from "@millrace/domain";
 import type { Core } from "../core.ts";
-import { stopLook } from "../operation/stop-look.ts";
-import { beginOperation } from "./begin-operation.ts";
-import { fateOf } from "./cluster-fate.ts";
+import { startOperation } from "../engine/index.ts";
+import { cancelDriftCheck } from "../operation/cancel-drift-check.ts";
+import { deletionOf } from "./cluster-deletion.ts";
 import { type ClusterTarget, lockCluster } from "./lock-cluster.ts";
 
 export interface DeleteClusterInput extends ClusterTarget {
@@ -24,18 +24,18 @@ export async function deleteCluster(
   principal: Principal,
   input: DeleteClusterInput,
 ): Promise<Operation> {
-  await stopLook(core, principal, input.clusterId);
+  await cancelDriftCheck(core, principal, input.clusterId);
   return core.db.transaction(async (tx) => {
     const cluster = await lockCluster(tx, principal, input);
     if (cluster.deletionProtection) throw protectedFromDeletion(cluster);
-    const { kind, days } = await fateOf(tx, cluster, input.retainDays);
-    if (kind === "purge") return beginOperation(tx, core.clock, cluster, "cluster.purge");
+    const { kind, days } = await deletionOf(tx, cluster, input.retainDays);
+    if (kind === "purge") return startOperation(tx, core.clock, cluster, "cluster.purge");
     if (kind === "deleted") {
       const done = await tx.operations.latest(cluster.id, "cluster.delete");
       if (done) return done;
       throw deletedAlready(cluster);
     }
-    return beginOperation(tx, core.clock, cluster, "cluster.delete", { retainDays: days });
+    return startOperation(tx, core.clock, cluster, "cluster.delete", { retainDays: days });
   });
 }
 

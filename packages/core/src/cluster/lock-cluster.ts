@@ -35,7 +35,7 @@ export async function lockCluster(
 export function assertMatches(cluster: Cluster, ifMatch: string | undefined): void {
   if (ifMatch === undefined || ifMatch === "*" || ifMatch === clusterEtag(cluster)) return;
   throw new DomainError("precondition_failed", "The cluster has changed since it was read.", {
-    remedy: "Read the cluster again and decide anew.",
+    remedy: "Read the cluster again, then repeat the request.",
   });
 }
 

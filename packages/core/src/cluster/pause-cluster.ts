@@ -1,7 +1,7 @@
 import type { Operation, Principal } from "@millrace/domain";
 import type { Core } from "../core.ts";
-import { stopLook } from "../operation/stop-look.ts";
-import { beginOperation } from "./begin-operation.ts";
+import { startOperation } from "../engine/index.ts";
+import { cancelDriftCheck } from "../operation/cancel-drift-check.ts";
 import { assertPhase, type ClusterTarget, lockCluster } from "./lock-cluster.ts";
 
 /**
@@ -13,11 +13,11 @@ export async function pauseCluster(
   principal: Principal,
   target: ClusterTarget,
 ): Promise<Operation> {
-  await stopLook(core, principal, target.clusterId);
+  await cancelDriftCheck(core, principal, target.clusterId);
   return core.db.transaction(async (tx) => {
     const cluster = await lockCluster(tx, principal, target);
     await tx.operations.refuseBusy(cluster.id);
     assertPhase(cluster, ["RUNNING", "DEGRADED"], "Only a cluster that runs can be paused.");
-    return beginOperation(tx, core.clock, cluster, "cluster.pause");
+    return startOperation(tx, core.clock, cluster, "cluster.pause");
   });
 }

@@ -16,14 +16,14 @@ import {
 } from "@millrace/domain";
 
 /** What is asked of a volume; what is absent follows from the size and the type. */
-export interface WalWish {
+export interface WalRequest {
   readonly type?: WalVolumeType | undefined;
   readonly sizeGib?: number | undefined;
   readonly iops?: number | undefined;
   readonly throughputMibps?: number | null | undefined;
 }
 
-export interface NetworkWish {
+export interface NetworkRequest {
   readonly vpcId?: string | null | undefined;
   readonly subnetIds?: readonly string[] | undefined;
   readonly cidr?: string | undefined;
@@ -32,12 +32,12 @@ export interface NetworkWish {
   readonly allowedCidrs?: readonly string[] | undefined;
 }
 
-export interface SpecWish {
+export interface SpecRequest {
   readonly region: Region;
   readonly size: ClusterSize;
   readonly zones?: number | undefined;
-  readonly wal?: WalWish | null | undefined;
-  readonly network?: NetworkWish | null | undefined;
+  readonly wal?: WalRequest | null | undefined;
+  readonly network?: NetworkRequest | null | undefined;
   readonly storage?: { readonly kmsKeyArn?: string | null | undefined } | null | undefined;
 }
 
@@ -50,33 +50,33 @@ export interface ResolvedSpec {
  * The whole of a spec: what was asked for, and defaults where nothing was. Throws
  * `validation_failed` with the pointer of each field that does not go with the others.
  */
-export function resolveSpec(wish: SpecWish): ResolvedSpec {
-  const { region, size } = wish;
+export function resolveSpec(request: SpecRequest): ResolvedSpec {
+  const { region, size } = request;
   if (!isAwsRegion(region)) {
-    throwIfAny(fieldsOfAws(wish));
+    throwIfAny(fieldsOfAws(request));
     return { zones: 1, aws: undefined };
   }
   const { zones: known } = regionFacts(region);
-  const zones = wish.zones ?? known.length;
-  const wal = walOf(size, wish.wal ?? {});
-  const network = networkOf(wish.network ?? {});
-  const kmsKeyArn = wish.storage?.kmsKeyArn ?? undefined;
+  const zones = request.zones ?? known.length;
+  const wal = walOf(size, request.wal ?? {});
+  const network = networkOf(request.network ?? {});
+  const kmsKeyArn = request.storage?.kmsKeyArn ?? undefined;
   throwIfAny([
     ...walErrors(size, wal),
-    ...networkErrors(network, wish.network?.cidr !== undefined, zones),
+    ...networkErrors(network, request.network?.cidr !== undefined, zones),
     ...keyErrors(kmsKeyArn, region),
   ]);
   return { zones, aws: { wal, network, storage: { kmsKeyArn } } };
 }
 
 /** A volume as asked for: on top of `current`, or of what the size has by default. */
-export function walOf(size: ClusterSize, wish: WalWish, current?: WalVolume): WalVolume {
+export function walOf(size: ClusterSize, request: WalRequest, current?: WalVolume): WalVolume {
   const base = current ?? awsSizing(size).wal;
-  const type = wish.type ?? base.type;
+  const type = request.type ?? base.type;
   const like = type === base.type ? base : undefined;
-  const iops = wish.iops ?? base.iops;
-  const sizeGib = wish.sizeGib ?? base.sizeGib;
-  const throughput = wish.throughputMibps ?? undefined;
+  const iops = request.iops ?? base.iops;
+  const sizeGib = request.sizeGib ?? base.sizeGib;
+  const throughput = request.throughputMibps ?? undefined;
   if (type === "io2") return { type, sizeGib, iops, throughputMibps: throughput };
   const included = awsSizing(size).wal.throughputMibps;
   return { type, sizeGib, iops, throughputMibps: throughput ?? like?.throughputMibps ?? included };
@@ -110,9 +110,9 @@ export function throwIfAny(fields: readonly FieldError[]): void {
 }
 
 /** Fields of a request that make sense on AWS alone. */
-export function fieldsOfAws(wish: Partial<SpecWish>): FieldError[] {
+export function fieldsOfAws(request: Partial<SpecRequest>): FieldError[] {
   const named = (["zones", "wal", "network", "storage"] as const).filter(
-    (field) => wish[field] !== undefined && wish[field] !== null,
+    (field) => request[field] !== undefined && request[field] !== null,
   );
   return named.map((field) => ({
     pointer: `/${field}`,
@@ -121,14 +121,14 @@ export function fieldsOfAws(wish: Partial<SpecWish>): FieldError[] {
   }));
 }
 
-function networkOf(wish: NetworkWish): AwsNetwork {
+function networkOf(request: NetworkRequest): AwsNetwork {
   return {
-    vpcId: wish.vpcId ?? undefined,
-    subnetIds: wish.subnetIds ?? [],
-    cidr: wish.cidr ?? DEFAULT_AWS_NETWORK.cidr,
-    access: wish.access ?? DEFAULT_AWS_NETWORK.access,
-    allowedPrincipals: wish.allowedPrincipals ?? [],
-    allowedCidrs: wish.allowedCidrs ?? [],
+    vpcId: request.vpcId ?? undefined,
+    subnetIds: request.subnetIds ?? [],
+    cidr: request.cidr ?? DEFAULT_AWS_NETWORK.cidr,
+    access: request.access ?? DEFAULT_AWS_NETWORK.access,
+    allowedPrincipals: request.allowedPrincipals ?? [],
+    allowedCidrs: request.allowedCidrs ?? [],
   };
 }
 

@@ -1,7 +1,7 @@
 import { isDeletion, type Operation, type Principal } from "@millrace/domain";
 import type { Core } from "../core.ts";
-import { stopLook } from "../operation/stop-look.ts";
-import { beginOperation } from "./begin-operation.ts";
+import { startOperation } from "../engine/index.ts";
+import { cancelDriftCheck } from "../operation/cancel-drift-check.ts";
 import { withExistingId } from "./create-cluster.ts";
 import { assertPhase, type ClusterTarget, lockCluster } from "./lock-cluster.ts";
 import { requireCluster } from "./require-cluster.ts";
@@ -18,7 +18,7 @@ export async function restoreCluster(
   target: ClusterTarget,
 ): Promise<Operation> {
   const { environmentId, name } = await requireCluster(core, principal, target.clusterId);
-  await stopLook(core, principal, target.clusterId);
+  await cancelDriftCheck(core, principal, target.clusterId);
   try {
     return await core.db.transaction(async (tx) => {
       const cluster = await lockCluster(tx, principal, target);
@@ -27,7 +27,7 @@ export async function restoreCluster(
       const outlived =
         last !== undefined && isDeletion(last.kind) && cluster.dataDestroyedAt === undefined;
       assertPhase(cluster, outlived ? ["PENDING_PURGE", "FAILED"] : ["PENDING_PURGE"], REMEDY);
-      return beginOperation(tx, core.clock, cluster, "cluster.restore");
+      return startOperation(tx, core.clock, cluster, "cluster.restore");
     });
   } catch (error) {
     throw await withExistingId(core, error, environmentId, name);

@@ -17,9 +17,8 @@ import {
   TUNING_KNOBS,
 } from "@millrace/domain";
 import type { Core } from "../core.ts";
-import { stopLook } from "../operation/stop-look.ts";
-import { beginOperation } from "./begin-operation.ts";
-import { canonical } from "./canonical.ts";
+import { canonical, startOperation } from "../engine/index.ts";
+import { cancelDriftCheck } from "../operation/cancel-drift-check.ts";
 import { withExistingId } from "./create-cluster.ts";
 import { assertMatches, type ClusterTarget, lockCluster } from "./lock-cluster.ts";
 import { requireCluster } from "./require-cluster.ts";
@@ -28,7 +27,7 @@ import {
   reachErrors,
   throwIfAny,
   under,
-  type WalWish,
+  type WalRequest,
   walErrors,
   walOf,
 } from "./resolve-spec.ts";
@@ -43,7 +42,7 @@ export interface ClusterPatch {
   readonly labels?: Readonly<Record<string, string | null>> | undefined;
   readonly size?: ClusterSize | undefined;
   readonly deletionProtection?: boolean | undefined;
-  readonly wal?: WalWish | undefined;
+  readonly wal?: WalRequest | undefined;
   readonly network?:
     | {
         readonly access?: NetworkAccess | undefined;
@@ -60,7 +59,7 @@ export interface UpdateClusterInput extends ClusterTarget {
 }
 
 /** A change that can be made, with what it takes. */
-export interface JudgedUpdate {
+export interface ValidatedUpdate {
   readonly wanted: Cluster;
   /** Whether the cluster would differ at all. */
   readonly changes: boolean;
@@ -86,7 +85,8 @@ export async function updateCluster(
   input: UpdateClusterInput,
 ): Promise<UpdatedCluster> {
   const found = await requireCluster(core, principal, input.clusterId);
-  if (judgeUpdate(found, input).needsOperation) await stopLook(core, principal, found.id);
+  if (validateUpdate(found, input).needsOperation)
+    await cancelDriftCheck(core, principal, found.id);
   try {
     return await core.db.transaction((tx) => change(core, principal, tx, input));
   } catch (error) {
@@ -101,7 +101,7 @@ async function change(
   input: UpdateClusterInput,
 ): Promise<UpdatedCluster> {
   const cluster = await lockCluster(tx, principal, input);
-  const { wanted, changes, needsOperation } = judgeUpdate(cluster, input);
+  const { wanted, changes, needsOperation } = validateUpdate(cluster, input);
   if (!changes) return { cluster, operation: undefined };
   const { name, labels, deletionProtection } = wanted;
   if (!needsOperation) {
@@ -110,7 +110,7 @@ async function change(
   }
   await tx.operations.refuseBusy(cluster.id);
   if (!isChangeable(cluster)) throw notNow(cluster);
-  const operation = await beginOperation(tx, core.clock, cluster, "cluster.update", {
+  const operation = await startOperation(tx, core.clock, cluster, "cluster.update", {
     requireApproval: input.requireApproval,
     spec: differing(cluster, wanted),
   });
@@ -128,10 +128,10 @@ function differing(cluster: Cluster, wanted: Cluster): SpecPart {
 const SPEC_FIELDS = ["name", "labels", "size", "aws"] as const satisfies (keyof SpecPart)[];
 
 /** Throws whatever `updateCluster` would, but for what only the database knows. */
-export function judgeUpdate(
+export function validateUpdate(
   cluster: Cluster,
   { patch, ifMatch }: Pick<UpdateClusterInput, "patch" | "ifMatch">,
-): JudgedUpdate {
+): ValidatedUpdate {
   assertMatches(cluster, ifMatch);
   const wanted = withPatch(cluster, patch);
   const differs = (field: keyof Cluster) => canonical(wanted[field]) !== canonical(cluster[field]);
@@ -152,7 +152,7 @@ export function judgeUpdate(
 /** Phases from which an operation can change what runs. */
 const CHANGEABLE: readonly ClusterPhase[] = ["RUNNING", "DEGRADED"];
 
-/** A stack that failed is mended by applying another one, where it had a place to stand already. */
+/** A stack that failed is repaired by applying another one, if the cluster has a placement. */
 function isChangeable({ phase, region, placement, dataDestroyedAt }: Cluster): boolean {
   if (CHANGEABLE.includes(phase)) return true;
   if (dataDestroyedAt !== undefined) return false;
@@ -225,8 +225,8 @@ function mergeLabels(
 
 /** What a tenant has tuned must be possible in the new size. Throws `tuning_refused`. */
 export function checkFit({ size, tuning }: Cluster): void {
-  const asked = TUNING_KNOBS.filter((knob) => typeof tuning.wishes[knob] === "number");
-  checkTuning(size, desiredTuning(size, tuning.wishes), asked);
+  const asked = TUNING_KNOBS.filter((knob) => typeof tuning.overrides[knob] === "number");
+  checkTuning(size, desiredTuning(size, tuning.overrides), asked);
 }
 
 function refuseLeaving(cluster: Cluster): void {

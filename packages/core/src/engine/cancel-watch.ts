@@ -2,7 +2,7 @@ import type { Database, Fence } from "@millrace/db";
 import { heldOperation } from "./held-operation.ts";
 
 /** A wake-up can be lost while the connection that brings them is: look again after this long. */
-const LOOK_AGAIN_MS = 2_000;
+const POLL_INTERVAL_MS = 2_000;
 
 /** The reason with which work ends that somebody asked to end. */
 export class OperationCancelled extends Error {
@@ -49,7 +49,7 @@ export class CancelWatch {
       } catch {
         // Lost, or the database does not answer: the lease tells which.
       }
-      await db.operationSignal.wait(fence.operationId, LOOK_AGAIN_MS, until);
+      await db.operationSignal.wait(fence.operationId, POLL_INTERVAL_MS, until);
     }
   }
 }

@@ -3,15 +3,15 @@ import { BrokerError } from "@millrace/broker-admin";
 import { type Fence, LeaseLost, type StepChange } from "@millrace/db";
 import type { Operation, OperationFailure, OperationId, OperationStep } from "@millrace/domain";
 import { ProvisionError } from "@millrace/provisioner";
-import { planOf } from "../cluster/cluster-plans.ts";
-import { leave } from "../cluster/leave-operation.ts";
 import { CancelWatch, OperationCancelled } from "./cancel-watch.ts";
 import { failureOf, isStalePlan, isWorthRetrying, patienceFor, StepFailed } from "./failure.ts";
 import { heldOperation } from "./held-operation.ts";
 import { Lease } from "./lease.ts";
 import { OperationLog } from "./operation-log.ts";
-import { ApprovalAwaited, type NamedStep, type Plan, type StepContext } from "./plan.ts";
+import { recordUnfinished } from "./unfinished-operation.ts";
 import type { WorkerTools } from "./worker-tools.ts";
+import { ApprovalAwaited, type NamedStep, type StepContext, type Workflow } from "./workflow.ts";
+import { workflowOf } from "./workflows.ts";
 
 /** How long an operation stays with a worker that does not say that it is alive. */
 export const LEASE_MS_DEFAULT = 15_000;
@@ -35,9 +35,9 @@ export interface RunOptions {
 export type RunResult =
   | "succeeded"
   | "failed"
-  /** Somebody asked for its end. */
+  /** A caller cancelled it. */
   | "cancelled"
-  /** Nobody works at it until its plan is approved. */
+  /** No worker has it until its plan is approved. */
   | "waiting"
   /** Done already, waiting, or with another worker. */
   | "not_claimed"
@@ -112,15 +112,15 @@ class Run {
   }
 
   async toTheEnd(): Promise<"succeeded" | "failed" | "cancelled" | "waiting"> {
-    const plan = planOf(this.#operation);
+    const workflow = workflowOf(this.#operation);
     try {
-      await this.#runSteps(plan);
+      await this.#runSteps(workflow);
     } catch (error) {
       await this.#log.flush();
       if (error instanceof ApprovalAwaited) return this.#wait(error);
-      if (error instanceof OperationCancelled) return this.#cancel(plan);
+      if (error instanceof OperationCancelled) return this.#cancel(workflow);
       if (!(error instanceof StepFailed)) throw error;
-      return this.#fail(plan, error);
+      return this.#fail(workflow, error);
     }
     await this.#log.flush();
     const outcome = { phase: "SUCCEEDED" } as const;
@@ -128,8 +128,8 @@ class Run {
     return "succeeded";
   }
 
-  /** In order; a plan that does not fit any more sends it back to where plans begin. */
-  async #runSteps({ steps }: Plan): Promise<void> {
+  /** In order. A stale plan sends the run back to the step that makes plans. */
+  async #runSteps({ steps }: Workflow): Promise<void> {
     for (let index = 0; index < steps.length; ) {
       const step = steps[index];
       if (!step) return;
@@ -215,23 +215,23 @@ class Run {
     return "waiting";
   }
 
-  async #cancel(plan: Plan): Promise<"cancelled"> {
+  async #cancel(workflow: Workflow): Promise<"cancelled"> {
     const reason = { reason: "OperationCancelled", message: "The operation was cancelled." };
     const { steps } = await heldOperation(this.#tools.db, this.#fence);
     const running = steps.find((step) => step.state === "RUNNING")?.name;
-    await this.#end(plan, running, "CANCELLED", undefined, reason);
+    await this.#end(workflow, running, "CANCELLED", undefined, reason);
     return "cancelled";
   }
 
-  async #fail(plan: Plan, failed: StepFailed): Promise<"failed"> {
+  async #fail(workflow: Workflow, failed: StepFailed): Promise<"failed"> {
     const failure = failureOf(failed);
     const reason = { reason: "OperationFailed", message: failure.message };
-    await this.#end(plan, failed.step, "FAILED", failure, reason);
+    await this.#end(workflow, failed.step, "FAILED", failure, reason);
     return "failed";
   }
 
   async #end(
-    plan: Plan,
+    workflow: Workflow,
     step: string | undefined,
     phase: "FAILED" | "CANCELLED",
     failure: OperationFailure | undefined,
@@ -240,7 +240,7 @@ class Run {
     const { db, clock, log } = this.#tools;
     const fence = this.#fence;
     try {
-      await plan.cleanUp?.(await this.#context(plan.steps[0]));
+      await workflow.cleanUp?.(await this.#context(workflow.steps[0]));
     } catch (error) {
       log.error({ operation: this.#operation.id, err: error }, "cleaning up failed");
     }
@@ -252,7 +252,7 @@ class Run {
       if (step !== undefined) {
         await tx.journal.recordStep(fence, { name: step, state: "FAILED", message });
       }
-      if (cluster) await leave(tx, clock, cluster, operation, reason);
+      if (cluster) await recordUnfinished(tx, clock, cluster, operation, reason);
       await tx.journal.complete(fence, { phase, ...(failure && { error: failure }) });
     });
   }

@@ -2,7 +2,7 @@ import type { KafkaAddress } from "@millrace/broker-admin";
 import type { Database } from "@millrace/db";
 import type { Clock } from "@millrace/domain";
 import type { ClusterDrivers } from "@millrace/provisioner";
-import type { Log } from "../log.ts";
+import type { Log } from "./log.ts";
 
 /** What operations are carried out with. */
 export interface WorkerTools {

@@ -5,8 +5,8 @@ import {
   type OperationId,
   type Principal,
 } from "@millrace/domain";
-import { leave } from "../cluster/leave-operation.ts";
 import type { Core } from "../core.ts";
+import { recordUnfinished } from "../engine/index.ts";
 import { requireOperation } from "./require-operation.ts";
 
 /**
@@ -37,7 +37,7 @@ export async function cancelOperation(
     const left = await tx.operations.load(operation.id);
     if (!cluster || !left) return;
     const why = { reason: "Cancelled", message: "The operation was cancelled." };
-    await leave(tx, core.clock, cluster, left, why);
+    await recordUnfinished(tx, core.clock, cluster, left, why);
   });
   return requireOperation(core, principal, id);
 }

@@ -1,6 +1,6 @@
 import { type CostEstimate, DomainError, type OperationId, type Principal } from "@millrace/domain";
 import type { ChangePlan } from "@millrace/provisioner";
-import { estimateOf } from "../cluster/preview-change.ts";
+import { estimateOf } from "../cluster/cluster-estimate.ts";
 import type { Core } from "../core.ts";
 import { requireOperation } from "./require-operation.ts";
 

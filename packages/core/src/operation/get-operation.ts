@@ -3,7 +3,7 @@ import type { Core } from "../core.ts";
 import { requireOperation } from "./require-operation.ts";
 
 /** A wake-up can be lost while the connection that brings them is: look again after this long. */
-const LOOK_AGAIN_MS = 1_000;
+const POLL_INTERVAL_MS = 1_000;
 
 export interface GetOperationInput {
   readonly operationId: OperationId;
@@ -23,7 +23,7 @@ export async function getOperation(
   while (!operation.done && !signal?.aborted) {
     const leftMs = deadline - performance.now();
     if (leftMs <= 0) break;
-    await core.db.operationSignal.wait(operationId, Math.min(leftMs, LOOK_AGAIN_MS), signal);
+    await core.db.operationSignal.wait(operationId, Math.min(leftMs, POLL_INTERVAL_MS), signal);
     operation = await requireOperation(core, principal, operationId);
   }
   return operation;

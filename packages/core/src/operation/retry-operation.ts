@@ -6,12 +6,12 @@ import {
   type OperationId,
   type Principal,
 } from "@millrace/domain";
-import { enter } from "../cluster/begin-operation.ts";
 import { protectedFromDeletion } from "../cluster/delete-cluster.ts";
 import { checkFit } from "../cluster/update-cluster.ts";
 import type { Core } from "../core.ts";
+import { enterPhase } from "../engine/index.ts";
+import { cancelDriftCheck } from "./cancel-drift-check.ts";
 import { requireOperation } from "./require-operation.ts";
-import { stopLook } from "./stop-look.ts";
 
 /**
  * Lets an operation that failed or was cancelled go on from the step that is not done. Only the
@@ -27,8 +27,8 @@ export async function retryOperation(
   const operation = await requireOperation(core, principal, id);
   const { organizationId } = principal;
   const { clusterId } = operation;
-  if (operation.kind === "cluster.check_drift") throw lookedOnly(operation);
-  await stopLook(core, principal, clusterId);
+  if (operation.kind === "cluster.check_drift") throw driftCheckOnly(operation);
+  await cancelDriftCheck(core, principal, clusterId);
   await core.db.transaction(async (tx) => {
     const cluster = await tx.clusters.lock(organizationId, clusterId);
     if (!cluster) throw notFound("cluster", clusterId);
@@ -41,15 +41,15 @@ export async function retryOperation(
     const { spec } = operation.parameters;
     if (spec?.size) checkFit({ ...cluster, ...spec });
     if (!(await tx.operations.reopen(id))) throw notFailed(operation);
-    await enter(tx, core.clock, cluster, operation);
+    await enterPhase(tx, core.clock, cluster, operation);
     await tx.deliver(id);
   });
   return requireOperation(core, principal, id);
 }
 
-function lookedOnly({ id }: Operation): DomainError {
-  return new DomainError("operation_not_retryable", `Operation ${id} only looked for drift.`, {
-    remedy: "Ask for a new look.",
+function driftCheckOnly({ id }: Operation): DomainError {
+  return new DomainError("operation_not_retryable", `Operation ${id} only checked for drift.`, {
+    remedy: "Start a new drift check.",
   });
 }
 

@@ -1,8 +1,7 @@
 import type { Database, Transaction } from "@millrace/db";
 import { type Clock, type Cluster, DomainError, type OperationKind } from "@millrace/domain";
-import { beginOperation } from "../cluster/begin-operation.ts";
-import { leave } from "../cluster/leave-operation.ts";
-import type { Log } from "../log.ts";
+import type { Log } from "../engine/index.ts";
+import { recordUnfinished, startOperation } from "../engine/index.ts";
 
 export interface ScheduleTools {
   readonly db: Database;
@@ -11,16 +10,16 @@ export interface ScheduleTools {
 }
 
 export interface ScheduleOptions {
-  /** Time between two looks for drift at each cluster. */
+  /** Time between two drift checks at each cluster. */
   readonly driftIntervalMs: number;
 }
 
 /** Operations begun in one round for each reason: a backlog must not be one burst. */
 const BATCH_MAX = 10;
-/** Looks for drift under way at any time: as many as one worker has turns for. */
-const LOOKS_MAX = 2;
+/** Drift checks under way at any time: as many as one worker has turns for. */
+const DRIFT_CHECKS_MAX = 2;
 /** Clusters among which those to look at are found: some of them have a while to go. */
-const LOOK_CANDIDATES_MAX = 200;
+const DRIFT_CHECK_CANDIDATES_MAX = 200;
 /** A plan that nobody approved in this time is not what anybody would decide on now. */
 export const APPROVAL_WAIT_MS_MAX = 72 * 60 * 60_000;
 /**
@@ -28,9 +27,9 @@ export const APPROVAL_WAIT_MS_MAX = 72 * 60 * 60_000;
  * again: what cannot succeed is not begun a hundred times a day.
  */
 const PURGE_RETRY = { firstMs: 10 * 60_000, maxMs: 24 * 60 * 60_000 };
-/** Looks for drift come several times a day for each cluster: done ones are kept for so long. */
-const LOOKS_KEPT_MS = 30 * 24 * 60 * 60_000;
-const LOOKS_FORGOTTEN_MAX = 100;
+/** Drift checks come several times a day for each cluster: done ones are kept for so long. */
+const DRIFT_CHECKS_KEPT_MS = 30 * 24 * 60 * 60_000;
+const DRIFT_CHECKS_DELETED_MAX = 100;
 /**
  * Looks are spread over this part of the interval by the cluster's id, so that clusters which were
  * made together are not looked at together for ever.
@@ -38,7 +37,7 @@ const LOOKS_FORGOTTEN_MAX = 100;
 const JITTER = 0.2;
 
 /**
- * Begins what is due: purges of deleted clusters' data, looks for drift, of which it removes old
+ * Begins what is due: purges of deleted clusters' data, drift checks, of which it removes old
  * ones. Ends operations whose approval never came. Several workers may do so at once: of an operation begun twice one is refused.
  */
 export async function scheduleOperations(
@@ -50,17 +49,20 @@ export async function scheduleOperations(
   for (const cluster of await db.clusters.purgeDue(now, PURGE_RETRY, BATCH_MAX)) {
     await begin(tools, cluster, "cluster.purge");
   }
-  await beginLooks(tools, now, driftIntervalMs);
-  await db.operations.forgetLooks(new Date(now.getTime() - LOOKS_KEPT_MS), LOOKS_FORGOTTEN_MAX);
-  await giveUpApprovals(tools, new Date(now.getTime() - APPROVAL_WAIT_MS_MAX));
+  await startDriftChecks(tools, now, driftIntervalMs);
+  await db.operations.deleteOldDriftChecks(
+    new Date(now.getTime() - DRIFT_CHECKS_KEPT_MS),
+    DRIFT_CHECKS_DELETED_MAX,
+  );
+  await cancelUnapproved(tools, new Date(now.getTime() - APPROVAL_WAIT_MS_MAX));
 }
 
-async function beginLooks(tools: ScheduleTools, now: Date, driftIntervalMs: number) {
+async function startDriftChecks(tools: ScheduleTools, now: Date, driftIntervalMs: number) {
   const { db } = tools;
-  const room = LOOKS_MAX - (await db.operations.countUnderWay("cluster.check_drift"));
+  const room = DRIFT_CHECKS_MAX - (await db.operations.countUnderWay("cluster.check_drift"));
   if (room <= 0) return;
   const lookedAtBefore = new Date(now.getTime() - driftIntervalMs * (1 - JITTER));
-  const candidates = await db.clusters.driftDue(lookedAtBefore, LOOK_CANDIDATES_MAX);
+  const candidates = await db.clusters.driftDue(lookedAtBefore, DRIFT_CHECK_CANDIDATES_MAX);
   const due = candidates.filter(({ id, updatedAt, drift }) => {
     if (drift.status === "unknown" && drift.operationId !== undefined) return true;
     const { checkedAt = updatedAt } = drift;
@@ -80,7 +82,7 @@ async function begin(
       // Somebody may have restored it, protected it, or begun something, since the list was made.
       if (cluster?.phase !== phase) return;
       if (kind === "cluster.purge" && !isPurgeDue(cluster, clock.now())) return;
-      await beginOperation(tx, clock, cluster, kind);
+      await startOperation(tx, clock, cluster, kind);
     });
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
@@ -88,7 +90,7 @@ async function begin(
   }
 }
 
-async function giveUpApprovals({ db, clock }: ScheduleTools, since: Date): Promise<void> {
+async function cancelUnapproved({ db, clock }: ScheduleTools, since: Date): Promise<void> {
   for (const operation of await db.operations.waitingSince(since, BATCH_MAX)) {
     await db.transaction(async (tx: Transaction) => {
       if ((await tx.operations.requestCancel(operation.id)) !== "cancelled") return;
@@ -96,7 +98,7 @@ async function giveUpApprovals({ db, clock }: ScheduleTools, since: Date): Promi
       const left = await tx.operations.load(operation.id);
       const message = "The plan was not approved in time.";
       if (cluster && left)
-        await leave(tx, clock, cluster, left, { reason: "NotApproved", message });
+        await recordUnfinished(tx, clock, cluster, left, { reason: "NotApproved", message });
     });
   }
 }

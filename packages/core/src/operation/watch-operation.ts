@@ -5,7 +5,7 @@ import { requireOperation } from "./require-operation.ts";
 /** Events read at once; a reader that is far behind goes round more often. */
 const BATCH_MAX = 100;
 /** A wake-up can be lost while the connection that brings them is: look again after this long. */
-const LOOK_AGAIN_MS = 1_000;
+const POLL_INTERVAL_MS = 1_000;
 
 export interface WatchOperationInput {
   readonly operationId: OperationId;
@@ -35,6 +35,6 @@ export async function* watchOperation(
     }
     if (events.length > 0) continue;
     if (done) return;
-    await core.db.operationSignal.wait(operationId, LOOK_AGAIN_MS, signal);
+    await core.db.operationSignal.wait(operationId, POLL_INTERVAL_MS, signal);
   }
 }

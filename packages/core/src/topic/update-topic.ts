@@ -23,7 +23,7 @@ export interface UpdateTopicInput {
 }
 
 /**
- * Changes a topic's settings, then adds partitions; both are judged before either is made. Throws
+ * Changes a topic's settings, then adds partitions; both are validated before either is made. Throws
  * `not_found`, `cluster_not_ready`, `partitions_decrease`, `validation_failed` where the broker
  * refuses a setting, `broker_unavailable`.
  */

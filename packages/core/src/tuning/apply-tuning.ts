@@ -28,7 +28,7 @@ export async function applyTuning(tools: TuningTools, cluster: Cluster): Promise
   const { appliedVersion: known, version: newest } = cluster.tuning;
   if (seen.length === 0 && known === newest) return "same";
   return tools.db.transaction(async (tx) => {
-    // From here on nobody changes the wishes; those that the caller read may be a moment old.
+    // From here on nobody changes the overrides; those that the caller read may be a moment old.
     await tx.tuning.lock(cluster.id);
     const current = await tx.clusters.load(cluster.id);
     if (current === undefined) return "silent";
@@ -56,6 +56,6 @@ export async function applyTuning(tools: TuningTools, cluster: Cluster): Promise
 async function compare(tools: TuningTools, cluster: Cluster): Promise<TuningKnob[] | "silent"> {
   const settings = await readSettings(tools, cluster);
   if (settings === undefined) return "silent";
-  const values = desiredTuning(cluster.size, cluster.tuning.wishes);
+  const values = desiredTuning(cluster.size, cluster.tuning.overrides);
   return askedKnobs(cluster).filter((knob) => runningValue(settings, knob) !== values[knob]);
 }

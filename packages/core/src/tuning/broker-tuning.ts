@@ -44,7 +44,7 @@ export async function readSettings(
   }
 }
 
-/** Gives the broker what the cluster's wishes say of `knobs`, or only asks whether it would take it. */
+/** Gives the broker what the cluster's overrides say of `knobs`, or only asks whether it would take it. */
 export async function giveSettings(
   ways: BrokerWays,
   cluster: Cluster,
@@ -53,7 +53,7 @@ export async function giveSettings(
 ): Promise<SettingsOutcome> {
   const address = bootstrapServers(cluster);
   if (address === undefined || !isServing(cluster)) return { kind: "later", problem: undefined };
-  const values = desiredTuning(cluster.size, cluster.tuning.wishes);
+  const values = desiredTuning(cluster.size, cluster.tuning.overrides);
   const settings = Object.fromEntries(
     knobs.map((knob) => [TUNING_PROPERTIES[knob], String(values[knob])]),
   );
@@ -72,7 +72,7 @@ export async function giveSettings(
 
 /** Knobs that a tenant has asked for, be it for their default. */
 export function askedKnobs({ tuning }: Cluster): TuningKnob[] {
-  return TUNING_KNOBS.filter((knob) => knob in tuning.wishes);
+  return TUNING_KNOBS.filter((knob) => knob in tuning.overrides);
 }
 
 /**

@@ -57,6 +57,6 @@ function viewChange({ tuning }: Cluster, change: TuningChange): TuningChangeView
 }
 
 /** Whether any part of the change is what is asked for now. */
-function isStillAsked({ wishes }: Tuning, { changes }: TuningChange): boolean {
-  return changes.some(({ knob, to, toDefault }) => wishes[knob] === (toDefault ? null : to));
+function isStillAsked({ overrides }: Tuning, { changes }: TuningChange): boolean {
+  return changes.some(({ knob, to, toDefault }) => overrides[knob] === (toDefault ? null : to));
 }

@@ -44,7 +44,7 @@ export function viewTuning(cluster: Cluster, settings: BrokerSettings | undefine
   const allApplied = TUNING_KNOBS.every(applied);
   const bounds = tuningBounds(cluster.size, values);
   const entries = TUNING_KNOBS.map((knob): [TuningKnob, KnobView] => {
-    // A broker judges its bounds by what it has now: they say nothing about what it is yet to get.
+    // A broker's bounds follow from its current settings, not from changes it has yet to receive.
     const setting = allApplied ? settings?.get(TUNING_PROPERTIES[knob]) : undefined;
     const view: KnobView = {
       value: values[knob],
@@ -64,10 +64,10 @@ export function viewTuning(cluster: Cluster, settings: BrokerSettings | undefine
  * settings too; else the size's default.
  */
 export function valuesOf(cluster: Cluster, settings: BrokerSettings | undefined): TuningValues {
-  const { wishes } = cluster.tuning;
-  const values: Record<TuningKnob, number> = { ...desiredTuning(cluster.size, wishes) };
+  const { overrides } = cluster.tuning;
+  const values: Record<TuningKnob, number> = { ...desiredTuning(cluster.size, overrides) };
   for (const knob of TUNING_KNOBS) {
-    if (!(knob in wishes)) values[knob] = runningValue(settings, knob) ?? values[knob];
+    if (!(knob in overrides)) values[knob] = runningValue(settings, knob) ?? values[knob];
   }
   return values;
 }
@@ -76,7 +76,7 @@ export function valuesOf(cluster: Cluster, settings: BrokerSettings | undefined)
 export function matchesTuning(ifMatch: string | undefined, cluster: Cluster): boolean {
   if (ifMatch === undefined || ifMatch === "*") return true;
   // What was asked for decides. What the broker reports beside it moves by itself, and must not make
-  // a change fail that was decided on the same wishes.
+  // a change fail that was decided on the same overrides.
   return /^"(\d+)-[0-9a-f]+"$/.exec(ifMatch)?.[1] === String(cluster.tuning.version);
 }
 
@@ -101,7 +101,7 @@ function sourceOf(
   value: number,
   standard: number,
 ): KnobView["source"] {
-  if (typeof tuning.wishes[knob] === "number") return "tuning";
+  if (typeof tuning.overrides[knob] === "number") return "tuning";
   return value === standard ? "default" : "broker";
 }
 

@@ -12,7 +12,7 @@ import {
   type Principal,
   TUNING_KNOBS,
   type TuningKnob,
-  type TuningWishes,
+  type TuningOverrides,
   tuningRefused,
 } from "@millrace/domain";
 import { requireCluster } from "../cluster/require-cluster.ts";
@@ -29,10 +29,10 @@ import { matchesTuning, type TuningView, valuesOf, viewTuning } from "./tuning-v
 export interface UpdateTuningInput {
   readonly clusterId: ClusterId;
   /** A merge patch: what is absent stays, `null` is the default again. */
-  readonly patch: TuningWishes;
+  readonly patch: TuningOverrides;
   /** Changes only while the tuning's entity tag is this one. */
   readonly ifMatch?: string | undefined;
-  /** Judges and answers what would be; nothing changes. */
+  /** Validates the change and answers what it would do; nothing changes. */
   readonly validateOnly?: boolean | undefined;
 }
 
@@ -49,7 +49,7 @@ export async function updateTuning(
 ): Promise<TuningView> {
   const found = await requireCluster(core, principal, input.clusterId);
   const settings = await readSettings(core, found);
-  if (input.validateOnly) return validate(core, found, input, settings);
+  if (input.validateOnly) return preview(core, found, input, settings);
   const by = await changerBehind(core, principal);
   // The broker is asked within the transaction, so that what it refuses is stored nowhere, and no
   // other change of this cluster comes in between. What it has taken and a commit that fails did
@@ -63,13 +63,13 @@ export async function updateTuning(
   return viewTuning(changed, await readSettings(core, changed));
 }
 
-async function validate(
+async function preview(
   core: Core,
   cluster: Cluster,
   input: UpdateTuningInput,
   settings: BrokerSettings | undefined,
 ): Promise<TuningView> {
-  const wanted = judge(cluster, input, settings);
+  const wanted = validate(cluster, input, settings);
   const outcome = await give(core, wanted, settings, { validateOnly: true });
   throwIfRefused(outcome, input.patch);
   return viewTuning(wanted, settings);
@@ -81,13 +81,13 @@ async function change(
   cluster: Cluster,
   input: UpdateTuningInput & { by: Changer; settings: BrokerSettings | undefined },
 ): Promise<Cluster> {
-  const wanted = judge(cluster, input, input.settings);
+  const wanted = validate(cluster, input, input.settings);
   const changes = changesBetween(cluster, wanted, input.settings);
   if (changes.length === 0) return cluster;
   const outcome = await give(core, wanted, input.settings, { validateOnly: false });
   throwIfRefused(outcome, input.patch);
   await tx.tuning.record(cluster.id, {
-    wishes: wanted.tuning.wishes,
+    overrides: wanted.tuning.overrides,
     version: cluster.tuning.version + 1,
     by: input.by,
     changes,
@@ -109,8 +109,8 @@ async function give(
   return giveSettings(core, wanted, askedKnobs(wanted), options);
 }
 
-/** The cluster as it would be. Throws what keeps it from being so. */
-function judge(
+/** The cluster with the change. Throws `cluster_not_ready`, `precondition_failed`, `tuning_refused`. */
+function validate(
   cluster: Cluster,
   { patch, ifMatch }: UpdateTuningInput,
   settings: BrokerSettings | undefined,
@@ -120,28 +120,27 @@ function judge(
   }
   if (!matchesTuning(ifMatch, cluster)) {
     throw new DomainError("precondition_failed", "The tuning has changed since it was read.", {
-      remedy: "Read the tuning again and decide anew.",
+      remedy: "Read the tuning again, then repeat the change.",
     });
   }
-  const wishes = { ...cluster.tuning.wishes, ...patch };
-  const wanted = { ...cluster, tuning: { ...cluster.tuning, wishes } };
+  const overrides = { ...cluster.tuning.overrides, ...patch };
+  const wanted = { ...cluster, tuning: { ...cluster.tuning, overrides } };
   checkTuning(cluster.size, valuesOf(wanted, settings), namedIn(patch));
   return wanted;
 }
 
-function namedIn(patch: TuningWishes): TuningKnob[] {
+function namedIn(patch: TuningOverrides): TuningKnob[] {
   return TUNING_KNOBS.filter((knob) => knob in patch);
 }
 
-function throwIfRefused(outcome: SettingsOutcome, patch: TuningWishes): void {
+function throwIfRefused(outcome: SettingsOutcome, patch: TuningOverrides): void {
   if (outcome.kind !== "refused") return;
   throw tuningRefused(refusalFields(outcome.said, namedIn(patch)), outcome.cause);
 }
 
 /**
- * A wish is kept for the value that a knob has anyway, too: who asks for it means it to stay, when
- * the size's default or what somebody sets at the broker becomes another one. Asked for once more,
- * it changes nothing.
+ * An override is kept even where it equals the current value: it must hold when the size's default or
+ * the broker's own setting changes later. The same override sent again changes nothing.
  */
 function changesBetween(
   before: Cluster,
@@ -149,15 +148,15 @@ function changesBetween(
   settings: BrokerSettings | undefined,
 ): KnobChange[] {
   const [from, to] = [valuesOf(before, settings), valuesOf(after, settings)];
-  const [old, wishes] = [before.tuning.wishes, after.tuning.wishes];
+  const [old, overrides] = [before.tuning.overrides, after.tuning.overrides];
   const changed = TUNING_KNOBS.filter(
-    (knob) => from[knob] !== to[knob] || old[knob] !== wishes[knob],
+    (knob) => from[knob] !== to[knob] || old[knob] !== overrides[knob],
   );
   return changed.map((knob) => ({
     knob,
     from: from[knob],
     to: to[knob],
-    toDefault: after.tuning.wishes[knob] === null,
+    toDefault: after.tuning.overrides[knob] === null,
   }));
 }
 

@@ -36,7 +36,7 @@ const STAND_INS: Readonly<Record<number, { oid: number; columnType: number }>> =
 const opened: SqlDriverAdapter[] = [];
 
 /**
- * One session with the database at `url`, with two faults of adapter-pg 7.10 mended: its
+ * One session with the database at `url`, with two faults of adapter-pg 7.10 worked around: its
  * `executeScript` splits at every semicolon, also within a function's body, and it refuses two
  * types that introspection selects.
  */

@@ -31,6 +31,7 @@ import {
   bootstrapServersOf,
   type ClusterDeployment,
   type ClusterDriver,
+  type DriverCapabilities,
   type Observation,
   type Placement,
   ProvisionError,
@@ -82,6 +83,14 @@ const CLUSTER_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 export class AwsDriver implements ClusterDriver {
   readonly name = "aws";
+  readonly capabilities: DriverCapabilities = {
+    startsBrokers: false,
+    reachesBrokers: false,
+    exclusive: false,
+    // An observation costs several requests to AWS, and its group restarts a dead instance anyway.
+    observeIntervalMs: 30_000,
+    absentMessage: "No resources of the cluster exist in the AWS account: check its drift.",
+  };
   readonly #options: AwsDriverOptions;
   readonly #account: AwsAccount;
   readonly #planner: OfflinePlanner;
@@ -271,7 +280,7 @@ export class AwsDriver implements ClusterDriver {
     });
   }
 
-  /** The program is looked at once; a failure is not kept, since somebody may mend it. */
+  /** The program is looked at once; a failure is not kept, since an operator may fix it. */
   async #ready(): Promise<string> {
     this.#cliConfig ??= (async () => {
       const cliConfig = await writeCliConfig(this.#options.program, this.#root());

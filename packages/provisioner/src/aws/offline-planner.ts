@@ -57,7 +57,7 @@ export class OfflinePlanner implements ClusterPlanner {
   readonly #options: OfflinePlannerOptions;
   readonly #waiting: (() => void)[] = [];
   #running = 0;
-  /** A failure is not kept, since somebody may mend it. */
+  /** A failure is not kept, since an operator may fix it. */
   #isChecked = false;
 
   constructor(options: OfflinePlannerOptions) {

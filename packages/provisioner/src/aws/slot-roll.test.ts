@@ -57,7 +57,7 @@ test("slots are replaced one by one, and none that serves while another does not
   expect(nextToReplace([], READY)).toBeUndefined();
 });
 
-test("a slot that does not serve is replaced at once: the change may mend it", () => {
+test("a slot that does not serve is replaced at once: the change may fix it", () => {
   const outdated = [0, 1, 2].map((slot) => ({ slot, instanceId: `i-${slot}` }));
   const broken = { observation: "starting", message: "", slot: 1 } as const;
   expect(nextToReplace(outdated, broken)).toEqual(outdated[1]);

@@ -1,7 +1,7 @@
 /**
  * Takes a change of a slot's launch template (its machine, its broker, what volume and settings say)
  * to its instance: AWS leaves the one that runs as it began. One slot at a time, and the next only
- * when all serve again; a slot that does not serve is not waited for, since the change may mend it.
+ * when all serve again; a slot that does not serve is not waited for, since the change may fix it.
  */
 import {
   DescribeAutoScalingGroupsCommand,

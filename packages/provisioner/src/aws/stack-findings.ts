@@ -8,7 +8,7 @@ interface FindingsContext extends PolicyContext {
 
 /**
  * What is wrong with a stack and its plan. A plan does not know what AWS will only tell, and a stack
- * does not say what will happen: each is judged, and what both show is told once, as the plan has it.
+ * does not say what will happen: both are checked, and a finding of both is reported once, as the plan has it.
  */
 export function stackFindings(
   planJson: unknown,

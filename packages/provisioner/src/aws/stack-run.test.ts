@@ -299,7 +299,7 @@ describe("what an interrupted creation left tainted", () => {
     attributes: { id: "vpc-1" },
   };
 
-  test("is kept where it holds data, and made anew where it does not", async () => {
+  test("is kept if it holds data, and re-created if it does not", async () => {
     workspace.resources = [taintedVolume, taintedVpc];
     await runOf().plan("apply");
     const untainted = workspace.commands.filter((command) => command.startsWith("untaint"));

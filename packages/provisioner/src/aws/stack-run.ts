@@ -263,7 +263,7 @@ export class StackRun {
     }
   }
 
-  /** What an emulator lacks is judged as it would be applied elsewhere. */
+  /** What an emulator lacks is checked as it would be applied elsewhere. */
   #findings(json: unknown, purpose: PlanPurpose): readonly PolicyFinding[] {
     const spec = this.#spec(modeFor(purpose, this.#deployment));
     const { without = [], ...run } = this.#account.synthRun(this.#deployment);

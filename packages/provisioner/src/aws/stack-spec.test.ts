@@ -17,7 +17,7 @@ const DEPLOYMENT: ClusterDeployment = {
   properties: {},
 };
 
-test("a spec that cannot stand is the caller's to mend, and says where", () => {
+test("an invalid spec is refused with the fields to fix", () => {
   const refused = () => stackSpec({ ...DEPLOYMENT, brokers: 12 }, "running", ACCOUNT);
   expect(refused).toThrow(expect.objectContaining({ code: "config", retryable: false }));
   expect(refused).toThrow("/brokers is 12");

@@ -7,6 +7,7 @@ import {
   bootstrapServersOf,
   type ClusterDeployment,
   type ClusterDriver,
+  type DriverCapabilities,
   type Observation,
   type Placement,
   ProvisionError,
@@ -35,6 +36,13 @@ const READY_POLL_MS = 100;
 /** Brokers as processes of this machine, one folder per cluster. */
 export class LocalDriver implements ClusterDriver {
   readonly name = "local";
+  readonly capabilities: DriverCapabilities = {
+    startsBrokers: true,
+    reachesBrokers: true,
+    exclusive: true,
+    observeIntervalMs: 0,
+    absentMessage: "The cluster's data folder is missing.",
+  };
   readonly #options: LocalDriverOptions;
   readonly #table: ProcessTable;
   /** Start, stop and removal of one cluster never overlap within this program. */
@@ -145,7 +153,7 @@ export class LocalDriver implements ClusterDriver {
     return planLocal(files, await files.withExistingWal(deployment), options.purpose, state);
   }
 
-  /** The plan's id names the wish; carrying it out is idempotent, so nothing needs to be kept. */
+  /** The plan's id identifies the target; applying it is idempotent, so nothing needs to be stored. */
   async apply(wanted: ClusterDeployment, planId: string, options: RunOptions = {}): Promise<void> {
     const files = this.#files(wanted.clusterId);
     const deployment = await files.withExistingWal(wanted);

@@ -74,7 +74,7 @@ describe("drift", () => {
   });
 });
 
-test("an id names purpose and wish", () => {
+test("an id names purpose and target", () => {
   const id = localPlanId(files, wanted, "purge");
   expect(purposeOf(id)).toBe("purge");
   expect(localPlanId(files, wanted, "purge")).toBe(id);

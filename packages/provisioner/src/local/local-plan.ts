@@ -27,15 +27,15 @@ const LIVE_KEYS: ReadonlySet<string> = new Set(Object.values(TUNING_PROPERTIES))
 
 /**
  * Names what a plan is for and what it makes of the cluster, so that it is recognised again without
- * being kept: the same wish later has the same id, another wish has another.
+ * being kept: the same target has the same id later, and another target another.
  */
 export function localPlanId(
   files: BrokerFiles,
   deployment: ClusterDeployment,
   purpose: PlanPurpose,
 ): string {
-  const wish = JSON.stringify([purpose, deployment.paused, renderProperties(files, deployment)]);
-  return `local-${purpose}-${createHash("sha256").update(wish).digest("hex").slice(0, 16)}`;
+  const target = JSON.stringify([purpose, deployment.paused, renderProperties(files, deployment)]);
+  return `local-${purpose}-${createHash("sha256").update(target).digest("hex").slice(0, 16)}`;
 }
 
 /** The purpose that an id of `localPlanId` names. */
@@ -54,7 +54,7 @@ export function planLocal(
   return changePlan(id, changesFor(files, deployment, purpose, state));
 }
 
-/** Whether the running broker has to be started anew to be as the deployment says. */
+/** Whether the running broker has to restart to match the deployment. */
 export function needsRestart(
   files: BrokerFiles,
   deployment: ClusterDeployment,

@@ -62,7 +62,7 @@ export function takenBack(additions: readonly Addition[]): PlannedChange[] {
   return changesOf(additions, (text) => ({ before: text, after: null }));
 }
 
-/** A plan's changes together with what it takes back, but of what it deletes or makes anew. */
+/** A plan's changes together with what it takes back, but of what it deletes or replaces. */
 export function withTakenBack(
   planned: readonly PlannedChange[],
   additions: readonly Addition[],

@@ -70,7 +70,7 @@ function changedAttributes(plan: unknown): PlannedChange[] {
   });
 }
 
-/** Ids of what the plan deletes of that type, to be made anew or not. */
+/** Ids of the resources of that type that the plan deletes or replaces. */
 export function deletedIds(plan: unknown, type: string): string[] {
   return changesIn(plan, "resource_changes").flatMap((resource) => {
     const id = at(resource.change.before, "id");

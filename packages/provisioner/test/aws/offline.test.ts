@@ -43,7 +43,7 @@ describe.skipIf(!hasTerraform)("an offline plan", () => {
     expect(await readdir(folder)).toEqual([]);
   });
 
-  test("made again has the same digest, and another for another wish", async () => {
+  test("made again has the same digest, and another for another spec", async () => {
     const options = { purpose: "apply", offline: true } as const;
     const paused = { ...wanted, paused: true };
     const [one, again, other] = await Promise.all([

@@ -3,7 +3,7 @@ import { createCluster, previewCreate } from "@millrace/core";
 import { presentPreview } from "../plan/present-plan.ts";
 import { procedure } from "../procedure.ts";
 import { presentCluster } from "./present-cluster.ts";
-import { networkWish, walWish } from "./read-aws-spec.ts";
+import { networkRequest, walRequest } from "./read-aws-spec.ts";
 
 export const createClusterProcedure = procedure(contract.permission)
   .input(contract.input)
@@ -18,8 +18,8 @@ export const createClusterProcedure = procedure(contract.permission)
       deletionProtection: input.deletion_protection,
       brokers: input.brokers,
       zones: input.zones,
-      wal: input.wal && walWish(input.wal),
-      network: input.network && networkWish(input.network),
+      wal: input.wal && walRequest(input.wal),
+      network: input.network && networkRequest(input.network),
       storage: input.storage && { kmsKeyArn: input.storage.kms_key_arn },
       requireApproval: input.require_approval,
     };

@@ -1,7 +1,7 @@
 import type { NetworkInput, WalInput } from "@millrace/contract";
-import type { NetworkWish, WalWish } from "@millrace/core";
+import type { NetworkRequest, WalRequest } from "@millrace/core";
 
-export function walWish(input: WalInput): WalWish {
+export function walRequest(input: WalInput): WalRequest {
   return {
     type: input.type,
     sizeGib: input.size_gib,
@@ -10,7 +10,7 @@ export function walWish(input: WalInput): WalWish {
   };
 }
 
-export function networkWish(input: NetworkInput): NetworkWish {
+export function networkRequest(input: NetworkInput): NetworkRequest {
   return {
     vpcId: input.vpc_id,
     subnetIds: input.subnet_ids,

@@ -12,7 +12,7 @@ import type { z } from "zod";
 import { presentPreview } from "../plan/present-plan.ts";
 import { type PrincipalContext, procedure } from "../procedure.ts";
 import { presentCluster } from "./present-cluster.ts";
-import { walWish } from "./read-aws-spec.ts";
+import { walRequest } from "./read-aws-spec.ts";
 
 type Input = z.output<typeof contract.input>;
 
@@ -62,7 +62,7 @@ function patchOf(input: Input): ClusterPatch {
     labels: input.labels,
     size: input.size,
     deletionProtection: input.deletion_protection,
-    wal: input.wal && walWish(input.wal),
+    wal: input.wal && walRequest(input.wal),
     network: input.network && {
       access: input.network.access,
       allowedPrincipals: input.network.allowed_principals,

@@ -1,6 +1,6 @@
 import { updateTuning as contract } from "@millrace/contract";
 import { updateTuning } from "@millrace/core";
-import { TUNING_KNOBS, type TuningKnob, type TuningWishes } from "@millrace/domain";
+import { TUNING_KNOBS, type TuningKnob, type TuningOverrides } from "@millrace/domain";
 import { procedure } from "../procedure.ts";
 import { presentTuning } from "./present-tuning.ts";
 
@@ -19,7 +19,7 @@ export const updateTuningProcedure = procedure(contract.permission)
   );
 
 /** The knobs that the input names; `undefined` is absent, as over JSON. */
-function patchOf(input: Partial<Record<TuningKnob, number | null | undefined>>): TuningWishes {
+function patchOf(input: Partial<Record<TuningKnob, number | null | undefined>>): TuningOverrides {
   return Object.fromEntries(
     TUNING_KNOBS.flatMap((knob) => (input[knob] === undefined ? [] : [[knob, input[knob]]])),
   );

@@ -1,13 +1,13 @@
 import { type Operation, type StepName, stepsOf } from "@millrace/domain";
-import type { Plan, Step } from "../engine/plan.ts";
 import { BROKER_STEPS } from "./steps/broker-steps.ts";
 import { PLAN_STEPS } from "./steps/plan-steps.ts";
 import { RECORD_STEPS } from "./steps/record-steps.ts";
+import type { Step, Workflow } from "./workflow.ts";
 
 const STEPS: Record<StepName, Step> = { ...PLAN_STEPS, ...BROKER_STEPS, ...RECORD_STEPS };
 
-/** How an operation is carried out: the domain names the steps, here is what they do. */
-export function planOf({ kind, provider }: Pick<Operation, "kind" | "provider">): Plan {
+/** The workflow of an operation: the domain names its steps, the engine implements them. */
+export function workflowOf({ kind, provider }: Pick<Operation, "kind" | "provider">): Workflow {
   const steps = stepsOf(kind, provider).map(({ name }) => ({ name, ...STEPS[name] }));
   // A new cluster that failed is looked at and deleted, not used: its broker must not stay behind.
   // Beyond this machine nothing is undone: a retry goes on with what was made, or it is deleted.

@@ -2,21 +2,21 @@ import type { Transaction } from "@millrace/db";
 import { type Cluster, providerOf, retainDaysDefault } from "@millrace/domain";
 
 /**
- * What the request to delete a cluster makes of it: it is deleted and its data kept for `days` (0:
- * both go; undefined: until when it was to be kept already), its data that was kept is purged, or it
- * is deleted already.
+ * What a request to delete a cluster does: `delete` deletes it and keeps its data for `days` (0: the
+ * data goes too; undefined: the retention of an earlier deletion stays), `purge` removes data that
+ * was kept, `deleted` does nothing, since the cluster is deleted already.
  */
-export interface ClusterFate {
+export interface ClusterDeletion {
   readonly kind: "delete" | "purge" | "deleted";
   readonly days: number | undefined;
 }
 
 /** `retainDays` is what the request says. */
-export async function fateOf(
+export async function deletionOf(
   { operations }: Pick<Transaction, "operations">,
   cluster: Cluster,
   retainDays: number | undefined,
-): Promise<ClusterFate> {
+): Promise<ClusterDeletion> {
   if (cluster.phase === "PENDING_PURGE") {
     // Only whoever says so destroys what was to be kept: a request may come twice.
     return { kind: retainDays === 0 ? "purge" : "deleted", days: 0 };

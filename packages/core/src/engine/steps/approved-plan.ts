@@ -6,7 +6,7 @@ const KNOWN_LATER = "(known after apply)";
  * Whether `plan` does nothing that `approved` does not: what is left of a plan after a part of it
  * was carried out is covered by its approval, anything new is not.
  */
-export function isCoveredBy(plan: ChangePlan, approved: ChangePlan): boolean {
+export function isWithinApproval(plan: ChangePlan, approved: ChangePlan): boolean {
   const changes = new Map(approved.changes.map((change) => [change.address, change]));
   return plan.changes.every((change) => isCovered(change, changes.get(change.address)));
 }

@@ -1,8 +1,8 @@
 /** Steps that end an operation: what is true by now is written down. */
 import type { ClusterPhase, StepName } from "@millrace/domain";
 import { ProvisionError } from "@millrace/provisioner";
-import type { Step, StepContext } from "../../engine/plan.ts";
 import { readyCondition } from "../cluster-condition.ts";
+import type { Step, StepContext } from "../workflow.ts";
 import { isToRest, keepsData, runOptions, unlessNowhere } from "./deployment.ts";
 import { sweepAndTell } from "./sweep.ts";
 

@@ -2,8 +2,8 @@
 import { BrokerError } from "@millrace/broker-admin";
 import type { StepName } from "@millrace/domain";
 import { bootstrapServersOf } from "@millrace/provisioner";
-import type { Step, StepContext } from "../../engine/plan.ts";
 import { deploymentOf } from "../cluster-deployment.ts";
+import type { Step, StepContext } from "../workflow.ts";
 import { deployment, isToRest } from "./deployment.ts";
 
 const reserve: Step = {
@@ -44,14 +44,14 @@ const waitUntilHealthy: Step = {
     // What a driver sees is whether brokers serve, not whether they began as the cluster is to be
     // now: instances elsewhere keep their machine and settings until somebody replaces them, which
     // is part of waiting. Where all is well already, waiting returns at once.
-    if (context.driver.name !== "local") return false;
+    if (!context.driver.capabilities.startsBrokers) return false;
     return (await context.driver.observe(deployment(context))) === "ready";
   },
   async do(context) {
     const { driver, signal } = context;
     // The broker may have died since the step before, or since an earlier attempt: starting is
     // part of waiting. Beyond this machine whoever runs the brokers starts them again.
-    if (driver.name === "local") await driver.ensureRunning(deployment(context));
+    if (driver.capabilities.startsBrokers) await driver.ensureRunning(deployment(context));
     await driver.waitReady(deployment(context), { signal });
     return undefined;
   },
@@ -76,7 +76,8 @@ const smokeCheck: Step = {
 
 /** The driver has seen healthy brokers; that this program cannot reach them is no fault of theirs. */
 function isOutOfReach({ driver }: StepContext, error: unknown): boolean {
-  return driver.name !== "local" && error instanceof BrokerError && error.code === "unreachable";
+  if (driver.capabilities.reachesBrokers) return false;
+  return error instanceof BrokerError && error.code === "unreachable";
 }
 
 const stop: Step = {

@@ -1,4 +1,4 @@
-/** Looks for drift, which come by themselves, and what they must not stand in the way of. */
+/** Drift checks, which come by themselves, and what they must not stand in the way of. */
 import { setTimeout as delay } from "node:timers/promises";
 import { type ClusterDriver, changePlan, ProvisionError } from "@millrace/provisioner";
 import { expect, test } from "vitest";
@@ -29,24 +29,24 @@ function schedule() {
   return scheduleOperations({ db: fixture.db, clock: core().clock }, { driftIntervalMs: LOOK_MS });
 }
 
-test("a look that failed is not begun again at once", async () => {
+test("a drift check that failed is not begun again at once", async () => {
   const cluster = await of.remote(true);
   await delay(LOOK_MS * 1.1);
   await schedule();
-  const look = await of.newest(cluster);
-  expect(look.kind).toBe("cluster.check_drift");
-  await cancelOperation(...ask(), look.id);
+  const check = await of.newest(cluster);
+  expect(check.kind).toBe("cluster.check_drift");
+  await cancelOperation(...ask(), check.id);
   await schedule();
-  expect((await of.newest(cluster)).id).toBe(look.id);
+  expect((await of.newest(cluster)).id).toBe(check.id);
   await delay(LOOK_MS * 1.1);
   await schedule();
   const next = await of.newest(cluster);
-  expect(next.id).not.toBe(look.id);
+  expect(next.id).not.toBe(check.id);
   await cancelOperation(...ask(), next.id);
   await fixture.db.clusters.changePhase(cluster.id, { to: "DELETING" });
 });
 
-test("no more than two looks are under way, however many are due", async () => {
+test("no more than two drift checks are under way, however many are due", async () => {
   const clusters = [await of.remote(true), await of.remote(true), await of.remote(true)];
   await delay(LOOK_MS * 1.1);
   await schedule();
@@ -57,7 +57,7 @@ test("no more than two looks are under way, however many are due", async () => {
   for (const { id } of clusters) await fixture.db.clusters.changePhase(id, { to: "DELETING" });
 });
 
-test("what a tenant asks for is not refused for a look, begun or not", async () => {
+test("what a tenant asks for is not refused for a drift check, begun or not", async () => {
   const tools = of.tools();
   const { id } = await of.running(tools);
   const waiting = await checkDrift(...ask(), { clusterId: id });
@@ -80,35 +80,35 @@ test("what a tenant asks for is not refused for a look, begun or not", async () 
   expect(await running).toBe("cancelled");
 });
 
-test("a look is nobody's last operation: what failed before it is retried", async () => {
+test("a drift check is nobody's last operation: what failed before it is retried", async () => {
   const tools = of.tools();
   const { id } = await of.running(tools);
   const { operation } = await updateCluster(...ask(), { clusterId: id, patch: { size: "small" } });
   await cancelOperation(...ask(), operation!.id);
-  const look = await checkDrift(...ask(), { clusterId: id });
-  expect(await of.run(tools, look)).toBe("succeeded");
+  const check = await checkDrift(...ask(), { clusterId: id });
+  expect(await of.run(tools, check)).toBe("succeeded");
   expect((await getCluster(...ask(), id)).operationId).toBe(operation!.id);
   expect((await retryOperation(...ask(), operation!.id)).phase).toBe("PENDING");
 });
 
-test("a look is not retried: a new one is asked for", async () => {
+test("a drift check is not retried: a new one is asked for", async () => {
   const tools = of.tools();
   const { id } = await of.running(tools);
-  const look = await checkDrift(...ask(), { clusterId: id });
-  await cancelOperation(...ask(), look.id);
-  await expect(retryOperation(...ask(), look.id)).rejects.toMatchObject({
-    ...{ code: "operation_not_retryable", remedy: expect.stringContaining("new look") },
+  const check = await checkDrift(...ask(), { clusterId: id });
+  await cancelOperation(...ask(), check.id);
+  await expect(retryOperation(...ask(), check.id)).rejects.toMatchObject({
+    ...{ code: "operation_not_retryable", remedy: expect.stringContaining("new drift check") },
   });
 });
 
-test("a request that ends a look does not wait for what the look holds with the cluster in hand", async () => {
+test("a request that ends a drift check does not wait for what the look holds with the cluster in hand", async () => {
   const { db, principal } = fixture;
   const { id } = await of.running(of.tools());
-  const look = await checkDrift(...ask(), { clusterId: id });
-  await db.transaction((tx) => tx.journal.claim(look.id, "w", 60_000));
-  const fence = { operationId: look.id, attempt: 1 };
+  const check = await checkDrift(...ask(), { clusterId: id });
+  await db.transaction((tx) => tx.journal.claim(check.id, "w", 60_000));
+  const fence = { operationId: check.id, attempt: 1 };
   let pause: ReturnType<typeof pauseCluster> | undefined;
-  // As a look records what it has found: its own row first, then the cluster's.
+  // As a drift check records what it has found: its own row first, then the cluster's.
   await db.transaction(async (tx) => {
     await tx.journal.hold(fence);
     pause = pauseCluster(...ask(), { clusterId: id });
@@ -170,12 +170,12 @@ test("of a cluster that drifted nobody knows after a change, and it is looked at
   expect(await of.run(tools, operation!)).toBe("succeeded");
   expect((await of.load({ id })).drift).toMatchObject({ status: "unknown", digest: undefined });
   await of.schedule(60_000);
-  const look = await of.newest({ id });
-  expect(look.kind).toBe("cluster.check_drift");
+  const check = await of.newest({ id });
+  expect(check.kind).toBe("cluster.check_drift");
   // One that failed is not begun again at once, as any other.
-  await cancelOperation(...ask(), look.id);
+  await cancelOperation(...ask(), check.id);
   await of.schedule(60_000);
-  expect((await of.newest({ id })).id).toBe(look.id);
+  expect((await of.newest({ id })).id).toBe(check.id);
 });
 
 test("so is one on this machine, where nobody looks otherwise", async () => {
@@ -189,16 +189,16 @@ test("so is one on this machine, where nobody looks otherwise", async () => {
   expect(await of.run(tools, operation!)).toBe("succeeded");
   expect((await of.load({ id })).drift.status).toBe("unknown");
   await of.schedule(60_000);
-  const look = await of.newest({ id });
-  expect(look).toMatchObject({ kind: "cluster.check_drift", provider: "local" });
-  expect(await of.run(tools, look)).toBe("succeeded");
+  const check = await of.newest({ id });
+  expect(check).toMatchObject({ kind: "cluster.check_drift", provider: "local" });
+  expect(await of.run(tools, check)).toBe("succeeded");
   expect((await of.load({ id })).drift.status).toBe("in_sync");
   // That is known now, and stays so.
   await of.schedule(3 * DAY_MS);
-  expect((await of.newest({ id })).id).toBe(look.id);
+  expect((await of.newest({ id })).id).toBe(check.id);
 });
 
-test("a look that began before its drift was accepted leaves it accepted", async () => {
+test("a drift check that began before its drift was accepted leaves it accepted", async () => {
   const tools = of.tools();
   const { id } = await of.running(tools);
   const found = changePlan("d", [
@@ -215,14 +215,14 @@ test("a look that began before its drift was accepted leaves it accepted", async
   expect((await of.load({ id })).drift.status).toBe("accepted");
 });
 
-test("old looks are forgotten, but for the one that shows the drift there is", async () => {
+test("old drift checks are forgotten, but for the one that shows the drift there is", async () => {
   const tools = of.tools();
   const { id } = await of.running(tools);
   const looks = [];
   for (const found of [1, 2]) {
-    const look = await checkDrift(...ask(), { clusterId: id });
-    expect([found, await of.run(tools, look)]).toEqual([found, "succeeded"]);
-    looks.push(look.id);
+    const check = await checkDrift(...ask(), { clusterId: id });
+    expect([found, await of.run(tools, check)]).toEqual([found, "succeeded"]);
+    looks.push(check.id);
   }
   const kinds = async () => (await of.operations({ id })).map(({ kind }) => kind);
   await of.schedule(29 * DAY_MS);

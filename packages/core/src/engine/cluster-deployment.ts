@@ -48,9 +48,9 @@ function zonesOf({ region, zones }: Cluster): readonly string[] {
 /** Broker properties that follow from a cluster's size and what was asked for beside it. */
 function propertiesOf({ size, tuning }: Cluster): Record<string, string> {
   const sizing = sizingOf(size);
-  const values = desiredTuning(size, tuning.wishes);
+  const values = desiredTuning(size, tuning.overrides);
   // What neither the size nor a tenant has an opinion on stays the broker's own default.
-  const asked = TUNING_KNOBS.filter((knob) => knob in tuning.wishes);
+  const asked = TUNING_KNOBS.filter((knob) => knob in tuning.overrides);
   // One of the two may have been asked for beside what the other was set to at the broker, which
   // this file does not know; a broker does not start with a threshold beyond its log cache.
   const uploadThreshold = Math.min(values.upload_threshold_bytes, values.wal_cache_bytes);

@@ -41,8 +41,8 @@ export interface NamedStep extends Step {
   readonly name: StepName;
 }
 
-/** How one kind of operation is carried out. */
-export interface Plan {
+/** The steps of one kind of operation. */
+export interface Workflow {
   readonly steps: readonly NamedStep[];
   /** Leaves nothing running after a failure. Idempotent, like a step. */
   readonly cleanUp?: (context: StepContext) => Promise<void>;

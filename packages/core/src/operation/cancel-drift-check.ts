@@ -2,22 +2,22 @@ import type { ClusterId, OperationId, Principal } from "@millrace/domain";
 import { requireCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 
-/** A worker ends a look within this time; where it does not, the caller reads `cluster_busy`. */
+/** A worker ends a drift check within this time; if not, the caller reads `cluster_busy`. */
 const END_MS_MAX = 10_000;
-const LOOK_AGAIN_MS = 500;
+const POLL_INTERVAL_MS = 500;
 
 /**
- * Ends a look for drift that is under way on the cluster, if one is: looks come by themselves, and
- * nothing that somebody asks for is refused for one. Throws `not_found`.
+ * Cancels the drift check under way on the cluster, if any: drift checks are automatic, and must not
+ * make a request fail. Throws `not_found`.
  */
-export async function stopLook(
+export async function cancelDriftCheck(
   core: Core,
   principal: Principal,
   clusterId: ClusterId,
 ): Promise<void> {
   const cluster = await requireCluster(core, principal, clusterId);
-  // Without the cluster's lock: a look that records what it found holds its own row and takes the
-  // cluster's then.
+  // Without the cluster's lock: a drift check that records its result holds its own row, then takes
+  // the cluster's.
   const asked = await core.db.transaction(async (tx) => {
     const busy = await tx.operations.underWay(cluster.id);
     if (busy?.kind !== "cluster.check_drift") return undefined;
@@ -29,6 +29,6 @@ export async function stopLook(
 async function waitForEnd({ db }: Core, id: OperationId): Promise<void> {
   const until = performance.now() + END_MS_MAX;
   while (performance.now() < until && !(await db.operations.load(id))?.done) {
-    await db.operationSignal.wait(id, LOOK_AGAIN_MS);
+    await db.operationSignal.wait(id, POLL_INTERVAL_MS);
   }
 }

@@ -1,5 +1,5 @@
 import type { SweepReport } from "@millrace/provisioner";
-import type { StepContext } from "../../engine/plan.ts";
+import type { StepContext } from "../workflow.ts";
 import { deployment, runOptions } from "./deployment.ts";
 
 /** Looks for what exists of the cluster and no record knows, and says in the log what became of it. */

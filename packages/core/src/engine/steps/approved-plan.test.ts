@@ -1,6 +1,6 @@
 import { changePlan, type PlannedChange } from "@millrace/provisioner";
 import { describe, expect, test } from "vitest";
-import { isCoveredBy } from "./covered-plan.ts";
+import { isWithinApproval } from "./approved-plan.ts";
 
 function change(address: string, action: PlannedChange["action"], after = "1"): PlannedChange {
   const attributes = [{ name: "size", before: null, after }];
@@ -20,7 +20,7 @@ test.each([
   ["something new", [change("z", "create")], false],
   ["another kind of thing at that address", [{ ...change("x", "create"), type: "disk" }], false],
 ])("%s", (_, changes, covered) => {
-  expect(isCoveredBy(changePlan("b", changes), approved)).toBe(covered);
+  expect(isWithinApproval(changePlan("b", changes), approved)).toBe(covered);
 });
 
 describe("what is taken back", () => {
@@ -48,7 +48,7 @@ describe("what is taken back", () => {
       false,
     ],
   ] as const)("%s", (_, change, agreed, covered) => {
-    expect(isCoveredBy(changePlan("b", [change]), agreed)).toBe(covered);
+    expect(isWithinApproval(changePlan("b", [change]), agreed)).toBe(covered);
   });
 
   test("with a tag that has become another one", () => {
@@ -59,14 +59,14 @@ describe("what is taken back", () => {
           attributes: [{ name: "tags.owner", before, after: null }],
         },
       ]);
-    expect(isCoveredBy(tagged("ours"), tagged("ours"))).toBe(true);
-    expect(isCoveredBy(tagged("theirs"), tagged("ours"))).toBe(false);
+    expect(isWithinApproval(tagged("ours"), tagged("ours"))).toBe(true);
+    expect(isWithinApproval(tagged("theirs"), tagged("ours"))).toBe(false);
   });
 });
 
 test("what was to be known later may be anything", () => {
   const before = changePlan("a", [change("x", "create", "(known after apply)")]);
-  expect(isCoveredBy(changePlan("b", [change("x", "create", "arn:1")]), before)).toBe(true);
+  expect(isWithinApproval(changePlan("b", [change("x", "create", "arn:1")]), before)).toBe(true);
 });
 
 test("what nobody saw because it was cut away is not approved with the rest", () => {
@@ -85,7 +85,7 @@ test("what nobody saw because it was cut away is not approved with the rest", ()
       },
     ]);
   const seen = plan(`${long}1`, "one");
-  expect(isCoveredBy(plan(`${long}1`, "one"), seen)).toBe(true);
-  expect(isCoveredBy(plan(`${long}2`, "one"), seen)).toBe(false);
-  expect(isCoveredBy(plan(`${long}1`, "two"), seen)).toBe(false);
+  expect(isWithinApproval(plan(`${long}1`, "one"), seen)).toBe(true);
+  expect(isWithinApproval(plan(`${long}2`, "one"), seen)).toBe(false);
+  expect(isWithinApproval(plan(`${long}1`, "two"), seen)).toBe(false);
 });

@@ -1,6 +1,6 @@
 import type { Database } from "@millrace/db";
 import type { Clock, Cluster, ClusterId } from "@millrace/domain";
-import { readyCondition } from "./cluster-condition.ts";
+import { readyCondition } from "../engine/index.ts";
 
 interface HealthTools {
   readonly db: Database;

@@ -1,7 +1,7 @@
 import { type Cluster, isDeletion } from "@millrace/domain";
 import type { ClusterDeployment, PlanPurpose, RunOptions } from "@millrace/provisioner";
-import type { Step, StepContext } from "../../engine/plan.ts";
 import { deploymentOf } from "../cluster-deployment.ts";
+import type { Step, StepContext } from "../workflow.ts";
 
 /** The steps after the first run only once the placement is recorded. */
 export function deployment({ cluster }: Pick<StepContext, "cluster">): ClusterDeployment {

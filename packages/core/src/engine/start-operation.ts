@@ -13,25 +13,25 @@ import {
   type SpecPart,
 } from "@millrace/domain";
 import { readyCondition } from "./cluster-condition.ts";
-import { moveSpec } from "./move-spec.ts";
+import { specChange } from "./spec-change.ts";
 
-interface Beginning {
+interface StartedState {
   readonly phase: ClusterPhase;
   /** Of the condition. */
   readonly reason: string;
   readonly message: string;
   /** Clients are served meanwhile. */
   readonly serves?: true;
-  /** What is asked for from now on. */
+  /** What the operation changes in the spec. */
   readonly spec?: SpecPart;
 }
 
-/** What an operation makes of its cluster as soon as it is accepted; a look makes nothing of it. */
-const BEGINNINGS: Record<OperationKind, Beginning | undefined> = {
+/** The cluster's state from the moment an operation is accepted; a drift check changes nothing. */
+const STARTED_STATES: Record<OperationKind, StartedState | undefined> = {
   "cluster.create": {
     phase: "PROVISIONING",
     reason: "Provisioning",
-    message: "The cluster is being made.",
+    message: "The cluster is being created.",
   },
   "cluster.update": {
     phase: "UPDATING",
@@ -59,7 +59,7 @@ const BEGINNINGS: Record<OperationKind, Beginning | undefined> = {
   "cluster.restore": {
     phase: "UPDATING",
     reason: "Restoring",
-    message: "The cluster is brought back with its data.",
+    message: "The cluster is being restored with its data.",
   },
   "cluster.purge": {
     phase: "DELETING",
@@ -69,7 +69,7 @@ const BEGINNINGS: Record<OperationKind, Beginning | undefined> = {
   "cluster.reconcile": {
     phase: "UPDATING",
     reason: "Reconciling",
-    message: "The cluster is made again what it was asked to be.",
+    message: "Changes made outside Millrace are being reverted.",
     serves: true,
   },
   "cluster.check_drift": undefined,
@@ -83,7 +83,7 @@ type Request = Pick<OperationParameters, "requireApproval" | "retainDays" | "spe
  * was asked for, and has the operation delivered when the transaction commits. Throws
  * `cluster_busy`, `cluster_not_ready`, `cluster_name_taken`.
  */
-export async function beginOperation(
+export async function startOperation(
   tx: Transaction,
   clock: Clock,
   cluster: Cluster,
@@ -91,10 +91,10 @@ export async function beginOperation(
   request: Request = {},
 ): Promise<Operation> {
   const { organizationId, id: clusterId } = cluster;
-  const spec = { ...BEGINNINGS[kind]?.spec, ...request.spec };
+  const spec = { ...STARTED_STATES[kind]?.spec, ...request.spec };
   const parameters = { ...request, spec, origin: originOf(cluster, spec) };
   const operation = await tx.operations.create({ organizationId, clusterId, kind, parameters });
-  await enter(tx, clock, cluster, { kind, parameters });
+  await enterPhase(tx, clock, cluster, { kind, parameters });
   await tx.deliver(operation.id);
   return operation;
 }
@@ -107,19 +107,19 @@ function originOf(cluster: Cluster, changes: SpecPart): OperationOrigin {
 }
 
 /**
- * Puts the cluster where the operation begins, or goes on. Throws `cluster_not_ready`,
+ * Moves the cluster to the phase of an operation that starts or is retried. Throws `cluster_not_ready`,
  * `cluster_name_taken`.
  */
-export async function enter(
+export async function enterPhase(
   tx: Transaction,
   clock: Clock,
   cluster: Cluster,
   { kind, parameters }: Pick<Operation, "kind" | "parameters">,
 ): Promise<void> {
-  const beginning = BEGINNINGS[kind];
-  if (!beginning || cluster.phase === beginning.phase) return;
-  if (cluster.dataDestroyedAt !== undefined && !isDeletion(kind)) throw halfGone(cluster);
-  const { phase: to, reason, message, serves } = beginning;
+  const started = STARTED_STATES[kind];
+  if (!started || cluster.phase === started.phase) return;
+  if (cluster.dataDestroyedAt !== undefined && !isDeletion(kind)) throw partlyDestroyed(cluster);
+  const { phase: to, reason, message, serves } = started;
   const entered = await tx.clusters.changePhase(cluster.id, {
     to,
     conditions: readyCondition(clock, serves ? "True" : "False", reason, message),
@@ -132,21 +132,21 @@ export async function enter(
   }
   const { spec = {}, origin } = parameters;
   // An operation that goes on finds its change made, but for what of it was taken back.
-  const change = origin === undefined ? spec : moveSpec(cluster, origin.spec, spec);
+  const change = origin === undefined ? spec : specChange(cluster, origin.spec, spec);
   const needsOperation = Object.keys(change).length > 0;
   const purge = purgeOf(clock, kind, parameters);
   if (!needsOperation && (purge ?? undefined) === cluster.purgeAt) return;
   await tx.clusters.changeSpec(cluster.id, { ...change, purgeAt: purge, needsOperation });
 }
 
-function halfGone({ name }: Cluster): DomainError {
+function partlyDestroyed({ name }: Cluster): DomainError {
   const message = `The data of cluster ${name} is being destroyed, or was in part.`;
   return new DomainError("cluster_not_ready", message, {
     remedy: "Only its deletion can go on: retry that, or ask for it again.",
   });
 }
 
-/** When the cluster's data goes from now on; null: not at all, or with it. Undefined: as before. */
+/** When the data of the cluster is to be purged; null: never, or with the cluster. Undefined: unchanged. */
 function purgeOf(
   clock: Clock,
   kind: OperationKind,

@@ -6,7 +6,7 @@ import { canonical } from "./canonical.ts";
  * only what is as `from` says, so that what somebody else has changed since stays. Empty where there
  * is nothing to change.
  */
-export function moveSpec(cluster: Cluster, from: SpecPart, to: SpecPart): SpecPart {
+export function specChange(cluster: Cluster, from: SpecPart, to: SpecPart): SpecPart {
   const fields = (Object.keys(to) as (keyof SpecPart)[]).filter(
     (field) =>
       field !== "labels" &&
@@ -15,14 +15,14 @@ export function moveSpec(cluster: Cluster, from: SpecPart, to: SpecPart): SpecPa
   );
   const moved: SpecPart = Object.fromEntries(fields.map((field) => [field, to[field]]));
   if (to.labels === undefined) return moved;
-  const labels = moveLabels(cluster.labels, from.labels ?? {}, to.labels);
+  const labels = labelChange(cluster.labels, from.labels ?? {}, to.labels);
   return canonical(labels) === canonical(cluster.labels) ? moved : { ...moved, labels };
 }
 
 type Labels = Readonly<Record<string, string>>;
 
 /** Each label by itself: several may change them, each another one. */
-function moveLabels(now: Labels, from: Labels, to: Labels): Labels {
+function labelChange(now: Labels, from: Labels, to: Labels): Labels {
   const [is, was, will] = [now, from, to].map((each) => new Map(Object.entries(each)));
   const labels: [string, string][] = [];
   for (const name of new Set([now, from, to].flatMap((each) => Object.keys(each)))) {

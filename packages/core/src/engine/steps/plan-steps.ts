@@ -1,8 +1,8 @@
 /** Steps about plans: made, approved, applied, and compared with what exists. */
 import { type ClusterDrift, DomainError, type StepName } from "@millrace/domain";
 import { type ChangePlan, isEmptyPlan, ProvisionError } from "@millrace/provisioner";
-import { ApprovalAwaited, type Step, type StepContext } from "../../engine/plan.ts";
-import { isCoveredBy } from "../covered-plan.ts";
+import { ApprovalAwaited, type Step, type StepContext } from "../workflow.ts";
+import { isWithinApproval } from "./approved-plan.ts";
 import { deployment, purposeOf, runOptions, unlessNowhere } from "./deployment.ts";
 import { sweepAndTell } from "./sweep.ts";
 
@@ -45,7 +45,7 @@ async function keepPlan(context: StepContext, made: ChangePlan): Promise<void> {
     if (approval) {
       const before = await tx.operationPlans.get(operation.id);
       const covered =
-        before?.digest === approval.digest && isCoveredBy(made, before.plan as ChangePlan);
+        before?.digest === approval.digest && isWithinApproval(made, before.plan as ChangePlan);
       await tx.journal.carryApproval(fence, covered ? made.digest : undefined);
     }
     await tx.operationPlans.save(operation.id, {
@@ -129,6 +129,6 @@ export const PLAN_STEPS = {
   approve,
   apply: unlessNowhere(apply),
   detect_drift: detectDrift,
-  // The local driver's plan says whether the broker has to be started anew.
+  // The local driver's plan says whether the broker has to restart.
   restart_broker: apply,
 } satisfies Partial<Record<StepName, Step>>;

@@ -8,9 +8,9 @@ import {
   type StepName,
 } from "@millrace/domain";
 import { readyCondition } from "./cluster-condition.ts";
-import { moveSpec } from "./move-spec.ts";
+import { specChange } from "./spec-change.ts";
 
-/** Steps that change what exists. Before the first of them nothing has to be looked after. */
+/** Steps that change what runs. An operation that ends before the first of them changed nothing. */
 const CHANGING: readonly StepName[] = [
   "apply",
   "restart_broker",
@@ -19,8 +19,8 @@ const CHANGING: readonly StepName[] = [
   "stop_broker",
   "delete_data",
 ];
-/** Whoever wanted a cluster back has at least so long to ask again before its data is purged. */
-const SECOND_THOUGHT_MS = 24 * 60 * 60_000;
+/** After a failed restore the data is kept for at least this long, so that it can be retried. */
+const PURGE_DELAY_MS = 24 * 60 * 60_000;
 
 function hasBegun({ steps }: Operation): boolean {
   return steps.some(
@@ -28,8 +28,8 @@ function hasBegun({ steps }: Operation): boolean {
   );
 }
 
-/** Where an operation that did not come to its end leaves its cluster. */
-export async function leave(
+/** Sets the phase and spec of a cluster whose operation failed or was cancelled. */
+export async function recordUnfinished(
   tx: Transaction,
   clock: Clock,
   cluster: Cluster,
@@ -38,26 +38,26 @@ export async function leave(
 ): Promise<void> {
   if (operation.kind === "cluster.check_drift") return;
   const begun = hasBegun(operation);
-  const to = begun ? whereLeft(operation, cluster) : whereBefore(operation, cluster);
+  const to = begun ? phaseAfterChange(operation, cluster) : phaseBefore(operation, cluster);
   const serves = to === "RUNNING" ? "True" : "False";
   const conditions = readyCondition(clock, serves, reason, message);
   await tx.clusters.changePhase(cluster.id, { to, conditions });
-  if (!begun) await takeBack(tx, clock, cluster, operation);
+  if (!begun) await revertSpec(tx, clock, cluster, operation);
 }
 
-/** Kinds after which a cluster on which nothing was done is what it was. */
-function isUndone({ kind }: Operation): boolean {
+/** Kinds that leave the cluster as it was if no step changed anything. */
+function isRevertible({ kind }: Operation): boolean {
   return kind !== "cluster.create" && !isDeletion(kind);
 }
 
-function whereBefore(operation: Operation, cluster: Cluster): ClusterPhase {
+function phaseBefore(operation: Operation, cluster: Cluster): ClusterPhase {
   const { origin } = operation.parameters;
-  if (!isUndone(operation) || origin === undefined) return whereLeft(operation, cluster);
+  if (!isRevertible(operation) || origin === undefined) return phaseAfterChange(operation, cluster);
   // What it says was seen before; that it never served is known.
   return origin.phase === "RUNNING" && cluster.observedRevision === 0 ? "FAILED" : origin.phase;
 }
 
-function whereLeft({ kind, parameters }: Operation, cluster: Cluster): ClusterPhase {
+function phaseAfterChange({ kind, parameters }: Operation, cluster: Cluster): ClusterPhase {
   if (kind !== "cluster.update" && kind !== "cluster.reconcile") return "FAILED";
   if (cluster.paused) return "PAUSED";
   // It may well serve: the supervisor looks, and says so.
@@ -65,17 +65,17 @@ function whereLeft({ kind, parameters }: Operation, cluster: Cluster): ClusterPh
   return served ? "DEGRADED" : "FAILED";
 }
 
-/** Nobody approved the change, or it could not be planned: the next operation must not carry it out. */
-async function takeBack(
+/** Reverts the requested change: the next operation must not apply it. */
+async function revertSpec(
   tx: Transaction,
   clock: Clock,
   cluster: Cluster,
   operation: Operation,
 ): Promise<void> {
   const { origin } = operation.parameters;
-  if (origin === undefined || !isUndone(operation)) return;
+  if (origin === undefined || !isRevertible(operation)) return;
   // What somebody has changed since stays as it is.
-  const { name, ...spec } = moveSpec(cluster, operation.parameters.spec ?? {}, origin.spec);
+  const { name, ...spec } = specChange(cluster, operation.parameters.spec ?? {}, origin.spec);
   // The name may have been given away meanwhile: then the cluster keeps the new one.
   const holder = name ? await tx.clusters.findByName(cluster.environmentId, name) : undefined;
   const isFree = holder === undefined || holder.id === cluster.id;
@@ -88,5 +88,5 @@ async function takeBack(
 }
 
 function later(clock: Clock, purgeAt: Date): Date {
-  return new Date(Math.max(purgeAt.getTime(), clock.now().getTime() + SECOND_THOUGHT_MS));
+  return new Date(Math.max(purgeAt.getTime(), clock.now().getTime() + PURGE_DELAY_MS));
 }

@@ -1,0 +1,86 @@
+import {
+  awsSizing,
+  type Cluster,
+  type CostEstimate,
+  isAwsRegion,
+  type Placement,
+  walVolumeWarnings,
+} from "@millrace/domain";
+import { type ChangePlan, type PlanPurpose, ProvisionError } from "@millrace/provisioner";
+import type { Core } from "../core.ts";
+import { deploymentAt } from "../engine/index.ts";
+import { planDifference, planRemoval } from "../planning/plan-difference.ts";
+
+/** What a change would do. Nothing has been done. */
+export interface ChangePreview {
+  readonly plan: ChangePlan;
+  readonly cost: CostEstimate;
+  /** USD per month, against what the cluster costs now. */
+  readonly costDelta: number;
+  readonly warnings: readonly string[];
+}
+
+/** The plan of a cluster as if it were not there yet; on this machine, of what it lacks. */
+export async function planOf(
+  core: Core,
+  cluster: Cluster,
+  purpose: PlanPurpose,
+  signal: AbortSignal,
+): Promise<ChangePlan> {
+  const { local, awsPlanner } = core.drivers;
+  if (!isAwsRegion(cluster.region)) {
+    const { id } = cluster;
+    const placement =
+      cluster.placement ?? (await local.allocate(id, await core.db.clusters.placements()));
+    return local.plan(deploymentAt(cluster, placement), { purpose, signal });
+  }
+  if (!awsPlanner) {
+    throw new ProvisionError("unconfigured", `nothing here plans for ${cluster.region}`);
+  }
+  const deployment = deploymentAt(cluster, cluster.placement ?? UNKNOWN_PLACEMENT);
+  return awsPlanner.plan(deployment, { purpose, offline: true, signal });
+}
+
+/** On AWS nobody knows the address before it is there. */
+const UNKNOWN_PLACEMENT: Placement = { host: "", kafkaPort: 0, adminPort: 0 };
+
+/**
+ * What becomes of a cluster that is there. This machine is looked at; on AWS the stack as it is asked
+ * for now is held against the one that would be, since what runs belongs to the worker's operations.
+ */
+export async function changeOf(
+  core: Core,
+  now: Cluster,
+  wanted: Cluster,
+  purpose: PlanPurpose,
+  signal: AbortSignal,
+): Promise<ChangePlan> {
+  if (!isAwsRegion(now.region)) return planOf(core, wanted, purpose, signal);
+  const before = await planOf(core, now, purposeNow(now), signal);
+  if (purpose === "purge") return planRemoval(before);
+  return planDifference(before, await planOf(core, wanted, purpose, signal));
+}
+
+/** What made the cluster as it is. */
+function purposeNow({ phase, paused }: Cluster): PlanPurpose {
+  if (phase === "PENDING_PURGE") return "destroy";
+  return paused ? "pause" : "apply";
+}
+
+export function warningsOf({ aws, size, brokers }: Cluster): string[] {
+  if (aws === undefined) return [];
+  const account =
+    "Planned from the spec alone: quotas, permissions and changes by hand were not looked at. The " +
+    "operation plans again, against what exists, before it applies anything.";
+  const many = "Only one broker can be created as yet: brokers do not share metadata.";
+  return [
+    account,
+    ...(brokers > 1 ? [many] : []),
+    ...walVolumeWarnings(aws.wal, awsSizing(size).instance),
+  ];
+}
+
+/** A whole number of cents, in USD. */
+export function cents(usd: number): number {
+  return Math.round(usd * 100) / 100;
+}

@@ -1,0 +1,18 @@
+/**
+ * The operation engine: accepts operations, carries them out step by step under a lease, and records
+ * how they end. It knows the drivers and the database, and no use case.
+ */
+export { canonical } from "./canonical.ts";
+export { readyCondition } from "./cluster-condition.ts";
+export { deploymentAt, deploymentOf } from "./cluster-deployment.ts";
+export type { Log } from "./log.ts";
+export {
+  LEASE_MS_DEFAULT,
+  type RunOptions,
+  type RunResult,
+  runOperation,
+} from "./run-operation.ts";
+export { enterPhase, startOperation } from "./start-operation.ts";
+export { terraformStatesIn } from "./terraform-states.ts";
+export { recordUnfinished } from "./unfinished-operation.ts";
+export type { WorkerTools } from "./worker-tools.ts";
