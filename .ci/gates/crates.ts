@@ -6,6 +6,7 @@ import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
 const ROWS: Record<string, number> = {
+  "millrace-budget": 0,
   "millrace-model": 0,
   "millrace-time": 0,
   "millrace-record": 1,

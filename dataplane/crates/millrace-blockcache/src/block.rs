@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use millrace_budget::Charge;
 use millrace_model::{ObjectId, Offset, StreamEpoch, StreamId};
 use millrace_objects::{BlockRef, Corrupt, ObjectReader, StreamEntry};
-
-use crate::budget::Charge;
 
 /// Where a block stands: objects never change, so this names its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

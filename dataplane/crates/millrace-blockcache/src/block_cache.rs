@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use millrace_budget::Budget;
 use millrace_meta::{MetaStore, StoreFailure};
 use millrace_model::{Offset, StreamId};
 use millrace_objects::{self as objects, StreamEntry};
@@ -13,7 +14,6 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use crate::{
-    budget::Budget,
     config::{BlockCacheConfig, Sources},
     meters::Meters,
     plan::Planner,
@@ -46,7 +46,10 @@ pub(crate) struct Inner {
     pub(crate) sources: Sources,
     pub(crate) planner: Planner,
     pub(crate) clock: SharedClock,
-    pub(crate) budget: Arc<Budget>,
+    /// The memory of the data blocks.
+    pub(crate) budget: Budget,
+    /// Blocks that are read beside it: bounded by their number, and counted here.
+    pub(crate) outside: Budget,
     pub(crate) meters: Arc<Meters>,
     pub(crate) bypasses: Semaphore,
     /// How long a read waits for room at present.
@@ -93,7 +96,7 @@ impl BlockCache {
         let state = State::new(
             config.eviction,
             config.prefetch_max_bytes,
-            Arc::clone(&budget),
+            budget.clone(),
             Arc::clone(&meters),
         );
         let inner = Inner {
@@ -101,6 +104,7 @@ impl BlockCache {
             planner,
             clock,
             budget,
+            outside: Budget::new(0),
             meters,
             bypasses: Semaphore::new(BYPASSES_MAX),
             room_wait: Mutex::new(ROOM_WAIT_MAX),
@@ -168,7 +172,7 @@ impl BlockCache {
     pub fn set_bytes(&self, bytes: u64) {
         let index_bytes = bytes / INDEX_SHARE;
         self.inner.planner.set_bytes(index_bytes);
-        self.inner.budget.set_size(bytes - index_bytes);
+        self.inner.budget.set_capacity(bytes - index_bytes);
         let now = self.inner.clock.now();
         self.inner.state.lock().serve_those_who_wait(now);
     }
@@ -197,10 +201,10 @@ impl Inner {
         };
         let meters = &self.meters;
         BlockCacheStats {
-            size_bytes: self.planner.size_bytes() + self.budget.size(),
+            size_bytes: self.planner.size_bytes() + self.budget.capacity(),
             used_bytes: self.used_bytes(),
-            peak_bytes: self.budget.peak(),
-            bypass_bytes: self.budget.outside(),
+            peak_bytes: self.budget.peak() + self.outside.peak(),
+            bypass_bytes: self.outside.used(),
             hits: meters.hits.get(),
             misses: meters.misses.get(),
             requests: meters.requests.get(),

@@ -44,7 +44,6 @@
 
 mod block;
 mod block_cache;
-mod budget;
 mod config;
 mod in_flight;
 mod load;

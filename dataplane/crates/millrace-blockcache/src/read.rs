@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use millrace_budget::Charge;
 use millrace_model::{Offset, StreamId, limits::FETCH_ENTRIES_MAX};
 use millrace_objects::StreamEntry;
 use tokio::time::timeout;
@@ -10,7 +11,6 @@ use tokio::time::timeout;
 use crate::{
     block::{Block, BlockId},
     block_cache::{Inner, ReadError},
-    budget::Charge,
     plan::OBJECTS_PER_ASK_MAX,
     reader::{Place, ReaderId},
     state::{Ask, Content, Pinned, Step},
@@ -257,11 +257,11 @@ impl Inner {
 
     /// Waits for room, holding none. `None` where it does not come in time, or never could.
     async fn room(&self, bytes: u64) -> Option<Charge> {
-        if bytes > self.budget.size() {
+        if bytes > self.budget.capacity() {
             return None;
         }
         let now = self.clock.now();
-        let granted = self.budget.enqueue(bytes);
+        let granted = self.budget.take(bytes);
         self.state.lock().serve_those_who_wait(now);
         self.meters.waits_for_room.add(1);
         let patience = *self.room_wait.lock();
@@ -271,7 +271,7 @@ impl Inner {
         } else {
             (patience / 2).max(ROOM_WAIT_MIN)
         };
-        granted.ok()?.ok()
+        granted.ok()
     }
 
     /// Reads one block beside the budget. What is taken out of it is copied, so that the answer holds
@@ -280,7 +280,7 @@ impl Inner {
         self.meters.bypasses.add(1);
         // Nobody closes it.
         let _turn = self.bypasses.acquire().await;
-        let charge = self.budget.charge_outside(bytes);
+        let charge = self.outside.take_anyway(bytes);
         let decoded = self.read_alone(place).await.map_err(|error| {
             if error.is_not_found() {
                 self.planner.forget(place.id.object);

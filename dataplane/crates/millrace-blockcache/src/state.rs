@@ -10,13 +10,13 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::Shared};
+use millrace_budget::{Budget, Charge};
 use millrace_model::{Offset, StreamId};
 use millrace_objects::ReadError;
 use tokio::sync::oneshot;
 
 use crate::{
     block::{Block, BlockId, Decoded, cost},
-    budget::{Budget, Charge},
     config::Eviction,
     in_flight::InFlight,
     meters::Meters,
@@ -123,7 +123,7 @@ impl Dropped {
 #[derive(Debug)]
 pub(crate) struct State {
     eviction: Eviction,
-    budget: Arc<Budget>,
+    budget: Budget,
     meters: Arc<Meters>,
     pub(crate) prefetch_max_bytes: u64,
     readers: HashMap<ReaderId, Reader>,
@@ -156,7 +156,7 @@ impl State {
     pub(crate) fn new(
         eviction: Eviction,
         prefetch_max_bytes: u64,
-        budget: Arc<Budget>,
+        budget: Budget,
         meters: Arc<Meters>,
     ) -> Self {
         Self {

@@ -7,8 +7,8 @@ pub struct BlockCacheStats {
     pub size_bytes: u64,
     /// What is resident or being loaded, indexes included, in bytes.
     pub used_bytes: u64,
-    /// The most that data blocks have used at one time, those read beside the budget included, in
-    /// bytes.
+    /// The most that data blocks have used, and the most that was read beside the budget, in bytes. The
+    /// two need not have been at one time.
     pub peak_bytes: u64,
     /// Blocks that are being read beside the budget, in bytes. What answers take out of them is copied,
     /// and belongs to the answers.

@@ -28,7 +28,7 @@ pub(crate) const WRITE_TURN_BYTES: usize = 256 * 1024;
 /// A connection may have one part in so many of the broker's free memory in flight. So n clients that
 /// send and never read leave 16/(16+n) of it to the others, and an ordinary client notices nothing.
 /// (Choudhury and Hahne, Dynamic queue length thresholds for shared-memory packet switches, 1998.)
-pub(crate) const SHARE_OF_FREE_MEMORY: usize = 16;
+pub(crate) const SHARE_OF_FREE_MEMORY: u64 = 16;
 
 /// How long requests in flight may go on after their client has left. Their answer reaches nobody,
 /// but a handler that is cut in the middle would leave half-done work.

@@ -11,6 +11,7 @@ use std::{
 
 use bytes::BytesMut;
 use futures_util::FutureExt;
+use millrace_budget::{Budget, Charge};
 use millrace_purgatory::Timers;
 use millrace_time::SharedClock;
 use millrace_wire::service::{CloseReason, Peer, Service};
@@ -18,7 +19,6 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::{
-    budget::{Budget, Charge},
     config::{
         LINGER, NetConfig, SHARE_OF_FREE_MEMORY, WRITE_GATHER_BYTES, WRITE_SEGMENTS_MAX,
         WRITE_TURN_BYTES,
@@ -35,7 +35,9 @@ use crate::{
 pub(crate) struct Shared {
     pub(crate) config: NetConfig,
     pub(crate) service: Arc<dyn Service>,
-    pub(crate) budget: Arc<Budget>,
+    /// The broker's memory for requests and responses in flight. Requests wait for room; responses
+    /// exist already and are charged without waiting, and new requests wait until they have been sent.
+    pub(crate) budget: Budget,
     pub(crate) clock: SharedClock,
     /// Ends of throttles.
     pub(crate) timers: Timers,
@@ -345,8 +347,8 @@ impl<T: Transport> Connection<T> {
     /// The bounds of this connection that are reached.
     fn fullness(&self) -> Reasons {
         let config = &self.shared.config;
-        let share = self.shared.budget.free() / SHARE_OF_FREE_MEMORY;
-        let bytes_max = config.connection_bytes_max.min(share);
+        let share = self.shared.budget.unused() / SHARE_OF_FREE_MEMORY;
+        let bytes_max = share.min(config.connection_bytes_max as u64);
         let state = self.desk.state.lock();
         let too_many = state.in_flight >= config.pipeline_depth;
         // Without bytes of its own in flight, nothing would wake it up.
@@ -358,6 +360,7 @@ impl<T: Transport> Connection<T> {
     }
 
     async fn reserve(&self, bytes: usize) -> Charge {
+        let bytes = bytes as u64;
         match self.shared.budget.try_take(bytes) {
             Some(charge) => charge,
             None => {
@@ -369,6 +372,7 @@ impl<T: Transport> Connection<T> {
     }
 
     async fn reserve_more(&self, charge: &mut Charge, bytes: usize) {
+        let bytes = bytes as u64;
         if !charge.try_grow(bytes) {
             let _muted = self.shared.meters.mute(MuteReason::BrokerMemory);
             let _starved = self.pulse.starve(&self.shared.clock);

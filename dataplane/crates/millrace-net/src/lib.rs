@@ -14,9 +14,8 @@
 //!
 //! Order of reading: `server` (accept), `connection` (the two halves), `transport` (what carries the
 //! bytes), `frame` (bytes to frames), `pipeline` (stage 2 in order), `outbox` (responses to bytes),
-//! `budget` (the broker's memory), `registry` (who stands still for too long).
+//! `registry` (who stands still for too long).
 
-mod budget;
 mod config;
 mod connection;
 mod frame;

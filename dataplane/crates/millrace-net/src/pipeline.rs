@@ -14,12 +14,11 @@ use std::{
 };
 
 use futures_util::task::AtomicWaker;
+use millrace_budget::Charge;
 use millrace_wire::{
     Response,
     service::{Accepted, BoxFuture, CloseReason},
 };
-
-use crate::budget::Charge;
 
 /// Requests of one connection whose responses have not been taken.
 pub(crate) struct Pipeline {
@@ -29,7 +28,7 @@ pub(crate) struct Pipeline {
     early_bytes: usize,
     early_bytes_max: usize,
     /// Bytes charged to the requests in here and to those taken but not released.
-    bytes: usize,
+    bytes: u64,
 }
 
 struct Slot {
@@ -92,7 +91,7 @@ impl Pipeline {
         let work = match accepted {
             Accepted::Ready(response) => {
                 self.early_bytes += response.len();
-                charge.become_response(response.len());
+                charge.set(response.len() as u64);
                 Work::Done(Some(response))
             }
             Accepted::Pending(future) => Work::Answer(future),
@@ -116,7 +115,7 @@ impl Pipeline {
     }
 
     /// Bytes of requests at work, and of responses until they are [released](Self::release).
-    pub(crate) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
@@ -178,7 +177,8 @@ impl Slot {
             return 0;
         };
         let bytes = response.as_ref().map_or(0, Response::len);
-        self.charge.become_response(bytes);
+        // The request has become a response: that is counted instead, without waiting.
+        self.charge.set(bytes as u64);
         self.work = Work::Done(response);
         bytes
     }
@@ -190,10 +190,10 @@ mod tests {
 
     use bytes::Bytes;
     use futures_util::{FutureExt, poll};
+    use millrace_budget::Budget;
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::budget::Budget;
 
     fn response(bytes: usize) -> Response {
         Response::from_segments(vec![Bytes::from(vec![0; bytes])])

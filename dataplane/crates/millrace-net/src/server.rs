@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use millrace_budget::Budget;
 use millrace_purgatory::Timers;
 use millrace_time::SharedClock;
 use millrace_wire::service::{Peer, Service};
@@ -18,7 +19,6 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream, lookup_host};
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    budget::Budget,
     config::{ACCEPT_RETRY, LISTEN_BACKLOG, ListenerConfig, NetConfig},
     connection::{self, Shared},
     meters::Meters,
@@ -96,7 +96,7 @@ impl Listeners {
         timers: Timers,
     ) -> Server {
         let shared = Arc::new(Shared {
-            budget: Budget::new(config.broker_bytes_max),
+            budget: Budget::new(config.broker_bytes_max as u64),
             config,
             service,
             clock,
@@ -180,7 +180,7 @@ pub struct NetStats {
     /// Requests whose responses have not been written.
     pub requests_in_flight: usize,
     /// Bytes of those requests and of unsent responses.
-    pub bytes_in_flight: usize,
+    pub bytes_in_flight: u64,
 }
 
 /// How a drain ended.
@@ -281,7 +281,7 @@ async fn sweep_loop(core: Arc<Core>) {
         }
         let (now, idle_max) = (core.shared.clock.now(), core.shared.config.idle_max);
         core.registry
-            .sweep(now, idle_max, core.shared.budget.is_short());
+            .sweep(now, idle_max, core.shared.budget.has_waiters());
         #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
         core.shared
             .meters

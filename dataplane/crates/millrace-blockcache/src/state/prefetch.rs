@@ -53,7 +53,7 @@ impl State {
         let reader = self.readers.get(&id)?;
         let equal_part = match self.eviction {
             Eviction::Watch => {
-                let part = self.budget.size() / self.readers.len().max(1) as u64;
+                let part = self.budget.capacity() / self.readers.len().max(1) as u64;
                 part.saturating_sub(reader.wish)
             }
             Eviction::Lru => u64::MAX,
@@ -80,7 +80,7 @@ impl State {
             return true;
         };
         if !self.slots.contains_key(&place.id) {
-            let size = self.budget.size();
+            let size = self.budget.capacity();
             let headroom = (size / HEADROOM_PART).min(HEADROOM_BYTES_MAX);
             let bytes = cost_of(planned);
             match self.eviction {
@@ -90,7 +90,7 @@ impl State {
                     self.make_room(bytes, Pressure::Full, now);
                 }
             }
-            let Some(charge) = self.budget.try_charge(bytes) else {
+            let Some(charge) = self.budget.try_take(bytes) else {
                 return false;
             };
             self.begin(place, Urgency::Prefetch, charge);

@@ -2,12 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
+use millrace_budget::Charge;
 use millrace_model::Offset;
 
 use super::{Arrival, Phase, Slot, State, WISH_BYTES_MAX, cost_of, evict::Pressure};
 use crate::{
     block::{Block, BlockId},
-    budget::Charge,
     config::Eviction,
     queue::Urgency,
     reader::{PLAN_BLOCKS_MAX, Place, ReaderId},
@@ -137,7 +137,7 @@ impl State {
         let readers = self.readers.len().max(1) as u64;
         let wish = ask.max_bytes.min(WISH_BYTES_MAX) + block_size;
         self.eviction == Eviction::Watch
-            && (self.budget.has_waiters() || self.budget.size() / readers < wish)
+            && (self.budget.has_waiters() || self.budget.capacity() / readers < wish)
     }
 
     fn resident(&self, id: BlockId) -> Option<&Arc<Block>> {
@@ -211,7 +211,7 @@ impl State {
         if let Some(charge) = room.take_if(|charge| charge.bytes() == bytes) {
             return Some(charge);
         }
-        if let Some(charge) = self.budget.try_charge(bytes) {
+        if let Some(charge) = self.budget.try_take(bytes) {
             return Some(charge);
         }
         let pressure = if is_first || self.eviction == Eviction::Lru {
@@ -219,10 +219,10 @@ impl State {
         } else {
             Pressure::Gentle
         };
-        if !self.budget.has_waiters() && bytes <= self.budget.size() {
+        if !self.budget.has_waiters() && bytes <= self.budget.capacity() {
             self.make_room(bytes, pressure, now);
         }
-        self.budget.try_charge(bytes)
+        self.budget.try_take(bytes)
     }
 
     fn pin(

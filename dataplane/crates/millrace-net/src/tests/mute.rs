@@ -233,9 +233,9 @@ async fn clients_that_do_not_read_leave_memory_to_the_others() {
         }));
     }
     let held = || rig.server.stats().bytes_in_flight;
-    until(|| held() > broker_bytes_max / 2).await;
+    until(|| held() > broker_bytes_max as u64 / 2).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert!(held() < broker_bytes_max, "{} bytes", held());
+    assert!(held() < broker_bytes_max as u64, "{} bytes", held());
     let mut other = rig.connect().await;
     for _ in 0..5 {
         send(&mut other, &large).await;

@@ -8,11 +8,11 @@ use std::{
 };
 
 use bytes::buf::Limit;
+use millrace_budget::Budget;
 use tokio::net::TcpListener;
 
 use super::*;
 use crate::{
-    budget::Budget,
     connection::{self, Shared},
     meters::Meters,
     registry::Registry,

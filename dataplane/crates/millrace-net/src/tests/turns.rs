@@ -6,10 +6,10 @@ use std::{
 };
 
 use bytes::buf::Limit;
+use millrace_budget::Budget;
 
 use super::*;
 use crate::{
-    budget::Budget,
     config::WRITE_TURN_BYTES,
     connection::{self, Shared},
     meters::Meters,
