@@ -50,7 +50,8 @@ fn more_capacity_lets_in_whoever_fits_now() {
     let second = budget.take(60);
     let mut third = budget.take(60);
     budget.set_capacity(150);
-    assert_eq!(second.now_or_never().expect("fits").bytes(), 60);
+    let second = second.now_or_never().expect("fits");
+    assert_eq!(second.bytes(), 60);
     assert!((&mut third).now_or_never().is_none());
     assert_eq!(budget.capacity(), 150);
 }
