@@ -20,35 +20,31 @@
 //! |---|---|
 //! | `stream` | the handle of one stream |
 //! | `state`, `acks` | one stream's state; the order of its acknowledgements |
-//! | `store` | the store: open, room and place for entries, close |
+//! | `store` | the store: append, upload, evict, compact, trim |
 //! | `cache` | the log cache: blocks, byte budget, what is in memory of a stream |
-//! | `upload` | sealed block → objects → commit |
-//! | `compact` | few large objects in place of many small ones |
-//! | `reclaim` | deletes objects that nothing refers to |
 //! | `recovery` | which records of the log are owed to the streams |
 //! | `entry` | an entry, and its form in the log |
 
 mod acks;
 mod cache;
-mod compact;
 mod config;
 mod entry;
 mod error;
 mod failure;
-mod measure;
-mod reclaim;
+mod metrics;
 mod recovery;
 mod state;
 mod store;
 mod stream;
-mod upload;
 
 pub use acks::AppendTicket;
-pub use compact::{COMPACTION_BYTES_MAX, CompactError, CompactionReport};
 pub use config::{CompactionConfig, StreamConfig};
 pub use entry::{Entry, InvalidLoggedEntry};
 pub use error::{AppendError, Bottleneck, FetchError, FlushError, OpenError, TrimError};
 pub use recovery::{RecoveredLog, RecoveryReport, Straddles};
 pub use state::ConfirmListener;
-pub use store::{Closed, Permit, StreamParts, StreamStats, StreamStore};
+pub use store::{
+    COMPACTION_BYTES_MAX, Closed, CompactError, CompactionReport, Permit, StreamParts, StreamStats,
+    StreamStore,
+};
 pub use stream::Stream;

@@ -13,7 +13,7 @@ use crate::{
     entry::Entry,
     error::{AppendError, FetchError, TrimError},
     state::{ConfirmListener, StreamState},
-    store::{LoadError, Permit, Placement, StoreInner},
+    store::{Permit, Placement, ReadBackError, StoreInner},
 };
 
 /// Payloads below this many bytes are copied on append. They are often cut from a larger buffer
@@ -210,7 +210,7 @@ impl Stream {
         };
         match self.store.read_entries(self.id(), &located).await {
             Ok(found) => Ok(Some(found)),
-            Err(LoadError::Log(millrace_wal::ReadError::Absent)) => Ok(Some(Vec::new())),
+            Err(ReadBackError::Log(millrace_wal::ReadError::Absent)) => Ok(Some(Vec::new())),
             Err(error) => Err(FetchError::Storage(error.to_string())),
         }
     }
@@ -273,31 +273,7 @@ impl Stream {
     /// # Errors
     /// See [`TrimError`].
     pub async fn trim(&self, new_start: Offset) -> Result<Offset, TrimError> {
-        let confirmed = self.confirm_offset();
-        if new_start > confirmed {
-            return Err(TrimError::AboveConfirmed {
-                offset: new_start,
-                confirmed,
-            });
-        }
-        // Readers may have been moved on by a trim that has not reached the metadata: what is told
-        // to hold must be durable, so this one goes as far.
-        let new_start = new_start.max(self.start_offset());
-        if new_start > self.state.trimmed_offset() {
-            // Readers first: once the metadata has it, objects may go away under them.
-            self.state.raise_start(new_start);
-            let trimmed = self
-                .store
-                .meta
-                .trim_stream(self.id(), self.store.node_epoch, new_start);
-            let trimmed = trimmed
-                .await
-                .map_err(|error| TrimError::Meta(error.to_string()))?;
-            self.state.trimmed(trimmed);
-            // Not the readers' start: another trim may have moved that on, and not be durable yet.
-            return Ok(trimmed);
-        }
-        Ok(self.state.trimmed_offset())
+        self.store.trim(&self.state, new_start).await
     }
 }
 

@@ -122,7 +122,7 @@ impl CachedRun {
     }
 
     /// Leaves the payloads of the entries in `offsets` to the log, which has them durably.
-    pub(crate) fn spill(&mut self, offsets: Range<Offset>) {
+    pub(crate) fn offload(&mut self, offsets: Range<Offset>) {
         let below = |offset| {
             self.entries
                 .partition_point(|entry| entry.base_offset < offset)
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn what_is_left_to_the_log_is_located_and_not_read() {
         let mut run = run_of(&[5, 5, 5, 5], 100);
-        run.spill(105..115);
+        run.offload(105..115);
         let located = |run: &CachedRun, start, max_bytes| {
             let found = run.located(start, 200, max_bytes);
             found.map(|found| found.iter().map(|e| e.base_offset).collect::<Vec<_>>())
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(located(&run, 120, 999), None);
         // What is gone is not looked for.
         run.evict_below(110);
-        run.spill(100..112);
+        run.offload(100..112);
         assert_eq!(located(&run, 110, 999), Some(vec![110]));
     }
 

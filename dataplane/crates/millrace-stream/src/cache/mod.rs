@@ -6,7 +6,7 @@
 //! offset. Every entry is charged to a [`Budget`] with [`ENTRY_OVERHEAD_BYTES`] on top.
 //!
 //! The log has every payload until it is committed. Where memory is short, the payloads of blocks
-//! that still wait for their upload are left to it ([`SealedBlock::spill`]) and read back for the
+//! that still wait for their upload are left to it ([`SealedBlock::offload`]) and read back for the
 //! upload or for a reader; what recovery finds is there from the beginning. Then an entry costs
 //! [`PLACE_BYTES`].
 

@@ -91,7 +91,7 @@ impl SealedBlock {
     }
 
     /// Leaves the payloads to the log; false where an upload was faster.
-    pub(crate) fn spill(&self, places: Places) -> bool {
+    pub(crate) fn offload(&self, places: Places) -> bool {
         let mut contents = self.contents.lock();
         let still_here = matches!(*contents, Contents::Memory(_));
         if still_here {

@@ -1,43 +1,33 @@
 //! Opening: from what a crash left to a store that takes appends.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64},
-    },
+    collections::{HashMap, HashSet},
+    sync::{Arc, atomic::AtomicBool},
 };
 
 use millrace_meta::StreamMeta;
 use millrace_model::StreamId;
-use parking_lot::{Mutex, RwLock};
-use tokio::{
-    runtime::Handle,
-    sync::{Notify, mpsc, watch},
-};
+use parking_lot::RwLock;
+use tokio::{runtime::Handle, sync::mpsc};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     StoreInner, StreamParts,
-    sizes::{BlockSizes, LiveSizes, Sizing},
-    spill,
+    append::{Appends, BlockSizes, Sizing},
+    compact::{self, Compactor},
+    evict::{self, Evictor},
+    trim,
+    upload::{self, Pace, Uploads},
 };
 use crate::{
-    cache::{Block, Budget, CachedRun, LocatedEntry, PLACE_BYTES, Places, SealedBlock},
-    compact,
+    cache::{Budget, CachedRun, LocatedEntry, PLACE_BYTES, Places, SealedBlock},
     config::StreamConfig,
     error::OpenError,
     failure::Failure,
-    measure::Measures,
-    reclaim,
+    metrics::StoreMetrics,
     recovery::{RecoveryReport, sort_out},
     state::StreamState,
-    upload::{self, Pace},
 };
-
-/// The most of the log that one block takes. The log is trimmed block by block, and small records
-/// cost it more than their payload, so the payload alone does not bound it.
-const BLOCKS_IN_LOG_MIN: u64 = 4;
 
 /// What recovery hands to the store.
 struct Replayed {
@@ -71,8 +61,8 @@ pub(super) async fn open(
     tracing::info!(?report, "recovered the log");
     let (sealed, queue) = mpsc::unbounded_channel();
     let sequence = blocks.len() as u64;
-    let measures = Measures::new();
-    measures.recovered(report.kept_bytes);
+    let metrics = StoreMetrics::new();
+    metrics.recovered(report.kept_bytes);
     for block in blocks {
         // The receiver is in this function.
         let _ = sealed.send(Arc::new(block));
@@ -84,14 +74,12 @@ pub(super) async fn open(
         sequence,
     );
     let inner = Arc::new(StoreInner {
-        wal_span_max: parts.wal.stats().capacity / BLOCKS_IN_LOG_MIN,
-        sizing: Mutex::new(sizing),
-        sizes: LiveSizes::new(&sizing),
-        upload_room: Budget::new(sizing.upload_room()),
+        append: Appends::new(sequence, sizing, parts.wal.stats().capacity, sealed),
+        upload: Uploads::new(&parts.storage, pace, sizing.upload_room()),
+        evict: Evictor::default(),
+        compact: Compactor::default(),
         wal: parts.wal,
-        storage: parts.storage.paced(pace.pacer()),
         background: parts.background,
-        compacting: tokio::sync::Mutex::default(),
         meta: parts.meta,
         block_cache: parts.block_cache,
         clock: parts.clock,
@@ -101,17 +89,9 @@ pub(super) async fn open(
         config: parts.config,
         runtime: Handle::current(),
         failure,
-        measures,
-        pace,
+        metrics,
         streams: RwLock::new(streams),
         budget,
-        open_block: Mutex::new(Block::new(sequence)),
-        sealed,
-        waiting: Mutex::new(VecDeque::new()),
-        room_wanted: Notify::new(),
-        committed: watch::Sender::new(0),
-        evictable: Mutex::new(VecDeque::new()),
-        log_waiters: AtomicU64::new(0),
         closing: AtomicBool::new(false),
         recovery: report,
     });
@@ -126,10 +106,10 @@ fn start_tasks(
     vec![
         spawn(upload::run(Arc::clone(inner), queue)),
         spawn(upload::watch_pace(Arc::clone(inner))),
-        spawn(spill::run(Arc::clone(inner))),
+        spawn(evict::run(Arc::clone(inner))),
         spawn(tick(Arc::clone(inner))),
         spawn(watch_device(Arc::clone(inner))),
-        spawn(reclaim::run(Arc::clone(inner))),
+        spawn(trim::delete_unused(Arc::clone(inner))),
         spawn(compact::run(Arc::clone(inner))),
     ]
 }
@@ -152,7 +132,7 @@ async fn tick(store: Arc<StoreInner>) {
     loop {
         tokio::time::sleep(pause).await;
         store.seal_if_old();
-        store.measures.sample(store.budget.used());
+        store.metrics.sample(store.budget.used());
         store.wal.sample();
     }
 }

@@ -2,8 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::StoreInner;
-use crate::config::StreamConfig;
+use crate::{config::StreamConfig, store::StoreInner};
 
 /// The most of the cache that one block takes: with four, one is filled while two are uploaded.
 const BLOCKS_IN_CACHE_MIN: u64 = 4;
@@ -14,16 +13,16 @@ const BLOCK_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 /// What the size of blocks follows from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sizing {
-    pub(super) cache_bytes: u64,
-    pub(super) upload_threshold_bytes: u64,
+pub(in crate::store) struct Sizing {
+    pub(in crate::store) cache_bytes: u64,
+    pub(in crate::store) upload_threshold_bytes: u64,
     uploads_in_flight: usize,
     /// Once the blocks below this sequence are committed, the cache is as small as it is to be.
     shrinks_at: Option<u64>,
 }
 
 impl Sizing {
-    pub(super) fn of(config: &StreamConfig) -> Self {
+    pub(in crate::store) fn of(config: &StreamConfig) -> Self {
         Self {
             cache_bytes: config.cache_bytes,
             upload_threshold_bytes: config.upload_threshold_bytes,
@@ -34,11 +33,11 @@ impl Sizing {
 
     /// What blocks that are being uploaded cost together: at most half of the cache, so that the
     /// other half takes appends whatever the bucket does.
-    pub(super) fn upload_room(&self) -> u64 {
+    pub(in crate::store) fn upload_room(&self) -> u64 {
         self.cache_bytes / 2
     }
 
-    pub(super) fn sizes(&self) -> BlockSizes {
+    pub(in crate::store) fn sizes(&self) -> BlockSizes {
         let upload_threshold = self
             .upload_threshold_bytes
             .min(self.cache_bytes / BLOCKS_IN_CACHE_MIN)
@@ -54,12 +53,12 @@ impl Sizing {
 
 /// How large blocks are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct BlockSizes {
+pub(in crate::store) struct BlockSizes {
     /// Bytes of payload at which a block is sealed.
-    pub(super) upload_threshold: u64,
+    pub(in crate::store) upload_threshold: u64,
     /// The most that a block of more than one entry costs the cache, bytes; a single entry that
     /// costs more is a block of its own.
-    pub(super) cost_max: u64,
+    pub(in crate::store) cost_max: u64,
 }
 
 /// The sizes now. Two appends may see different ones while they change; nothing depends on that.
@@ -107,13 +106,13 @@ impl StoreInner {
     /// A smaller cache counts once the blocks that were cut for the larger one are committed: half
     /// of the smaller one need not hold those that are on their way, and an append would wait for
     /// the bucket. What is committed is evicted at once.
-    pub(super) fn resize(&self, change: impl FnOnce(&mut Sizing)) {
-        let mut sizing = self.sizing.lock();
+    pub(in crate::store) fn resize(&self, change: impl FnOnce(&mut Sizing)) {
+        let mut sizing = self.append.sizing.lock();
         change(&mut sizing);
         let sizes = sizing.sizes();
-        self.sizes.set(sizing.cache_bytes, sizes);
-        self.pace.set_block_bytes(sizes.upload_threshold);
-        self.upload_room.set_capacity(sizing.upload_room());
+        self.append.sizes.set(sizing.cache_bytes, sizes);
+        self.upload
+            .resize(sizes.upload_threshold, sizing.upload_room());
         if sizing.cache_bytes < self.budget.capacity() {
             sizing.shrinks_at = Some(self.seal_for_flush());
             self.shrink(&mut sizing);
@@ -128,15 +127,15 @@ impl StoreInner {
     }
 
     /// Lets a smaller cache count if it is time.
-    pub(super) fn shrink_if_due(&self) {
+    pub(in crate::store) fn shrink_if_due(&self) {
         // Most commits find nothing to do, and resizing waits for none of them.
-        if self.sizes.cache_bytes() < self.budget.capacity() {
-            self.shrink(&mut self.sizing.lock());
+        if self.append.cache_bytes() < self.budget.capacity() {
+            self.shrink(&mut self.append.sizing.lock());
         }
     }
 
     fn shrink(&self, sizing: &mut Sizing) {
-        let next = *self.committed.borrow();
+        let next = self.upload.next_to_commit();
         if sizing.shrinks_at.is_some_and(|sequence| next >= sequence) {
             sizing.shrinks_at = None;
             self.budget.set_capacity(sizing.cache_bytes);

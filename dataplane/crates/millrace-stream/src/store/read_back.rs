@@ -1,4 +1,4 @@
-//! Payloads that were left to the log come back: for their upload, or for a reader.
+//! Reads payloads that were offloaded to the log: for their upload, or for a reader.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ const LOAD_WAIT: Duration = Duration::from_secs(1);
 
 /// Why a payload was not read back.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum LoadError {
+pub(crate) enum ReadBackError {
     #[error(transparent)]
     Log(ReadError),
     /// It has rotted since it was written; an opening does not look at payloads. Never trimmed, so
@@ -46,7 +46,7 @@ pub(crate) enum LoadError {
     Taken(u64),
 }
 
-impl LoadError {
+impl ReadBackError {
     /// Says whose record it is: `owner` tells by its position.
     fn of(error: ReadError, owner: impl Fn(u64) -> Option<(StreamId, Offset)>) -> Self {
         let damaged = match &error {
@@ -65,32 +65,21 @@ impl LoadError {
 }
 
 impl StoreInner {
-    /// Waits for its turn to take memory for an upload. Called in the order of the blocks, because
-    /// only the oldest can be committed.
-    pub(crate) async fn room_to_upload(&self, sealed: &SealedBlock) -> Charge {
-        let cost = sealed.cost.min(self.upload_room.capacity());
-        match self.upload_room.admit(cost) {
-            Admission::Now(room) => room,
-            Admission::Later(place) => place.await,
-        }
-    }
-
     /// A sealed block with its payloads in memory, for its one upload.
-    pub(crate) async fn load(&self, sealed: &SealedBlock) -> Result<Arc<Block>, LoadError> {
-        let is_other = |other: &Arc<SealedBlock>| other.sequence != sealed.sequence;
-        self.waiting.lock().retain(is_other);
+    pub(super) async fn load(&self, sealed: &SealedBlock) -> Result<Arc<Block>, ReadBackError> {
+        self.evict.must_not_offload(sealed);
         match sealed.take() {
             Contents::Memory(block) => Ok(block),
             Contents::Device(places) => {
                 let block = self.read_block(sealed.sequence, places).await?;
-                self.measures.read_back_bytes.increment(block.bytes);
+                self.metrics.read_back_bytes.increment(block.bytes);
                 Ok(Arc::new(block))
             }
-            Contents::Taken => Err(LoadError::Taken(sealed.sequence)),
+            Contents::Taken => Err(ReadBackError::Taken(sealed.sequence)),
         }
     }
 
-    async fn read_block(&self, sequence: u64, places: Places) -> Result<Block, LoadError> {
+    async fn read_block(&self, sequence: u64, places: Places) -> Result<Block, ReadBackError> {
         let Places {
             mut entries,
             charge: places_charge,
@@ -115,7 +104,7 @@ impl StoreInner {
             let located = entries.iter().find(owns)?;
             Some((located.stream, located.entry.base_offset))
         };
-        let records = records.map_err(|error| LoadError::of(error, owner))?;
+        let records = records.map_err(|error| ReadBackError::of(error, owner))?;
         let mut block = Block::read_back(sequence, charge);
         for (located, record) in entries.into_iter().zip(records) {
             let entry = entry_in(record, located.stream, &located.entry)?;
@@ -148,14 +137,14 @@ impl StoreInner {
         &self,
         stream: StreamId,
         located: &[CachedEntry],
-    ) -> Result<Vec<Entry>, LoadError> {
+    ) -> Result<Vec<Entry>, ReadBackError> {
         let ranges: Vec<WalRange> = located.iter().map(|entry| entry.wal).collect();
         let records = self.wal.read_many(&ranges).await;
         let owner = |position| {
             let entry = located.iter().find(|entry| entry.wal.start == position)?;
             Some((stream, entry.base_offset))
         };
-        let records = records.map_err(|error| LoadError::of(error, owner))?;
+        let records = records.map_err(|error| ReadBackError::of(error, owner))?;
         let entries = located.iter().zip(records);
         entries
             .map(|(located, record)| entry_in(record, stream, located))
@@ -168,7 +157,7 @@ fn entry_in(
     record: bytes::Bytes,
     stream: StreamId,
     located: &CachedEntry,
-) -> Result<Entry, LoadError> {
+) -> Result<Entry, ReadBackError> {
     let logged = entry::decode(record)?;
     let same = logged.stream == stream
         && logged.entry.base_offset == located.base_offset
@@ -176,7 +165,7 @@ fn entry_in(
     if same {
         return Ok(logged.entry);
     }
-    Err(LoadError::Other {
+    Err(ReadBackError::Other {
         stream,
         expected: located.base_offset,
         found: logged.entry.base_offset,

@@ -20,7 +20,7 @@
 //! - It takes at most [`COMPACTION_BYTES_MAX`] of memory: one group at a time.
 
 mod merge;
-mod plan;
+mod select;
 
 use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
 
@@ -34,9 +34,10 @@ use millrace_objects::{AssemblyError, ReadError};
 pub use self::merge::COMPACTION_BYTES_MAX;
 use self::{
     merge::{Merge, Moved},
-    plan::Group,
+    select::Group,
 };
-use crate::{measure::CompactionMeasures, store::StoreInner};
+use super::StoreInner;
+use crate::metrics::CompactionMetrics;
 
 /// Stream-set objects that one pass looks at: bounds its memory.
 const SETS_EXAMINED_MAX: usize = 100_000;
@@ -135,15 +136,29 @@ pub(crate) enum Kind {
     Stream,
 }
 
+/// Runs one pass of compaction at a time.
+#[derive(Default)]
+pub(super) struct Compactor {
+    /// Held by the pass that is under way; the stream that the last one reached.
+    reached: tokio::sync::Mutex<Option<StreamId>>,
+}
+
+impl Compactor {
+    /// Resolves when no pass is under way.
+    pub(super) async fn idle(&self) {
+        drop(self.reached.lock().await);
+    }
+}
+
 /// Compacts for ever, a pass at each interval.
-pub(crate) async fn run(store: Arc<StoreInner>) {
+pub(super) async fn run(store: Arc<StoreInner>) {
     let config = store.config.compaction.clone();
     if config.interval.is_zero() {
         return;
     }
     tokio::time::sleep(config.cool_down).await;
     loop {
-        let more = match store.compact().await {
+        let more = match store.run_compaction().await {
             // Where nothing succeeds, going on at once would only add to the trouble.
             Ok(report) => report.more && report.groups > 0,
             Err(error) if error.is_fenced() => {
@@ -170,7 +185,7 @@ pub(crate) async fn run(store: Arc<StoreInner>) {
 
 impl StoreInner {
     /// Fails once the store is being closed.
-    pub(crate) fn check_compacting(&self) -> Result<(), CompactError> {
+    fn check_compacting(&self) -> Result<(), CompactError> {
         let ends = self.closing.load(Ordering::Acquire) || self.failure.reason().is_some();
         if ends {
             return Err(CompactError::Closing);
@@ -179,14 +194,14 @@ impl StoreInner {
     }
 
     /// One pass. Passes do not overlap: a second one waits for the first.
-    pub(crate) async fn compact(&self) -> Result<CompactionReport, CompactError> {
-        let mut reached = self.compacting.lock().await;
+    pub(super) async fn run_compaction(&self) -> Result<CompactionReport, CompactError> {
+        let mut reached = self.compact.reached.lock().await;
         let groups_max = self.config.compaction.groups_per_pass_max;
         let mut pass = Pass {
             groups_left: groups_max,
             ..Pass::default()
         };
-        for group in plan::set_groups(&self.stream_sets().await?, &self.config.compaction) {
+        for group in select::set_groups(&self.stream_sets().await?, &self.config.compaction) {
             if !self
                 .compact_group(Kind::StreamSet, group, &mut pass)
                 .await?
@@ -270,7 +285,7 @@ impl StoreInner {
                 return Ok(true);
             };
             from = last.range.end;
-            for group in plan::stream_groups(&ranges, start, &self.config.compaction) {
+            for group in select::stream_groups(&ranges, start, &self.config.compaction) {
                 if !self.compact_group(Kind::Stream, group, pass).await? {
                     return Ok(false);
                 }
@@ -291,8 +306,8 @@ impl StoreInner {
             pass.report.more = true;
             return Ok(false);
         }
-        let measures = &self.measures.compaction;
-        let running = measures.begin();
+        let metrics = &self.metrics.compaction;
+        let running = metrics.begin();
         let started = self.clock.now();
         let replaced = self.replace(kind, &group).await;
         drop(running);
@@ -300,7 +315,7 @@ impl StoreInner {
             Ok(None) => {}
             Ok(Some(moved)) => {
                 let took = self.clock.now().saturating_sub(started);
-                measures.done(kind, &moved, took);
+                metrics.done(kind, &moved, took);
                 pass.groups_left -= 1;
                 pass.report.add(&moved);
             }
@@ -311,7 +326,7 @@ impl StoreInner {
                 pass.groups_left -= 1;
                 pass.report.failed += 1;
                 let superseded = error.is_superseded();
-                measures.failed(kind, superseded);
+                metrics.failed(kind, superseded);
                 let cause = &error as &dyn std::error::Error;
                 if superseded {
                     tracing::debug!(cause, ?group, "objects changed under a compaction");
@@ -334,7 +349,7 @@ impl StoreInner {
             Kind::Stream => None,
         };
         let alone = contents.len() == 1;
-        let merge = Merge::plan(self, contents, split).await?;
+        let merge = Merge::prepare(self, contents, split).await?;
         let wanted_percent = merge.wanted_bytes().saturating_mul(100) / merge.input_bytes().max(1);
         if alone && wanted_percent > REWRITE_WANTED_PERCENT_MAX {
             return Ok(None);
@@ -414,7 +429,7 @@ impl CompactionReport {
     }
 }
 
-impl CompactionMeasures {
+impl CompactionMetrics {
     fn done(&self, kind: Kind, moved: &Moved, took: Duration) {
         let kind = self.of(kind);
         kind.done.increment(1);

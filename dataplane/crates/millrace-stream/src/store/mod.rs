@@ -1,17 +1,29 @@
-//! The store: opens what a crash left, hands out streams, closes in order.
+//! The stream store. [`StreamStore`] is its one facade; each component keeps its own state.
+//!
+//! | component | what it does |
+//! |---|---|
+//! | `open` | builds the store from what a crash left, and starts its tasks |
+//! | `append` | room for an entry, its place in the log and in the open block, the size of blocks |
+//! | `upload` | sealed block → objects → commit |
+//! | `evict` | frees memory: committed blocks leave it, payloads of others are offloaded to the log |
+//! | `read_back` | reads offloaded payloads from the log, for their upload or for a reader |
+//! | `compact` | merges small objects into large ones |
+//! | `trim` | moves the start of a stream, and deletes objects that nothing refers to |
 
-mod load;
+mod append;
+mod compact;
+mod evict;
 mod open;
-mod place;
-mod sizes;
-mod spill;
+mod read_back;
+mod trim;
+mod upload;
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::HashMap,
     fmt,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
 };
 
@@ -21,28 +33,25 @@ use millrace_model::{NodeEpoch, NodeId, StreamId};
 use millrace_objects::ObjectStorage;
 use millrace_time::{SharedClock, SharedRandom};
 use millrace_wal::Wal;
-use parking_lot::{Mutex, RwLock};
-use tokio::{
-    runtime::Handle,
-    sync::{Notify, mpsc, watch},
-    time::timeout,
-};
+use parking_lot::RwLock;
+use tokio::{runtime::Handle, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-pub use self::place::Permit;
-use self::sizes::{LiveSizes, Sizing};
-pub(crate) use self::{load::LoadError, place::Placement};
+use self::{append::Appends, compact::Compactor, evict::Evictor, upload::Uploads};
+pub use self::{
+    append::Permit,
+    compact::{COMPACTION_BYTES_MAX, CompactError, CompactionReport},
+};
+pub(crate) use self::{append::Placement, compact::Kind, read_back::ReadBackError};
 use crate::{
-    cache::{Block, Budget, CachedRun, SealedBlock},
-    compact::{CompactError, CompactionReport},
+    cache::{Budget, CachedRun},
     config::StreamConfig,
     error::{AppendError, FlushError, OpenError},
     failure::Failure,
-    measure::Measures,
+    metrics::StoreMetrics,
     recovery::{RecoveredLog, RecoveryReport},
     state::StreamState,
     stream::Stream,
-    upload::{Pace, Pressure},
 };
 
 /// What the store is built on.
@@ -85,51 +94,30 @@ struct Tasks {
     _handles: Vec<AbortOnDropHandle<()>>,
 }
 
-/// What the handles and the tasks share.
+/// What the components share, and the components.
 pub(crate) struct StoreInner {
     pub(crate) wal: Wal,
-    pub(crate) storage: ObjectStorage,
-    pub(crate) background: ObjectStorage,
-    /// Held by the pass of compaction that is under way; the stream that it has reached.
-    pub(crate) compacting: tokio::sync::Mutex<Option<StreamId>>,
     pub(crate) meta: Arc<dyn MetaStore>,
     pub(crate) block_cache: BlockCache,
-    pub(crate) clock: SharedClock,
-    pub(crate) random: SharedRandom,
-    pub(crate) cluster_id: String,
-    pub(crate) node_epoch: NodeEpoch,
-    pub(crate) config: StreamConfig,
+    /// The bucket for what nobody waits for: compaction and deletion.
+    background: ObjectStorage,
+    clock: SharedClock,
+    random: SharedRandom,
+    cluster_id: String,
+    node_epoch: NodeEpoch,
+    config: StreamConfig,
     pub(crate) runtime: Handle,
-    pub(crate) failure: Arc<Failure>,
-    pub(crate) measures: Measures,
-    pub(crate) pace: Pace,
-    pub(crate) streams: RwLock<HashMap<StreamId, Arc<StreamState>>>,
-    pub(crate) budget: Budget,
-    /// The block that takes appends.
-    open_block: Mutex<Block>,
-    /// Sealed blocks go here, in order; the receiver is the upload task.
-    sealed: mpsc::UnboundedSender<Arc<SealedBlock>>,
-    /// Sealed blocks that are in memory and that no upload has taken, oldest first.
-    waiting: Mutex<VecDeque<Arc<SealedBlock>>>,
-    /// Notified when someone waits for memory that eviction alone does not free.
-    room_wanted: Notify,
-    /// Sequence that the next block to be committed has.
-    committed: watch::Sender<u64>,
-    /// Committed blocks, oldest first, whose entries are still readable in memory.
-    evictable: Mutex<VecDeque<Arc<Block>>>,
-    /// Appends that wait for room in the log, or for the device.
-    log_waiters: AtomicU64,
-    /// What `sizes` follows from; the lock orders changes.
-    sizing: Mutex<Sizing>,
-    sizes: LiveSizes,
-    /// What blocks that are being uploaded cost together: at most half of the cache, so that the
-    /// other half takes appends whatever the bucket does. A block whose one entry costs more goes
-    /// alone.
-    pub(crate) upload_room: Budget,
-    /// Bytes of the log at which it is sealed.
-    wal_span_max: u64,
-    pub(crate) closing: AtomicBool,
+    failure: Arc<Failure>,
+    metrics: StoreMetrics,
+    streams: RwLock<HashMap<StreamId, Arc<StreamState>>>,
+    /// The memory for entries.
+    budget: Budget,
+    closing: AtomicBool,
     recovery: RecoveryReport,
+    append: Appends,
+    upload: Uploads,
+    evict: Evictor,
+    compact: Compactor,
 }
 
 /// The store at one moment.
@@ -217,7 +205,7 @@ impl StreamStore {
     /// # Errors
     /// See [`CompactError`]; a group that could not be compacted is counted in the report instead.
     pub async fn compact_now(&self) -> Result<CompactionReport, CompactError> {
-        self.inner.compact().await
+        self.inner.run_compaction().await
     }
 
     /// Refuses further appends, uploads what there is within the configured wait, and closes the
@@ -228,12 +216,12 @@ impl StreamStore {
         // A compaction ends at its next step. One that is cut off would leave parts in the bucket.
         let (flushed, compacting) = tokio::join!(
             timeout(wait, self.inner.flush()),
-            timeout(wait, self.inner.compacting.lock()),
+            timeout(wait, self.inner.compact.idle()),
         );
         if compacting.is_err() {
             tracing::warn!(?wait, "a compaction did not end in time; it is broken off");
         }
-        let pending_bytes = self.inner.measures.pending_bytes();
+        let pending_bytes = self.inner.metrics.pending_bytes();
         if flushed.is_err() {
             tracing::warn!(
                 ?wait,
@@ -273,7 +261,7 @@ impl StreamStore {
             streams: inner.streams.read().len() as u64,
             cache_used_bytes: inner.budget.used(),
             cache_capacity_bytes: inner.budget.capacity(),
-            pending_bytes: inner.measures.pending_bytes(),
+            pending_bytes: inner.metrics.pending_bytes(),
             recovery: inner.recovery,
         }
     }
@@ -334,34 +322,9 @@ impl StoreInner {
         }
     }
 
-    /// What the pace of uploads depends on.
-    pub(crate) fn pressure(&self) -> Pressure {
-        let (wal, pending) = (self.wal.stats(), self.measures.pending_bytes());
-        let percent = |part: u64, whole: u64| part.saturating_mul(100) / whole.max(1);
-        Pressure {
-            closing: self.closing.load(Ordering::Acquire),
-            waiting: self.budget.wanted() > 0 || self.log_is_wanted(),
-            recovering: self.pace.recovers(*self.committed.borrow()),
-            log_percent: percent(wal.used, wal.capacity),
-            cache_percent: percent(pending, self.budget.capacity()),
-        }
-    }
-
     /// Whether the stream was deleted. Every stream that has entries is open.
-    pub(crate) fn is_discarded(&self, id: StreamId) -> bool {
+    fn is_discarded(&self, id: StreamId) -> bool {
         !self.streams.read().contains_key(&id)
-    }
-
-    async fn flush(&self) -> Result<(), FlushError> {
-        let goal = self.seal_for_flush();
-        let _flushing = self.pace.flushing();
-        let mut committed = self.committed.subscribe();
-        tokio::select! {
-            reached = committed.wait_for(|&next| next >= goal) => {
-                reached.map(|_| ()).map_err(|_| FlushError::Closed)
-            }
-            reason = self.failure.wait() => Err(FlushError::Failed(reason)),
-        }
     }
 }
 

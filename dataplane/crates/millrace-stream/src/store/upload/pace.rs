@@ -48,17 +48,17 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// What the pace depends on, at one moment.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Pressure {
+pub(in crate::store) struct Pressure {
     /// The store is closing.
-    pub(crate) closing: bool,
+    pub(in crate::store) closing: bool,
     /// Somebody waits for room in the log or in the cache.
-    pub(crate) waiting: bool,
+    pub(in crate::store) waiting: bool,
     /// What a restart found in the log is not uploaded yet.
-    pub(crate) recovering: bool,
+    pub(in crate::store) recovering: bool,
     /// How full the log is, percent.
-    pub(crate) log_percent: u64,
+    pub(in crate::store) log_percent: u64,
     /// Payload that is not uploaded yet, in percent of the cache.
-    pub(crate) cache_percent: u64,
+    pub(in crate::store) cache_percent: u64,
 }
 
 /// Why uploads are not held back.
@@ -96,7 +96,7 @@ impl Forced {
 
 /// Sets the rate of the pacer that uploads pass.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(in crate::store) struct Pace {
     pacer: Pacer,
     clock: SharedClock,
     /// `None`: uploads are never held back.
@@ -113,7 +113,7 @@ pub(crate) struct Pace {
     /// Blocks that are sealed and not committed.
     owed: AtomicU64,
     work: Notify,
-    measures: Measures,
+    metrics: Metrics,
 }
 
 #[derive(Debug, Default)]
@@ -127,12 +127,12 @@ struct State {
 }
 
 #[derive(Debug)]
-struct Measures {
+struct Metrics {
     rate: Gauge,
     forced: [(Forced, Counter); Forced::ALL.len()],
 }
 
-impl Measures {
+impl Metrics {
     fn new() -> Self {
         let counter = |forced: Forced| {
             let counter =
@@ -147,7 +147,7 @@ impl Measures {
 }
 
 /// A flush that waits, while it lives.
-pub(crate) struct Flushing<'a>(&'a Pace);
+pub(in crate::store) struct Flushing<'a>(&'a Pace);
 
 impl Drop for Flushing<'_> {
     fn drop(&mut self) {
@@ -157,7 +157,7 @@ impl Drop for Flushing<'_> {
 
 impl Pace {
     /// Uploads of blocks of `block_bytes`, of which `owed` were found in the log.
-    pub(crate) fn new(
+    pub(in crate::store) fn new(
         clock: SharedClock,
         config: &StreamConfig,
         block_bytes: u64,
@@ -180,25 +180,25 @@ impl Pace {
             flushes: AtomicU64::new(0),
             owed: AtomicU64::new(owed),
             work: Notify::new(),
-            measures: Measures::new(),
+            metrics: Metrics::new(),
         };
         pace.set_block_bytes(block_bytes);
         pace
     }
 
     /// Blocks have `block_bytes` from now on.
-    pub(crate) fn set_block_bytes(&self, block_bytes: u64) {
+    pub(in crate::store) fn set_block_bytes(&self, block_bytes: u64) {
         let rate_min = block_bytes.saturating_mul(1_000) / self.upload_interval_ms;
         self.rate_min.store(rate_min.max(1), Ordering::Relaxed);
     }
 
     /// What uploads pass.
-    pub(crate) fn pacer(&self) -> Pacer {
+    pub(in crate::store) fn pacer(&self) -> Pacer {
         self.pacer.clone()
     }
 
     /// A block of `bytes` was sealed that took so long to fill.
-    pub(crate) fn sealed(&self, bytes: u64, filled_in: Duration) {
+    pub(in crate::store) fn sealed(&self, bytes: u64, filled_in: Duration) {
         let filled_in = filled_in.clamp(FILL_MIN, FILL_MAX);
         let filled_us = u64::try_from(filled_in.as_micros()).unwrap_or(u64::MAX);
         let rate = bytes.saturating_mul(1_000_000) / filled_us;
@@ -220,32 +220,32 @@ impl Pace {
     }
 
     /// Whether the block that is committed next was found in the log.
-    pub(crate) fn recovers(&self, next: u64) -> bool {
+    pub(in crate::store) fn recovers(&self, next: u64) -> bool {
         next < self.recovered_to
     }
 
     /// A block was committed.
-    pub(crate) fn committed(&self) {
+    pub(in crate::store) fn committed(&self) {
         self.owed.fetch_sub(1, Ordering::AcqRel);
         self.state.lock().committed_at = self.clock.now();
     }
 
     /// After how long uploads will not have kept up, unless a block is committed first; zero where
     /// they do not keep up now.
-    pub(crate) fn stalls_in(&self) -> Duration {
+    pub(in crate::store) fn stalls_in(&self) -> Duration {
         let committed_at = self.state.lock().committed_at;
         (committed_at + STALLED_AFTER).saturating_sub(self.clock.now())
     }
 
     /// Uploads are not held back while the answer lives.
-    pub(crate) fn flushing(&self) -> Flushing<'_> {
+    pub(in crate::store) fn flushing(&self) -> Flushing<'_> {
         self.flushes.fetch_add(1, Ordering::AcqRel);
         self.adjust(Pressure::default());
         Flushing(self)
     }
 
     /// Sets the rate anew.
-    pub(crate) fn adjust(&self, pressure: Pressure) {
+    pub(in crate::store) fn adjust(&self, pressure: Pressure) {
         let forced = self.forced(pressure);
         let now = self.clock.now();
         let mut state = self.state.lock();
@@ -265,7 +265,7 @@ impl Pace {
         };
         if forced != state.forced {
             state.forced = forced;
-            let counters = self.measures.forced.iter();
+            let counters = self.metrics.forced.iter();
             counters
                 .filter(|(reason, _)| Some(*reason) == forced)
                 .for_each(|(_, counter)| counter.increment(1));
@@ -274,7 +274,7 @@ impl Pace {
             state.rate = rate;
             self.pacer.set_rate(rate);
             #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
-            self.measures.rate.set(rate.unwrap_or(0) as f64);
+            self.metrics.rate.set(rate.unwrap_or(0) as f64);
         }
     }
 
@@ -307,10 +307,10 @@ impl Pace {
 }
 
 /// Looks at the pressure while anything is uploaded; costs nothing while nothing is.
-pub(crate) async fn watch(store: Arc<StoreInner>) {
+pub(in crate::store) async fn watch(store: Arc<StoreInner>) {
     loop {
-        store.pace.has_work().await;
-        store.pace.adjust(store.pressure());
+        store.upload.pace.has_work().await;
+        store.upload.pace.adjust(store.pressure());
         tokio::time::sleep(LOOK).await;
     }
 }

@@ -1,20 +1,20 @@
-//! What compaction and deletion tell about themselves.
+//! The metrics of compaction and of the deletion of objects.
 
 use metrics::{Counter, Gauge, Histogram};
 
-use crate::compact::Kind;
+use crate::store::Kind;
 
 /// `millrace_compaction_*`.
 #[derive(Debug)]
-pub(crate) struct CompactionMeasures {
+pub(crate) struct CompactionMetrics {
     running: Gauge,
-    sets: KindMeasures,
-    streams: KindMeasures,
+    sets: KindMetrics,
+    streams: KindMetrics,
 }
 
 /// The same for one kind of group.
 #[derive(Debug)]
-pub(crate) struct KindMeasures {
+pub(crate) struct KindMetrics {
     pub(crate) done: Counter,
     pub(crate) failed: Counter,
     pub(crate) superseded: Counter,
@@ -27,16 +27,16 @@ pub(crate) struct KindMeasures {
     pub(crate) seconds: Histogram,
 }
 
-impl CompactionMeasures {
+impl CompactionMetrics {
     pub(crate) fn new() -> Self {
         Self {
             running: metrics::gauge!("millrace_compaction_running"),
-            sets: KindMeasures::new("stream_set"),
-            streams: KindMeasures::new("stream"),
+            sets: KindMetrics::new("stream_set"),
+            streams: KindMetrics::new("stream"),
         }
     }
 
-    pub(crate) fn of(&self, kind: Kind) -> &KindMeasures {
+    pub(crate) fn of(&self, kind: Kind) -> &KindMetrics {
         match kind {
             Kind::StreamSet => &self.sets,
             Kind::Stream => &self.streams,
@@ -59,7 +59,7 @@ impl Drop for Running<'_> {
     }
 }
 
-impl KindMeasures {
+impl KindMetrics {
     fn new(kind: &'static str) -> Self {
         let groups = |outcome: &'static str| metrics::counter!("millrace_compaction_groups_total", "kind" => kind, "outcome" => outcome);
         Self {
@@ -78,13 +78,13 @@ impl KindMeasures {
 
 /// `millrace_object_deletions_*`: objects that nothing refers to and that are deleted.
 #[derive(Debug)]
-pub(crate) struct DeletionMeasures {
+pub(crate) struct DeletionMetrics {
     deleted: Counter,
     failures: Counter,
     stuck: Gauge,
 }
 
-impl DeletionMeasures {
+impl DeletionMetrics {
     pub(crate) fn new() -> Self {
         Self {
             deleted: metrics::counter!("millrace_object_deletions_total"),

@@ -1,47 +1,83 @@
-//! Memory is short: committed blocks are evicted, and payloads of others are left to the log.
+//! Frees memory: committed blocks are evicted, and payloads of others are offloaded to the log.
 //!
 //! The log has every payload until it is committed, so a bucket that does not answer fills the log
-//! and not the memory: blocks that wait for their upload are *spilled*, oldest first, because a
-//! reader at the tail wants the newest. Uploads that are under way keep theirs, and together they
-//! take half of the cache at most, so an entry that fits the other half beside the places of what was
-//! spilled gets in whatever the bucket does. While uploads keep up, appends wait for the next commit
-//! instead ([`crate::upload::Pace::stalls_in`]).
+//! and not the memory: blocks that wait for their upload are *offloaded*, oldest first, because a
+//! reader at the tail wants the newest: their payloads leave memory and stay in the log. Uploads that
+//! are under way keep theirs, and together they take half of the cache at most, so an entry that fits
+//! the other half beside the places of what was offloaded gets in whatever the bucket does. While
+//! uploads keep up, appends wait for the next commit instead ([`super::upload::Pace::stalls_in`]).
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use super::StoreInner;
 use crate::cache::{Block, CachedEntry, LocatedEntry, PLACE_BYTES, Places, SealedBlock};
 
-/// The open block is sealed to be spilled when it, or whoever waits, has this part of the cache:
+/// The open block is sealed to be offloaded when it, or whoever waits, has this part of the cache:
 /// smaller ones would become many small objects.
 const OPEN_BLOCK_PART: u64 = 8;
 
-/// The pause before looking again where nothing can be spilled and someone waits.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// The pause before the next attempt where nothing can be offloaded and someone waits.
+const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// Leaves payloads to the log whenever someone waits for memory, for ever.
+/// The blocks whose memory can be freed.
+#[derive(Default)]
+pub(super) struct Evictor {
+    /// Sealed blocks that are in memory and that no upload has taken, oldest first.
+    offloadable: Mutex<VecDeque<Arc<SealedBlock>>>,
+    /// Committed blocks, oldest first, whose entries are still readable in memory.
+    evictable: Mutex<VecDeque<Arc<Block>>>,
+    /// Notified when someone waits for memory that eviction alone does not free.
+    room_wanted: Notify,
+}
+
+impl Evictor {
+    /// A block was sealed: it may be offloaded until its upload takes it.
+    pub(super) fn may_offload(&self, sealed: Arc<SealedBlock>) {
+        self.offloadable.lock().push_back(sealed);
+    }
+
+    /// The upload of a block takes it.
+    pub(super) fn must_not_offload(&self, sealed: &SealedBlock) {
+        let is_other = |other: &Arc<SealedBlock>| other.sequence != sealed.sequence;
+        self.offloadable.lock().retain(is_other);
+    }
+
+    fn oldest_offloadable(&self) -> Option<Arc<SealedBlock>> {
+        loop {
+            let oldest = self.offloadable.lock().pop_front()?;
+            if oldest.in_hand().is_some() {
+                return Some(oldest);
+            }
+        }
+    }
+}
+
+/// Offloads payloads to the log whenever someone waits for memory. Runs until the store is dropped.
 pub(super) async fn run(store: Arc<StoreInner>) {
     loop {
-        store.room_wanted.notified().await;
+        store.evict.room_wanted.notified().await;
         while store.budget.wanted() > 0 {
             store.evict_wanted();
             if store.budget.wanted() == 0 {
                 break;
             }
-            let stalls_in = store.pace.stalls_in();
+            let stalls_in = store.upload.pace.stalls_in();
             if !stalls_in.is_zero() {
                 // So that there is something to commit, however little payload fills the memory.
-                store.seal_to_spill(store.budget.capacity() / OPEN_BLOCK_PART);
-                store.commit_within(stalls_in).await;
+                store.seal_for_offload(store.budget.capacity() / OPEN_BLOCK_PART);
+                store.upload.commit_within(stalls_in).await;
                 continue;
             }
-            match store.next_to_spill() {
+            match store.next_to_offload() {
                 Some(sealed) => {
                     // What is not durable cannot be read back.
                     sealed.durability.settled().await;
-                    store.spill(&sealed);
+                    store.offload(&sealed);
                 }
-                None => tokio::time::sleep(LOOK_AGAIN).await,
+                None => tokio::time::sleep(RETRY_PAUSE).await,
             }
         }
     }
@@ -49,26 +85,17 @@ pub(super) async fn run(store: Arc<StoreInner>) {
 
 impl StoreInner {
     /// Frees memory for those who wait: committed blocks are evicted, oldest first; if that is not
-    /// enough, payloads are left to the log. If the log is full and no block is on its way, the
-    /// open one is sent.
-    pub(crate) fn make_room(&self) {
+    /// enough, payloads are offloaded. If the log is full and no block is on its way, the open one is
+    /// sent.
+    pub(super) fn make_room(&self) {
         self.evict_wanted();
         if self.budget.wanted() > 0 {
-            self.room_wanted.notify_one();
+            self.evict.room_wanted.notify_one();
         }
         if self.log_is_wanted() {
-            let mut open = self.open_block.lock();
-            if *self.committed.borrow() == open.sequence {
-                self.seal(&mut open);
-            }
+            // No block costs so much: sealed only if no other is on its way.
+            self.seal_for_offload(u64::MAX);
         }
-    }
-
-    /// Waits for the next commit, but not longer than `within`.
-    async fn commit_within(&self, within: Duration) {
-        let mut committed = self.committed.subscribe();
-        // Either way the caller looks again.
-        let _ = tokio::time::timeout(within, committed.changed()).await;
     }
 
     fn evict_wanted(&self) {
@@ -77,7 +104,7 @@ impl StoreInner {
 
     /// Evicts the oldest committed block; false where there is none.
     fn evict_oldest(&self) -> bool {
-        let oldest = self.evictable.lock().pop_front();
+        let oldest = self.evict.evictable.lock().pop_front();
         oldest.is_some_and(|block| {
             self.evict(&block);
             true
@@ -93,58 +120,36 @@ impl StoreInner {
         }
     }
 
-    /// Takes a committed block over: it can be read from objects now. Evicts down to the high mark.
-    pub(crate) fn committed(&self, sealed: &SealedBlock, block: Arc<Block>) {
+    /// A block is committed: objects have its entries. It stays readable in memory until its room is
+    /// needed.
+    pub(super) fn may_evict(&self, block: Arc<Block>) {
         if block.read_back {
             // Its places are worth nothing once the log is trimmed.
             self.evict(&block);
         } else {
-            self.evictable.lock().push_back(block);
+            self.evict.evictable.lock().push_back(block);
         }
-        self.wal.trim(sealed.wal_end);
-        self.committed.send_replace(sealed.sequence + 1);
-        self.pace.committed();
-        self.shrink_if_due();
-        self.evict_to_high_mark();
-        self.make_room();
     }
 
     /// Evicts committed blocks until there is some room for the next append.
     pub(super) fn evict_to_high_mark(&self) {
-        let high_mark = self.sizes.cache_bytes() / 10 * 9;
+        let high_mark = self.append.cache_bytes() / 10 * 9;
         while self.budget.used() > high_mark && self.evict_oldest() {}
     }
 
-    /// The oldest block whose payloads can be left to the log.
-    fn next_to_spill(&self) -> Option<Arc<SealedBlock>> {
-        self.oldest_in_memory().or_else(|| {
+    /// The oldest block whose payloads can be offloaded.
+    fn next_to_offload(&self) -> Option<Arc<SealedBlock>> {
+        self.evict.oldest_offloadable().or_else(|| {
             let part = self.budget.capacity() / OPEN_BLOCK_PART;
             // A large entry may not fit beside a small block, and is not followed by many of them.
             let is_large = self.budget.first_in_line() >= part;
-            self.seal_to_spill(if is_large { 0 } else { part });
-            self.oldest_in_memory()
+            self.seal_for_offload(if is_large { 0 } else { part });
+            self.evict.oldest_offloadable()
         })
     }
 
-    fn oldest_in_memory(&self) -> Option<Arc<SealedBlock>> {
-        loop {
-            let oldest = self.waiting.lock().pop_front()?;
-            if oldest.in_hand().is_some() {
-                return Some(oldest);
-            }
-        }
-    }
-
-    /// Seals the open block if it costs `cost_min` bytes, or if no other is on its way.
-    fn seal_to_spill(&self, cost_min: u64) {
-        let mut open = self.open_block.lock();
-        if open.charged_bytes() >= cost_min || *self.committed.borrow() == open.sequence {
-            self.seal(&mut open);
-        }
-    }
-
-    /// Leaves a block's payloads to the log, unless an upload has taken them.
-    fn spill(&self, sealed: &SealedBlock) {
+    /// Drops a block's payloads from memory, unless an upload has taken them. The log keeps them.
+    fn offload(&self, sealed: &SealedBlock) {
         let Some(block) = sealed.in_hand() else {
             return;
         };
@@ -159,16 +164,16 @@ impl StoreInner {
         }
         let bytes = entries.len() as u64 * PLACE_BYTES;
         let charge = Some(self.budget.charge_anyway(bytes));
-        if !sealed.spill(Places { entries, charge }) {
+        if !sealed.offload(Places { entries, charge }) {
             return;
         }
         for (id, run) in &block.streams {
             let state = self.streams.read().get(id).cloned();
             if let Some(state) = state {
-                state.lock().cached.spill(run.offsets());
+                state.lock().cached.offload(run.offsets());
             }
         }
-        self.measures.spilled_bytes.increment(block.bytes);
+        self.metrics.offloaded_bytes.increment(block.bytes);
     }
 }
 
@@ -220,10 +225,9 @@ mod tests {
         StreamStore::open(parts).await.expect("opens")
     }
 
-    /// What was committed since somebody began to wait is enough for him; nothing is left to the
-    /// log beside it.
+    /// What was committed since an append began to wait is enough for it; nothing is offloaded.
     #[tokio::test]
-    async fn nothing_is_spilled_where_eviction_was_enough() {
+    async fn nothing_is_offloaded_where_eviction_was_enough() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("meta.db");
         let meta = SqliteMeta::open(&path, SqliteOptions::default(), SystemClock::shared());
@@ -238,7 +242,7 @@ mod tests {
         let store = open(&meta).await;
         let stream = store.open_stream(topic.partitions[0].data).await;
         let stream = stream.expect("opens");
-        // Large enough that the open block may be spilled.
+        // Large enough that the open block may be offloaded.
         let payload = Bytes::from(vec![1; (CACHE_BYTES / OPEN_BLOCK_PART) as usize]);
         let permit = stream.reserve(payload.len()).await.expect("room");
         let entry = Entry {
@@ -248,15 +252,15 @@ mod tests {
         };
         stream.append(permit, entry).await.expect("durable");
         let inner = &store.inner;
-        while !inner.pace.stalls_in().is_zero() {
-            tokio::time::sleep(LOOK_AGAIN).await;
+        while !inner.upload.pace.stalls_in().is_zero() {
+            tokio::time::sleep(RETRY_PAUSE).await;
         }
         let rest = CACHE_BYTES - inner.budget.used();
         let committed = Block::read_back(0, inner.budget.charge_anyway(rest));
         let mut waiter = pin!(stream.reserve(1_000));
         assert!(poll!(waiter.as_mut()).is_pending(), "the cache is full");
         // Committed before the task that makes room has run.
-        inner.evictable.lock().push_back(Arc::new(committed));
+        inner.evict.evictable.lock().push_back(Arc::new(committed));
         waiter.await.expect("room");
         assert!(
             stream.fetch_cached(0, 1, 1).is_some(),

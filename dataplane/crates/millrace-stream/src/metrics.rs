@@ -1,4 +1,4 @@
-//! What the store tells about itself, under Prometheus names.
+//! The metrics of the store, under their Prometheus names.
 
 mod compaction;
 
@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use metrics::{Counter, Gauge, Histogram};
 
-pub(crate) use self::compaction::{CompactionMeasures, DeletionMeasures};
+pub(crate) use self::compaction::{CompactionMetrics, DeletionMetrics};
 
 /// Handles of the store's metrics, looked up once.
 #[derive(Debug)]
-pub(crate) struct Measures {
+pub(crate) struct StoreMetrics {
     /// Entries and bytes appended.
     appended_entries: Counter,
     appended_bytes: Counter,
@@ -18,7 +18,7 @@ pub(crate) struct Measures {
     pub(crate) cache_waits: Counter,
     pub(crate) log_waits: Counter,
     /// Bytes of payload that were left to the log, and that were read back for an upload.
-    pub(crate) spilled_bytes: Counter,
+    pub(crate) offloaded_bytes: Counter,
     pub(crate) read_back_bytes: Counter,
     cache_bytes: Gauge,
     pending: AtomicU64,
@@ -28,18 +28,18 @@ pub(crate) struct Measures {
     pub(crate) upload_seconds: Histogram,
     pub(crate) upload_retries: Counter,
     pub(crate) commit_retries: Counter,
-    pub(crate) compaction: CompactionMeasures,
-    pub(crate) deletions: DeletionMeasures,
+    pub(crate) compaction: CompactionMetrics,
+    pub(crate) deletions: DeletionMetrics,
 }
 
-impl Measures {
+impl StoreMetrics {
     pub(crate) fn new() -> Self {
         Self {
             appended_entries: metrics::counter!("millrace_stream_appended_entries_total"),
             appended_bytes: metrics::counter!("millrace_stream_appended_bytes_total"),
             cache_waits: metrics::counter!("millrace_log_cache_waits_total"),
             log_waits: metrics::counter!("millrace_stream_wal_waits_total"),
-            spilled_bytes: metrics::counter!("millrace_log_cache_spilled_bytes_total"),
+            offloaded_bytes: metrics::counter!("millrace_log_cache_offloaded_bytes_total"),
             read_back_bytes: metrics::counter!("millrace_log_cache_read_back_bytes_total"),
             cache_bytes: metrics::gauge!("millrace_log_cache_bytes"),
             pending: AtomicU64::new(0),
@@ -49,8 +49,8 @@ impl Measures {
             upload_seconds: metrics::histogram!("millrace_upload_seconds"),
             upload_retries: metrics::counter!("millrace_upload_retries_total"),
             commit_retries: metrics::counter!("millrace_upload_commit_retries_total"),
-            compaction: CompactionMeasures::new(),
-            deletions: DeletionMeasures::new(),
+            compaction: CompactionMetrics::new(),
+            deletions: DeletionMetrics::new(),
         }
     }
 

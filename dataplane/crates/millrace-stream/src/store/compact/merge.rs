@@ -115,7 +115,7 @@ impl Piece {
 impl Merge {
     /// Opens the inputs and says what becomes of them. A stretch of one stream with `split_bytes` or
     /// more gets objects of its own, of at most `object_bytes_max` each; `None`: all are such.
-    pub(super) async fn plan(
+    pub(super) async fn prepare(
         store: &StoreInner,
         contents: Vec<ObjectContents>,
         split_bytes: Option<u64>,

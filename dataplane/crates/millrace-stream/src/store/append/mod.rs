@@ -1,15 +1,24 @@
-//! Room for an entry, and its place: the log and the open block, which agree on the order.
+//! Takes entries: room for each, and its place in the log and in the open block, which agree on the
+//! order.
+
+mod sizes;
 
 use std::{
     pin::pin,
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use futures_util::poll;
 use millrace_model::limits::ENTRY_BYTES_MAX;
 use millrace_wal::{Reservation, ReserveError, WalRange};
-use tokio::time::timeout;
+use parking_lot::Mutex;
+use tokio::{sync::mpsc, time::timeout};
 
+use self::sizes::LiveSizes;
+pub(super) use self::sizes::{BlockSizes, Sizing};
 use super::StoreInner;
 use crate::{
     acks::Durable,
@@ -43,12 +52,55 @@ pub(crate) struct Placement {
     pub(crate) wal: WalRange,
 }
 
+/// The most of the log that one block takes. The log is trimmed block by block, and small records
+/// cost it more than their payload, so the payload alone does not bound it.
+const BLOCKS_IN_LOG_MIN: u64 = 4;
+
+/// The open block, and what decides when it is sealed.
+pub(super) struct Appends {
+    /// The block that takes appends.
+    open_block: Mutex<Block>,
+    /// Sealed blocks go here, in order; the receiver is the upload task.
+    sealed: mpsc::UnboundedSender<Arc<SealedBlock>>,
+    /// Appends that wait for room in the log, or for the device.
+    log_waiters: AtomicU64,
+    /// What `sizes` follows from; the lock orders changes.
+    sizing: Mutex<Sizing>,
+    sizes: LiveSizes,
+    /// Bytes of the log at which a block is sealed.
+    wal_span_max: u64,
+}
+
+impl Appends {
+    /// Blocks from `sequence` on, on a log of `wal_capacity` bytes.
+    pub(super) fn new(
+        sequence: u64,
+        sizing: Sizing,
+        wal_capacity: u64,
+        sealed: mpsc::UnboundedSender<Arc<SealedBlock>>,
+    ) -> Self {
+        Self {
+            open_block: Mutex::new(Block::new(sequence)),
+            sealed,
+            log_waiters: AtomicU64::new(0),
+            sizes: LiveSizes::new(&sizing),
+            sizing: Mutex::new(sizing),
+            wal_span_max: wal_capacity / BLOCKS_IN_LOG_MIN,
+        }
+    }
+
+    /// What the cache is to have; for a while after it was made smaller it has more.
+    pub(super) fn cache_bytes(&self) -> u64 {
+        self.sizes.cache_bytes()
+    }
+}
+
 impl StoreInner {
     /// Waits, within bounds, until an entry of `bytes` payload fits.
     pub(crate) async fn reserve(&self, bytes: usize) -> Result<Permit, AppendError> {
         self.check_open()?;
         let room = self
-            .sizes
+            .append
             .cache_bytes()
             .saturating_sub(ENTRY_OVERHEAD_BYTES);
         let max = room.min(ENTRY_BYTES_MAX as u64);
@@ -58,7 +110,7 @@ impl StoreInner {
         let charge = match self.budget.admit(bytes as u64 + ENTRY_OVERHEAD_BYTES) {
             Admission::Now(charge) => charge,
             Admission::Later(place) => {
-                self.measures.cache_waits.increment(1);
+                self.metrics.cache_waits.increment(1);
                 self.make_room();
                 let wait = timeout(self.config.reserve_wait, place);
                 tokio::select! {
@@ -84,7 +136,7 @@ impl StoreInner {
         let reserved = match poll!(reserve.as_mut()) {
             std::task::Poll::Ready(reserved) => reserved,
             std::task::Poll::Pending => {
-                self.measures.log_waits.increment(1);
+                self.metrics.log_waits.increment(1);
                 let _waiting = LogWaiter::new(self);
                 self.make_room();
                 let wait = timeout(self.config.reserve_wait, reserve);
@@ -116,9 +168,9 @@ impl StoreInner {
         } = permit;
         let header = entry::encode_header(state.id, state.epoch, entry);
         let now = self.clock.now();
-        self.measures.appended(entry.payload.len());
-        let mut block = self.open_block.lock();
-        if block.charged_bytes() + charge.bytes() > self.sizes.cost_max() {
+        self.metrics.appended(entry.payload.len());
+        let mut block = self.append.open_block.lock();
+        if block.charged_bytes() + charge.bytes() > self.append.sizes.cost_max() {
             self.seal(&mut block);
         }
         let append = self
@@ -155,29 +207,29 @@ impl StoreInner {
     /// Whether the open block is due for its upload. What its entries cost counts too: tiny ones cost
     /// several times their payload.
     fn is_full(&self, open: &Block) -> bool {
-        open.bytes >= self.sizes.upload_threshold()
-            || open.charged_bytes() >= self.sizes.cost_max()
-            || open.wal_span() >= self.wal_span_max
+        open.bytes >= self.append.sizes.upload_threshold()
+            || open.charged_bytes() >= self.append.sizes.cost_max()
+            || open.wal_span() >= self.append.wal_span_max
     }
 
     /// Closes the open block, if it has anything, and sends it on its way.
-    pub(super) fn seal(&self, open: &mut Block) {
+    fn seal(&self, open: &mut Block) {
         if open.is_empty() {
             return;
         }
         let filled_in = open.age(self.clock.now());
-        self.pace.sealed(open.bytes, filled_in);
+        self.upload.pace.sealed(open.bytes, filled_in);
         let next = Block::new(open.sequence + 1);
         let sealed = SealedBlock::in_memory(std::mem::replace(open, next));
         let sealed = Arc::new(sealed);
-        self.waiting.lock().push_back(Arc::clone(&sealed));
+        self.evict.may_offload(Arc::clone(&sealed));
         // The receiver is gone only when the store is: then the log keeps what the block had.
-        let _ = self.sealed.send(sealed);
+        let _ = self.append.sealed.send(sealed);
     }
 
     /// Seals the open block if it is due for its upload: blocks may have become smaller.
-    pub(super) fn seal_if_full(&self) {
-        let mut open = self.open_block.lock();
+    fn seal_if_full(&self) {
+        let mut open = self.append.open_block.lock();
         if self.is_full(&open) {
             self.seal(&mut open);
         }
@@ -185,8 +237,16 @@ impl StoreInner {
 
     /// Seals the open block if it has become too old.
     pub(crate) fn seal_if_old(&self) {
-        let mut open = self.open_block.lock();
+        let mut open = self.append.open_block.lock();
         if open.age(self.clock.now()) >= self.config.upload_interval {
+            self.seal(&mut open);
+        }
+    }
+
+    /// Seals the open block if it costs `cost_min` bytes, or if no other is on its way.
+    pub(super) fn seal_for_offload(&self, cost_min: u64) {
+        let mut open = self.append.open_block.lock();
+        if open.charged_bytes() >= cost_min || self.upload.next_to_commit() == open.sequence {
             self.seal(&mut open);
         }
     }
@@ -194,7 +254,7 @@ impl StoreInner {
     /// Seals the open block and says up to which sequence, excluded, blocks have to be committed so
     /// that all of it is.
     pub(crate) fn seal_for_flush(&self) -> u64 {
-        let mut open = self.open_block.lock();
+        let mut open = self.append.open_block.lock();
         self.seal(&mut open);
         open.sequence
     }
@@ -203,7 +263,7 @@ impl StoreInner {
     /// the device too, which has to take what it was given first; then the log need not be full. A
     /// record takes a quarter of it at most, so where half is free nobody waits for uploads.
     pub(crate) fn log_is_wanted(&self) -> bool {
-        if self.log_waiters.load(Ordering::Acquire) == 0 {
+        if self.append.log_waiters.load(Ordering::Acquire) == 0 {
             return false;
         }
         let wal = self.wal.stats();
@@ -216,13 +276,13 @@ struct LogWaiter<'a>(&'a StoreInner);
 
 impl<'a> LogWaiter<'a> {
     fn new(store: &'a StoreInner) -> Self {
-        store.log_waiters.fetch_add(1, Ordering::AcqRel);
+        store.append.log_waiters.fetch_add(1, Ordering::AcqRel);
         Self(store)
     }
 }
 
 impl Drop for LogWaiter<'_> {
     fn drop(&mut self) {
-        self.0.log_waiters.fetch_sub(1, Ordering::AcqRel);
+        self.0.append.log_waiters.fetch_sub(1, Ordering::AcqRel);
     }
 }

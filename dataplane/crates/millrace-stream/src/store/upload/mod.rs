@@ -5,29 +5,134 @@
 //! from the front. Nothing here gives up: while the bucket or the metadata fails, it is tried again
 //! with growing pauses, and the log keeps what was acknowledged. Only losing the ownership ends it.
 
+mod grouping;
 mod pace;
-mod plan;
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use futures_util::{Stream as FutureStream, StreamExt, TryStreamExt, stream};
 use millrace_meta::{CommitError, ReserveError, StreamObject, StreamSetObject, Upload};
 use millrace_model::{ObjectId, StreamId};
 use millrace_objects::{
-    Built, InvalidEntry, ObjectBuilder, ObjectKey, ObjectWrite, PutError, StreamEntry,
+    Built, InvalidEntry, ObjectBuilder, ObjectKey, ObjectStorage, ObjectWrite, PutError,
+    StreamEntry,
 };
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::{
+    sync::{mpsc::UnboundedReceiver, watch},
+    time::timeout,
+};
 use tokio_util::task::AbortOnDropHandle;
 
-pub(crate) use self::pace::{Pace, Pressure, watch as watch_pace};
-use self::plan::{Plan, plan};
+pub(super) use self::pace::{Pace, watch as watch_pace};
+use self::{
+    grouping::{Grouping, group},
+    pace::Pressure,
+};
+use super::{ReadBackError, StoreInner};
 use crate::{
-    cache::{Block, Charge, SealedBlock},
-    store::{LoadError, StoreInner},
+    cache::{Admission, Block, Budget, Charge, SealedBlock},
+    error::FlushError,
 };
 
 /// Objects of one block that are written at the same time.
 const PUTS_IN_FLIGHT_PER_BLOCK: usize = 8;
+
+/// How fast blocks are uploaded, how much memory that takes, and how far they are committed.
+pub(super) struct Uploads {
+    storage: ObjectStorage,
+    pub(super) pace: Pace,
+    /// What blocks that are being uploaded cost together: at most half of the cache, so that the
+    /// other half takes appends whatever the bucket does. A block whose one entry costs more goes
+    /// alone.
+    room: Budget,
+    /// Sequence that the next block to be committed has.
+    committed: watch::Sender<u64>,
+}
+
+impl Uploads {
+    /// Uploads to `storage` at the given pace; the blocks under way may cost `room_bytes` together.
+    pub(super) fn new(storage: &ObjectStorage, pace: Pace, room_bytes: u64) -> Self {
+        Self {
+            storage: storage.paced(pace.pacer()),
+            pace,
+            room: Budget::new(room_bytes),
+            committed: watch::Sender::new(0),
+        }
+    }
+
+    /// Blocks have `block_bytes` from now on, and those under way may cost `room_bytes` together.
+    pub(super) fn resize(&self, block_bytes: u64, room_bytes: u64) {
+        self.pace.set_block_bytes(block_bytes);
+        self.room.set_capacity(room_bytes);
+    }
+
+    /// The sequence of the block that is committed next.
+    pub(super) fn next_to_commit(&self) -> u64 {
+        *self.committed.borrow()
+    }
+
+    /// Waits for the next commit, but not longer than `within`.
+    pub(super) async fn commit_within(&self, within: Duration) {
+        let mut committed = self.committed.subscribe();
+        // Either way the caller looks again.
+        let _ = timeout(within, committed.changed()).await;
+    }
+
+    /// Waits for its turn to take memory for an upload. Called in the order of the blocks, because
+    /// only the oldest can be committed.
+    async fn reserve_room(&self, sealed: &SealedBlock) -> Charge {
+        let cost = sealed.cost.min(self.room.capacity());
+        match self.room.admit(cost) {
+            Admission::Now(room) => room,
+            Admission::Later(place) => place.await,
+        }
+    }
+}
+
+impl StoreInner {
+    /// What the pace of uploads depends on.
+    fn pressure(&self) -> Pressure {
+        let (wal, pending) = (self.wal.stats(), self.metrics.pending_bytes());
+        let percent = |part: u64, whole: u64| part.saturating_mul(100) / whole.max(1);
+        Pressure {
+            closing: self.closing.load(Ordering::Acquire),
+            waiting: self.budget.wanted() > 0 || self.log_is_wanted(),
+            recovering: self.upload.pace.recovers(self.upload.next_to_commit()),
+            log_percent: percent(wal.used, wal.capacity),
+            cache_percent: percent(pending, self.budget.capacity()),
+        }
+    }
+
+    /// Uploads everything that has been appended so far and waits until it is committed.
+    pub(super) async fn flush(&self) -> Result<(), FlushError> {
+        let goal = self.seal_for_flush();
+        let _flushing = self.upload.pace.flushing();
+        let mut committed = self.upload.committed.subscribe();
+        tokio::select! {
+            reached = committed.wait_for(|&next| next >= goal) => {
+                reached.map(|_| ()).map_err(|_| FlushError::Closed)
+            }
+            reason = self.failure.wait() => Err(FlushError::Failed(reason)),
+        }
+    }
+
+    /// Takes a committed block over: it can be read from objects now, so the log and, where it is
+    /// short, the memory need not keep it.
+    fn committed(&self, sealed: &SealedBlock, block: Arc<Block>) {
+        self.metrics.committed(sealed.bytes);
+        self.may_evict(block);
+        self.wal.trim(sealed.wal_end);
+        self.upload.committed.send_replace(sealed.sequence + 1);
+        self.upload.pace.committed();
+        self.shrink_if_due();
+        self.evict_to_high_mark();
+        self.make_room();
+    }
+}
 
 /// Why uploads ended. It cannot be repaired by trying again.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +146,7 @@ enum Fatal {
     #[error("the log cache is out of order: {0}")]
     Build(#[from] InvalidEntry),
     #[error("the log cannot be read back: {0}")]
-    Load(#[from] LoadError),
+    ReadBack(#[from] ReadBackError),
     #[error("an upload task failed: {0}")]
     Task(#[from] tokio::task::JoinError),
 }
@@ -55,7 +160,7 @@ struct Uploaded {
 }
 
 /// Uploads and commits the blocks that come out of `queue`, for ever.
-pub(crate) async fn run(store: Arc<StoreInner>, queue: UnboundedReceiver<Arc<SealedBlock>>) {
+pub(super) async fn run(store: Arc<StoreInner>, queue: UnboundedReceiver<Arc<SealedBlock>>) {
     let spawn = |(room, sealed)| {
         let upload = tokio::spawn(upload(Arc::clone(&store), sealed));
         let upload = AbortOnDropHandle::new(upload);
@@ -84,7 +189,7 @@ fn blocks(
 ) -> impl FutureStream<Item = (Charge, Arc<SealedBlock>)> {
     stream::unfold((store, queue), async |(store, mut queue)| {
         let sealed = queue.recv().await?;
-        let room = store.room_to_upload(&sealed).await;
+        let room = store.upload.reserve_room(&sealed).await;
         Some(((room, sealed), (store, queue)))
     })
 }
@@ -95,7 +200,7 @@ async fn upload(store: Arc<StoreInner>, sealed: Arc<SealedBlock>) -> Result<Uplo
     let block = store.load(&sealed).await?;
     let started = store.clock.now();
     let split = store.config.stream_object_split_bytes;
-    let Plan { set, singles } = plan(&block, split, |stream| !store.is_discarded(stream));
+    let Grouping { set, singles } = group(&block, split, |stream| !store.is_discarded(stream));
     let mut objects: Vec<Vec<StreamId>> = singles.into_iter().map(|stream| vec![stream]).collect();
     let single_count = objects.len();
     objects.extend((!set.is_empty()).then_some(set));
@@ -131,7 +236,7 @@ async fn upload(store: Arc<StoreInner>, sealed: Arc<SealedBlock>) -> Result<Uplo
         ranges: built.ranges,
     });
     let elapsed = store.clock.now().saturating_sub(started);
-    store.measures.upload_seconds.record(elapsed.as_secs_f64());
+    store.metrics.upload_seconds.record(elapsed.as_secs_f64());
     let upload = Upload {
         node_epoch: store.node_epoch,
         stream_set,
@@ -172,10 +277,10 @@ async fn write_object(
                 );
             }
         }
-        store.measures.upload_retries.increment(1);
+        store.metrics.upload_retries.increment(1);
         retry.pause().await;
     }
-    store.measures.uploaded(built.size);
+    store.metrics.uploaded(built.size);
     // The chunks are not needed any more, and they would hold memory until the commit.
     Ok((
         id,
@@ -188,7 +293,7 @@ async fn write_object(
 
 fn start_write(store: &StoreInner, id: ObjectId, built: &Built) -> ObjectWrite {
     let key = ObjectKey::of(&store.cluster_id, id);
-    store.storage.write(&key, built.chunks.clone())
+    store.upload.storage.write(&key, built.chunks.clone())
 }
 
 fn build(block: &Block, streams: &[StreamId], block_bytes: usize) -> Result<Built, InvalidEntry> {
@@ -232,7 +337,6 @@ async fn commit(store: &StoreInner, uploaded: Uploaded) -> Result<(), Fatal> {
         })
         .await?;
     }
-    store.measures.committed(sealed.bytes);
     store.committed(&sealed, block);
     Ok(())
 }
@@ -255,7 +359,7 @@ where
                     error = &error as &dyn std::error::Error,
                     "metadata failed; retrying"
                 );
-                store.measures.commit_retries.increment(1);
+                store.metrics.commit_retries.increment(1);
                 retry.pause().await;
             }
             settled => return settled,

@@ -41,7 +41,7 @@ const STUCK_MAX: usize = 10_000;
 const SWEEPS_UNTIL_RETRY: u32 = 30;
 
 /// Sweeps for ever; what fails is tried again at a later sweep.
-pub(crate) async fn run(store: Arc<StoreInner>) {
+pub(in crate::store) async fn run(store: Arc<StoreInner>) {
     let mut stuck = Stuck::default();
     loop {
         tokio::time::sleep(store.config.reclaim_interval).await;
@@ -53,7 +53,7 @@ pub(crate) async fn run(store: Arc<StoreInner>) {
             }
             Err(error) => tracing::warn!(%error, "could not list unused objects; trying later"),
         }
-        store.measures.deletions.stuck(stuck.objects.len());
+        store.metrics.deletions.stuck(stuck.objects.len());
     }
 }
 
@@ -94,7 +94,7 @@ async fn sweep(store: &StoreInner, stuck: &mut HashSet<ObjectId>) -> Result<bool
             return Ok(false);
         }
         store.meta.mark_deleted(store.node_epoch, &deleted).await?;
-        store.measures.deletions.done(deleted.len());
+        store.metrics.deletions.done(deleted.len());
         tokio::time::sleep(BATCH_PAUSE).await;
     }
     Ok(false)
@@ -123,7 +123,7 @@ async fn delete(
                 objects,
                 "could not delete unused objects; trying fewer at once"
             );
-            store.measures.deletions.failed();
+            store.metrics.deletions.failed();
         }
         if let &[id] = part {
             stuck.insert(id);

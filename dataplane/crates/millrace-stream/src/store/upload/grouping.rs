@@ -1,4 +1,4 @@
-//! Which streams of a block share an object.
+//! Groups the streams of a block into objects.
 
 use millrace_model::StreamId;
 
@@ -6,7 +6,7 @@ use crate::cache::Block;
 
 /// How a block becomes objects. Both lists are sorted; a stream is in one of them at most.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct Grouping {
     /// These share one object; never exactly one.
     pub(super) set: Vec<StreamId>,
     /// These get one each: they are large enough, or alone.
@@ -14,7 +14,11 @@ pub(super) struct Plan {
 }
 
 /// Sorts the streams of `block` that are still wanted by their size.
-pub(super) fn plan(block: &Block, split_bytes: u64, wanted: impl Fn(StreamId) -> bool) -> Plan {
+pub(super) fn group(
+    block: &Block,
+    split_bytes: u64,
+    wanted: impl Fn(StreamId) -> bool,
+) -> Grouping {
     let mut streams: Vec<(StreamId, u64)> = block
         .streams
         .iter()
@@ -26,15 +30,15 @@ pub(super) fn plan(block: &Block, split_bytes: u64, wanted: impl Fn(StreamId) ->
         .into_iter()
         .partition(|&(_, bytes)| bytes >= split_bytes);
     let ids = |streams: Vec<(StreamId, u64)>| streams.into_iter().map(|(id, _)| id).collect();
-    let mut plan = Plan {
+    let mut grouping = Grouping {
         set: ids(small),
         singles: ids(large),
     };
-    if plan.set.len() == 1 {
-        plan.singles.append(&mut plan.set);
-        plan.singles.sort_unstable();
+    if grouping.set.len() == 1 {
+        grouping.singles.append(&mut grouping.set);
+        grouping.singles.sort_unstable();
     }
-    plan
+    grouping
 }
 
 #[cfg(test)]
@@ -69,24 +73,24 @@ mod tests {
         block
     }
 
-    fn planned(sizes: &[(u64, usize)]) -> (Vec<u64>, Vec<u64>) {
-        let plan = plan(&block(sizes), 100, |stream| stream != StreamId(99));
+    fn grouped(sizes: &[(u64, usize)]) -> (Vec<u64>, Vec<u64>) {
+        let grouping = group(&block(sizes), 100, |stream| stream != StreamId(99));
         let ids = |streams: &[StreamId]| streams.iter().map(|id| id.get()).collect();
-        (ids(&plan.set), ids(&plan.singles))
+        (ids(&grouping.set), ids(&grouping.singles))
     }
 
     #[test]
     fn large_streams_stand_alone_and_small_ones_share() {
-        assert_eq!(planned(&[(3, 100), (1, 99), (2, 5)]), (vec![1, 2], vec![3]));
-        assert_eq!(planned(&[(3, 200), (1, 99)]), (vec![], vec![1, 3]));
-        assert_eq!(planned(&[(7, 1)]), (vec![], vec![7]));
-        assert_eq!(planned(&[]), (vec![], vec![]));
+        assert_eq!(grouped(&[(3, 100), (1, 99), (2, 5)]), (vec![1, 2], vec![3]));
+        assert_eq!(grouped(&[(3, 200), (1, 99)]), (vec![], vec![1, 3]));
+        assert_eq!(grouped(&[(7, 1)]), (vec![], vec![7]));
+        assert_eq!(grouped(&[]), (vec![], vec![]));
     }
 
     #[test]
     fn discarded_streams_are_left_out() {
-        assert_eq!(planned(&[(99, 200), (1, 1), (2, 1)]), (vec![1, 2], vec![]));
-        assert_eq!(planned(&[(99, 200), (1, 1)]), (vec![], vec![1]));
-        assert_eq!(planned(&[(99, 200)]), (vec![], vec![]));
+        assert_eq!(grouped(&[(99, 200), (1, 1), (2, 1)]), (vec![1, 2], vec![]));
+        assert_eq!(grouped(&[(99, 200), (1, 1)]), (vec![], vec![1]));
+        assert_eq!(grouped(&[(99, 200)]), (vec![], vec![]));
     }
 }
