@@ -97,7 +97,7 @@ async fn victim() {
 /// Runs the victim for a while and kills it; returns the numbers that it said are acknowledged.
 fn run_and_kill(path: &Path, first: u64, patience: Duration) -> Vec<u64> {
     let mut victim = Command::new(std::env::current_exe().expect("this test"))
-        .args(["--exact", "victim", "--nocapture"])
+        .args(["--exact", "kill::victim", "--nocapture"])
         .env(VICTIM, format!("{first} {}", path.display()))
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())

@@ -1,7 +1,5 @@
 //! Many readers at once, in little memory: what it costs and what it never costs.
 
-mod fake_meta;
-#[path = "catch_up/model.rs"]
 mod model;
 
 use std::{
@@ -10,8 +8,8 @@ use std::{
     time::Duration,
 };
 
+use crate::fake_meta::{FakeMeta, Objects};
 use bytes::Bytes;
-use fake_meta::{FakeMeta, Objects};
 use millrace_blockcache::{
     BlockCache, BlockCacheConfig, BlockCacheStats, Eviction, ReadError, Sources,
 };

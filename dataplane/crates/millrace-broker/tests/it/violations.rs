@@ -1,13 +1,11 @@
 //! What clients must not send: each gets the right answer, and nothing else is disturbed.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{Home, address, batch, client, values};
 use bytes::BytesMut;
 use millrace_record::Compression;
 use millrace_testkit::KafkaClient;
-use support::{Home, address, batch, client, values};
 
 /// Kafka's CORRUPT_MESSAGE.
 const CORRUPT_MESSAGE: i16 = 2;

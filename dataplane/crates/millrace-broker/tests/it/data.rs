@@ -1,12 +1,10 @@
 //! Records through a whole broker: produced, read back, kept.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
+use crate::support::{Home, batch, client, values};
 use millrace_record::Compression;
 use millrace_testkit::{PRODUCE_VERSION, produce_request};
-use support::{Home, batch, client, values};
 
 const NOW: Duration = Duration::ZERO;
 const ALL: [Compression; 5] = [

@@ -1,11 +1,9 @@
 //! Little memory or little bandwidth: who gives up what, and that no more goes than is needed.
 
-mod fake_meta;
-
 use std::{sync::Arc, time::Duration};
 
+use crate::fake_meta::{FakeMeta, Objects};
 use bytes::Bytes;
-use fake_meta::{FakeMeta, Objects};
 use futures_util::future::join_all;
 use millrace_blockcache::{BlockCache, BlockCacheConfig, BlockCacheStats, Sources};
 use millrace_limiter::{Limiter, Tier};

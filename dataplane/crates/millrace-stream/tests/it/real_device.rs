@@ -1,14 +1,12 @@
 //! The same on a real file, with the back-end that the kernel allows: each life ends in the middle
 //! of its writes, as a killed process would.
 
-mod world;
-
 use std::{sync::Arc, time::Duration};
 
+use crate::world::{World, append, read_all, small};
 use futures_util::FutureExt;
 use millrace_stream::Entry;
 use millrace_wal::{DeviceConfig, open_device};
-use world::{World, append, read_all, small};
 
 const LIVES: u64 = 12;
 

@@ -1,9 +1,8 @@
 //! `/v1/catch-up` of a running broker.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{Home, TOKEN, batch, client, get};
 use millrace_broker::Broker;
 use millrace_record::Compression;
 use millrace_wire::{
@@ -14,7 +13,6 @@ use millrace_wire::{
     },
 };
 use serde_json::Value;
-use support::{Home, TOKEN, batch, client, get};
 
 const COMMIT_VERSION: i16 = 7;
 

@@ -1,11 +1,9 @@
 //! Idempotent producers that send again whatever was not answered, through crashes, restarts and a
 //! bucket that fails: every record is in the log once, in order, where its acknowledgement said.
 
-#[path = "../../millrace-stream/tests/world/mod.rs"]
-mod world;
-
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use crate::world::{World, small};
 use futures_util::FutureExt;
 use millrace_log::{AppendOrigin, AppendTicket, LogDefaults, LogManager, LogParts, PartitionLog};
 use millrace_model::{Offset, TopicName};
@@ -14,7 +12,6 @@ use millrace_stream::StreamStore;
 use millrace_testkit::{BucketFaults, Crash};
 use proptest::prelude::*;
 use tokio_util::task::AbortOnDropHandle;
-use world::{World, small};
 
 /// Batches that a client keeps in flight: Kafka's bound for idempotent producers.
 const IN_FLIGHT: usize = 5;

@@ -1,13 +1,11 @@
 //! The cache and the size of blocks change while the store runs.
 
-mod world;
-
 use std::time::Duration;
 
+use crate::world::{World, append, read_all, small};
 use bytes::Bytes;
 use millrace_stream::{Entry, StreamConfig, StreamStore};
 use millrace_testkit::BucketFaults;
-use world::{World, append, read_all, small};
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;

@@ -1,9 +1,8 @@
 //! Running a broker: the lock, ports, the cluster's id, the admin HTTP.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{Home, TOKEN, client, get};
 use bytes::Bytes;
 use millrace_broker::{Broker, StartError};
 use millrace_wire::{
@@ -13,7 +12,6 @@ use millrace_wire::{
         join_group_request::JoinGroupRequestProtocol,
     },
 };
-use support::{Home, TOKEN, client, get};
 
 async fn refusal(outcome: Result<Broker, StartError>) -> StartError {
     match outcome {
@@ -125,7 +123,10 @@ async fn auto_creation_makes_a_topic_that_has_the_configured_partitions() {
     }
     assert_eq!(partitions, 3);
     let advertised = &client.metadata("new").await.brokers[0];
-    assert_eq!(advertised.port, i32::from(support::address(&broker).port()));
+    assert_eq!(
+        advertised.port,
+        i32::from(crate::support::address(&broker).port())
+    );
     broker.stop().await;
 }
 

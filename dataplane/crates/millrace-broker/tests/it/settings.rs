@@ -1,7 +1,6 @@
 //! Settings change while the broker runs, through the Kafka protocol, and last.
 
-mod support;
-
+use crate::support::{Home, TOKEN, batch, client, get, values};
 use millrace_broker::Broker;
 use millrace_record::Compression;
 use millrace_wire::{
@@ -13,7 +12,6 @@ use millrace_wire::{
     },
 };
 use serde_json::Value;
-use support::{Home, TOKEN, batch, client, get, values};
 
 const BROKER: i8 = 4;
 const INVALID_CONFIG: i16 = 40;

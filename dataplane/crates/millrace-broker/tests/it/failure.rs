@@ -1,14 +1,12 @@
 //! A device that fails: loud, at once, and without an acknowledgement that is not true.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{Home, batch, client, values};
 use millrace_broker::{Broker, Closed, Seams};
 use millrace_record::Compression;
 use millrace_testkit::{Crash, KafkaClient, SimDisk};
 use millrace_time::SeededRandom;
-use support::{Home, batch, client, values};
 
 const DISK_BYTES: u64 = 64 << 20;
 const LATENCY: Duration = Duration::from_micros(200);

@@ -1,10 +1,8 @@
 //! Partitions as the API layer uses them, over real streams, with restarts and crashes.
 
-#[path = "../../millrace-stream/tests/world/mod.rs"]
-mod world;
-
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use crate::world::{World, small};
 use bytes::Bytes;
 use futures_util::future::join_all;
 use millrace_log::{
@@ -16,7 +14,6 @@ use millrace_model::{TopicId, TopicName, TopicPartition};
 use millrace_record::{Batch, BatchBuilder, Compression, TimestampType, header_of, records, split};
 use millrace_stream::StreamStore;
 use millrace_testkit::{BucketFaults, Crash};
-use world::{World, small};
 
 const MIB: u64 = 1024 * 1024;
 

@@ -1,10 +1,9 @@
 //! The store as its users see it: what was appended is acknowledged, read, uploaded, trimmed,
 //! deleted, and there again after a restart.
 
-mod world;
-
 use std::{sync::Arc, time::Duration};
 
+use crate::world::{World, append, read_all, small};
 use bytes::Bytes;
 use futures_util::future::join_all;
 use millrace_meta::MetaStore;
@@ -13,7 +12,6 @@ use millrace_stream::{
     AppendError, Bottleneck, Closed, Entry, FetchError, Stream, StreamConfig, TrimError,
 };
 use millrace_testkit::{BucketFaults, Crash};
-use world::{World, append, read_all, small};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -152,7 +150,7 @@ async fn append_in_turn_until_refused(
     loop {
         let base_offset = stream.next_offset();
         let length = lengths[written.len() % lengths.len()];
-        let payload = world::payload(stream.id(), base_offset, 1, length);
+        let payload = crate::world::payload(stream.id(), base_offset, 1, length);
         match stream.reserve(payload.len()).await {
             Err(refused) => return (written, refused),
             Ok(permit) => {
@@ -599,7 +597,7 @@ async fn reads_across_the_boundary_have_no_gap_while_uploads_evict() {
                 );
                 for entry in found {
                     assert_eq!(entry.base_offset, at, "no gap, no repetition");
-                    let expected = world::payload(stream.id(), at, 1, entry.payload.len());
+                    let expected = crate::world::payload(stream.id(), at, 1, entry.payload.len());
                     assert_eq!(entry.payload, expected);
                     at = entry.end_offset();
                 }

@@ -1,11 +1,9 @@
 //! A read that was told of an object that is gone asks the metadata again.
 
-mod fake_meta;
-
 use std::{collections::VecDeque, sync::Arc};
 
+use crate::fake_meta::{FakeMeta, Objects};
 use bytes::Bytes;
-use fake_meta::{FakeMeta, Objects};
 use millrace_blockcache::{BlockCache, BlockCacheConfig, ReadError};
 use millrace_meta::{ObjectKind, ObjectRange};
 use millrace_model::{ObjectId, Offset, StreamEpoch, StreamId, StreamRange};

@@ -3,9 +3,6 @@
 //! log start never moves back nor above the high watermark, what is kept is all there, what goes had
 //! to go, sizes are as exact as they say, and objects that hold nothing any more are deleted.
 
-#[path = "../../millrace-stream/tests/world/mod.rs"]
-mod world;
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     future::{Future, poll_fn},
@@ -17,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+use crate::world::{World, small};
 use bytes::Bytes;
 use millrace_log::{
     AppendOrigin, LogDefaults, LogManager, LogParts, PartitionLog, SetTopicConfigsError, TrimError,
@@ -28,7 +26,6 @@ use millrace_stream::{StreamConfig, StreamStore};
 use millrace_testkit::{Crash, property_cases, two_threads};
 use millrace_time::{Clock, SharedClock};
 use proptest::prelude::*;
-use world::{World, small};
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;

@@ -2,16 +2,14 @@
 //! After each restart everything that was acknowledged is there, in place, and nothing else than
 //! what was appended.
 
-mod world;
-
 use std::time::Duration;
 
+use crate::world::{World, append, read_all, small};
 use futures_util::FutureExt;
 use millrace_model::{Offset, StreamId};
 use millrace_stream::{AppendTicket, Entry, Stream, StreamConfig, StreamStore};
 use millrace_testkit::{BucketFaults, Crash, property_cases, two_threads};
 use proptest::prelude::*;
-use world::{World, append, read_all, small};
 
 #[derive(Debug, Clone)]
 enum Step {

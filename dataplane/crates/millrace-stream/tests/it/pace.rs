@@ -1,11 +1,9 @@
 //! Uploads go at their pace, and as fast as they can where somebody needs the room or waits.
 
-mod world;
-
 use std::time::Duration;
 
+use crate::world::{World, append, read_all};
 use millrace_stream::{Stream, StreamConfig};
-use world::{World, append, read_all};
 
 const BLOCK_BYTES: usize = 64 * 1024;
 /// Entries of a block.

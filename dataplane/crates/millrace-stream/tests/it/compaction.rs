@@ -1,8 +1,6 @@
 //! Compaction against a model: what was appended is read back, whatever is merged, trimmed, deleted and
 //! crashed meanwhile; and what is in the bucket in the end is what the metadata knows.
 
-mod world;
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     future::{Future, poll_fn},
@@ -15,13 +13,13 @@ use std::{
     time::Duration,
 };
 
+use crate::world::{World, append, read_all, small};
 use millrace_meta::{MetaStore, ObjectKind, ObjectState, read_object_records};
 use millrace_model::{ObjectId, Offset, StreamId};
 use millrace_objects::ObjectKey;
 use millrace_stream::{CompactError, Entry, FetchError, Stream, StreamConfig, StreamStore};
 use millrace_testkit::{BucketFaults, Crash, property_cases, two_threads};
 use proptest::prelude::*;
-use world::{World, append, read_all, small};
 
 const WAL_BYTES: u64 = 4 * 1024 * 1024;
 
@@ -584,7 +582,7 @@ async fn follow(stream: Stream, done: Arc<AtomicBool>) -> u64 {
             for entry in &found {
                 assert!(entry.base_offset <= at && at < entry.end_offset());
                 let expected =
-                    world::payload(stream.id(), entry.base_offset, 1, entry.payload.len());
+                    crate::world::payload(stream.id(), entry.base_offset, 1, entry.payload.len());
                 assert_eq!(entry.payload, expected);
                 at = entry.end_offset();
             }

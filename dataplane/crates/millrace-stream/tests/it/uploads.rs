@@ -4,16 +4,14 @@
 //! `MILLRACE_SIM_SEEDS=10000` runs a tenth as many seeds, for each takes a quarter of a second of real
 //! time; `MILLRACE_SIM_SEED=17` makes the choices of one again.
 
-mod world;
-
 use std::{collections::BTreeMap, ops::Range, time::Duration};
 
+use crate::world::{World, append, small};
 use millrace_meta::MetaStore;
 use millrace_model::{Offset, StreamId};
 use millrace_objects::{ObjectReader, StreamEntry, TimeoutPolicy};
 use millrace_stream::Entry;
 use millrace_testkit::BucketFaults;
-use world::{World, append, small};
 
 /// Seeds of an ordinary run.
 const SEEDS: u64 = 24;

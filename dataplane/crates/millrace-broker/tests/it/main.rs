@@ -1,0 +1,9 @@
+//! Integration tests of the broker, in one binary: each further one would be linked by itself.
+
+mod catch_up;
+mod data;
+mod failure;
+mod operation;
+mod settings;
+mod support;
+mod violations;

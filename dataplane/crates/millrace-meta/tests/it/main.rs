@@ -1,0 +1,5 @@
+//! Integration tests of the metadata store, in one binary: each further one would be linked by itself.
+
+mod compaction;
+mod conformance;
+mod sqlite;

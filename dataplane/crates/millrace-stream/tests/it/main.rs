@@ -1,0 +1,10 @@
+//! Integration tests of the streams, in one binary: each further one would be linked by itself.
+
+mod compaction;
+mod crashes;
+mod pace;
+mod real_device;
+mod resize;
+mod store;
+mod uploads;
+mod world;

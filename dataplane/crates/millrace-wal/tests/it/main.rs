@@ -1,0 +1,6 @@
+//! Integration tests of the write-ahead log, in one binary: each further one would be linked by itself.
+
+mod conformance;
+mod kill;
+mod log;
+mod recovery;
