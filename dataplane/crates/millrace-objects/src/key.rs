@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use millrace_model::ObjectId;
+use millrace_model::{NodeId, ObjectId};
 
 /// The name of an object in its bucket: `<4 hex digits>/<cluster>/<16 hex digits>`.
 ///
@@ -29,6 +29,23 @@ impl ObjectKey {
         };
         let cluster: String = cluster.chars().map(legal).collect();
         Self(format!("{spread}/{cluster}/{hex}").into())
+    }
+
+    /// The name of the mark that says whose bucket this is.
+    #[must_use]
+    pub fn cluster_mark() -> Self {
+        Self("meta/cluster".into())
+    }
+
+    /// The folder of a node's metadata backup.
+    pub(crate) fn chain_folder(node: NodeId) -> String {
+        format!("meta/nodes/{node}/log")
+    }
+
+    /// The name of an item of a node's metadata backup.
+    #[must_use]
+    pub fn chain_item(node: NodeId, seq: u64) -> Self {
+        Self(format!("{}/{seq:016x}", Self::chain_folder(node)).into())
     }
 
     /// A key as a bucket listed it; it need not be one that [`ObjectKey::of`] would give.

@@ -4,12 +4,13 @@
 //! The seam is [`Bucket`]: write (whole or in parts), read, delete and list, one implementation per
 //! kind of store, and decorators that wrap any of them (retry, timeout, measure, idempotent and
 //! hedged writes). [`ObjectStorage`] is the stack that the broker uses, [`ObjectWrite`] an object on
-//! its way through it. [`ObjectBuilder`] and [`ObjectReader`] speak the format that FORMAT.md
+//! its way through it. [`Chain`] is a node's metadata backup in the bucket. [`ObjectBuilder`] and [`ObjectReader`] speak the format that FORMAT.md
 //! draws. This is the only crate that names `object_store`.
 
 mod assembly;
 mod bucket;
 mod builder;
+mod chain;
 mod entry;
 mod format;
 mod key;
@@ -24,6 +25,11 @@ pub use bucket::{
     TimeoutPolicy, UploadId,
 };
 pub use builder::{Built, InvalidEntry, ObjectBuilder};
+pub use chain::{
+    CHAIN_BODY_BYTES_MAX, Chain, ChainOwner, ChainWriter, ClaimError, CorruptItem, Draft, Item,
+    ItemHeader, ItemKind, ListedItem, NextItem, PutItemError, ReadItemError, SealedItem,
+    SnapshotPart, Tail, Watermark,
+};
 pub use entry::StreamEntry;
 pub use format::{BlockRef, Corrupt};
 pub use key::ObjectKey;

@@ -337,6 +337,23 @@ impl ObjectStorage {
         Ok(found.pop().unwrap_or_default())
     }
 
+    /// Reads the first `bytes` of an object, or all of it where it is smaller.
+    ///
+    /// # Errors
+    /// As [`ObjectStorage::get_range`]; never [`GetError::Truncated`].
+    pub async fn get_start(&self, key: &ObjectKey, bytes: u64) -> Result<Bytes, GetError> {
+        self.bucket()
+            .get(key, 0..bytes)
+            .await
+            .map_err(|error| match error {
+                BucketError::NotFound => GetError::NotFound { key: key.clone() },
+                source => GetError::Store {
+                    key: key.clone(),
+                    source,
+                },
+            })
+    }
+
     /// Reads exactly `pieces` of an object by one request, each into memory of its own. They must
     /// be ascending, apart and not empty; what lies between them crosses the network too.
     ///

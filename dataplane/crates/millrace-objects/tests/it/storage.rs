@@ -1,5 +1,8 @@
 //! The stack of decorators, over a store that fails on purpose.
 
+#[path = "storage/chain.rs"]
+mod chain;
+
 use std::time::Duration;
 
 use bytes::Bytes;

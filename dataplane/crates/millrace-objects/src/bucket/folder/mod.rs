@@ -13,8 +13,8 @@ use bytes::Bytes;
 use super::{Body, PartSlot, PartTag, UploadId};
 use crate::ObjectKey;
 
-/// Folders between the bucket and an object: `<spread>/<cluster>/`.
-const KEY_FOLDERS: usize = 2;
+/// Folders between the bucket and an object: `<spread>/<cluster>/`, or `meta/nodes/<node>/log/`.
+const KEY_FOLDERS: usize = 4;
 
 /// The folder that is a bucket.
 #[derive(Debug, Clone)]
