@@ -1,8 +1,5 @@
 //! The stack of decorators, over a store that fails on purpose.
 
-#[path = "storage/chain.rs"]
-mod chain;
-
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,7 +21,7 @@ fn chunks(text: &'static str) -> Vec<Bytes> {
 }
 
 /// A stack over a faulty bucket that the test steers.
-fn stack(seed: u64) -> (ObjectStorage, FaultyBucket) {
+pub(crate) fn stack(seed: u64) -> (ObjectStorage, FaultyBucket) {
     let faulty = FaultyBucket::new(StoreBucket::memory(), SeededRandom::shared(seed));
     let storage = ObjectStorage::over(
         faulty.clone(),

@@ -9,7 +9,7 @@ use millrace_objects::{
 };
 use millrace_testkit::{BucketFaults, FaultyBucket};
 
-use super::stack;
+use crate::storage::stack;
 
 fn owner(nonce: u64) -> ChainOwner {
     ChainOwner {
