@@ -22,6 +22,12 @@ const Environment = z.object({
   MILLRACE_CONSOLE_URL: z.url().default("http://localhost:3000"),
   /** 32 characters of at least 4 bits each. */
   MILLRACE_AUTH_SECRET: z.string().min(32),
+  /** The broker program; it plans recoveries of clusters on this machine and starts no broker here. */
+  MILLRACE_BROKER_BIN: z
+    .string()
+    .min(1)
+    .default(resolve(PROJECT_ROOT, "dataplane/target/release/millrace"))
+    .transform((path) => resolve(path)),
   /** Terraform, by which clusters on AWS are planned; found on PATH where absent. */
   MILLRACE_TERRAFORM_BIN: z
     .string()

@@ -9,6 +9,7 @@ const PROVIDER_VERSION_DEFAULT = "~> 5.100";
 type PlanningEnvironment = Pick<
   Environment,
   | "MILLRACE_HOME"
+  | "MILLRACE_BROKER_BIN"
   | "MILLRACE_TERRAFORM_BIN"
   | "MILLRACE_TERRAFORM_MIRROR"
   | "MILLRACE_AWS_PROVIDER_VERSION"
@@ -27,10 +28,10 @@ export function regionDrivers(env: PlanningEnvironment): RegionDrivers {
     credentials: {},
   };
   return {
-    // Brokers are started by the worker alone, so nobody asks for the program.
+    // Only the worker starts brokers; here the program plans recoveries.
     local: new LocalDriver({
       home: env.MILLRACE_HOME,
-      program: { command: ["millrace"], environment: {} },
+      program: { command: [env.MILLRACE_BROKER_BIN], environment: { PATH: env.PATH } },
     }),
     awsPlanner: awsPlanner({
       program,

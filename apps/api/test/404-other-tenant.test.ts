@@ -40,6 +40,7 @@ const CASES: Record<string, Case> = {
   "cluster.delete": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}` },
   "cluster.pause": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/pause` },
   "cluster.resume": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/resume` },
+  "cluster.recover": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/recover` },
   "cluster.restore": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/restore` },
   "cluster.drift": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/drift` },
   "cluster.checkDrift": {

@@ -16,6 +16,7 @@ import { getDrift } from "./cluster/get-drift.ts";
 import { listClusters } from "./cluster/list-clusters.ts";
 import { pauseCluster } from "./cluster/pause-cluster.ts";
 import { reconcileCluster } from "./cluster/reconcile-cluster.ts";
+import { recoverCluster } from "./cluster/recover-cluster.ts";
 import { restoreCluster } from "./cluster/restore-cluster.ts";
 import { resumeCluster } from "./cluster/resume-cluster.ts";
 import { updateCluster } from "./cluster/update-cluster.ts";
@@ -52,6 +53,7 @@ export const contracts: readonly Contract[] = [
   deleteCluster,
   pauseCluster,
   resumeCluster,
+  recoverCluster,
   restoreCluster,
   getDrift,
   checkDrift,

@@ -20,6 +20,7 @@ export { getDrift } from "./cluster/get-drift.ts";
 export { listClusters } from "./cluster/list-clusters.ts";
 export { pauseCluster } from "./cluster/pause-cluster.ts";
 export { reconcileCluster } from "./cluster/reconcile-cluster.ts";
+export { recoverCluster } from "./cluster/recover-cluster.ts";
 export { restoreCluster } from "./cluster/restore-cluster.ts";
 export { resumeCluster } from "./cluster/resume-cluster.ts";
 export { updateCluster } from "./cluster/update-cluster.ts";

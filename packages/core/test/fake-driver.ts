@@ -11,6 +11,7 @@ import {
   type PlanOptions,
   ProvisionError,
   type RunOptions,
+  recoveryPlan,
   type SweepReport,
 } from "@millrace/provisioner";
 
@@ -32,6 +33,11 @@ export class FakeDriver implements ClusterDriver {
   readonly effects: string[] = [];
   /** Called before each effect takes place; throws to interrupt. */
   before: (effect: string) => Promise<void> = async () => {};
+  /** What a recovery would bring back, as `millrace recover --json` says it. */
+  recovery = {
+    ...{ source: "bucket", recovered_to: "2026-11-22T10:00:00Z", topics: 1, partitions: 1 },
+    ...{ records_from_wal: "0", bytes_from_wal: "0", missing: [] as object[], warnings: [] },
+  };
   #nextPort = 30_000;
 
   async allocate(_clusterId: string, taken: readonly Placement[]): Promise<Placement> {
@@ -91,6 +97,7 @@ export class FakeDriver implements ClusterDriver {
 
   async plan(deployment: ClusterDeployment, { purpose }: PlanOptions): Promise<ChangePlan> {
     await this.before("plan");
+    if (purpose === "recover") return recoveryPlan(JSON.stringify(this.recovery));
     const { clusterId } = deployment;
     const seen = this.states.get(clusterId);
     const running = seen === "starting" || seen === "ready";
@@ -112,6 +119,12 @@ export class FakeDriver implements ClusterDriver {
     options: RunOptions = {},
   ): Promise<void> {
     await this.before("apply");
+    if (planId.startsWith("recover-")) {
+      if (recoveryPlan(JSON.stringify(this.recovery)).id !== planId) {
+        throw new ProvisionError("plan_stale", "another loss");
+      }
+      return await this.#effect("recover", deployment.clusterId);
+    }
     const [, purpose, clusterId] = planId.split("-");
     if (clusterId !== deployment.clusterId) {
       throw new ProvisionError("plan_stale", `plan ${planId} belongs to another cluster`);

@@ -13,6 +13,7 @@ export const OPERATION_KINDS = [
   "cluster.purge",
   "cluster.reconcile",
   "cluster.check_drift",
+  "cluster.recover",
 ] as const;
 export type OperationKind = (typeof OPERATION_KINDS)[number];
 
@@ -54,6 +55,7 @@ const STEPS = {
   plan: { title: "Plan the changes", usualSeconds: 1 },
   approve: { title: "Wait for approval", usualSeconds: 0.2 },
   apply: { title: "Apply the plan", usualSeconds: 240 },
+  recover: { title: "Recover the metadata", usualSeconds: 10 },
   prepare_broker: { title: "Write the configuration", usualSeconds: 0.2 },
   start_broker: { title: "Start the broker", usualSeconds: 1 },
   restart_broker: { title: "Restart the broker where it must", usualSeconds: 3 },
@@ -73,6 +75,7 @@ export type StepName = keyof typeof STEPS;
 
 const SERVE = ["wait_until_healthy", "publish_endpoint"] as const;
 const APPLY = ["prepare_stack", "sweep", "plan", "approve", "apply"] as const;
+const RECOVER = ["plan", "approve", "recover"] as const;
 /** What was not as it was made is looked at again, and not assumed to be so now. */
 const SERVE_COMPARED = ["wait_until_healthy", "detect_drift", "publish_endpoint"] as const;
 const SERVE_CHECKED = ["wait_until_healthy", "smoke_check", "publish_endpoint"] as const;
@@ -96,6 +99,7 @@ const OPERATION_STEPS: Record<ClusterProvider, Record<OperationKind, readonly St
     "cluster.purge": ["stop_broker", "delete_data", "release_ports"],
     "cluster.reconcile": ["plan", "approve", "restart_broker", ...SERVE_COMPARED],
     "cluster.check_drift": ["detect_drift"],
+    "cluster.recover": [...RECOVER, "start_broker", ...SERVE_CHECKED],
   },
   aws: {
     "cluster.create": ["reserve_ids", ...APPLY, ...SERVE_CHECKED],
@@ -107,6 +111,7 @@ const OPERATION_STEPS: Record<ClusterProvider, Record<OperationKind, readonly St
     "cluster.purge": [...APPLY, "verify_gone", "record_deletion"],
     "cluster.reconcile": [...APPLY, ...SERVE_COMPARED],
     "cluster.check_drift": ["prepare_stack", "detect_drift"],
+    "cluster.recover": [...RECOVER, ...SERVE_CHECKED],
   },
 };
 

@@ -3,9 +3,10 @@
  * operation. It is plain data, bounded, and free of secrets.
  */
 import { createHash } from "node:crypto";
+import type { RecoveryReport } from "@millrace/domain";
 
 /** Why a plan is made. */
-export type PlanPurpose = "apply" | "pause" | "destroy" | "purge" | "drift";
+export type PlanPurpose = "apply" | "pause" | "destroy" | "purge" | "drift" | "recover";
 
 export type ChangeAction = "create" | "update" | "replace" | "delete" | "read" | "import";
 
@@ -54,6 +55,8 @@ export interface ChangePlan {
   readonly diff: string;
   /** SHA-256 over the changes, hexadecimal: the same plan made again has the same digest. */
   readonly digest: string;
+  /** Of a plan that recovers a broker: what comes back and what is missing. */
+  readonly recovery?: RecoveryReport;
 }
 
 /** One line of what a run does, for an operation's log. */

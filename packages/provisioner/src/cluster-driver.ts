@@ -154,6 +154,11 @@ export interface ClusterDriver {
    * with its data kept (`destroy`), or removed with its data (`purge`). Changes nothing. Unless
    * `offline`, the plan is kept beside the cluster under its id until it is applied, replaced by a
    * newer plan of the same cluster, or the cluster is gone.
+   *
+   * The purpose `recover` plans to rebuild the metadata of a broker that lost it: the plan's
+   * `recovery` says what comes back and what is missing. Throws `not_recoverable` where nothing is
+   * lost, `broker_running` while a broker uses the data.
+   *
    * Throws `ProvisionError` `plan_failed`, `config`, `auth`, `throttled`, `unconfigured`, `aborted`.
    */
   plan(deployment: ClusterDeployment, options: PlanOptions): Promise<ChangePlan>;
@@ -189,6 +194,10 @@ export type ProvisionErrorCode =
   | "start_failed"
   /** The broker runs but was not ready in time. Retry may help. */
   | "not_ready_in_time"
+  /** A broker uses the data that is to be recovered. Retry helps if it was about to end. */
+  | "broker_running"
+  /** There is nothing to recover, or the slot has not reported yet what is lost. */
+  | "not_recoverable"
   /** The broker's process survived even SIGKILL for the bounded time. Look at the machine. */
   | "stop_failed"
   /** The kept plan is gone or no longer fits what exists. Plan again, and ask again if it differs. */
@@ -224,6 +233,7 @@ const RETRYABLE: ReadonlySet<ProvisionErrorCode> = new Set([
   "start_failed",
   "not_ready_in_time",
   "stop_failed",
+  "broker_running",
   "plan_failed",
   "apply_failed",
   "throttled",

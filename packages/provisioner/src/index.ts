@@ -39,6 +39,7 @@ export {
   type ProcessTable,
   systemProcessTable,
 } from "./local/process-table.ts";
+export { recoveryPlan } from "./recovery-plan.ts";
 export {
   StateConflict,
   type StoredState,

@@ -7,17 +7,20 @@
  *   fake.ready.delay.ms   not ready before this long after the start
  *   fake.exit.code        ends at once with this code, after a line on stderr
  *   fake.ignore.sigterm   `true`: only SIGKILL ends it
- *   fake.metrics.file     text of `/metrics`, read anew at each request
+ *   fake.metrics.file     text of `/metrics`, read again at each request
+ *   fake.recovery.report  file with the report of `recover`; the broker starts only once `recover
+ *                         --yes` has written `<data.dir>/metadata`
  *
  * The environment variable FAKE_READY_DELAY_MS stands in for the first where the configuration is
  * not the test's own.
  */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { join } from "node:path";
 
-const [command, flag, configFile] = process.argv.slice(2);
-if (command !== "broker" || flag !== "--config") {
-  console.error("usage: broker --config FILE");
+const [command, flag, configFile, mode] = process.argv.slice(2);
+if ((command !== "broker" && command !== "recover") || flag !== "--config") {
+  console.error("usage: broker --config FILE | recover --config FILE --dry-run|--yes --json");
   process.exit(64);
 }
 const properties = new Map(
@@ -36,6 +39,23 @@ const exitCode = properties.get("fake.exit.code");
 if (exitCode !== undefined) {
   console.error("the fake broker was told to fail");
   process.exit(Number(exitCode));
+}
+
+const reportFile = properties.get("fake.recovery.report");
+const metadata = join(properties.get("data.dir"), "metadata");
+if (command === "recover") {
+  if (reportFile === undefined) {
+    console.error("the folder is in use");
+    process.exit(75);
+  }
+  const report = readFileSync(reportFile, "utf8");
+  if (mode === "--yes") writeFileSync(metadata, "recovered");
+  console.log(JSON.stringify({ ...JSON.parse(report), applied: mode === "--yes" }));
+  process.exit(0);
+}
+if (reportFile !== undefined && !existsSync(metadata)) {
+  console.error("the metadata is blank: run millrace recover");
+  process.exit(78);
 }
 
 const server = createServer((request, response) => {

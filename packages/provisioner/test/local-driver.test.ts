@@ -308,3 +308,61 @@ describe("destroy", () => {
     expect(await driver.isDestroyed("clu_a")).toBe(true);
   });
 });
+
+describe("recover", () => {
+  const REPORT = {
+    ...{ source: "bucket", recovered_to: "2026-11-22T10:00:00Z", topics: 1, partitions: 1 },
+    ...{ records_from_wal: "0", bytes_from_wal: "0", missing: [] as object[], warnings: [] },
+  };
+
+  async function lost() {
+    const report = join(home, "report.json");
+    writeFileSync(report, JSON.stringify(REPORT));
+    const wanted = await deployment("clu_lost", { "fake.recovery.report": report });
+    await driver.prepare(wanted);
+    return { wanted, report };
+  }
+
+  test("plans without a change, recovers what was planned, and the broker starts", async () => {
+    const { wanted } = await lost();
+    await driver.ensureRunning(wanted);
+    await expect(driver.waitReady(wanted)).rejects.toMatchObject({ code: "start_failed" });
+    const plan = await driver.plan(wanted, { purpose: "recover" });
+    expect(plan.recovery).toMatchObject({ source: "bucket", missing: [] });
+    const metadata = join(home, "clusters", "clu_lost", "data", "metadata");
+    expect(existsSync(metadata)).toBe(false);
+
+    await driver.apply(wanted, plan.id);
+    expect(existsSync(metadata)).toBe(true);
+    await driver.ensureRunning(wanted);
+    await driver.waitReady(wanted);
+    // An attempt that was killed after the recovery applies the same plan again.
+    await driver.apply(wanted, plan.id);
+  });
+
+  test("refuses a plan that loses something else by now, and changes nothing", async () => {
+    const { wanted, report } = await lost();
+    const plan = await driver.plan(wanted, { purpose: "recover" });
+    const range = { topic: "orders", partition: 0, from_offset: "1", to_offset: "9" };
+    const missing = [{ ...range, acknowledged_by: "2026-11-22T10:00:01Z" }];
+    writeFileSync(report, JSON.stringify({ ...REPORT, missing }));
+    await expect(driver.apply(wanted, plan.id)).rejects.toMatchObject({ code: "plan_stale" });
+    expect(existsSync(join(home, "clusters", "clu_lost", "data", "metadata"))).toBe(false);
+  });
+
+  test("is refused while a broker runs, with what to do", async () => {
+    const wanted = await deployment("clu_runs");
+    await driver.prepare(wanted);
+    await expect(driver.plan(wanted, { purpose: "recover" })).rejects.toMatchObject({
+      ...{ code: "broker_running", detail: "the folder is in use" },
+    });
+  });
+
+  test("says that the program is missing", async () => {
+    const { wanted } = await lost();
+    driver = newDriver([join(home, "nothing-here")]);
+    await expect(driver.plan(wanted, { purpose: "recover" })).rejects.toMatchObject({
+      code: "unconfigured",
+    });
+  });
+});

@@ -16,6 +16,7 @@ import { getDriftProcedure } from "./cluster/get-drift.ts";
 import { listClustersProcedure } from "./cluster/list-clusters.ts";
 import { pauseClusterProcedure } from "./cluster/pause-cluster.ts";
 import { reconcileClusterProcedure } from "./cluster/reconcile-cluster.ts";
+import { recoverClusterProcedure } from "./cluster/recover-cluster.ts";
 import { restoreClusterProcedure } from "./cluster/restore-cluster.ts";
 import { resumeClusterProcedure } from "./cluster/resume-cluster.ts";
 import { updateClusterProcedure } from "./cluster/update-cluster.ts";
@@ -60,6 +61,7 @@ export const appRouter = router({
     update: updateClusterProcedure,
     pause: pauseClusterProcedure,
     resume: resumeClusterProcedure,
+    recover: recoverClusterProcedure,
     restore: restoreClusterProcedure,
     drift: getDriftProcedure,
     checkDrift: checkDriftProcedure,

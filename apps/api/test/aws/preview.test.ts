@@ -14,6 +14,7 @@ afterAll(() => rmSync(home, { recursive: true, force: true }));
 describe.skipIf(!bin || !mirror)("a preview by the real Terraform", () => {
   const fixture = apiFixture({
     drivers: regionDrivers({
+      MILLRACE_BROKER_BIN: "/nonexistent/millrace",
       MILLRACE_HOME: home,
       MILLRACE_TERRAFORM_BIN: bin ?? "",
       MILLRACE_TERRAFORM_MIRROR: mirror,

@@ -27,6 +27,7 @@ import { useCluster } from "./live.ts";
 import { PauseButton } from "./pause-button.tsx";
 import { PhaseBadge } from "./phase-badge.tsx";
 import { PurgeNote } from "./purge-note.tsx";
+import { RecoverButton } from "./recover-button.tsx";
 
 const TABS = [
   ["overview", "Overview"],
@@ -123,7 +124,10 @@ function Heading({ cluster }: { cluster: Cluster }) {
         )}
         <CopyId id={metadata.id} />
       </Group>
-      <PauseButton cluster={cluster} />
+      <Group gap="xs">
+        <RecoverButton cluster={cluster} />
+        <PauseButton cluster={cluster} />
+      </Group>
     </Group>
   );
 }

@@ -11,7 +11,8 @@ export const OPERATION_TITLES: Record<Operation["kind"], string> = {
   "cluster.restore": "Restoring the cluster",
   "cluster.purge": "Purging the cluster's data",
   "cluster.reconcile": "Undoing the drift",
-  "cluster.check_drift": "Looking for drift",
+  "cluster.check_drift": "Checking for drift",
+  "cluster.recover": "Recovering the cluster",
 };
 
 /** One or two words beside the title. */
@@ -88,6 +89,8 @@ export function rejectionText(operation: Operation): string {
       return "If you cancel it, the cluster goes on running.";
     case "cluster.resume":
       return "If you cancel it, the cluster stays paused.";
+    case "cluster.recover":
+      return "If you cancel it, nothing is recovered and the broker stays down.";
     case "cluster.reconcile":
       return "If you cancel it, the drift stays as it is.";
     default:

@@ -20,6 +20,7 @@ import { costFrom } from "./cost.ts";
 import { CostTable } from "./cost-table.tsx";
 import { losesData, summaryText } from "./plan-groups.ts";
 import { PlanView } from "./plan-view.tsx";
+import { RecoveryReport } from "./recovery-report.tsx";
 
 /** What a change would do, before it is done: resources, policy, cost. */
 export function ChangePreview({ preview }: { preview: Preview }) {
@@ -34,9 +35,15 @@ export function ChangePreview({ preview }: { preview: Preview }) {
       {losesData(plan.changes) && <LossAlert />}
       <Warnings warnings={warnings} />
       <PolicyFindings findings={policy} />
-      <Part title="What changes">
-        <PlanView changes={plan.changes} />
-      </Part>
+      {plan.recovery ? (
+        <Part title="What comes back">
+          <RecoveryReport report={plan.recovery} />
+        </Part>
+      ) : (
+        <Part title="What changes">
+          <PlanView changes={plan.changes} />
+        </Part>
+      )}
       {cost && cost.lines.length > 0 && (
         <Part title="What it costs">
           <CostTable cost={costFrom(cost)} delta={cost_delta} />

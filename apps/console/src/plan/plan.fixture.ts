@@ -19,6 +19,7 @@ export function changePreview(preview: Partial<ChangePreview> = {}): ChangePrevi
       summary: { create: 0, update: 1, replace: 0, delete: 0, import: 0 },
       diff: '~ aws_ebs_volume.wal_0 (update)\n    throughput: "125" → "250"\n',
       digest: "0".repeat(64),
+      recovery: null,
     },
     cost: {
       currency: "USD",

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { RecoveryReport } from "./recovery-report.ts";
 
 export const PlannedChange = z
   .object({
@@ -35,6 +36,7 @@ export const ChangePlan = z
     digest: z
       .string()
       .meta({ description: "SHA-256 over the changes: the same plan made again has the same" }),
+    recovery: RecoveryReport.nullable().meta({ description: "Of the plan of a recovery alone" }),
   })
   .meta({ id: "ChangePlan" });
 export type ChangePlan = z.infer<typeof ChangePlan>;

@@ -40,6 +40,8 @@ const PUBLIC_CODES: Partial<Record<ProvisionErrorCode, ErrorCode>> = {
   plan_failed: "planning_failed",
   policy_refused: "policy_violated",
   unconfigured: "region_unavailable",
+  broker_running: "cluster_not_ready",
+  not_recoverable: "cluster_not_ready",
 };
 
 /** What the tenant reads. Faults that we did not foresee are named in our log only. */

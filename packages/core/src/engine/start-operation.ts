@@ -73,6 +73,11 @@ const STARTED_STATES: Record<OperationKind, StartedState | undefined> = {
     serves: true,
   },
   "cluster.check_drift": undefined,
+  "cluster.recover": {
+    phase: "UPDATING",
+    reason: "Recovering",
+    message: "The broker's metadata is being recovered from the bucket.",
+  },
 };
 
 /** What was asked for of an operation beside its kind. */

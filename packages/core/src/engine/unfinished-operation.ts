@@ -5,6 +5,7 @@ import {
   type ClusterPhase,
   isDeletion,
   type Operation,
+  type OperationKind,
   type StepName,
 } from "@millrace/domain";
 import { readyCondition } from "./cluster-condition.ts";
@@ -13,6 +14,7 @@ import { specChange } from "./spec-change.ts";
 /** Steps that change what runs. An operation that ends before the first of them changed nothing. */
 const CHANGING: readonly StepName[] = [
   "apply",
+  "recover",
   "restart_broker",
   "prepare_broker",
   "start_broker",
@@ -21,6 +23,13 @@ const CHANGING: readonly StepName[] = [
 ];
 /** After a failed restore the data is kept for at least this long, so that it can be retried. */
 const PURGE_DELAY_MS = 24 * 60 * 60_000;
+
+/** Kinds after which the broker may serve, whatever step they ended at. */
+const LEAVES_BROKER: readonly OperationKind[] = [
+  "cluster.update",
+  "cluster.reconcile",
+  "cluster.recover",
+];
 
 function hasBegun({ steps }: Operation): boolean {
   return steps.some(
@@ -58,7 +67,7 @@ function phaseBefore(operation: Operation, cluster: Cluster): ClusterPhase {
 }
 
 function phaseAfterChange({ kind, parameters }: Operation, cluster: Cluster): ClusterPhase {
-  if (kind !== "cluster.update" && kind !== "cluster.reconcile") return "FAILED";
+  if (!LEAVES_BROKER.includes(kind)) return "FAILED";
   if (cluster.paused) return "PAUSED";
   // It may well serve: the supervisor looks, and says so.
   const served = cluster.observedRevision > 0 && parameters.origin?.phase !== "FAILED";

@@ -123,6 +123,16 @@ function timedOut(cause: unknown): DomainError {
 function refusal(error: unknown): unknown {
   if (!(error instanceof ProvisionError)) return error;
   if (error.code === "busy") return busy();
+  if (error.code === "broker_running") {
+    return new DomainError(
+      "cluster_not_ready",
+      `The recovery cannot be planned: ${error.message}.`,
+      {
+        remedy: "Try again once the broker has ended.",
+        cause: error,
+      },
+    );
+  }
   if (error.code === "unconfigured") {
     return new DomainError(
       "region_unavailable",

@@ -6,6 +6,7 @@
  *       admin.token                        0600  secret of its admin HTTP
  *       broker.pid                         0600  which process it is (see broker-process.ts)
  *       broker.log, broker.log.1           0600  what it says (see broker-log.ts)
+ *       recovered                          0600  the recovery plan that was applied last
  *       data/                              metadata and the lock
  *       wal/                               the write-ahead log
  *       objects/                           the object store of a local cluster
@@ -60,6 +61,9 @@ export class BrokerFiles {
   get pidFile(): string {
     return join(this.folder, "broker.pid");
   }
+  get recoveredFile(): string {
+    return join(this.folder, "recovered");
+  }
   get logFile(): string {
     return join(this.folder, "broker.log");
   }
@@ -113,6 +117,14 @@ export class BrokerFiles {
   /** Text of the configuration as it is on disk. */
   async readProperties(): Promise<string | undefined> {
     return await readIfThere(this.propertiesFile);
+  }
+
+  /** Id of the recovery plan that was applied last. */
+  async readRecovered(): Promise<string | undefined> {
+    return await readIfThere(this.recoveredFile);
+  }
+  async writeRecovered(planId: string): Promise<void> {
+    await replaceFile(this.recoveredFile, planId);
   }
 
   /** `undefined` where there is none or a crash left half of one. */

@@ -13,9 +13,11 @@ import {
   ProvisionError,
   type WaitOptions,
 } from "../cluster-driver.ts";
+import { isRecoveryPlanId } from "../recovery-plan.ts";
 import { BrokerFiles, clusterIdsIn } from "./broker-files.ts";
 import { boundLog, logTail } from "./broker-log.ts";
 import { BrokerProcess, type BrokerProgram } from "./broker-process.ts";
+import { BrokerRecovery } from "./broker-recovery.ts";
 import { KeyedLock } from "./keyed-lock.ts";
 import { type LocalState, localPlanId, needsRestart, planLocal, purposeOf } from "./local-plan.ts";
 import { allocatePorts, DEFAULT_PORTS, type PortRange } from "./ports.ts";
@@ -147,6 +149,9 @@ export class LocalDriver implements ClusterDriver {
   }
 
   async plan(deployment: ClusterDeployment, options: PlanOptions): Promise<ChangePlan> {
+    if (options.purpose === "recover") {
+      return await this.#recovery(deployment.clusterId).plan(options.signal);
+    }
     const nothing: LocalState = { folder: false, properties: undefined, running: false };
     const state = options.offline ? nothing : await this.#stateOf(deployment.clusterId);
     const files = this.#files(deployment.clusterId);
@@ -156,6 +161,10 @@ export class LocalDriver implements ClusterDriver {
   /** The plan's id identifies the target; applying it is idempotent, so nothing needs to be stored. */
   async apply(wanted: ClusterDeployment, planId: string, options: RunOptions = {}): Promise<void> {
     const files = this.#files(wanted.clusterId);
+    if (isRecoveryPlanId(planId)) {
+      const recovery = this.#recovery(wanted.clusterId);
+      return await this.#lock.run(wanted.clusterId, () => recovery.apply(planId, options.signal));
+    }
     const deployment = await files.withExistingWal(wanted);
     const purpose = purposeOf(planId);
     if (purpose === undefined || localPlanId(files, deployment, purpose) !== planId) {
@@ -187,6 +196,10 @@ export class LocalDriver implements ClusterDriver {
       properties: await files.readProperties(),
       running: new BrokerProcess(files, this.#table).find() !== undefined,
     };
+  }
+
+  #recovery(clusterId: string): BrokerRecovery {
+    return new BrokerRecovery(this.#files(clusterId), this.#options.program);
   }
 
   #files(clusterId: string): BrokerFiles {

@@ -82,6 +82,8 @@ function changesFor(
       return [...stopChange(state), ...removal(files, state)];
     case "drift":
       return driftChanges(files, deployment, state);
+    case "recover":
+      throw new Error("a recovery is planned by the broker program");
   }
 }
 

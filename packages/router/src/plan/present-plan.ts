@@ -5,7 +5,7 @@ import type {
   ChangePreview as PreviewShape,
 } from "@millrace/contract";
 import type { ChangePreview, OperationPlanView } from "@millrace/core";
-import type { CostEstimate } from "@millrace/domain";
+import type { CostEstimate, RecoveryReport } from "@millrace/domain";
 
 type Plan = ChangePreview["plan"];
 
@@ -40,6 +40,27 @@ export function presentPlan(plan: Plan): PlanShape {
     summary: { ...plan.summary },
     diff: plan.diff,
     digest: plan.digest,
+    recovery: plan.recovery === undefined ? null : presentRecovery(plan.recovery),
+  };
+}
+
+function presentRecovery(report: RecoveryReport): NonNullable<PlanShape["recovery"]> {
+  return {
+    source: report.source,
+    recovered_to: report.recoveredTo,
+    topics: report.topics,
+    partitions: report.partitions,
+    records_from_wal: report.recordsFromWal,
+    bytes_from_wal: report.bytesFromWal,
+    missing_partitions: report.missingPartitions,
+    missing: report.missing.map((missing) => ({
+      topic: missing.topic,
+      partition: missing.partition,
+      from_offset: missing.fromOffset,
+      to_offset: missing.toOffset,
+      acknowledged_by: missing.acknowledgedBy,
+    })),
+    warnings: [...report.warnings],
   };
 }
 

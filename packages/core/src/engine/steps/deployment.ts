@@ -26,6 +26,8 @@ export function purposeOf(context: Pick<StepContext, "operation" | "cluster">): 
       return "purge";
     case "cluster.check_drift":
       return "drift";
+    case "cluster.recover":
+      return "recover";
     default:
       return isToRest(context.cluster) ? "pause" : "apply";
   }

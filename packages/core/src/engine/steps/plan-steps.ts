@@ -131,4 +131,5 @@ export const PLAN_STEPS = {
   detect_drift: detectDrift,
   // The local driver's plan says whether the broker has to restart.
   restart_broker: apply,
+  recover: apply,
 } satisfies Partial<Record<StepName, Step>>;
