@@ -30,6 +30,7 @@ import {
   changePlan,
   type Placement,
   type PlanOptions,
+  recoveryPlan,
 } from "@millrace/provisioner";
 import { type TestDatabase, withPostgres } from "@millrace/testkit";
 import type { Hono } from "hono";
@@ -304,6 +305,18 @@ function withDefaults(set: Readonly<Record<string, string | null>>): DescribedTo
 }
 
 /** Plans that say what they were asked for. */
+/** What `millrace recover --json` says of every cluster here. */
+const RECOVERY_REPORT = {
+  ...{ source: "bucket", recovered_to: "2026-11-22T10:00:00Z", topics: 1, partitions: 1 },
+  ...{ records_from_wal: "0", bytes_from_wal: "0", warnings: [] },
+  missing: [
+    {
+      ...{ topic: "orders", partition: 0, from_offset: "10", to_offset: "12" },
+      acknowledged_by: "2026-11-22T10:00:05Z",
+    },
+  ],
+};
+
 export class FakePlanner {
   readonly asked: { readonly clusterId: string; readonly purpose: string }[] = [];
   /** What plans end with instead, where set. */
@@ -317,6 +330,7 @@ export class FakePlanner {
     if (this.failure) throw this.failure;
     const { clusterId, size, aws } = deployment;
     this.asked.push({ clusterId, purpose: options.purpose });
+    if (options.purpose === "recover") return recoveryPlan(JSON.stringify(RECOVERY_REPORT));
     const attribute = (name: string, after: unknown) => ({
       name,
       before: null,

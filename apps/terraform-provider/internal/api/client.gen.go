@@ -599,6 +599,7 @@ const (
 	OperationKindClusterPause      OperationKind = "cluster.pause"
 	OperationKindClusterPurge      OperationKind = "cluster.purge"
 	OperationKindClusterReconcile  OperationKind = "cluster.reconcile"
+	OperationKindClusterRecover    OperationKind = "cluster.recover"
 	OperationKindClusterRestore    OperationKind = "cluster.restore"
 	OperationKindClusterResume     OperationKind = "cluster.resume"
 	OperationKindClusterUpdate     OperationKind = "cluster.update"
@@ -618,6 +619,8 @@ func (e OperationKind) Valid() bool {
 	case OperationKindClusterPurge:
 		return true
 	case OperationKindClusterReconcile:
+		return true
+	case OperationKindClusterRecover:
 		return true
 	case OperationKindClusterRestore:
 		return true
@@ -837,6 +840,24 @@ func (e PolicyFindingSeverity) Valid() bool {
 	case PolicyFindingSeverityError:
 		return true
 	case PolicyFindingSeverityWarning:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RecoveryReportSource.
+const (
+	RecoveryReportSourceBucket    RecoveryReportSource = "bucket"
+	RecoveryReportSourceBucketWal RecoveryReportSource = "bucket+wal"
+)
+
+// Valid indicates whether the value is a known member of the RecoveryReportSource enum.
+func (e RecoveryReportSource) Valid() bool {
+	switch e {
+	case RecoveryReportSourceBucket:
+		return true
+	case RecoveryReportSourceBucketWal:
 		return true
 	default:
 		return false
@@ -1349,8 +1370,11 @@ type ChangePlan struct {
 	Diff string `json:"diff"`
 
 	// Digest SHA-256 over the changes: the same plan made again has the same
-	Digest  string        `json:"digest"`
-	Summary ChangeSummary `json:"summary"`
+	Digest string `json:"digest"`
+
+	// Recovery Of the plan of a recovery alone
+	Recovery *RecoveryReport `json:"recovery"`
+	Summary  ChangeSummary   `json:"summary"`
 }
 
 // ChangePreview defines model for ChangePreview.
@@ -1754,6 +1778,20 @@ type MetricsAnswer struct {
 	To          float64        `json:"to"`
 }
 
+// MissingRecords defines model for MissingRecords.
+type MissingRecords struct {
+	// AcknowledgedBy By then the last of these records had been acknowledged
+	AcknowledgedBy time.Time `json:"acknowledged_by"`
+
+	// FromOffset 64-bit integer as a decimal string
+	FromOffset string `json:"from_offset"`
+	Partition  int    `json:"partition"`
+
+	// ToOffset Exclusive
+	ToOffset string `json:"to_offset"`
+	Topic    string `json:"topic"`
+}
+
 // NetworkDirection defines model for NetworkDirection.
 type NetworkDirection struct {
 	// BaselineBytesPerSecond null is no bound
@@ -1933,6 +1971,33 @@ type Range struct {
 	Max int `json:"max"`
 	Min int `json:"min"`
 }
+
+// RecoveryReport defines model for RecoveryReport.
+type RecoveryReport struct {
+	// BytesFromWal 64-bit integer as a decimal string
+	BytesFromWal string `json:"bytes_from_wal"`
+
+	// Missing The first 500 of them
+	Missing []MissingRecords `json:"missing"`
+
+	// MissingPartitions Partitions with missing records
+	MissingPartitions int `json:"missing_partitions"`
+	Partitions        int `json:"partitions"`
+
+	// RecordsFromWal 64-bit integer as a decimal string
+	RecordsFromWal string `json:"records_from_wal"`
+
+	// RecoveredTo The metadata comes back as of this time
+	RecoveredTo time.Time `json:"recovered_to"`
+
+	// Source bucket+wal: the write-ahead log is there, and no acknowledged record is missing. bucket: only what was uploaded comes back
+	Source   RecoveryReportSource `json:"source"`
+	Topics   int                  `json:"topics"`
+	Warnings []string             `json:"warnings"`
+}
+
+// RecoveryReportSource bucket+wal: the write-ahead log is there, and no acknowledged record is missing. bucket: only what was uploaded comes back
+type RecoveryReportSource string
 
 // Region defines model for Region.
 type Region struct {
@@ -2354,6 +2419,18 @@ type ClusterPauseParams struct {
 
 // ClusterReconcileParams defines parameters for ClusterReconcile.
 type ClusterReconcileParams struct {
+	// IfMatch metadata.etag; the call fails with 412 when the resource has changed
+	IfMatch *string `json:"If-Match,omitempty"`
+
+	// IdempotencyKey Makes the request safe to repeat for 24 hours
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// ClusterRecoverParams defines parameters for ClusterRecover.
+type ClusterRecoverParams struct {
+	// ValidateOnly Answers what would be, and changes nothing
+	ValidateOnly *bool `form:"validate_only,omitempty" json:"validate_only,omitempty"`
+
 	// IfMatch metadata.etag; the call fails with 412 when the resource has changed
 	IfMatch *string `json:"If-Match,omitempty"`
 
@@ -2791,6 +2868,11 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/clusters/{cluster_id}/reconcile (the `ClusterReconcile` operationId).
 	ClusterReconcile(ctx context.Context, clusterId string, params *ClusterReconcileParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ClusterRecover Recover a broker that lost its metadata, its write-ahead log or its volume
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/recover (the `ClusterRecover` operationId).
+	ClusterRecover(ctx context.Context, clusterId string, params *ClusterRecoverParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ClusterRestore Restore a deleted cluster whose data is kept
 	//
@@ -3336,6 +3418,21 @@ func (c *Client) ClusterPause(ctx context.Context, clusterId string, params *Clu
 // Corresponds with POST /v1/clusters/{cluster_id}/reconcile (the `ClusterReconcile` operationId).
 func (c *Client) ClusterReconcile(ctx context.Context, clusterId string, params *ClusterReconcileParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewClusterReconcileRequest(c.Server, clusterId, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ClusterRecover Recover a broker that lost its metadata, its write-ahead log or its volume
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/recover (the `ClusterRecover` operationId).
+func (c *Client) ClusterRecover(ctx context.Context, clusterId string, params *ClusterRecoverParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewClusterRecoverRequest(c.Server, clusterId, params)
 	if err != nil {
 		return nil, err
 	}
@@ -4904,6 +5001,93 @@ func NewClusterReconcileRequest(server string, clusterId string, params *Cluster
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewClusterRecoverRequest constructs an http.Request for the ClusterRecover method
+func NewClusterRecoverRequest(server string, clusterId string, params *ClusterRecoverParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "cluster_id", clusterId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/clusters/%s/recover", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.ValidateOnly != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "validate_only", *params.ValidateOnly, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
@@ -6550,6 +6734,13 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/clusters/{cluster_id}/reconcile (the `ClusterReconcile` operationId).
 	ClusterReconcileWithResponse(ctx context.Context, clusterId string, params *ClusterReconcileParams, reqEditors ...RequestEditorFn) (*ClusterReconcileResponse, error)
 
+	// ClusterRecoverWithResponse Recover a broker that lost its metadata, its write-ahead log or its volume
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/recover (the `ClusterRecover` operationId).
+	ClusterRecoverWithResponse(ctx context.Context, clusterId string, params *ClusterRecoverParams, reqEditors ...RequestEditorFn) (*ClusterRecoverResponse, error)
+
 	// ClusterRestoreWithResponse Restore a deleted cluster whose data is kept
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -7662,6 +7853,68 @@ func (r ClusterReconcileResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ClusterReconcileResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ClusterRecoverResponse202Headers the declared response headers of an HTTP 202 response for ClusterRecover
+type ClusterRecoverResponse202Headers struct {
+	Location string
+}
+
+type ClusterRecoverResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ChangePreview
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *Operation
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+	// Headers202 the parsed response headers for an HTTP 202 response
+	Headers202 *ClusterRecoverResponse202Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ClusterRecoverResponse) GetJSON200() *ChangePreview {
+	return r.JSON200
+}
+
+// GetJSON202 returns the response for an HTTP 202 `application/json` response
+func (r ClusterRecoverResponse) GetJSON202() *Operation {
+	return r.JSON202
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ClusterRecoverResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ClusterRecoverResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ClusterRecoverResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ClusterRecoverResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ClusterRecoverResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -9216,6 +9469,19 @@ func (c *ClientWithResponses) ClusterReconcileWithResponse(ctx context.Context, 
 	return ParseClusterReconcileResponse(rsp)
 }
 
+// ClusterRecoverWithResponse Recover a broker that lost its metadata, its write-ahead log or its volume
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/recover (the `ClusterRecover` operationId).
+func (c *ClientWithResponses) ClusterRecoverWithResponse(ctx context.Context, clusterId string, params *ClusterRecoverParams, reqEditors ...RequestEditorFn) (*ClusterRecoverResponse, error) {
+	rsp, err := c.ClusterRecover(ctx, clusterId, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseClusterRecoverResponse(rsp)
+}
+
 // ClusterRestoreWithResponse Restore a deleted cluster whose data is kept
 //
 // Returns a wrapper object for the known response body format(s).
@@ -10314,6 +10580,59 @@ func ParseClusterReconcileResponse(rsp *http.Response) (*ClusterReconcileRespons
 	switch {
 	case rsp.StatusCode == 202:
 		var headers ClusterReconcileResponse202Headers
+		if values := rsp.Header.Values("Location"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Location = value
+		}
+		response.Headers202 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseClusterRecoverResponse parses an HTTP response from a ClusterRecoverWithResponse call
+func ParseClusterRecoverResponse(rsp *http.Response) (*ClusterRecoverResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ClusterRecoverResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ChangePreview
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest Operation
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 202:
+		var headers ClusterRecoverResponse202Headers
 		if values := rsp.Header.Values("Location"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
