@@ -1,8 +1,8 @@
 /**
- * `npm test` after the packages are there. Two lanes run at once, since one mostly compiles and the
- * other mostly starts programs: the data plane's gates and tests; the TypeScript rooms' gates and
- * tests. Then the release build beside the stacks on an emulated AWS; what needs a real broker; and
- * everything together, end to end.
+ * `npm test` after the packages are there. Three lanes run at once, because one compiles, one starts
+ * small programs, and one waits for an emulator: the data plane; the TypeScript rooms; the stacks on
+ * an emulated AWS. Integration tests follow as soon as there is a broker. What measures time or stops
+ * the product runs last and alone: the kill drill, and everything together, end to end.
  *
  * The last line is `N passed, N failed`, with `, N skipped` where a toolchain is absent.
  */
@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { type AwsTools, awsToolPaths, findAwsTools } from "./aws-tools.ts";
 import { run } from "./command.ts";
 import { root } from "./settings.ts";
+import { type Part, partsOf, slowest } from "./slowest.ts";
 import { startStack } from "./stack.ts";
 import { type Tally, tallyOf } from "./tally.ts";
 import { print } from "./terminal.ts";
@@ -32,34 +33,40 @@ interface Stage {
 type AllTools = Tools & AwsTools;
 
 const STAGE_SECONDS_MAX = 1_500;
-/**
- * The release build and the stacks slow each other down, and Terraform's provider waits for minutes of
- * its own in each life of a cluster.
- */
+/** The lanes slow each other down, and Terraform's provider waits for minutes in each life of a cluster. */
 const LONG_SECONDS_MAX = 2_400;
 /** Tasks of one stage at a time: more would only make each other's time limits too short. */
 const CONCURRENCY = 2;
 /** The longest of these wait for an emulator most of the time, and are to begin at once. */
 const AWS_CONCURRENCY = 4;
+/** Parts named at the end, so that whoever makes the suite slower sees it. */
+const SLOWEST_SHOWN = 10;
 const PROVIDER = "@millrace/terraform-provider";
 const artefacts = join(root, "test-results");
 const brokerProgram = join(root, "dataplane/target/release/millrace");
 const total: Tally = { passed: 0, failed: 0, skipped: 0 };
 const failures: string[] = [];
 const skips: string[] = [];
+const parts: Part[] = [];
 
-const DATA_PLANE: Stage[] = [
+const BROKER: Stage[] = [
   { name: "Rust format", tasks: ["@millrace/dataplane#format"], gate: true },
   { name: "crate rows", tasks: ["//#gate:crates"], gate: true },
-  { name: "clippy", tasks: ["@millrace/dataplane#lint"], gate: true },
-  { name: "Rust tests", tasks: ["@millrace/dataplane#test:unit"] },
+  {
+    name: "broker build",
+    tasks: ["@millrace/dataplane#build"],
+    gate: true,
+    secondsMax: LONG_SECONDS_MAX,
+  },
 ];
-const BROKER: Stage = {
-  name: "broker build",
-  tasks: ["@millrace/dataplane#build"],
-  gate: true,
-  secondsMax: LONG_SECONDS_MAX,
-};
+const DATA_PLANE: Stage[] = [
+  {
+    name: "Rust tests",
+    tasks: ["@millrace/dataplane#test:unit"],
+    secondsMax: LONG_SECONDS_MAX,
+  },
+  { name: "clippy", tasks: ["@millrace/dataplane#lint"], gate: true, secondsMax: LONG_SECONDS_MAX },
+];
 const KILLS: Stage = {
   name: "kill -9 drill",
   tasks: ["@millrace/dataplane#drill:quick"],
@@ -79,22 +86,32 @@ const ROOMS: Stage[] = [
 
 const startedAt = Date.now();
 mkdirSync(artefacts, { recursive: true });
-const [, , tools] = await Promise.all([lane(DATA_PLANE), lane(ROOMS), findAllTools()]);
-// What only compiles beside what mostly waits, and has no time limit of its own that matters.
+const tools = findAllTools();
+const broker = lane(BROKER);
+const rooms = lane(ROOMS);
 await Promise.all([
-  stage(BROKER),
-  stage({
-    name: "AWS stacks",
-    tasks: ["test:aws"],
-    env: toolPaths(tools),
-    secondsMax: LONG_SECONDS_MAX,
-    concurrency: AWS_CONCURRENCY,
-  }),
+  broker.then(() => lane(DATA_PLANE)),
+  Promise.all([broker, rooms]).then(integration),
+  awsStacks(),
 ]);
 await stage(KILLS);
-await stage({ name: "integration tests", tasks: ["test:integration"], env: toolPaths(tools) });
-await endToEnd(tools);
+await endToEnd(await tools);
 finish();
+
+async function integration(): Promise<void> {
+  const env = toolPaths(await tools);
+  await stage({ name: "integration tests", tasks: ["test:integration"], env });
+}
+
+async function awsStacks(): Promise<void> {
+  await stage({
+    name: "AWS stacks",
+    tasks: ["test:aws"],
+    env: toolPaths(await tools),
+    secondsMax: LONG_SECONDS_MAX,
+    concurrency: AWS_CONCURRENCY,
+  });
+}
 
 /** One after the other: two of the distribution's installers would stand in each other's way. */
 async function findAllTools(): Promise<AllTools> {
@@ -131,6 +148,7 @@ async function stage({ name, tasks, env, gate, secondsMax, concurrency }: Stage)
   const tally = gate
     ? { passed: code === 0 ? 1 : 0, failed: code === 0 ? 0 : 1, skipped: 0 }
     : tallyOf(output);
+  parts.push(...partsOf(name, output));
   // A runner that ends badly without a failed test (a crash, a time-out) is a failure all the same.
   if (code !== 0 && tally.failed === 0) tally.failed = 1;
   if (code === 0 && tally.passed + tally.skipped === 0) {
@@ -151,6 +169,7 @@ function count(name: string, tally: Tally, from: number): void {
   total.failed += tally.failed;
   total.skipped += tally.skipped;
   const seconds = Math.round((Date.now() - from) / 1_000);
+  parts.push({ name, seconds });
   const skipped = tally.skipped > 0 ? `, ${tally.skipped} skipped` : "";
   print(
     `${tally.failed > 0 ? "✗" : "✓"} ${name}: ${tally.passed} passed, ${tally.failed} failed${skipped} (${seconds} s)`,
@@ -220,6 +239,10 @@ function excerpt(output: string): string {
 function finish(): never {
   const minutes = ((Date.now() - startedAt) / 60_000).toFixed(1);
   console.log(`\n${minutes} minutes; logs and pictures: test-results/`);
+  console.log("slowest parts:");
+  for (const { name, seconds } of slowest(parts, SLOWEST_SHOWN)) {
+    console.log(`  ${seconds.toFixed(0).padStart(5)} s  ${name}`);
+  }
   for (const reason of skips) console.log(`skipped: ${reason}`);
   for (const name of failures) console.log(`failed: ${name}`);
   const skipped = total.skipped > 0 ? `, ${total.skipped} skipped` : "";

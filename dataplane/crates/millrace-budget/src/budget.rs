@@ -245,7 +245,9 @@ impl State {
     }
 
     fn missing(&self, bytes: u64) -> u64 {
-        self.used.saturating_add(bytes).saturating_sub(self.capacity)
+        self.used
+            .saturating_add(bytes)
+            .saturating_sub(self.capacity)
     }
 
     /// Those at the front who no longer wait hold nobody up, and nobody gives up anything for them.

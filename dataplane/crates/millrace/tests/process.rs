@@ -10,10 +10,19 @@ use std::{
 use bytes::Bytes;
 use millrace_record::{BatchBuilder, Compression, records};
 use millrace_testkit::{KafkaClient, PRODUCE_VERSION, produce_request};
-use millrace_wire::messages::ProduceRequest;
+use millrace_wire::{
+    StrBytes,
+    messages::{
+        IncrementalAlterConfigsRequest, ProduceRequest,
+        incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig},
+    },
+};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_millrace");
 /// Neither a start nor a stop takes longer, unless it hangs.
@@ -416,4 +425,57 @@ async fn a_folder_in_use_and_a_wrong_configuration_have_their_exit_codes() {
     let (code, text) = outcome(missing);
     assert_eq!(code, Some(78), "{text}");
     assert!(text.contains("/nowhere/server.properties"), "{text}");
+}
+
+/// What the process under test takes as its admin token.
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+/// Head and body of a GET.
+async fn get(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.expect("it listens");
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await.expect("open");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("text");
+    answer
+}
+
+/// Metrics are the process's, so this needs a process with one broker.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_baseline_that_is_set_at_run_time_is_in_the_metrics_at_once() {
+    let home = Home::new();
+    let admin = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        listener.local_addr().expect("bound")
+    };
+    let file = home.path().join("server.properties");
+    let token = home.path().join("token");
+    std::fs::write(&token, TOKEN).expect("writable");
+    let text = std::fs::read_to_string(&file).expect("written");
+    let with_admin = text.replace(
+        "admin.listener=none",
+        &format!(
+            "admin.listener={admin}\nadmin.token.file={}",
+            token.display()
+        ),
+    );
+    std::fs::write(&file, with_admin).expect("writable");
+    let broker = home.start().await;
+    let text = |text: &'static str| StrBytes::from_static_str(text);
+    let config = AlterableConfig::default()
+        .with_name(text("s3.network.ingress.baseline.bandwidth"))
+        .with_value(Some(text("50000000")));
+    let resource = AlterConfigsResource::default()
+        .with_resource_type(4)
+        .with_resource_name(text("0"))
+        .with_configs(vec![config]);
+    let request = IncrementalAlterConfigsRequest::default().with_resources(vec![resource]);
+    let answer = broker.client().await.call(1, &request).await;
+    assert_eq!(answer.responses[0].error_code, 0, "{answer:?}");
+    let metrics = get(admin, "/metrics").await;
+    let line = "millrace_network_baseline_bytes_per_second{direction=\"ingress\"} 50000000";
+    assert!(metrics.contains(line), "{line} in {metrics}");
+    assert!(broker.terminate().await.success());
 }
