@@ -101,6 +101,7 @@ function installPackages() {
     .digest("hex");
   const mark = join(root, "node_modules/.millrace-lock");
   if (existsSync(mark) && readFileSync(mark, "utf8") === wanted) return;
+  startBrokerBuild();
   say("installing npm packages (a minute or two the first time) …");
   const run = spawnSync("npm", ["ci", "--no-fund", "--no-audit"], {
     cwd: root,
@@ -111,6 +112,18 @@ function installPackages() {
     stop("npm ci failed (see above)", "check the network and the disk, then try again");
   mkdirSync(join(root, "node_modules"), { recursive: true });
   writeFileSync(mark, wanted);
+}
+
+/**
+ * Compiles the broker while npm mostly unpacks. Nobody waits for it here: the build that follows takes
+ * over where this one is, and reports what fails.
+ */
+function startBrokerBuild() {
+  if (process.env.MILLRACE_SKIP_BUILD === "1") return;
+  const args = ["build", "--release", "--locked", "-p", "millrace"];
+  const build = spawn("cargo", args, { cwd: join(root, "dataplane"), stdio: "ignore" });
+  build.on("error", () => {});
+  build.unref();
 }
 
 function nodeForTypeScript() {
