@@ -3,7 +3,8 @@
  * else that a volume may hold.
  */
 import { execFileSync } from "node:child_process";
-import { closeSync, openSync, rmSync, writeSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { chmodSync, closeSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { consume, freePorts, produce, untilReady } from "./slot-machine/kafka.ts";
@@ -221,6 +222,89 @@ describe.skipIf(reason)(`user data on a machine${reason ? ` (${reason})` : ""}`,
       expect({ code, output }).toMatchObject({ code: 1 });
       expect(output).toContain("belongs to cluster=clu_other");
       expect((await machine.run("mountpoint", "/var/lib/millrace")).code).not.toBe(0);
+    });
+  });
+
+  describe("a volume that was lost: blank, beside a bucket that knows this node", () => {
+    /** A broker as far as the script asks it: it recovers as it is told to. */
+    const BROKER = `#!/bin/bash
+set -eu
+echo "$*" >>/outside/asked
+case "$*" in
+  "broker --check"*) ;;
+  "recover --config /etc/millrace/server.properties --dry-run --json") cat /outside/report ;;
+  "recover --config /etc/millrace/server.properties --yes")
+    if [ -e /outside/fails ]; then exit 1; fi
+    echo recovered >/var/lib/millrace/data/meta.db
+    ;;
+  *) exit 2 ;;
+esac
+`;
+    const REPORT = '{"source":"bucket","missing":[]}\n';
+    const RECOVERY = `bucket/meta/nodes/0/recovery/${VOLUME}`;
+
+    async function bootLost(): Promise<void> {
+      await machine.publish(BROKER);
+      machine.write("bucket/meta/nodes/0/log/0000000000000001", "the backup of the metadata");
+      machine.write("report", REPORT);
+      machine.write("asked", "");
+      chmodSync(join(machine.folder, "outside/asked"), 0o666);
+      await machine.powerOn();
+      const sha256 = createHash("sha256").update(BROKER).digest("hex");
+      expect(await machine.firstBoot({ ...ports, sha256 })).toMatchObject({ code: 0 });
+    }
+
+    const prepare = () => machine.start("millrace-slot.service");
+    const asked = (what: string) => machine.lines("asked").filter((line) => line.includes(what));
+
+    test("is reported and left as it is, until its recovery is approved", async () => {
+      const before = await machine.checksum();
+      await bootLost();
+      for (let attempt = 0; attempt < 2; attempt++) {
+        const { code, output } = await prepare();
+        expect({ code, output }).toMatchObject({ code: 1 });
+        expect(output).toContain("REFUSED: the volume was lost");
+      }
+      expect(machine.read(`${RECOVERY}/report`)).toBe(REPORT);
+      expect(asked("--dry-run")).toHaveLength(1);
+      // An approval of the volume before holds for no other.
+      machine.write("bucket/meta/nodes/0/recovery/vol-00000000000000002/approved", "");
+      expect(await prepare()).toMatchObject({ code: 1 });
+      expect(machine.read("formatted")).toBe("");
+      expect(await machine.checksum()).toBe(before);
+
+      machine.write(`${RECOVERY}/approved`, "");
+      const { code, output } = await prepare();
+      expect({ code, output }).toMatchObject({ code: 0 });
+      expect(machine.lines("formatted")).toHaveLength(1);
+      const owner = await machine.run("stat", "-c", "%U", "/var/lib/millrace/data/meta.db");
+      expect(owner.output.trim()).toBe("millrace");
+      expect(await prepare()).toMatchObject({ code: 0 });
+      expect(asked("--yes")).toHaveLength(1);
+    });
+
+    test("is recovered by the next attempt where the first one failed, and formatted once", async () => {
+      await bootLost();
+      machine.write(`${RECOVERY}/approved`, "");
+      machine.write("fails", "");
+      const failed = await prepare();
+      expect(failed, failed.output).toMatchObject({ code: 1 });
+      expect(failed.output).toContain("REFUSED: the recovery failed");
+      rmSync(join(machine.folder, "outside/fails"));
+      const next = await prepare();
+      expect(next, next.output).toMatchObject({ code: 0 });
+      expect(machine.lines("formatted")).toHaveLength(1);
+      expect(asked("--yes")).toHaveLength(2);
+    });
+
+    test("without a readable backup is left as it is", async () => {
+      await bootLost();
+      rmSync(join(machine.folder, "outside/report"));
+      const { code, output } = await prepare();
+      expect({ code, output }).toMatchObject({ code: 1 });
+      expect(output).toContain("REFUSED: the backup in data is not readable");
+      expect(machine.read(`${RECOVERY}/report`)).toBe("");
+      expect(machine.read("formatted")).toBe("");
     });
   });
 

@@ -336,6 +336,13 @@ function storage({ accountId }: ProvisionerProps): Statement[] {
   const keys = `arn:aws:kms:*:${accountId}:key/*`;
   return [
     { ...byName("s3", "bucket", accountId), Sid: "DataBuckets" },
+    {
+      // What a slot whose volume was lost reports, and the approval that it waits for. No records.
+      Sid: "ApproveRecoveries",
+      Effect: "Allow",
+      Action: ["s3:GetObject", "s3:PutObject"],
+      Resource: `arn:aws:s3:::${ANY_CLUSTER_PREFIX}-data-*/meta/nodes/*/recovery/*`,
+    },
     { ...byName("secretsmanager", "secret", accountId), Sid: "Secrets" },
     {
       Sid: "MakeKeys",
@@ -380,7 +387,11 @@ function storage({ accountId }: ProvisionerProps): Statement[] {
       Resource: keys,
       Condition: {
         StringLike: {
-          "kms:ViaService": ["ec2.*.amazonaws.com", "secretsmanager.*.amazonaws.com"],
+          "kms:ViaService": [
+            "ec2.*.amazonaws.com",
+            "s3.*.amazonaws.com",
+            "secretsmanager.*.amazonaws.com",
+          ],
         },
       },
     },

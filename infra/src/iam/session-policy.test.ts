@@ -59,6 +59,19 @@ const CONTROL_PLANES = { ...INSTALLATION, ...tagging(OURS) };
 
 /** What a session for one cluster may do, by what it is about. */
 const allowed: Record<string, AccessRequest> = {
+  "reads what a slot of its own reports of a lost volume": {
+    action: "s3:GetObject",
+    resource: `arn:aws:s3:::${prefix}-data-${ACCOUNT}/meta/nodes/0/recovery/vol-1/report`,
+  },
+  "approves the recovery of a slot of its own": {
+    action: "s3:PutObject",
+    resource: `arn:aws:s3:::${prefix}-data-${ACCOUNT}/meta/nodes/0/recovery/vol-1/approved`,
+  },
+  "decrypts that report with its own key": {
+    action: "kms:Decrypt",
+    resource: `arn:aws:kms:eu-west-1:${ACCOUNT}:key/1`,
+    context: { ...tagged(OURS), "kms:ViaService": "s3.eu-west-1.amazonaws.com" },
+  },
   "describes volumes": { action: "ec2:DescribeVolumes", resource: "*" },
   "lists groups of its own": { action: "autoscaling:DescribeAutoScalingGroups", resource: "*" },
   "finds by tags": { action: "tag:GetResources", resource: "*" },
@@ -193,6 +206,23 @@ const refused: Record<string, AccessRequest> = {
       { action: String(action), resource: String(target), context: CONTROL_PLANES },
     ]),
   ),
+  "reads records of its own cluster": {
+    action: "s3:GetObject",
+    resource: `arn:aws:s3:::${prefix}-data-${ACCOUNT}/data/1`,
+  },
+  "writes into the backup of its own cluster's metadata": {
+    action: "s3:PutObject",
+    resource: `arn:aws:s3:::${prefix}-data-${ACCOUNT}/meta/nodes/0/log/1`,
+  },
+  "approves the recovery of another cluster": {
+    action: "s3:PutObject",
+    resource: `arn:aws:s3:::${otherPrefix}-data-${ACCOUNT}/meta/nodes/0/recovery/vol-1/approved`,
+  },
+  "decrypts another cluster's objects": {
+    action: "kms:Decrypt",
+    resource: `arn:aws:kms:eu-west-1:${ACCOUNT}:key/1`,
+    context: { ...tagged(OTHER), "kms:ViaService": "s3.eu-west-1.amazonaws.com" },
+  },
   "puts names into another cluster's zone": {
     action: "route53:ChangeResourceRecordSets",
     resource: "arn:aws:route53:::hostedzone/Z1",

@@ -2428,7 +2428,7 @@ type ClusterReconcileParams struct {
 
 // ClusterRecoverParams defines parameters for ClusterRecover.
 type ClusterRecoverParams struct {
-	// ValidateOnly Answers what would be, and changes nothing
+	// ValidateOnly Answers the plan: what comes back and which acknowledged records are missing. Nothing changes. On AWS the slot reports that, and only the operation can read it. The operation always waits for the approval of its plan
 	ValidateOnly *bool `form:"validate_only,omitempty" json:"validate_only,omitempty"`
 
 	// IfMatch metadata.etag; the call fails with 412 when the resource has changed

@@ -52,13 +52,28 @@ const RESERVED_KEYS: ReadonlySet<string> = new Set([
   "s3.data.buckets",
 ]);
 
-/** Without its comments, indented by tabs, lines unfolded: an instance has 16 KiB for the rest. */
+/**
+ * Without its comments and indentation, lines unfolded: an instance has 16 KiB for the rest. Here
+ * documents keep their indentation, as tabs.
+ */
 const SCRIPT = readFileSync(new URL("./user-data.sh", import.meta.url), "utf8")
+  .split(/^(.*<<'?EOF'?\n[\s\S]*?^EOF$)/m)
+  .map((part, index) => (index % 2 === 0 ? withoutIndent(part) : withTabs(part)))
+  .join("")
   .split("\n")
   .filter((line) => !/^\s*# /.test(line) && !/^\s*#?$/.test(line))
-  .map((line) => line.replace(/^(?: {2})+/, (spaces) => "\t".repeat(spaces.length / 2)))
   .join("\n")
-  .replaceAll(/\\\n\s*/g, "");
+  .replaceAll(/\\\n/g, "");
+
+function withoutIndent(code: string): string {
+  return code.replaceAll(/^ +/gm, "");
+}
+
+function withTabs(document: string): string {
+  return document
+    .trimStart()
+    .replaceAll(/^(?: {2})+/gm, (spaces) => "\t".repeat(spaces.length / 2));
+}
 
 /**
  * The script as an instance runs it.

@@ -13,7 +13,15 @@ export const recoverCluster = defineContract({
   permission: "cluster:update",
   successStatus: 202,
   params: { cluster_id: pathId("clu") },
-  query: { validate_only: validateOnly },
+  query: {
+    validate_only: validateOnly.meta({
+      description:
+        "Answers the plan: what comes back and which acknowledged records are missing. Nothing " +
+        "changes. On AWS the slot reports that, and only the operation can read it. The operation " +
+        "always waits for the approval of its plan",
+      override: { type: "boolean", anyOf: undefined },
+    }),
+  },
   headers: { if_match: ifMatch },
   response: z.union([ChangePreview, Operation]),
   answers: { 200: ChangePreview, 202: Operation },

@@ -40,6 +40,7 @@ import {
 } from "../cluster-driver.ts";
 import { KeyedLock } from "../local/keyed-lock.ts";
 import { type ProcessTable, systemProcessTable } from "../local/process-table.ts";
+import { isRecoveryPlanId } from "../recovery-plan.ts";
 import { parseState, StateCopy, type StateDocument } from "../terraform/state-copy.ts";
 import type { StateSeal } from "../terraform/state-seal.ts";
 import {
@@ -53,6 +54,7 @@ import { AwsAccount, type AwsAccountSettings } from "./aws-account.ts";
 import { type ClusterHealth, clusterHealth } from "./cluster-health.ts";
 import { OfflinePlanner } from "./offline-planner.ts";
 import { askingAws } from "./sdk-errors.ts";
+import { SlotRecovery } from "./slot-recovery.ts";
 import { nextToReplace, outdatedInstances, replaceInstance } from "./slot-roll.ts";
 import { lastDeployment, StackRun } from "./stack-run.ts";
 
@@ -221,6 +223,9 @@ export class AwsDriver implements ClusterDriver {
   async plan(deployment: ClusterDeployment, options: PlanOptions): Promise<ChangePlan> {
     if (options.offline) return await this.#planner.plan(deployment, options);
     if (options.purpose === "drift") return await this.drift(deployment, options);
+    if (options.purpose === "recover") {
+      return await this.#recovering(deployment, "plan_failed", (recovery) => recovery.plan());
+    }
     return await this.#locked(deployment, options, "plan_failed", (run) =>
       run.plan(options.purpose),
     );
@@ -231,6 +236,10 @@ export class AwsDriver implements ClusterDriver {
     planId: string,
     options: RunOptions = {},
   ): Promise<void> {
+    if (isRecoveryPlanId(planId)) {
+      const apply = (recovery: SlotRecovery) => recovery.apply(planId);
+      return await this.#recovering(deployment, "apply_failed", apply);
+    }
     await this.#locked(deployment, options, "apply_failed", (run) => run.apply(planId));
   }
 
@@ -257,6 +266,16 @@ export class AwsDriver implements ClusterDriver {
       const run = await this.#runOf(deployment, options);
       return await askingAws(otherwise, () => work(run));
     });
+  }
+
+  async #recovering<T>(
+    deployment: ClusterDeployment,
+    otherwise: ProvisionErrorCode,
+    work: (recovery: SlotRecovery) => Promise<T>,
+  ): Promise<T> {
+    const { s3 } = await this.#account.clients(deployment);
+    const { bucket } = this.#names(deployment.clusterId);
+    return await askingAws(otherwise, () => work(new SlotRecovery(s3, bucket)));
   }
 
   async #runOf(deployment: ClusterDeployment, options: RunOptions): Promise<StackRun> {
