@@ -61,7 +61,7 @@ enum End {
     Stopped,
     #[error("closed by the broker: {0}")]
     Killed(&'static str),
-    #[error("a request made its handler panic")]
+    #[error("a request handler panicked")]
     Panicked,
 }
 

@@ -16,9 +16,9 @@ const PREFIX_BYTES: usize = 4;
 /// Why the bytes are not a frame. The connection cannot go on, since the next frame's start is lost.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FrameError {
-    #[error("a frame length of {0} is negative")]
+    #[error("the frame length {0} is negative")]
     Negative(i32),
-    #[error("a frame of {length} bytes is longer than socket.request.max.bytes={max}{}", .looks_like.map_or("", Foreign::hint))]
+    #[error("a frame of {length} bytes exceeds socket.request.max.bytes={max}{}", .looks_like.map_or("", Foreign::hint))]
     TooLong {
         length: usize,
         max: usize,

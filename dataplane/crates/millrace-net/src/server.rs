@@ -236,7 +236,7 @@ async fn accept_loop(core: Arc<Core>, listener_name: String, listener: TcpListen
             Err(error) => {
                 tracing::warn!(
                     listener = listener_name,
-                    "a connection was not accepted: {error}"
+                    "accepting a connection failed: {error}"
                 );
                 tokio::time::sleep(ACCEPT_RETRY).await;
             }
@@ -253,7 +253,7 @@ impl Core {
             return;
         }
         if let Err(error) = prepare(&stream) {
-            tracing::debug!(client = %address, "socket options were not set: {error}");
+            tracing::debug!(client = %address, "setting socket options failed: {error}");
         }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let peer = Arc::new(Peer::new(id, address, listener.to_owned()));

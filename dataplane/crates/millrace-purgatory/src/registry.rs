@@ -298,7 +298,7 @@ fn expire<O: DelayedOperation>(kept: Kept<O>) {
     if let Some(operation) = kept.operation {
         let expired = catch_unwind(AssertUnwindSafe(move || operation.on_expire()));
         if expired.is_err() {
-            tracing::error!("an operation that expired panicked");
+            tracing::error!("an expired operation panicked");
         }
     }
 }

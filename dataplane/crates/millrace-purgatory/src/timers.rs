@@ -252,7 +252,7 @@ impl Shared {
         for call in due {
             // A panic inside stops this timer, not the task that all timers depend on.
             if catch_unwind(AssertUnwindSafe(call)).is_err() {
-                tracing::error!("a timer's function panicked");
+                tracing::error!("a timer callback panicked");
             }
         }
         Fired { count, next_expiry }

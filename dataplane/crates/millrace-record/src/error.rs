@@ -6,7 +6,7 @@ use crate::{compression::DECOMPRESSED_BYTES_MAX, header::HEADER_BYTES};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBatch {
     /// The bytes end inside a batch.
-    #[error("a batch needs {need} bytes, only {have} are left")]
+    #[error("a batch needs {need} bytes, but only {have} are left")]
     Truncated {
         /// Bytes that are there.
         have: usize,
@@ -14,13 +14,13 @@ pub enum InvalidBatch {
         need: usize,
     },
     /// The length field cannot be true of any batch.
-    #[error("a batch says it is {0} bytes long after its length field; the least is {least}", least = HEADER_BYTES - 12)]
+    #[error("the batch length {0} is too small; the minimum is {least}", least = HEADER_BYTES - 12)]
     Length(i32),
     /// Message format 0 or 1, or none that exists.
-    #[error("the batch has message format {0}, only 2 is accepted")]
+    #[error("the batch has message format {0}; only version 2 is supported")]
     Magic(i8),
     /// Larger than the topic allows.
-    #[error("the batch has {bytes} bytes, at most {max} are allowed")]
+    #[error("the batch has {bytes} bytes; the maximum is {max}")]
     TooLarge {
         /// The batch's size.
         bytes: usize,
@@ -28,7 +28,7 @@ pub enum InvalidBatch {
         max: usize,
     },
     /// The CRC32C over everything from the attributes on does not match.
-    #[error("the batch's checksum is {stored:#010x}, its bytes have {computed:#010x}")]
+    #[error("the batch's checksum is {stored:#010x}, but its content has {computed:#010x}")]
     Checksum {
         /// The header's.
         stored: u32,
@@ -36,7 +36,9 @@ pub enum InvalidBatch {
         computed: u32,
     },
     /// The record count is not positive or does not match the offsets.
-    #[error("the batch counts {count} records and ends at relative offset {last_offset_delta}")]
+    #[error(
+        "the batch has a record count of {count}, but its last offset delta is {last_offset_delta}"
+    )]
     Count {
         /// The header's record count.
         count: i32,
@@ -44,7 +46,7 @@ pub enum InvalidBatch {
         last_offset_delta: i32,
     },
     /// The batch has a producer id and a negative sequence.
-    #[error("the batch has producer id {producer_id} and the invalid sequence {base_sequence}")]
+    #[error("the batch of producer id {producer_id} has the invalid base sequence {base_sequence}")]
     Sequence {
         /// The header's producer id.
         producer_id: i64,
@@ -52,7 +54,7 @@ pub enum InvalidBatch {
         base_sequence: i32,
     },
     /// A control batch from someone who may not write one.
-    #[error("clients are not allowed to write control records")]
+    #[error("clients must not write control records")]
     Control,
     /// The attributes name a compression that does not exist.
     #[error("compression type {0} is unknown")]
@@ -61,7 +63,7 @@ pub enum InvalidBatch {
     #[error("the records cannot be decompressed")]
     Decompress,
     /// The records decompress to more than [`DECOMPRESSED_BYTES_MAX`].
-    #[error("the records have more than {DECOMPRESSED_BYTES_MAX} bytes when decompressed")]
+    #[error("the decompressed records exceed {DECOMPRESSED_BYTES_MAX} bytes")]
     DecompressedTooLarge,
     /// A record inside is broken.
     #[error("record {index} of the batch is malformed: {reason}")]

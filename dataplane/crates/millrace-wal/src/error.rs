@@ -19,10 +19,10 @@ pub struct WalFailure {
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ReserveError {
     /// The log stayed full for the whole wait. Nothing was written; try again later.
-    #[error("the write-ahead log stayed full for {0:?}; it empties as data is uploaded")]
+    #[error("the write-ahead log was full for {0:?}; it drains as data is uploaded")]
     Full(Duration),
     /// The record is larger than this log can take. Trying again does not help.
-    #[error("a record of {bytes} bytes is larger than the write-ahead log takes ({bytes_max})")]
+    #[error("a record of {bytes} bytes exceeds the write-ahead log's limit of {bytes_max} bytes")]
     TooLarge {
         /// Its payload.
         bytes: usize,
@@ -47,7 +47,7 @@ pub enum AppendError {
     #[error("the write-ahead log is closed")]
     Closed,
     /// The record is larger than its reservation; it was not written. A fault of the caller.
-    #[error("a record of {bytes} bytes does not fit its reservation of {reserved}")]
+    #[error("a record of {bytes} bytes exceeds its reservation of {reserved} bytes")]
     Oversized {
         /// Its payload.
         bytes: usize,
@@ -83,17 +83,17 @@ pub enum OpenError {
     BlockSize(u32),
     /// The device holds something else, which is not overwritten.
     #[error(
-        "the device holds neither a write-ahead log nor zeros; if its content may go, overwrite its first 128 KiB with zeros"
+        "the device is neither blank nor a write-ahead log; to use it, overwrite its first 128 KiB with zeros, which destroys its content"
     )]
     NotALog,
     /// The log was written in another version of the format.
     #[error(
-        "the write-ahead log has format version {0}, and this program knows {known} alone; let the program that wrote it upload everything and stop, then start with an empty log",
+        "the write-ahead log has format version {0}, but this program only supports {known}; stop the broker version that wrote it after it has uploaded everything, then start with an empty log",
         known = crate::format::header::VERSION
     )]
     Version(u32),
     /// The log was formatted for another size.
-    #[error("the write-ahead log was formatted for {formatted} bytes, the device has {device}")]
+    #[error("the write-ahead log was formatted for {formatted} bytes, but the device has {device}")]
     Capacity {
         /// What the header says.
         formatted: u64,
@@ -103,7 +103,7 @@ pub enum OpenError {
     /// Bytes that were durable are damaged: acknowledged records may be lost. The log is left as
     /// it is, so that the volume can be restored from a snapshot.
     #[error(
-        "the write-ahead log is damaged at position {position}: {what}; restore its volume, or start from an empty one and lose what was not yet uploaded"
+        "the write-ahead log is corrupt at position {position}: {what}; restore its volume, or start with an empty log and lose the records that were not uploaded"
     )]
     Damaged {
         /// Where.
@@ -112,7 +112,9 @@ pub enum OpenError {
         what: &'static str,
     },
     /// Crash after crash without one upload in between left more pieces than the header can list.
-    #[error("the log is in {0} pieces after too many crashes without an upload in between")]
+    #[error(
+        "the write-ahead log is in {0} fragments after too many crashes without an upload in between"
+    )]
     TooFragmented(usize),
 }
 
@@ -123,7 +125,7 @@ pub enum ReadError {
     #[error("the write-ahead log does not hold this range")]
     Absent,
     /// Its bytes do not match their sums.
-    #[error("the record at position {0} is damaged")]
+    #[error("the record at position {0} is corrupt")]
     Damaged(u64),
     /// The device failed.
     #[error("the write-ahead log's device failed to read: {0}")]

@@ -76,7 +76,7 @@ fn survivor(header: Header, slot: u64, other: &Slot) -> Stored {
     if *other == Slot::Invalid {
         tracing::warn!(
             slot = 1 - slot,
-            "a header slot of the WAL is damaged; its twin is used"
+            "a header slot of the WAL is corrupt; using the other slot"
         );
     }
     Stored::Log(header, slot)

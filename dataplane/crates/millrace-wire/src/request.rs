@@ -41,7 +41,7 @@ pub enum MalformedRequest {
     #[error("the request header is malformed: {0}")]
     Header(MalformedBody),
     /// No served API has this key.
-    #[error("API key {api_key} is not served")]
+    #[error("API key {api_key} is not supported")]
     UnknownApi {
         /// The key.
         api_key: i16,
@@ -49,7 +49,7 @@ pub enum MalformedRequest {
         correlation_id: i32,
     },
     /// The API is served, but not in this version.
-    #[error("version {version} of {api_key:?} is not served")]
+    #[error("version {version} of {api_key:?} is not supported")]
     UnsupportedVersion {
         /// The API.
         api_key: ApiKey,

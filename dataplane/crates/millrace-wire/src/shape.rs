@@ -31,7 +31,7 @@ pub enum MalformedBody {
     #[error("a variable-length number is too long")]
     LongVarint,
     /// A tagged field's size is not its value's size.
-    #[error("the size of a tagged field is not its value's")]
+    #[error("a tagged field's size does not match its value")]
     TaggedFieldSize,
     /// More than [`REQUEST_ELEMENTS_MAX`] elements.
     #[error("it has more than {REQUEST_ELEMENTS_MAX} elements")]
@@ -40,7 +40,7 @@ pub enum MalformedBody {
     #[error("a field has a value that its schema does not allow")]
     Schema,
     /// The request is of another API than the message; a defect of the caller.
-    #[error("it is of another API")]
+    #[error("it belongs to another API")]
     OtherApi,
 }
 

@@ -128,7 +128,7 @@ fn every_flaw_has_its_error_and_its_fault() {
     assert_eq!(count.1, BatchFault::InvalidRecord);
     assert_eq!(
         count.0,
-        "the batch counts 2 records and ends at relative offset 0"
+        "the batch has a record count of 2, but its last offset delta is 0"
     );
     assert_eq!(
         fault(forge(batch_of(1), 57, &[0xff; 4])).1,

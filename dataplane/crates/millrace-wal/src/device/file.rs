@@ -67,7 +67,7 @@ impl BlockFile {
             });
         }
         if !direct {
-            tracing::warn!(path = %path.display(), "direct I/O is refused here; the WAL writes through the page cache");
+            tracing::warn!(path = %path.display(), "direct I/O is not supported here; the WAL writes through the page cache");
         }
         Ok(Self {
             file,
@@ -177,7 +177,7 @@ fn lock(file: &File, path: &Path) -> Result<(), DeviceError> {
             }
             // Some network file systems have no locks; the log works there as it did.
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
-                tracing::warn!(path = %path.display(), "no locks here: nothing keeps a second process off the WAL");
+                tracing::warn!(path = %path.display(), "file locks are not supported here: a second process could open the WAL");
                 return Ok(());
             }
             Err(TryLockError::Error(source)) => {

@@ -103,7 +103,7 @@ pub enum DeviceError {
     },
     /// Another process has the path open as its log.
     #[error(
-        "the write-ahead log at {0} is in use by another process, most likely a broker that still runs or has not ended yet; stop it, or give this one a path of its own"
+        "the write-ahead log at {0} is in use by another process, most likely another broker; stop that process, or set another s3.wal.path"
     )]
     Held(String),
     /// The file or device has another size than configured.
@@ -119,7 +119,7 @@ pub enum DeviceError {
         wanted: u64,
     },
     /// The kernel refuses io_uring and the configuration insists on it.
-    #[error("the kernel refuses io_uring ({0}); use the thread-pool back-end")]
+    #[error("io_uring is not available ({0}); use the thread-pool back-end")]
     NoIoUring(io::Error),
 }
 
@@ -155,7 +155,7 @@ pub fn open_device(
         Backend::Auto => match uring::UringDevice::new(Arc::clone(&file), config.depth) {
             Ok(device) => Ok(Arc::new(device)),
             Err(error) => {
-                tracing::warn!(%error, "io_uring is refused; the thread pool does the WAL's I/O");
+                tracing::warn!(%error, "io_uring is not available; the WAL uses the thread pool");
                 threads(file, path, config)
             }
         },

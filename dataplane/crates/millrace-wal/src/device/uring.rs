@@ -171,7 +171,7 @@ impl Drop for UringDevice {
 }
 
 fn broken() -> io::Error {
-    io::Error::other("the WAL's io_uring has broken")
+    io::Error::other("the WAL's io_uring failed")
 }
 
 /// Collects completions whenever there are some. Ends when the device is dropped.
@@ -350,7 +350,7 @@ impl Ring {
 
     /// The ring does not answer any more: fails everything, now and later.
     fn give_up(&mut self, error: &io::Error) -> Answered {
-        tracing::error!(%error, "the WAL's io_uring has broken");
+        tracing::error!(%error, "the WAL's io_uring failed");
         self.broken = true;
         for operation in self.table.drain(..).flatten() {
             operation.abandon();

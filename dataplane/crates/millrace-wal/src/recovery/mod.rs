@@ -248,7 +248,10 @@ impl Scanner<'_> {
             match self.examine(&mut reader, at, &stretch).await? {
                 Examined::Chunk(header, records) => at = self.keep(&header, records),
                 Examined::Hole(_) => {
-                    return Err(damaged(at, "a chunk that an earlier recovery kept is gone"));
+                    return Err(damaged(
+                        at,
+                        "a chunk kept by an earlier recovery is missing",
+                    ));
                 }
                 Examined::Rotten(what) => return Err(damaged(at, what)),
             }
@@ -291,11 +294,11 @@ impl Scanner<'_> {
         if header.clean_end.is_some() {
             return Err(damaged(
                 hole,
-                "a chunk is gone from a log that was closed in peace",
+                "a chunk is missing from a log that was closed cleanly",
             ));
         }
         if hole < self.stable {
-            return Err(damaged(hole, "a chunk is gone that was durable"));
+            return Err(damaged(hole, "a durable chunk is missing"));
         }
         // A write of a dead process may still land, but not above this.
         self.found.next = full.min(hole + header.window);
@@ -403,7 +406,7 @@ impl Scanner<'_> {
         let (sector, _) = bytes.split_at(SECTOR_BYTES.min(bytes.len()));
         let Some(header) = stretch.header(sector, at) else {
             return Ok(if self.tagger.starts_chunk(sector, at) {
-                Examined::Rotten("the header of a chunk is not what was written")
+                Examined::Rotten("a chunk's header does not match its checksum")
             } else {
                 Examined::Hole(BLOCK)
             });
@@ -420,12 +423,12 @@ impl Scanner<'_> {
             Some(records) if all_written => {
                 tracing::warn!(
                     position = at,
-                    "a chunk's directory in the WAL is damaged; its records are not"
+                    "a chunk's directory in the WAL is corrupt; its records are intact"
                 );
                 self.found.directories_damaged += 1;
                 Examined::Chunk(header, records)
             }
-            _ if all_written => Examined::Rotten("the content of a chunk is not what was written"),
+            _ if all_written => Examined::Rotten("a chunk's content does not match its checksum"),
             _ => Examined::Hole(u64::from(header.length)),
         })
     }
