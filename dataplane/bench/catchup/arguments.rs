@@ -10,37 +10,37 @@ use crate::profiles::ProfileKey;
 
 pub(crate) const USAGE: &str = "\
 usage: npm run bench:catchup -- [--quick] [--rounds N] [--only PROFILE]… [--json FILE] …
-  --quick                        less data and fewer rounds, below four minutes
+  --quick                        less data and fewer rounds, under four minutes
   --rounds N                     rounds of the main profile (5; quick: 2)
   --only PROFILE                 main, no_prefetch, quarter_cache, quarter_cache_lru, side_by_side,
-                                 side_by_side_lru, tenth or no_limiter; may be given many times.
-                                 What is set by another profile's result needs main, too
-  --json FILE                    writes the results there as well; README.md lists the keys
-The load; names as those of automq-perf-test.sh where it has them:
+                                 side_by_side_lru, tenth or no_limiter; may be repeated.
+                                 Profiles that depend on another's result need main, too
+  --json FILE                    also writes the results to this file; README.md lists the keys
+The load, with the names of automq-perf-test.sh where it has them:
   --topics N                     (50)
   --partitions-per-topic N       (20)
   --producers-per-topic N        (2)
   --groups-per-topic N           (1)
   --consumers-per-group N        (4)
-  --record-size BYTES            (65536); a record is a batch and a request of its own
-  --send-rate N                  records per second in all, before and while it is read (320)
-  --backlog-duration S           for how long the backlog is written (300; quick: 20)
+  --record-size BYTES            (65536); each record is a batch and a request
+  --send-rate N                  records per second in total, before and during the catch-up (320)
+  --backlog-duration S           how long the backlog is written (300; quick: 20)
   --backlog-send-rate N          records per second of the backlog (the send rate; quick: 2560)
-  --warmup-duration S            what is not measured after each start of the broker (5; quick: 3)
+  --warmup-duration S            unmeasured time after each start of the broker (5; quick: 3)
   --before-duration S            how long producers are measured alone before each catch-up (20;
                                  quick: 5)
   --max-partition-fetch-bytes N  (1048576)
   --fetch-max-wait-ms N          (1000)
 The broker and its peers:
-  --block-cache MIB              s3.block.cache.size where the profile does not say (2048)
-  --link MIB                     the baselines, MiB per second, where the profile does not say (what
-                                 the bare client reached in its first round)
-  --raw-parallel N               range GETs of the bare client under way at once (64)
+  --block-cache MIB              s3.block.cache.size unless the profile sets it (2048)
+  --link MIB                     the baselines, MiB per second, unless the profile sets them (the
+                                 bare client's rate in its first round)
+  --raw-parallel N               concurrent range GETs of the bare client (64)
   --raw-get-bytes N              bytes of each (1048576)
-  --broker-config KEY=VALUE      a further setting of the broker; may be given many times
-  --s3-server FILE               a versitygw program; without it one is built with Go
+  --broker-config KEY=VALUE      an additional broker setting; may be repeated
+  --s3-server FILE               a versitygw program; by default one is built with Go
   --program FILE                 the broker (MILLRACE_BROKER_BIN, or the one beside this program)
-  --work DIR                     where all of it works (target/bench-catchup)";
+  --work DIR                     work folder (target/bench-catchup)";
 
 /// How to measure.
 #[derive(Debug, Clone)]

@@ -11,10 +11,10 @@ pub(crate) const USAGE: &str = "\
 usage: npm run bench:purgatory -- [--quick] [--without-kafka] [--rounds N] [--requests N]
                                   [--json FILE]
   --quick          one round instead of five, and an equal rate with many timeouts only
-  --without-kafka  leaves Apache Kafka out, which needs a JDK 17 with Maven
-  --rounds N       another number of rounds
-  --requests N     another number of requests than a million in each run
-  --json FILE      writes the results there as well; README.md lists the keys";
+  --without-kafka  skips Apache Kafka, which needs a JDK 17 with Maven
+  --rounds N       number of rounds
+  --requests N     requests in each run (1000000)
+  --json FILE      also writes the results to this file; README.md lists the keys";
 
 /// Rounds that a median is taken over.
 const ROUNDS: usize = 5;

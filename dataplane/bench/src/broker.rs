@@ -105,7 +105,7 @@ impl Running {
             match ended.map_err(|error| format!("waiting for the broker: {error}"))? {
                 Some(status) if status.success() => return Ok(Stopped::InPeace),
                 Some(status) => {
-                    return Err(format!("asked to stop, the broker ended with {status}"));
+                    return Err(format!("after SIGTERM the broker ended with {status}"));
                 }
                 None => pause(POLL),
             }

@@ -25,7 +25,7 @@ const START_POLL: Duration = Duration::from_millis(50);
 #[derive(Debug, thiserror::Error)]
 pub enum S3ServerError {
     /// Go could not be started.
-    #[error("go: {0}; Go 1.24 or newer is needed, or name a versitygw program")]
+    #[error("go: {0}; install Go 1.24 or newer, or name a versitygw program")]
     Go(#[source] io::Error),
     /// Go said why on standard error.
     #[error("go install {MODULE}: {0}")]

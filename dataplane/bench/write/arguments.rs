@@ -9,13 +9,13 @@ use crate::sections::SectionKey;
 pub(crate) const USAGE: &str = "\
 usage: npm run bench:write -- [--quick] [--rounds N] [--only SECTION]… [--load LOAD]…
                               [--json FILE] [--work DIR]
-  --quick         one round instead of five, less data, and the sections that the main figures need
-  --rounds N      another number of rounds
-  --only SECTION  own_disk, ebs_like_1ms, ebs_like_5ms or small_records; may be given many times
-  --load LOAD     only this load of those that the sections have; may be given many times
-  --json FILE     writes the results there as well; README.md lists the keys
-  --work DIR      where all contenders keep their data: on the disk that is to be measured;
-                  target/bench-write where nothing is said";
+  --quick         one round instead of five, less data, and only the sections of the main figures
+  --rounds N      number of rounds
+  --only SECTION  own_disk, ebs_like_1ms, ebs_like_5ms or small_records; may be repeated
+  --load LOAD     only this load of the sections; may be repeated
+  --json FILE     also writes the results to this file; README.md lists the keys
+  --work DIR      where all contenders keep their data, on the disk to be measured
+                  (target/bench-write)";
 
 /// Rounds that a median is taken over.
 const ROUNDS: usize = 5;

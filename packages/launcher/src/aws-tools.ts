@@ -56,11 +56,14 @@ export async function findAwsTools(): Promise<AwsTools> {
     ],
     [
       terraformMirror,
-      "AWS stack tests: no folder with Terraform's AWS provider; make one by `terraform providers mirror` and set MILLRACE_TERRAFORM_MIRROR",
+      "AWS stack tests: no folder with Terraform's AWS provider; create one with `terraform providers mirror` and set MILLRACE_TERRAFORM_MIRROR",
     ],
     [moto, "AWS emulator tests: moto cannot be installed (needs python3 with venv, and PyPI)"],
     [checkov, "policy analysis: checkov cannot be installed (needs python3 with venv, and PyPI)"],
-    [shellcheck, "user data's shell check: no shellcheck (Debian/Ubuntu: apt-get install it)"],
+    [
+      shellcheck,
+      "user data's shell check: no shellcheck (Debian/Ubuntu: apt-get install shellcheck)",
+    ],
     [xfs || undefined, "user data's volume: no mkfs.xfs (Debian/Ubuntu: apt-get install xfsprogs)"],
   ].flatMap(([found, reason]) =>
     found === undefined && typeof reason === "string" ? [reason] : [],
@@ -86,7 +89,7 @@ export function findTerraform(env: NodeJS.ProcessEnv): FoundTerraform {
 }
 
 /** What to do where Terraform was refused. */
-export const TERRAFORM_REMEDY = `install Terraform ${TERRAFORM_MIN.join(".")} or later (${TERRAFORM_FROM}) and put it on PATH, or name it in MILLRACE_TERRAFORM_BIN`;
+export const TERRAFORM_REMEDY = `install Terraform ${TERRAFORM_MIN.join(".")} or later (${TERRAFORM_FROM}) and put it on PATH, or set MILLRACE_TERRAFORM_BIN to its path`;
 
 /**
  * Terraform and the folder with its AWS provider, in their variables; empty where there is none, so

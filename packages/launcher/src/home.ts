@@ -18,7 +18,7 @@ const LEFTOVER_STOP_SECONDS_MAX = 60;
 export class HomeInUse extends Error {
   readonly pid: number;
   constructor(pid: number) {
-    super(`another npm start (pid ${pid}) already runs on this state folder`);
+    super(`another npm start (pid ${pid}) is using this state folder`);
     this.pid = pid;
   }
 }

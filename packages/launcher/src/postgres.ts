@@ -165,7 +165,7 @@ function initialise(bin: string, dir: string, secret: string, run: string[]): vo
 async function untilAnswering(child: ChildProcess, url: string, log: string): Promise<void> {
   const tail = () => readFileSync(log, "utf8").trimEnd().split("\n").slice(-5).join("\n");
   for (let waited = 0; waited < START_SECONDS_MAX * 20; waited++) {
-    if (child.exitCode !== null) throw new Error(`PostgreSQL stopped at once:\n${tail()}`);
+    if (child.exitCode !== null) throw new Error(`PostgreSQL stopped immediately:\n${tail()}`);
     const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
     try {
       await client.connect();
@@ -202,7 +202,7 @@ async function stopLeftover(dir: string): Promise<void> {
   for (let waited = 0; ours(); waited++) {
     if (waited === LEFTOVER_STOP_SECONDS_MAX * 10) {
       throw new Error(
-        `a PostgreSQL of an earlier run (pid ${pid}) does not stop: end it and try again`,
+        `a PostgreSQL server of an earlier run (pid ${pid}) does not stop: kill it and try again`,
       );
     }
     await sleep(100);

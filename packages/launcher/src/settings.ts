@@ -35,7 +35,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
   const consolePort = port(env, "MILLRACE_CONSOLE_PORT", 3000);
   if (apiPort === consolePort) {
     throw new Unusable(
-      `API and console cannot both take port ${apiPort}`,
+      `API and console cannot both use port ${apiPort}`,
       "set MILLRACE_API_PORT or MILLRACE_CONSOLE_PORT to another port",
     );
   }
@@ -63,5 +63,5 @@ function port(env: NodeJS.ProcessEnv, name: string, usual: number): number {
   if (text === undefined || text === "") return usual;
   const number = Number(text);
   if (Number.isInteger(number) && number > 0 && number < 65_536) return number;
-  throw new Unusable(`${name} is "${text}"`, "give it a port number from 1 to 65535");
+  throw new Unusable(`${name} is "${text}"`, "set it to a port number from 1 to 65535");
 }

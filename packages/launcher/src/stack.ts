@@ -39,7 +39,7 @@ export async function startStack(): Promise<Stack> {
     if (child.exitCode !== null) throw new Error(`npm start ended (${child.exitCode}):\n${end()}`);
     if (waited > START_SECONDS_MAX * 5) {
       child.kill("SIGINT");
-      throw new Error(`npm start is not up after ${START_SECONDS_MAX} s:\n${end()}`);
+      throw new Error(`npm start did not come up within ${START_SECONDS_MAX} s:\n${end()}`);
     }
     await sleep(200);
   }

@@ -56,7 +56,7 @@ async function main(settings: Settings): Promise<void> {
   const env = environment(settings, postgres);
   print("applying migrations …");
   await program("migrations", "packages/db/tools/migrate.ts", env);
-  print("making sure that there is an operator and a tenant …");
+  print("creating the first operator and tenant if needed …");
   const made = await program("first accounts", "apps/api/src/bootstrap.ts", env);
 
   const [api, worker, console_] = services(settings, env).map(
@@ -93,7 +93,7 @@ function announce(settings: Settings, account: Account): void {
     API        ${settings.apiUrl}        reference: ${settings.apiUrl}/docs
     sign in    ${account.email}, the password is in ${file}
 
-  Ctrl-C stops everything; the next npm start brings the clusters back.
+  Ctrl-C stops everything; the next npm start restarts the clusters.
 `);
 }
 
@@ -105,15 +105,15 @@ async function refuseTakenPorts(settings: Settings): Promise<void> {
   for (const [port, variable, what] of wanted) {
     if (await portTaken(port)) {
       throw new Unusable(
-        `port ${port}, which the ${what} needs, is taken`,
-        `stop what listens there, or set ${variable} to a free port`,
+        `port ${port}, which the ${what} needs, is in use`,
+        `stop the process that listens there, or set ${variable} to a free port`,
       );
     }
   }
 }
 
 async function build(): Promise<void> {
-  print("building broker and console (some minutes the first time, a second or two later) …");
+  print("building broker and console (minutes the first time, seconds later) …");
   const { code, output } = await run(
     "turbo",
     [
@@ -130,7 +130,7 @@ async function build(): Promise<void> {
     const full = /No space left on device|ENOSPC/.test(output);
     const again = "and run npm start again";
     throw full
-      ? new Unusable("the disk is full", `free some GiB ${again}`)
+      ? new Unusable("the disk is full", `free a few GiB ${again}`)
       : new Unusable("the build failed (see above)", `fix it ${again}`);
   }
 }
@@ -140,7 +140,7 @@ function environment(settings: Settings, postgres: RunningPostgres): NodeJS.Proc
   url.pathname = `/${DATABASE}`;
   const terraform = findTerraform(process.env);
   if (terraform.refusal !== undefined) {
-    print(`no clusters on AWS: ${terraform.refusal}; ${TERRAFORM_REMEDY}`);
+    print(`AWS clusters are unavailable: ${terraform.refusal}; ${TERRAFORM_REMEDY}`);
   }
   return {
     ...process.env,
@@ -219,7 +219,7 @@ function explain(error: unknown): void {
   if (error instanceof Unusable) printError(text, error.remedy);
   else if (error instanceof HomeInUse) {
     printError(text, `stop it (kill ${error.pid}), or set MILLRACE_HOME to another folder`);
-  } else printError(text, "fix what these lines name and run npm start again; nothing was lost");
+  } else printError(text, "fix the cause above and run npm start again; no data was lost");
 }
 
 /** Stops in reverse order: first what takes requests, the database last. */
@@ -231,7 +231,7 @@ function shutDown(code: number): Promise<void> {
     await Promise.all([console_?.stop(), api?.stop(), worker?.stop()]);
     await postgres?.stop();
     home?.release();
-    if (started.length > 0) print("stopped; everything is kept.");
+    if (started.length > 0) print("stopped; all data is kept.");
     process.exit(code);
   })();
   return stopping;

@@ -238,7 +238,7 @@ function excerpt(output: string): string {
 
 function finish(): never {
   const minutes = ((Date.now() - startedAt) / 60_000).toFixed(1);
-  console.log(`\n${minutes} minutes; logs and pictures: test-results/`);
+  console.log(`\n${minutes} minutes; logs and screenshots: test-results/`);
   console.log("slowest parts:");
   for (const { name, seconds } of slowest(parts, SLOWEST_SHOWN)) {
     console.log(`  ${seconds.toFixed(0).padStart(5)} s  ${name}`);

@@ -26,7 +26,9 @@ export async function findTools(): Promise<Tools> {
   const absent: string[] = [];
   const chromium = await findChromium();
   if (chromium === undefined) {
-    absent.push("console tests: no Chromium, and neither the distribution nor Playwright has one");
+    absent.push(
+      "console tests: no Chromium, and neither the distribution nor Playwright provides one",
+    );
   }
   const kcat = onPath("kcat") ?? ((await installPackage("kcat")) ? onPath("kcat") : undefined);
   if (kcat === undefined)

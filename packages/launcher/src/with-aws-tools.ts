@@ -10,7 +10,7 @@ import { printError } from "./terminal.ts";
 
 const [command, ...args] = process.argv.slice(2);
 if (command === undefined) {
-  console.error("with-aws-tools: name a command");
+  console.error("usage: with-aws-tools <command> …");
   process.exit(2);
 }
 const terraform = findTerraform(process.env);

@@ -7,14 +7,14 @@ use millrace_bench::command_line::{beside, broker_program, from_callers_folder, 
 pub(crate) const USAGE: &str = "\
 usage: npm run drill:connections -- [--idle N] [--busy N] [--seconds N] [--rate N] [--quick]
                                     [--work DIR] [--program FILE] [--json FILE]
-  --idle N           connections that ask for the versions once and then stay (10000)
-  --busy N           producers, 1 to 16 KiB a request, acks=all (1000)
-  --seconds N        how long they are measured (20)
+  --idle N           connections that request the API versions once and then stay idle (10000)
+  --busy N           producers, 1 to 16 KiB per request, acks=all (1000)
+  --seconds N        how long the producers are measured (20)
   --rate N           requests per second of each (4)
   --quick            1000 idle, 200 busy, 5 seconds
-  --work DIR         where the broker works; kept where the drill fails (target/drill-connections)
+  --work DIR         work folder; kept if the drill fails (target/drill-connections)
   --program FILE     the broker (MILLRACE_BROKER_BIN, or the one beside this program)
-  --json FILE        writes the results there as well";
+  --json FILE        also writes the results to this file";
 
 #[derive(Debug, Clone)]
 pub(crate) struct Arguments {

@@ -10,20 +10,20 @@ pub(crate) const USAGE: &str = "\
 usage: npm run drill:kill -- [--kills N] [--quick] [--seed N] [--rate MIB] [--work DIR]
                              [--program FILE] [--json FILE] [--any-disk]
        npm run drill:kill -- --backlog GIB [--s3-server FILE] [--cache MIB] …
-  --kills N          how often the broker is killed under load (500)
+  --kills N          number of kills under load (500)
   --quick            10 kills
-  --backlog GIB      instead: the time to the first acknowledgement after a kill with this much that
-                     is not uploaded, and that all of it is uploaded once the bucket is back
-  --s3-server FILE   the versitygw program that is the bucket then; without it the upload at the
-                     end is not tried, and the drill says so
+  --backlog GIB      measures instead the time to the first acknowledgement after a kill with this
+                     much not uploaded, and checks that all of it is uploaded once the bucket is back
+  --s3-server FILE   the versitygw program that serves as the bucket then; without it the final
+                     upload is skipped and reported as skipped
   --cache MIB        the broker's log cache in that drill (its default)
-  --seed N           makes the same batches and pauses again; the machine's own timing differs
-  --rate MIB         MiB per second that the producers write together (24)
-  --work DIR         where the broker works, in a folder named by the seed, which is kept where the
-                     drill fails (target/drill-kill)
+  --seed N           reproduces the batches and pauses, not the machine's timing
+  --rate MIB         MiB per second of all producers together (24)
+  --work DIR         work folder; the subfolder named by the seed is kept if the drill fails
+                     (target/drill-kill)
   --program FILE     the broker (MILLRACE_BROKER_BIN, or the one beside this program)
-  --any-disk         goes on where the disk takes no O_DIRECT
-  --json FILE        writes the results there as well";
+  --any-disk         also runs on a disk without O_DIRECT
+  --json FILE        also writes the results to this file";
 
 /// What to do.
 #[derive(Debug)]

@@ -60,7 +60,7 @@ fn drill(
     let ready = if direct || place.any_disk {
         Ok(())
     } else {
-        Err("the disk takes no O_DIRECT; name a folder on another with --work".to_owned())
+        Err("the disk does not support O_DIRECT; set --work to a folder on another disk".to_owned())
     };
     match ready.and_then(|()| run(&home)) {
         Ok(mut report) => {

@@ -7,17 +7,17 @@ use millrace_bench::command_line::{beside, broker_program, from_callers_folder, 
 pub(crate) const USAGE: &str = "\
 usage: npm run drill:s3 -- [--minutes N] [--outage-seconds N] [--quick] [--wal MIB] [--rate MIB]
                            [--seed N] [--s3-server FILE] [--work DIR] [--program FILE] [--json FILE]
-  --minutes N         for how long 30 % of all calls are answered with 503 (5); 0.5 is allowed
-  --outage-seconds N  for how long no call is answered after that (60)
+  --minutes N         how long 30 % of all calls are answered with 503 (5); 0.5 is allowed
+  --outage-seconds N  how long no call is answered after that (60)
   --quick             half a minute and ten seconds
-  --wal MIB           size of the write-ahead log (3072); with one that the outage fills, the broker
-                      must push back, and clients be told to try again, but never fail
-  --rate MIB          MiB per second that the producers write together (16)
-  --seed N            makes the same batches and faults again; the machine's own timing differs
-  --s3-server FILE    a versitygw program; without it one is built with Go
-  --work DIR          where all of it works; kept where the drill fails (target/drill-s3)
+  --wal MIB           size of the write-ahead log (3072); if the outage fills it, the broker must
+                      apply back-pressure, and clients must only receive retriable errors
+  --rate MIB          MiB per second of all producers together (16)
+  --seed N            reproduces the batches and faults, not the machine's timing
+  --s3-server FILE    a versitygw program; by default one is built with Go
+  --work DIR          work folder; kept if the drill fails (target/drill-s3)
   --program FILE      the broker (MILLRACE_BROKER_BIN, or the one beside this program)
-  --json FILE         writes the results there as well";
+  --json FILE         also writes the results to this file";
 
 /// What to do.
 #[derive(Debug)]

@@ -28,7 +28,7 @@ pub(crate) fn verify(plan: &Plan, bucket_uri: &str) -> Result<Value, String> {
     let unsound = text.lines().filter(|line| line.contains("\"unsound\":\""));
     let unsound: Vec<&str> = unsound.take(5).collect();
     Err(format!(
-        "the objects are not sound: {last} {said} {unsound:?}"
+        "some objects are damaged: {last} {said} {unsound:?}"
     ))
 }
 

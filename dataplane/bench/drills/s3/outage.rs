@@ -229,7 +229,7 @@ impl Drill<'_> {
             .any(|seen| seen.wal_percent_max >= FULL_PERCENT_MIN);
         match (filled, self.plan.log_suffices()) {
             (true, true) => Err("the log filled up although it is large enough".to_owned()),
-            (false, false) => Err("the log did not fill, so nothing was shown".to_owned()),
+            (false, false) => Err("the log did not fill, so the drill proved nothing".to_owned()),
             _ => Ok(()),
         }
     }
@@ -246,7 +246,7 @@ impl Drill<'_> {
         let kinds = ["put", "put_part", "complete"].map(|kind| (kind, counts.requests(kind)));
         match shown.chain(kinds).find(|(_, count)| *count == 0) {
             None => Ok(()),
-            Some((what, _)) => Err(format!("no request was {what}: let it run for longer")),
+            Some((what, _)) => Err(format!("no request was {what}: run the drill for longer")),
         }
     }
 

@@ -7,16 +7,15 @@ use millrace_bench::command_line::{beside, broker_program, from_callers_folder, 
 pub(crate) const USAGE: &str = "\
 usage: npm run drill:soak -- [--minutes N] [--quick] [--rate MIB] [--seed N] [--s3-server FILE]
                              [--work DIR] [--program FILE] [--json FILE]
-  --minutes N        for how long clients work (20): 65 % of it with chaos, and the rest in peace, in
+  --minutes N        how long clients run (20): 65 % of it with chaos, the rest in a calm phase, in
                      which memory must not grow
   --quick            three minutes
-  --rate MIB         MiB per second that the producers write together (8)
-  --seed N           makes the same batches and the same sequence of chaos again; the machine's own
-                     timing differs
-  --s3-server FILE   a versitygw program; without it one is built with Go
-  --work DIR         where all of it works; kept where the drill fails (target/drill-soak)
+  --rate MIB         MiB per second of all producers together (8)
+  --seed N           reproduces the batches and the sequence of chaos, not the machine's timing
+  --s3-server FILE   a versitygw program; by default one is built with Go
+  --work DIR         work folder; kept if the drill fails (target/drill-soak)
   --program FILE     the broker (MILLRACE_BROKER_BIN, or the one beside this program)
-  --json FILE        writes the results there as well";
+  --json FILE        also writes the results to this file";
 
 /// One drill.
 #[derive(Debug, Clone)]

@@ -25,7 +25,7 @@ const KILLS_MIN: u64 = 3;
 /// How long a moment is waited for.
 const AIM_PATIENCE: Duration = Duration::from_secs(45);
 const POLL: Duration = Duration::from_millis(2);
-/// Between two events the broker serves in peace.
+/// Between two events the broker serves undisturbed.
 const PEACE_MS: std::ops::RangeInclusive<u64> = 1_000..=5_000;
 const BURST_MS: std::ops::RangeInclusive<u64> = 3_000..=8_000;
 const OUTAGE_MS: std::ops::RangeInclusive<u64> = 4_000..=10_000;
@@ -366,7 +366,7 @@ impl<'a> Chaos<'a> {
             .filter(|event| count(*event) < KILLS_MIN);
         let failures = rare.map(|event| {
             let (name, count) = (event.name(), count(event));
-            format!("{name} happened {count} times, not {KILLS_MIN}: let it run for longer")
+            format!("{name} happened {count} times, not {KILLS_MIN}: run the drill for longer")
         });
         (report, failures.collect())
     }

@@ -87,7 +87,7 @@ impl Followers {
     /// They are all at work: they end only where the broker breaks its word.
     pub(crate) fn check(&mut self) -> Result<(), String> {
         if self.tail.is_finished() || self.rewinding.iter().any(JoinHandle::is_finished) {
-            return Err("a consumer ended early; its reason follows at the end".to_owned());
+            return Err("a consumer ended early; see its reason at the end".to_owned());
         }
         Ok(())
     }

@@ -76,7 +76,7 @@ impl Trend {
         });
         let failure = (grown > bound).then(|| {
             format!(
-                "memory grew from {:.0} to {:.0} MiB in peace, {:.2} MiB a minute",
+                "memory grew from {:.0} to {:.0} MiB in the calm phase, {:.2} MiB per minute",
                 mib(first),
                 mib(last),
                 mib(slope)

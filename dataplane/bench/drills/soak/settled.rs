@@ -69,7 +69,7 @@ pub(crate) fn until_clean(program: &Path, home: &Home, bucket_uri: &str) -> Resu
     loop {
         let found = audit(program, home, bucket_uri).and_then(|counts| {
             let is_swept = counts["pending"] == 0 && counts["referenced"] == counts["stored"];
-            let reason = || format!("what is to be deleted is not: {counts}");
+            let reason = || format!("objects that should be deleted are still there: {counts}");
             is_swept.then(|| counts.clone()).ok_or_else(reason)
         });
         if found.is_ok() || clock.now() > SWEEP_PATIENCE {
@@ -113,7 +113,7 @@ pub(crate) fn check_files(counts: &Value, files: u64) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "the audit tells of {told} objects, the server has {files}"
+        "the audit found {told} objects, the server has {files}"
     ))
 }
 

@@ -87,7 +87,7 @@ pub(crate) fn run(
     println!("chaos: {} s", chaotic.as_secs());
     let mut world = chaos.reign(world, chaotic)?;
     let peaceful = plan.length - chaotic;
-    println!("peace: {} s", peaceful.as_secs());
+    println!("calm: {} s", peaceful.as_secs());
     proxy.set(PEACE);
     let trend = live_in_peace(&chaos, &mut world, peaceful)?;
     proxy.set(Faults::default());
@@ -185,7 +185,7 @@ fn stuck(starts: &[i64]) -> Option<String> {
     stuck.then(|| format!("retention deleted nothing of some partition: {starts:?}"))
 }
 
-/// What the last broker did in peace.
+/// What the last broker did in the calm phase.
 fn counters(home: &Home) -> Result<Value, String> {
     let names = [
         "millrace_upload_objects_total",

@@ -27,7 +27,7 @@ pub enum Unsound {
         fault: InvalidBatch,
     },
     /// The batch is not the one that was to come.
-    #[error("offsets {base} to {last} came where {at} was to come")]
+    #[error("got offsets {base} to {last}, expected {at}")]
     Gap {
         /// The offset that was to come.
         at: i64,
