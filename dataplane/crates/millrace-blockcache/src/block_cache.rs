@@ -1,4 +1,4 @@
-//! The cache as others see it.
+//! The public interface of the cache.
 
 use std::{
     sync::{Arc, Weak},

@@ -1,4 +1,4 @@
-//! What can be set.
+//! Settings of the cache.
 
 use millrace_objects::ObjectStorage;
 

@@ -1,4 +1,4 @@
-//! A request under way, as those who want its blocks see it.
+//! A request in flight, as the reads that want its blocks see it.
 
 use std::sync::{
     Arc,

@@ -1,4 +1,4 @@
-//! Sends the requests that wait in the queue.
+//! Sends the queued requests.
 
 use std::{ops::Range, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! What was used last stays: a map whose values weigh bytes, within a budget.
+//! A least-recently-used map whose values weigh bytes, within a budget.
 
 use std::{
     collections::{BTreeMap, HashMap},

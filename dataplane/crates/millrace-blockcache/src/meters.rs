@@ -1,4 +1,4 @@
-//! What the cache counts.
+//! The metrics of the cache.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

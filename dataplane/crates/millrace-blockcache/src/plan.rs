@@ -1,4 +1,4 @@
-//! What follows in a stream, as the metadata and the objects' indexes say.
+//! The blocks that follow in a stream, from the metadata and the objects' indexes.
 
 use std::sync::Arc;
 

@@ -1,10 +1,9 @@
-//! Blocks that are to be loaded, and which of them share a request.
+//! Blocks to be loaded, and which of them share a request.
 //!
-//! A request costs the store, and us, about as much as a mebibyte of data. So the blocks that wait
-//! for a slot, of one object and near to each other, go together: whoever asked for them, and without
-//! anybody waiting for the sake of it. A slot is given to the oldest block that a reader waits for;
-//! prefetches have slots of their own number, so that what waits for bandwidth in the lowest tiers
-//! never keeps a reader from a slot.
+//! A request costs the store, and the broker, about as much as a mebibyte of data. So nearby blocks
+//! of one object that wait for a slot share a request, whichever reads need them; no block is
+//! delayed to form one. The oldest block that a reader waits for gets the next slot. Prefetches have
+//! their own number of slots, so that prefetches waiting for bandwidth never keep a reader from one.
 
 use std::{
     collections::{BTreeMap, HashMap},

@@ -1,10 +1,10 @@
-//! How many requests may be under way at a time.
+//! The limit of concurrent requests.
 //!
-//! A store that is far away answers each request late, however few there are: many at a time are
-//! needed. A store that has no more to give answers the later, the more there are: they wait there
-//! instead of here, where those that wait are merged, and take turns with whatever else the processors
-//! have to do. Which of the two it is, the times tell: beside the fastest answers, those of a distant
-//! store take a few times as long, and those of a busy one many times.
+//! A distant store answers each request late, however few there are, so it needs many at a time. A
+//! saturated store answers later the more there are: requests wait there instead of here, where
+//! waiting requests are merged, and they compete for CPU. Latencies tell the two apart: compared
+//! with the fastest responses, those of a distant store take a few times as long, those of a
+//! saturated one many times.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Everything that one lock guards: readers, blocks, and the queue of loads.
 //!
-//! A block is *watched* by the readers whose window it lies in, and *pinned* by the reads that wait
-//! for it or take entries out of it. It leaves when nobody does either. Nothing here waits.
+//! A block is *watched* by the readers whose window contains it, and *pinned* by the reads that wait
+//! for it or copy entries from it. It is freed when neither is the case. Nothing here waits.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},

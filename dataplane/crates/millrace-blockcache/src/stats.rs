@@ -1,4 +1,4 @@
-//! What the cache tells of itself.
+//! Statistics of the cache.
 
 /// What the cache has done since it was made, and what it holds now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

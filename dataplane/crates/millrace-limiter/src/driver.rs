@@ -1,4 +1,4 @@
-//! The one who grants: a task that lives while anybody waits.
+//! The task that grants bandwidth. It runs only while there are waiters.
 
 use std::{sync::Arc, time::Duration};
 

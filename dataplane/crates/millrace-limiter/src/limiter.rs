@@ -1,4 +1,4 @@
-//! The limiter, as those who move bytes see it.
+//! The public interface of the limiter.
 
 use std::{
     fmt,

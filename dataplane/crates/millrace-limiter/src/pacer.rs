@@ -1,4 +1,4 @@
-//! Spreads what has one use over time.
+//! Paces one kind of traffic, without tiers.
 
 use std::{fmt, pin::pin, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Who waits, and who is next.
+//! The queue of waiters, and which of them is next.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -1,4 +1,4 @@
-//! How urgent bytes are.
+//! The tiers of traffic, from most to least urgent.
 
 /// How urgent bytes are, the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,7 +1,7 @@
 //! Bytes to frames: a 4-byte big-endian signed length, then that many bytes. Pure, no I/O.
 //!
-//! Every frame ends up in a buffer of its own, so that the APIs may change it in place and hand parts
-//! of it on without a copy. An idle connection holds no buffer at all.
+//! Every frame gets its own buffer, so that the APIs may change it in place and pass on parts of it
+//! without a copy. An idle connection holds no buffer.
 
 use bytes::{
     Buf, BytesMut,

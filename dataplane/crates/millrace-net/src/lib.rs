@@ -7,14 +7,14 @@
 //! nothing of one connection is ever reordered.
 //!
 //! Everything is bounded: requests in flight, bytes in flight per connection and per broker, the
-//! memory of a frame that is only announced, a client that does not read. Where a bound is reached,
-//! the connection is *muted* (not read from) for recorded [`MuteReason`]s, and read again when all of
-//! them have ended. The service mutes as well, a client that moves more than its quota
+//! memory of a frame that is only announced, responses that a client does not read. At a bound the
+//! connection is *muted* (not read from), with its [`MuteReason`]s recorded, until all of them have
+//! ended. The service also mutes a client that exceeds its quota
 //! ([`millrace_wire::service::Throttle`]).
 //!
-//! Order of reading: `server` (accept), `connection` (the two halves), `transport` (what carries the
+//! Reading order: `server` (accept), `connection` (the two halves), `transport` (what carries the
 //! bytes), `frame` (bytes to frames), `pipeline` (stage 2 in order), `outbox` (responses to bytes),
-//! `registry` (who stands still for too long).
+//! `registry` (idle connections).
 
 mod config;
 mod connection;

@@ -1,8 +1,8 @@
 //! Stage 2 of one connection's requests: many futures in flight, responses in request order.
 //!
-//! The head of the queue is always polled. The futures behind it are polled as long as the responses
-//! that have been finished early stay below a bound, so a slow head cannot make its followers pile up
-//! memory. Each slot has a waker of its own: a wake-up polls the futures that were woken, not all.
+//! The head of the queue is always polled. The futures behind it are polled while the responses that
+//! finished early stay below a bound, so that a slow head cannot make its followers pile up memory.
+//! Each slot has its own waker: a wake-up polls the futures that were woken, not all.
 
 use std::{
     collections::VecDeque,

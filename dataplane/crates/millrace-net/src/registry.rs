@@ -1,7 +1,7 @@
-//! The connections that exist, and the sweep that closes those on which nothing moves.
+//! All open connections, and the sweep that closes idle ones.
 //!
-//! A connection has no timer of its own: it stamps an atomic when bytes move, and one sweeper looks
-//! at all stamps now and then. So an idle connection costs no timer, and a busy one no lock.
+//! A connection has no timer: it stamps an atomic when bytes move, and one sweeper checks all stamps
+//! periodically. So an idle connection costs no timer, and a busy one no lock.
 
 use std::{
     collections::HashMap,

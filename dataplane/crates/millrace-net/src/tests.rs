@@ -1,4 +1,4 @@
-//! The network layer over real sockets, with a service whose answers the test controls.
+//! The network layer over real sockets, with a service whose responses the test controls.
 
 mod mute;
 mod transport;

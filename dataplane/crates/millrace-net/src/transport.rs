@@ -1,8 +1,8 @@
 //! What carries a connection's bytes: the seam behind which encryption is added.
 //!
 //! Both halves of a connection use one transport through a shared reference, as they use a socket.
-//! A transport that transforms bytes keeps its state behind a lock of its own, which is never
-//! contended, since both halves run in one task. Because a connection is generic over it, plaintext
+//! A transport that transforms bytes keeps its state behind its own lock, which is never contended,
+//! because both halves run in one task. A connection is generic over the transport, so plaintext
 //! pays nothing for the seam: its reads go into the frame's own buffer, its writes are vectored.
 
 use std::io::{self, IoSlice};

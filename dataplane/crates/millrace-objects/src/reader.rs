@@ -1,4 +1,4 @@
-//! Reads an object: its index once, then the blocks that are asked for.
+//! Reads an object: its index once, then the requested blocks.
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;

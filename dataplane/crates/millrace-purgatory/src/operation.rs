@@ -1,4 +1,4 @@
-//! What can be delayed.
+//! The trait of delayed operations.
 
 use std::sync::Arc;
 

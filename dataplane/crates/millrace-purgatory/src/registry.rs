@@ -1,10 +1,10 @@
-//! What waits, on timing wheels.
+//! Pending operations, on timing wheels.
 //!
-//! An operation lies in its wheel, by value: at the rates that this is for, an operation costs
-//! what memory it touches, and an allocation of its own, or a counter that threads share, would
-//! cost more than the wheel does. Whoever tries an operation takes it out, leaves its place empty,
-//! and puts it back. So an operation is never tried by two threads, nobody waits for a turn, and
-//! none of the locks here is held while foreign code runs.
+//! An operation is stored in its wheel by value. At the rates that this is built for, its cost is
+//! the memory that it touches: a separate allocation, or a counter shared between threads, would
+//! cost more than the wheel itself. A thread that tries an operation takes it out, leaves its place
+//! empty, and puts it back. So two threads never try the same operation, none waits for another, and
+//! no lock here is held while the caller's code runs.
 
 use std::{
     cell::Cell,

@@ -1,4 +1,4 @@
-//! Who watches which key.
+//! Which operations watch which key.
 
 use std::{
     hash::{BuildHasher, Hash},

@@ -1,4 +1,4 @@
-//! Batches as they travel: unique bytes, judged and re-stamped in place.
+//! A record batch: unique bytes, validated and re-stamped in place.
 
 use bytes::{Bytes, BytesMut};
 use millrace_model::{Offset, limits::BATCH_BYTES_MAX};

@@ -1,4 +1,4 @@
-//! Builds batches: for what the broker itself writes, and for tests.
+//! Builds batches: for records that the broker itself writes, and for tests.
 
 use bytes::{BufMut, Bytes, BytesMut};
 

@@ -1,8 +1,8 @@
 //! Record batch v2: validate, view, re-stamp offsets in place.
 //!
-//! A batch travels from the socket to the log as the bytes that the client sent. [`split`] cuts a
-//! record set into batches without copying, [`Batch::validate`] judges one, [`Batch::restamp`]
-//! writes the offsets that the broker assigned into the same bytes, and [`records`] looks inside.
+//! A batch travels from the socket to the log as the bytes that the client sent. [`split`] divides a
+//! record set into batches without copying, [`Batch::validate`] validates one, [`Batch::restamp`]
+//! writes the assigned offsets into the same bytes, and [`records`] reads single records.
 //! The layout is Kafka's message format 2 (KIP-98), drawn in [`header`].
 
 mod batch;

@@ -1,7 +1,7 @@
 //! Clock and randomness seams, and the pure, tick-driven hierarchical timing wheel.
 //!
-//! Only this crate reads the machine's clock or its entropy; everything else is handed a [`Clock`]
-//! and a [`Random`], so that a test can hold time still and a seed can replay a run.
+//! Only this crate reads the machine's clock or its entropy. Everything else receives a [`Clock`]
+//! and a [`Random`], so that a test can pause time and a seed can replay a run.
 
 mod clock;
 mod random;

@@ -1,16 +1,16 @@
 //! Keeps the header in its two slots.
 //!
-//! An update writes the next generation to one slot, waits, writes it to the other slot too, waits,
-//! and only then counts as done. So at rest both slots say the same, and in between one of them is
-//! whole: a torn write and a rotten byte both leave a slot that is enough. Before an update the slot
-//! that is written second is read: where it does not hold the newest header, because it has rotted
-//! or a dead process's last write landed on it, it is written first. The newest generation among
-//! the valid slots is the header; no clock takes part.
+//! An update writes the next generation to one slot, waits, writes it to the other slot, waits, and
+//! is then complete. So at rest both slots are equal, and during an update one of them is intact: a
+//! torn write or a rotten byte always leaves one valid slot. Before an update, the slot that would
+//! be written second is read. If it does not hold the newest header, because it has rotted or a dead
+//! process's last write landed on it, it is written first. The newest generation among the valid
+//! slots is the header; no clock is involved.
 //!
-//! A process that dies has at most one header write in the kernel, whose generation is at most one
-//! above the newest on the device, and it may land late. So an opening first writes the header that
+//! A dead process has at most one header write in the kernel, with a generation at most one above
+//! the newest on the device, and it may land late. So opening the log first writes the header that
 //! it found under the next generation (the **claim**), and then its own under the one after: a late
-//! write is older than that and never counts.
+//! write is older than that and is ignored.
 
 use std::{io, sync::Arc};
 

@@ -2,9 +2,9 @@
 //! preallocated file. Knows nothing of Kafka or S3.
 //!
 //! The log is a ring. [`Wal::reserve`] waits for room, [`Wal::append`] gives a record its position
-//! and answers when it is durable, [`Wal::trim`] gives room back, [`Wal::open`] finds again what
-//! was not trimmed. `RECOVERY.md` beside this crate says which states a crash can leave and why
-//! recovery is right for each of them.
+//! and completes when it is durable, [`Wal::trim`] releases space, [`Wal::open`] recovers what was
+//! not trimmed. `RECOVERY.md` beside this crate lists the states that a crash can leave and why
+//! recovery is correct for each of them.
 //!
 //! Reading order: `format`, then `wal` (append and commit), then `recovery`.
 

@@ -1,4 +1,4 @@
-//! What the log tells about itself.
+//! The metrics of the log, under their Prometheus names.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Which APIs are served, and in which versions.
+//! The supported APIs and their versions.
 
 use kafka_protocol::messages::{ApiKey, api_versions_response::ApiVersion};
 

@@ -2,11 +2,11 @@
 //!
 //! This is the only crate that names Kafka's messages. A frame comes in as bytes without its
 //! length prefix: [`parse_request`] reads the header, [`decode`] the body, [`split_produce`] a
-//! Produce body together with its records as unique bytes. Answers go out as a [`Response`], a
+//! Produce body together with its records as unique bytes. A [`Response`] is a
 //! whole frame in segments: [`encode`] makes one from a message, [`encode_fetch`] one whose
 //! records are not copied. [`service`] is the seam between the network and the handlers.
 //!
-//! No frame can make this crate panic or allocate much more than the frame's own size: see
+//! No frame can make this crate panic or allocate much more memory than the frame's own size: see
 //! [`REQUEST_ELEMENTS_MAX`].
 
 mod api;

@@ -1,10 +1,9 @@
 //! Checks a request body against its schema before the codec sees it.
 //!
-//! The codec believes the counts that a body claims and allocates for them: a frame of ten bytes
-//! that claims 2^31 topics would abort the process. So every body is walked first, without
-//! allocating, along the schemas in [`requests`], which know of each field only how long it is.
-//! A body that passes really has as many elements as it claims, and at most
-//! [`REQUEST_ELEMENTS_MAX`] of them.
+//! The codec trusts the counts in a body and allocates for them: a ten-byte frame that claims 2^31
+//! topics would abort the process. So every body is first walked, without allocating, along the
+//! schemas in [`requests`], which only know each field's length. A body that passes has as many
+//! elements as it claims, and at most [`REQUEST_ELEMENTS_MAX`] of them.
 
 use kafka_protocol::messages::ApiKey;
 

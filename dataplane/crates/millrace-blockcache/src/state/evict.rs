@@ -1,16 +1,15 @@
-//! Who gives up what when room is needed.
+//! The order of eviction when room is needed.
 //!
-//! 1. Blocks that nobody watches, the one that was used longest ago first.
-//! 2. Blocks that were read through and are kept for a repetition, of the reader that was used
-//!    longest ago first.
-//! 3. Whatever a reader holds that has not gone on for [`STALLED`].
-//! 4. Of the reader that holds most of what it has not read, the block that is farthest ahead. So
-//!    windows become equal from above, and where all readers are left with the block that they are
-//!    in the middle of, it is the one that has read least of it who loses: the others are about to
-//!    give theirs back by themselves. Among equals it is the one that was used last, because readers
-//!    that take turns will need its block last.
+//! 1. Unwatched blocks, least recently used first.
+//! 2. Blocks that were read completely and are kept for a repeated read, of the least recently used
+//!    reader first.
+//! 3. All blocks of a reader that has not advanced for [`STALLED`].
+//! 4. Of the reader with the most unread data, the block that is farthest ahead. So the largest
+//!    windows shrink until all are equal. If every reader has only its current block left, the one
+//!    that has read least of it loses: the others will free theirs soon. Among equals it is the most
+//!    recently used one, because readers that take turns will need its block last.
 //!
-//! Reads under way keep what they hold.
+//! Reads in flight keep their blocks.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a reader will want is loaded before it asks.
+//! Loads blocks before a reader asks for them.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! One step of a read: what it needs next, and what of that can be had.
+//! One step of a read: what it needs next, and how much of that is available.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What holds whatever is asked for, on a paused clock.
+//! Properties that hold for every sequence of requests, on a paused clock.
 
 use std::{
     future::Future,

@@ -1,5 +1,5 @@
-//! A connection over a transport that transforms bytes, as encryption does: it begins with a
-//! handshake, its bytes come in packets of their own, and it holds some back in both directions.
+//! A connection over a transport that transforms bytes, as encryption does: it starts with a
+//! handshake, frames bytes in packets of its own, and buffers some in both directions.
 
 use std::{
     collections::VecDeque,

@@ -1,4 +1,4 @@
-//! A connection that could write for ever lets the others of its thread have their turn.
+//! A connection that could write endlessly yields to the others of its thread.
 
 use std::{
     io::{self, IoSlice},

@@ -1,10 +1,9 @@
-//! Doubles a write that takes longer than it should.
+//! Hedges slow writes.
 //!
-//! Most of a store's slowest answers are slow by accident: the request met one busy machine of
-//! thousands, and the same request sent again would be answered at once. So a write that has taken
-//! as long as 99 of 100 of its size is sent a second time, and the first answer counts. That is safe
-//! because a write only ever creates, and both carry the same bytes: whichever comes second finds
-//! its own object.
+//! Most of a store's slowest responses are slow by accident: the request hit one busy machine of
+//! thousands, and would be fast if sent again. So a write that exceeds the 99th percentile for its
+//! size is sent a second time, and the first response counts. This is safe because a write only ever
+//! creates, and both carry the same bytes: the second one finds its own object.
 
 use std::{
     future::Future,

@@ -1,4 +1,4 @@
-//! Settles lost replies of PUT.
+//! Resolves lost replies to PUT.
 
 use async_trait::async_trait;
 use bytes::Bytes;

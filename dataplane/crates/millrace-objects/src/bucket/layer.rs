@@ -1,4 +1,4 @@
-//! A decorator that changes some operations and hands the others on.
+//! A decorator that changes some operations and forwards the others.
 
 use std::{fmt::Debug, ops::Range, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Waits for its share of the network.
+//! Waits for bandwidth before each request.
 
 use std::ops::Range;
 

@@ -2,9 +2,9 @@
 //!
 //! The stack of the broker, outermost first: [`Retrying`] → [`Idempotent`] → [`Limited`] →
 //! [`Hedged`] → [`TimedOut`] → [`Measured`] → [`StoreBucket`]. So each try pays for its bytes, has its
-//! own deadline (which does not run while it waits for its share) and is counted; a slow write is
-//! doubled within its try, and a lost reply is settled within the try that met its object, by reads
-//! that are tried again by themselves.
+//! own deadline (which does not run while it waits for bandwidth) and is counted; a slow write is
+//! hedged within its try, and a lost reply is resolved within the try that found its object, by
+//! reads that have their own retries.
 
 mod body;
 mod copies;

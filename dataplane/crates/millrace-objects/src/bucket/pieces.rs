@@ -1,4 +1,4 @@
-//! Cuts what one request reads into pieces that own their memory.
+//! Splits the bytes of one request into pieces that own their memory.
 
 use std::ops::Range;
 

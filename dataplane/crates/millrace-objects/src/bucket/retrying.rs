@@ -1,4 +1,4 @@
-//! Retries what may pass.
+//! Retries transient errors.
 
 use std::{ops::Range, time::Duration};
 

@@ -1,4 +1,4 @@
-//! The footer: the last bytes of an object, which say where its index stands.
+//! The footer: the last bytes of an object, with the position of its index.
 
 use super::{Corrupt, INDEX_UNIT_BYTES, cursor::Cursor};
 

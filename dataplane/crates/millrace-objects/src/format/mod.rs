@@ -1,7 +1,7 @@
 //! The byte layout of an object; FORMAT.md draws it. Numbers are big-endian.
 //!
-//! Every byte of an object lies in exactly one checked part (a block, the index, the footer), and
-//! the parts join without gaps, so no flipped byte can go unseen.
+//! Every byte of an object is in exactly one checksummed part (a block, the index, the footer), and
+//! the parts join without gaps, so every flipped byte is detected.
 
 mod block;
 mod cursor;

@@ -1,8 +1,8 @@
 //! A decorator that makes a fast device behave like a slower one, for measurements.
 //!
-//! The model is a cloud volume: an operation waits for its turn, which the caps on operations and
-//! bytes give it without any burst, reads and writes alike; a write is durable no sooner than the
-//! latency after its turn. Operations overlap, as many as the caller has in flight.
+//! The model is a cloud volume: reads and writes wait for their turn under caps on operations and
+//! bytes per second, without bursts. A write is durable no sooner than the latency after its turn.
+//! Operations overlap, as many as the caller has in flight.
 
 use std::{
     collections::BTreeMap,

@@ -3,14 +3,14 @@
 //! costs its caller one system call and the acknowledgement one wake-up, and no thread in between:
 //! on a virtual machine each hand-over between threads costs more than the write itself.
 //!
-//! The kernel completes an operation on behalf of the thread that submitted it; where such a thread
-//! ends, it cancels what it can. What is cancelled is submitted again, but not for ever: a device
-//! that is always busy has failed, and whoever waits for it must hear so.
+//! The kernel completes an operation on behalf of the thread that submitted it; if that thread ends,
+//! the kernel cancels what it can. A cancelled operation is submitted again, a bounded number of
+//! times: a device that is always busy has failed, and its callers must get an error.
 //!
-//! This is the only file of the project that holds `unsafe`. What keeps it sound: a submitted
+//! This is the only file of the project that contains `unsafe`. It is sound because a submitted
 //! operation points into an [`AlignedBuf`] that [`Ring::table`] owns until the kernel has
-//! answered; the heap block behind a buffer does not move when the buffer does; and where the ring
-//! breaks, the buffers that the kernel may still use are leaked instead of freed.
+//! answered; the heap block behind a buffer does not move when the buffer does; and if the ring
+//! fails, the buffers that the kernel may still use are leaked instead of freed.
 #![allow(unsafe_code)]
 
 use std::{

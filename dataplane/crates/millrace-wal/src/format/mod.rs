@@ -1,4 +1,4 @@
-//! What lies on the device, byte by byte. All numbers are little-endian.
+//! The layout of the device, byte by byte. All numbers are little-endian.
 //!
 //! ```text
 //! 0 ─ header slot A, 64 KiB ─ header slot B, 64 KiB ─ ring of whole 4 KiB blocks ─ capacity

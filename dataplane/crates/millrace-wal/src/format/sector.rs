@@ -1,11 +1,11 @@
 //! Sectors: the unit that a disk writes whole or not at all.
 //!
-//! Every 512-byte sector of the ring carries 508 bytes of content and closes with a 4-byte **tag**,
-//! a function of the device's identity, the sector's position, and whether a chunk starts there.
-//! After a crash a sector holds either what was last written to it or what was there before, and
-//! what was there before carries a tag of another position. So the tags of a damaged chunk tell a
-//! write that was torn by a crash (some tags are foreign; nobody was told that it is durable) from
-//! bytes that rotted later (all tags are its own; it may have been acknowledged).
+//! Every 512-byte sector of the ring has 508 bytes of content and ends with a 4-byte **tag**, a
+//! function of the device's identity, the sector's position, and whether a chunk starts there.
+//! After a crash a sector holds either the newest write or the previous content, and the previous
+//! content has a tag of another position. So the tags of a corrupt chunk distinguish a write that a
+//! crash tore (some tags are foreign; it was never acknowledged) from bytes that rotted later (all
+//! tags are its own; it may have been acknowledged).
 
 /// Bytes that a disk writes whole or not at all.
 pub(crate) const SECTOR_BYTES: usize = 512;

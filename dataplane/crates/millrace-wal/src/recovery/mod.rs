@@ -1,16 +1,16 @@
-//! Finds again what was written and not trimmed. `RECOVERY.md` gives the reasons; in short:
+//! Recovers what was written and not trimmed. `RECOVERY.md` gives the reasons; in short:
 //!
-//! - What earlier sessions left is listed in the header as extents. They must be whole.
-//! - The last session's chunks lie from its start on, back to back. The first place without one is
-//!   the lowest write that was not durable; no write ends more than a window above it, so chunks
-//!   are looked for that far, block by block, and holes in between are stepped over.
+//! - The header lists what earlier sessions left, as extents. They must be complete.
+//! - The last session's chunks are adjacent, from its start on. The first place without one is the
+//!   lowest write that was not durable. No write ends more than a window above it, so chunks are
+//!   searched that far, block by block, and holes in between are skipped.
 //! - A hole is legal only where a crash can have left it: not below a position that a later chunk
-//!   knows to have been durable, not in a log that was closed in peace, and not where every sector
-//!   of the chunk was written and only its content is wrong.
+//!   knows to be durable, not in a log that was closed cleanly, and not where every sector of the
+//!   chunk was written and only its content is wrong.
 //!
-//! Of chunks that are known to have been durable, because an extent lists them or a later chunk says
-//! so, only headers and directories are read ([`walk`]). The rest is read in full ([`reader`]), and so
-//! is everything where a head is not what was written.
+//! For chunks that are known to be durable, because an extent lists them or a later chunk proves it,
+//! only headers and directories are read ([`walk`]). The rest is read in full ([`reader`]), as is
+//! everything after a corrupt head.
 
 mod reader;
 mod walk;

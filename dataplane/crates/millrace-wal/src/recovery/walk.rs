@@ -1,11 +1,10 @@
-//! Finds chunks by their heads, which are headers and directories, and leaves their bodies alone.
+//! Finds chunks by their heads, which are headers and directories, without reading their bodies.
 //!
-//! A header says where the next chunk starts, and the directory before it is read along: one small
-//! read per chunk. So that these reads need not wait for each other, the way is cut into **lanes**,
-//! which are walked at the same time. Every lane but the first has to look for a place where a chunk
-//! starts. Whether that place belongs to the chain shows when the lane before arrives exactly there;
-//! where it does not, the lane is walked again from where the chain is. So a lane may be useless, and
-//! is never wrong.
+//! A header says where the next chunk starts, and the preceding directory is read with it: one small
+//! read per chunk. To run these reads in parallel, the range is split into **lanes**. Every lane but
+//! the first must search for a place where a chunk starts. That place belongs to the chain only if
+//! the previous lane arrives exactly there; otherwise the lane is walked again from the chain's
+//! position. So a lane may be wasted, but is never wrong.
 
 use std::{io, ops::Range, sync::Arc};
 

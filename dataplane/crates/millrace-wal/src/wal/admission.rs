@@ -1,8 +1,8 @@
-//! Room for a record: blocks of the ring and memory for its payload, first come first served.
+//! Room for a record: blocks of the ring and memory for its payload, first come, first served.
 //!
-//! Both are counted by semaphores that hand out permits in the order of the requests, so that a
-//! large record is not overtaken for ever by small ones. A full ring empties when data is uploaded
-//! and trimmed; until then producers wait here, which is the push-back.
+//! Semaphores count both. They grant permits in request order, so that small records cannot starve
+//! a large one. A full ring drains as data is uploaded and trimmed; until then producers wait here,
+//! which is the back-pressure.
 
 use std::sync::Arc;
 

@@ -1,13 +1,13 @@
 //! From an append to its acknowledgement.
 //!
-//! An append joins the **draft**, the chunk that still takes records, and has its position at once.
-//! Where a write slot is free, the draft is written at once; where none is, it grows until one
-//! becomes free or it is full. So an idle log adds no delay and a busy one writes large chunks, and
-//! nothing ever waits for a timer.
+//! An append joins the **draft**, the chunk that still accepts records, and gets its position
+//! immediately. If a write slot is free, the draft is written immediately; otherwise it grows until
+//! a slot becomes free or it is full. So an idle log adds no delay, a busy one writes large chunks,
+//! and nothing waits for a timer.
 //!
-//! A slot is a task that copies the draft's records into a buffer, writes it, answers the records,
-//! and goes on with whatever waits by then. Copying is thus done off the appender's thread, by as
-//! many threads as there are slots.
+//! A slot is a task that copies the draft's records into a buffer, writes it, completes the records,
+//! and continues with the next draft. So copying happens off the appender's thread, on as many
+//! threads as there are slots.
 
 use std::{collections::VecDeque, io, sync::Arc, time::Duration};
 

@@ -1,8 +1,8 @@
 //! The log itself.
 //!
-//! - `admission`: room in the ring and in memory, first come first served
+//! - `admission`: room in the ring and in memory, first come, first served
 //! - `commit`: from an append to its acknowledgement
-//! - `trim`: giving room back
+//! - `trim`: releasing space
 //! - `completion`: how the records of one write learn that it is durable
 //! - `readback`: payloads, read back from the device
 

@@ -1,7 +1,7 @@
-//! Payloads, read back from the device.
+//! Reads payloads back from the device.
 //!
-//! Records that lie close to each other are read together, since a device is slow at many small
-//! reads: a **segment** is one read and holds the records of a list that fit it.
+//! Adjacent records are read together, because a device is slow at many small reads: a **segment**
+//! is one read and holds all records of the request that fit into it.
 
 use std::{io, ops::Range};
 

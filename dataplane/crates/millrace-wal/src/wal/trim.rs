@@ -1,9 +1,9 @@
-//! Giving room back.
+//! Releasing space.
 //!
-//! A trim is remembered at once and written to the header a little later, so that many cost one
-//! header write; it is written at once where room is short. Room is reused only when the header
-//! that says so is durable in both slots: recovery starts reading at the header's trim, and must
-//! not find there what a later lap has written.
+//! A trim takes effect in memory immediately and is written to the header a little later, so that
+//! many trims share one header write. If space is short it is written immediately. Space is reused
+//! only when the header with the trim is durable in both slots: recovery starts reading at the
+//! header's trim, and must not find data of a later lap there.
 
 use std::{
     collections::VecDeque,

@@ -1,5 +1,5 @@
-//! The schemas of the requests that are served, reduced to lengths. Field names stand beside the
-//! fields; the source is Kafka's message definitions.
+//! The schemas of the supported requests, reduced to lengths. Comments give the field names; the
+//! source is Kafka's message definitions.
 
 use kafka_protocol::messages::ApiKey;
 

@@ -1,8 +1,8 @@
 //! Writing a file past the page cache.
 //!
-//! An object is written once and rarely read soon, since the log cache still has its records. In the
-//! page cache it would displace what is worth keeping there, and the copy into fresh pages was the
-//! largest single cost of a broker with a folder for a bucket.
+//! An object is written once and rarely read soon, because the log cache still has its records. In
+//! the page cache it would evict more useful pages, and the copy into fresh pages was the largest
+//! single cost of a broker with a folder as its bucket.
 
 use std::{
     fs::{File, OpenOptions},
