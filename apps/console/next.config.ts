@@ -25,8 +25,8 @@ const config: NextConfig = {
     optimizePackageImports: ["@mantine/core", "@mantine/hooks", "@tabler/icons-react"],
   },
   poweredByHeader: false,
-  // Server-sent events pass through this server: compression would hold them back.
-  compress: false,
+  // Event streams pass: Next flushes after each chunk, and tRPC's carry `no-transform`.
+  compress: true,
   typescript: { ignoreBuildErrors: true },
   headers: async () => [
     {

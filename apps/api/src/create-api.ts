@@ -12,6 +12,7 @@ import { appRouter, toDomainError } from "@millrace/router";
 import { fetchRequestHandler } from "@trpc/server/adapters/fetch";
 import { Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
+import { compress } from "hono/compress";
 import type { Logger } from "pino";
 import { withClientAddress } from "./client-address.ts";
 import { docsRoutes } from "./docs-routes.ts";
@@ -73,6 +74,8 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
     c.header("X-Content-Type-Options", "nosniff");
     c.header("Referrer-Policy", "no-referrer");
   });
+  // Event streams stay as they are: Hono leaves their media type out.
+  app.use(compress());
   app.use(
     bodyLimit({
       maxSize: BODY_BYTES_MAX,

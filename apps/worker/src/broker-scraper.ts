@@ -4,6 +4,7 @@ import { type Clock, type Cluster, SERVING_PHASES, totalLag } from "@millrace/do
 import { readScrape } from "@millrace/metrics";
 import type { ClusterDeployment, ClusterDriver, ClusterDrivers } from "@millrace/provisioner";
 import type { Logger } from "pino";
+import { ActiveGroups } from "./active-groups.ts";
 
 export interface ScraperOptions {
   readonly db: Pick<Database, "clusters" | "metrics">;
@@ -28,6 +29,7 @@ interface Target {
   kafka: KafkaAdmin | undefined;
   topicsAt: number;
   lagAt: number;
+  readonly groups: ActiveGroups;
   /** Whether the broker's start is among its readings. */
   startRead: boolean;
   /** Said once when it begins to fail and once when it works again, not at every round. */
@@ -145,7 +147,8 @@ export class BrokerScraper {
     );
     const at = clock.now();
     target.lagAt = at.getTime();
-    const samples = groups
+    const samples = target.groups
+      .filter(groups, at.getTime())
       .filter((group) => group.partitions.length > 0)
       .map((group) => ({
         clusterId: cluster.id,
@@ -188,6 +191,7 @@ export class BrokerScraper {
       kafka: undefined,
       topicsAt: 0,
       lagAt: 0,
+      groups: new ActiveGroups(),
       startRead: false,
       failing: false,
     };

@@ -41,7 +41,10 @@ describe.skipIf(brokerBin === undefined)("with the real broker", () => {
     await it.waitForPhase(cluster, "DEGRADED");
     await it.waitForPhase(cluster, "RUNNING");
     const groups = await withAdmin(address, (admin) => admin.listConsumerGroups());
-    const committed = groups[0]?.partitions.reduce((sum, each) => sum + each.committedOffset, 0n);
+    const committed = groups[0]?.partitions.reduce(
+      (sum, each) => sum + (each.committedOffset ?? 0n),
+      0n,
+    );
     const ends = groups[0]?.partitions.reduce((sum, each) => sum + each.endOffset, 0n);
     expect([groups[0]?.groupId, committed, ends]).toEqual(["readers", 300n, 500n]);
 

@@ -1,11 +1,18 @@
 import type { ConsumerGroup, PartitionLag } from "@millrace/domain";
-import type { Admin, ListConsumerGroupOffsetsGroup } from "@platformatic/kafka";
+import type { Admin, Group, ListConsumerGroupOffsetsGroup } from "@platformatic/kafka";
 
-/** Kafka's "latest" in ListOffsets. */
+/** Kafka's "latest" and "earliest" in ListOffsets. */
 const LATEST = -1n;
+const EARLIEST = -2n;
+
+/** What is read of a Kafka client here. */
+export type GroupAdmin = Pick<
+  Admin,
+  "listGroups" | "describeGroups" | "listConsumerGroupOffsets" | "listTopics" | "listOffsets"
+>;
 
 /** Groups in order of their ids. Partitions of topics that no longer exist are left out. */
-export async function describeGroups(admin: Admin): Promise<ConsumerGroup[]> {
+export async function describeGroups(admin: GroupAdmin): Promise<ConsumerGroup[]> {
   const groups = await admin.listGroups({});
   const ids = [...groups.keys()].sort();
   if (ids.length === 0) return [];
@@ -13,8 +20,11 @@ export async function describeGroups(admin: Admin): Promise<ConsumerGroup[]> {
     admin.describeGroups({ groups: ids }),
     admin.listConsumerGroupOffsets({ groups: ids }),
   ]);
-  const ends = await endOffsets(admin, committed);
   const committedById = new Map(committed.map((group) => [group.groupId, group]));
+  const positions = new Map(
+    ids.map((id) => [id, positionsOf(committedById.get(id), described.get(id))]),
+  );
+  const bounds = await boundsOf(admin, [...positions.values()].flat());
   return ids.map((groupId) => {
     const group = described.get(groupId) ?? groups.get(groupId);
     return {
@@ -22,51 +32,97 @@ export async function describeGroups(admin: Admin): Promise<ConsumerGroup[]> {
       state: group?.state ?? "Unknown",
       protocolType: group?.protocolType ?? "",
       members: described.get(groupId)?.members.size ?? 0,
-      partitions: lagOf(committedById.get(groupId), ends),
+      partitions: lagOf(positions.get(groupId) ?? [], bounds),
     };
   });
 }
 
-type EndOffsets = ReadonlyMap<string, ReadonlyMap<number, bigint>>;
+/** A partition that a group has committed, or that one of its members is assigned. */
+type Position = Pick<PartitionLag, "topic" | "partition" | "committedOffset">;
 
-async function endOffsets(
-  admin: Admin,
-  committed: readonly ListConsumerGroupOffsetsGroup[],
-): Promise<EndOffsets> {
-  const wanted = new Map<string, Set<number>>();
-  for (const topic of committed.flatMap((group) => group.topics)) {
-    const partitions = wanted.get(topic.name) ?? new Set();
-    for (const partition of topic.partitions) partitions.add(partition.partitionIndex);
-    wanted.set(topic.name, partitions);
-  }
+function positionsOf(
+  committed: ListConsumerGroupOffsetsGroup | undefined,
+  group: Group | undefined,
+): Position[] {
+  const assigned = [...(group?.members.values() ?? [])].flatMap((member) =>
+    [...(member.assignments?.values() ?? [])].flatMap(({ topic, partitions }) =>
+      partitions.map((partition) => ({ topic, partition, committedOffset: undefined })),
+    ),
+  );
+  const known = (committed?.topics ?? []).flatMap(({ name, partitions }) =>
+    partitions
+      // -1 says that the group never committed this partition.
+      .filter(({ committedOffset }) => committedOffset >= 0n)
+      .map(({ partitionIndex, committedOffset }) => ({
+        topic: name,
+        partition: partitionIndex,
+        committedOffset,
+      })),
+  );
+  // What is committed comes last, so it replaces the same partition of an assignment.
+  return [...new Map([...assigned, ...known].map((each) => [keyOf(each), each])).values()];
+}
+
+type PartitionName = Pick<Position, "topic" | "partition">;
+
+function keyOf({ topic, partition }: PartitionName): string {
+  return `${topic}/${partition}`;
+}
+
+interface Bounds {
+  readonly ends: ReadonlyMap<string, bigint>;
+  /** Only of partitions that some group has not committed. */
+  readonly starts: ReadonlyMap<string, bigint>;
+}
+
+async function boundsOf(admin: GroupAdmin, positions: readonly Position[]): Promise<Bounds> {
   const existing = new Set(await admin.listTopics({ includeInternals: true }));
-  const topics = [...wanted]
-    .filter(([name]) => existing.has(name))
-    .map(([name, partitions]) => ({
-      name,
-      partitions: [...partitions].map((partitionIndex) => ({ partitionIndex, timestamp: LATEST })),
-    }));
-  if (topics.length === 0) return new Map();
+  const wanted = positions.filter(({ topic }) => existing.has(topic));
+  const [ends, starts] = await Promise.all([
+    offsetsAt(admin, wanted, LATEST),
+    offsetsAt(
+      admin,
+      wanted.filter(({ committedOffset }) => committedOffset === undefined),
+      EARLIEST,
+    ),
+  ]);
+  return { ends, starts };
+}
+
+async function offsetsAt(
+  admin: GroupAdmin,
+  partitions: readonly PartitionName[],
+  timestamp: bigint,
+): Promise<ReadonlyMap<string, bigint>> {
+  const byTopic = new Map<string, Set<number>>();
+  for (const { topic, partition } of partitions) {
+    byTopic.set(topic, (byTopic.get(topic) ?? new Set()).add(partition));
+  }
+  if (byTopic.size === 0) return new Map();
+  const topics = [...byTopic].map(([name, indexes]) => ({
+    name,
+    partitions: [...indexes].map((partitionIndex) => ({ partitionIndex, timestamp })),
+  }));
   const listed = await admin.listOffsets({ topics });
   return new Map(
-    listed.map((topic) => [
-      topic.name,
-      new Map(topic.partitions.map((each) => [each.partitionIndex, each.offset])),
-    ]),
+    listed.flatMap(({ name, partitions: each }) =>
+      each.map(({ partitionIndex, offset }) => [
+        keyOf({ topic: name, partition: partitionIndex }),
+        offset,
+      ]),
+    ),
   );
 }
 
-function lagOf(group: ListConsumerGroupOffsetsGroup | undefined, ends: EndOffsets): PartitionLag[] {
-  return (group?.topics ?? [])
-    .flatMap((topic) =>
-      topic.partitions.flatMap(({ partitionIndex, committedOffset }) => {
-        const endOffset = ends.get(topic.name)?.get(partitionIndex);
-        // -1 says that the group never committed this partition.
-        if (endOffset === undefined || committedOffset < 0n) return [];
-        // A commit can be newer than the end offset that was read before it.
-        const lag = endOffset > committedOffset ? endOffset - committedOffset : 0n;
-        return [{ topic: topic.name, partition: partitionIndex, committedOffset, endOffset, lag }];
-      }),
-    )
+function lagOf(positions: readonly Position[], { ends, starts }: Bounds): PartitionLag[] {
+  return positions
+    .flatMap((position) => {
+      const endOffset = ends.get(keyOf(position));
+      if (endOffset === undefined) return [];
+      const from = position.committedOffset ?? starts.get(keyOf(position)) ?? 0n;
+      // A commit can be newer than the end offset that was read before it.
+      const lag = endOffset > from ? endOffset - from : 0n;
+      return [{ ...position, endOffset, lag }];
+    })
     .sort((a, b) => a.topic.localeCompare(b.topic, "en") || a.partition - b.partition);
 }

@@ -22,7 +22,10 @@ export interface ContractDefinition<
   readonly method: HttpMethod;
   /** REST path with `{param}` segments. */
   readonly path: string;
+  /** The title on the reference page, a few words. */
   readonly summary: string;
+  /** Whatever does not fit the title. */
+  readonly description?: string;
   readonly tag: string;
   /** What the caller's role must grant. */
   readonly permission: Permission;

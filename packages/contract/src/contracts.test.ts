@@ -8,6 +8,17 @@ test("names and routes are unique", () => {
   expect(new Set(routes).size).toBe(routes.length);
 });
 
+/** One line of the reference page's list. */
+const SUMMARY_LENGTH_MAX = 30;
+
+test.each(contracts)(
+  "$name: its title is a few words, not a sentence over four lines",
+  (contract) => {
+    expect(contract.summary.length).toBeLessThanOrEqual(SUMMARY_LENGTH_MAX);
+    expect(contract.summary).not.toMatch(/[.,;:]/);
+  },
+);
+
 test.each(contracts)("$name: the path's segments are its params", (contract) => {
   const inPath = [...contract.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]);
   expect(inPath).toEqual(Object.keys(contract.params));

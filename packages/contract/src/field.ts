@@ -7,25 +7,24 @@ export function idField<P extends IdPrefix>(prefix: P) {
     .string()
     .max(40)
     .refine((value): value is `${P}_${string}` => isId(prefix, value), {
-      error: `expected an id like ${prefix}_01JEXAMPLE…`,
+      error: `must be an ID like ${prefix}_01JEXAMPLE…`,
     })
-    .meta({ description: `Id with the prefix ${prefix}_` });
+    .meta({ description: `ID with the prefix ${prefix}_` });
 }
 
-/**
- * An id in a path. It is taken as it comes: a malformed id is one that does not exist, and is
- * answered like one.
- */
+/** An id in a path. A malformed id does not exist, so it is answered with 404 and not with 400. */
 export function pathId<P extends IdPrefix>(prefix: P) {
   return z
     .string()
     .max(100)
     .transform((value) => value as `${P}_${string}`)
-    .meta({ description: `Id with the prefix ${prefix}_` });
+    .meta({ description: `ID with the prefix ${prefix}_` });
 }
 
 /** Text that people write, on one line. */
-export const plainText = z.string().regex(PLAIN_TEXT_PATTERN, "no control characters");
+export const plainText = z
+  .string()
+  .regex(PLAIN_TEXT_PATTERN, "must not contain control characters");
 
 /** RFC 3339, UTC. */
 export const timestamp = z.iso.datetime().meta({ description: "RFC 3339, UTC" });
@@ -39,12 +38,12 @@ export const int64 = z
 /** Longest wait of one long poll; proxies commonly cut silent connections at 60 s. */
 export const WAIT_SECONDS_MAX = 55;
 
-/** `30s`: how long the server may hold the request until something has happened. */
+/** `30s`: how long the server may hold the request. */
 export const waitField = z
   .string()
-  .regex(/^\d{1,2}s$/, "expected whole seconds like 30s")
+  .regex(/^\d{1,2}s$/, "must be whole seconds like 30s")
   .refine((value) => Number.parseInt(value, 10) <= WAIT_SECONDS_MAX, {
-    error: `expected at most ${WAIT_SECONDS_MAX}s`,
+    error: `must be ${WAIT_SECONDS_MAX}s or less`,
   })
   .meta({ description: `Long poll: whole seconds like 30s, at most ${WAIT_SECONDS_MAX}s` });
 
@@ -55,7 +54,7 @@ const querySwitch = z.union([
 ]);
 
 export const validateOnly = querySwitch.optional().meta({
-  description: "Answers what would be, and changes nothing",
+  description: "Dry run: returns a preview and changes nothing",
   override: { type: "boolean", anyOf: undefined },
 });
 
@@ -63,9 +62,11 @@ export const ifMatch = z
   .string()
   .max(100)
   .optional()
-  .meta({ description: "metadata.etag; the call fails with 412 when the resource has changed" });
+  .meta({
+    description: "The ETag you read; the call fails with 412 if the resource has changed since",
+  });
 
 export const requireApproval = z
   .boolean()
   .optional()
-  .meta({ description: "The operation waits before it applies its plan, until it is approved" });
+  .meta({ description: "The operation waits for approval before it applies its plan" });

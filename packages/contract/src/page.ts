@@ -17,7 +17,10 @@ export const pageQuery = {
     .string()
     .max(1000)
     .optional()
-    .meta({ description: "next_page_token of the page before; bound to tenant and filter" }),
+    .meta({
+      description:
+        "next_page_token of the previous page; valid for the same organization and filter",
+    }),
 } as const;
 
 /** `{items, next_page_token?}`; the token is absent on the last page. */

@@ -15,7 +15,7 @@ export const Problem = z
     existing_id: z
       .string()
       .optional()
-      .meta({ description: "Id of the resource that is in the way, where there is one" }),
+      .meta({ description: "ID of the conflicting resource, if there is one" }),
     errors: z.array(z.object({ pointer: z.string(), code: z.string(), message: z.string() })),
   })
   .meta({ id: "Problem" });

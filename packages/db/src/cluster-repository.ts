@@ -6,7 +6,7 @@ import {
   type ClusterPhase,
   type ClusterSize,
   type Condition,
-  DomainError,
+  clusterNameTaken,
   type DriftStatus,
   type EnvironmentId,
   newId,
@@ -93,7 +93,7 @@ export class ClusterRepository {
       return toCluster(row);
     } catch (error) {
       if (brokenUniqueRule(error) === undefined) throw error;
-      throw nameTaken(cluster.name, error);
+      throw clusterNameTaken(cluster.name, error);
     }
   }
 
@@ -166,7 +166,7 @@ export class ClusterRepository {
     } catch (error) {
       if (brokenUniqueRule(error) === undefined) throw error;
       // The broken rule has ended the transaction: nothing more can be read in it.
-      throw nameTaken("of that name", error);
+      throw clusterNameTaken(undefined, error);
     }
   }
 
@@ -208,7 +208,7 @@ export class ClusterRepository {
       return toCluster(row);
     } catch (error) {
       if (brokenUniqueRule(error) === undefined) throw error;
-      throw nameTaken(change.name ?? "of that name", error);
+      throw clusterNameTaken(change.name, error);
     }
   }
 
@@ -314,18 +314,6 @@ const LOOK = "cluster.check_drift" satisfies OperationKind;
 const NOWHERE = { host: null, kafkaPort: null, adminPort: null };
 /** Phases in which nothing is being changed, so that every difference is somebody else's. */
 const DRIFTING: readonly ClusterPhase[] = ["RUNNING", "DEGRADED", "PAUSED"];
-
-function nameTaken(name: string, cause: unknown): DomainError {
-  return new DomainError(
-    "cluster_name_taken",
-    `There is a cluster ${name} in this environment already.`,
-    {
-      remedy: "Choose another name, or delete the other cluster first.",
-      fields: [{ pointer: "/name", code: "taken", message: "is taken in this environment" }],
-      cause,
-    },
-  );
-}
 
 function toJson(conditions: readonly Condition[]): Prisma.InputJsonValue {
   return conditions.map((condition) => ({ ...condition }));

@@ -136,8 +136,23 @@ export function bootstrapServers(cluster: Cluster): string | undefined {
 /** Throws `cluster_not_ready` unless a broker is expected to answer. */
 export function assertServing(cluster: Cluster): void {
   if ((SERVING_PHASES as readonly ClusterPhase[]).includes(cluster.phase)) return;
-  throw new DomainError("cluster_not_ready", `Cluster ${cluster.name} is ${cluster.phase}.`, {
-    remedy: "Wait until the cluster is RUNNING; its operation shows the progress.",
-    retryAfterSeconds: 2,
+  throw clusterNotReady(cluster);
+}
+
+const REMEDIES: Readonly<Partial<Record<ClusterPhase, string>>> = {
+  PAUSED: "Resume the cluster first.",
+  FAILED: "Retry the failed operation first; the cluster's status names it.",
+  DELETING: "The cluster is being deleted.",
+  PENDING_PURGE: "Restore the cluster first.",
+};
+/** Waiting changes nothing in the phases of `REMEDIES`; elsewhere an operation is at work. */
+const RETRY_AFTER_SECONDS = 5;
+
+/** The cluster's phase does not allow the request, with what does help. */
+export function clusterNotReady({ name, phase }: Pick<Cluster, "name" | "phase">): DomainError {
+  const remedy = REMEDIES[phase];
+  return new DomainError("cluster_not_ready", `Cluster ${name} is ${phase}.`, {
+    remedy: remedy ?? "Wait until the cluster is RUNNING. Its operation shows the progress.",
+    ...(remedy === undefined && { retryAfterSeconds: RETRY_AFTER_SECONDS }),
   });
 }

@@ -1,9 +1,14 @@
 export interface PartitionLag {
   readonly topic: string;
   readonly partition: number;
-  readonly committedOffset: bigint;
+  /** Undefined where a member is assigned the partition and the group has not committed it yet. */
+  readonly committedOffset: bigint | undefined;
   readonly endOffset: bigint;
-  /** Records between the committed offset and the end, never negative. */
+  /**
+   * Records between the committed offset and the end, never negative. Without a commit it counts
+   * from the start of the log, as `auto.offset.reset=earliest` reads: that setting stays in the
+   * consumer, so a group that starts at the latest record shows too much until its first commit.
+   */
   readonly lag: bigint;
 }
 

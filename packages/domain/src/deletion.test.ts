@@ -1,9 +1,8 @@
 import { expect, test } from "vitest";
-import { purgeAt, retainDaysDefault } from "./deletion.ts";
+import { purgeAt } from "./deletion.ts";
 
 test("data is kept for whole days from the deletion on, or goes with the cluster", () => {
   const now = new Date("2026-03-01T12:00:00Z");
   expect(purgeAt(now, 7)).toEqual(new Date("2026-03-08T12:00:00Z"));
   expect(purgeAt(now, 0)).toBeUndefined();
-  expect(retainDaysDefault("aws")).toBeGreaterThan(retainDaysDefault("local"));
 });

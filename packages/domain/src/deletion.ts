@@ -1,21 +1,12 @@
-import type { ClusterProvider } from "./region.ts";
-
 /** Days for which a deleted cluster's data can be kept: three months. */
 export const RETAIN_DAYS_MAX = 90;
 
-/**
- * Days for which data outlives its cluster where the request does not say: a week for data that
- * others depend on; none on this machine, where the data is a developer's.
- */
-const RETAIN_DAYS_DEFAULT: Readonly<Record<ClusterProvider, number>> = { local: 0, aws: 7 };
+/** Days for which data outlives its cluster where the request does not say: a week to notice. */
+export const RETAIN_DAYS_DEFAULT = 7;
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-export function retainDaysDefault(provider: ClusterProvider): number {
-  return RETAIN_DAYS_DEFAULT[provider];
-}
-
-/** When data that is kept for `retainDays` from `now` on is purged; undefined: with the cluster. */
+/** When data kept for `retainDays` from `now` on is purged; undefined: with the cluster. */
 export function purgeAt(now: Date, retainDays: number): Date | undefined {
   return retainDays > 0 ? new Date(now.getTime() + retainDays * DAY_MS) : undefined;
 }

@@ -122,6 +122,38 @@ export class DomainError extends Error {
   }
 }
 
+/** Fields that a `detail` names one by one; all of them stand in `fields`. */
+const NAMED_FIELDS_MAX = 5;
+
+/** A request with invalid fields. Each message completes "<field> …". */
+export function validationFailed(fields: readonly FieldError[], cause?: unknown): DomainError {
+  const named = fields.slice(0, NAMED_FIELDS_MAX).map(({ pointer, message }) => {
+    const field = pointer.slice(1).replaceAll("/", ".");
+    return `${field} ${message.replace(/\.$/, "")}`.trim();
+  });
+  const rest = fields.length - named.length;
+  const list = [...named, ...(rest > 0 ? [`and ${rest} more`] : [])].join("; ");
+  const { size } = new Set(fields.map(({ pointer }) => pointer));
+  const head = size > 1 ? `The request has ${size} invalid fields` : "Invalid request";
+  return new DomainError("validation_failed", `${head}: ${list}.`, { fields, cause });
+}
+
+/** A name is given once per environment. `name` is undefined where a deleted cluster comes back. */
+export function clusterNameTaken(name: string | undefined, cause?: unknown): DomainError {
+  const named = name === undefined ? "with this name" : `named "${name}"`;
+  return new DomainError("cluster_name_taken", `A cluster ${named} already exists here.`, {
+    remedy: "Choose another name, or delete the other cluster first.",
+    fields: [
+      {
+        pointer: "/name",
+        code: "taken",
+        message: "is used by another cluster of this environment",
+      },
+    ],
+    cause,
+  });
+}
+
 /**
  * The answer for an id that does not exist and, word for word, for an id of another tenant: whoever
  * guesses ids learns nothing.

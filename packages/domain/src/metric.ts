@@ -82,6 +82,7 @@ export interface MetricScrape {
   readonly networkWaitUs: bigint;
 }
 
+/** The lag of a group that is read: idle groups have no samples. */
 export interface LagSample {
   readonly clusterId: ClusterId;
   readonly groupId: string;

@@ -42,7 +42,7 @@ export interface MetricsReadings {
     range: TimeRange,
     stepSeconds: number,
   ): Promise<readonly MetricScrape[]>;
-  /** Lag of all groups; the last reading of each stretch of `stepSeconds` is enough. */
+  /** Lag of the groups that are read; the last reading of each stretch of `stepSeconds` is enough. */
   lag(clusterId: ClusterId, range: TimeRange, stepSeconds: number): Promise<readonly LagSample[]>;
 }
 

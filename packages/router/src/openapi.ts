@@ -8,35 +8,35 @@ import {
 } from "zod-openapi";
 
 const DESCRIPTION = `
-Clusters, topics and metrics of Millrace, Kafka as a managed service.
+Manage Millrace clusters, topics and metrics.
 
-**Authentication.** \`Authorization: Bearer mrk_…\` with an API key of your organization.
+**Authentication.** Send an API key of your organization: \`Authorization: Bearer mrk_…\`.
 
-**Long work** is answered with 202 and \`Location: /v1/operations/op_…\`; follow the operation with
-\`?wait=30s\` or its event stream.
+**Operations.** Requests that take time return 202 and \`Location: /v1/operations/op_…\`. Follow the
+operation with \`?wait=30s\` or its event stream.
 
-**Retries.** Send \`Idempotency-Key\` with a POST: the same request under the same key gets the
-first answer again, for 24 hours. A dry run leaves the key unused.
+**Retries.** Send \`Idempotency-Key\` with a POST. For 24 hours the same request with the same key
+returns the first answer. A dry run does not use up the key.
 
-**Changes** are merge patches (RFC 7396): a field that is absent stays, \`null\` is its default again.
-\`If-Match\` with the \`ETag\` that you read makes a change fail with 412 where somebody was faster.
+**Updates** are merge patches (RFC 7396): absent fields stay, \`null\` resets a field to its default.
+Send \`If-Match\` with the \`ETag\` you read: the update fails with 412 if the resource has changed.
 
-**Dry runs.** \`?validate_only=true\` on a change answers 200 with what would be, what it would cost and
-what speaks against it, and changes nothing.
+**Dry runs.** \`?validate_only=true\` returns 200 with a preview of changes, cost, policy findings and
+warnings, and changes nothing.
 
-**Limits.** Signing in is limited by address and account. 429 and 503 come with \`Retry-After\` where a
-time is known. For \`validate_only\` an organization has one plan made at a time;
-four more wait for it.
+**Limits.** Sign-ins are limited per address and account. 429 and 503 carry \`Retry-After\` where the
+time is known. An organization makes one \`validate_only\` plan at a time; four more can queue.
 
-**Lists** page by \`page_size\` and \`page_token\`; \`next_page_token\` is absent on the last page.
+**Lists** use \`page_size\` and \`page_token\`. \`next_page_token\` is absent on the last page.
 
-**Errors** are \`application/problem+json\` (RFC 9457) with a stable \`code\`. What belongs to another
-organization does not exist: 404.
+**Errors** are \`application/problem+json\` (RFC 9457) with a stable \`code\`; \`errors\` points at each
+invalid field. Resources of other organizations return 404.
 
-**64-bit numbers** are decimal strings; times are RFC 3339 in UTC.
+**Formats.** 64-bit numbers are decimal strings. Times are RFC 3339 in UTC. Responses are
+compressed for clients that send \`Accept-Encoding: gzip\`.
 `.trim();
 
-/** Where `npm start` serves the API: the committed document names it. */
+/** Where `npm start` serves the API; written into the committed document. */
 const DEFAULT_SERVER_URL = "http://localhost:4000";
 
 const idempotencyKey = z
@@ -44,7 +44,7 @@ const idempotencyKey = z
   .min(1)
   .max(255)
   .optional()
-  .meta({ description: "Makes the request safe to repeat for 24 hours" });
+  .meta({ description: "Makes the request safe to retry for 24 hours" });
 
 /** Media types of the bodies that a method takes; RFC 7396 names the one of a merge patch. */
 const BODY_TYPES: Readonly<Partial<Record<HttpMethod, readonly string[]>>> = {
@@ -121,6 +121,7 @@ function operationOf(contract: Contract): ZodOpenApiOperationObject {
   return {
     operationId: contract.name,
     summary: contract.summary,
+    ...(contract.description !== undefined && { description: contract.description }),
     tags: [contract.tag],
     requestParams: {
       path: z.object({ ...contract.params }),
@@ -136,7 +137,7 @@ function operationOf(contract: Contract): ZodOpenApiOperationObject {
     responses: {
       ...successesOf(contract),
       default: {
-        description: "A problem",
+        description: "Error",
         content: { "application/problem+json": { schema: Problem } },
       },
     },

@@ -1,7 +1,10 @@
 import type { Problem } from "@millrace/contract";
-import { DomainError, type FieldError } from "@millrace/domain";
+import { DomainError, type FieldError, validationFailed } from "@millrace/domain";
 import { TRPCError } from "@trpc/server";
 import { ZodError } from "zod";
+import { useValidationWords } from "./validation-words.ts";
+
+useValidationWords();
 
 /** Where people read what a code means. */
 const TYPE_BASE = "https://millrace.dev/errors/";
@@ -55,27 +58,20 @@ export function toDomainError(error: unknown): DomainError {
       return new DomainError("validation_failed", "The request cannot be read.", { cause: error });
     }
     if (error.code === "NOT_FOUND" || error.code === "METHOD_NOT_SUPPORTED") {
-      return new DomainError("not_found", "There is no such procedure.", { cause: error });
+      return new DomainError("not_found", "This procedure does not exist.", { cause: error });
     }
     if (error.code === "PAYLOAD_TOO_LARGE") {
       return new DomainError("payload_too_large", "The request is too large.", { cause: error });
     }
   }
   return new DomainError("internal", "Something went wrong on our side.", {
-    remedy: "Try again; if it stays, tell the operators the request id.",
+    remedy: "Try again. If it happens again, report the request ID to the operators.",
     cause: error,
   });
 }
 
 function invalidInput(error: ZodError): DomainError {
-  const fields = error.issues.flatMap(toFieldErrors).slice(0, FIELD_ERRORS_MAX);
-  const first = fields[0];
-  const where = first && first.pointer !== "" ? `${first.pointer.slice(1)} ` : "";
-  return new DomainError(
-    "validation_failed",
-    `The request is not valid: ${where}${first?.message ?? ""}.`,
-    { fields, cause: error },
-  );
+  return validationFailed(error.issues.flatMap(toFieldErrors).slice(0, FIELD_ERRORS_MAX), error);
 }
 
 function toFieldErrors(issue: ZodError["issues"][number]): FieldError[] {

@@ -1,5 +1,5 @@
 import type { Contract } from "@millrace/contract";
-import { DomainError, type FieldError } from "@millrace/domain";
+import { DomainError, type FieldError, validationFailed } from "@millrace/domain";
 import { headerName } from "@millrace/router";
 import type { HonoRequest } from "hono";
 
@@ -24,13 +24,7 @@ export async function readInput(
       if (!Object.hasOwn(part, name)) errors.push(unknownField(name));
     }
   }
-  if (errors.length > 0) {
-    throw new DomainError(
-      "validation_failed",
-      `The request is not valid: ${errors[0]?.pointer.slice(1)} ${errors[0]?.message}.`,
-      { fields: errors },
-    );
-  }
+  if (errors.length > 0) throw validationFailed(errors);
   return { ...fields, ...query, ...readHeaders(contract, request), ...request.param() };
 }
 
@@ -38,7 +32,7 @@ function readQuery(request: HonoRequest, errors: FieldError[]): Record<string, s
   const query: Record<string, string> = {};
   for (const [name, values] of Object.entries(request.queries())) {
     if (values.length > 1) {
-      errors.push({ pointer: pointerTo(name), code: "repeated", message: "is given twice" });
+      errors.push({ pointer: pointerTo(name), code: "repeated", message: "must not be repeated" });
     }
     query[name] = values[0] ?? "";
   }
@@ -47,10 +41,19 @@ function readQuery(request: HonoRequest, errors: FieldError[]): Record<string, s
 
 function readHeaders(contract: Contract, request: HonoRequest): Record<string, string> {
   const fields = Object.keys(contract.headers).flatMap((field) => {
-    const value = request.header(headerName(field));
+    const header = request.header(headerName(field));
+    const value = field === "if_match" ? strongTag(header) : header;
     return value === undefined ? [] : [[field, value] as const];
   });
   return Object.fromEntries(fields);
+}
+
+/**
+ * The entity tag as we made it. Compression marks it as weak (`W/"…"`), since its bytes differ from
+ * the plain ones; our tags stand for the resource's version, which is the same in every encoding.
+ */
+export function strongTag(tag: string | undefined): string | undefined {
+  return tag?.replace(/^W\//, "");
 }
 
 function readBody(contract: Contract, request: HonoRequest, body: string): Record<string, unknown> {

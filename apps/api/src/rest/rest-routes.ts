@@ -6,7 +6,7 @@ import { problemResponse } from "../problem-response.ts";
 import type { ApiEnv } from "../request-context.ts";
 import { eventStream } from "./event-stream.ts";
 import { idempotent } from "./idempotency.ts";
-import { readInput } from "./read-input.ts";
+import { readInput, strongTag } from "./read-input.ts";
 
 /** Calls the procedure of a contract with what came over HTTP. */
 type Call = (input: unknown) => Promise<unknown>;
@@ -83,7 +83,7 @@ function present(contract: Contract, c: Context<ApiEnv>, value: unknown): Respon
   const etag = answer.metadata?.etag;
   if (etag) {
     c.header("ETag", etag);
-    if (contract.method === "GET" && c.req.header("if-none-match") === etag) {
+    if (contract.method === "GET" && strongTag(c.req.header("if-none-match")) === etag) {
       return c.body(null, 304);
     }
   }

@@ -19,13 +19,13 @@ import { IconPlus, IconTrash } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTRPC } from "../api/client.tsx";
-import { ago } from "../format/time.ts";
+import { ago, day } from "../format/time.ts";
 import { ConfirmByName } from "../shell/confirm-by-name.tsx";
 import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { CreateApiKeyDialog } from "./create-api-key-dialog.tsx";
 
-/** The organization's API keys: made here, shown once, revoked at once. */
+/** The organization's API keys. */
 export function ApiKeyList() {
   const trpc = useTRPC();
   const [creating, dialog] = useDisclosure(false);
@@ -46,10 +46,10 @@ export function ApiKeyList() {
           Create key
         </Button>
       </Group>
-      {error && <ProblemAlert error={error} title="The keys cannot be listed" />}
+      {error && <ProblemAlert error={error} title="Cannot load the API keys" />}
       {isPending && <Skeleton h={120} radius="md" />}
       {data?.items.length === 0 && (
-        <Empty title="No key" text="A key lets a program act for your organization." />
+        <Empty title="No API keys" text="Programs use a key to act for your organization." />
       )}
       {data && data.items.length > 0 && <KeyTable keys={data.items} onRevoke={setRevoking} />}
       <CreateApiKeyDialog opened={creating} onClose={dialog.close} />
@@ -68,6 +68,7 @@ function KeyTable({ keys, onRevoke }: { keys: ApiKey[]; onRevoke: (key: ApiKey) 
             <Table.Th>Key</Table.Th>
             <Table.Th>Role</Table.Th>
             <Table.Th>Last used</Table.Th>
+            <Table.Th>Expires</Table.Th>
             <Table.Th>Created</Table.Th>
             <Table.Th w={60} aria-label="Actions" />
           </Table.Tr>
@@ -77,7 +78,7 @@ function KeyTable({ keys, onRevoke }: { keys: ApiKey[]; onRevoke: (key: ApiKey) 
             <Table.Tr key={key.id}>
               <Table.Td fw={600}>{key.name}</Table.Td>
               <Table.Td>
-                <Code>{key.hint}…</Code>
+                <Code>{key.hint}</Code>
               </Table.Td>
               <Table.Td>
                 <Badge variant="default" tt="none" fw={500}>
@@ -85,12 +86,13 @@ function KeyTable({ keys, onRevoke }: { keys: ApiKey[]; onRevoke: (key: ApiKey) 
                 </Badge>
               </Table.Td>
               <Table.Td>{key.last_used_at ? ago(key.last_used_at) : "never"}</Table.Td>
+              <Table.Td>{key.expires_at ? day(key.expires_at) : "never"}</Table.Td>
               <Table.Td>{ago(key.created_at)}</Table.Td>
               <Table.Td>
                 <ActionIcon
                   variant="subtle"
                   color="red"
-                  aria-label={`Revoke the key ${key.name}`}
+                  aria-label={`Revoke key ${key.name}`}
                   onClick={() => onRevoke(key)}
                 >
                   <IconTrash size={16} />
@@ -118,8 +120,9 @@ function RevokeDialog({ apiKey, onClose }: { apiKey: ApiKey | undefined; onClose
   return (
     <ConfirmByName
       what="key"
+      verb="Revoke"
       name={apiKey?.name}
-      text="Programs that use it are refused from this moment on."
+      text="Programs that use this key are rejected immediately."
       busy={revoke.isPending}
       error={revoke.error}
       onConfirm={() => apiKey && revoke.mutate({ api_key_id: apiKey.id })}

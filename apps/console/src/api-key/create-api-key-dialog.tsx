@@ -7,22 +7,29 @@ import {
   CopyButton,
   Group,
   Modal,
+  Select,
   Stack,
   Text,
   TextInput,
 } from "@mantine/core";
 import { useForm } from "@mantine/form";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { covers, ROLES, type Role } from "@millrace/domain";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { messageOf, useTRPC } from "../api/client.tsx";
+import { DEFAULT_EXPIRY, EXPIRIES, type Expiry, expiresAt } from "./expiry.ts";
 
-/** Makes a key and shows its secret, which is kept nowhere in the clear. */
+/** What each role lets a program do. */
+const ROLE_WORDS: Record<Role, string> = {
+  owner: "Owner: everything",
+  admin: "Admin: create, change and delete clusters and API keys",
+  member: "Member: manage topics and tuning",
+  viewer: "Viewer: read only",
+};
+
+/** Creates a key and shows its secret, which is stored only as a hash. */
 export function CreateApiKeyDialog({ opened, onClose }: { opened: boolean; onClose: () => void }) {
   const trpc = useTRPC();
   const queryClient = useQueryClient();
-  const form = useForm({
-    initialValues: { name: "" },
-    validate: { name: (value) => (value.trim() ? null : "Name what will use it") },
-  });
   const create = useMutation(
     trpc.apiKey.create.mutationOptions({
       onSuccess: () => void queryClient.invalidateQueries(trpc.apiKey.list.pathFilter()),
@@ -30,46 +37,107 @@ export function CreateApiKeyDialog({ opened, onClose }: { opened: boolean; onClo
   );
 
   function close() {
-    form.reset();
     create.reset();
     onClose();
   }
 
   return (
+    <ApiKeyModal opened={opened} secret={create.data?.secret} onClose={close}>
+      <KeyForm
+        busy={create.isPending}
+        error={create.error}
+        onCreate={create.mutate}
+        onCancel={close}
+      />
+    </ApiKeyModal>
+  );
+}
+
+/** While it shows a secret, only Done closes it: Escape or a stray click would lose the secret. */
+export function ApiKeyModal(props: {
+  opened: boolean;
+  secret: string | undefined;
+  onClose: () => void;
+  children: React.ReactNode;
+}) {
+  const { opened, secret, onClose, children } = props;
+  const closable = secret === undefined;
+  return (
     <Modal
       opened={opened}
-      onClose={close}
-      title="Create an API key"
+      onClose={onClose}
+      closeOnEscape={closable}
+      closeOnClickOutside={closable}
+      withCloseButton={closable}
+      title={closable ? "Create API key" : "Copy your API key"}
       closeButtonProps={{ "aria-label": "Close" }}
     >
-      {create.data ? (
-        <Secret secret={create.data.secret} onDone={close} />
-      ) : (
-        <form noValidate onSubmit={form.onSubmit(({ name }) => create.mutate({ name }))}>
-          <Stack>
-            <TextInput
-              label="Name"
-              placeholder="deploy pipeline"
-              data-autofocus
-              {...form.getInputProps("name")}
-            />
-            {create.error && (
-              <Alert color="red" role="alert">
-                {messageOf(create.error)}
-              </Alert>
-            )}
-            <Group justify="flex-end">
-              <Button variant="default" onClick={close}>
-                Cancel
-              </Button>
-              <Button type="submit" loading={create.isPending}>
-                Create
-              </Button>
-            </Group>
-          </Stack>
-        </form>
-      )}
+      {closable ? children : <Secret secret={secret} onDone={onClose} />}
     </Modal>
+  );
+}
+
+function KeyForm(props: {
+  busy: boolean;
+  error: unknown;
+  onCreate: (key: { name: string; role: Role; expires_at?: string }) => void;
+  onCancel: () => void;
+}) {
+  const trpc = useTRPC();
+  const { data: me } = useQuery(trpc.account.me.queryOptions({}));
+  const form = useForm({
+    initialValues: { name: "", role: "" as Role | "", expiry: DEFAULT_EXPIRY as Expiry },
+    validate: {
+      name: (value) => (value.trim() ? null : "Enter a name"),
+      role: (value) => (value === "" ? "Choose a role" : null),
+    },
+  });
+  // Nobody creates a key that may do more than they may.
+  const roles = ROLES.filter((role) => me !== undefined && covers(me.role, role));
+  return (
+    <form
+      noValidate
+      onSubmit={form.onSubmit(({ name, role, expiry }) => {
+        if (role === "") return;
+        const expires_at = expiresAt(expiry, Date.now());
+        props.onCreate({ name, role, ...(expires_at !== undefined && { expires_at }) });
+      })}
+    >
+      <Stack>
+        <TextInput
+          label="Name"
+          placeholder="e.g. deploy pipeline"
+          data-autofocus
+          {...form.getInputProps("name")}
+        />
+        <Select
+          label="Role"
+          placeholder="Choose a role"
+          data={roles.map((role) => ({ value: role, label: ROLE_WORDS[role] }))}
+          allowDeselect={false}
+          {...form.getInputProps("role")}
+        />
+        <Select
+          label="Expires"
+          data={EXPIRIES.map(({ value, label }) => ({ value, label }))}
+          allowDeselect={false}
+          {...form.getInputProps("expiry")}
+        />
+        {props.error != null && (
+          <Alert color="red" role="alert">
+            {messageOf(props.error)}
+          </Alert>
+        )}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={props.onCancel}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={props.busy}>
+            Create
+          </Button>
+        </Group>
+      </Stack>
+    </form>
   );
 }
 
@@ -83,7 +151,7 @@ function Secret({ secret, onDone }: { secret: string; onDone: () => void }) {
       <Group justify="flex-end">
         <CopyButton value={secret}>
           {({ copied, copy }) => (
-            <Button variant="default" onClick={copy}>
+            <Button variant="default" onClick={copy} data-autofocus>
               {copied ? "Copied" : "Copy"}
             </Button>
           )}

@@ -24,7 +24,7 @@ export async function forward(request: Request): Promise<Response> {
   try {
     const reply = await fetch(new URL(`${pathname}${search}`, apiUrl()), {
       method: request.method,
-      headers: passed(request.headers),
+      headers: asked(request.headers),
       redirect: "manual",
       signal: request.signal,
       ...(hasBody && { body: request.body, duplex: "half" }),
@@ -36,6 +36,13 @@ export async function forward(request: Request): Promise<Response> {
       { status: 502 },
     );
   }
+}
+
+/** The API is next door: what it compresses would be undone here and compressed again. */
+function asked(headers: Headers): Headers {
+  const forwarded = passed(headers);
+  forwarded.set("accept-encoding", "identity");
+  return forwarded;
 }
 
 function passed(headers: Headers): Headers {

@@ -45,8 +45,19 @@ it("latest skips moments in which nothing was measured", () => {
   expect(latest([])).toBeUndefined();
 });
 
+it("a line has no current value once nothing was measured for a while, as after a pause", () => {
+  const paused: [number, number | null][] = [
+    [1_000, 7],
+    [10_000, null],
+    [20_000, null],
+  ];
+  expect(latest(paused)).toBeUndefined();
+  expect(latest(paused.slice(0, 2))).toBe(7);
+  expect(summaryOf([line("p99", paused)], String)).toBe("p99: no current data, between 7 and 7");
+});
+
 it("the summary says so when there is nothing", () => {
-  expect(summaryOf([line("In", [])], String)).toBe("In: nothing measured yet");
+  expect(summaryOf([line("In", [])], String)).toBe("In: no data yet");
   expect(
     summaryOf(
       [

@@ -23,9 +23,18 @@ export function columnsOf(lines: readonly ChartLine[]): Columns {
   return [moments.map((moment) => moment / 1_000), ...values];
 }
 
-/** The newest measured value of a line. */
+/** Brokers are read every two seconds; what is older than this is not "now". */
+const CURRENT_MS = 15_000;
+
+/**
+ * The current value of a line: its last point or, where that is not measured yet, one shortly before.
+ * Undefined once nothing has been measured for a while, as when the broker is paused.
+ */
 export function latest(points: MetricSeries["points"]): number | undefined {
-  return points.findLast(([, value]) => value !== null)?.[1] ?? undefined;
+  const [end] = points.at(-1) ?? [0];
+  const point = points.findLast(([, value]) => value !== null);
+  if (point === undefined || end - point[0] > CURRENT_MS) return undefined;
+  return point[1] ?? undefined;
 }
 
 /** The points of a series by name; none where the answer does not hold it. */
@@ -41,9 +50,10 @@ export function summaryOf(lines: readonly ChartLine[], format: (value: number) =
   return lines
     .map(({ label, points }) => {
       const values = points.flatMap(([, value]) => (value === null ? [] : [value]));
-      const now = values.at(-1);
-      if (now === undefined) return `${label}: nothing measured yet`;
-      return `${label}: now ${format(now)}, between ${format(Math.min(...values))} and ${format(Math.max(...values))}`;
+      if (values.length === 0) return `${label}: no data yet`;
+      const now = latest(points);
+      const current = now === undefined ? "no current data" : `now ${format(now)}`;
+      return `${label}: ${current}, between ${format(Math.min(...values))} and ${format(Math.max(...values))}`;
     })
     .join("; ");
 }

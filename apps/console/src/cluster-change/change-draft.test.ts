@@ -41,6 +41,13 @@ describe("a change", () => {
     });
   });
 
+  it("refuses a label without a value instead of saving it as an empty one", () => {
+    expect(checkChange(cluster, { ...draft, labels: ["nonsense"] })["/labels"]).toContain(
+      '"nonsense" is not a label',
+    );
+    expect(checkChange(cluster, { ...draft, labels: ["empty="] })).toEqual({});
+  });
+
   it("says at which field what cannot be", () => {
     const wal = { type: "gp3", sizeGib: 10, iops: 3000, throughputMibps: 125 } as const;
     const errors = checkChange(cluster, {

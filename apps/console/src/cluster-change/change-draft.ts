@@ -1,7 +1,7 @@
 /** What somebody is about to change of a cluster that exists. Pure, so that it is tested alone. */
 import type { Cluster } from "@millrace/contract";
-import { CLUSTER_NAME_PATTERN, type ClusterSize, type NetworkAccess } from "@millrace/domain";
-import { NAME_RULE } from "../cluster-form/cluster-draft.ts";
+import type { ClusterSize, NetworkAccess } from "@millrace/domain";
+import { nameError } from "../cluster-form/cluster-draft.ts";
 import type { FieldErrors } from "../cluster-form/field-errors.ts";
 import {
   checkWalDraft,
@@ -93,7 +93,7 @@ function labelPatch(
   return Object.fromEntries([...gone.map((name) => [name, null] as const), ...set]);
 }
 
-/** A label's value may hold `=` itself. */
+/** A label's value may be empty, and may hold `=` itself. */
 function labelOf(text: string): [name: string, value: string] {
   const at = text.indexOf("=");
   return at < 0 ? [text.trim(), ""] : [text.slice(0, at).trim(), text.slice(at + 1).trim()];
@@ -101,13 +101,19 @@ function labelOf(text: string): [name: string, value: string] {
 
 const LABEL_NAME = /^[a-z][a-z0-9_-]{0,62}$/;
 
+/** A word without `=` is a typing mistake, not a label without a value. */
+function isLabel(text: string): boolean {
+  return text.includes("=") && LABEL_NAME.test(labelOf(text)[0]);
+}
+
 export function checkChange(cluster: Cluster, draft: ChangeDraft): FieldErrors {
-  const wrong = draft.labels.find((label) => !LABEL_NAME.test(labelOf(label)[0]));
+  const wrong = draft.labels.find((label) => !isLabel(label));
   const { wal } = cluster.spec;
+  const name = nameError(draft.name);
   return {
-    ...(!CLUSTER_NAME_PATTERN.test(draft.name) && { "/name": NAME_RULE }),
+    ...(name !== undefined && { "/name": name }),
     ...(wrong !== undefined && {
-      "/labels": `"${wrong}": write name=value; names are lower-case and begin with a letter`,
+      "/labels": `"${wrong}" is not a label. Enter name=value; names are lowercase and start with a letter`,
     }),
     ...(draft.wal && wal && checkWalDraft(draft.wal, draft.size, walVolumeFrom(wal))),
   };

@@ -2,7 +2,7 @@
 
 import { Button, Group, Modal, Stack, Switch } from "@mantine/core";
 import { useState } from "react";
-import { ChangePreview } from "../plan/change-preview.tsx";
+import { ChangePreview, changesNothing } from "../plan/change-preview.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import type { ClusterChange } from "./use-cluster-change.ts";
 
@@ -10,13 +10,15 @@ import type { ClusterChange } from "./use-cluster-change.ts";
 export function ReviewDialog({ change }: { change: ClusterChange }) {
   const [requireApproval, setRequireApproval] = useState(false);
   const { preview } = change;
-  const broken = preview?.policy.some(({ severity }) => severity === "error") ?? false;
+  const blocked =
+    preview !== undefined &&
+    (changesNothing(preview) || preview.policy.some(({ severity }) => severity === "error"));
   return (
     <Modal
       opened={preview !== undefined}
       onClose={change.reconsider}
       size="xl"
-      title="Change the cluster"
+      title="Review change"
       closeButtonProps={{ "aria-label": "Close" }}
     >
       {preview && (
@@ -24,7 +26,7 @@ export function ReviewDialog({ change }: { change: ClusterChange }) {
           <ChangePreview preview={preview} />
           <Switch
             label="Wait for approval"
-            description="The operation makes the plan once more, and waits until somebody approves it"
+            description="Re-plans, then waits for approval"
             checked={requireApproval}
             onChange={(event) => setRequireApproval(event.currentTarget.checked)}
           />
@@ -37,7 +39,7 @@ export function ReviewDialog({ change }: { change: ClusterChange }) {
             </Button>
             <Button
               loading={change.busy}
-              disabled={broken}
+              disabled={blocked}
               onClick={() => change.apply(requireApproval)}
             >
               Apply

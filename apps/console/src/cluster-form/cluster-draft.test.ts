@@ -68,6 +68,16 @@ describe("a described cluster", () => {
     });
   });
 
+  it("says of a name what is wrong with it, not the rule again", () => {
+    const errorOf = (name: string) => checkDraft({ ...named, name })["/name"];
+    expect(errorOf("")).toBe("Enter a name");
+    expect(errorOf("Orders")).toBe("Use only lowercase letters, digits and hyphens");
+    expect(errorOf("1st")).toBe("Start with a letter");
+    expect(errorOf("orders-")).toBe("End with a letter or a digit");
+    expect(errorOf("o".repeat(64))).toBe("Enter 63 characters or fewer");
+    expect(errorOf("orders-2")).toBeUndefined();
+  });
+
   it("says at which field what is missing", () => {
     const network = { ...DEFAULT_NETWORK_DRAFT, vpc: "existing" as const };
     expect(Object.keys(checkDraft({ ...onAws, name: "Not A Name", network }))).toEqual([

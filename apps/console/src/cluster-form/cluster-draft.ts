@@ -1,6 +1,7 @@
 /** A cluster while somebody describes it. Pure, so that it is tested alone. */
 import {
   type AwsRegion,
+  CLUSTER_NAME_MAX,
   CLUSTER_NAME_PATTERN,
   type ClusterSize,
   isAwsRegion,
@@ -48,8 +49,16 @@ export interface ClusterRequest {
   storage?: { kms_key_arn: string };
 }
 
-export const NAME_RULE =
-  "Lower-case letters, digits and inner hyphens, beginning with a letter; at most 63";
+export const NAME_RULE = "Lowercase letters, digits and hyphens; starts with a letter";
+
+/** What is wrong with a cluster's name, and not what every name has to be. */
+export function nameError(name: string): string | undefined {
+  if (CLUSTER_NAME_PATTERN.test(name)) return undefined;
+  if (name === "") return "Enter a name";
+  if (name.length > CLUSTER_NAME_MAX) return `Enter ${CLUSTER_NAME_MAX} characters or fewer`;
+  if (/[^a-z0-9-]/.test(name)) return "Use only lowercase letters, digits and hyphens";
+  return name.endsWith("-") ? "End with a letter or a digit" : "Start with a letter";
+}
 
 export const NEW_CLUSTER: ClusterDraft = {
   name: "",
@@ -76,8 +85,9 @@ export function withSize(draft: ClusterDraft, size: ClusterSize): ClusterDraft {
 }
 
 export function checkDraft(draft: ClusterDraft): FieldErrors {
+  const name = nameError(draft.name);
   return {
-    ...(!CLUSTER_NAME_PATTERN.test(draft.name) && { "/name": NAME_RULE }),
+    ...(name !== undefined && { "/name": name }),
     ...(onAws(draft) && {
       ...checkWalDraft(draft.wal, draft.size),
       ...checkNetwork(draft.network),
@@ -88,12 +98,14 @@ export function checkDraft(draft: ClusterDraft): FieldErrors {
 function checkNetwork(network: NetworkDraft): FieldErrors {
   if (network.vpc === "new") {
     return network.cidr.trim() === ""
-      ? { "/network/cidr": "Write a range such as 10.40.0.0/16" }
+      ? { "/network/cidr": "Enter a range such as 10.40.0.0/16" }
       : {};
   }
   return {
-    ...(network.vpcId.trim() === "" && { "/network/vpc_id": "Write the VPC's id" }),
-    ...(network.subnetIds.length === 0 && { "/network/subnet_ids": "Name the private subnets" }),
+    ...(network.vpcId.trim() === "" && { "/network/vpc_id": "Enter the VPC ID" }),
+    ...(network.subnetIds.length === 0 && {
+      "/network/subnet_ids": "Enter the private subnet IDs",
+    }),
   };
 }
 

@@ -1,10 +1,12 @@
 "use client";
 
 import {
+  Alert,
   Anchor,
   Box,
   Button,
   Card,
+  Code,
   Grid,
   Group,
   Stack,
@@ -14,6 +16,7 @@ import {
   Title,
 } from "@mantine/core";
 import { providerOf } from "@millrace/domain";
+import { IconInfoCircle } from "@tabler/icons-react";
 import Link from "next/link";
 import { type FormEvent, type ReactNode, useEffect } from "react";
 import { ChangePreview } from "../plan/change-preview.tsx";
@@ -23,12 +26,12 @@ import { EnvironmentField } from "./environment-field.tsx";
 import { estimateOf, monthlyIn } from "./estimate.ts";
 import { EstimateCard } from "./estimate-card.tsx";
 import { NetworkFields } from "./network-fields.tsx";
-import { RegionField } from "./region-field.tsx";
+import { RegionField, useRegionAvailable } from "./region-field.tsx";
 import { SizeCards } from "./size-cards.tsx";
 import { type ClusterForm, useClusterForm } from "./use-cluster-form.ts";
 import { WalFields } from "./wal-fields.tsx";
 
-/** Describes a cluster, shows what would be made and what it costs, and makes it. */
+/** Describes a cluster, previews its resources and its cost, and creates it. */
 export function CreateClusterPage() {
   const form = useClusterForm();
   return (
@@ -38,7 +41,7 @@ export function CreateClusterPage() {
           Clusters
         </Anchor>
         <Title order={1} fz="h2">
-          {form.preview ? `Create ${form.draft.name}: the plan` : "Create cluster"}
+          {form.preview ? `Review plan for ${form.draft.name}` : "Create cluster"}
         </Title>
       </div>
       {form.preview ? <Review form={form} /> : <Describe form={form} />}
@@ -48,7 +51,7 @@ export function CreateClusterPage() {
 
 function Describe({ form }: { form: ClusterForm }) {
   const estimate = estimateOf(form.draft);
-  // On AWS money is spent and resources are made that somebody should have seen.
+  // On AWS the cluster costs money: its plan is reviewed first.
   const reviewFirst = onAws(form.draft);
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -61,7 +64,7 @@ function Describe({ form }: { form: ClusterForm }) {
           <Stack gap="lg">
             <Fields form={form} />
             {form.refusal != null && (
-              <ProblemAlert error={form.refusal} title="The cluster cannot be made like this" />
+              <ProblemAlert error={form.refusal} title="This cluster cannot be created" />
             )}
             <Group>
               {!reviewFirst && (
@@ -104,7 +107,7 @@ function Fields({ form }: { form: ClusterForm }) {
           <TextInput
             label="Name"
             description={NAME_RULE}
-            placeholder="orders"
+            placeholder="e.g. orders"
             data-autofocus
             autoComplete="off"
             value={draft.name}
@@ -139,13 +142,13 @@ function Fields({ form }: { form: ClusterForm }) {
         <Stack gap="md">
           <Switch
             label="Deletion protection"
-            description="While it is on, nobody deletes the cluster, neither here nor by a program"
+            description="Blocks deletion from the console and API"
             checked={draft.deletionProtection}
             onChange={(event) => set({ ...draft, deletionProtection: event.currentTarget.checked })}
           />
           <Switch
             label="Wait for approval"
-            description="The plan is made once more when the operation runs, and waits until somebody approves it"
+            description="Re-plans, then waits for approval"
             checked={draft.requireApproval}
             onChange={(event) => set({ ...draft, requireApproval: event.currentTarget.checked })}
           />
@@ -176,7 +179,7 @@ function AwsFields({ form: { draft, errors, set, leave } }: { form: ClusterForm 
       <Section title="Encryption">
         <TextInput
           label="KMS key"
-          description="ARN of a key of yours for bucket, volumes, logs and secrets; the cluster gets one of its own without it"
+          description="ARN of your own key for the bucket, volumes, logs and secrets. Empty: the cluster gets its own key"
           placeholder="arn:aws:kms:…"
           autoComplete="off"
           value={draft.kmsKeyArn}
@@ -200,8 +203,23 @@ function Section({ title, children }: { title: string; children: ReactNode }) {
   );
 }
 
-function Review({ form }: { form: ClusterForm }) {
+/** Planning needs no account, creating does: the setting is named before anybody tries. */
+export function PreviewOnly() {
+  return (
+    <Alert
+      color="gray"
+      icon={<IconInfoCircle size={18} />}
+      title="Preview only: no AWS account configured"
+    >
+      To create clusters on AWS, set <Code>MILLRACE_AWS_ROLE_ARN</Code> for the API and the worker
+      and restart them.
+    </Alert>
+  );
+}
+
+export function Review({ form }: { form: ClusterForm }) {
   const { preview, draft } = form;
+  const available = useRegionAvailable(draft.region);
   // The button that led here stood at the end of a long page.
   useEffect(() => {
     window.scrollTo({ top: 0 });
@@ -214,18 +232,23 @@ function Review({ form }: { form: ClusterForm }) {
       {form.refusal != null && (
         <ProblemAlert error={form.refusal} title="The cluster was not created" />
       )}
+      {!available && <PreviewOnly />}
       <Group>
-        <Button loading={form.busy} disabled={broken} onClick={form.create} data-autofocus>
-          Create cluster
-        </Button>
+        {available && (
+          <Button loading={form.busy} disabled={broken} onClick={form.create} data-autofocus>
+            Create cluster
+          </Button>
+        )}
         <Button variant="default" onClick={form.reconsider}>
           Back
         </Button>
-        <Text fz="sm" className="quiet">
-          {draft.requireApproval
-            ? "The operation waits with this plan until somebody approves it."
-            : "The operation plans once more, against what exists, and applies exactly that plan."}
-        </Text>
+        {available && (
+          <Text fz="sm" className="quiet">
+            {draft.requireApproval
+              ? "The operation re-plans, then waits for approval."
+              : "The operation re-plans against what exists, then applies that plan."}
+          </Text>
+        )}
       </Group>
     </Stack>
   );

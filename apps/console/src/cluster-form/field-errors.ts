@@ -3,11 +3,24 @@ import type { Problem } from "@millrace/contract";
 
 export type FieldErrors = Readonly<Record<string, string>>;
 
-/** Where the API saw something wrong; several remarks on one field become one text. */
+/** Where the API saw something wrong; several errors of one field become one text. */
 export function fieldErrorsOf(problem: Problem | undefined): FieldErrors {
   const errors: Record<string, string> = {};
   for (const { pointer, message } of problem?.errors ?? []) {
-    errors[pointer] = errors[pointer] === undefined ? message : `${errors[pointer]} ${message}`;
+    const text = sentence(message);
+    errors[pointer] = errors[pointer] === undefined ? text : `${errors[pointer]}. ${text}`;
   }
   return errors;
+}
+
+/** The API completes "<field> …"; beside the field it starts a sentence. */
+export function sentence(message: string): string {
+  return message.replace(/^./, (first) => first.toUpperCase());
+}
+
+/** Brings the first refused field of the page into view, with the keyboard's focus on it. */
+export function showFirstError(): void {
+  const field = document.querySelector<HTMLElement>("[aria-invalid=true]");
+  field?.focus({ preventScroll: true });
+  field?.scrollIntoView({ block: "center" });
 }

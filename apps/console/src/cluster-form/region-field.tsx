@@ -12,9 +12,7 @@ export function RegionField(props: {
   onChange: (region: Region) => void;
 }) {
   const { value, error, onChange } = props;
-  const trpc = useTRPC();
-  const { data } = useQuery(trpc.region.list.queryOptions({}));
-  const available = data?.items.find(({ id }) => id === value)?.available ?? true;
+  const available = useRegionAvailable(value);
   const options = (provider: "local" | "aws") =>
     REGIONS.filter((region) => regionFacts(region).provider === provider).map((region) => ({
       value: region,
@@ -26,7 +24,7 @@ export function RegionField(props: {
       label="Region"
       description={describe(value, available)}
       data={[
-        { group: "Here", items: options("local") },
+        { group: "Local", items: options("local") },
         { group: "Amazon Web Services", items: options("aws") },
       ]}
       allowDeselect={false}
@@ -37,8 +35,15 @@ export function RegionField(props: {
   );
 }
 
+/** Whether this installation can create clusters in the region; true until that is known. */
+export function useRegionAvailable(region: Region): boolean {
+  const trpc = useTRPC();
+  const { data } = useQuery(trpc.region.list.queryOptions({}));
+  return data?.items.find(({ id }) => id === region)?.available ?? true;
+}
+
 function describe(region: Region, available: boolean): string {
   const { provider, zones } = regionFacts(region);
-  if (!available) return "Plans only: this installation is given no account to provision into";
-  return provider === "local" ? "A broker process where the worker runs" : zones.join(", ");
+  if (!available) return "Preview only: no AWS account configured";
+  return provider === "local" ? "Runs on this machine" : zones.join(", ");
 }

@@ -10,6 +10,7 @@ import {
 } from "@millrace/domain";
 import { usd } from "../format/money.ts";
 import { bytes } from "../format/quantity.ts";
+import { KNOB_WORDS } from "../tuning/knobs.ts";
 
 interface SizeCardsProps {
   value: ClusterSize;
@@ -53,7 +54,7 @@ function SizeCard(props: {
           ))}
           {monthly !== undefined && (
             <Text fz="xs" fw={600} className="number">
-              about {usd(monthly)} a month
+              about {usd(monthly)} per month
             </Text>
           )}
         </Stack>
@@ -65,8 +66,8 @@ function SizeCard(props: {
 function factsOf(size: ClusterSize, provider: ClusterProvider): string[] {
   const sizing = sizingOf(size);
   const caches = [
-    `Tail cache ${bytes(sizing.walCacheBytes)}`,
-    `Catch-up cache ${bytes(sizing.blockCacheBytes)}`,
+    `${KNOB_WORDS.wal_cache_bytes.title} ${bytes(sizing.walCacheBytes)}`,
+    `${KNOB_WORDS.block_cache_bytes.title} ${bytes(sizing.blockCacheBytes)}`,
   ];
   if (provider === "local") return [`Write-ahead log ${bytes(sizing.walBytes)}`, ...caches];
   const { instance } = awsSizing(size);

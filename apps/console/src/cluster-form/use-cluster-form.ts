@@ -3,19 +3,19 @@
 import type { ChangePreview } from "@millrace/contract";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useRouter } from "next/navigation";
-import { useState } from "react";
-import { problemOf, statusOf, useTRPC } from "../api/client.tsx";
+import { useEffect, useState } from "react";
+import { problemOf, useTRPC } from "../api/client.tsx";
 import { type ClusterDraft, checkDraft, NEW_CLUSTER, requestOf } from "./cluster-draft.ts";
-import { type FieldErrors, fieldErrorsOf } from "./field-errors.ts";
+import { type FieldErrors, fieldErrorsOf, showFirstError } from "./field-errors.ts";
 
 /** A cluster on its way from the first key to its creation. */
 export interface ClusterForm {
   draft: ClusterDraft;
-  /** What is wrong, at the fields that the user has been at. */
+  /** What is wrong, at the fields that the user has visited. */
   errors: FieldErrors;
-  /** What was refused, and stands at none of the fields. */
+  /** The last refusal; its remedy belongs to no field. */
   refusal: unknown;
-  /** The plan that waits to be looked at. */
+  /** The plan under review. */
   preview: ChangePreview | undefined;
   busy: boolean;
   set(draft: ClusterDraft): void;
@@ -32,7 +32,11 @@ export function useClusterForm(): ClusterForm {
   const [draft, setDraft] = useState(NEW_CLUSTER);
   const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
   const [refused, setRefused] = useState<FieldErrors>({});
-  const calls = useCalls((error) => setRefused(refusedAt(error)));
+  const calls = useCalls((error) => setRefused(fieldErrorsOf(problemOf(error))));
+  // Refused fields may be far above the button that was pressed.
+  useEffect(() => {
+    if (Object.keys(refused).length > 0) showFirstError();
+  }, [refused]);
   const wrong = checkDraft(draft);
   const seen = Object.entries(wrong).filter(([at]) => at.startsWith("/wal") || left.has(at));
 
@@ -45,12 +49,14 @@ export function useClusterForm(): ClusterForm {
   function ifRight(go: () => void) {
     setLeft(new Set(Object.keys(wrong)));
     if (Object.keys(wrong).length === 0) go();
+    // The errors are drawn first.
+    else setTimeout(showFirstError);
   }
 
   return {
     draft,
     errors: { ...refused, ...Object.fromEntries(seen) },
-    refusal: Object.keys(refused).length === 0 ? calls.error : null,
+    refusal: calls.error,
     preview: calls.preview,
     busy: calls.busy,
     set,
@@ -61,13 +67,6 @@ export function useClusterForm(): ClusterForm {
   };
 }
 
-/** A name that is taken is refused without a pointer. */
-function refusedAt(error: unknown): FieldErrors {
-  const problem = problemOf(error);
-  if (problem?.code === "cluster_name_taken") return { "/name": problem.detail };
-  return statusOf(error) === 400 || statusOf(error) === 422 ? fieldErrorsOf(problem) : {};
-}
-
 function useCalls(onError: (error: unknown) => void) {
   const trpc = useTRPC();
   const router = useRouter();
@@ -75,10 +74,8 @@ function useCalls(onError: (error: unknown) => void) {
   const review = useMutation(trpc.cluster.create.mutationOptions({ onError }));
   const create = useMutation(
     trpc.cluster.create.mutationOptions({
-      onError: (error) => {
-        review.reset();
-        onError(error);
-      },
+      // The plan stays in view with the refusal below it.
+      onError,
       onSuccess: (cluster) => {
         void queryClient.invalidateQueries(trpc.cluster.list.pathFilter());
         if ("metadata" in cluster) router.push(`/clusters/${cluster.metadata.id}`);

@@ -9,7 +9,7 @@ import {
   type WalVolumeType,
   walVolumeLimits,
 } from "@millrace/domain";
-import type { FieldErrors } from "./field-errors.ts";
+import { type FieldErrors, sentence } from "./field-errors.ts";
 
 export interface WalDraft {
   type: WalVolumeType;
@@ -85,11 +85,9 @@ export function checkWalDraft(wal: WalDraft, size: ClusterSize, current?: WalVol
     ...(current ? checkWalVolumeChange(current, volume) : []),
   ];
   return Object.fromEntries(
-    found.map(({ pointer, message }) => [`/wal${pointer}`, sentence(message)]),
+    found.map(({ pointer, message }) => [
+      `/wal${pointer}`,
+      sentence(message.replace(/^is NaN; /, "")),
+    ]),
   );
-}
-
-/** The domain says what a field "is"; beside the field it begins a sentence. */
-function sentence(message: string): string {
-  return message.replace(/^is NaN; /, "").replace(/^./, (first) => first.toUpperCase());
 }

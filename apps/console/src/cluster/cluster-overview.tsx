@@ -10,6 +10,9 @@ import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { BootstrapAddress } from "./bootstrap-address.tsx";
 import { useCluster, useMetrics } from "./live.ts";
 
+/** What the tiles show as "now", whatever span the charts show. */
+const NOW = { minutes: 1, stepSeconds: 5 };
+
 /** Shown spans in minutes, each with the step that gives about a hundred and eighty points. */
 const SPANS = {
   "5": { label: "5 min", step: 2 },
@@ -24,6 +27,7 @@ export function ClusterOverview({ clusterId }: { clusterId: string }) {
   const [span, setSpan] = useState<Span>("5");
   const { data: cluster } = useCluster(clusterId);
   const { data, error } = useMetrics(clusterId, Number(span), SPANS[span].step);
+  const now = useMetrics(clusterId, NOW.minutes, NOW.stepSeconds);
   const bootstrap = cluster?.status.endpoints[0]?.bootstrap_servers;
   return (
     <Stack gap="md">
@@ -37,7 +41,7 @@ export function ClusterOverview({ clusterId }: { clusterId: string }) {
         />
       </Group>
       {error && <ProblemAlert error={error} title="The metrics cannot be read" />}
-      <Tiles series={data?.series} />
+      <Tiles series={now.data?.series} />
       <Charts
         series={data?.series}
         span={data ?? { from: Date.now() - Number(span) * 60_000, to: Date.now() }}
@@ -46,7 +50,8 @@ export function ClusterOverview({ clusterId }: { clusterId: string }) {
   );
 }
 
-function Tiles({ series }: { series: MetricSeries[] | undefined }) {
+/** Current values; a dash where nothing was measured in the last seconds. */
+export function Tiles({ series }: { series: MetricSeries[] | undefined }) {
   const now = (name: MetricSeries["name"], format: (value: number) => string) => {
     const value = latest(pointsOf(series, name));
     return value === undefined ? "–" : format(value);
@@ -58,7 +63,7 @@ function Tiles({ series }: { series: MetricSeries[] | undefined }) {
       <Tile label="Records in" value={now("records_in_rate", (value) => `${count(value)}/s`)} />
       <Tile label="Produce p99" value={now("produce_latency_p99", latency)} />
       <Tile label="Fetch p99" value={now("fetch_latency_p99", latency)} />
-      <Tile label="Consumer lag" value={now("consumer_lag", count)} />
+      <Tile label="Lag of active groups" value={now("consumer_lag", count)} />
     </SimpleGrid>
   );
 }
@@ -113,7 +118,7 @@ function Charts(props: { series: MetricSeries[] | undefined; span: { from: numbe
         ]}
       />
       <TimeChart
-        title="Consumer lag"
+        title="Consumer lag of active groups"
         span={span}
         format={count}
         lines={[line("Records", "consumer_lag", "var(--chart-in)")]}

@@ -3,15 +3,15 @@
 import { Button, Card, Group, NumberInput, Radio, Stack, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import type { Cluster } from "@millrace/contract";
-import { RETAIN_DAYS_MAX, retainDaysDefault } from "@millrace/domain";
+import { RETAIN_DAYS_MAX } from "@millrace/domain";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useRouter } from "next/navigation";
 import { useState } from "react";
 import { useTRPC } from "../api/client.tsx";
 import { ConfirmByName } from "../shell/confirm-by-name.tsx";
-import { type RetentionDraft, retainDays, retentionDraft } from "./retention.ts";
+import { KEPT_BY_DEFAULT, type RetentionDraft, retainDays } from "./retention.ts";
 
-/** Deletes the cluster, with its data at once or after some days. */
+/** Deletes the cluster, with its data now or after some days. */
 export function DeleteCard({ cluster }: { cluster: Cluster }) {
   const [asked, setAsked] = useState(false);
   const isProtected = cluster.spec.deletion_protection;
@@ -22,8 +22,8 @@ export function DeleteCard({ cluster }: { cluster: Cluster }) {
           <Text fw={600}>Delete this cluster</Text>
           <Text fz="sm" className="quiet">
             {isProtected
-              ? "It is protected. Switch the protection off first."
-              : "Its topics and all their records go, at once or after some days."}
+              ? "Deletion protection is on. Turn it off first."
+              : "Stops the broker. Topics and records can be restored for 7 days, unless you delete them now."}
           </Text>
         </div>
         <Button color="red.9" disabled={isProtected} onClick={() => setAsked(true)}>
@@ -38,16 +38,14 @@ export function DeleteCard({ cluster }: { cluster: Cluster }) {
 function DeleteDialog(props: { cluster: Cluster; asked: boolean; onClose: () => void }) {
   const { cluster, asked, onClose } = props;
   const { name } = cluster.spec;
-  const [draft, setDraft] = useState(() =>
-    retentionDraft(retainDaysDefault(cluster.status.provider)),
-  );
+  const [draft, setDraft] = useState(KEPT_BY_DEFAULT);
   const days = retainDays(draft);
   const remove = useDeletion(name);
   return (
     <ConfirmByName
       what="cluster"
       name={asked ? name : undefined}
-      text="The broker is stopped, and clients are disconnected."
+      text="The broker stops and clients are disconnected."
       busy={remove.isPending}
       error={remove.error}
       ready={days !== undefined}
@@ -69,13 +67,12 @@ function RetainField(props: { draft: RetentionDraft; onChange: (draft: Retention
   const { draft, onChange } = props;
   return (
     <Radio.Group
-      label="The data"
+      label="Data"
       value={draft.kept ? "kept" : "gone"}
       onChange={(value) => onChange({ ...draft, kept: value === "kept" })}
     >
       <Stack gap="xs" mt={6}>
-        <Radio value="gone" label="is deleted with the cluster, for good" />
-        <Radio value="kept" label="is kept for some days, in which the cluster can be restored" />
+        <Radio value="kept" label="Keep, so that the cluster can be restored" />
         {draft.kept && (
           <NumberInput
             aria-label="Days"
@@ -87,10 +84,11 @@ function RetainField(props: { draft: RetentionDraft; onChange: (draft: Retention
             clampBehavior="strict"
             allowDecimal={false}
             value={draft.days}
-            error={retainDays(draft) === undefined && `1 to ${RETAIN_DAYS_MAX} days`}
+            error={retainDays(draft) === undefined && `Enter 1 to ${RETAIN_DAYS_MAX} days`}
             onChange={(days) => onChange({ ...draft, days })}
           />
         )}
+        <Radio value="gone" label="Delete now, permanently" />
       </Stack>
     </Radio.Group>
   );
@@ -104,7 +102,7 @@ function useDeletion(name: string) {
     trpc.cluster.delete.mutationOptions({
       onSuccess: () => {
         void queryClient.invalidateQueries(trpc.cluster.list.pathFilter());
-        notifications.show({ message: `The cluster ${name} is being deleted.` });
+        notifications.show({ message: `Deleting cluster ${name}.` });
         router.push("/clusters");
       },
     }),

@@ -1,6 +1,6 @@
 import { RETAIN_DAYS_MAX } from "@millrace/domain";
 import { expect, test } from "vitest";
-import { retainDays, retentionDraft } from "./retention.ts";
+import { KEPT_BY_DEFAULT, retainDays } from "./retention.ts";
 
 test("data that is to go at once is kept for no days, whatever the field holds", () => {
   for (const days of [7, "", "x"]) expect(retainDays({ kept: false, days })).toBe(0);
@@ -20,7 +20,6 @@ test.each(["", " ", "-", "soon", 0, "0", -1, 1.5, RETAIN_DAYS_MAX + 1, Number.Na
   },
 );
 
-test("a draft begins with what the provider does, and offers a week beside it", () => {
-  expect(retentionDraft(0)).toEqual({ kept: false, days: 7 });
-  expect(retentionDraft(14)).toEqual({ kept: true, days: 14 });
+test("data is kept for a week unless somebody chooses otherwise", () => {
+  expect(retainDays(KEPT_BY_DEFAULT)).toBe(7);
 });

@@ -1,5 +1,5 @@
 /** What becomes of a cluster's data when it is deleted, as it is being entered. */
-import { RETAIN_DAYS_MAX } from "@millrace/domain";
+import { RETAIN_DAYS_DEFAULT, RETAIN_DAYS_MAX } from "@millrace/domain";
 
 export interface RetentionDraft {
   readonly kept: boolean;
@@ -7,13 +7,8 @@ export interface RetentionDraft {
   readonly days: number | string;
 }
 
-/** Days that are offered where the provider keeps nothing by itself. */
-const OFFERED_DAYS = 7;
-
-/** `usual` is what the provider keeps by itself, in days. */
-export function retentionDraft(usual: number): RetentionDraft {
-  return { kept: usual > 0, days: usual || OFFERED_DAYS };
-}
+/** Deletion is reversible unless somebody chooses otherwise, wherever the cluster runs. */
+export const KEPT_BY_DEFAULT: RetentionDraft = { kept: true, days: RETAIN_DAYS_DEFAULT };
 
 /**
  * Days to ask for, 0 only where the data is to go at once; undefined while the field holds no number

@@ -108,7 +108,9 @@ function GroupCard({ clusterId, group }: { clusterId: string; group: ConsumerGro
                 <Table.Td ff="monospace">
                   {one.topic}-{one.partition}
                 </Table.Td>
-                <Table.Td ta="right">{int64(one.committed_offset)}</Table.Td>
+                <Table.Td ta="right">
+                  {one.committed_offset === null ? "none" : int64(one.committed_offset)}
+                </Table.Td>
                 <Table.Td ta="right">{int64(one.end_offset)}</Table.Td>
                 <Table.Td ta="right">{int64(one.lag)}</Table.Td>
               </Table.Tr>

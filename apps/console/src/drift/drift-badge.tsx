@@ -2,13 +2,13 @@ import { Badge } from "@mantine/core";
 import type { Drift } from "@millrace/contract";
 
 const STATUSES: Record<Drift["status"], { word: string; color: string }> = {
-  unknown: { word: "not looked for yet", color: "gray" },
+  unknown: { word: "not checked yet", color: "gray" },
   in_sync: { word: "none", color: "green" },
   drifted: { word: "found", color: "orange" },
   accepted: { word: "accepted", color: "gray" },
 };
 
-/** Whether what exists differs from what was made, as a word and a colour. */
+/** The drift status as a word and a colour. */
 export function DriftBadge({ status }: { status: Drift["status"] }) {
   const { word, color } = STATUSES[status];
   return (

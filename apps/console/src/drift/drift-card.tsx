@@ -16,15 +16,15 @@ const DRIFT_POLL_MS = 5_000;
 
 const WORDS: Record<Drift["status"], string> = {
   unknown:
-    "Nobody has compared what exists with what was made since the cluster was created, or changed after it had drifted.",
-  in_sync: "What exists is what was made.",
+    "Not checked since the cluster was created, or since its last change after drift was found.",
+  in_sync: "No drift detected.",
   drifted:
-    "Somebody has changed something outside of Millrace. Undo it, or accept it until the next change of the cluster, which undoes it too. What an undo leaves has to be taken back where it was done.",
+    "Resources were changed outside Millrace. Undo the drift, or accept it: the next change of the cluster undoes accepted drift too. What an undo cannot revert, revert where it was changed.",
   accepted:
-    "What differs was accepted until the next change of the cluster, which undoes it. Anything further would be shown.",
+    "This drift is accepted until the next change of the cluster, which undoes it. New drift is still reported.",
 };
 
-/** How what exists differs from what was made: looked for now and then, or when asked to. */
+/** Changes made outside Millrace: checked periodically and on request. */
 export function DriftCard({ clusterId }: { clusterId: string }) {
   const trpc = useTRPC();
   const { data: drift, error } = useQuery(
@@ -43,11 +43,11 @@ export function DriftCard({ clusterId }: { clusterId: string }) {
           </Group>
           {drift?.checked_at && (
             <Text fz="xs" className="quiet">
-              looked for {ago(drift.checked_at)}
+              checked {ago(drift.checked_at)}
             </Text>
           )}
         </Group>
-        {error && <ProblemAlert error={error} title="The drift cannot be read" />}
+        {error && <ProblemAlert error={error} title="Cannot load the drift status" />}
         {drift && <DriftBody drift={drift} />}
         {drift && <DriftActions drift={drift} onOperation={setWatched} />}
         {watched && (
@@ -82,7 +82,7 @@ function DriftActions(props: { drift: Drift; onOperation: (operationId: string) 
   const cluster_id = drift.cluster_id;
   return (
     <>
-      {error != null && <ProblemAlert error={error} title="That was not possible" />}
+      {error != null && <ProblemAlert error={error} title="The request failed" />}
       <Group gap="xs">
         {drift.status === "drifted" && (
           <>
@@ -91,7 +91,7 @@ function DriftActions(props: { drift: Drift; onOperation: (operationId: string) 
               loading={reconcile.isPending}
               onClick={() => reconcile.mutate({ cluster_id })}
             >
-              Undo it
+              Undo drift
             </Button>
             <Button
               size="xs"
@@ -100,7 +100,7 @@ function DriftActions(props: { drift: Drift; onOperation: (operationId: string) 
               disabled={drift.digest === null}
               onClick={() => drift.digest && accept.mutate({ cluster_id, digest: drift.digest })}
             >
-              Accept it
+              Accept drift
             </Button>
           </>
         )}
@@ -110,7 +110,7 @@ function DriftActions(props: { drift: Drift; onOperation: (operationId: string) 
           loading={check.isPending}
           onClick={() => check.mutate({ cluster_id })}
         >
-          Look for drift now
+          Check for drift
         </Button>
       </Group>
     </>

@@ -6,6 +6,7 @@ const STEPS: [Intl.RelativeTimeFormatUnit, number][] = [
   ["minute", 60],
 ];
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+const days = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium" });
 const absolute = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" });
 
 /** `3 hours ago`; `just now` within the minute. */
@@ -26,6 +27,11 @@ export function duration(seconds: number): string {
   if (hours < 10 && minutes % 60 > 0) return `${hours} h ${minutes % 60} min`;
   if (minutes < 48 * 60) return `${Math.round(minutes / 60)} h`;
   return `${Math.round(minutes / 1_440)} days`;
+}
+
+/** `21 Nov 2026`. */
+export function day(instant: string): string {
+  return days.format(new Date(instant));
 }
 
 /** `21 Nov 2026, 11:40`. */

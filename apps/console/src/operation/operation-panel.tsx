@@ -1,9 +1,22 @@
 "use client";
 
-import { Alert, Button, Card, CloseButton, Group, Progress, Stack, Text } from "@mantine/core";
+import {
+  Alert,
+  Button,
+  Card,
+  CloseButton,
+  Group,
+  Progress,
+  Skeleton,
+  Stack,
+  Text,
+} from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import type { Operation } from "@millrace/contract";
 import { IconAlertTriangle, IconFileText, IconListDetails } from "@tabler/icons-react";
+import { statusOf } from "../api/client.tsx";
+import { Empty } from "../shell/empty.tsx";
+import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { OperationActions } from "./operation-actions.tsx";
 import { OperationLog } from "./operation-log.tsx";
 import { ApprovalNote, OperationPlanDialog } from "./operation-plan.tsx";
@@ -23,8 +36,8 @@ interface PanelProps {
 export function OperationPanel({ operationId, clusterId, withLog, onDismiss }: PanelProps) {
   const [reading, log] = useDisclosure(withLog ?? false);
   const [planned, plan] = useDisclosure(false);
-  const { operation, lines } = useOperation(operationId, clusterId, reading);
-  if (!operation) return null;
+  const { operation, error, lines } = useOperation(operationId, clusterId, reading);
+  if (!operation) return error ? <Missing error={error} /> : <Skeleton h={160} radius="md" />;
   const title = OPERATION_TITLES[operation.kind];
   return (
     <Card component="section" aria-label={title} data-operation={operation.phase}>
@@ -44,7 +57,7 @@ export function OperationPanel({ operationId, clusterId, withLog, onDismiss }: P
         {waitsForApproval(operation) && <ApprovalNote operation={operation} onLook={plan.open} />}
         <StepList operation={operation} />
         {operation.error && (
-          <Alert color="red" icon={<IconAlertTriangle size={18} />} title="It did not work out">
+          <Alert color="red" icon={<IconAlertTriangle size={18} />} title="The operation failed">
             <Text fz="sm" style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}>
               {operation.error.message}
             </Text>
@@ -60,7 +73,7 @@ export function OperationPanel({ operationId, clusterId, withLog, onDismiss }: P
             aria-expanded={reading}
             onClick={log.toggle}
           >
-            {reading ? "Hide the log" : "Log"}
+            {reading ? "Hide log" : "Log"}
           </Button>
           {hasPlan(operation) && (
             <Button
@@ -76,6 +89,18 @@ export function OperationPanel({ operationId, clusterId, withLog, onDismiss }: P
       </Stack>
       <OperationPlanDialog operation={operation} opened={planned} onClose={plan.close} />
     </Card>
+  );
+}
+
+function Missing({ error }: { error: unknown }) {
+  if (statusOf(error) !== 404) {
+    return <ProblemAlert error={error} title="Cannot load the operation" />;
+  }
+  return (
+    <Empty
+      title="Operation not found"
+      text="The ID is wrong, or the operation belongs to another organization."
+    />
   );
 }
 

@@ -39,7 +39,9 @@ export function OperationPlanDialog({ operation, opened, onClose }: PlanDialogPr
             <Text fz="sm" className="quiet">
               Made {ago(data.created_at)}.
             </Text>
-            <ChangePreview preview={{ ...data, cost_delta: null, warnings: [] }} />
+            <ChangePreview
+              preview={{ ...data, spec_changes: [], cost_delta: null, warnings: [] }}
+            />
             {waitsForApproval(operation) && (
               <Approve operation={operation} digest={data.plan.digest} onDone={onClose} />
             )}

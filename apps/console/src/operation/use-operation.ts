@@ -1,7 +1,7 @@
 "use client";
 
 import type { OperationEvent } from "@millrace/contract";
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { type QueryClient, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useSubscription } from "@trpc/tanstack-react-query";
 import { useEffect, useState } from "react";
 import { useTRPC } from "../api/client.tsx";
@@ -37,15 +37,23 @@ export function useOperation(operationId: string, clusterId: string, reading: bo
           setLines((before) => withEvent(before, event));
           // Log lines come by the hundred and change neither operation nor cluster.
           if (event.kind === "log" || done) return;
-          void queryClient.invalidateQueries(
-            trpc.operation.get.queryFilter({ operation_id: operationId }),
-          );
-          void queryClient.invalidateQueries(
-            trpc.cluster.get.queryFilter({ cluster_id: clusterId }),
-          );
+          refreshAfterEvent(queryClient, trpc, { operationId, clusterId });
         },
       },
     ),
   );
   return { operation: query.data, error: query.error, lines };
+}
+
+/** What an operation's event may have changed: its own state, the cluster's, and the drift. */
+export function refreshAfterEvent(
+  queryClient: QueryClient,
+  trpc: ReturnType<typeof useTRPC>,
+  { operationId, clusterId }: { operationId: string; clusterId: string },
+): void {
+  const byOperation = { operation_id: operationId };
+  const byCluster = { cluster_id: clusterId };
+  void queryClient.invalidateQueries(trpc.operation.get.queryFilter(byOperation));
+  void queryClient.invalidateQueries(trpc.cluster.get.queryFilter(byCluster));
+  void queryClient.invalidateQueries(trpc.cluster.drift.queryFilter(byCluster));
 }

@@ -1,7 +1,7 @@
 import { MantineProvider } from "@mantine/core";
 import { renderToStaticMarkup } from "react-dom/server";
 import { expect, test } from "vitest";
-import { ChangePreview } from "./change-preview.tsx";
+import { ChangePreview, changesNothing } from "./change-preview.tsx";
 import { changePreview, plannedChange } from "./plan.fixture.ts";
 import { PlanView } from "./plan-view.tsx";
 
@@ -16,12 +16,12 @@ function figure(text: string, label: string): string | undefined {
 test("a preview says what changes, what it costs, and that it is an estimate", () => {
   const text = html(<ChangePreview preview={changePreview()} />);
   expect(figure(text, "Plan")).toBe("1 to change");
-  expect(figure(text, "A month, estimated")).toBe("$123.40 (+$5.00)");
-  expect(figure(text, "Policy")).toBe("every rule passes");
+  expect(figure(text, "Estimated monthly cost")).toBe("$123.40 (+$5.00)");
+  expect(figure(text, "Policy")).toBe("All checks passed");
   for (const part of ["aws_ebs_volume.wal_0", "throughput", "125", "250", "2026-06-17"]) {
     expect(text).toContain(part);
   }
-  expect(text).not.toContain("Data is lost");
+  expect(text).not.toContain("Data will be lost");
 });
 
 test("a broken rule stands out from a remark", () => {
@@ -29,19 +29,19 @@ test("a broken rule stands out from a remark", () => {
   const broken = html(
     <ChangePreview preview={changePreview({ policy: [{ ...finding, severity: "error" }] })} />,
   );
-  expect(figure(broken, "Policy")).toBe("1 rule is broken");
-  expect(broken).toContain("The plan breaks rules and is not applied");
+  expect(figure(broken, "Policy")).toBe("1 check failed");
+  expect(broken).toContain("this plan cannot be applied");
   expect(broken).toContain('data-finding="imdsv2"');
   const remark = html(
     <ChangePreview preview={changePreview({ policy: [{ ...finding, severity: "warning" }] })} />,
   );
-  expect(figure(remark, "Policy")).toBe("passes, 1 remark");
-  expect(remark).not.toContain("is not applied");
+  expect(figure(remark, "Policy")).toBe("Passed, 1 warning");
+  expect(remark).not.toContain("cannot be applied");
 });
 
 test("a plan that takes a volume away says that data is lost", () => {
   const plan = { ...changePreview().plan, changes: [plannedChange({ action: "delete" })] };
-  expect(html(<ChangePreview preview={changePreview({ plan })} />)).toContain("Data is lost");
+  expect(html(<ChangePreview preview={changePreview({ plan })} />)).toContain("Data will be lost");
 });
 
 test("warnings are told, and what is not known of the cost is not made up", () => {
@@ -51,16 +51,33 @@ test("warnings are told, and what is not known of the cost is not made up", () =
     />,
   );
   expect(text).toContain("Clients reconnect.");
-  expect(figure(text, "A month, estimated")).toBe("not known");
+  expect(figure(text, "Estimated monthly cost")).toBe("Unknown");
   const free = changePreview({ cost_delta: 0 });
   const cost = free.cost && { ...free.cost, total: 0, lines: [] };
   const here = html(<ChangePreview preview={{ ...free, cost }} />);
-  expect(figure(here, "A month, estimated")).toBe("nothing");
-  expect(here).not.toContain("What it costs");
+  expect(figure(here, "Estimated monthly cost")).toBe("$0");
+  expect(here).not.toContain("Cost, line by line");
 });
 
-test("an empty plan says that everything is as asked for", () => {
-  expect(html(<PlanView changes={[]} />)).toContain("Everything is as it is asked for");
+test("an empty plan says that nothing changes", () => {
+  expect(html(<PlanView changes={[]} />)).toContain("No changes");
+});
+
+test("a rename that no plan shows is not reviewed as nothing changing", () => {
+  const none = { changes: [], summary: { create: 0, update: 0, replace: 0, delete: 0, import: 0 } };
+  const plan = { ...changePreview().plan, ...none };
+  const renamed = changePreview({
+    plan,
+    spec_changes: [
+      { field: "name", before: "orders", after: "ledger" },
+      { field: "labels.team", before: null, after: "payments" },
+    ],
+  });
+  const text = html(<ChangePreview preview={renamed} />);
+  expect(figure(text, "Plan")).toBe("2 settings");
+  for (const part of ["orders", "ledger", "Label team", "payments"]) expect(text).toContain(part);
+  expect(changesNothing(renamed)).toBe(false);
+  expect(changesNothing(changePreview({ plan }))).toBe(true);
 });
 
 test("what there was and is not any more reads as none", () => {

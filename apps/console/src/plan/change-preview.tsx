@@ -9,11 +9,17 @@ import {
   List,
   SimpleGrid,
   Stack,
+  Table,
   Text,
   Title,
 } from "@mantine/core";
 import type { ChangePreview as Preview } from "@millrace/contract";
-import { IconAlertTriangle, IconShieldCheck, IconShieldX } from "@tabler/icons-react";
+import {
+  IconAlertTriangle,
+  IconArrowRight,
+  IconShieldCheck,
+  IconShieldX,
+} from "@tabler/icons-react";
 import type { ReactNode } from "react";
 import { usd, usdChange } from "../format/money.ts";
 import { costFrom } from "./cost.ts";
@@ -22,30 +28,36 @@ import { losesData, summaryText } from "./plan-groups.ts";
 import { PlanView } from "./plan-view.tsx";
 import { RecoveryReport } from "./recovery-report.tsx";
 
-/** What a change would do, before it is done: resources, policy, cost. */
+/** What a change would do, before it is applied: settings, resources, policy, cost. */
 export function ChangePreview({ preview }: { preview: Preview }) {
-  const { plan, cost, cost_delta, policy, warnings } = preview;
+  const { plan, cost, cost_delta, policy, warnings, spec_changes } = preview;
   return (
     <Stack gap="md" data-preview>
       <SimpleGrid cols={{ base: 1, sm: 3 }}>
-        <Figure label="Plan" value={summaryText(plan.summary)} />
-        <Figure label="A month, estimated" value={costText(cost, cost_delta)} />
+        <Figure label="Plan" value={planText(preview)} />
+        <Figure label="Estimated monthly cost" value={costText(cost, cost_delta)} />
         <Figure label="Policy" value={policyText(policy)} />
       </SimpleGrid>
       {losesData(plan.changes) && <LossAlert />}
       <Warnings warnings={warnings} />
       <PolicyFindings findings={policy} />
-      {plan.recovery ? (
-        <Part title="What comes back">
+      {plan.recovery && (
+        <Part title="Recovery">
           <RecoveryReport report={plan.recovery} />
         </Part>
-      ) : (
-        <Part title="What changes">
+      )}
+      {spec_changes.length > 0 && (
+        <Part title="Settings">
+          <SpecChanges changes={spec_changes} />
+        </Part>
+      )}
+      {!plan.recovery && (plan.changes.length > 0 || spec_changes.length === 0) && (
+        <Part title="Resources">
           <PlanView changes={plan.changes} />
         </Part>
       )}
       {cost && cost.lines.length > 0 && (
-        <Part title="What it costs">
+        <Part title="Cost">
           <CostTable cost={costFrom(cost)} delta={cost_delta} />
         </Part>
       )}
@@ -54,9 +66,56 @@ export function ChangePreview({ preview }: { preview: Preview }) {
   );
 }
 
+/** True where applying the change would do nothing at all. */
+export function changesNothing({ plan, spec_changes }: Preview): boolean {
+  return plan.changes.length === 0 && spec_changes.length === 0;
+}
+
+/** `2 settings, 1 to change`. */
+function planText({ plan, spec_changes: { length } }: Preview): string {
+  const settings = length === 1 ? "1 setting" : `${length} settings`;
+  if (length === 0) return summaryText(plan.summary);
+  return plan.changes.length === 0 ? settings : `${settings}, ${summaryText(plan.summary)}`;
+}
+
+function SpecChanges({ changes }: { changes: Preview["spec_changes"] }) {
+  return (
+    <Table verticalSpacing={4} fz="sm" aria-label="Settings" withRowBorders={false}>
+      <Table.Tbody>
+        {changes.map(({ field, before, after }) => (
+          <Table.Tr key={field} data-setting={field}>
+            <Table.Td w="32%" className="quiet" style={{ overflowWrap: "anywhere" }}>
+              {fieldTitle(field)}
+            </Table.Td>
+            <Table.Td style={{ overflowWrap: "anywhere" }}>
+              <span className="quiet">{valueText(before)}</span>{" "}
+              <IconArrowRight size={12} role="img" aria-label="becomes" /> {valueText(after)}
+            </Table.Td>
+          </Table.Tr>
+        ))}
+      </Table.Tbody>
+    </Table>
+  );
+}
+
+const FIELD_TITLES: Readonly<Record<string, string>> = {
+  name: "Name",
+  size: "Size",
+  deletion_protection: "Deletion protection",
+};
+const VALUE_WORDS: Readonly<Record<string, string>> = { true: "on", false: "off", "": "empty" };
+
+function fieldTitle(field: string): string {
+  return FIELD_TITLES[field] ?? `Label ${field.replace("labels.", "")}`;
+}
+
+function valueText(value: string | null): string {
+  return value === null ? "none" : (VALUE_WORDS[value] ?? value);
+}
+
 function costText(cost: Preview["cost"], delta: number | null): string {
-  if (cost === null) return "not known";
-  if (cost.lines.length === 0) return "nothing";
+  if (cost === null) return "Unknown";
+  if (cost.lines.length === 0) return "$0";
   // Of what is new, all is more.
   const tells = delta !== null && delta !== cost.total;
   return tells ? `${usd(cost.total)} (${usdChange(delta)})` : usd(cost.total);
@@ -64,9 +123,9 @@ function costText(cost: Preview["cost"], delta: number | null): string {
 
 function policyText(findings: Preview["policy"]): string {
   const errors = findings.filter(({ severity }) => severity === "error").length;
-  if (errors > 0) return errors === 1 ? "1 rule is broken" : `${errors} rules are broken`;
-  if (findings.length === 0) return "every rule passes";
-  return findings.length === 1 ? "passes, 1 remark" : `passes, ${findings.length} remarks`;
+  if (errors > 0) return errors === 1 ? "1 check failed" : `${errors} checks failed`;
+  if (findings.length === 0) return "All checks passed";
+  return findings.length === 1 ? "Passed, 1 warning" : `Passed, ${findings.length} warnings`;
 }
 
 function Figure({ label, value }: { label: string; value: string }) {
@@ -95,8 +154,13 @@ function Part({ title, children }: { title: string; children: ReactNode }) {
 
 function LossAlert() {
   return (
-    <Alert color="red" icon={<IconAlertTriangle size={18} />} role="alert" title="Data is lost">
-      A volume, a bucket or a folder is taken away, and with it what is in it.
+    <Alert
+      color="red"
+      icon={<IconAlertTriangle size={18} />}
+      role="alert"
+      title="Data will be lost"
+    >
+      This plan deletes a volume, a bucket or a folder, and all data in it.
     </Alert>
   );
 }
@@ -108,7 +172,7 @@ function Warnings({ warnings }: { warnings: Preview["warnings"] }) {
       color="orange"
       icon={<IconAlertTriangle size={18} />}
       styles={{ title: { color: "var(--mantine-color-text)" } }}
-      title="Before you go on"
+      title="Before you continue"
     >
       <List fz="sm" spacing={4}>
         {warnings.map((warning) => (
@@ -119,7 +183,7 @@ function Warnings({ warnings }: { warnings: Preview["warnings"] }) {
   );
 }
 
-/** The rules that every stack is held against, and which of them the plan breaks. */
+/** Policy checks that the plan fails, and warnings. */
 export function PolicyFindings({ findings }: { findings: Preview["policy"] }) {
   if (findings.length === 0) return null;
   const broken = findings.some(({ severity }) => severity === "error");
@@ -127,7 +191,7 @@ export function PolicyFindings({ findings }: { findings: Preview["policy"] }) {
     <Alert
       color={broken ? "red" : "gray"}
       icon={broken ? <IconShieldX size={18} /> : <IconShieldCheck size={18} />}
-      title={broken ? "The plan breaks rules and is not applied" : "What the rules remark"}
+      title={broken ? "Policy checks failed: this plan cannot be applied" : "Policy warnings"}
     >
       <Stack gap="xs">
         {findings.map((finding) => (
@@ -146,14 +210,14 @@ export function PolicyFindings({ findings }: { findings: Preview["policy"] }) {
   );
 }
 
-/** The plan as text, as it can be put into a ticket. */
+/** The plan as text, to paste into a ticket. */
 function Diff({ text }: { text: string }) {
   return (
     <Accordion variant="contained" order={3}>
       <Accordion.Item value="diff">
         <Accordion.Control>
           <Text fz="sm" fw={600}>
-            The plan as text
+            Plan as text
           </Text>
         </Accordion.Control>
         <Accordion.Panel>

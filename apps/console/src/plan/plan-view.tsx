@@ -22,7 +22,7 @@ export function PlanView({ changes }: { changes: readonly PlannedChange[] }) {
   if (groups.length === 0) {
     return (
       <Text fz="sm" className="quiet">
-        Everything is as it is asked for.
+        No changes.
       </Text>
     );
   }

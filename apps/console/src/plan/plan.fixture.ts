@@ -21,6 +21,7 @@ export function changePreview(preview: Partial<ChangePreview> = {}): ChangePrevi
       digest: "0".repeat(64),
       recovery: null,
     },
+    spec_changes: [],
     cost: {
       currency: "USD",
       as_of: "2026-06-17",

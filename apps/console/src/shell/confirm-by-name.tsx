@@ -7,13 +7,15 @@ import { messageOf } from "../api/client.tsx";
 interface ConfirmByNameProps {
   /** The kind of thing, in lower case. */
   what: string;
+  /** What happens to it; "Delete" where it is not said. */
+  verb?: string;
   /** Its name; the dialog is closed without one. */
   name: string | undefined;
   /** What the deletion means. */
   text: string;
-  /** What is to be decided beside it. */
+  /** Further choices. */
   children?: ReactNode;
-  /** False while what is to be decided is not decided; then nothing can be confirmed. */
+  /** False while a choice is missing: nothing can be confirmed. */
   ready?: boolean;
   busy: boolean;
   error: unknown;
@@ -21,9 +23,10 @@ interface ConfirmByNameProps {
   onClose: () => void;
 }
 
-/** A deletion: the name has to be typed. */
+/** Confirms a deletion: the name has to be typed. */
 export function ConfirmByName(props: ConfirmByNameProps) {
-  const { what, name, text, children, ready = true, busy, error, onConfirm, onClose } = props;
+  const { what, verb = "Delete", name, text, children, ready = true } = props;
+  const { busy, error, onConfirm, onClose } = props;
   const [typed, setTyped] = useState("");
   // biome-ignore lint/correctness/useExhaustiveDependencies: another thing starts with an empty field
   useEffect(() => setTyped(""), [name]);
@@ -37,7 +40,7 @@ export function ConfirmByName(props: ConfirmByNameProps) {
     <Modal
       opened={name !== undefined}
       onClose={onClose}
-      title={`Delete the ${what} ${name ?? ""}`}
+      title={`${verb} ${what} ${name ?? ""}`}
       closeButtonProps={{ "aria-label": "Close" }}
     >
       <form onSubmit={submit}>
@@ -61,7 +64,7 @@ export function ConfirmByName(props: ConfirmByNameProps) {
               Cancel
             </Button>
             <Button type="submit" color="red.9" disabled={!ready || typed !== name} loading={busy}>
-              Delete {what}
+              {verb} {what}
             </Button>
           </Group>
         </Stack>

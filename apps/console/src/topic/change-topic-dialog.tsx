@@ -8,6 +8,7 @@ import { useState } from "react";
 import { useTRPC } from "../api/client.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import {
+  PARTITIONS_RULE,
   partitionsError,
   settingsOf,
   type TopicDraft,
@@ -38,10 +39,10 @@ export function ChangeTopicDialog({ clusterId, name, onClose }: DialogProps) {
       opened={name !== undefined}
       onClose={onClose}
       size="lg"
-      title={`Change the topic ${name ?? ""}`}
+      title={`Edit topic ${name ?? ""}`}
       closeButtonProps={{ "aria-label": "Close" }}
     >
-      {error && <ProblemAlert error={error} title="The topic cannot be read" />}
+      {error && <ProblemAlert error={error} title="Cannot load the topic" />}
       {!topic && !error && <Skeleton h={240} radius="md" />}
       {topic && <TopicForm key={name} clusterId={clusterId} topic={topic} onClose={onClose} />}
     </Modal>
@@ -60,7 +61,7 @@ function TopicForm(props: { clusterId: string; topic: Topic; onClose: () => void
     <Stack>
       <NumberInput
         label="Partitions"
-        description="More can be added; there is no way back to fewer, and keys move to other partitions"
+        description={PARTITIONS_RULE}
         allowDecimal={false}
         value={draft.partitions}
         error={wrong}
@@ -70,7 +71,7 @@ function TopicForm(props: { clusterId: string; topic: Topic; onClose: () => void
         settings={settingsOf(topic, draft, all)}
         onOverride={(name, override) => setDraft(withOverride(draft, name, override))}
       />
-      <Switch label="Show every setting" checked={all} onChange={shown.toggle} />
+      <Switch label="Show all settings" checked={all} onChange={shown.toggle} />
       {update.error && <ProblemAlert error={update.error} title="The topic was not changed" />}
       <Group justify="flex-end">
         <Button variant="default" onClick={onClose}>

@@ -2,9 +2,10 @@
 
 import { Alert, Button, Group, Modal, NumberInput, Stack, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
-import { isTopicName, TOPIC_PARTITIONS_MAX } from "@millrace/domain";
+import { isTopicName } from "@millrace/domain";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { messageOf, statusOf, useTRPC } from "../api/client.tsx";
+import { newPartitionsError, PARTITIONS_RULE } from "./topic-draft.ts";
 
 interface DialogProps {
   clusterId: string;
@@ -19,11 +20,8 @@ export function CreateTopicDialog({ clusterId, opened, onClose }: DialogProps) {
     initialValues: { name: "", partitions: 1 as number | string },
     validate: {
       name: (value) =>
-        isTopicName(value) ? null : "Letters, digits, dot, underscore and hyphen; at most 249",
-      partitions: (value) =>
-        Number(value) >= 1 && Number(value) <= TOPIC_PARTITIONS_MAX
-          ? null
-          : `From 1 to ${TOPIC_PARTITIONS_MAX}`,
+        isTopicName(value) ? null : "Use 1 to 249 letters, digits, dots, underscores and hyphens",
+      partitions: (value) => newPartitionsError(value) ?? null,
     },
   });
   const create = useMutation(
@@ -65,16 +63,15 @@ export function CreateTopicDialog({ clusterId, opened, onClose }: DialogProps) {
         <Stack>
           <TextInput
             label="Name"
-            placeholder="orders"
+            placeholder="e.g. orders"
             data-autofocus
             {...form.getInputProps("name")}
           />
           <NumberInput
             label="Partitions"
-            description="More can be added later; there is no way back to fewer"
-            min={1}
-            max={TOPIC_PARTITIONS_MAX}
+            description={PARTITIONS_RULE}
             allowDecimal={false}
+            allowNegative={false}
             {...form.getInputProps("partitions")}
           />
           {create.error && statusOf(create.error) !== 409 && (

@@ -1,6 +1,7 @@
 import type { Topic } from "@millrace/contract";
 import { describe, expect, it } from "vitest";
 import {
+  newPartitionsError,
   partitionsError,
   settingsOf,
   topicDraftOf,
@@ -52,10 +53,16 @@ describe("a topic's draft", () => {
     });
   });
 
+  it("refuses 99999 partitions instead of creating 10000", () => {
+    expect(newPartitionsError(99_999)).toBe("Enter 10,000 or fewer");
+    expect(newPartitionsError(10_000)).toBeUndefined();
+    for (const typed of ["", 0, 1.5, "many"]) expect(newPartitionsError(typed)).toBeDefined();
+  });
+
   it("never has fewer partitions", () => {
     expect(partitionsError(topic, draft)).toBeUndefined();
-    expect(partitionsError(topic, { ...draft, partitions: 3 })).toMatch(/There are 4/);
+    expect(partitionsError(topic, { ...draft, partitions: 3 })).toMatch(/4 or more/);
     expect(partitionsError(topic, { ...draft, partitions: "" })).toMatch(/whole number/);
-    expect(partitionsError(topic, { ...draft, partitions: 1e9 })).toMatch(/At most/);
+    expect(partitionsError(topic, { ...draft, partitions: 1e9 })).toBe("Enter 10,000 or fewer");
   });
 });

@@ -70,11 +70,27 @@ export function topicPatchOf(topic: Topic, draft: TopicDraft) {
   };
 }
 
-/** Why the number of partitions cannot be had; undefined where it can. */
-export function partitionsError(topic: Topic, draft: TopicDraft): string | undefined {
-  const partitions = Number(draft.partitions);
-  if (draft.partitions === "" || !Number.isInteger(partitions)) return "Write a whole number";
-  if (partitions < topic.partitions) return `There are ${topic.partitions}: never fewer`;
-  if (partitions > TOPIC_PARTITIONS_MAX) return `At most ${TOPIC_PARTITIONS_MAX}`;
+export const PARTITIONS_RULE =
+  "Can be increased later, never reduced. More partitions move keys to other partitions";
+
+/**
+ * Why a new topic cannot have so many partitions. A field that clamps what was typed would create
+ * another topic than the one that was asked for.
+ */
+export function newPartitionsError(typed: number | string): string | undefined {
+  const partitions = Number(typed);
+  if (typed === "" || !Number.isInteger(partitions)) return "Enter a whole number";
+  if (partitions < 1) return "Enter 1 or more";
+  if (partitions > TOPIC_PARTITIONS_MAX) {
+    return `Enter ${TOPIC_PARTITIONS_MAX.toLocaleString("en")} or fewer`;
+  }
   return undefined;
+}
+
+/** Why the topic cannot have so many partitions; undefined where it can. */
+export function partitionsError(topic: Topic, draft: TopicDraft): string | undefined {
+  const error = newPartitionsError(draft.partitions);
+  if (error !== undefined) return error;
+  if (Number(draft.partitions) >= topic.partitions) return undefined;
+  return `Enter ${topic.partitions} or more: partitions cannot be reduced`;
 }

@@ -4,7 +4,8 @@ import type { TuningKnob } from "@millrace/domain";
 import { valueText } from "./knobs.ts";
 
 const HEIGHT = 6;
-const DOT = 14;
+/** The value's mark, longer than the bar is high; not a thumb, since nothing can be dragged. */
+const MARK = { width: 3, height: 12 };
 /** Where nothing is allowed, the scale begins at this part of the upper bound. */
 const SMALLEST_PART = 1 / 4_096;
 
@@ -50,23 +51,20 @@ export function BoundsBar(props: {
         <Box
           pos="absolute"
           left={at(shown)}
-          top={(HEIGHT - DOT) / 2}
-          w={DOT}
-          h={DOT}
-          bg="var(--surface-card)"
-          style={{
-            border: "3px solid var(--chart-in)",
-            borderRadius: DOT,
-            transform: `translateX(-${DOT / 2}px)`,
-          }}
+          top={(HEIGHT - MARK.height) / 2}
+          w={MARK.width}
+          h={MARK.height}
+          bg="var(--chart-in)"
+          data-mark={shown}
+          style={{ transform: `translateX(-${MARK.width / 2}px)` }}
         />
       </Box>
       <Group justify="space-between" wrap="nowrap">
         <Text fz="xs" className="quiet number">
-          from {setting.min === 0 ? 0 : valueText(knob, setting.min)}
+          min {setting.min === 0 ? 0 : valueText(knob, setting.min)}
         </Text>
         <Text fz="xs" className="quiet number">
-          to {valueText(knob, setting.max)}
+          max {valueText(knob, setting.max)}
         </Text>
       </Group>
     </Box>

@@ -48,8 +48,8 @@ test("a knob shows its value, each byte of it, default, bounds and their reason"
     "64 MiB",
     "67,108,864 bytes",
     "Default: 128 MiB",
-    "from 16 MiB",
-    "to 512 MiB",
+    "min 16 MiB",
+    "max 512 MiB",
     "so that some readers find room side by side",
     "s3.block.cache.size",
     "Live",
@@ -57,6 +57,14 @@ test("a knob shows its value, each byte of it, default, bounds and their reason"
   ]) {
     expect(text).toContain(part);
   }
+});
+
+test("the bar marks the value without a thumb that cannot be dragged", () => {
+  const mark = /<div[^>]*data-mark="(\d+)"[^>]*>|<div[^>]*style="([^"]*)"[^>]*data-mark/.exec(
+    row(editing({})),
+  );
+  expect(mark?.[1]).toBe(String(128 * MIB));
+  expect(mark?.[0]).not.toContain("border-radius");
 });
 
 test("who may not change it gets no way to", () => {
@@ -94,10 +102,13 @@ test("a broker that has not taken the values is named, with its own words where 
   const metadata = { etag: '"1-00000000"', version: 1, updated_at: "2026-11-21T12:00:00Z" };
   const silent = html(<StateNote tuning={devTuning({}, { applied: false, metadata })} />);
   expect(silent).toContain("Saved, not applied yet");
-  expect(silent).toContain("as soon as it is back");
+  expect(silent).toContain("when it is back");
   expect(html(<StateNote tuning={devTuning({}, { applied: false })} />)).toContain(
-    "What runs is not known now",
+    "Current values unavailable",
   );
+  const paused = html(<StateNote tuning={devTuning({}, { applied: false, metadata })} paused />);
+  expect(paused).toContain("The cluster is paused");
+  expect(paused).not.toContain("not answer");
   const refused = html(
     <StateNote tuning={devTuning({}, { applied: false, problem: "too much for this machine" })} />,
   );

@@ -7,6 +7,7 @@ import { IconClock, IconEye } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { Fragment } from "react";
 import { useTRPC } from "../api/client.tsx";
+import { useCluster } from "../cluster/live.ts";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { ChangeBar } from "./change-bar.tsx";
 import { ConfirmChange } from "./confirm-change.tsx";
@@ -15,25 +16,26 @@ import { KNOB_GROUPS, type KnobGroup } from "./knobs.ts";
 import { type TuningEdit, useTuningEdit } from "./tuning-edit.ts";
 import { TuningHistory } from "./tuning-history.tsx";
 
-/** Often enough to see the broker take what it missed. */
+/** Often enough to see the broker apply what it missed. */
 const TUNING_POLL_MS = 3_000;
 
-/** A cluster's knobs with their bounds, to be changed while it runs, and who changed them before. */
+/** A cluster's tuning settings with their bounds, applied without a restart, and their history. */
 export function TuningPage({ clusterId }: { clusterId: string }) {
   const trpc = useTRPC();
   const { data: me } = useQuery(trpc.account.me.queryOptions({}));
   const { data, error } = useQuery(
     trpc.tuning.get.queryOptions({ cluster_id: clusterId }, { refetchInterval: TUNING_POLL_MS }),
   );
+  const { data: cluster } = useCluster(clusterId);
   const edit = useTuningEdit(clusterId, data);
   const readOnly = me !== undefined && !allows(me.role, "tuning:write");
   return (
     <Stack gap="md">
-      {error && <ProblemAlert error={error} title="The tuning cannot be read" />}
-      {data && <StateNote tuning={data} />}
+      {error && <ProblemAlert error={error} title="Cannot load the tuning" />}
+      {data && <StateNote tuning={data} paused={cluster?.status.phase === "PAUSED"} />}
       {readOnly && (
-        <Alert color="gray" icon={<IconEye size={18} />} title="You can look, but not change">
-          Ask an owner, an admin or a member of the organization for a change.
+        <Alert color="gray" icon={<IconEye size={18} />} title="Read-only">
+          Only owners, admins and members can change the tuning.
         </Alert>
       )}
       {!data && !error && <Skeleton h={480} radius="md" />}
@@ -53,9 +55,10 @@ export function TuningPage({ clusterId }: { clusterId: string }) {
   );
 }
 
-/** What stands between what is asked for and what runs. */
-export function StateNote({ tuning }: { tuning: Tuning }) {
+/** Why the running values are not the ones that were set. */
+export function StateNote({ tuning, paused = false }: { tuning: Tuning; paused?: boolean }) {
   if (tuning.applied) return null;
+  if (paused) return <PausedNote />;
   const asked = tuning.metadata.version > 0;
   return (
     <Alert
@@ -63,14 +66,22 @@ export function StateNote({ tuning }: { tuning: Tuning }) {
       icon={<IconClock size={18} />}
       // Mantine's orange misses AA contrast on its own light ground.
       styles={{ title: { color: "var(--mantine-color-text)" } }}
-      title={asked ? "Saved, not applied yet" : "What runs is not known now"}
+      title={asked ? "Saved, not applied yet" : "Current values unavailable"}
       role="status"
     >
       {tuning.problem
-        ? `The broker did not take it: ${tuning.problem}`
+        ? `Rejected by broker: ${tuning.problem}`
         : asked
-          ? "The broker does not answer now. It is given what was asked for as soon as it is back, and starts with it."
-          : "The broker does not answer now. What stands here is what its size starts with."}
+          ? "The broker does not respond. It gets the saved values when it is back."
+          : "The broker does not respond. The values shown are the defaults of the cluster's size."}
+    </Alert>
+  );
+}
+
+function PausedNote() {
+  return (
+    <Alert color="gray" icon={<IconClock size={18} />} title="The cluster is paused" role="status">
+      Changes are saved now and apply when the cluster is resumed.
     </Alert>
   );
 }

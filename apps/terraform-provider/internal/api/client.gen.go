@@ -1193,13 +1193,15 @@ type ApiKeyRole string
 
 // ApiKeyCreateRequest defines model for ApiKeyCreateRequest.
 type ApiKeyCreateRequest struct {
-	// ExpiresAt RFC 3339, UTC
-	ExpiresAt *time.Time               `json:"expires_at,omitempty"`
-	Name      string                   `json:"name"`
-	Role      *ApiKeyCreateRequestRole `json:"role,omitempty"`
+	// ExpiresAt RFC 3339, UTC; never by default
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	Name      string     `json:"name"`
+
+	// Role What the key may do; not above the caller's own role
+	Role *ApiKeyCreateRequestRole `json:"role,omitempty"`
 }
 
-// ApiKeyCreateRequestRole defines model for ApiKeyCreateRequest.Role.
+// ApiKeyCreateRequestRole What the key may do; not above the caller's own role
 type ApiKeyCreateRequestRole string
 
 // ApiKeyPage defines model for ApiKeyPage.
@@ -1238,7 +1240,7 @@ type AwsSize struct {
 	NetworkBaselineBytesPerSecond string `json:"network_baseline_bytes_per_second"`
 	Vcpus                         int    `json:"vcpus"`
 
-	// Wal Where nothing else is asked for
+	// Wal Default volume
 	Wal       WalVolume         `json:"wal"`
 	WalLimits []WalVolumeLimits `json:"wal_limits"`
 }
@@ -1307,7 +1309,7 @@ type CatchUp struct {
 	// Time RFC 3339, UTC
 	Time time.Time `json:"time"`
 
-	// Truncated Whether a list was cut at the broker's bound
+	// Truncated True if the broker has more groups or partitions than it lists
 	Truncated bool `json:"truncated"`
 }
 
@@ -1319,17 +1321,17 @@ type CatchUpGroup struct {
 	// BacklogRecords 64-bit integer as a decimal string
 	BacklogRecords string `json:"backlog_records"`
 
-	// DrainBytesPerSecond By how much the backlog shrinks; negative while it grows
+	// DrainBytesPerSecond How fast the backlog shrinks; negative while it grows
 	DrainBytesPerSecond float64 `json:"drain_bytes_per_second"`
 
-	// EtaSeconds Until the slowest partition has caught up
+	// EtaSeconds Time until the slowest partition has caught up
 	EtaSeconds            *float64           `json:"eta_seconds"`
 	Group                 string             `json:"group"`
 	Mode                  CatchUpGroupMode   `json:"mode"`
 	Partitions            []CatchUpPartition `json:"partitions"`
 	ProduceBytesPerSecond float64            `json:"produce_bytes_per_second"`
 
-	// Progress 0 to 1: the share of the backlog that is done
+	// Progress 0 to 1: share of the backlog already read
 	Progress           *float64 `json:"progress"`
 	ReadBytesPerSecond float64  `json:"read_bytes_per_second"`
 	State              string   `json:"state"`
@@ -1366,7 +1368,7 @@ type CatchUpPartitionMode string
 type ChangePlan struct {
 	Changes []PlannedChange `json:"changes"`
 
-	// Diff For people, at most 64 KiB
+	// Diff Human-readable, at most 64 KiB
 	Diff string `json:"diff"`
 
 	// Digest SHA-256 over the changes: the same plan made again has the same
@@ -1381,11 +1383,14 @@ type ChangePlan struct {
 type ChangePreview struct {
 	Cost *CostEstimate `json:"cost"`
 
-	// CostDelta USD per month, against what the cluster costs now
+	// CostDelta USD per month, compared with the current cost
 	CostDelta *float64        `json:"cost_delta"`
 	Plan      ChangePlan      `json:"plan"`
 	Policy    []PolicyFinding `json:"policy"`
-	Warnings  []string        `json:"warnings"`
+
+	// SpecChanges What an update sets in name, size, deletion protection and labels
+	SpecChanges []SpecFieldChange `json:"spec_changes"`
+	Warnings    []string          `json:"warnings"`
 }
 
 // ChangeSummary defines model for ChangeSummary.
@@ -1406,7 +1411,7 @@ type Cluster struct {
 
 // ClusterAcceptDriftRequest defines model for ClusterAcceptDriftRequest.
 type ClusterAcceptDriftRequest struct {
-	// Digest Digest of the drift that was looked at: no other one is accepted
+	// Digest Digest of the drift to accept; another drift is rejected
 	Digest string `json:"digest"`
 }
 
@@ -1420,13 +1425,13 @@ type ClusterAccepted struct {
 
 // ClusterCreateRequest defines model for ClusterCreateRequest.
 type ClusterCreateRequest struct {
-	// Brokers More than one can be planned, not yet created
+	// Brokers Clusters with more than one broker can only be planned for now
 	Brokers *int `json:"brokers,omitempty"`
 
-	// DeletionProtection While true, the cluster cannot be deleted
+	// DeletionProtection Blocks deletion from the console and API
 	DeletionProtection *bool `json:"deletion_protection,omitempty"`
 
-	// EnvironmentId The first one by default
+	// EnvironmentId The oldest environment by default
 	EnvironmentId *string            `json:"environment_id,omitempty"`
 	Labels        *map[string]string `json:"labels,omitempty"`
 	Name          string             `json:"name"`
@@ -1435,17 +1440,17 @@ type ClusterCreateRequest struct {
 	Network *ClusterNetworkInput        `json:"network,omitempty"`
 	Region  *ClusterCreateRequestRegion `json:"region,omitempty"`
 
-	// RequireApproval The operation waits before it applies its plan, until it is approved
+	// RequireApproval The operation waits for approval before it applies its plan
 	RequireApproval *bool                     `json:"require_approval,omitempty"`
 	Size            *ClusterCreateRequestSize `json:"size,omitempty"`
 
 	// Storage AWS only
 	Storage *ClusterStorageInput `json:"storage,omitempty"`
 
-	// Wal AWS only; the size's by default
+	// Wal AWS only; defaults come from the size
 	Wal *WalVolumeInput `json:"wal,omitempty"`
 
-	// Zones All of the region's by default
+	// Zones All zones of the region by default
 	Zones *int `json:"zones,omitempty"`
 }
 
@@ -1463,7 +1468,7 @@ type ClusterMetadata struct {
 	Id        string            `json:"id"`
 	Labels    map[string]string `json:"labels"`
 
-	// Revision Counts changes of the spec; observed_revision follows when they took effect. It goes back with a change that is rejected or failed before anything was begun: to tell states of a cluster apart compare etags
+	// Revision Counts changes of the spec; observed_revision follows when they took effect. It is decremented when a change is rejected or fails before it started: compare etags to tell states apart
 	Revision int `json:"revision"`
 
 	// UpdatedAt RFC 3339, UTC
@@ -1478,7 +1483,7 @@ type ClusterNetwork struct {
 	Cidr              string               `json:"cidr"`
 	SubnetIds         []string             `json:"subnet_ids"`
 
-	// VpcId null: a VPC of the cluster's own
+	// VpcId null: the cluster has its own VPC
 	VpcId *string `json:"vpc_id"`
 }
 
@@ -1491,13 +1496,13 @@ type ClusterNetworkInput struct {
 	AllowedCidrs      *[]string                  `json:"allowed_cidrs,omitempty"`
 	AllowedPrincipals *[]string                  `json:"allowed_principals,omitempty"`
 
-	// Cidr Of the cluster's own VPC
+	// Cidr Address range of the cluster's own VPC
 	Cidr *string `json:"cidr,omitempty"`
 
-	// SubnetIds With vpc_id: one private subnet in each zone, in their order
+	// SubnetIds With vpc_id: one private subnet per zone, in the order of the zones
 	SubnetIds *[]string `json:"subnet_ids,omitempty"`
 
-	// VpcId A VPC that exists; null: one of the cluster's own. It, and each of subnet_ids, carries the tag millrace:tenant with the organization's id, else AWS refuses the apply
+	// VpcId An existing VPC; null creates one. The VPC and each subnet must carry the tag millrace:tenant with the organization's ID, otherwise AWS rejects the apply
 	VpcId *string `json:"vpc_id,omitempty"`
 }
 
@@ -1527,21 +1532,21 @@ type ClusterSpec struct {
 	EnvironmentId      string `json:"environment_id"`
 	Name               string `json:"name"`
 
-	// Network null on this machine
+	// Network null for the region local
 	Network *ClusterNetwork `json:"network"`
 
-	// Paused No broker is to run; the data is kept
+	// Paused True: no broker runs, the data is kept
 	Paused bool              `json:"paused"`
 	Region ClusterSpecRegion `json:"region"`
 	Size   ClusterSpecSize   `json:"size"`
 
-	// Storage null on this machine
+	// Storage null for the region local
 	Storage *ClusterStorage `json:"storage"`
 
-	// Wal null on this machine
+	// Wal null for the region local
 	Wal *WalVolume `json:"wal"`
 
-	// Zones Zones that the cluster is spread over
+	// Zones Number of availability zones
 	Zones int `json:"zones"`
 }
 
@@ -1557,16 +1562,16 @@ type ClusterStatus struct {
 	Drift      ClusterStatusDrift `json:"drift"`
 	Endpoints  []Endpoint         `json:"endpoints"`
 
-	// EstimatedMonthlyCostUsd From list prices and assumed use: an estimate, no offer
+	// EstimatedMonthlyCostUsd Estimate from list prices and assumed usage
 	EstimatedMonthlyCostUsd float64 `json:"estimated_monthly_cost_usd"`
 	ObservedRevision        int     `json:"observed_revision"`
 
-	// OperationId The operation at work on the cluster, or the last one that was
+	// OperationId The running operation, or the last one
 	OperationId *string               `json:"operation_id,omitempty"`
 	Phase       ClusterStatusPhase    `json:"phase"`
 	Provider    ClusterStatusProvider `json:"provider"`
 
-	// PurgeAt When a deleted cluster's data is purged; until then it can be restored
+	// PurgeAt When the data of a deleted cluster is purged; it can be restored until then
 	PurgeAt *time.Time `json:"purge_at"`
 }
 
@@ -1581,7 +1586,7 @@ type ClusterStatusProvider string
 
 // ClusterStorage defines model for ClusterStorage.
 type ClusterStorage struct {
-	// KmsKeyArn null: a key of the cluster's own
+	// KmsKeyArn null: the cluster has its own key
 	KmsKeyArn *string `json:"kms_key_arn"`
 }
 
@@ -1594,21 +1599,21 @@ type ClusterStorageInput struct {
 type ClusterUpdateRequest struct {
 	DeletionProtection *bool `json:"deletion_protection,omitempty"`
 
-	// Labels null takes a label away; labels that are absent stay
+	// Labels null removes a label; absent labels stay
 	Labels *map[string]*string `json:"labels,omitempty"`
 	Name   *string             `json:"name,omitempty"`
 
 	// Network AWS only
 	Network *ClusterNetworkPatch `json:"network,omitempty"`
 
-	// Paused By itself, as pause and resume
+	// Paused Pauses or resumes the cluster; cannot be combined with other fields
 	Paused *bool `json:"paused,omitempty"`
 
-	// RequireApproval The operation waits before it applies its plan, until it is approved
+	// RequireApproval The operation waits for approval before it applies its plan
 	RequireApproval *bool                     `json:"require_approval,omitempty"`
 	Size            *ClusterUpdateRequestSize `json:"size,omitempty"`
 
-	// Wal AWS only; in place: a volume only grows
+	// Wal AWS only; changed in place, a volume can only grow
 	Wal *WalVolumeInput `json:"wal,omitempty"`
 }
 
@@ -1633,21 +1638,23 @@ type ConsumerGroup struct {
 	GroupId    string `json:"group_id"`
 	Members    int    `json:"members"`
 	Partitions []struct {
-		// CommittedOffset 64-bit integer as a decimal string
-		CommittedOffset string `json:"committed_offset"`
+		// CommittedOffset Null where a member is assigned the partition and nothing is committed yet
+		CommittedOffset *string `json:"committed_offset"`
 
 		// EndOffset 64-bit integer as a decimal string
 		EndOffset string `json:"end_offset"`
 
-		// Lag 64-bit integer as a decimal string
+		// Lag Records between the committed offset and the end. Without a commit it counts from the start of the log, as auto.offset.reset=earliest reads
 		Lag       string `json:"lag"`
 		Partition int    `json:"partition"`
 		Topic     string `json:"topic"`
 	} `json:"partitions"`
 	ProtocolType string `json:"protocol_type"`
-	State        string `json:"state"`
 
-	// TotalLag 64-bit integer as a decimal string
+	// State Kafka's group state, such as Stable or Empty
+	State string `json:"state"`
+
+	// TotalLag Sum of the partitions' lag, in records
 	TotalLag string `json:"total_lag"`
 }
 
@@ -1659,7 +1666,7 @@ type ConsumerGroupPage struct {
 
 // CostEstimate defines model for CostEstimate.
 type CostEstimate struct {
-	// AsOf Day of the prices
+	// AsOf Date of the list prices
 	AsOf        openapi_types.Date   `json:"as_of"`
 	Assumptions []string             `json:"assumptions"`
 	Currency    CostEstimateCurrency `json:"currency"`
@@ -1686,13 +1693,13 @@ type Drift struct {
 	CheckedAt *time.Time `json:"checked_at"`
 	ClusterId string     `json:"cluster_id"`
 
-	// Digest Names this very difference
+	// Digest Identifies this difference
 	Digest *string `json:"digest"`
 
-	// OperationId The operation that found it; of an unknown one, the last change since which nobody looked
+	// OperationId The operation that found the drift; for status unknown, the last change since the last check
 	OperationId *string `json:"operation_id"`
 
-	// Plan before is what was made, after is what was found; null where nothing differs
+	// Plan before is the expected value, after the actual one; null without drift
 	Plan   *ChangePlan `json:"plan"`
 	Status DriftStatus `json:"status"`
 }
@@ -1794,7 +1801,7 @@ type MissingRecords struct {
 
 // NetworkDirection defines model for NetworkDirection.
 type NetworkDirection struct {
-	// BaselineBytesPerSecond null is no bound
+	// BaselineBytesPerSecond null: unlimited
 	BaselineBytesPerSecond *string `json:"baseline_bytes_per_second"`
 	Tiers                  []struct {
 		// Bytes 64-bit integer as a decimal string
@@ -1859,20 +1866,20 @@ type OperationTargetType string
 
 // OperationApproveRequest defines model for OperationApproveRequest.
 type OperationApproveRequest struct {
-	// Digest Digest of the plan that was looked at: no other one is approved
+	// Digest Digest of the plan to approve; another plan is rejected
 	Digest string `json:"digest"`
 }
 
 // OperationEvent defines model for OperationEvent.
 type OperationEvent struct {
-	// Address The resource that the line is about
+	// Address The resource that a log line is about
 	Address *string `json:"address"`
 
 	// At RFC 3339, UTC
 	At   time.Time          `json:"at"`
 	Kind OperationEventKind `json:"kind"`
 
-	// Level Of a line of the log
+	// Level Set on log lines
 	Level       *OperationEventLevel `json:"level"`
 	Message     string               `json:"message"`
 	OperationId string               `json:"operation_id"`
@@ -1921,7 +1928,7 @@ type OperationStepState string
 type PlannedChange struct {
 	Action PlannedChangeAction `json:"action"`
 
-	// Address Where it stands in the stack
+	// Address Address in the stack
 	Address    string `json:"address"`
 	Attributes []struct {
 		After  *string `json:"after"`
@@ -1955,7 +1962,7 @@ type Problem struct {
 		Pointer string `json:"pointer"`
 	} `json:"errors"`
 
-	// ExistingId Id of the resource that is in the way, where there is one
+	// ExistingId ID of the conflicting resource, if there is one
 	ExistingId *string `json:"existing_id,omitempty"`
 	Instance   string  `json:"instance"`
 	Remedy     *string `json:"remedy,omitempty"`
@@ -2001,7 +2008,7 @@ type RecoveryReportSource string
 
 // Region defines model for Region.
 type Region struct {
-	// Available Whether clusters can be created there, rather than only planned
+	// Available False: clusters can be planned there, but not created
 	Available bool           `json:"available"`
 	Id        RegionId       `json:"id"`
 	Provider  RegionProvider `json:"provider"`
@@ -2022,13 +2029,13 @@ type RegionList struct {
 
 // Size defines model for Size.
 type Size struct {
-	// Aws null for the region of this machine
+	// Aws null for the region local
 	Aws *AwsSize `json:"aws"`
 
 	// BlockCacheBytes 64-bit integer as a decimal string
 	BlockCacheBytes string `json:"block_cache_bytes"`
 
-	// Cost Of one broker in the region
+	// Cost Cost of one broker in the region
 	Cost CostEstimate `json:"cost"`
 	Id   SizeId       `json:"id"`
 
@@ -2036,7 +2043,7 @@ type Size struct {
 	MemoryBytes string `json:"memory_bytes"`
 	Title       string `json:"title"`
 
-	// WalBytes On this machine
+	// WalBytes For the region local
 	WalBytes string `json:"wal_bytes"`
 
 	// WalCacheBytes 64-bit integer as a decimal string
@@ -2051,9 +2058,18 @@ type SizeList struct {
 	Items []Size `json:"items"`
 }
 
+// SpecFieldChange defines model for SpecFieldChange.
+type SpecFieldChange struct {
+	After  *string `json:"after"`
+	Before *string `json:"before"`
+
+	// Field Such as name, or labels.team for the label team
+	Field string `json:"field"`
+}
+
 // Topic defines model for Topic.
 type Topic struct {
-	// Configs By name; null in a list that was not asked for them
+	// Configs By name; null in a list without include=configs
 	Configs           *map[string]TopicConfig `json:"configs"`
 	Name              string                  `json:"name"`
 	Partitions        int                     `json:"partitions"`
@@ -2063,14 +2079,14 @@ type Topic struct {
 
 // TopicConfig defines model for TopicConfig.
 type TopicConfig struct {
-	// Source Set on the topic, on the broker, or by nobody
+	// Source Set on the topic, set on the broker, or the default
 	Source TopicConfigSource `json:"source"`
 
 	// Value Numbers are decimal strings
 	Value *string `json:"value"`
 }
 
-// TopicConfigSource Set on the topic, on the broker, or by nobody
+// TopicConfigSource Set on the topic, set on the broker, or the default
 type TopicConfigSource string
 
 // TopicCreateRequest defines model for TopicCreateRequest.
@@ -2088,16 +2104,16 @@ type TopicPage struct {
 
 // TopicUpdateRequest defines model for TopicUpdateRequest.
 type TopicUpdateRequest struct {
-	// Configs null is the default again; settings that are absent stay
+	// Configs null resets a setting to its default; absent settings stay
 	Configs *map[string]*string `json:"configs,omitempty"`
 
-	// Partitions Never fewer than there are
+	// Partitions New total; cannot be reduced
 	Partitions *int `json:"partitions,omitempty"`
 }
 
 // Tuning defines model for Tuning.
 type Tuning struct {
-	// Applied Whether the running broker has every value
+	// Applied True if the running broker uses every value
 	Applied                       bool          `json:"applied"`
 	BlockCacheBytes               TuningSetting `json:"block_cache_bytes"`
 	ClusterId                     string        `json:"cluster_id"`
@@ -2107,12 +2123,12 @@ type Tuning struct {
 		Etag      string     `json:"etag"`
 		UpdatedAt *time.Time `json:"updated_at"`
 
-		// Version Counts the changes
+		// Version Incremented by each change
 		Version int `json:"version"`
 	} `json:"metadata"`
 	PrefetchMaxBytes TuningSetting `json:"prefetch_max_bytes"`
 
-	// Problem Why the broker does not take the values, where it refuses them
+	// Problem Why the broker rejected the values
 	Problem              *string       `json:"problem"`
 	UploadThresholdBytes TuningSetting `json:"upload_threshold_bytes"`
 	WalCacheBytes        TuningSetting `json:"wal_cache_bytes"`
@@ -2137,7 +2153,7 @@ type TuningChange struct {
 	} `json:"principal"`
 	Problem *string `json:"problem"`
 
-	// Result Whether the broker has it, will get it, refused it when it came, or never got it because later changes took its place
+	// Result applied: the broker uses it. pending: the broker gets it when it responds. refused: the broker rejected it. superseded: a later change replaced it first
 	Result  TuningChangeResult `json:"result"`
 	Version int                `json:"version"`
 }
@@ -2148,7 +2164,7 @@ type TuningChangeChangesField string
 // TuningChangePrincipalKind defines model for TuningChange.Principal.Kind.
 type TuningChangePrincipalKind string
 
-// TuningChangeResult Whether the broker has it, will get it, refused it when it came, or never got it because later changes took its place
+// TuningChangeResult applied: the broker uses it. pending: the broker gets it when it responds. refused: the broker rejected it. superseded: a later change replaced it first
 type TuningChangeResult string
 
 // TuningChangePage defines model for TuningChangePage.
@@ -2159,27 +2175,27 @@ type TuningChangePage struct {
 
 // TuningSetting defines model for TuningSetting.
 type TuningSetting struct {
-	// Applied Whether the running broker has this value
+	// Applied True if the running broker uses this value
 	Applied bool `json:"applied"`
 	Default int  `json:"default"`
 	Max     int  `json:"max"`
 	Min     int  `json:"min"`
 
-	// Property The broker's name of it
+	// Property The broker property
 	Property string `json:"property"`
 
-	// Reason Why the bounds are where they are
+	// Reason Reason for the bounds
 	Reason string `json:"reason"`
 
-	// Source The size, a change made here, or one made at the broker itself
+	// Source Default of the size, set by this API, or set at the broker
 	Source TuningSettingSource `json:"source"`
 	Unit   TuningSettingUnit   `json:"unit"`
 
-	// Value What it is, or shall be; a baseline of 0 is no bound
+	// Value Current or desired value; a baseline of 0 is unlimited
 	Value int `json:"value"`
 }
 
-// TuningSettingSource The size, a change made here, or one made at the broker itself
+// TuningSettingSource Default of the size, set by this API, or set at the broker
 type TuningSettingSource string
 
 // TuningSettingUnit defines model for TuningSetting.Unit.
@@ -2187,32 +2203,32 @@ type TuningSettingUnit string
 
 // TuningUpdateRequest defines model for TuningUpdateRequest.
 type TuningUpdateRequest struct {
-	// BlockCacheBytes null is the default again
+	// BlockCacheBytes null resets to the default
 	BlockCacheBytes *struct {
 		union json.RawMessage
 	} `json:"block_cache_bytes,omitempty"`
 
-	// EgressBaselineBytesPerSecond null is the default again
+	// EgressBaselineBytesPerSecond null resets to the default
 	EgressBaselineBytesPerSecond *struct {
 		union json.RawMessage
 	} `json:"egress_baseline_bytes_per_second,omitempty"`
 
-	// IngressBaselineBytesPerSecond null is the default again
+	// IngressBaselineBytesPerSecond null resets to the default
 	IngressBaselineBytesPerSecond *struct {
 		union json.RawMessage
 	} `json:"ingress_baseline_bytes_per_second,omitempty"`
 
-	// PrefetchMaxBytes null is the default again
+	// PrefetchMaxBytes null resets to the default
 	PrefetchMaxBytes *struct {
 		union json.RawMessage
 	} `json:"prefetch_max_bytes,omitempty"`
 
-	// UploadThresholdBytes null is the default again
+	// UploadThresholdBytes null resets to the default
 	UploadThresholdBytes *struct {
 		union json.RawMessage
 	} `json:"upload_threshold_bytes,omitempty"`
 
-	// WalCacheBytes null is the default again
+	// WalCacheBytes null resets to the default
 	WalCacheBytes *struct {
 		union json.RawMessage
 	} `json:"wal_cache_bytes,omitempty"`
@@ -2259,7 +2275,7 @@ type WalVolume struct {
 	Iops    int `json:"iops"`
 	SizeGib int `json:"size_gib"`
 
-	// ThroughputMibps null for io2, which derives it
+	// ThroughputMibps null for io2, which derives it from its IOPS
 	ThroughputMibps *int          `json:"throughput_mibps"`
 	Type            WalVolumeType `json:"type"`
 }
@@ -2282,12 +2298,12 @@ type WalVolumeInputType string
 type WalVolumeLimits struct {
 	Iops Range `json:"iops"`
 
-	// IopsPerGib The most for each GiB
+	// IopsPerGib Maximum IOPS per GiB
 	IopsPerGib      int    `json:"iops_per_gib"`
 	SizeGib         Range  `json:"size_gib"`
 	ThroughputMibps *Range `json:"throughput_mibps"`
 
-	// ThroughputMibpsPerIops The most for each IOPS
+	// ThroughputMibpsPerIops Maximum MiB/s per IOPS
 	ThroughputMibpsPerIops float64             `json:"throughput_mibps_per_iops"`
 	Title                  string              `json:"title"`
 	Type                   WalVolumeLimitsType `json:"type"`
@@ -2301,13 +2317,13 @@ type ApiKeyListParams struct {
 	// PageSize Items per page, 50 by default
 	PageSize *int `form:"page_size,omitempty" json:"page_size,omitempty"`
 
-	// PageToken next_page_token of the page before; bound to tenant and filter
+	// PageToken next_page_token of the previous page; valid for the same organization and filter
 	PageToken *string `form:"page_token,omitempty" json:"page_token,omitempty"`
 }
 
 // ApiKeyCreateParams defines parameters for ApiKeyCreate.
 type ApiKeyCreateParams struct {
-	// IdempotencyKey Makes the request safe to repeat for 24 hours
+	// IdempotencyKey Makes the request safe to retry for 24 hours
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2316,38 +2332,38 @@ type ClusterListParams struct {
 	// PageSize Items per page, 50 by default
 	PageSize *int `form:"page_size,omitempty" json:"page_size,omitempty"`
 
-	// PageToken next_page_token of the page before; bound to tenant and filter
+	// PageToken next_page_token of the previous page; valid for the same organization and filter
 	PageToken     *string `form:"page_token,omitempty" json:"page_token,omitempty"`
 	EnvironmentId *string `form:"environment_id,omitempty" json:"environment_id,omitempty"`
 }
 
 // ClusterCreateParams defines parameters for ClusterCreate.
 type ClusterCreateParams struct {
-	// ValidateOnly Answers what would be, and changes nothing
+	// ValidateOnly Dry run: returns a preview and changes nothing
 	ValidateOnly *bool `form:"validate_only,omitempty" json:"validate_only,omitempty"`
 
-	// IdempotencyKey Makes the request safe to repeat for 24 hours
+	// IdempotencyKey Makes the request safe to retry for 24 hours
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
 // ClusterDeleteParams defines parameters for ClusterDelete.
 type ClusterDeleteParams struct {
-	// ValidateOnly Answers what would be, and changes nothing
+	// ValidateOnly Dry run: returns a preview and changes nothing
 	ValidateOnly *bool `form:"validate_only,omitempty" json:"validate_only,omitempty"`
 
-	// RetainDays Days for which the data can be restored: 0 on this machine, 7 on AWS by default. Of a cluster that was never seen to serve the data is kept only where this says so, and where a broker was begun; of one whose data is destroyed in part, nothing. Where an earlier deletion failed, the data is kept for as long as that one said unless this one says otherwise. Of a cluster that is deleted already, an explicit 0 purges the data that is kept; any other request answers with the deletion that is done
+	// RetainDays Days for which the data can be restored, 7 by default; 0 deletes it with the cluster. A cluster that never served keeps data only if this is set and a broker was started. Data that is partly destroyed is not kept. If an earlier deletion failed, its value holds unless this is set. For a cluster that is already deleted, 0 purges the kept data; any other value returns the earlier deletion
 	RetainDays *int `form:"retain_days,omitempty" json:"retain_days,omitempty"`
 
-	// IfMatch metadata.etag; the call fails with 412 when the resource has changed
+	// IfMatch The ETag you read; the call fails with 412 if the resource has changed since
 	IfMatch *string `json:"If-Match,omitempty"`
 }
 
 // ClusterUpdateParams defines parameters for ClusterUpdate.
 type ClusterUpdateParams struct {
-	// ValidateOnly Answers what would be, and changes nothing
+	// ValidateOnly Dry run: returns a preview and changes nothing
 	ValidateOnly *bool `form:"validate_only,omitempty" json:"validate_only,omitempty"`
 
-	// IfMatch metadata.etag; the call fails with 412 when the resource has changed
+	// IfMatch The ETag you read; the call fails with 412 if the resource has changed since
 	IfMatch *string `json:"If-Match,omitempty"`
 }
 
@@ -2358,16 +2374,16 @@ type ClusterUpdate200JSONResponseBody struct {
 
 // ClusterAcceptDriftParams defines parameters for ClusterAcceptDrift.
 type ClusterAcceptDriftParams struct {
-	// IdempotencyKey Makes the request safe to repeat for 24 hours
+	// IdempotencyKey Makes the request safe to retry for 24 hours
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
 // ClusterCheckDriftParams defines parameters for ClusterCheckDrift.
 type ClusterCheckDriftParams struct {
-	// IfMatch metadata.etag; the call fails with 412 when the resource has changed
+	// IfMatch The ETag you read; the call fails with 412 if the resource has changed since
 	IfMatch *string `json:"If-Match,omitempty"`
 
-	// IdempotencyKey Makes the request safe to repeat for 24 hours
+	// IdempotencyKey Makes the request safe to retry for 24 hours
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2376,13 +2392,13 @@ type ConsumerGroupListParams struct {
 	// PageSize Items per page, 50 by default
 	PageSize *int `form:"page_size,omitempty" json:"page_size,omitempty"`
 
-	// PageToken next_page_token of the page before; bound to tenant and filter
+	// PageToken next_page_token of the previous page; valid for the same organization and filter
 	PageToken *string `form:"page_token,omitempty" json:"page_token,omitempty"`
 }
 
 // MetricsQueryParams defines parameters for MetricsQuery.
 type MetricsQueryParams struct {
-	// From Begin; 15 minutes before `to` by default
+	// From Start; 15 minutes before `to` by default
 	From *struct {
 		union json.RawMessage
 	} `form:"from,omitempty" json:"from,omitempty"`
@@ -2392,7 +2408,7 @@ type MetricsQueryParams struct {
 		union json.RawMessage
 	} `form:"to,omitempty" json:"to,omitempty"`
 
-	// Step Seconds between points; chosen by the range by default
+	// Step Seconds between points; derived from the range by default
 	Step *string `form:"step,omitempty" json:"step,omitempty"`
 }
 
@@ -2410,19 +2426,19 @@ type MetricsQueryParamsTo1 = string
 
 // ClusterPauseParams defines parameters for ClusterPause.
 type ClusterPauseParams struct {
-	// IfMatch metadata.etag; the call fails with 412 when the resource has changed
+	// IfMatch The ETag you read; the call fails with 412 if the resource has changed since
 	IfMatch *string `json:"If-Match,omitempty"`
 
-	// IdempotencyKey Makes the request safe to repeat for 24 hours
+	// IdempotencyKey Makes the request safe to retry for 24 hours
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
 // ClusterReconcileParams defines parameters for ClusterReconcile.
 type ClusterReconcileParams struct {
-	// IfMatch metadata.etag; the call fails with 412 when the resource has changed
+	// IfMatch The ETag you read; the call fails with 412 if the resource has changed since
 	IfMatch *string `json:"If-Match,omitempty"`
 
-	// IdempotencyKey Makes the request safe to repeat for 24 hours
+	// IdempotencyKey Makes the request safe to retry for 24 hours
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2440,19 +2456,19 @@ type ClusterRecoverParams struct {
 
 // ClusterRestoreParams defines parameters for ClusterRestore.
 type ClusterRestoreParams struct {
-	// IfMatch metadata.etag; the call fails with 412 when the resource has changed
+	// IfMatch The ETag you read; the call fails with 412 if the resource has changed since
 	IfMatch *string `json:"If-Match,omitempty"`
 
-	// IdempotencyKey Makes the request safe to repeat for 24 hours
+	// IdempotencyKey Makes the request safe to retry for 24 hours
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
 // ClusterResumeParams defines parameters for ClusterResume.
 type ClusterResumeParams struct {
-	// IfMatch metadata.etag; the call fails with 412 when the resource has changed
+	// IfMatch The ETag you read; the call fails with 412 if the resource has changed since
 	IfMatch *string `json:"If-Match,omitempty"`
 
-	// IdempotencyKey Makes the request safe to repeat for 24 hours
+	// IdempotencyKey Makes the request safe to retry for 24 hours
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2461,10 +2477,10 @@ type TopicListParams struct {
 	// PageSize Items per page, 50 by default
 	PageSize *int `form:"page_size,omitempty" json:"page_size,omitempty"`
 
-	// PageToken next_page_token of the page before; bound to tenant and filter
+	// PageToken next_page_token of the previous page; valid for the same organization and filter
 	PageToken *string `form:"page_token,omitempty" json:"page_token,omitempty"`
 
-	// Include configs: each topic with its settings
+	// Include configs adds each topic's settings
 	Include *TopicListParamsInclude `form:"include,omitempty" json:"include,omitempty"`
 }
 
@@ -2473,22 +2489,22 @@ type TopicListParamsInclude string
 
 // TopicCreateParams defines parameters for TopicCreate.
 type TopicCreateParams struct {
-	// IdempotencyKey Makes the request safe to repeat for 24 hours
+	// IdempotencyKey Makes the request safe to retry for 24 hours
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
 // TopicUpdateParams defines parameters for TopicUpdate.
 type TopicUpdateParams struct {
-	// ValidateOnly Answers what would be, and changes nothing
+	// ValidateOnly Dry run: returns a preview and changes nothing
 	ValidateOnly *bool `form:"validate_only,omitempty" json:"validate_only,omitempty"`
 }
 
 // TuningUpdateParams defines parameters for TuningUpdate.
 type TuningUpdateParams struct {
-	// ValidateOnly Answers what would be, and changes nothing
+	// ValidateOnly Dry run: returns a preview and changes nothing
 	ValidateOnly *bool `form:"validate_only,omitempty" json:"validate_only,omitempty"`
 
-	// IfMatch metadata.etag; the call fails with 412 when the resource has changed
+	// IfMatch The ETag you read; the call fails with 412 if the resource has changed since
 	IfMatch *string `json:"If-Match,omitempty"`
 }
 
@@ -2497,7 +2513,7 @@ type TuningHistoryParams struct {
 	// PageSize Items per page, 50 by default
 	PageSize *int `form:"page_size,omitempty" json:"page_size,omitempty"`
 
-	// PageToken next_page_token of the page before; bound to tenant and filter
+	// PageToken next_page_token of the previous page; valid for the same organization and filter
 	PageToken *string `form:"page_token,omitempty" json:"page_token,omitempty"`
 }
 
@@ -2506,13 +2522,13 @@ type EnvironmentListParams struct {
 	// PageSize Items per page, 50 by default
 	PageSize *int `form:"page_size,omitempty" json:"page_size,omitempty"`
 
-	// PageToken next_page_token of the page before; bound to tenant and filter
+	// PageToken next_page_token of the previous page; valid for the same organization and filter
 	PageToken *string `form:"page_token,omitempty" json:"page_token,omitempty"`
 }
 
 // EnvironmentCreateParams defines parameters for EnvironmentCreate.
 type EnvironmentCreateParams struct {
-	// IdempotencyKey Makes the request safe to repeat for 24 hours
+	// IdempotencyKey Makes the request safe to retry for 24 hours
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2521,7 +2537,7 @@ type OperationListParams struct {
 	// PageSize Items per page, 50 by default
 	PageSize *int `form:"page_size,omitempty" json:"page_size,omitempty"`
 
-	// PageToken next_page_token of the page before; bound to tenant and filter
+	// PageToken next_page_token of the previous page; valid for the same organization and filter
 	PageToken *string `form:"page_token,omitempty" json:"page_token,omitempty"`
 	ClusterId *string `form:"cluster_id,omitempty" json:"cluster_id,omitempty"`
 }
@@ -2533,25 +2549,25 @@ type OperationGetParams struct {
 
 // OperationApproveParams defines parameters for OperationApprove.
 type OperationApproveParams struct {
-	// IdempotencyKey Makes the request safe to repeat for 24 hours
+	// IdempotencyKey Makes the request safe to retry for 24 hours
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
 // OperationCancelParams defines parameters for OperationCancel.
 type OperationCancelParams struct {
-	// IdempotencyKey Makes the request safe to repeat for 24 hours
+	// IdempotencyKey Makes the request safe to retry for 24 hours
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
 // OperationWatchParams defines parameters for OperationWatch.
 type OperationWatchParams struct {
-	// LastEventID seq of the last event seen; the stream goes on after it
+	// LastEventID seq of the last event received; the stream resumes after it
 	LastEventID *int `json:"Last-Event-ID,omitempty"`
 }
 
 // OperationRetryParams defines parameters for OperationRetry.
 type OperationRetryParams struct {
-	// IdempotencyKey Makes the request safe to repeat for 24 hours
+	// IdempotencyKey Makes the request safe to retry for 24 hours
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2741,36 +2757,48 @@ func WithRequestEditorFn(fn RequestEditorFn) ClientOption {
 // The interface specification for the client above.
 type ClientInterface interface {
 
-	// ApiKeyList List API keys that are not revoked, newest first
+	// ApiKeyList List API keys
+	//
+	// Newest first, without revoked keys.
 	//
 	// Corresponds with GET /v1/api-keys (the `ApiKeyList` operationId).
 	ApiKeyList(ctx context.Context, params *ApiKeyListParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ApiKeyCreateWithBody Create an API key; its secret is shown this once
+	// ApiKeyCreateWithBody Create an API key
+	//
+	// The secret is returned once and not stored.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/api-keys (the `ApiKeyCreate` operationId).
 	ApiKeyCreateWithBody(ctx context.Context, params *ApiKeyCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ApiKeyCreate Create an API key; its secret is shown this once
+	// ApiKeyCreate Create an API key
+	//
+	// The secret is returned once and not stored.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /v1/api-keys (the `ApiKeyCreate` operationId).
 	ApiKeyCreate(ctx context.Context, params *ApiKeyCreateParams, body ApiKeyCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ApiKeyDelete Revoke an API key at once
+	// ApiKeyDelete Revoke an API key
+	//
+	// Takes effect immediately.
 	//
 	// Corresponds with DELETE /v1/api-keys/{api_key_id} (the `ApiKeyDelete` operationId).
 	ApiKeyDelete(ctx context.Context, apiKeyId string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ApiKeyGet Get an API key that is not revoked
+	// ApiKeyGet Get an API key
+	//
+	// Without its secret. Revoked keys are not found.
 	//
 	// Corresponds with GET /v1/api-keys/{api_key_id} (the `ApiKeyGet` operationId).
 	ApiKeyGet(ctx context.Context, apiKeyId string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ClusterList List clusters, newest first
+	// ClusterList List clusters
+	//
+	// Newest first.
 	//
 	// Corresponds with GET /v1/clusters (the `ClusterList` operationId).
 	ClusterList(ctx context.Context, params *ClusterListParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2789,7 +2817,9 @@ type ClientInterface interface {
 	// Corresponds with POST /v1/clusters (the `ClusterCreate` operationId).
 	ClusterCreate(ctx context.Context, params *ClusterCreateParams, body ClusterCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ClusterDelete Delete a cluster, its data at once or after some days
+	// ClusterDelete Delete a cluster
+	//
+	// The data can be restored for retain_days, 7 by default.
 	//
 	// Corresponds with DELETE /v1/clusters/{cluster_id} (the `ClusterDelete` operationId).
 	ClusterDelete(ctx context.Context, clusterId string, params *ClusterDeleteParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2799,72 +2829,94 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/clusters/{cluster_id} (the `ClusterGet` operationId).
 	ClusterGet(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ClusterUpdateWithBody Change a cluster; 202 where it takes an operation, 200 where it does not
+	// ClusterUpdateWithBody Update a cluster
+	//
+	// Answers 202 with an operation where resources change, else 200.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PATCH /v1/clusters/{cluster_id} (the `ClusterUpdate` operationId).
 	ClusterUpdateWithBody(ctx context.Context, clusterId string, params *ClusterUpdateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ClusterUpdate Change a cluster; 202 where it takes an operation, 200 where it does not
+	// ClusterUpdate Update a cluster
+	//
+	// Answers 202 with an operation where resources change, else 200.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PATCH /v1/clusters/{cluster_id} (the `ClusterUpdate` operationId).
 	ClusterUpdate(ctx context.Context, clusterId string, params *ClusterUpdateParams, body ClusterUpdateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ClusterUpdateWithApplicationMergePatchPlusJSONBody Change a cluster; 202 where it takes an operation, 200 where it does not
+	// ClusterUpdateWithApplicationMergePatchPlusJSONBody Update a cluster
+	//
+	// Answers 202 with an operation where resources change, else 200.
 	//
 	// Takes a body of the `application/merge-patch+json` content type.
 	//
 	// Corresponds with PATCH /v1/clusters/{cluster_id} (the `ClusterUpdate` operationId).
 	ClusterUpdateWithApplicationMergePatchPlusJSONBody(ctx context.Context, clusterId string, params *ClusterUpdateParams, body ClusterUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ClusterAcceptDriftWithBody Let this very drift stand until the next change of the cluster
+	// ClusterAcceptDriftWithBody Accept drift
+	//
+	// Accepts the drift with this digest until the next change of the cluster, which undoes it.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/clusters/{cluster_id}/accept-drift (the `ClusterAcceptDrift` operationId).
 	ClusterAcceptDriftWithBody(ctx context.Context, clusterId string, params *ClusterAcceptDriftParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ClusterAcceptDrift Let this very drift stand until the next change of the cluster
+	// ClusterAcceptDrift Accept drift
+	//
+	// Accepts the drift with this digest until the next change of the cluster, which undoes it.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /v1/clusters/{cluster_id}/accept-drift (the `ClusterAcceptDrift` operationId).
 	ClusterAcceptDrift(ctx context.Context, clusterId string, params *ClusterAcceptDriftParams, body ClusterAcceptDriftJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// CatchUpGet See who reads behind, how far, and until when
+	// CatchUpGet Get catch-up status
+	//
+	// Backlog, read rate and remaining time of each consumer group, with the state of the block cache and the network.
 	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/catch-up (the `CatchUpGet` operationId).
 	CatchUpGet(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ClusterCheckDrift Look for drift now
+	// ClusterCheckDrift Check for drift
+	//
+	// Starts an operation that compares the resources with the spec.
 	//
 	// Corresponds with POST /v1/clusters/{cluster_id}/check-drift (the `ClusterCheckDrift` operationId).
 	ClusterCheckDrift(ctx context.Context, clusterId string, params *ClusterCheckDriftParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ConsumerGroupList List consumer groups with their lag
+	// ConsumerGroupList List consumer groups
+	//
+	// With members, committed offsets and lag per partition.
 	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/consumer-groups (the `ConsumerGroupList` operationId).
 	ConsumerGroupList(ctx context.Context, clusterId string, params *ConsumerGroupListParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ClusterDrift How what exists differs from what was made
+	// ClusterDrift Get drift
+	//
+	// The result of the last drift check.
 	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/drift (the `ClusterDrift` operationId).
 	ClusterDrift(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// MetricsQuery Query a cluster's time series
+	// MetricsQuery Query metrics
 	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/metrics (the `MetricsQuery` operationId).
 	MetricsQuery(ctx context.Context, clusterId string, params *MetricsQueryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ClusterPause Pause a cluster: no broker runs, all data is kept
+	// ClusterPause Pause a cluster
+	//
+	// Stops the broker and keeps all data.
 	//
 	// Corresponds with POST /v1/clusters/{cluster_id}/pause (the `ClusterPause` operationId).
 	ClusterPause(ctx context.Context, clusterId string, params *ClusterPauseParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ClusterReconcile Undo drift: make what exists as the cluster says
+	// ClusterReconcile Undo drift
+	//
+	// Restores the resources to the cluster's spec.
 	//
 	// Corresponds with POST /v1/clusters/{cluster_id}/reconcile (the `ClusterReconcile` operationId).
 	ClusterReconcile(ctx context.Context, clusterId string, params *ClusterReconcileParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2884,7 +2936,9 @@ type ClientInterface interface {
 	// Corresponds with POST /v1/clusters/{cluster_id}/resume (the `ClusterResume` operationId).
 	ClusterResume(ctx context.Context, clusterId string, params *ClusterResumeParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// TopicList List topics by name
+	// TopicList List topics
+	//
+	// Ordered by name. Internal topics are left out.
 	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/topics (the `TopicList` operationId).
 	TopicList(ctx context.Context, clusterId string, params *TopicListParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2903,69 +2957,91 @@ type ClientInterface interface {
 	// Corresponds with POST /v1/clusters/{cluster_id}/topics (the `TopicCreate` operationId).
 	TopicCreate(ctx context.Context, clusterId string, params *TopicCreateParams, body TopicCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// TopicDelete Delete a topic and its records
+	// TopicDelete Delete a topic
+	//
+	// Deletes all its records.
 	//
 	// Corresponds with DELETE /v1/clusters/{cluster_id}/topics/{topic_name} (the `TopicDelete` operationId).
 	TopicDelete(ctx context.Context, clusterId string, topicName string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// TopicGet Get a topic with its settings
+	// TopicGet Get a topic
+	//
+	// With all its settings.
 	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/topics/{topic_name} (the `TopicGet` operationId).
 	TopicGet(ctx context.Context, clusterId string, topicName string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// TopicUpdateWithBody Change a topic's settings, or add partitions
+	// TopicUpdateWithBody Update a topic
+	//
+	// Changes settings and adds partitions. Partitions cannot be removed.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PATCH /v1/clusters/{cluster_id}/topics/{topic_name} (the `TopicUpdate` operationId).
 	TopicUpdateWithBody(ctx context.Context, clusterId string, topicName string, params *TopicUpdateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// TopicUpdate Change a topic's settings, or add partitions
+	// TopicUpdate Update a topic
+	//
+	// Changes settings and adds partitions. Partitions cannot be removed.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PATCH /v1/clusters/{cluster_id}/topics/{topic_name} (the `TopicUpdate` operationId).
 	TopicUpdate(ctx context.Context, clusterId string, topicName string, params *TopicUpdateParams, body TopicUpdateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// TopicUpdateWithApplicationMergePatchPlusJSONBody Change a topic's settings, or add partitions
+	// TopicUpdateWithApplicationMergePatchPlusJSONBody Update a topic
+	//
+	// Changes settings and adds partitions. Partitions cannot be removed.
 	//
 	// Takes a body of the `application/merge-patch+json` content type.
 	//
 	// Corresponds with PATCH /v1/clusters/{cluster_id}/topics/{topic_name} (the `TopicUpdate` operationId).
 	TopicUpdateWithApplicationMergePatchPlusJSONBody(ctx context.Context, clusterId string, topicName string, params *TopicUpdateParams, body TopicUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// TuningGet Get a cluster's tuning with bounds and reasons
+	// TuningGet Get tuning
+	//
+	// Current values of every setting, with bounds and the reason for them.
 	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/tuning (the `TuningGet` operationId).
 	TuningGet(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// TuningUpdateWithBody Change a cluster's tuning while it runs
+	// TuningUpdateWithBody Update tuning
+	//
+	// Applied to the running broker without a restart. A broker that is down gets the values when it is back.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PATCH /v1/clusters/{cluster_id}/tuning (the `TuningUpdate` operationId).
 	TuningUpdateWithBody(ctx context.Context, clusterId string, params *TuningUpdateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// TuningUpdate Change a cluster's tuning while it runs
+	// TuningUpdate Update tuning
+	//
+	// Applied to the running broker without a restart. A broker that is down gets the values when it is back.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PATCH /v1/clusters/{cluster_id}/tuning (the `TuningUpdate` operationId).
 	TuningUpdate(ctx context.Context, clusterId string, params *TuningUpdateParams, body TuningUpdateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// TuningUpdateWithApplicationMergePatchPlusJSONBody Change a cluster's tuning while it runs
+	// TuningUpdateWithApplicationMergePatchPlusJSONBody Update tuning
+	//
+	// Applied to the running broker without a restart. A broker that is down gets the values when it is back.
 	//
 	// Takes a body of the `application/merge-patch+json` content type.
 	//
 	// Corresponds with PATCH /v1/clusters/{cluster_id}/tuning (the `TuningUpdate` operationId).
 	TuningUpdateWithApplicationMergePatchPlusJSONBody(ctx context.Context, clusterId string, params *TuningUpdateParams, body TuningUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// TuningHistory List who changed a cluster's tuning, newest first
+	// TuningHistory List tuning changes
+	//
+	// Who changed what, newest first.
 	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/tuning/history (the `TuningHistory` operationId).
 	TuningHistory(ctx context.Context, clusterId string, params *TuningHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// EnvironmentList List environments, oldest first
+	// EnvironmentList List environments
+	//
+	// Oldest first.
 	//
 	// Corresponds with GET /v1/environments (the `EnvironmentList` operationId).
 	EnvironmentList(ctx context.Context, params *EnvironmentListParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2984,7 +3060,9 @@ type ClientInterface interface {
 	// Corresponds with POST /v1/environments (the `EnvironmentCreate` operationId).
 	EnvironmentCreate(ctx context.Context, params *EnvironmentCreateParams, body EnvironmentCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// EnvironmentDelete Delete an environment that has no clusters
+	// EnvironmentDelete Delete an environment
+	//
+	// Fails while the environment has clusters.
 	//
 	// Corresponds with DELETE /v1/environments/{environment_id} (the `EnvironmentDelete` operationId).
 	EnvironmentDelete(ctx context.Context, environmentId string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3015,51 +3093,67 @@ type ClientInterface interface {
 	// Corresponds with PATCH /v1/environments/{environment_id} (the `EnvironmentUpdate` operationId).
 	EnvironmentUpdateWithApplicationMergePatchPlusJSONBody(ctx context.Context, environmentId string, body EnvironmentUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// AccountMe Who am I, and for which organization
+	// AccountMe Get the caller
+	//
+	// The signed-in user or the API key, its organization and role.
 	//
 	// Corresponds with GET /v1/me (the `AccountMe` operationId).
 	AccountMe(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// OperationList List operations, newest first
+	// OperationList List operations
+	//
+	// Newest first.
 	//
 	// Corresponds with GET /v1/operations (the `OperationList` operationId).
 	OperationList(ctx context.Context, params *OperationListParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// OperationGet Get an operation, or wait until it is done
+	// OperationGet Get an operation
+	//
+	// With wait, returns when the operation is done or the time is up.
 	//
 	// Corresponds with GET /v1/operations/{operation_id} (the `OperationGet` operationId).
 	OperationGet(ctx context.Context, operationId string, params *OperationGetParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// OperationApproveWithBody Approve the plan that an operation waits with
+	// OperationApproveWithBody Approve a plan
+	//
+	// Lets a waiting operation apply the plan with this digest.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/operations/{operation_id}/approve (the `OperationApprove` operationId).
 	OperationApproveWithBody(ctx context.Context, operationId string, params *OperationApproveParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// OperationApprove Approve the plan that an operation waits with
+	// OperationApprove Approve a plan
+	//
+	// Lets a waiting operation apply the plan with this digest.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /v1/operations/{operation_id}/approve (the `OperationApprove` operationId).
 	OperationApprove(ctx context.Context, operationId string, params *OperationApproveParams, body OperationApproveJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// OperationCancel Ask an operation to end before it is through; it can be retried
+	// OperationCancel Cancel an operation
+	//
+	// Stops after the current step. A cancelled operation can be retried.
 	//
 	// Corresponds with POST /v1/operations/{operation_id}/cancel (the `OperationCancel` operationId).
 	OperationCancel(ctx context.Context, operationId string, params *OperationCancelParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// OperationWatch Stream an operation's events until it is done
+	// OperationWatch Stream operation events
+	//
+	// Server-sent events until the operation is done.
 	//
 	// Corresponds with GET /v1/operations/{operation_id}/events (the `OperationWatch` operationId).
 	OperationWatch(ctx context.Context, operationId string, params *OperationWatchParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// OperationPlan Get the plan of an operation
+	// OperationPlan Get an operation's plan
 	//
 	// Corresponds with GET /v1/operations/{operation_id}/plan (the `OperationPlan` operationId).
 	OperationPlan(ctx context.Context, operationId string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// OperationRetry Let a failed or cancelled operation go on from the step that is not done
+	// OperationRetry Retry an operation
+	//
+	// Resumes a failed or cancelled operation at its first unfinished step.
 	//
 	// Corresponds with POST /v1/operations/{operation_id}/retry (the `OperationRetry` operationId).
 	OperationRetry(ctx context.Context, operationId string, params *OperationRetryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3069,18 +3163,22 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/regions (the `RegionList` operationId).
 	RegionList(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// SizeList List sizes, smallest first, as they are in a region
+	// SizeList List cluster sizes
+	//
+	// Sizes of a region, smallest first, with their AWS instance, volume limits and cost.
 	//
 	// Corresponds with GET /v1/sizes (the `SizeList` operationId).
 	SizeList(ctx context.Context, params *SizeListParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// VersionList List broker versions that new clusters can run
+	// VersionList List broker versions
 	//
 	// Corresponds with GET /v1/versions (the `VersionList` operationId).
 	VersionList(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 }
 
-// ApiKeyList List API keys that are not revoked, newest first
+// ApiKeyList List API keys
+//
+// Newest first, without revoked keys.
 //
 // Corresponds with GET /v1/api-keys (the `ApiKeyList` operationId).
 func (c *Client) ApiKeyList(ctx context.Context, params *ApiKeyListParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3095,7 +3193,9 @@ func (c *Client) ApiKeyList(ctx context.Context, params *ApiKeyListParams, reqEd
 	return c.Client.Do(req)
 }
 
-// ApiKeyCreateWithBody Create an API key; its secret is shown this once
+// ApiKeyCreateWithBody Create an API key
+//
+// The secret is returned once and not stored.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3112,7 +3212,9 @@ func (c *Client) ApiKeyCreateWithBody(ctx context.Context, params *ApiKeyCreateP
 	return c.Client.Do(req)
 }
 
-// ApiKeyCreate Create an API key; its secret is shown this once
+// ApiKeyCreate Create an API key
+//
+// The secret is returned once and not stored.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3129,7 +3231,9 @@ func (c *Client) ApiKeyCreate(ctx context.Context, params *ApiKeyCreateParams, b
 	return c.Client.Do(req)
 }
 
-// ApiKeyDelete Revoke an API key at once
+// ApiKeyDelete Revoke an API key
+//
+// Takes effect immediately.
 //
 // Corresponds with DELETE /v1/api-keys/{api_key_id} (the `ApiKeyDelete` operationId).
 func (c *Client) ApiKeyDelete(ctx context.Context, apiKeyId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3144,7 +3248,9 @@ func (c *Client) ApiKeyDelete(ctx context.Context, apiKeyId string, reqEditors .
 	return c.Client.Do(req)
 }
 
-// ApiKeyGet Get an API key that is not revoked
+// ApiKeyGet Get an API key
+//
+// Without its secret. Revoked keys are not found.
 //
 // Corresponds with GET /v1/api-keys/{api_key_id} (the `ApiKeyGet` operationId).
 func (c *Client) ApiKeyGet(ctx context.Context, apiKeyId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3159,7 +3265,9 @@ func (c *Client) ApiKeyGet(ctx context.Context, apiKeyId string, reqEditors ...R
 	return c.Client.Do(req)
 }
 
-// ClusterList List clusters, newest first
+// ClusterList List clusters
+//
+// Newest first.
 //
 // Corresponds with GET /v1/clusters (the `ClusterList` operationId).
 func (c *Client) ClusterList(ctx context.Context, params *ClusterListParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3208,7 +3316,9 @@ func (c *Client) ClusterCreate(ctx context.Context, params *ClusterCreateParams,
 	return c.Client.Do(req)
 }
 
-// ClusterDelete Delete a cluster, its data at once or after some days
+// ClusterDelete Delete a cluster
+//
+// The data can be restored for retain_days, 7 by default.
 //
 // Corresponds with DELETE /v1/clusters/{cluster_id} (the `ClusterDelete` operationId).
 func (c *Client) ClusterDelete(ctx context.Context, clusterId string, params *ClusterDeleteParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3238,7 +3348,9 @@ func (c *Client) ClusterGet(ctx context.Context, clusterId string, reqEditors ..
 	return c.Client.Do(req)
 }
 
-// ClusterUpdateWithBody Change a cluster; 202 where it takes an operation, 200 where it does not
+// ClusterUpdateWithBody Update a cluster
+//
+// Answers 202 with an operation where resources change, else 200.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3255,7 +3367,9 @@ func (c *Client) ClusterUpdateWithBody(ctx context.Context, clusterId string, pa
 	return c.Client.Do(req)
 }
 
-// ClusterUpdate Change a cluster; 202 where it takes an operation, 200 where it does not
+// ClusterUpdate Update a cluster
+//
+// Answers 202 with an operation where resources change, else 200.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3272,7 +3386,9 @@ func (c *Client) ClusterUpdate(ctx context.Context, clusterId string, params *Cl
 	return c.Client.Do(req)
 }
 
-// ClusterUpdateWithApplicationMergePatchPlusJSONBody Change a cluster; 202 where it takes an operation, 200 where it does not
+// ClusterUpdateWithApplicationMergePatchPlusJSONBody Update a cluster
+//
+// Answers 202 with an operation where resources change, else 200.
 //
 // Takes a body of the `application/merge-patch+json` content type.
 //
@@ -3289,7 +3405,9 @@ func (c *Client) ClusterUpdateWithApplicationMergePatchPlusJSONBody(ctx context.
 	return c.Client.Do(req)
 }
 
-// ClusterAcceptDriftWithBody Let this very drift stand until the next change of the cluster
+// ClusterAcceptDriftWithBody Accept drift
+//
+// Accepts the drift with this digest until the next change of the cluster, which undoes it.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3306,7 +3424,9 @@ func (c *Client) ClusterAcceptDriftWithBody(ctx context.Context, clusterId strin
 	return c.Client.Do(req)
 }
 
-// ClusterAcceptDrift Let this very drift stand until the next change of the cluster
+// ClusterAcceptDrift Accept drift
+//
+// Accepts the drift with this digest until the next change of the cluster, which undoes it.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3323,7 +3443,9 @@ func (c *Client) ClusterAcceptDrift(ctx context.Context, clusterId string, param
 	return c.Client.Do(req)
 }
 
-// CatchUpGet See who reads behind, how far, and until when
+// CatchUpGet Get catch-up status
+//
+// Backlog, read rate and remaining time of each consumer group, with the state of the block cache and the network.
 //
 // Corresponds with GET /v1/clusters/{cluster_id}/catch-up (the `CatchUpGet` operationId).
 func (c *Client) CatchUpGet(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3338,7 +3460,9 @@ func (c *Client) CatchUpGet(ctx context.Context, clusterId string, reqEditors ..
 	return c.Client.Do(req)
 }
 
-// ClusterCheckDrift Look for drift now
+// ClusterCheckDrift Check for drift
+//
+// Starts an operation that compares the resources with the spec.
 //
 // Corresponds with POST /v1/clusters/{cluster_id}/check-drift (the `ClusterCheckDrift` operationId).
 func (c *Client) ClusterCheckDrift(ctx context.Context, clusterId string, params *ClusterCheckDriftParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3353,7 +3477,9 @@ func (c *Client) ClusterCheckDrift(ctx context.Context, clusterId string, params
 	return c.Client.Do(req)
 }
 
-// ConsumerGroupList List consumer groups with their lag
+// ConsumerGroupList List consumer groups
+//
+// With members, committed offsets and lag per partition.
 //
 // Corresponds with GET /v1/clusters/{cluster_id}/consumer-groups (the `ConsumerGroupList` operationId).
 func (c *Client) ConsumerGroupList(ctx context.Context, clusterId string, params *ConsumerGroupListParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3368,7 +3494,9 @@ func (c *Client) ConsumerGroupList(ctx context.Context, clusterId string, params
 	return c.Client.Do(req)
 }
 
-// ClusterDrift How what exists differs from what was made
+// ClusterDrift Get drift
+//
+// The result of the last drift check.
 //
 // Corresponds with GET /v1/clusters/{cluster_id}/drift (the `ClusterDrift` operationId).
 func (c *Client) ClusterDrift(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3383,7 +3511,7 @@ func (c *Client) ClusterDrift(ctx context.Context, clusterId string, reqEditors 
 	return c.Client.Do(req)
 }
 
-// MetricsQuery Query a cluster's time series
+// MetricsQuery Query metrics
 //
 // Corresponds with GET /v1/clusters/{cluster_id}/metrics (the `MetricsQuery` operationId).
 func (c *Client) MetricsQuery(ctx context.Context, clusterId string, params *MetricsQueryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3398,7 +3526,9 @@ func (c *Client) MetricsQuery(ctx context.Context, clusterId string, params *Met
 	return c.Client.Do(req)
 }
 
-// ClusterPause Pause a cluster: no broker runs, all data is kept
+// ClusterPause Pause a cluster
+//
+// Stops the broker and keeps all data.
 //
 // Corresponds with POST /v1/clusters/{cluster_id}/pause (the `ClusterPause` operationId).
 func (c *Client) ClusterPause(ctx context.Context, clusterId string, params *ClusterPauseParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3413,7 +3543,9 @@ func (c *Client) ClusterPause(ctx context.Context, clusterId string, params *Clu
 	return c.Client.Do(req)
 }
 
-// ClusterReconcile Undo drift: make what exists as the cluster says
+// ClusterReconcile Undo drift
+//
+// Restores the resources to the cluster's spec.
 //
 // Corresponds with POST /v1/clusters/{cluster_id}/reconcile (the `ClusterReconcile` operationId).
 func (c *Client) ClusterReconcile(ctx context.Context, clusterId string, params *ClusterReconcileParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3473,7 +3605,9 @@ func (c *Client) ClusterResume(ctx context.Context, clusterId string, params *Cl
 	return c.Client.Do(req)
 }
 
-// TopicList List topics by name
+// TopicList List topics
+//
+// Ordered by name. Internal topics are left out.
 //
 // Corresponds with GET /v1/clusters/{cluster_id}/topics (the `TopicList` operationId).
 func (c *Client) TopicList(ctx context.Context, clusterId string, params *TopicListParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3522,7 +3656,9 @@ func (c *Client) TopicCreate(ctx context.Context, clusterId string, params *Topi
 	return c.Client.Do(req)
 }
 
-// TopicDelete Delete a topic and its records
+// TopicDelete Delete a topic
+//
+// Deletes all its records.
 //
 // Corresponds with DELETE /v1/clusters/{cluster_id}/topics/{topic_name} (the `TopicDelete` operationId).
 func (c *Client) TopicDelete(ctx context.Context, clusterId string, topicName string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3537,7 +3673,9 @@ func (c *Client) TopicDelete(ctx context.Context, clusterId string, topicName st
 	return c.Client.Do(req)
 }
 
-// TopicGet Get a topic with its settings
+// TopicGet Get a topic
+//
+// With all its settings.
 //
 // Corresponds with GET /v1/clusters/{cluster_id}/topics/{topic_name} (the `TopicGet` operationId).
 func (c *Client) TopicGet(ctx context.Context, clusterId string, topicName string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3552,7 +3690,9 @@ func (c *Client) TopicGet(ctx context.Context, clusterId string, topicName strin
 	return c.Client.Do(req)
 }
 
-// TopicUpdateWithBody Change a topic's settings, or add partitions
+// TopicUpdateWithBody Update a topic
+//
+// Changes settings and adds partitions. Partitions cannot be removed.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3569,7 +3709,9 @@ func (c *Client) TopicUpdateWithBody(ctx context.Context, clusterId string, topi
 	return c.Client.Do(req)
 }
 
-// TopicUpdate Change a topic's settings, or add partitions
+// TopicUpdate Update a topic
+//
+// Changes settings and adds partitions. Partitions cannot be removed.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3586,7 +3728,9 @@ func (c *Client) TopicUpdate(ctx context.Context, clusterId string, topicName st
 	return c.Client.Do(req)
 }
 
-// TopicUpdateWithApplicationMergePatchPlusJSONBody Change a topic's settings, or add partitions
+// TopicUpdateWithApplicationMergePatchPlusJSONBody Update a topic
+//
+// Changes settings and adds partitions. Partitions cannot be removed.
 //
 // Takes a body of the `application/merge-patch+json` content type.
 //
@@ -3603,7 +3747,9 @@ func (c *Client) TopicUpdateWithApplicationMergePatchPlusJSONBody(ctx context.Co
 	return c.Client.Do(req)
 }
 
-// TuningGet Get a cluster's tuning with bounds and reasons
+// TuningGet Get tuning
+//
+// Current values of every setting, with bounds and the reason for them.
 //
 // Corresponds with GET /v1/clusters/{cluster_id}/tuning (the `TuningGet` operationId).
 func (c *Client) TuningGet(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3618,7 +3764,9 @@ func (c *Client) TuningGet(ctx context.Context, clusterId string, reqEditors ...
 	return c.Client.Do(req)
 }
 
-// TuningUpdateWithBody Change a cluster's tuning while it runs
+// TuningUpdateWithBody Update tuning
+//
+// Applied to the running broker without a restart. A broker that is down gets the values when it is back.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3635,7 +3783,9 @@ func (c *Client) TuningUpdateWithBody(ctx context.Context, clusterId string, par
 	return c.Client.Do(req)
 }
 
-// TuningUpdate Change a cluster's tuning while it runs
+// TuningUpdate Update tuning
+//
+// Applied to the running broker without a restart. A broker that is down gets the values when it is back.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3652,7 +3802,9 @@ func (c *Client) TuningUpdate(ctx context.Context, clusterId string, params *Tun
 	return c.Client.Do(req)
 }
 
-// TuningUpdateWithApplicationMergePatchPlusJSONBody Change a cluster's tuning while it runs
+// TuningUpdateWithApplicationMergePatchPlusJSONBody Update tuning
+//
+// Applied to the running broker without a restart. A broker that is down gets the values when it is back.
 //
 // Takes a body of the `application/merge-patch+json` content type.
 //
@@ -3669,7 +3821,9 @@ func (c *Client) TuningUpdateWithApplicationMergePatchPlusJSONBody(ctx context.C
 	return c.Client.Do(req)
 }
 
-// TuningHistory List who changed a cluster's tuning, newest first
+// TuningHistory List tuning changes
+//
+// Who changed what, newest first.
 //
 // Corresponds with GET /v1/clusters/{cluster_id}/tuning/history (the `TuningHistory` operationId).
 func (c *Client) TuningHistory(ctx context.Context, clusterId string, params *TuningHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3684,7 +3838,9 @@ func (c *Client) TuningHistory(ctx context.Context, clusterId string, params *Tu
 	return c.Client.Do(req)
 }
 
-// EnvironmentList List environments, oldest first
+// EnvironmentList List environments
+//
+// Oldest first.
 //
 // Corresponds with GET /v1/environments (the `EnvironmentList` operationId).
 func (c *Client) EnvironmentList(ctx context.Context, params *EnvironmentListParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3733,7 +3889,9 @@ func (c *Client) EnvironmentCreate(ctx context.Context, params *EnvironmentCreat
 	return c.Client.Do(req)
 }
 
-// EnvironmentDelete Delete an environment that has no clusters
+// EnvironmentDelete Delete an environment
+//
+// Fails while the environment has clusters.
 //
 // Corresponds with DELETE /v1/environments/{environment_id} (the `EnvironmentDelete` operationId).
 func (c *Client) EnvironmentDelete(ctx context.Context, environmentId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3814,7 +3972,9 @@ func (c *Client) EnvironmentUpdateWithApplicationMergePatchPlusJSONBody(ctx cont
 	return c.Client.Do(req)
 }
 
-// AccountMe Who am I, and for which organization
+// AccountMe Get the caller
+//
+// The signed-in user or the API key, its organization and role.
 //
 // Corresponds with GET /v1/me (the `AccountMe` operationId).
 func (c *Client) AccountMe(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3829,7 +3989,9 @@ func (c *Client) AccountMe(ctx context.Context, reqEditors ...RequestEditorFn) (
 	return c.Client.Do(req)
 }
 
-// OperationList List operations, newest first
+// OperationList List operations
+//
+// Newest first.
 //
 // Corresponds with GET /v1/operations (the `OperationList` operationId).
 func (c *Client) OperationList(ctx context.Context, params *OperationListParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3844,7 +4006,9 @@ func (c *Client) OperationList(ctx context.Context, params *OperationListParams,
 	return c.Client.Do(req)
 }
 
-// OperationGet Get an operation, or wait until it is done
+// OperationGet Get an operation
+//
+// With wait, returns when the operation is done or the time is up.
 //
 // Corresponds with GET /v1/operations/{operation_id} (the `OperationGet` operationId).
 func (c *Client) OperationGet(ctx context.Context, operationId string, params *OperationGetParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3859,7 +4023,9 @@ func (c *Client) OperationGet(ctx context.Context, operationId string, params *O
 	return c.Client.Do(req)
 }
 
-// OperationApproveWithBody Approve the plan that an operation waits with
+// OperationApproveWithBody Approve a plan
+//
+// Lets a waiting operation apply the plan with this digest.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3876,7 +4042,9 @@ func (c *Client) OperationApproveWithBody(ctx context.Context, operationId strin
 	return c.Client.Do(req)
 }
 
-// OperationApprove Approve the plan that an operation waits with
+// OperationApprove Approve a plan
+//
+// Lets a waiting operation apply the plan with this digest.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3893,7 +4061,9 @@ func (c *Client) OperationApprove(ctx context.Context, operationId string, param
 	return c.Client.Do(req)
 }
 
-// OperationCancel Ask an operation to end before it is through; it can be retried
+// OperationCancel Cancel an operation
+//
+// Stops after the current step. A cancelled operation can be retried.
 //
 // Corresponds with POST /v1/operations/{operation_id}/cancel (the `OperationCancel` operationId).
 func (c *Client) OperationCancel(ctx context.Context, operationId string, params *OperationCancelParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3908,7 +4078,9 @@ func (c *Client) OperationCancel(ctx context.Context, operationId string, params
 	return c.Client.Do(req)
 }
 
-// OperationWatch Stream an operation's events until it is done
+// OperationWatch Stream operation events
+//
+// Server-sent events until the operation is done.
 //
 // Corresponds with GET /v1/operations/{operation_id}/events (the `OperationWatch` operationId).
 func (c *Client) OperationWatch(ctx context.Context, operationId string, params *OperationWatchParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3923,7 +4095,7 @@ func (c *Client) OperationWatch(ctx context.Context, operationId string, params 
 	return c.Client.Do(req)
 }
 
-// OperationPlan Get the plan of an operation
+// OperationPlan Get an operation's plan
 //
 // Corresponds with GET /v1/operations/{operation_id}/plan (the `OperationPlan` operationId).
 func (c *Client) OperationPlan(ctx context.Context, operationId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3938,7 +4110,9 @@ func (c *Client) OperationPlan(ctx context.Context, operationId string, reqEdito
 	return c.Client.Do(req)
 }
 
-// OperationRetry Let a failed or cancelled operation go on from the step that is not done
+// OperationRetry Retry an operation
+//
+// Resumes a failed or cancelled operation at its first unfinished step.
 //
 // Corresponds with POST /v1/operations/{operation_id}/retry (the `OperationRetry` operationId).
 func (c *Client) OperationRetry(ctx context.Context, operationId string, params *OperationRetryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3968,7 +4142,9 @@ func (c *Client) RegionList(ctx context.Context, reqEditors ...RequestEditorFn) 
 	return c.Client.Do(req)
 }
 
-// SizeList List sizes, smallest first, as they are in a region
+// SizeList List cluster sizes
+//
+// Sizes of a region, smallest first, with their AWS instance, volume limits and cost.
 //
 // Corresponds with GET /v1/sizes (the `SizeList` operationId).
 func (c *Client) SizeList(ctx context.Context, params *SizeListParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3983,7 +4159,7 @@ func (c *Client) SizeList(ctx context.Context, params *SizeListParams, reqEditor
 	return c.Client.Do(req)
 }
 
-// VersionList List broker versions that new clusters can run
+// VersionList List broker versions
 //
 // Corresponds with GET /v1/versions (the `VersionList` operationId).
 func (c *Client) VersionList(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6580,42 +6756,54 @@ func WithBaseURL(baseURL string) ClientOption {
 // ClientWithResponsesInterface is the interface specification for the client with responses above.
 type ClientWithResponsesInterface interface {
 
-	// ApiKeyListWithResponse List API keys that are not revoked, newest first
+	// ApiKeyListWithResponse List API keys
+	//
+	// Newest first, without revoked keys.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/api-keys (the `ApiKeyList` operationId).
 	ApiKeyListWithResponse(ctx context.Context, params *ApiKeyListParams, reqEditors ...RequestEditorFn) (*ApiKeyListResponse, error)
 
-	// ApiKeyCreateWithBodyWithResponse Create an API key; its secret is shown this once
+	// ApiKeyCreateWithBodyWithResponse Create an API key
+	//
+	// The secret is returned once and not stored.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/api-keys (the `ApiKeyCreate` operationId).
 	ApiKeyCreateWithBodyWithResponse(ctx context.Context, params *ApiKeyCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ApiKeyCreateResponse, error)
 
-	// ApiKeyCreateWithResponse Create an API key; its secret is shown this once
+	// ApiKeyCreateWithResponse Create an API key
+	//
+	// The secret is returned once and not stored.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/api-keys (the `ApiKeyCreate` operationId).
 	ApiKeyCreateWithResponse(ctx context.Context, params *ApiKeyCreateParams, body ApiKeyCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*ApiKeyCreateResponse, error)
 
-	// ApiKeyDeleteWithResponse Revoke an API key at once
+	// ApiKeyDeleteWithResponse Revoke an API key
+	//
+	// Takes effect immediately.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /v1/api-keys/{api_key_id} (the `ApiKeyDelete` operationId).
 	ApiKeyDeleteWithResponse(ctx context.Context, apiKeyId string, reqEditors ...RequestEditorFn) (*ApiKeyDeleteResponse, error)
 
-	// ApiKeyGetWithResponse Get an API key that is not revoked
+	// ApiKeyGetWithResponse Get an API key
+	//
+	// Without its secret. Revoked keys are not found.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/api-keys/{api_key_id} (the `ApiKeyGet` operationId).
 	ApiKeyGetWithResponse(ctx context.Context, apiKeyId string, reqEditors ...RequestEditorFn) (*ApiKeyGetResponse, error)
 
-	// ClusterListWithResponse List clusters, newest first
+	// ClusterListWithResponse List clusters
+	//
+	// Newest first.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6636,7 +6824,9 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/clusters (the `ClusterCreate` operationId).
 	ClusterCreateWithResponse(ctx context.Context, params *ClusterCreateParams, body ClusterCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*ClusterCreateResponse, error)
 
-	// ClusterDeleteWithResponse Delete a cluster, its data at once or after some days
+	// ClusterDeleteWithResponse Delete a cluster
+	//
+	// The data can be restored for retain_days, 7 by default.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6650,84 +6840,106 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/clusters/{cluster_id} (the `ClusterGet` operationId).
 	ClusterGetWithResponse(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*ClusterGetResponse, error)
 
-	// ClusterUpdateWithBodyWithResponse Change a cluster; 202 where it takes an operation, 200 where it does not
+	// ClusterUpdateWithBodyWithResponse Update a cluster
+	//
+	// Answers 202 with an operation where resources change, else 200.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PATCH /v1/clusters/{cluster_id} (the `ClusterUpdate` operationId).
 	ClusterUpdateWithBodyWithResponse(ctx context.Context, clusterId string, params *ClusterUpdateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ClusterUpdateResponse, error)
 
-	// ClusterUpdateWithResponse Change a cluster; 202 where it takes an operation, 200 where it does not
+	// ClusterUpdateWithResponse Update a cluster
+	//
+	// Answers 202 with an operation where resources change, else 200.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PATCH /v1/clusters/{cluster_id} (the `ClusterUpdate` operationId).
 	ClusterUpdateWithResponse(ctx context.Context, clusterId string, params *ClusterUpdateParams, body ClusterUpdateJSONRequestBody, reqEditors ...RequestEditorFn) (*ClusterUpdateResponse, error)
 
-	// ClusterUpdateWithApplicationMergePatchPlusJSONBodyWithResponse Change a cluster; 202 where it takes an operation, 200 where it does not
+	// ClusterUpdateWithApplicationMergePatchPlusJSONBodyWithResponse Update a cluster
+	//
+	// Answers 202 with an operation where resources change, else 200.
 	//
 	// Takes a body of the `application/merge-patch+json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PATCH /v1/clusters/{cluster_id} (the `ClusterUpdate` operationId).
 	ClusterUpdateWithApplicationMergePatchPlusJSONBodyWithResponse(ctx context.Context, clusterId string, params *ClusterUpdateParams, body ClusterUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*ClusterUpdateResponse, error)
 
-	// ClusterAcceptDriftWithBodyWithResponse Let this very drift stand until the next change of the cluster
+	// ClusterAcceptDriftWithBodyWithResponse Accept drift
+	//
+	// Accepts the drift with this digest until the next change of the cluster, which undoes it.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/clusters/{cluster_id}/accept-drift (the `ClusterAcceptDrift` operationId).
 	ClusterAcceptDriftWithBodyWithResponse(ctx context.Context, clusterId string, params *ClusterAcceptDriftParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ClusterAcceptDriftResponse, error)
 
-	// ClusterAcceptDriftWithResponse Let this very drift stand until the next change of the cluster
+	// ClusterAcceptDriftWithResponse Accept drift
+	//
+	// Accepts the drift with this digest until the next change of the cluster, which undoes it.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/clusters/{cluster_id}/accept-drift (the `ClusterAcceptDrift` operationId).
 	ClusterAcceptDriftWithResponse(ctx context.Context, clusterId string, params *ClusterAcceptDriftParams, body ClusterAcceptDriftJSONRequestBody, reqEditors ...RequestEditorFn) (*ClusterAcceptDriftResponse, error)
 
-	// CatchUpGetWithResponse See who reads behind, how far, and until when
+	// CatchUpGetWithResponse Get catch-up status
+	//
+	// Backlog, read rate and remaining time of each consumer group, with the state of the block cache and the network.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/catch-up (the `CatchUpGet` operationId).
 	CatchUpGetWithResponse(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*CatchUpGetResponse, error)
 
-	// ClusterCheckDriftWithResponse Look for drift now
+	// ClusterCheckDriftWithResponse Check for drift
+	//
+	// Starts an operation that compares the resources with the spec.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/clusters/{cluster_id}/check-drift (the `ClusterCheckDrift` operationId).
 	ClusterCheckDriftWithResponse(ctx context.Context, clusterId string, params *ClusterCheckDriftParams, reqEditors ...RequestEditorFn) (*ClusterCheckDriftResponse, error)
 
-	// ConsumerGroupListWithResponse List consumer groups with their lag
+	// ConsumerGroupListWithResponse List consumer groups
+	//
+	// With members, committed offsets and lag per partition.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/consumer-groups (the `ConsumerGroupList` operationId).
 	ConsumerGroupListWithResponse(ctx context.Context, clusterId string, params *ConsumerGroupListParams, reqEditors ...RequestEditorFn) (*ConsumerGroupListResponse, error)
 
-	// ClusterDriftWithResponse How what exists differs from what was made
+	// ClusterDriftWithResponse Get drift
+	//
+	// The result of the last drift check.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/drift (the `ClusterDrift` operationId).
 	ClusterDriftWithResponse(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*ClusterDriftResponse, error)
 
-	// MetricsQueryWithResponse Query a cluster's time series
+	// MetricsQueryWithResponse Query metrics
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/metrics (the `MetricsQuery` operationId).
 	MetricsQueryWithResponse(ctx context.Context, clusterId string, params *MetricsQueryParams, reqEditors ...RequestEditorFn) (*MetricsQueryResponse, error)
 
-	// ClusterPauseWithResponse Pause a cluster: no broker runs, all data is kept
+	// ClusterPauseWithResponse Pause a cluster
+	//
+	// Stops the broker and keeps all data.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/clusters/{cluster_id}/pause (the `ClusterPause` operationId).
 	ClusterPauseWithResponse(ctx context.Context, clusterId string, params *ClusterPauseParams, reqEditors ...RequestEditorFn) (*ClusterPauseResponse, error)
 
-	// ClusterReconcileWithResponse Undo drift: make what exists as the cluster says
+	// ClusterReconcileWithResponse Undo drift
+	//
+	// Restores the resources to the cluster's spec.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6755,7 +6967,9 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/clusters/{cluster_id}/resume (the `ClusterResume` operationId).
 	ClusterResumeWithResponse(ctx context.Context, clusterId string, params *ClusterResumeParams, reqEditors ...RequestEditorFn) (*ClusterResumeResponse, error)
 
-	// TopicListWithResponse List topics by name
+	// TopicListWithResponse List topics
+	//
+	// Ordered by name. Internal topics are left out.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6776,77 +6990,99 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/clusters/{cluster_id}/topics (the `TopicCreate` operationId).
 	TopicCreateWithResponse(ctx context.Context, clusterId string, params *TopicCreateParams, body TopicCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*TopicCreateResponse, error)
 
-	// TopicDeleteWithResponse Delete a topic and its records
+	// TopicDeleteWithResponse Delete a topic
+	//
+	// Deletes all its records.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /v1/clusters/{cluster_id}/topics/{topic_name} (the `TopicDelete` operationId).
 	TopicDeleteWithResponse(ctx context.Context, clusterId string, topicName string, reqEditors ...RequestEditorFn) (*TopicDeleteResponse, error)
 
-	// TopicGetWithResponse Get a topic with its settings
+	// TopicGetWithResponse Get a topic
+	//
+	// With all its settings.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/topics/{topic_name} (the `TopicGet` operationId).
 	TopicGetWithResponse(ctx context.Context, clusterId string, topicName string, reqEditors ...RequestEditorFn) (*TopicGetResponse, error)
 
-	// TopicUpdateWithBodyWithResponse Change a topic's settings, or add partitions
+	// TopicUpdateWithBodyWithResponse Update a topic
+	//
+	// Changes settings and adds partitions. Partitions cannot be removed.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PATCH /v1/clusters/{cluster_id}/topics/{topic_name} (the `TopicUpdate` operationId).
 	TopicUpdateWithBodyWithResponse(ctx context.Context, clusterId string, topicName string, params *TopicUpdateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TopicUpdateResponse, error)
 
-	// TopicUpdateWithResponse Change a topic's settings, or add partitions
+	// TopicUpdateWithResponse Update a topic
+	//
+	// Changes settings and adds partitions. Partitions cannot be removed.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PATCH /v1/clusters/{cluster_id}/topics/{topic_name} (the `TopicUpdate` operationId).
 	TopicUpdateWithResponse(ctx context.Context, clusterId string, topicName string, params *TopicUpdateParams, body TopicUpdateJSONRequestBody, reqEditors ...RequestEditorFn) (*TopicUpdateResponse, error)
 
-	// TopicUpdateWithApplicationMergePatchPlusJSONBodyWithResponse Change a topic's settings, or add partitions
+	// TopicUpdateWithApplicationMergePatchPlusJSONBodyWithResponse Update a topic
+	//
+	// Changes settings and adds partitions. Partitions cannot be removed.
 	//
 	// Takes a body of the `application/merge-patch+json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PATCH /v1/clusters/{cluster_id}/topics/{topic_name} (the `TopicUpdate` operationId).
 	TopicUpdateWithApplicationMergePatchPlusJSONBodyWithResponse(ctx context.Context, clusterId string, topicName string, params *TopicUpdateParams, body TopicUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*TopicUpdateResponse, error)
 
-	// TuningGetWithResponse Get a cluster's tuning with bounds and reasons
+	// TuningGetWithResponse Get tuning
+	//
+	// Current values of every setting, with bounds and the reason for them.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/tuning (the `TuningGet` operationId).
 	TuningGetWithResponse(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*TuningGetResponse, error)
 
-	// TuningUpdateWithBodyWithResponse Change a cluster's tuning while it runs
+	// TuningUpdateWithBodyWithResponse Update tuning
+	//
+	// Applied to the running broker without a restart. A broker that is down gets the values when it is back.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PATCH /v1/clusters/{cluster_id}/tuning (the `TuningUpdate` operationId).
 	TuningUpdateWithBodyWithResponse(ctx context.Context, clusterId string, params *TuningUpdateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TuningUpdateResponse, error)
 
-	// TuningUpdateWithResponse Change a cluster's tuning while it runs
+	// TuningUpdateWithResponse Update tuning
+	//
+	// Applied to the running broker without a restart. A broker that is down gets the values when it is back.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PATCH /v1/clusters/{cluster_id}/tuning (the `TuningUpdate` operationId).
 	TuningUpdateWithResponse(ctx context.Context, clusterId string, params *TuningUpdateParams, body TuningUpdateJSONRequestBody, reqEditors ...RequestEditorFn) (*TuningUpdateResponse, error)
 
-	// TuningUpdateWithApplicationMergePatchPlusJSONBodyWithResponse Change a cluster's tuning while it runs
+	// TuningUpdateWithApplicationMergePatchPlusJSONBodyWithResponse Update tuning
+	//
+	// Applied to the running broker without a restart. A broker that is down gets the values when it is back.
 	//
 	// Takes a body of the `application/merge-patch+json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PATCH /v1/clusters/{cluster_id}/tuning (the `TuningUpdate` operationId).
 	TuningUpdateWithApplicationMergePatchPlusJSONBodyWithResponse(ctx context.Context, clusterId string, params *TuningUpdateParams, body TuningUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*TuningUpdateResponse, error)
 
-	// TuningHistoryWithResponse List who changed a cluster's tuning, newest first
+	// TuningHistoryWithResponse List tuning changes
+	//
+	// Who changed what, newest first.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/tuning/history (the `TuningHistory` operationId).
 	TuningHistoryWithResponse(ctx context.Context, clusterId string, params *TuningHistoryParams, reqEditors ...RequestEditorFn) (*TuningHistoryResponse, error)
 
-	// EnvironmentListWithResponse List environments, oldest first
+	// EnvironmentListWithResponse List environments
+	//
+	// Oldest first.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6867,7 +7103,9 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/environments (the `EnvironmentCreate` operationId).
 	EnvironmentCreateWithResponse(ctx context.Context, params *EnvironmentCreateParams, body EnvironmentCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*EnvironmentCreateResponse, error)
 
-	// EnvironmentDeleteWithResponse Delete an environment that has no clusters
+	// EnvironmentDeleteWithResponse Delete an environment
+	//
+	// Fails while the environment has clusters.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6902,63 +7140,79 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PATCH /v1/environments/{environment_id} (the `EnvironmentUpdate` operationId).
 	EnvironmentUpdateWithApplicationMergePatchPlusJSONBodyWithResponse(ctx context.Context, environmentId string, body EnvironmentUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*EnvironmentUpdateResponse, error)
 
-	// AccountMeWithResponse Who am I, and for which organization
+	// AccountMeWithResponse Get the caller
+	//
+	// The signed-in user or the API key, its organization and role.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/me (the `AccountMe` operationId).
 	AccountMeWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*AccountMeResponse, error)
 
-	// OperationListWithResponse List operations, newest first
+	// OperationListWithResponse List operations
+	//
+	// Newest first.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/operations (the `OperationList` operationId).
 	OperationListWithResponse(ctx context.Context, params *OperationListParams, reqEditors ...RequestEditorFn) (*OperationListResponse, error)
 
-	// OperationGetWithResponse Get an operation, or wait until it is done
+	// OperationGetWithResponse Get an operation
+	//
+	// With wait, returns when the operation is done or the time is up.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/operations/{operation_id} (the `OperationGet` operationId).
 	OperationGetWithResponse(ctx context.Context, operationId string, params *OperationGetParams, reqEditors ...RequestEditorFn) (*OperationGetResponse, error)
 
-	// OperationApproveWithBodyWithResponse Approve the plan that an operation waits with
+	// OperationApproveWithBodyWithResponse Approve a plan
+	//
+	// Lets a waiting operation apply the plan with this digest.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/operations/{operation_id}/approve (the `OperationApprove` operationId).
 	OperationApproveWithBodyWithResponse(ctx context.Context, operationId string, params *OperationApproveParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*OperationApproveResponse, error)
 
-	// OperationApproveWithResponse Approve the plan that an operation waits with
+	// OperationApproveWithResponse Approve a plan
+	//
+	// Lets a waiting operation apply the plan with this digest.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/operations/{operation_id}/approve (the `OperationApprove` operationId).
 	OperationApproveWithResponse(ctx context.Context, operationId string, params *OperationApproveParams, body OperationApproveJSONRequestBody, reqEditors ...RequestEditorFn) (*OperationApproveResponse, error)
 
-	// OperationCancelWithResponse Ask an operation to end before it is through; it can be retried
+	// OperationCancelWithResponse Cancel an operation
+	//
+	// Stops after the current step. A cancelled operation can be retried.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/operations/{operation_id}/cancel (the `OperationCancel` operationId).
 	OperationCancelWithResponse(ctx context.Context, operationId string, params *OperationCancelParams, reqEditors ...RequestEditorFn) (*OperationCancelResponse, error)
 
-	// OperationWatchWithResponse Stream an operation's events until it is done
+	// OperationWatchWithResponse Stream operation events
+	//
+	// Server-sent events until the operation is done.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/operations/{operation_id}/events (the `OperationWatch` operationId).
 	OperationWatchWithResponse(ctx context.Context, operationId string, params *OperationWatchParams, reqEditors ...RequestEditorFn) (*OperationWatchResponse, error)
 
-	// OperationPlanWithResponse Get the plan of an operation
+	// OperationPlanWithResponse Get an operation's plan
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/operations/{operation_id}/plan (the `OperationPlan` operationId).
 	OperationPlanWithResponse(ctx context.Context, operationId string, reqEditors ...RequestEditorFn) (*OperationPlanResponse, error)
 
-	// OperationRetryWithResponse Let a failed or cancelled operation go on from the step that is not done
+	// OperationRetryWithResponse Retry an operation
+	//
+	// Resumes a failed or cancelled operation at its first unfinished step.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6972,14 +7226,16 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/regions (the `RegionList` operationId).
 	RegionListWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*RegionListResponse, error)
 
-	// SizeListWithResponse List sizes, smallest first, as they are in a region
+	// SizeListWithResponse List cluster sizes
+	//
+	// Sizes of a region, smallest first, with their AWS instance, volume limits and cost.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/sizes (the `SizeList` operationId).
 	SizeListWithResponse(ctx context.Context, params *SizeListParams, reqEditors ...RequestEditorFn) (*SizeListResponse, error)
 
-	// VersionListWithResponse List broker versions that new clusters can run
+	// VersionListWithResponse List broker versions
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -9183,7 +9439,9 @@ func (r VersionListResponse) ContentType() string {
 	return ""
 }
 
-// ApiKeyListWithResponse List API keys that are not revoked, newest first
+// ApiKeyListWithResponse List API keys
+//
+// Newest first, without revoked keys.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9196,7 +9454,9 @@ func (c *ClientWithResponses) ApiKeyListWithResponse(ctx context.Context, params
 	return ParseApiKeyListResponse(rsp)
 }
 
-// ApiKeyCreateWithBodyWithResponse Create an API key; its secret is shown this once
+// ApiKeyCreateWithBodyWithResponse Create an API key
+//
+// The secret is returned once and not stored.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9209,7 +9469,9 @@ func (c *ClientWithResponses) ApiKeyCreateWithBodyWithResponse(ctx context.Conte
 	return ParseApiKeyCreateResponse(rsp)
 }
 
-// ApiKeyCreateWithResponse Create an API key; its secret is shown this once
+// ApiKeyCreateWithResponse Create an API key
+//
+// The secret is returned once and not stored.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9222,7 +9484,9 @@ func (c *ClientWithResponses) ApiKeyCreateWithResponse(ctx context.Context, para
 	return ParseApiKeyCreateResponse(rsp)
 }
 
-// ApiKeyDeleteWithResponse Revoke an API key at once
+// ApiKeyDeleteWithResponse Revoke an API key
+//
+// Takes effect immediately.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9235,7 +9499,9 @@ func (c *ClientWithResponses) ApiKeyDeleteWithResponse(ctx context.Context, apiK
 	return ParseApiKeyDeleteResponse(rsp)
 }
 
-// ApiKeyGetWithResponse Get an API key that is not revoked
+// ApiKeyGetWithResponse Get an API key
+//
+// Without its secret. Revoked keys are not found.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9248,7 +9514,9 @@ func (c *ClientWithResponses) ApiKeyGetWithResponse(ctx context.Context, apiKeyI
 	return ParseApiKeyGetResponse(rsp)
 }
 
-// ClusterListWithResponse List clusters, newest first
+// ClusterListWithResponse List clusters
+//
+// Newest first.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9287,7 +9555,9 @@ func (c *ClientWithResponses) ClusterCreateWithResponse(ctx context.Context, par
 	return ParseClusterCreateResponse(rsp)
 }
 
-// ClusterDeleteWithResponse Delete a cluster, its data at once or after some days
+// ClusterDeleteWithResponse Delete a cluster
+//
+// The data can be restored for retain_days, 7 by default.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9313,7 +9583,9 @@ func (c *ClientWithResponses) ClusterGetWithResponse(ctx context.Context, cluste
 	return ParseClusterGetResponse(rsp)
 }
 
-// ClusterUpdateWithBodyWithResponse Change a cluster; 202 where it takes an operation, 200 where it does not
+// ClusterUpdateWithBodyWithResponse Update a cluster
+//
+// Answers 202 with an operation where resources change, else 200.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9326,7 +9598,9 @@ func (c *ClientWithResponses) ClusterUpdateWithBodyWithResponse(ctx context.Cont
 	return ParseClusterUpdateResponse(rsp)
 }
 
-// ClusterUpdateWithResponse Change a cluster; 202 where it takes an operation, 200 where it does not
+// ClusterUpdateWithResponse Update a cluster
+//
+// Answers 202 with an operation where resources change, else 200.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9339,7 +9613,9 @@ func (c *ClientWithResponses) ClusterUpdateWithResponse(ctx context.Context, clu
 	return ParseClusterUpdateResponse(rsp)
 }
 
-// ClusterUpdateWithApplicationMergePatchPlusJSONBodyWithResponse Change a cluster; 202 where it takes an operation, 200 where it does not
+// ClusterUpdateWithApplicationMergePatchPlusJSONBodyWithResponse Update a cluster
+//
+// Answers 202 with an operation where resources change, else 200.
 //
 // Takes a body of the `application/merge-patch+json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9352,7 +9628,9 @@ func (c *ClientWithResponses) ClusterUpdateWithApplicationMergePatchPlusJSONBody
 	return ParseClusterUpdateResponse(rsp)
 }
 
-// ClusterAcceptDriftWithBodyWithResponse Let this very drift stand until the next change of the cluster
+// ClusterAcceptDriftWithBodyWithResponse Accept drift
+//
+// Accepts the drift with this digest until the next change of the cluster, which undoes it.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9365,7 +9643,9 @@ func (c *ClientWithResponses) ClusterAcceptDriftWithBodyWithResponse(ctx context
 	return ParseClusterAcceptDriftResponse(rsp)
 }
 
-// ClusterAcceptDriftWithResponse Let this very drift stand until the next change of the cluster
+// ClusterAcceptDriftWithResponse Accept drift
+//
+// Accepts the drift with this digest until the next change of the cluster, which undoes it.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9378,7 +9658,9 @@ func (c *ClientWithResponses) ClusterAcceptDriftWithResponse(ctx context.Context
 	return ParseClusterAcceptDriftResponse(rsp)
 }
 
-// CatchUpGetWithResponse See who reads behind, how far, and until when
+// CatchUpGetWithResponse Get catch-up status
+//
+// Backlog, read rate and remaining time of each consumer group, with the state of the block cache and the network.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9391,7 +9673,9 @@ func (c *ClientWithResponses) CatchUpGetWithResponse(ctx context.Context, cluste
 	return ParseCatchUpGetResponse(rsp)
 }
 
-// ClusterCheckDriftWithResponse Look for drift now
+// ClusterCheckDriftWithResponse Check for drift
+//
+// Starts an operation that compares the resources with the spec.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9404,7 +9688,9 @@ func (c *ClientWithResponses) ClusterCheckDriftWithResponse(ctx context.Context,
 	return ParseClusterCheckDriftResponse(rsp)
 }
 
-// ConsumerGroupListWithResponse List consumer groups with their lag
+// ConsumerGroupListWithResponse List consumer groups
+//
+// With members, committed offsets and lag per partition.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9417,7 +9703,9 @@ func (c *ClientWithResponses) ConsumerGroupListWithResponse(ctx context.Context,
 	return ParseConsumerGroupListResponse(rsp)
 }
 
-// ClusterDriftWithResponse How what exists differs from what was made
+// ClusterDriftWithResponse Get drift
+//
+// The result of the last drift check.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9430,7 +9718,7 @@ func (c *ClientWithResponses) ClusterDriftWithResponse(ctx context.Context, clus
 	return ParseClusterDriftResponse(rsp)
 }
 
-// MetricsQueryWithResponse Query a cluster's time series
+// MetricsQueryWithResponse Query metrics
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9443,7 +9731,9 @@ func (c *ClientWithResponses) MetricsQueryWithResponse(ctx context.Context, clus
 	return ParseMetricsQueryResponse(rsp)
 }
 
-// ClusterPauseWithResponse Pause a cluster: no broker runs, all data is kept
+// ClusterPauseWithResponse Pause a cluster
+//
+// Stops the broker and keeps all data.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9456,7 +9746,9 @@ func (c *ClientWithResponses) ClusterPauseWithResponse(ctx context.Context, clus
 	return ParseClusterPauseResponse(rsp)
 }
 
-// ClusterReconcileWithResponse Undo drift: make what exists as the cluster says
+// ClusterReconcileWithResponse Undo drift
+//
+// Restores the resources to the cluster's spec.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9508,7 +9800,9 @@ func (c *ClientWithResponses) ClusterResumeWithResponse(ctx context.Context, clu
 	return ParseClusterResumeResponse(rsp)
 }
 
-// TopicListWithResponse List topics by name
+// TopicListWithResponse List topics
+//
+// Ordered by name. Internal topics are left out.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9547,7 +9841,9 @@ func (c *ClientWithResponses) TopicCreateWithResponse(ctx context.Context, clust
 	return ParseTopicCreateResponse(rsp)
 }
 
-// TopicDeleteWithResponse Delete a topic and its records
+// TopicDeleteWithResponse Delete a topic
+//
+// Deletes all its records.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9560,7 +9856,9 @@ func (c *ClientWithResponses) TopicDeleteWithResponse(ctx context.Context, clust
 	return ParseTopicDeleteResponse(rsp)
 }
 
-// TopicGetWithResponse Get a topic with its settings
+// TopicGetWithResponse Get a topic
+//
+// With all its settings.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9573,7 +9871,9 @@ func (c *ClientWithResponses) TopicGetWithResponse(ctx context.Context, clusterI
 	return ParseTopicGetResponse(rsp)
 }
 
-// TopicUpdateWithBodyWithResponse Change a topic's settings, or add partitions
+// TopicUpdateWithBodyWithResponse Update a topic
+//
+// Changes settings and adds partitions. Partitions cannot be removed.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9586,7 +9886,9 @@ func (c *ClientWithResponses) TopicUpdateWithBodyWithResponse(ctx context.Contex
 	return ParseTopicUpdateResponse(rsp)
 }
 
-// TopicUpdateWithResponse Change a topic's settings, or add partitions
+// TopicUpdateWithResponse Update a topic
+//
+// Changes settings and adds partitions. Partitions cannot be removed.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9599,7 +9901,9 @@ func (c *ClientWithResponses) TopicUpdateWithResponse(ctx context.Context, clust
 	return ParseTopicUpdateResponse(rsp)
 }
 
-// TopicUpdateWithApplicationMergePatchPlusJSONBodyWithResponse Change a topic's settings, or add partitions
+// TopicUpdateWithApplicationMergePatchPlusJSONBodyWithResponse Update a topic
+//
+// Changes settings and adds partitions. Partitions cannot be removed.
 //
 // Takes a body of the `application/merge-patch+json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9612,7 +9916,9 @@ func (c *ClientWithResponses) TopicUpdateWithApplicationMergePatchPlusJSONBodyWi
 	return ParseTopicUpdateResponse(rsp)
 }
 
-// TuningGetWithResponse Get a cluster's tuning with bounds and reasons
+// TuningGetWithResponse Get tuning
+//
+// Current values of every setting, with bounds and the reason for them.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9625,7 +9931,9 @@ func (c *ClientWithResponses) TuningGetWithResponse(ctx context.Context, cluster
 	return ParseTuningGetResponse(rsp)
 }
 
-// TuningUpdateWithBodyWithResponse Change a cluster's tuning while it runs
+// TuningUpdateWithBodyWithResponse Update tuning
+//
+// Applied to the running broker without a restart. A broker that is down gets the values when it is back.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9638,7 +9946,9 @@ func (c *ClientWithResponses) TuningUpdateWithBodyWithResponse(ctx context.Conte
 	return ParseTuningUpdateResponse(rsp)
 }
 
-// TuningUpdateWithResponse Change a cluster's tuning while it runs
+// TuningUpdateWithResponse Update tuning
+//
+// Applied to the running broker without a restart. A broker that is down gets the values when it is back.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9651,7 +9961,9 @@ func (c *ClientWithResponses) TuningUpdateWithResponse(ctx context.Context, clus
 	return ParseTuningUpdateResponse(rsp)
 }
 
-// TuningUpdateWithApplicationMergePatchPlusJSONBodyWithResponse Change a cluster's tuning while it runs
+// TuningUpdateWithApplicationMergePatchPlusJSONBodyWithResponse Update tuning
+//
+// Applied to the running broker without a restart. A broker that is down gets the values when it is back.
 //
 // Takes a body of the `application/merge-patch+json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9664,7 +9976,9 @@ func (c *ClientWithResponses) TuningUpdateWithApplicationMergePatchPlusJSONBodyW
 	return ParseTuningUpdateResponse(rsp)
 }
 
-// TuningHistoryWithResponse List who changed a cluster's tuning, newest first
+// TuningHistoryWithResponse List tuning changes
+//
+// Who changed what, newest first.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9677,7 +9991,9 @@ func (c *ClientWithResponses) TuningHistoryWithResponse(ctx context.Context, clu
 	return ParseTuningHistoryResponse(rsp)
 }
 
-// EnvironmentListWithResponse List environments, oldest first
+// EnvironmentListWithResponse List environments
+//
+// Oldest first.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9716,7 +10032,9 @@ func (c *ClientWithResponses) EnvironmentCreateWithResponse(ctx context.Context,
 	return ParseEnvironmentCreateResponse(rsp)
 }
 
-// EnvironmentDeleteWithResponse Delete an environment that has no clusters
+// EnvironmentDeleteWithResponse Delete an environment
+//
+// Fails while the environment has clusters.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9781,7 +10099,9 @@ func (c *ClientWithResponses) EnvironmentUpdateWithApplicationMergePatchPlusJSON
 	return ParseEnvironmentUpdateResponse(rsp)
 }
 
-// AccountMeWithResponse Who am I, and for which organization
+// AccountMeWithResponse Get the caller
+//
+// The signed-in user or the API key, its organization and role.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9794,7 +10114,9 @@ func (c *ClientWithResponses) AccountMeWithResponse(ctx context.Context, reqEdit
 	return ParseAccountMeResponse(rsp)
 }
 
-// OperationListWithResponse List operations, newest first
+// OperationListWithResponse List operations
+//
+// Newest first.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9807,7 +10129,9 @@ func (c *ClientWithResponses) OperationListWithResponse(ctx context.Context, par
 	return ParseOperationListResponse(rsp)
 }
 
-// OperationGetWithResponse Get an operation, or wait until it is done
+// OperationGetWithResponse Get an operation
+//
+// With wait, returns when the operation is done or the time is up.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9820,7 +10144,9 @@ func (c *ClientWithResponses) OperationGetWithResponse(ctx context.Context, oper
 	return ParseOperationGetResponse(rsp)
 }
 
-// OperationApproveWithBodyWithResponse Approve the plan that an operation waits with
+// OperationApproveWithBodyWithResponse Approve a plan
+//
+// Lets a waiting operation apply the plan with this digest.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9833,7 +10159,9 @@ func (c *ClientWithResponses) OperationApproveWithBodyWithResponse(ctx context.C
 	return ParseOperationApproveResponse(rsp)
 }
 
-// OperationApproveWithResponse Approve the plan that an operation waits with
+// OperationApproveWithResponse Approve a plan
+//
+// Lets a waiting operation apply the plan with this digest.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9846,7 +10174,9 @@ func (c *ClientWithResponses) OperationApproveWithResponse(ctx context.Context, 
 	return ParseOperationApproveResponse(rsp)
 }
 
-// OperationCancelWithResponse Ask an operation to end before it is through; it can be retried
+// OperationCancelWithResponse Cancel an operation
+//
+// Stops after the current step. A cancelled operation can be retried.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9859,7 +10189,9 @@ func (c *ClientWithResponses) OperationCancelWithResponse(ctx context.Context, o
 	return ParseOperationCancelResponse(rsp)
 }
 
-// OperationWatchWithResponse Stream an operation's events until it is done
+// OperationWatchWithResponse Stream operation events
+//
+// Server-sent events until the operation is done.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9872,7 +10204,7 @@ func (c *ClientWithResponses) OperationWatchWithResponse(ctx context.Context, op
 	return ParseOperationWatchResponse(rsp)
 }
 
-// OperationPlanWithResponse Get the plan of an operation
+// OperationPlanWithResponse Get an operation's plan
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9885,7 +10217,9 @@ func (c *ClientWithResponses) OperationPlanWithResponse(ctx context.Context, ope
 	return ParseOperationPlanResponse(rsp)
 }
 
-// OperationRetryWithResponse Let a failed or cancelled operation go on from the step that is not done
+// OperationRetryWithResponse Retry an operation
+//
+// Resumes a failed or cancelled operation at its first unfinished step.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9911,7 +10245,9 @@ func (c *ClientWithResponses) RegionListWithResponse(ctx context.Context, reqEdi
 	return ParseRegionListResponse(rsp)
 }
 
-// SizeListWithResponse List sizes, smallest first, as they are in a region
+// SizeListWithResponse List cluster sizes
+//
+// Sizes of a region, smallest first, with their AWS instance, volume limits and cost.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9924,7 +10260,7 @@ func (c *ClientWithResponses) SizeListWithResponse(ctx context.Context, params *
 	return ParseSizeListResponse(rsp)
 }
 
-// VersionListWithResponse List broker versions that new clusters can run
+// VersionListWithResponse List broker versions
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -8,15 +8,18 @@ export const createApiKey = defineContract({
   name: "apiKey.create",
   method: "POST",
   path: "/v1/api-keys",
-  summary: "Create an API key; its secret is shown this once",
+  summary: "Create an API key",
+  description: "The secret is returned once and not stored.",
   tag: "API keys",
   permission: "apikey:write",
   successStatus: 201,
   holdsSecret: true,
   body: {
     name: plainText.trim().min(1).max(LABEL_MAX),
-    role: z.enum(ROLES).default("admin"),
-    expires_at: timestamp.optional(),
+    role: z.enum(ROLES).default("admin").meta({
+      description: "What the key may do; not above the caller's own role",
+    }),
+    expires_at: timestamp.optional().meta({ description: "RFC 3339, UTC; never by default" }),
   },
   response: ApiKey.extend({ secret: z.string() }).meta({ id: "ApiKeyWithSecret" }),
 });

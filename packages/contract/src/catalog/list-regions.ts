@@ -10,7 +10,7 @@ export const Region = z
     zones: z.array(z.string()),
     available: z
       .boolean()
-      .meta({ description: "Whether clusters can be created there, rather than only planned" }),
+      .meta({ description: "False: clusters can be planned there, but not created" }),
   })
   .meta({ id: "Region" });
 export type Region = z.infer<typeof Region>;
@@ -20,7 +20,7 @@ export const listRegions = defineContract({
   method: "GET",
   path: "/v1/regions",
   summary: "List regions",
-  tag: "Catalogue",
+  tag: "Catalog",
   permission: "catalog:read",
   successStatus: 200,
   response: z.object({ items: z.array(Region) }).meta({ id: "RegionList" }),

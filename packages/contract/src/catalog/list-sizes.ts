@@ -13,9 +13,9 @@ const WalVolumeLimits = z
     title: z.string(),
     size_gib: Range,
     iops: Range,
-    iops_per_gib: z.int().meta({ description: "The most for each GiB" }),
+    iops_per_gib: z.int().meta({ description: "Maximum IOPS per GiB" }),
     throughput_mibps: Range.nullable(),
-    throughput_mibps_per_iops: z.number().meta({ description: "The most for each IOPS" }),
+    throughput_mibps_per_iops: z.number().meta({ description: "Maximum MiB/s per IOPS" }),
   })
   .meta({ id: "WalVolumeLimits" });
 
@@ -27,7 +27,7 @@ const AwsSize = z
     ebs_baseline_bytes_per_second: int64,
     ebs_baseline_iops: z.int(),
     network_baseline_bytes_per_second: int64,
-    wal: WalVolume.meta({ description: "Where nothing else is asked for" }),
+    wal: WalVolume.meta({ description: "Default volume" }),
     wal_limits: z.array(WalVolumeLimits),
   })
   .meta({ id: "AwsSize" });
@@ -37,11 +37,11 @@ export const Size = z
     id: z.enum(CLUSTER_SIZE_NAMES),
     title: z.string(),
     memory_bytes: int64,
-    wal_bytes: int64.meta({ description: "On this machine" }),
+    wal_bytes: int64.meta({ description: "For the region local" }),
     wal_cache_bytes: int64,
     block_cache_bytes: int64,
-    aws: AwsSize.nullable().meta({ description: "null for the region of this machine" }),
-    cost: CostEstimate.meta({ description: "Of one broker in the region" }),
+    aws: AwsSize.nullable().meta({ description: "null for the region local" }),
+    cost: CostEstimate.meta({ description: "Cost of one broker in the region" }),
   })
   .meta({ id: "Size" });
 export type Size = z.infer<typeof Size>;
@@ -50,8 +50,10 @@ export const listSizes = defineContract({
   name: "size.list",
   method: "GET",
   path: "/v1/sizes",
-  summary: "List sizes, smallest first, as they are in a region",
-  tag: "Catalogue",
+  summary: "List cluster sizes",
+  description:
+    "Sizes of a region, smallest first, with their AWS instance, volume limits and cost.",
+  tag: "Catalog",
   permission: "catalog:read",
   successStatus: 200,
   query: { region: z.enum(REGIONS).default("local") },

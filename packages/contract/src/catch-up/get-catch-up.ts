@@ -3,7 +3,7 @@ import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { int64, pathId, timestamp } from "../field.ts";
 
-/** A figure that is not known before something was measured. */
+/** Null until something was measured. */
 const figure = z.number().nullable();
 const mode = z.enum(CATCH_UP_MODES);
 
@@ -33,16 +33,16 @@ const group = z
     produce_bytes_per_second: z.number(),
     drain_bytes_per_second: z
       .number()
-      .meta({ description: "By how much the backlog shrinks; negative while it grows" }),
-    eta_seconds: figure.meta({ description: "Until the slowest partition has caught up" }),
-    progress: figure.meta({ description: "0 to 1: the share of the backlog that is done" }),
+      .meta({ description: "How fast the backlog shrinks; negative while it grows" }),
+    eta_seconds: figure.meta({ description: "Time until the slowest partition has caught up" }),
+    progress: figure.meta({ description: "0 to 1: share of the backlog already read" }),
     partitions: z.array(partition),
   })
   .meta({ id: "CatchUpGroup" });
 
 const direction = z
   .object({
-    baseline_bytes_per_second: int64.nullable().meta({ description: "null is no bound" }),
+    baseline_bytes_per_second: int64.nullable().meta({ description: "null: unlimited" }),
     tiers: z.array(
       z.object({
         tier: z.enum(NETWORK_TIERS),
@@ -70,7 +70,7 @@ const cache = z
   })
   .meta({ id: "BlockCache" });
 
-/** What one broker says of its cache, its network and the groups that read behind. */
+/** The state of a broker's block cache and network, and the backlog of each consumer group. */
 export const CatchUp = z
   .object({
     time: timestamp,
@@ -79,7 +79,9 @@ export const CatchUp = z
     network: z.object({ ingress: direction, egress: direction }),
     bucket_calls: z.array(z.object({ operation: z.string(), status: z.string(), calls: int64 })),
     groups: z.array(group),
-    truncated: z.boolean().meta({ description: "Whether a list was cut at the broker's bound" }),
+    truncated: z
+      .boolean()
+      .meta({ description: "True if the broker has more groups or partitions than it lists" }),
   })
   .meta({ id: "CatchUp" });
 export type CatchUp = z.infer<typeof CatchUp>;
@@ -88,7 +90,9 @@ export const getCatchUp = defineContract({
   name: "catchUp.get",
   method: "GET",
   path: "/v1/clusters/{cluster_id}/catch-up",
-  summary: "See who reads behind, how far, and until when",
+  summary: "Get catch-up status",
+  description:
+    "Backlog, read rate and remaining time of each consumer group, with the state of the block cache and the network.",
   tag: "Consumer groups",
   permission: "group:read",
   successStatus: 200,

@@ -7,7 +7,9 @@ export const acceptDrift = defineContract({
   name: "cluster.acceptDrift",
   method: "POST",
   path: "/v1/clusters/{cluster_id}/accept-drift",
-  summary: "Let this very drift stand until the next change of the cluster",
+  summary: "Accept drift",
+  description:
+    "Accepts the drift with this digest until the next change of the cluster, which undoes it.",
   tag: "Clusters",
   permission: "cluster:update",
   successStatus: 200,
@@ -15,8 +17,8 @@ export const acceptDrift = defineContract({
   body: {
     digest: z
       .string()
-      .regex(/^[0-9a-f]{64}$/, "the digest of the drift")
-      .meta({ description: "Digest of the drift that was looked at: no other one is accepted" }),
+      .regex(/^[0-9a-f]{64}$/, "must be the digest of the drift")
+      .meta({ description: "Digest of the drift to accept; another drift is rejected" }),
   },
   response: Drift,
 });

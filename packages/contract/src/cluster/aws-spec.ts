@@ -12,13 +12,16 @@ export const WalVolume = z
     type: z.enum(WAL_VOLUME_TYPES),
     size_gib: z.int(),
     iops: z.int(),
-    throughput_mibps: z.int().nullable().meta({ description: "null for io2, which derives it" }),
+    throughput_mibps: z
+      .int()
+      .nullable()
+      .meta({ description: "null for io2, which derives it from its IOPS" }),
   })
   .meta({ id: "WalVolume" });
 
 export const ClusterNetwork = z
   .object({
-    vpc_id: z.string().nullable().meta({ description: "null: a VPC of the cluster's own" }),
+    vpc_id: z.string().nullable().meta({ description: "null: the cluster has its own VPC" }),
     subnet_ids: z.array(z.string()),
     cidr: z.string(),
     access: z.enum(NETWORK_ACCESS),
@@ -29,11 +32,11 @@ export const ClusterNetwork = z
 
 export const ClusterStorage = z
   .object({
-    kms_key_arn: z.string().nullable().meta({ description: "null: a key of the cluster's own" }),
+    kms_key_arn: z.string().nullable().meta({ description: "null: the cluster has its own key" }),
   })
   .meta({ id: "ClusterStorage" });
 
-/** Bounds follow from the type and the size; the use case knows both. */
+/** The use case checks the bounds: they depend on the type and the size. */
 export const walInput = z
   .strictObject({
     type: z.enum(WAL_VOLUME_TYPES).optional(),
@@ -44,15 +47,15 @@ export const walInput = z
   .meta({ id: "WalVolumeInput" });
 export type WalInput = z.infer<typeof walInput>;
 
-/** EC2 stores a range without host bits: with them, it would differ from what was asked for. */
+/** EC2 drops host bits, so a range with them would always differ from the spec. */
 function isCanonical(cidr: string): boolean {
   const [address = "", prefix = ""] = cidr.split("/");
   const bits = address.split(".").reduce((sum, part) => sum * 256 + Number(part), 0);
   return bits % 2 ** (32 - Number(prefix)) === 0;
 }
 
-const cidr = z.cidrv4("an IPv4 range like 10.40.0.0/16").refine(isCanonical, {
-  error: "the address has bits beyond its prefix; write the first address of the range",
+const cidr = z.cidrv4("must be an IPv4 range like 10.40.0.0/16").refine(isCanonical, {
+  error: "must start at the first address of the range",
 });
 
 const principal = z
@@ -60,10 +63,10 @@ const principal = z
   .max(200)
   .regex(
     /^arn:aws:iam::\d{12}:(root|user\/[\w+=,.@/-]+|role\/[\w+=,.@/-]+)$/,
-    "an ARN like arn:aws:iam::111122223333:root",
+    "must be an ARN like arn:aws:iam::111122223333:root",
   );
 
-/** What can be changed of a network that exists. */
+/** What can be changed in an existing network. */
 const reach = {
   access: z.enum(NETWORK_ACCESS).optional(),
   allowed_principals: z.array(principal).max(ALLOWED_PRINCIPALS_MAX).optional(),
@@ -74,22 +77,26 @@ export const networkInput = z
   .strictObject({
     vpc_id: z
       .string()
-      .regex(/^vpc-[0-9a-f]{8,17}$/, "an id like vpc-0123456789abcdef0")
+      .regex(/^vpc-[0-9a-f]{8,17}$/, "must be an ID like vpc-0123456789abcdef0")
       .nullable()
       .optional()
       .meta({
         description:
-          "A VPC that exists; null: one of the cluster's own. It, and each of subnet_ids, carries the tag millrace:tenant with the organization's id, else AWS refuses the apply",
+          "An existing VPC; null creates one. The VPC and each subnet must carry the tag millrace:tenant with the organization's ID, otherwise AWS rejects the apply",
       }),
     subnet_ids: z
-      .array(z.string().regex(/^subnet-[0-9a-f]{8,17}$/, "an id like subnet-0123456789abcdef0"))
+      .array(
+        z.string().regex(/^subnet-[0-9a-f]{8,17}$/, "must be an ID like subnet-0123456789abcdef0"),
+      )
       .max(ZONES_MAX)
       .optional()
-      .meta({ description: "With vpc_id: one private subnet in each zone, in their order" }),
+      .meta({ description: "With vpc_id: one private subnet per zone, in the order of the zones" }),
     cidr: cidr
-      .refine((value) => /\/(1[6-9]|2[0-4])$/.test(value), { error: "a prefix from 16 to 24" })
+      .refine((value) => /\/(1[6-9]|2[0-4])$/.test(value), {
+        error: "must have a prefix length from 16 to 24",
+      })
       .optional()
-      .meta({ description: "Of the cluster's own VPC" }),
+      .meta({ description: "Address range of the cluster's own VPC" }),
     ...reach,
   })
   .meta({ id: "ClusterNetworkInput" });
@@ -104,7 +111,7 @@ export const storageInput = z
       .max(200)
       .regex(
         /^arn:aws:kms:[a-z0-9-]+:\d{12}:key\/[0-9a-f-]{36}$|^arn:aws:kms:[a-z0-9-]+:\d{12}:key\/mrk-[0-9a-f]{32}$/,
-        "the ARN of a key",
+        "must be the ARN of a KMS key",
       )
       .nullable()
       .optional(),

@@ -10,24 +10,29 @@ import { z } from "zod";
 import { plainText, timestamp } from "../field.ts";
 import { ClusterNetwork, ClusterStorage, WalVolume } from "./aws-spec.ts";
 
-/** `DELETED` never leaves the house. */
+/** `DELETED` is internal. */
 export const PUBLIC_CLUSTER_PHASES = CLUSTER_PHASES.filter((phase) => phase !== "DELETED");
 
 export const clusterName = z
   .string()
   .regex(
     CLUSTER_NAME_PATTERN,
-    "lower-case letters, digits and inner hyphens, beginning with a letter, at most 63",
+    "must be lowercase letters, digits and hyphens, start with a letter, not end with a hyphen, and have at most 63 characters",
   );
 
 export const LABELS_MAX = 32;
-export const labelName = z.string().regex(/^[a-z][a-z0-9_-]{0,62}$/);
+export const labelName = z
+  .string()
+  .regex(
+    /^[a-z][a-z0-9_-]{0,62}$/,
+    "must be lowercase letters, digits, underscores and hyphens, and start with a letter",
+  );
 export const labelValue = plainText.max(255);
 
 export const labels = z
   .record(labelName, labelValue)
   .refine((value) => Object.keys(value).length <= LABELS_MAX, {
-    error: `at most ${LABELS_MAX} labels`,
+    error: `must have at most ${LABELS_MAX} labels`,
   });
 
 export const Condition = z
@@ -48,9 +53,9 @@ const ClusterMetadata = z
     etag: z.string(),
     revision: z.int().meta({
       description:
-        "Counts changes of the spec; observed_revision follows when they took effect. It goes back " +
-        "with a change that is rejected or failed before anything was begun: to tell states of a " +
-        "cluster apart compare etags",
+        "Counts changes of the spec; observed_revision follows when they took effect. It is " +
+        "decremented when a change is rejected or fails before it started: compare etags to tell " +
+        "states apart",
     }),
     labels: z.record(z.string(), z.string()),
   })
@@ -64,11 +69,11 @@ const ClusterSpec = z
     environment_id: z.string(),
     deletion_protection: z.boolean(),
     brokers: z.int(),
-    zones: z.int().meta({ description: "Zones that the cluster is spread over" }),
-    paused: z.boolean().meta({ description: "No broker is to run; the data is kept" }),
-    wal: WalVolume.nullable().meta({ description: "null on this machine" }),
-    network: ClusterNetwork.nullable().meta({ description: "null on this machine" }),
-    storage: ClusterStorage.nullable().meta({ description: "null on this machine" }),
+    zones: z.int().meta({ description: "Number of availability zones" }),
+    paused: z.boolean().meta({ description: "True: no broker runs, the data is kept" }),
+    wal: WalVolume.nullable().meta({ description: "null for the region local" }),
+    network: ClusterNetwork.nullable().meta({ description: "null for the region local" }),
+    storage: ClusterStorage.nullable().meta({ description: "null for the region local" }),
   })
   .meta({ id: "ClusterSpec" });
 
@@ -84,16 +89,16 @@ const ClusterStatus = z
     endpoints: z.array(Endpoint),
     observed_revision: z.int(),
     purge_at: timestamp.nullable().meta({
-      description: "When a deleted cluster's data is purged; until then it can be restored",
+      description: "When the data of a deleted cluster is purged; it can be restored until then",
     }),
     drift: z.enum(DRIFT_STATUSES),
     estimated_monthly_cost_usd: z
       .number()
-      .meta({ description: "From list prices and assumed use: an estimate, no offer" }),
+      .meta({ description: "Estimate from list prices and assumed usage" }),
     operation_id: z
       .string()
       .optional()
-      .meta({ description: "The operation at work on the cluster, or the last one that was" }),
+      .meta({ description: "The running operation, or the last one" }),
   })
   .meta({ id: "ClusterStatus" });
 
@@ -102,7 +107,7 @@ const fields = { metadata: ClusterMetadata, spec: ClusterSpec, status: ClusterSt
 export const Cluster = z.object(fields).meta({ id: "Cluster" });
 export type Cluster = z.infer<typeof Cluster>;
 
-/** A cluster and the operation that makes it, or changes it. */
+/** A cluster and the operation that creates or changes it. */
 export const ClusterAccepted = z
   .object({ ...fields, operation_id: z.string() })
   .meta({ id: "ClusterAccepted" });

@@ -19,25 +19,30 @@ export const createCluster = defineContract({
     name: clusterName,
     region: z.enum(REGIONS).default("local"),
     size: z.enum(CLUSTER_SIZE_NAMES).default("dev"),
-    environment_id: idField("env").optional().meta({ description: "The first one by default" }),
+    environment_id: idField("env")
+      .optional()
+      .meta({ description: "The oldest environment by default" }),
     labels: labels.optional(),
     deletion_protection: z
       .boolean()
       .default(false)
-      .meta({ description: "While true, the cluster cannot be deleted" }),
+      .meta({ description: "Blocks deletion from the console and API" }),
     brokers: z
       .int()
       .min(1)
       .max(BROKER_SLOTS_MAX)
       .default(1)
-      .meta({ description: "More than one can be planned, not yet created" }),
+      .meta({ description: "Clusters with more than one broker can only be planned for now" }),
     zones: z
       .int()
       .min(1)
       .max(ZONES_MAX)
       .optional()
-      .meta({ description: "All of the region's by default" }),
-    wal: walInput.nullable().optional().meta({ description: "AWS only; the size's by default" }),
+      .meta({ description: "All zones of the region by default" }),
+    wal: walInput
+      .nullable()
+      .optional()
+      .meta({ description: "AWS only; defaults come from the size" }),
     network: networkInput.nullable().optional().meta({ description: "AWS only" }),
     storage: storageInput.nullable().optional().meta({ description: "AWS only" }),
     require_approval: requireApproval,

@@ -9,7 +9,8 @@ export const deleteCluster = defineContract({
   name: "cluster.delete",
   method: "DELETE",
   path: "/v1/clusters/{cluster_id}",
-  summary: "Delete a cluster, its data at once or after some days",
+  summary: "Delete a cluster",
+  description: "The data can be restored for retain_days, 7 by default.",
   tag: "Clusters",
   permission: "cluster:delete",
   successStatus: 202,
@@ -24,12 +25,11 @@ export const deleteCluster = defineContract({
       .optional()
       .meta({
         description:
-          "Days for which the data can be restored: 0 on this machine, 7 on AWS by default. Of a " +
-          "cluster that was never seen to serve the data is kept only where this says so, and " +
-          "where a broker was begun; of one whose data is destroyed in part, nothing. Where an " +
-          "earlier deletion failed, the data is kept for as long as that one said unless this one " +
-          "says otherwise. Of a cluster that is deleted already, an explicit 0 purges the data " +
-          "that is kept; any other request answers with the deletion that is done",
+          "Days for which the data can be restored, 7 by default; 0 deletes it with the cluster. " +
+          "A cluster that never served keeps data only if this is set and a broker was started. " +
+          "Data that is partly destroyed is not kept. If an earlier deletion failed, its value " +
+          "holds unless this is set. For a cluster that is already deleted, 0 purges the kept " +
+          "data; any other value returns the earlier deletion",
       }),
   },
   headers: { if_match: ifMatch },

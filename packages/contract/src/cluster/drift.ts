@@ -3,19 +3,19 @@ import { z } from "zod";
 import { timestamp } from "../field.ts";
 import { ChangePlan } from "../plan/change-plan.ts";
 
-/** How what exists differs from what the last operation left. */
+/** Changes made outside Millrace since the last operation. */
 export const Drift = z
   .object({
     cluster_id: z.string(),
     status: z.enum(DRIFT_STATUSES),
     checked_at: timestamp.nullable(),
-    digest: z.string().nullable().meta({ description: "Names this very difference" }),
+    digest: z.string().nullable().meta({ description: "Identifies this difference" }),
     operation_id: z.string().nullable().meta({
       description:
-        "The operation that found it; of an unknown one, the last change since which nobody looked",
+        "The operation that found the drift; for status unknown, the last change since the last check",
     }),
     plan: ChangePlan.nullable().meta({
-      description: "before is what was made, after is what was found; null where nothing differs",
+      description: "before is the expected value, after the actual one; null without drift",
     }),
   })
   .meta({ id: "Drift" });

@@ -10,7 +10,8 @@ export const updateCluster = defineContract({
   name: "cluster.update",
   method: "PATCH",
   path: "/v1/clusters/{cluster_id}",
-  summary: "Change a cluster; 202 where it takes an operation, 200 where it does not",
+  summary: "Update a cluster",
+  description: "Answers 202 with an operation where resources change, else 200.",
   tag: "Clusters",
   permission: "cluster:update",
   successStatus: 202,
@@ -22,12 +23,17 @@ export const updateCluster = defineContract({
     labels: z
       .record(labelName, labelValue.nullable())
       .optional()
-      .meta({ description: "null takes a label away; labels that are absent stay" }),
+      .meta({ description: "null removes a label; absent labels stay" }),
     size: z.enum(CLUSTER_SIZE_NAMES).optional(),
     deletion_protection: z.boolean().optional(),
-    wal: walInput.optional().meta({ description: "AWS only; in place: a volume only grows" }),
+    wal: walInput
+      .optional()
+      .meta({ description: "AWS only; changed in place, a volume can only grow" }),
     network: networkPatch.optional().meta({ description: "AWS only" }),
-    paused: z.boolean().optional().meta({ description: "By itself, as pause and resume" }),
+    paused: z
+      .boolean()
+      .optional()
+      .meta({ description: "Pauses or resumes the cluster; cannot be combined with other fields" }),
     require_approval: requireApproval,
   },
   response: z.union([ChangePreview, ClusterAccepted, Cluster]),

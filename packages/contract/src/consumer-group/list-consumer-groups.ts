@@ -6,17 +6,22 @@ import { pageOf, pageQuery } from "../page.ts";
 export const ConsumerGroup = z
   .object({
     group_id: z.string(),
-    state: z.string(),
+    state: z.string().meta({ description: "Kafka's group state, such as Stable or Empty" }),
     protocol_type: z.string(),
     members: z.int(),
-    total_lag: int64,
+    total_lag: int64.meta({ description: "Sum of the partitions' lag, in records" }),
     partitions: z.array(
       z.object({
         topic: z.string(),
         partition: z.int(),
-        committed_offset: int64,
+        committed_offset: int64.nullable().meta({
+          description: "Null where a member is assigned the partition and nothing is committed yet",
+        }),
         end_offset: int64,
-        lag: int64,
+        lag: int64.meta({
+          description:
+            "Records between the committed offset and the end. Without a commit it counts from the start of the log, as auto.offset.reset=earliest reads",
+        }),
       }),
     ),
   })
@@ -27,7 +32,8 @@ export const listConsumerGroups = defineContract({
   name: "consumerGroup.list",
   method: "GET",
   path: "/v1/clusters/{cluster_id}/consumer-groups",
-  summary: "List consumer groups with their lag",
+  summary: "List consumer groups",
+  description: "With members, committed offsets and lag per partition.",
   tag: "Consumer groups",
   permission: "group:read",
   successStatus: 200,

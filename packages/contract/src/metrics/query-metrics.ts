@@ -21,22 +21,22 @@ export const queryMetrics = defineContract({
   name: "metrics.query",
   method: "GET",
   path: "/v1/clusters/{cluster_id}/metrics",
-  summary: "Query a cluster's time series",
+  summary: "Query metrics",
   tag: "Metrics",
   permission: "metrics:read",
   successStatus: 200,
   params: { cluster_id: pathId("clu") },
   query: {
-    from: instant.optional().meta({ description: "Begin; 15 minutes before `to` by default" }),
+    from: instant.optional().meta({ description: "Start; 15 minutes before `to` by default" }),
     to: instant.optional().meta({ description: "End; now by default" }),
     step: z
       .string()
-      .regex(/^\d{1,6}s?$/, "expected whole seconds like 10 or 10s")
+      .regex(/^\d{1,6}s?$/, "must be whole seconds like 10 or 10s")
       .refine((value) => Number.parseInt(value, 10) >= METRIC_STEP_SECONDS_MIN, {
-        error: `expected at least ${METRIC_STEP_SECONDS_MIN} seconds`,
+        error: `must be ${METRIC_STEP_SECONDS_MIN} seconds or more`,
       })
       .optional()
-      .meta({ description: "Seconds between points; chosen by the range by default" }),
+      .meta({ description: "Seconds between points; derived from the range by default" }),
   },
   response: z
     .object({

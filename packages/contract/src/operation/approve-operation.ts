@@ -7,7 +7,8 @@ export const approveOperation = defineContract({
   name: "operation.approve",
   method: "POST",
   path: "/v1/operations/{operation_id}/approve",
-  summary: "Approve the plan that an operation waits with",
+  summary: "Approve a plan",
+  description: "Lets a waiting operation apply the plan with this digest.",
   tag: "Operations",
   permission: "operation:write",
   successStatus: 202,
@@ -15,8 +16,8 @@ export const approveOperation = defineContract({
   body: {
     digest: z
       .string()
-      .regex(/^[0-9a-f]{64}$/, "the digest of the operation's plan")
-      .meta({ description: "Digest of the plan that was looked at: no other one is approved" }),
+      .regex(/^[0-9a-f]{64}$/, "must be the digest of the operation's plan")
+      .meta({ description: "Digest of the plan to approve; another plan is rejected" }),
   },
   response: Operation,
 });

@@ -4,7 +4,7 @@ import { pathId, timestamp } from "../field.ts";
 import { ChangePlan, PolicyFinding } from "../plan/change-plan.ts";
 import { CostEstimate } from "../plan/cost-estimate.ts";
 
-/** The plan that an operation made: what it applies, or waits to apply. */
+/** The plan that an operation applies, or that waits for approval. */
 export const OperationPlan = z
   .object({
     operation_id: z.string(),
@@ -20,7 +20,7 @@ export const getOperationPlan = defineContract({
   name: "operation.plan",
   method: "GET",
   path: "/v1/operations/{operation_id}/plan",
-  summary: "Get the plan of an operation",
+  summary: "Get an operation's plan",
   tag: "Operations",
   permission: "operation:read",
   successStatus: 200,

@@ -34,7 +34,7 @@ export const Operation = z
     error: z
       .object({ code: z.string(), message: z.string(), step: z.string().nullable() })
       .nullable(),
-    /** Path of what the operation made, once it has succeeded and there is something to see. */
+    /** Path of the created resource, once the operation has succeeded. */
     result: z.object({ resource: z.string() }).nullable(),
     require_approval: z.boolean(),
     approved_at: timestamp.nullable(),
@@ -55,8 +55,8 @@ export const OperationEvent = z
     kind: z.enum(OPERATION_EVENT_KINDS),
     step: z.string().nullable(),
     message: z.string(),
-    level: z.enum(LOG_LEVELS).nullable().meta({ description: "Of a line of the log" }),
-    address: z.string().nullable().meta({ description: "The resource that the line is about" }),
+    level: z.enum(LOG_LEVELS).nullable().meta({ description: "Set on log lines" }),
+    address: z.string().nullable().meta({ description: "The resource that a log line is about" }),
   })
   .meta({ id: "OperationEvent" });
 export type OperationEvent = z.infer<typeof OperationEvent>;

@@ -10,7 +10,8 @@ export const watchOperation = defineContract({
   name: "operation.watch",
   method: "GET",
   path: "/v1/operations/{operation_id}/events",
-  summary: "Stream an operation's events until it is done",
+  summary: "Stream operation events",
+  description: "Server-sent events until the operation is done.",
   tag: "Operations",
   permission: "operation:read",
   successStatus: 200,
@@ -23,7 +24,7 @@ export const watchOperation = defineContract({
       .min(0)
       .max(SEQ_MAX)
       .optional()
-      .meta({ description: "seq of the last event seen; the stream goes on after it" }),
+      .meta({ description: "seq of the last event received; the stream resumes after it" }),
   },
   response: OperationEvent,
 });

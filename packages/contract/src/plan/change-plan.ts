@@ -3,7 +3,7 @@ import { RecoveryReport } from "./recovery-report.ts";
 
 export const PlannedChange = z
   .object({
-    address: z.string().meta({ description: "Where it stands in the stack" }),
+    address: z.string().meta({ description: "Address in the stack" }),
     type: z.string(),
     action: z.enum(["create", "update", "replace", "delete", "read", "import"]),
     attributes: z.array(
@@ -32,11 +32,11 @@ export const ChangePlan = z
   .object({
     changes: z.array(PlannedChange),
     summary: ChangeSummary,
-    diff: z.string().meta({ description: "For people, at most 64 KiB" }),
+    diff: z.string().meta({ description: "Human-readable, at most 64 KiB" }),
     digest: z
       .string()
-      .meta({ description: "SHA-256 over the changes: the same plan made again has the same" }),
-    recovery: RecoveryReport.nullable().meta({ description: "Of the plan of a recovery alone" }),
+      .meta({ description: "SHA-256 of the changes: equal plans have equal digests" }),
+    recovery: RecoveryReport.nullable().meta({ description: "Set for the plan of a recovery" }),
   })
   .meta({ id: "ChangePlan" });
 export type ChangePlan = z.infer<typeof ChangePlan>;

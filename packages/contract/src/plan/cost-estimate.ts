@@ -10,11 +10,11 @@ const CostLine = z
   })
   .meta({ id: "CostLine" });
 
-/** An estimate from list prices and stated use: no offer. */
+/** An estimate from list prices and assumed usage. */
 export const CostEstimate = z
   .object({
     currency: z.literal("USD"),
-    as_of: z.iso.date().meta({ description: "Day of the prices" }),
+    as_of: z.iso.date().meta({ description: "Date of the list prices" }),
     total: z.number().meta({ description: "Per month" }),
     lines: z.array(CostLine),
     assumptions: z.array(z.string()),

@@ -8,7 +8,8 @@ export const listTopics = defineContract({
   name: "topic.list",
   method: "GET",
   path: "/v1/clusters/{cluster_id}/topics",
-  summary: "List topics by name",
+  summary: "List topics",
+  description: "Ordered by name. Internal topics are left out.",
   tag: "Topics",
   permission: "topic:read",
   successStatus: 200,
@@ -18,7 +19,7 @@ export const listTopics = defineContract({
     include: z
       .enum(["configs"])
       .optional()
-      .meta({ description: "configs: each topic with its settings" }),
+      .meta({ description: "configs adds each topic's settings" }),
   },
   response: pageOf(Topic).meta({ id: "TopicPage" }),
 });

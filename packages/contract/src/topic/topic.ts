@@ -7,7 +7,8 @@ import {
 import { z } from "zod";
 
 export const topicName = z.string().min(1).max(TOPIC_NAME_MAX).refine(isTopicName, {
-  error: "letters, digits, dot, underscore and hyphen; not beginning with two underscores",
+  error:
+    "must be letters, digits, dots, underscores and hyphens, and not start with two underscores",
 });
 
 export const configName = z.string().min(1).max(128);
@@ -15,7 +16,7 @@ export const configValue = z.string().max(4096);
 
 export function boundedConfigs<T extends Record<string, unknown>>(schema: z.ZodType<T>) {
   return schema.refine((value) => Object.keys(value).length <= TOPIC_CONFIGS_MAX, {
-    error: `at most ${TOPIC_CONFIGS_MAX} entries`,
+    error: `must have at most ${TOPIC_CONFIGS_MAX} entries`,
   });
 }
 
@@ -24,7 +25,7 @@ export const TopicConfig = z
     value: z.string().nullable().meta({ description: "Numbers are decimal strings" }),
     source: z
       .enum(TOPIC_CONFIG_SOURCES)
-      .meta({ description: "Set on the topic, on the broker, or by nobody" }),
+      .meta({ description: "Set on the topic, set on the broker, or the default" }),
   })
   .meta({ id: "TopicConfig" });
 export type TopicConfig = z.infer<typeof TopicConfig>;
@@ -38,7 +39,7 @@ export const Topic = z
     configs: z
       .record(z.string(), TopicConfig)
       .nullable()
-      .meta({ description: "By name; null in a list that was not asked for them" }),
+      .meta({ description: "By name; null in a list without include=configs" }),
   })
   .meta({ id: "Topic" });
 export type Topic = z.infer<typeof Topic>;

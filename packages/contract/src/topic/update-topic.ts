@@ -8,7 +8,8 @@ export const updateTopic = defineContract({
   name: "topic.update",
   method: "PATCH",
   path: "/v1/clusters/{cluster_id}/topics/{topic_name}",
-  summary: "Change a topic's settings, or add partitions",
+  summary: "Update a topic",
+  description: "Changes settings and adds partitions. Partitions cannot be removed.",
   tag: "Topics",
   permission: "topic:write",
   successStatus: 200,
@@ -20,10 +21,10 @@ export const updateTopic = defineContract({
       .min(1)
       .max(TOPIC_PARTITIONS_MAX)
       .optional()
-      .meta({ description: "Never fewer than there are" }),
+      .meta({ description: "New total; cannot be reduced" }),
     configs: boundedConfigs(z.record(configName, configValue.nullable()))
       .optional()
-      .meta({ description: "null is the default again; settings that are absent stay" }),
+      .meta({ description: "null resets a setting to its default; absent settings stay" }),
   },
   response: Topic,
 });

@@ -24,7 +24,7 @@ export const TuningChange = z
     ),
     result: z.enum(["applied", "pending", "refused", "superseded"]).meta({
       description:
-        "Whether the broker has it, will get it, refused it when it came, or never got it because later changes took its place",
+        "applied: the broker uses it. pending: the broker gets it when it responds. refused: the broker rejected it. superseded: a later change replaced it first",
     }),
     problem: z.string().nullable(),
   })
@@ -35,7 +35,8 @@ export const listTuningChanges = defineContract({
   name: "tuning.history",
   method: "GET",
   path: "/v1/clusters/{cluster_id}/tuning/history",
-  summary: "List who changed a cluster's tuning, newest first",
+  summary: "List tuning changes",
+  description: "Who changed what, newest first.",
   tag: "Tuning",
   permission: "tuning:read",
   successStatus: 200,

@@ -7,17 +7,17 @@ const amount = z.int();
 
 export const TuningSetting = z
   .object({
-    value: amount.meta({ description: "What it is, or shall be; a baseline of 0 is no bound" }),
+    value: amount.meta({ description: "Current or desired value; a baseline of 0 is unlimited" }),
     default: amount,
     min: amount,
     max: amount,
-    reason: z.string().meta({ description: "Why the bounds are where they are" }),
+    reason: z.string().meta({ description: "Reason for the bounds" }),
     unit: z.enum(["bytes", "bytes_per_second"]),
     source: z
       .enum(["default", "tuning", "broker"])
-      .meta({ description: "The size, a change made here, or one made at the broker itself" }),
-    applied: z.boolean().meta({ description: "Whether the running broker has this value" }),
-    property: z.string().meta({ description: "The broker's name of it" }),
+      .meta({ description: "Default of the size, set by this API, or set at the broker" }),
+    applied: z.boolean().meta({ description: "True if the running broker uses this value" }),
+    property: z.string().meta({ description: "The broker property" }),
   })
   .meta({ id: "TuningSetting" });
 export type TuningSetting = z.infer<typeof TuningSetting>;
@@ -31,20 +31,17 @@ export const Tuning = z
     cluster_id: z.string(),
     metadata: z.object({
       etag: z.string(),
-      version: z.int().meta({ description: "Counts the changes" }),
+      version: z.int().meta({ description: "Incremented by each change" }),
       updated_at: timestamp.nullable(),
     }),
-    applied: z.boolean().meta({ description: "Whether the running broker has every value" }),
-    problem: z
-      .string()
-      .nullable()
-      .meta({ description: "Why the broker does not take the values, where it refuses them" }),
+    applied: z.boolean().meta({ description: "True if the running broker uses every value" }),
+    problem: z.string().nullable().meta({ description: "Why the broker rejected the values" }),
     ...everyKnob(TuningSetting),
   })
   .meta({ id: "Tuning" });
 export type Tuning = z.infer<typeof Tuning>;
 
-/** The use case checks the bounds, since it knows the cluster; here only the type is checked. */
+/** The use case checks the bounds, which depend on the cluster. */
 const override = z.union(
   [
     z.number(),
@@ -53,10 +50,10 @@ const override = z.union(
       .regex(/^\d{1,15}$/)
       .transform(Number),
   ],
-  { error: "expected a whole number, or null for the default" },
+  { error: "must be a whole number, or null for the default" },
 );
 
-/** The knobs as a merge patch (RFC 7396) writes them: absent stays, `null` is the default again. */
+/** A merge patch (RFC 7396): absent settings stay, `null` resets to the default. */
 export const tuningPatch = everyKnob(
-  override.nullable().optional().meta({ description: "null is the default again" }),
+  override.nullable().optional().meta({ description: "null resets to the default" }),
 );

@@ -6,7 +6,9 @@ export const updateTuning = defineContract({
   name: "tuning.update",
   method: "PATCH",
   path: "/v1/clusters/{cluster_id}/tuning",
-  summary: "Change a cluster's tuning while it runs",
+  summary: "Update tuning",
+  description:
+    "Applied to the running broker without a restart. A broker that is down gets the values when it is back.",
   tag: "Tuning",
   permission: "tuning:write",
   successStatus: 200,

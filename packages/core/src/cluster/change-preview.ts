@@ -10,12 +10,15 @@ import { type ChangePlan, type PlanPurpose, ProvisionError } from "@millrace/pro
 import type { Core } from "../core.ts";
 import { deploymentAt } from "../engine/index.ts";
 import { planDifference, planRemoval } from "../planning/plan-difference.ts";
+import type { SpecFieldChange } from "./spec-changes.ts";
 
 /** What a change would do. Nothing has been done. */
 export interface ChangePreview {
   readonly plan: ChangePlan;
+  /** What an update sets in the cluster's spec; empty for a creation and a deletion. */
+  readonly specChanges: readonly SpecFieldChange[];
   readonly cost: CostEstimate;
-  /** USD per month, against what the cluster costs now. */
+  /** USD per month, compared with the current cost. */
   readonly costDelta: number;
   readonly warnings: readonly string[];
 }
@@ -70,9 +73,9 @@ function purposeNow({ phase, paused }: Cluster): PlanPurpose {
 export function warningsOf({ aws, size, brokers }: Cluster): string[] {
   if (aws === undefined) return [];
   const account =
-    "Planned from the spec alone: quotas, permissions and changes by hand were not looked at. The " +
-    "operation plans again, against what exists, before it applies anything.";
-  const many = "Only one broker can be created as yet: brokers do not share metadata.";
+    "Quotas, permissions and manual changes were not checked. The operation re-plans against what " +
+    "exists before it applies anything.";
+  const many = "Only one broker can be created for now: brokers do not share metadata yet.";
   return [
     account,
     ...(brokers > 1 ? [many] : []),

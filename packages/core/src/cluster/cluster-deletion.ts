@@ -1,5 +1,5 @@
 import type { Transaction } from "@millrace/db";
-import { type Cluster, providerOf, retainDaysDefault } from "@millrace/domain";
+import { type Cluster, RETAIN_DAYS_DEFAULT } from "@millrace/domain";
 
 /**
  * What a request to delete a cluster does: `delete` deletes it and keeps its data for `days` (0: the
@@ -32,12 +32,12 @@ export async function deletionOf(
 
 async function daysOf(
   operations: Transaction["operations"],
-  { id, region, observedRevision, dataDestroyedAt }: Cluster,
+  { id, observedRevision, dataDestroyedAt }: Cluster,
   retainDays: number | undefined,
 ): Promise<number> {
   // A half of the data is nothing that somebody could want back.
   if (dataDestroyedAt !== undefined) return 0;
-  if (observedRevision > 0) return retainDays ?? retainDaysDefault(providerOf(region));
+  if (observedRevision > 0) return retainDays ?? RETAIN_DAYS_DEFAULT;
   // A broker that was not seen to serve in time may have served later, unseen. One that never began
   // holds nothing.
   const begun = retainDays !== undefined && (await operations.awaitedBroker(id));

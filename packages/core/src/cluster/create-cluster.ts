@@ -2,6 +2,7 @@ import {
   BROKERS_PER_CLUSTER_MAX,
   type Cluster,
   type ClusterSize,
+  clusterNameTaken,
   DomainError,
   type Environment,
   type EnvironmentId,
@@ -111,7 +112,17 @@ async function accept(
   });
 }
 
-/** A name that is taken is told with whose it is: whoever lost the first answer can go on with it. */
+/** What only the database knows, asked by previews. Throws `cluster_name_taken`. */
+export async function refuseTakenName(
+  core: Core,
+  environmentId: EnvironmentId,
+  name: string,
+): Promise<void> {
+  if (!(await core.db.clusters.findByName(environmentId, name))) return;
+  throw await withExistingId(core, clusterNameTaken(name), environmentId, name);
+}
+
+/** Adds the id of the cluster that has the name: a caller that lost the first answer can use it. */
 export async function withExistingId(
   core: Core,
   error: unknown,
@@ -135,9 +146,9 @@ function refuseManyBrokers(brokers: number): void {
     "limit_exceeded",
     `A cluster runs at most ${BROKERS_PER_CLUSTER_MAX} broker: brokers do not share metadata yet.`,
     {
-      remedy: "Ask for one broker; more can be planned for a region of AWS with validate_only.",
+      remedy: "Create one broker. In an AWS region, validate_only can plan more.",
       fields: [
-        { pointer: "/brokers", code: "too_large", message: `is above ${BROKERS_PER_CLUSTER_MAX}` },
+        { pointer: "/brokers", code: "too_large", message: `must be at most ${BROKERS_PER_CLUSTER_MAX}` },
       ],
     },
   );
@@ -146,11 +157,11 @@ function refuseManyBrokers(brokers: number): void {
 /** Throws `region_unavailable` where this installation cannot make clusters. */
 function refuseUnavailable(core: Core, region: Region): void {
   if (!isAwsRegion(region) || core.drivers.awsAvailable) return;
-  throw new DomainError("region_unavailable", `No AWS account is set up for ${region}.`, {
+  throw new DomainError("region_unavailable", `No AWS account is configured for ${region}.`, {
     remedy:
-      "Set MILLRACE_AWS_ROLE_ARN for this installation's api and worker, or choose the region " +
-      "local. With validate_only the cluster can be planned without an account.",
-    fields: [{ pointer: "/region", code: "unavailable", message: "is not set up" }],
+      "Set MILLRACE_AWS_ROLE_ARN for the API and the worker, or choose the region local. " +
+      "validate_only plans the cluster without an account.",
+    fields: [{ pointer: "/region", code: "unavailable", message: "has no AWS account configured" }],
   });
 }
 

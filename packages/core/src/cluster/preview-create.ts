@@ -1,14 +1,13 @@
 import {
   type Cluster,
   type ClusterId,
-  DomainError,
   type Principal,
   UNTOUCHED_TUNING,
 } from "@millrace/domain";
 import type { Core } from "../core.ts";
 import { type ChangePreview, planOf, warningsOf } from "./change-preview.ts";
 import { estimateOf } from "./cluster-estimate.ts";
-import { type CreateClusterInput, validateCreate, withExistingId } from "./create-cluster.ts";
+import { type CreateClusterInput, refuseTakenName, validateCreate } from "./create-cluster.ts";
 
 /** Stands for the id that a cluster would get, so that the same preview has the same digest. */
 const PREVIEW_ID: ClusterId = "clu_00000000000000000000000000";
@@ -24,17 +23,7 @@ export async function previewCreate(
   signal: AbortSignal,
 ): Promise<ChangePreview> {
   const { environment, spec } = await validateCreate(core, principal, input);
-  if (await core.db.clusters.findByName(environment.id, input.name)) {
-    const taken = new DomainError(
-      "cluster_name_taken",
-      `There is a cluster ${input.name} in this environment already.`,
-      {
-        remedy: "Choose another name, or delete the other cluster first.",
-        fields: [{ pointer: "/name", code: "taken", message: "is taken in this environment" }],
-      },
-    );
-    throw await withExistingId(core, taken, environment.id, input.name);
-  }
+  await refuseTakenName(core, environment.id, input.name);
   const now = core.clock.now();
   const wanted: Cluster = {
     id: PREVIEW_ID,
@@ -66,5 +55,5 @@ export async function previewCreate(
   const cost = estimateOf(wanted);
   const caller = { owner: principal.organizationId, signal };
   const plan = await core.planSlots.run(caller, (slot) => planOf(core, wanted, "apply", slot));
-  return { plan, cost, costDelta: cost.total, warnings: warningsOf(wanted) };
+  return { plan, specChanges: [], cost, costDelta: cost.total, warnings: warningsOf(wanted) };
 }

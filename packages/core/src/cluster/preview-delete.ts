@@ -22,8 +22,9 @@ export async function previewDelete(
   const { kind, days } = await deletionOf(core.db, cluster, input.retainDays);
   const left = estimateOf({ ...cluster, phase: "PENDING_PURGE" });
   if (kind === "deleted") {
-    const warning = `It is deleted already: nothing changes. ${kept(cluster.purgeAt)}`;
-    return { plan: changePlan("nothing", []), cost: left, costDelta: 0, warnings: [warning] };
+    const warning = `The cluster is already deleted. ${kept(cluster.purgeAt)}`;
+    const plan = changePlan("nothing", []);
+    return { plan, specChanges: [], cost: left, costDelta: 0, warnings: [warning] };
   }
   const until = kind === "purge" ? undefined : untilWhen(core, cluster, days);
   const purpose = until === undefined ? "purge" : "destroy";
@@ -33,8 +34,8 @@ export async function previewDelete(
   );
   const cost = until === undefined ? { ...left, total: 0, lines: [] } : left;
   const costDelta = cents(cost.total - estimateOf(cluster).total);
-  const dataKept = until === undefined ? "All records are lost." : kept(until);
-  return { plan, cost, costDelta, warnings: [...protection(cluster), dataKept] };
+  const dataKept = until === undefined ? "All records are deleted permanently." : kept(until);
+  return { plan, specChanges: [], cost, costDelta, warnings: [...protection(cluster), dataKept] };
 }
 
 /** `days` is undefined where the cluster's own time stays. */
@@ -43,11 +44,11 @@ function untilWhen({ clock }: Core, cluster: Cluster, days: number | undefined):
 }
 
 function kept(until: Date | undefined): string {
-  return `The data is kept until ${until?.toISOString()}, and costs what is shown until then.`;
+  return `The data is kept until ${until?.toISOString()} and costs the amount shown until then.`;
 }
 
 function protection({ deletionProtection }: Cluster): string[] {
   return deletionProtection
-    ? ["The cluster is protected: a deletion is refused until deletion_protection is off."]
+    ? ["Deletion protection is on: deletion is rejected until it is off."]
     : [];
 }

@@ -3,7 +3,9 @@ import type { ChangePlan } from "@millrace/provisioner";
 import type { Core } from "../core.ts";
 import { type ChangePreview, cents, changeOf, warningsOf } from "./change-preview.ts";
 import { estimateOf } from "./cluster-estimate.ts";
+import { refuseTakenName } from "./create-cluster.ts";
 import { requireCluster } from "./require-cluster.ts";
+import { specChanges } from "./spec-changes.ts";
 import { type UpdateClusterInput, validateUpdate } from "./update-cluster.ts";
 
 /** What changing the cluster would do. Throws as `updateCluster` and `PlanSlots.run` do. */
@@ -15,6 +17,7 @@ export async function previewUpdate(
 ): Promise<ChangePreview> {
   const cluster = await requireCluster(core, principal, input.clusterId);
   const { wanted } = validateUpdate(cluster, input);
+  if (wanted.name !== cluster.name) await refuseTakenName(core, cluster.environmentId, wanted.name);
   const purpose = wanted.paused ? "pause" : "apply";
   const caller = { owner: principal.organizationId, signal };
   const plan = await core.planSlots.run(caller, (slot) =>
@@ -23,7 +26,7 @@ export async function previewUpdate(
   const cost = estimateOf(wanted);
   const costDelta = cents(cost.total - estimateOf(cluster).total);
   const warnings = [...interruptions(plan), ...undone(cluster), ...warningsOf(wanted)];
-  return { plan, cost, costDelta, warnings };
+  return { plan, specChanges: specChanges(cluster, wanted), cost, costDelta, warnings };
 }
 
 /** What clients notice of a change. */
@@ -32,23 +35,21 @@ function interruptions({ changes }: ChangePlan): string[] {
     changes.some((change) => change.type === type && change.action !== "create");
   if (touches("aws_launch_template")) {
     return [
-      "Slots are replaced one by one; a cluster of one broker does not serve for some minutes.",
+      "Brokers are replaced one by one. A cluster with one broker is down for some minutes.",
     ];
   }
   if (touches("process")) {
-    return ["The broker stops or restarts: clients are not served meanwhile."];
+    return ["The broker will restart. Clients are disconnected meanwhile."];
   }
   return [];
 }
 
 /**
- * An operation makes the cluster what its spec says, and what was changed by hand is in no spec. What
- * no stack speaks of stays, so nobody is told that all is well before it is looked at.
+ * An operation makes the cluster match its spec, which manual changes are not part of. Resources that
+ * no stack knows stay, so the cluster counts as in sync only after another check.
  */
 function undone({ drift }: Cluster): string[] {
   if (drift.status !== "drifted" && drift.status !== "accepted") return [];
-  const accepted = drift.status === "accepted" ? ", also what was accepted" : "";
-  return [
-    `What was changed outside of Millrace is undone with this change${accepted}. Whether anything of it is left is looked at afterwards.`,
-  ];
+  const drifted = drift.status === "accepted" ? "accepted drift" : "drift";
+  return [`This change also undoes ${drifted}. The cluster is checked for remaining drift afterwards.`];
 }

@@ -5,12 +5,12 @@ import {
   type ClusterSize,
   checkWalVolume,
   DEFAULT_AWS_NETWORK,
-  DomainError,
   type FieldError,
   isAwsRegion,
   type NetworkAccess,
   type Region,
   regionFacts,
+  validationFailed,
   type WalVolume,
   type WalVolumeType,
 } from "@millrace/domain";
@@ -89,7 +89,7 @@ export function walErrors(size: ClusterSize, wal: WalVolume): FieldError[] {
 /** What holds of who can reach a network, new or old. */
 export function reachErrors(network: AwsNetwork): FieldError[] {
   if (network.access === "endpoint_service" || network.allowedPrincipals.length === 0) return [];
-  const message = "are those of an endpoint service: set access to endpoint_service";
+  const message = "require access endpoint_service";
   return [{ pointer: "/network/allowed_principals", code: "not_applicable", message }];
 }
 
@@ -100,13 +100,7 @@ export function under(prefix: string, errors: readonly FieldError[]): FieldError
 
 /** Throws `validation_failed` where there are errors. */
 export function throwIfAny(fields: readonly FieldError[]): void {
-  const [first] = fields;
-  if (first === undefined) return;
-  throw new DomainError(
-    "validation_failed",
-    `The request is not valid: ${first.pointer.slice(1)} ${first.message}`,
-    { fields },
-  );
+  if (fields.length > 0) throw validationFailed(fields);
 }
 
 /** Fields of a request that make sense on AWS alone. */
@@ -117,7 +111,7 @@ export function fieldsOfAws(request: Partial<SpecRequest>): FieldError[] {
   return named.map((field) => ({
     pointer: `/${field}`,
     code: "not_applicable",
-    message: "is for clusters on AWS; the region local is this machine",
+    message: "is not supported in the region local",
   }));
 }
 
@@ -136,15 +130,15 @@ function networkErrors(network: AwsNetwork, namesCidr: boolean, zones: number): 
   const errors = reachErrors(network);
   const { vpcId, subnetIds } = network;
   if (vpcId === undefined && subnetIds.length > 0) {
-    const message = "are those of an existing VPC: set vpc_id too";
+    const message = "require vpc_id";
     errors.push({ pointer: "/network/subnet_ids", code: "not_applicable", message });
   }
   if (vpcId !== undefined && subnetIds.length !== zones) {
-    const message = `must be ${zones}, one private subnet in each zone`;
+    const message = `must name ${zones} private subnets, one per zone`;
     errors.push({ pointer: "/network/subnet_ids", code: "out_of_range", message });
   }
   if (vpcId !== undefined && namesCidr) {
-    const message = "is that of a VPC which is made; an existing one has its own";
+    const message = "cannot be set with vpc_id";
     errors.push({ pointer: "/network/cidr", code: "not_applicable", message });
   }
   return errors;
@@ -152,6 +146,6 @@ function networkErrors(network: AwsNetwork, namesCidr: boolean, zones: number): 
 
 function keyErrors(arn: string | undefined, region: Region): FieldError[] {
   if (arn === undefined || arn.startsWith(`arn:aws:kms:${region}:`)) return [];
-  const message = `is not in ${region}: a key encrypts in its own region alone`;
+  const message = `must be a key in ${region}`;
   return [{ pointer: "/storage/kms_key_arn", code: "invalid", message }];
 }

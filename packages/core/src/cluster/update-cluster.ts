@@ -7,6 +7,7 @@ import {
   type ClusterSize,
   checkTuning,
   checkWalVolumeChange,
+  clusterNotReady,
   DomainError,
   desiredTuning,
   type NetworkAccess,
@@ -109,7 +110,7 @@ async function change(
     return { cluster: await tx.clusters.changeSpec(cluster.id, row), operation: undefined };
   }
   await tx.operations.refuseBusy(cluster.id);
-  if (!isChangeable(cluster)) throw notNow(cluster);
+  if (!isChangeable(cluster)) throw clusterNotReady(cluster);
   const operation = await startOperation(tx, core.clock, cluster, "cluster.update", {
     requireApproval: input.requireApproval,
     spec: differing(cluster, wanted),
@@ -235,16 +236,3 @@ function refuseLeaving(cluster: Cluster): void {
     remedy: "A deleted cluster cannot be changed; restore it first, where its data is kept.",
   });
 }
-
-function notNow({ name, phase }: Cluster): DomainError {
-  return new DomainError("cluster_not_ready", `Cluster ${name} is ${phase}.`, {
-    remedy:
-      REMEDIES[phase] ?? "Wait until the cluster is RUNNING; its operation shows the progress.",
-    retryAfterSeconds: 5,
-  });
-}
-
-const REMEDIES: Readonly<Partial<Record<ClusterPhase, string>>> = {
-  PAUSED: "Resume the cluster first.",
-  FAILED: "Retry the operation that failed first; the cluster's status names it.",
-};

@@ -1,10 +1,11 @@
 import {
   type ClusterId,
-  DomainError,
+  type DomainError,
   METRIC_POINTS_MAX,
   METRIC_STEP_SECONDS_MIN,
   type MetricSeries,
   type Principal,
+  validationFailed,
 } from "@millrace/domain";
 import { queryMetrics } from "@millrace/metrics";
 import { requireCluster } from "../cluster/require-cluster.ts";
@@ -41,20 +42,18 @@ export async function queryClusterMetrics(
   const to = input.to ?? core.clock.now();
   const from = input.from ?? new Date(to.getTime() - RANGE_DEFAULT_MS);
   const seconds = (to.getTime() - from.getTime()) / 1_000;
-  if (!(seconds > 0)) throw invalid("/from", "from must be before to");
-  if (from.getTime() < 0) throw invalid("/from", "from must not be before 1970");
-  if (seconds > RANGE_SECONDS_MAX) throw invalid("/from", "the range is longer than a century");
+  if (!(seconds > 0)) throw invalid("/from", "must be before to");
+  if (from.getTime() < 0) throw invalid("/from", "must not be before 1970");
+  if (seconds > RANGE_SECONDS_MAX) throw invalid("/from", "must be less than a century before to");
   const stepSeconds =
     input.stepSeconds ?? Math.max(METRIC_STEP_SECONDS_MIN, Math.ceil(seconds / POINTS_DEFAULT));
   if (seconds / stepSeconds > METRIC_POINTS_MAX) {
-    throw invalid("/step", `the range holds more than ${METRIC_POINTS_MAX} points of this step`);
+    throw invalid("/step", `must be larger: the range has more than ${METRIC_POINTS_MAX} points`);
   }
   const series = await queryMetrics(core.db.metrics, { clusterId, from, to, stepSeconds });
   return { from, to, stepSeconds, series };
 }
 
 function invalid(pointer: string, message: string): DomainError {
-  return new DomainError("validation_failed", `The query is not valid: ${message}.`, {
-    fields: [{ pointer, code: "out_of_range", message }],
-  });
+  return validationFailed([{ pointer, code: "out_of_range", message }]);
 }

@@ -7,7 +7,7 @@ import {
   resumeCluster,
   updateCluster,
 } from "@millrace/core";
-import { type ClusterId, DomainError, type Operation } from "@millrace/domain";
+import { type ClusterId, type Operation, validationFailed } from "@millrace/domain";
 import type { z } from "zod";
 import { presentPreview } from "../plan/present-plan.ts";
 import { type PrincipalContext, procedure } from "../procedure.ts";
@@ -41,10 +41,8 @@ export const updateClusterProcedure = procedure(contract.permission)
 async function pauseOrResume(ctx: PrincipalContext, input: Input, paused: boolean) {
   const { paused: _, ...others } = patchOf(input);
   if (Object.values(others).some((field) => field !== undefined)) {
-    const message = "is a change by itself: send the other fields before or after it";
-    throw new DomainError("validation_failed", `The request is not valid: paused ${message}.`, {
-      fields: [{ pointer: "/paused", code: "not_alone", message }],
-    });
+    const message = "cannot be combined with other fields";
+    throw validationFailed([{ pointer: "/paused", code: "not_alone", message }]);
   }
   const request = { clusterId: input.cluster_id, ifMatch: input.if_match };
   const act = paused ? pauseCluster : resumeCluster;

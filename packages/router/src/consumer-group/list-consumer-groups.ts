@@ -24,7 +24,7 @@ function presentGroup(group: ConsumerGroup): GroupShape {
     partitions: group.partitions.map((partition) => ({
       topic: partition.topic,
       partition: partition.partition,
-      committed_offset: partition.committedOffset.toString(),
+      committed_offset: partition.committedOffset?.toString() ?? null,
       end_offset: partition.endOffset.toString(),
       lag: partition.lag.toString(),
     })),

@@ -9,9 +9,11 @@ import type { CostEstimate, RecoveryReport } from "@millrace/domain";
 
 type Plan = ChangePreview["plan"];
 
-export function presentPreview({ plan, cost, costDelta, warnings }: ChangePreview): PreviewShape {
+export function presentPreview(preview: ChangePreview): PreviewShape {
+  const { plan, specChanges, cost, costDelta, warnings } = preview;
   return {
     plan: presentPlan(plan),
+    spec_changes: specChanges.map((change) => ({ ...change })),
     cost: presentCost(cost),
     cost_delta: costDelta,
     policy: plan.findings.map((finding) => ({ ...finding })),

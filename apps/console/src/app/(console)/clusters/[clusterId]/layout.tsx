@@ -1,8 +1,5 @@
-import type { Metadata } from "next";
 import type { ReactNode } from "react";
 import { ClusterFrame } from "../../../../cluster/cluster-frame.tsx";
-
-export const metadata: Metadata = { title: "Cluster" };
 
 export default async function ClusterLayout(props: {
   children: ReactNode;

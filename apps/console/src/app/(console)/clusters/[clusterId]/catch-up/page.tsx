@@ -1,4 +1,7 @@
 import { CatchUpPage } from "../../../../../catch-up/catch-up-page.tsx";
+import { titleOf } from "../../../../../cluster/cluster-title.ts";
+
+export const generateMetadata = titleOf("Catch-up");
 
 /** `?group=` names the consumer group to begin with. */
 export default async function ClusterCatchUpPage(props: {

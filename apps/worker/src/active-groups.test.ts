@@ -1,0 +1,33 @@
+import type { ConsumerGroup } from "@millrace/domain";
+import { expect, test } from "vitest";
+import { ActiveGroups } from "./active-groups.ts";
+
+function group(groupId: string, members: number, committedOffset: bigint): ConsumerGroup {
+  const partition = { topic: "t", partition: 0, committedOffset, endOffset: 9_000n, lag: 1n };
+  return { groupId, state: "", protocolType: "consumer", members, partitions: [partition] };
+}
+
+function ids(groups: readonly ConsumerGroup[]): string[] {
+  return groups.map(({ groupId }) => groupId);
+}
+
+test("a group that nobody reads adds nothing to the cluster's lag", () => {
+  const active = new ActiveGroups();
+  const groups = [group("read", 2, 5n), group("idle", 0, 5n)];
+  expect(ids(active.filter(groups, 0))).toEqual(["read"]);
+  expect(ids(active.filter(groups, 4_000))).toEqual(["read"]);
+});
+
+test("a group without members counts while its commits move, and for a while after", () => {
+  const active = new ActiveGroups();
+  active.filter([group("manual", 0, 5n)], 0);
+  expect(ids(active.filter([group("manual", 0, 6n)], 4_000))).toEqual(["manual"]);
+  expect(ids(active.filter([group("manual", 0, 6n)], 60_000))).toEqual(["manual"]);
+  expect(ids(active.filter([group("manual", 0, 6n)], 120_000))).toEqual([]);
+});
+
+test("a group that appears after the first reading has just committed", () => {
+  const active = new ActiveGroups();
+  active.filter([], 0);
+  expect(ids(active.filter([group("new", 0, 5n)], 4_000))).toEqual(["new"]);
+});

@@ -1,0 +1,34 @@
+import type { ConsumerGroup } from "@millrace/domain";
+
+/** Longer than consumers wait between two commits: 5 s by default, a minute where they batch. */
+const ACTIVE_MS = 90_000;
+
+/**
+ * Tells which consumer groups of one cluster are read: those with members, and those whose committed
+ * offsets moved lately (consumers that assign partitions themselves are no members). It holds one
+ * entry for each group that the broker has, and the broker bounds those.
+ */
+export class ActiveGroups {
+  #seen: ReadonlyMap<string, { committed: bigint; movedAtMs: number }> | undefined;
+
+  /** Takes one reading of all groups and keeps those that are read. */
+  filter(groups: readonly ConsumerGroup[], nowMs: number): ConsumerGroup[] {
+    const before = this.#seen;
+    const seen = groups.map((group) => {
+      const committed = sumOfCommits(group);
+      const last = before?.get(group.groupId);
+      // Nothing is known of the time before the first reading. A group that appears later is new.
+      const moved = before !== undefined && last?.committed !== committed;
+      const movedAtMs = moved ? nowMs : (last?.movedAtMs ?? Number.NEGATIVE_INFINITY);
+      return { group, committed, movedAtMs };
+    });
+    this.#seen = new Map(seen.map(({ group, ...entry }) => [group.groupId, entry]));
+    return seen
+      .filter(({ group, movedAtMs }) => group.members > 0 || nowMs - movedAtMs < ACTIVE_MS)
+      .map(({ group }) => group);
+  }
+}
+
+function sumOfCommits({ partitions }: ConsumerGroup): bigint {
+  return partitions.reduce((sum, { committedOffset }) => sum + (committedOffset ?? 0n), 0n);
+}
