@@ -42,6 +42,24 @@ test("what cannot be planned at all is refused, and said how", async () => {
   expect(failed.body).toMatchObject({ code: "planning_failed", retryable: true });
 });
 
+test("a rename on this machine is previewed, and a taken name refused before it is applied", async () => {
+  const { cluster } = await runningCluster(fixture.db, fixture.ours, "renamed");
+  await runningCluster(fixture.db, fixture.ours, "occupied");
+  const path = `/v1/clusters/${cluster.id}?validate_only=true`;
+  const preview = await ask("PATCH", path, { name: "ledger", labels: { team: "payments" } });
+  expect(preview.body.spec_changes).toEqual([
+    { field: "name", before: "renamed", after: "ledger" },
+    { field: "labels.team", before: null, after: "payments" },
+  ]);
+  const taken = await ask("PATCH", path, { name: "occupied" });
+  expect(taken.status).toBe(409);
+  expect(taken.body).toMatchObject({
+    code: "cluster_name_taken",
+    detail: 'A cluster named "occupied" already exists here.',
+    errors: [{ pointer: "/name" }],
+  });
+});
+
 test("without an account a cluster on AWS is not made, only planned", async () => {
   const body = { name: "orders", region: "eu-west-1", size: "small" };
   const refused = await ask("POST", "/v1/clusters", body);
@@ -129,7 +147,7 @@ test("a cluster on this machine is planned as it is", async () => {
   const path = `/v1/clusters/${cluster.id}?validate_only=true`;
   const preview = await ask("PATCH", path, { size: "small" });
   expect(preview.body).toMatchObject({ cost: { total: 0 }, cost_delta: 0 });
-  expect(preview.body.warnings).toEqual([expect.stringContaining("not served meanwhile")]);
+  expect(preview.body.warnings).toEqual([expect.stringContaining("The broker will restart")]);
   expect(fixture.planner.asked.at(-1)).toEqual({ clusterId: cluster.id, purpose: "apply" });
   expect((await ask("PATCH", path, { wal: { size_gib: 20 } })).body.errors[0].pointer).toBe("/wal");
 });
@@ -139,12 +157,12 @@ test("who changes a cluster that drifts, or whose drift was accepted, learns tha
   const path = `/v1/clusters/${cluster.id}?validate_only=true`;
   const warnings = async () =>
     (await ask("PATCH", path, { size: "small" })).body.warnings.join(" ") as string;
-  expect(await warnings()).not.toContain("outside of Millrace");
+  expect(await warnings()).not.toContain("undoes");
   const drift = { checkedAt: new Date(), digest: "a".repeat(64), operationId: undefined };
   await fixture.db.clusters.recordDrift(cluster.id, { ...drift, status: "drifted" });
-  expect(await warnings()).toContain("outside of Millrace is undone with this change. Whether");
+  expect(await warnings()).toContain("This change also undoes drift.");
   await fixture.db.clusters.recordDrift(cluster.id, { ...drift, status: "accepted" });
-  expect(await warnings()).toContain("also what was accepted");
+  expect(await warnings()).toContain("undoes accepted drift");
 });
 
 test("a preview that takes several plans waits for its turn once", async () => {

@@ -58,13 +58,9 @@ export const validateOnly = querySwitch.optional().meta({
   override: { type: "boolean", anyOf: undefined },
 });
 
-export const ifMatch = z
-  .string()
-  .max(100)
-  .optional()
-  .meta({
-    description: "The ETag you read; the call fails with 412 if the resource has changed since",
-  });
+export const ifMatch = z.string().max(100).optional().meta({
+  description: "The ETag you read; the call fails with 412 if the resource has changed since",
+});
 
 export const requireApproval = z
   .boolean()

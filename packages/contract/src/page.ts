@@ -13,14 +13,9 @@ export const pageQuery = {
     .max(PAGE_SIZE_MAX)
     .optional()
     .meta({ description: `Items per page, ${PAGE_SIZE_DEFAULT} by default` }),
-  page_token: z
-    .string()
-    .max(1000)
-    .optional()
-    .meta({
-      description:
-        "next_page_token of the previous page; valid for the same organization and filter",
-    }),
+  page_token: z.string().max(1000).optional().meta({
+    description: "next_page_token of the previous page; valid for the same organization and filter",
+  }),
 } as const;
 
 /** `{items, next_page_token?}`; the token is absent on the last page. */

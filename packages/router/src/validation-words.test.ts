@@ -1,4 +1,10 @@
-import { contracts, createApiKey, createCluster, createTopic, listClusters } from "@millrace/contract";
+import {
+  contracts,
+  createApiKey,
+  createCluster,
+  createTopic,
+  listClusters,
+} from "@millrace/contract";
 import { expect, test } from "vitest";
 import { toProblem } from "./problem.ts";
 

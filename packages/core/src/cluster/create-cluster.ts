@@ -148,7 +148,11 @@ function refuseManyBrokers(brokers: number): void {
     {
       remedy: "Create one broker. In an AWS region, validate_only can plan more.",
       fields: [
-        { pointer: "/brokers", code: "too_large", message: `must be at most ${BROKERS_PER_CLUSTER_MAX}` },
+        {
+          pointer: "/brokers",
+          code: "too_large",
+          message: `must be at most ${BROKERS_PER_CLUSTER_MAX}`,
+        },
       ],
     },
   );

@@ -1,9 +1,4 @@
-import {
-  type Cluster,
-  type ClusterId,
-  type Principal,
-  UNTOUCHED_TUNING,
-} from "@millrace/domain";
+import { type Cluster, type ClusterId, type Principal, UNTOUCHED_TUNING } from "@millrace/domain";
 import type { Core } from "../core.ts";
 import { type ChangePreview, planOf, warningsOf } from "./change-preview.ts";
 import { estimateOf } from "./cluster-estimate.ts";

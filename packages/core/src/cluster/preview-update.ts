@@ -34,9 +34,7 @@ function interruptions({ changes }: ChangePlan): string[] {
   const touches = (type: string) =>
     changes.some((change) => change.type === type && change.action !== "create");
   if (touches("aws_launch_template")) {
-    return [
-      "Brokers are replaced one by one. A cluster with one broker is down for some minutes.",
-    ];
+    return ["Brokers are replaced one by one. A cluster with one broker is down for some minutes."];
   }
   if (touches("process")) {
     return ["The broker will restart. Clients are disconnected meanwhile."];
@@ -51,5 +49,7 @@ function interruptions({ changes }: ChangePlan): string[] {
 function undone({ drift }: Cluster): string[] {
   if (drift.status !== "drifted" && drift.status !== "accepted") return [];
   const drifted = drift.status === "accepted" ? "accepted drift" : "drift";
-  return [`This change also undoes ${drifted}. The cluster is checked for remaining drift afterwards.`];
+  return [
+    `This change also undoes ${drifted}. The cluster is checked for remaining drift afterwards.`,
+  ];
 }
