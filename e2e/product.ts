@@ -78,7 +78,7 @@ export async function untilRunning(id: string): Promise<string> {
 
 /** Deletes the cluster and waits until that is done. */
 export async function deleteCluster(id: string): Promise<void> {
-  const deleted = await rest("DELETE", `/v1/clusters/${id}`);
+  const deleted = await rest("DELETE", `/v1/clusters/${id}?retain_days=0`);
   if (deleted.status !== 202) throw new Error(`${deleted.status}: ${JSON.stringify(deleted.body)}`);
   await rest("GET", `${deleted.headers.get("location")}?wait=30s`);
 }

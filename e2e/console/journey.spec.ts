@@ -22,11 +22,16 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
   await test.step("a visitor is sent to sign in, and a wrong password is refused", async () => {
     await page.goto("/clusters");
     await expect(page).toHaveURL(/sign-in/);
-    await page.getByLabel("E-mail").fill(credentials.email);
+    await page.getByLabel("Email").fill(credentials.email);
     await page.getByRole("textbox", { name: "Password" }).fill("not the password");
     await page.getByRole("button", { name: "Sign in" }).click();
-    await expect(page.getByRole("alert").filter({ hasText: "wrong" })).toBeVisible();
+    await expect(page.getByRole("alert").filter({ hasText: "Wrong" })).toBeVisible();
     await checkPage(page, "sign-in");
+  });
+
+  await test.step("pages are sent compressed", async () => {
+    const page_ = await page.request.get("/sign-in", { headers: { "accept-encoding": "gzip" } });
+    expect(page_.headers()["content-encoding"]).toBe("gzip");
   });
 
   await test.step("the right one leads to the clusters", async () => {
@@ -39,12 +44,12 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
     await page.getByRole("link", { name: "Create cluster" }).first().click();
     await page.getByLabel("Name").fill("Not A Name");
     await page.getByRole("button", { name: "Create cluster" }).click();
-    await expect(page.getByText("beginning with a letter").first()).toBeVisible();
+    await expect(page.getByText("Use only lowercase letters").first()).toBeVisible();
     await page.getByLabel("Name").fill(name);
     await checkPage(page, "create-cluster");
     await page.getByRole("button", { name: "Review plan" }).click();
     await expect(page.locator("[data-figure=Plan]")).toHaveText(/\d+ to create/);
-    await expect(page.locator("[data-figure=Policy]")).toHaveText("every rule passes");
+    await expect(page.locator("[data-figure=Policy]")).toHaveText("All checks passed");
     await checkPage(page, "create-cluster-plan");
     await page.getByRole("button", { name: "Back" }).click();
     await page.getByRole("button", { name: "Create cluster" }).click();
@@ -67,20 +72,18 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
   });
 
   await test.step("a topic gets partitions, and a setting of its own", async () => {
-    await page.getByRole("button", { name: "Change the topic orders" }).click();
+    await page.getByRole("button", { name: "Edit topic orders" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Partitions").fill("3");
-    await expect(dialog.getByText("There are 4: never fewer")).toBeVisible();
+    await expect(dialog.getByText("Enter 4 or more: partitions cannot be reduced")).toBeVisible();
     await dialog.getByLabel("Partitions").fill("6");
     await dialog.getByRole("button", { name: "Change retention.ms" }).click();
     await dialog.getByLabel("retention.ms, new value").fill("86400000");
     await checkPage(page, "change-topic");
     await dialog.getByRole("button", { name: "Save" }).click();
     await expect(page.getByRole("row", { name: /orders/ })).toContainText("6");
-    await page.getByRole("button", { name: "Change the topic orders" }).click();
-    await expect(dialog.locator("[data-setting='retention.ms']")).toContainText(
-      /set here.*86400000/,
-    );
+    await page.getByRole("button", { name: "Edit topic orders" }).click();
+    await expect(dialog.locator("[data-setting='retention.ms']")).toContainText(/custom.*86400000/);
     await dialog.getByRole("button", { name: "Cancel" }).click();
   });
 
@@ -123,13 +126,13 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
     await page.getByRole("button", { name: "Change Block cache" }).click();
     const field = page.getByLabel("Block cache, new value");
     await field.fill("4");
-    await expect(field).toHaveAccessibleDescription(/Write at least 16 MiB/);
+    await expect(field).toHaveAccessibleDescription(/Enter 16 MiB or more/);
     // Beside another change the API validates: both caches together are too much for the size.
     await field.fill("600");
     await page.getByRole("button", { name: "Change Log cache" }).click();
     await page.getByLabel("Log cache, new value").fill("200");
     await page.getByRole("button", { name: "Preview" }).click();
-    await expect(field).toHaveAccessibleDescription(/is 600 MiB, above 568 MiB.*75 %/);
+    await expect(field).toHaveAccessibleDescription(/must be at most 568 MiB, not 600 MiB.*75 %/);
     await checkPage(page, "tuning-refused");
     // So small that what the next step reads has to come back from object storage.
     await field.fill("96");
@@ -156,7 +159,7 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
     await page.getByText("billing").click();
     await write(bootstrap, BACKLOG_BYTES);
     const reader = await readSlowly(bootstrap, "archive", "orders");
-    await page.getByRole("link", { name: "How fast it catches up" }).click();
+    await page.getByRole("link", { name: "Catch-up details" }).click();
     await expect(page.getByRole("region", { name: "Partitions of billing" })).toBeVisible();
     const card = page.getByRole("region", { name: "Consumer group archive" });
     await expect(card.locator("[data-mode=catch_up]").first()).toBeVisible();
@@ -200,12 +203,19 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
     await page.getByRole("button", { name: "Close" }).click();
   });
 
+  await test.step("an operation that does not exist says so", async () => {
+    const { pathname } = new URL(page.url());
+    await page.goto(`${pathname.replace(/operations\/.*/, "operations/op_unknown")}`);
+    await expect(page.getByRole("heading", { name: "Operation not found" })).toBeVisible();
+    await expect(page).toHaveTitle(`Operation · ${name} · Millrace`);
+  });
+
   await test.step("an environment is created, renamed and deleted, one with clusters is not", async () => {
     await page.getByRole("link", { name: "Environments" }).click();
     await page.getByRole("button", { name: "Create environment" }).click();
     await page.getByRole("dialog").getByLabel("Name").fill(name);
     await page.getByRole("dialog").getByRole("button", { name: "Create" }).click();
-    await page.getByRole("button", { name: `Rename the environment ${name}` }).click();
+    await page.getByRole("button", { name: `Rename environment ${name}` }).click();
     await page.getByRole("dialog").getByLabel("Name").fill(`${name}-2`);
     await page.getByRole("dialog").getByRole("button", { name: "Rename" }).click();
     const made = page.locator(`[data-environment="${name}-2"]`);
@@ -229,13 +239,17 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
     await page.getByRole("link", { name: "API keys" }).click();
     await page.getByRole("button", { name: "Create key" }).click();
     await page.getByLabel("Name").fill(name);
+    await page.getByRole("textbox", { name: "Role" }).click();
+    await page.getByRole("option", { name: /^Viewer/ }).click();
     await page.getByRole("button", { name: "Create", exact: true }).click();
     await expect(page.getByText("It is not shown again")).toBeVisible();
+    await page.keyboard.press("Escape");
+    await expect(page.getByText("It is not shown again"), "Escape loses no secret").toBeVisible();
     await page.getByRole("button", { name: "Done" }).click();
     await checkPage(page, "api-keys");
-    await page.getByRole("button", { name: `Revoke the key ${name}` }).click();
+    await page.getByRole("button", { name: `Revoke key ${name}` }).click();
     await page.getByLabel(`Type ${name} to confirm`).fill(name);
-    await page.getByRole("button", { name: "Delete key" }).click();
+    await page.getByRole("button", { name: "Revoke key" }).click();
     await expect(page.getByRole("cell", { name, exact: true })).toHaveCount(0);
   });
 
@@ -258,7 +272,9 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
     const confirm = page.getByRole("dialog").getByRole("button", { name: "Delete cluster" });
     await page.getByLabel(`Type ${name} to confirm`).fill(`${name}x`);
     await expect(confirm).toBeDisabled();
+    await expect(page.getByRole("radio", { name: /^Keep/ }), "kept by default").toBeChecked();
     await checkPage(page, "delete-cluster");
+    await page.getByRole("radio", { name: "Delete now, permanently" }).check();
     await page.getByLabel(`Type ${name} to confirm`).fill(name);
     await confirm.click();
     await expect(page).toHaveURL(/\/clusters$/);
@@ -269,7 +285,7 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
 });
 
 async function deleteEnvironment(page: Page, name: string): Promise<void> {
-  await page.getByRole("button", { name: `Delete the environment ${name}`, exact: true }).click();
+  await page.getByRole("button", { name: `Delete environment ${name}`, exact: true }).click();
   await page.getByLabel(`Type ${name} to confirm`).fill(name);
   await page.getByRole("button", { name: "Delete environment", exact: true }).click();
 }

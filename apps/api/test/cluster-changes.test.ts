@@ -89,7 +89,7 @@ test("a protected cluster is not deleted, until it is not protected", async () =
   expect(refused.body).toMatchObject({ code: "deletion_protected", retryable: false });
   expect((await ask("GET", path)).body.status.phase).toBe("RUNNING");
   const warned = await ask("DELETE", `${path}?validate_only=true`);
-  expect(warned.body.warnings[0]).toContain("protected");
+  expect(warned.body.warnings[0]).toContain("Deletion protection is on");
   await ask("PATCH", path, { deletion_protection: false });
   expect((await ask("DELETE", path)).status).toBe(202);
 });

@@ -98,7 +98,7 @@ function assertOwnPage({ trustedOrigins }: Authenticator, request: Credentials):
 }
 
 function unauthenticated(): DomainError {
-  return new DomainError("unauthenticated", "The credentials are missing or not valid.", {
-    remedy: "Send a live API key as `Authorization: Bearer mrk_…`, or sign in.",
+  return new DomainError("unauthenticated", "The credentials are missing or invalid.", {
+    remedy: "Send a valid API key as `Authorization: Bearer mrk_…`, or sign in.",
   });
 }

@@ -160,7 +160,7 @@ async function limitTries(db: Database, email: unknown): Promise<void> {
   const account = createHash("sha256").update(email.toLowerCase()).digest("base64url");
   const tries = await db.rateLimits.count(`sign-in|${account}`, MINUTE_MS, Date.now());
   if (tries <= ACCOUNT_TRIES_PER_MINUTE) return;
-  throw new APIError("TOO_MANY_REQUESTS", { message: "Too many tries. Wait a minute." });
+  throw new APIError("TOO_MANY_REQUESTS", { message: "Too many attempts. Wait a minute." });
 }
 
 function prefixOf(model: string): IdPrefix {

@@ -16,9 +16,11 @@ export async function atBroker<T>(topic: string | undefined, call: () => Promise
 function toDomainError(error: BrokerError, topic: string | undefined): DomainError {
   switch (error.code) {
     case "topic_exists":
-      return new DomainError("topic_name_taken", `There is a topic ${topic} already.`, {
+      return new DomainError("topic_name_taken", `A topic named "${topic}" already exists.`, {
         remedy: "Choose another name.",
-        fields: [{ pointer: "/name", code: "taken", message: "is taken in this cluster" }],
+        fields: [
+          { pointer: "/name", code: "taken", message: "is used by another topic of this cluster" },
+        ],
         cause: error,
       });
     case "topic_not_found":
@@ -31,44 +33,40 @@ function toDomainError(error: BrokerError, topic: string | undefined): DomainErr
       return invalid("/configs", error);
     case "unreachable":
     case "timeout":
-      return new DomainError("broker_unavailable", "The cluster's broker does not answer.", {
-        remedy: "Try again in a few seconds; a broker that died is restarted.",
+      return new DomainError("broker_unavailable", "The broker does not respond.", {
+        remedy: "Try again in a few seconds. A broker that stopped is restarted.",
         retryAfterSeconds: 3,
         cause: error,
       });
     case "not_ready":
-      return new DomainError("broker_unavailable", "The cluster's broker is starting.", {
+      return new DomainError("broker_unavailable", "The broker is starting.", {
         remedy: "Try again in a few seconds.",
         retryAfterSeconds: 3,
         cause: error,
       });
     case "unsupported":
-      return new DomainError("broker_failed", "The cluster's broker does not know this request.", {
+      return new DomainError("broker_failed", "The broker does not support this request.", {
         remedy: OTHER_VERSION,
         cause: error,
       });
     case "malformed_answer":
-      return new DomainError(
-        "broker_failed",
-        "The cluster's broker gave an answer that is not understood.",
-        {
-          remedy: OTHER_VERSION,
-          cause: error,
-        },
-      );
+      return new DomainError("broker_failed", "The broker's answer cannot be read.", {
+        remedy: OTHER_VERSION,
+        cause: error,
+      });
     case "refused":
-      return new DomainError("broker_failed", "The cluster's broker refused the request.", {
+      return new DomainError("broker_failed", "The broker rejected the request.", {
         cause: error,
       });
     default:
-      return new DomainError("internal", "The cluster's broker could not be asked.", {
+      return new DomainError("internal", "The request to the broker failed.", {
         cause: error,
       });
   }
 }
 
 function invalid(pointer: string, error: BrokerError): DomainError {
-  return new DomainError("validation_failed", `The broker refuses it: ${error.message}.`, {
+  return new DomainError("validation_failed", `Rejected by broker: ${error.message}.`, {
     fields: [{ pointer, code: error.code, message: error.message }],
     cause: error,
   });

@@ -69,8 +69,8 @@ export function sealCursor(
 }
 
 function invalidToken(): DomainError {
-  return new DomainError("invalid_page_token", "The page token is not one of this list.", {
-    remedy: "Take next_page_token as it came, with the same filter, or start from the first page.",
-    fields: [{ pointer: "/page_token", code: "invalid", message: "is not a token of this list" }],
+  return new DomainError("invalid_page_token", "The page token does not belong to this list.", {
+    remedy: "Send next_page_token unchanged with the same filter, or start from the first page.",
+    fields: [{ pointer: "/page_token", code: "invalid", message: "does not belong to this list" }],
   });
 }

@@ -161,7 +161,7 @@ test("whoever meets an operation that waits is told to decide on it", async () =
   const { before, operation } = await waitingChange();
   const busy = reconcileCluster(...ask(), { clusterId: before.id });
   await expect(busy).rejects.toMatchObject({
-    ...{ code: "cluster_busy", remedy: expect.stringContaining("Approve it or cancel it") },
+    ...{ code: "cluster_busy", remedy: expect.stringContaining("Approve or cancel it") },
   });
   await cancelOperation(...ask(), operation.id);
   const view = await getCluster(...ask(), before.id);

@@ -113,7 +113,7 @@ test("a preview of a deletion says what the deletion does", async () => {
   expect(again.costDelta).toBe(0);
   expect(again.warnings.join(" ")).toContain(until);
   const purge = await previewDelete(...ask(), { clusterId: cluster.id, retainDays: 0 }, signal);
-  expect(purge.warnings).toContain("All records are lost.");
+  expect(purge.warnings).toContain("All records are deleted permanently.");
 });
 
 test("a cluster that outlives its deletion is not purged, and can be brought back", async () => {

@@ -35,7 +35,7 @@ async function askForDeletion(cluster: Cluster): Promise<Operation> {
     brokerHttp,
     drivers,
   });
-  return deleteCluster(core, principal, { clusterId: cluster.id });
+  return deleteCluster(core, principal, { clusterId: cluster.id, retainDays: 0 });
 }
 
 test("from an accepted cluster to one that is gone, step by step", async () => {

@@ -158,7 +158,10 @@ export class OperationRepository {
       SELECT (phase IN ('PENDING', 'WAITING') AND (lease_until IS NULL OR lease_until < now())) AS idle
       FROM operation WHERE id = ${id} AND NOT done FOR UPDATE`;
     if (!row) return undefined;
-    const asked = { kind: "operation.cancel_requested", message: "asked to end" } as const;
+    const asked = {
+      kind: "operation.cancel_requested",
+      message: "cancellation requested",
+    } as const;
     const ended = { kind: "operation.cancelled", message: "cancelled" } as const;
     await appendEvents(this.#client, id, row.idle ? [asked, ended] : [asked]);
     const now = new Date();
@@ -219,7 +222,7 @@ export class OperationRepository {
       where: { operationId: id, state: { in: ["RUNNING", "FAILED"] satisfies StepState[] } },
       data: { state: "PENDING" satisfies StepState, endedAt: null, message: null },
     });
-    await appendEvents(this.#client, id, [{ kind: "operation.retried", message: "asked again" }]);
+    await appendEvents(this.#client, id, [{ kind: "operation.retried", message: "retried" }]);
     return true;
   }
 
@@ -288,8 +291,8 @@ function clusterBusy(
 ): DomainError {
   const which = busy === undefined ? "Another operation" : `Operation ${busy.id}`;
   if (busy?.phase === ("WAITING" satisfies OperationPhase)) {
-    return new DomainError("cluster_busy", `${which} on this cluster waits for approval.`, {
-      remedy: "Approve it or cancel it, then try again.",
+    return new DomainError("cluster_busy", `${which} on this cluster is waiting for approval.`, {
+      remedy: "Approve or cancel it, then try again.",
       retryAfterSeconds: 30,
     });
   }

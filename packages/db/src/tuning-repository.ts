@@ -51,7 +51,7 @@ export class TuningRepository {
         SELECT pg_advisory_xact_lock(hashtextextended(${key}, 0))::text`;
     } catch (error) {
       if (!isLockTimeout(error)) throw error;
-      throw new DomainError("cluster_busy", "Another change of the tuning is under way.", {
+      throw new DomainError("cluster_busy", "Another tuning change is running.", {
         remedy: "Try again in a few seconds.",
         retryAfterSeconds: 5,
         cause: error,

@@ -15,67 +15,71 @@ interface ErrorKind {
 
 /** Every failure a caller can see. Codes are part of the public API and never change meaning. */
 export const ERROR_KINDS = {
-  validation_failed: { status: 400, title: "The request is not valid", retryable: false },
-  invalid_page_token: { status: 400, title: "The page token is not valid", retryable: false },
-  unauthenticated: { status: 401, title: "Sign in first", retryable: false },
-  forbidden: { status: 403, title: "Your role does not allow this", retryable: false },
+  validation_failed: { status: 400, title: "Invalid request", retryable: false },
+  invalid_page_token: { status: 400, title: "Invalid page token", retryable: false },
+  unauthenticated: { status: 401, title: "Not authenticated", retryable: false },
+  forbidden: { status: 403, title: "Not allowed", retryable: false },
   not_found: { status: 404, title: "Not found", retryable: false },
-  /** Told apart from `not_found`: clients drop what is gone, and a wrong address means nothing is. */
-  route_not_found: { status: 404, title: "There is no such route", retryable: false },
-  cluster_name_taken: { status: 409, title: "The cluster name is taken", retryable: false },
-  topic_name_taken: { status: 409, title: "The topic exists already", retryable: false },
-  environment_name_taken: { status: 409, title: "The environment name is taken", retryable: false },
-  environment_not_empty: { status: 409, title: "The environment has clusters", retryable: false },
-  deletion_protected: { status: 409, title: "The cluster is protected", retryable: false },
+  /** Distinct from `not_found`: clients drop a resource that is gone, and not because of a wrong URL. */
+  route_not_found: { status: 404, title: "Route not found", retryable: false },
+  cluster_name_taken: { status: 409, title: "Cluster name taken", retryable: false },
+  topic_name_taken: { status: 409, title: "Topic already exists", retryable: false },
+  environment_name_taken: { status: 409, title: "Environment name taken", retryable: false },
+  environment_not_empty: { status: 409, title: "Environment not empty", retryable: false },
+  deletion_protected: { status: 409, title: "Deletion protection is on", retryable: false },
   operation_not_cancellable: {
     status: 409,
-    title: "The operation cannot be cancelled",
+    title: "Operation cannot be cancelled",
     retryable: false,
   },
   operation_not_retryable: {
     status: 409,
-    title: "The operation cannot be retried",
+    title: "Operation cannot be retried",
     retryable: false,
   },
-  approval_not_awaited: { status: 409, title: "Nothing waits for approval", retryable: false },
-  plan_changed: { status: 409, title: "The plan has changed", retryable: false },
+  approval_not_awaited: {
+    status: 409,
+    title: "Operation is not waiting for approval",
+    retryable: false,
+  },
+  plan_changed: { status: 409, title: "Plan has changed", retryable: false },
   cluster_busy: { status: 409, title: "Another operation is running", retryable: true },
-  cluster_not_ready: { status: 409, title: "The cluster is not ready", retryable: true },
+  cluster_not_ready: { status: 409, title: "Cluster not ready", retryable: true },
   idempotency_key_in_use: {
     status: 409,
-    title: "The first request with this key is still running",
+    title: "Request with this idempotency key still running",
     retryable: true,
   },
   idempotent_answer_not_kept: {
     status: 409,
-    title: "The first request with this key succeeded; its answer was not kept",
+    title: "Answer for this idempotency key not stored",
     retryable: false,
   },
-  precondition_failed: { status: 412, title: "The resource has changed", retryable: false },
-  payload_too_large: { status: 413, title: "The request body is too large", retryable: false },
+  precondition_failed: { status: 412, title: "Resource has changed", retryable: false },
+  payload_too_large: { status: 413, title: "Request body too large", retryable: false },
   idempotency_key_reused: {
     status: 422,
-    title: "The idempotency key belongs to another request",
+    title: "Idempotency key used for another request",
     retryable: false,
   },
-  tuning_refused: { status: 422, title: "The setting is out of its bounds", retryable: false },
-  partitions_decrease: { status: 422, title: "Partitions cannot be taken away", retryable: false },
-  topic_config_refused: { status: 422, title: "The broker refuses the setting", retryable: false },
-  region_unavailable: { status: 422, title: "The region is not set up", retryable: false },
-  policy_violated: { status: 422, title: "The plan breaks a policy", retryable: false },
-  limit_exceeded: { status: 422, title: "A limit would be exceeded", retryable: false },
+  tuning_refused: { status: 422, title: "Setting out of bounds", retryable: false },
+  partitions_decrease: { status: 422, title: "Partitions cannot be reduced", retryable: false },
+  topic_config_refused: { status: 422, title: "Setting rejected by broker", retryable: false },
+  region_unavailable: { status: 422, title: "Region not configured", retryable: false },
+  policy_violated: { status: 422, title: "Policy checks failed", retryable: false },
+  limit_exceeded: { status: 422, title: "Limit exceeded", retryable: false },
   rate_limited: { status: 429, title: "Too many requests", retryable: true },
-  internal: { status: 500, title: "Something went wrong on our side", retryable: true },
+  internal: { status: 500, title: "Internal error", retryable: true },
   provisioning_failed: {
     status: 500,
-    title: "The cluster could not be brought up",
+    title: "Provisioning failed",
     retryable: true,
   },
-  planning_failed: { status: 502, title: "The plan could not be made", retryable: true },
-  planning_busy: { status: 503, title: "Too many plans are being made", retryable: true },
-  planning_timed_out: { status: 504, title: "The plan took too long", retryable: true },
-  broker_failed: { status: 502, title: "The broker gave no usable answer", retryable: true },
-  broker_unavailable: { status: 503, title: "The broker does not answer", retryable: true },
+  planning_failed: { status: 502, title: "Planning failed", retryable: true },
+  planning_busy: { status: 503, title: "Too many plans at a time", retryable: true },
+  planning_timed_out: { status: 504, title: "Planning timed out", retryable: true },
+  broker_failed: { status: 502, title: "Broker request failed", retryable: true },
+  broker_unavailable: { status: 503, title: "Broker not responding", retryable: true },
 } as const satisfies Record<string, ErrorKind>;
 
 export type ErrorCode = keyof typeof ERROR_KINDS;
@@ -86,7 +90,7 @@ export interface DomainErrorDetails {
   readonly fields?: readonly FieldError[];
   /** Seconds after which a retry makes sense. */
   readonly retryAfterSeconds?: number;
-  /** Id of the resource that is in the way: a program can go on with it. */
+  /** ID of the conflicting resource. */
   readonly existingId?: string;
   readonly cause?: unknown;
 }
@@ -160,6 +164,6 @@ export function clusterNameTaken(name: string | undefined, cause?: unknown): Dom
  */
 export function notFound(kind: string, id: string): DomainError {
   return new DomainError("not_found", `There is no ${kind} ${id}.`, {
-    remedy: "Check the id and the organization that your credentials belong to.",
+    remedy: "Check the ID and the organization of your credentials.",
   });
 }

@@ -101,7 +101,7 @@ test.each<[string, Partial<TuningValues>, TuningKnob, string[]]>([
     "caches that outgrow the memory",
     { block_cache_bytes: 600 * MIB },
     "block_cache_bytes",
-    ["75 %", "1 GiB", "wal_cache_bytes takes 256 MiB"],
+    ["75 %", "1 GiB", "wal_cache_bytes uses 256 MiB"],
   ],
   [
     "a log cache below the threshold",

@@ -28,7 +28,7 @@ export const TUNING_PROPERTIES = {
 
 export type TuningUnit = "bytes" | "bytes_per_second";
 
-/** A value for every knob; whole numbers. A baseline of 0 is no bound, as in the broker. */
+/** A value for every setting; whole numbers. A baseline of 0 is unlimited, as in the broker. */
 export type TuningValues = Readonly<Record<TuningKnob, number>>;
 
 /**
@@ -89,7 +89,7 @@ export function changerOf(principal: Principal, name: string): Changer {
   return { kind: "user", id: principal.userId ?? "", name };
 }
 
-/** A lower and an upper bound, both allowed, with the reason of the pair in one or two sentences. */
+/** Inclusive bounds with their reason in one or two sentences. */
 export interface KnobBounds {
   readonly min: number;
   readonly max: number;
@@ -154,8 +154,8 @@ export function tuningBounds(
     min: BASELINE_MIN,
     max: BASELINE_MAX,
     reason:
-      `0 is no bound. Else at least ${bytes(BASELINE_MIN)} per second, the part in which the ` +
-      "network is given out, and at most 100 Gbit/s.",
+      `0 = unlimited; minimum ${bytes(BASELINE_MIN)} per second, the unit in which bandwidth is ` +
+      "allocated; maximum 100 Gbit/s.",
   };
   return {
     block_cache_bytes: blockCacheBounds(sizing, values),
@@ -163,8 +163,8 @@ export function tuningBounds(
       min: PREFETCH_MIN,
       max: PREFETCH_MAX,
       reason:
-        `At least ${PREFETCH_MIN}, with which nothing is read ahead; at most ` +
-        `${bytes(PREFETCH_MAX)}, beyond which one reader only keeps the others out.`,
+        `${PREFETCH_MIN} = no prefetch; maximum ${bytes(PREFETCH_MAX)}: a larger window of one ` +
+        "reader would evict blocks of others.",
     },
     ingress_baseline_bytes_per_second: baseline,
     egress_baseline_bytes_per_second: baseline,
@@ -179,8 +179,8 @@ function cachesBudget(sizing: ClusterSizing): number {
 
 function budgetReason(sizing: ClusterSizing, other: string, otherBytes: number): string {
   return (
-    `both caches together may take ${CACHES_SHARE * 100} % of the ${bytes(sizing.memoryBytes)} ` +
-    `of size ${sizing.title}, and ${other} takes ${bytes(otherBytes)}`
+    `both caches may use ${CACHES_SHARE * 100} % of the ${bytes(sizing.memoryBytes)} ` +
+    `of size ${sizing.title}, and ${other} uses ${bytes(otherBytes)}`
   );
 }
 
@@ -190,7 +190,7 @@ function blockCacheBounds(sizing: ClusterSizing, values: TuningValues): KnobBoun
     min: BLOCK_CACHE_MIN,
     max,
     reason:
-      `At least ${bytes(BLOCK_CACHE_MIN)}, so that some readers find room side by side; at most ` +
+      `Minimum ${bytes(BLOCK_CACHE_MIN)}, enough for several readers in parallel; maximum ` +
       `${bytes(max)}, because ${budgetReason(sizing, "wal_cache_bytes", values.wal_cache_bytes)}.`,
   };
 }
@@ -200,13 +200,13 @@ function walCacheBounds(sizing: ClusterSizing, values: TuningValues): KnobBounds
   const max = Math.max(min, cachesBudget(sizing) - values.block_cache_bytes);
   const least =
     min === values.upload_threshold_bytes
-      ? "upload_threshold_bytes, which could not be reached else"
-      : "room for an upload and the appends meanwhile";
+      ? "the value of upload_threshold_bytes"
+      : "enough for an upload and the appends during it";
   return {
     min,
     max,
     reason:
-      `At least ${bytes(min)}, ${least}; at most ${bytes(max)}, because ` +
+      `Minimum ${bytes(min)}, ${least}; maximum ${bytes(max)}, because ` +
       `${budgetReason(sizing, "block_cache_bytes", values.block_cache_bytes)}.`,
   };
 }
@@ -216,16 +216,15 @@ function uploadThresholdBounds(sizing: ClusterSizing, values: TuningValues): Kno
   const max = Math.min(values.wal_cache_bytes, half);
   const most =
     max === half
-      ? `half of the write-ahead log of ${bytes(sizing.walBytes)}, so that it takes appends while ` +
-        "an upload is under way"
-      : "wal_cache_bytes, beyond which it could not be reached";
+      ? `half of the write-ahead log of ${bytes(sizing.walBytes)}, so that it accepts appends ` +
+        "during an upload"
+      : "the value of wal_cache_bytes";
   return {
     min: UPLOAD_THRESHOLD_MIN,
     max,
     reason:
-      `At least ${bytes(UPLOAD_THRESHOLD_MIN)}, because small objects cost more requests than ` +
-      `the waiting saves; at most ${bytes(max)}, ${most}. A quarter of wal_cache_bytes is the most ` +
-      "that takes effect.",
+      `Minimum ${bytes(UPLOAD_THRESHOLD_MIN)}, because smaller objects need too many requests; ` +
+      `maximum ${bytes(max)}, ${most}. Values above a quarter of wal_cache_bytes have no effect.`,
   };
 }
 
@@ -253,9 +252,11 @@ export function checkTuning(
 
 export function tuningRefused(fields: readonly FieldError[], cause?: unknown): DomainError {
   const [first] = fields;
-  const detail = first ? `${first.pointer.slice(1)} ${first.message}` : "The setting is refused.";
+  const detail = first
+    ? `${first.pointer.slice(1)} ${first.message}`
+    : "The setting is out of bounds.";
   return new DomainError("tuning_refused", detail, {
-    remedy: "Choose a value within the bounds; reading the tuning gives them with their reasons.",
+    remedy: "Choose a value within the bounds. GET the tuning to see them with their reasons.",
     fields,
     cause,
   });
@@ -269,13 +270,25 @@ function fieldError(
   const pointer = `/${knob}`;
   if (isBaseline(knob) && value === 0) return undefined;
   if (!Number.isSafeInteger(value) && value >= min && value <= max) {
-    return { pointer, code: "not_whole", message: `is ${value}; whole numbers only. ${reason}` };
+    return {
+      pointer,
+      code: "not_whole",
+      message: `must be a whole number, not ${value}. ${reason}`,
+    };
   }
   if (value < min) {
-    return { pointer, code: "too_small", message: `is ${value}, below ${min}. ${reason}` };
+    return {
+      pointer,
+      code: "too_small",
+      message: `must be at least ${min}, not ${value}. ${reason}`,
+    };
   }
   if (value > max || !Number.isSafeInteger(value)) {
-    return { pointer, code: "too_large", message: `is ${value}, above ${max}. ${reason}` };
+    return {
+      pointer,
+      code: "too_large",
+      message: `must be at most ${max}, not ${value}. ${reason}`,
+    };
   }
   return undefined;
 }

@@ -75,7 +75,7 @@ export function walVolumeLimits(type: WalVolumeType): WalVolumeLimits {
   return WAL_VOLUME_LIMITS[type];
 }
 
-/** Every reason why EBS, or we, would refuse the volume; pointers are relative to the volume. */
+/** Everything that EBS or we would reject; pointers are relative to the volume. */
 export function checkWalVolume(volume: WalVolume, instance: AwsInstance): FieldError[] {
   const limits = walVolumeLimits(volume.type);
   const errors = [
@@ -84,9 +84,9 @@ export function checkWalVolume(volume: WalVolume, instance: AwsInstance): FieldE
       volume.sizeGib,
       limits.sizeGib,
       "GiB",
-      "a larger log only restarts slower",
+      "a larger log makes restarts slower",
     ),
-    outside("/iops", volume.iops, limits.iops, "IOPS", `what ${volume.type} grants`),
+    outside("/iops", volume.iops, limits.iops, "IOPS", `the range of ${volume.type}`),
     aboveRatio(volume, limits),
     aboveInstance(volume, instance),
     ...throughputErrors(volume, limits),
@@ -98,8 +98,8 @@ export function checkWalVolume(volume: WalVolume, instance: AwsInstance): FieldE
 export function checkWalVolumeChange(current: WalVolume, next: WalVolume): FieldError[] {
   if (next.sizeGib >= current.sizeGib) return [];
   const message =
-    `is ${next.sizeGib}, below the present ${current.sizeGib} GiB. A volume can only grow: a smaller ` +
-    "one would be another volume, without the log.";
+    `must be at least ${current.sizeGib} GiB, the current size: a volume can only grow. A smaller ` +
+    "one would be a new volume without the log.";
   return [{ pointer: "/size_gib", code: "cannot_shrink", message }];
 }
 
@@ -111,14 +111,14 @@ export function walVolumeWarnings(volume: WalVolume, instance: AwsInstance): str
   const throughput = volume.throughputMibps ?? 0;
   if (throughput > Math.max(baseline, limits.includedThroughputMibps)) {
     warnings.push(
-      `The volume grants ${throughput} MiB/s, but ${instance.type} sustains ${baseline} MiB/s to ` +
-        "its volumes and more only for half an hour a day; a larger size sustains more.",
+      `The volume provides ${throughput} MiB/s, but ${instance.type} sustains ${baseline} MiB/s to ` +
+        "its volumes, and more only for 30 minutes a day. A larger size sustains more.",
     );
   }
   if (volume.iops > Math.max(instance.ebsBaselineIops, limits.includedIops)) {
     warnings.push(
-      `The volume grants ${volume.iops} IOPS, but ${instance.type} sustains ` +
-        `${instance.ebsBaselineIops}; a larger size sustains more.`,
+      `The volume provides ${volume.iops} IOPS, but ${instance.type} sustains ` +
+        `${instance.ebsBaselineIops}. A larger size sustains more.`,
     );
   }
   return warnings;
@@ -174,7 +174,7 @@ function outside(
   reason: string,
 ): FieldError | undefined {
   if (Number.isInteger(value) && value >= min && value <= max) return undefined;
-  const message = `is ${value}; whole ${unit} from ${min} to ${max}, ${reason}.`;
+  const message = `must be a whole number of ${unit} from ${min} to ${max}: ${reason}.`;
   return { pointer, code: "out_of_range", message };
 }
 
@@ -182,16 +182,16 @@ function aboveRatio(volume: WalVolume, limits: WalVolumeLimits): FieldError | un
   const max = volume.sizeGib * limits.iopsPerGib;
   if (volume.iops <= max || volume.iops <= limits.includedIops) return undefined;
   const message =
-    `is ${volume.iops}, above ${max}: ${volume.type} grants at most ${limits.iopsPerGib} for each ` +
-    "GiB. Ask for a larger volume or for less.";
+    `must be at most ${max}: ${volume.type} provides at most ${limits.iopsPerGib} per GiB. Choose ` +
+    "a larger volume or fewer IOPS.";
   return { pointer: "/iops", code: "too_large", message };
 }
 
 function aboveInstance(volume: WalVolume, instance: AwsInstance): FieldError | undefined {
   if (volume.iops <= instance.ebsMaxIops) return undefined;
   const message =
-    `is ${volume.iops}, above the ${instance.ebsMaxIops} that ${instance.type} can ever do. Ask for ` +
-    "less, or for a larger size.";
+    `must be at most ${instance.ebsMaxIops}, the maximum of ${instance.type}. Choose fewer IOPS ` +
+    "or a larger size.";
   return { pointer: "/iops", code: "too_large", message };
 }
 
@@ -201,18 +201,18 @@ function throughputErrors(volume: WalVolume, limits: WalVolumeLimits): (FieldErr
   const range = limits.throughputMibps;
   if (range === undefined) {
     if (throughput === undefined) return [];
-    const message = `cannot be set on ${volume.type}, whose throughput follows from its IOPS.`;
+    const message = `cannot be set for ${volume.type}: its throughput follows from its IOPS.`;
     return [{ pointer, code: "not_applicable", message }];
   }
   if (throughput === undefined) {
-    return [{ pointer, code: "required", message: `is needed for ${volume.type}.` }];
+    return [{ pointer, code: "required", message: `is required for ${volume.type}.` }];
   }
-  const wrong = outside(pointer, throughput, range, "MiB/s", `what ${volume.type} grants`);
+  const wrong = outside(pointer, throughput, range, "MiB/s", `the range of ${volume.type}`);
   if (wrong !== undefined) return [wrong];
   const max = Math.floor(volume.iops * limits.throughputPerIops);
   if (throughput <= max) return [];
   const message =
-    `is ${throughput}, above ${max}: ${volume.type} grants ${limits.throughputPerIops} MiB/s for each ` +
-    `of its ${volume.iops} IOPS. Ask for more IOPS or for less.`;
+    `must be at most ${max}: ${volume.type} provides ${limits.throughputPerIops} MiB/s for each ` +
+    `of its ${volume.iops} IOPS. Choose more IOPS or less throughput.`;
   return [{ pointer, code: "too_large", message }];
 }

@@ -50,6 +50,6 @@ function isLocal(region: string): boolean {
 function unconfigured(region: string): ProvisionError {
   return new ProvisionError(
     "unconfigured",
-    `this installation cannot make clusters in ${region}: set MILLRACE_AWS_ROLE_ARN and have Terraform at hand`,
+    `no AWS account is configured for ${region}: set MILLRACE_AWS_ROLE_ARN and install Terraform`,
   );
 }

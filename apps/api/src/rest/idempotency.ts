@@ -37,8 +37,8 @@ export async function idempotent(
   const request = await requestOf(contract, context, key, sent);
   const begun = await idempotency.begin(request);
   if (begun.kind === "mismatch") {
-    throw new DomainError("idempotency_key_reused", "This key was sent with another request.", {
-      remedy: "Use a new key for each request that is meant to do something new.",
+    throw new DomainError("idempotency_key_reused", "This key was used for another request.", {
+      remedy: "Use a new key for each new request.",
     });
   }
   if (begun.kind === "running") {
@@ -85,7 +85,11 @@ async function requestOf(
   if (key === "" || key.length > KEY_LENGTH_MAX) {
     throw new DomainError("validation_failed", "The Idempotency-Key is empty or too long.", {
       fields: [
-        { pointer: "/Idempotency-Key", code: "too_big", message: `1 to ${KEY_LENGTH_MAX} letters` },
+        {
+          pointer: "/Idempotency-Key",
+          code: "too_big",
+          message: `must have 1 to ${KEY_LENGTH_MAX} characters`,
+        },
       ],
     });
   }
@@ -121,7 +125,7 @@ function isFinal(status: number): boolean {
 function notKept(): DomainError {
   return new DomainError(
     "idempotent_answer_not_kept",
-    "The first request succeeded; its answer held a secret, which is shown once.",
+    "The first request succeeded. Its answer contained a secret, which is returned once.",
     { remedy: "Delete what the first request created, then send the request with a new key." },
   );
 }

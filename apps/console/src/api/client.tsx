@@ -55,7 +55,7 @@ function newQueryClient(): QueryClient {
   });
 }
 
-/** True where asking again cannot help: the caller must do something else. */
+/** True where a retry cannot help. */
 function isRefusal(error: unknown): boolean {
   const status = statusOf(error);
   return status !== undefined && status >= 400 && status < 500 && status !== 429;
@@ -74,5 +74,5 @@ export function problemOf(error: unknown): Problem | undefined {
 /** What went wrong, in the API's own words. */
 export function messageOf(error: unknown): string {
   if (error instanceof TRPCClientError) return error.message;
-  return "The console cannot reach the API. Try again in a moment.";
+  return "Cannot reach the API. Try again in a moment.";
 }

@@ -32,7 +32,7 @@ export async function forward(request: Request): Promise<Response> {
     return new Response(reply.body, { status: reply.status, headers: passed(reply.headers) });
   } catch {
     return Response.json(
-      { code: "api_unreachable", detail: "The API does not answer. Try again in a moment." },
+      { code: "api_unreachable", detail: "The API does not respond. Try again in a moment." },
       { status: 502 },
     );
   }

@@ -4,9 +4,9 @@ import Link from "next/link";
 export default function NotFound() {
   return (
     <Stack component="main" align="center" justify="center" mih="100vh" gap="xs">
-      <Title order={1}>There is nothing here</Title>
-      <Text className="quiet">The address is mistyped, or what was here has been deleted.</Text>
-      <Link href="/clusters">Back to the clusters</Link>
+      <Title order={1}>Page not found</Title>
+      <Text className="quiet">The address is wrong, or the page was deleted.</Text>
+      <Link href="/clusters">Back to clusters</Link>
     </Stack>
   );
 }

@@ -12,9 +12,9 @@ import { groupOf, partitionOf } from "./catch-up.fixture.ts";
 test.each([
   ["catch_up", 240, "about 4 min"],
   ["catch_up", 0.2, "about 1 s"],
-  ["catch_up", null, "being measured"],
+  ["catch_up", null, "estimating…"],
   ["falling_behind", null, "falling behind"],
-  ["tail", 0, "at the tail"],
+  ["tail", 0, "up to date"],
   ["idle", null, "idle"],
 ] as const)("a group that is in %s with %s seconds left is %s", (mode, eta_seconds, text) => {
   expect(etaText(groupOf({ mode, eta_seconds }))).toBe(text);
@@ -22,7 +22,7 @@ test.each([
 
 test("a backlog that grows meanwhile has no time left to be told", () => {
   const growing = groupOf({ eta_seconds: null, drain_bytes_per_second: -1 });
-  expect(etaText(growing)).toBe("growing now");
+  expect(etaText(growing)).toBe("growing");
 });
 
 describe("a backlog", () => {
@@ -67,11 +67,11 @@ it("what never arrives stands first, then what arrives last", () => {
 });
 
 test.each([
-  [["catch_up"], "1 group catches up"],
-  [["tail", "tail"], "2 groups are at the tail"],
+  [["catch_up"], "1 group is catching up"],
+  [["tail", "tail"], "2 groups are up to date"],
   [
     ["tail", "falling_behind", "catch_up", "catch_up"],
-    "1 group falls behind, 2 catch up, 1 is at the tail",
+    "1 group is falling behind, 2 are catching up, 1 is up to date",
   ],
 ] as const)("%j are summed up", (modes, text) => {
   expect(summaryText(modes.map((mode) => groupOf({ mode })))).toBe(text);

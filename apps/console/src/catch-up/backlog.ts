@@ -1,4 +1,4 @@
-/** How far behind somebody is, in words and in the order in which it matters. Pure. */
+/** Backlogs as text, most urgent first. Pure. */
 import type { CatchUp } from "@millrace/contract";
 import type { CatchUpMode } from "@millrace/domain";
 import { bytes, int64 } from "../format/quantity.ts";
@@ -7,29 +7,29 @@ import { duration } from "../format/time.ts";
 export type CatchUpGroup = CatchUp["groups"][number];
 export type CatchUpPartition = CatchUpGroup["partitions"][number];
 
-/** What every reader has, be it a group or a group's partition. */
+/** What groups and their partitions have in common. */
 type Reader = Pick<
   CatchUpGroup,
   "mode" | "eta_seconds" | "drain_bytes_per_second" | "backlog_bytes" | "backlog_records"
 >;
 
 export const MODE_WORDS: Record<CatchUpMode, string> = {
-  tail: "At the tail",
+  tail: "Up to date",
   catch_up: "Catching up",
   falling_behind: "Falling behind",
   idle: "Idle",
 };
 
-/** What to look at first stands first. */
+/** Most urgent first. */
 const MODE_ORDER: readonly CatchUpMode[] = ["falling_behind", "catch_up", "idle", "tail"];
 
-/** `about 4 min`, or why there is no such time. */
+/** `about 4 min`, or why there is no estimate. */
 export function etaText(reader: Reader): string {
   const { mode, eta_seconds, drain_bytes_per_second } = reader;
-  if (mode === "tail") return "at the tail";
+  if (mode === "tail") return "up to date";
   if (mode === "idle") return "idle";
   if (mode === "falling_behind") return "falling behind";
-  if (eta_seconds === null) return drain_bytes_per_second < 0 ? "growing now" : "being measured";
+  if (eta_seconds === null) return drain_bytes_per_second < 0 ? "growing" : "estimating…";
   return `about ${duration(Math.max(1, eta_seconds))}`;
 }
 
@@ -39,37 +39,37 @@ export function backlogText({ backlog_bytes, backlog_records }: Reader): string 
   return `${bytes(Number(backlog_bytes))} · ${int64(backlog_records)} ${records}`;
 }
 
-/** 0 to 100; undefined where nobody knows how long the way was. */
+/** 0 to 100; undefined where the initial backlog is unknown. */
 export function percentDone({ mode, progress }: CatchUpGroup): number | undefined {
   if (mode === "tail") return 100;
   return progress === null ? undefined : Math.max(0, Math.min(100, progress * 100));
 }
 
-/** What the bar says to those who do not see it. */
+/** The bar as text, for screen readers. */
 export function progressText(group: CatchUpGroup): string {
   const percent = percentDone(group);
   const done = percent === undefined ? "" : `${Math.floor(percent)} % done, `;
   return `${done}${backlogText(group)} to go, ${etaText(group)}`;
 }
 
-/** Last to arrive first: those that never do, then by time left, then by what is left. */
+/** Groups that never catch up first, then by remaining time, then by backlog. */
 export function byUrgency(a: Reader, b: Reader): number {
   return (
     MODE_ORDER.indexOf(a.mode) - MODE_ORDER.indexOf(b.mode) ||
-    // In whole seconds: rows that arrive together keep their places.
+    // In whole seconds, so that rows with about the same time do not swap.
     Math.round(b.eta_seconds ?? 0) - Math.round(a.eta_seconds ?? 0) ||
     (a.eta_seconds === null ? compare(BigInt(b.backlog_bytes), BigInt(a.backlog_bytes)) : 0)
   );
 }
 
-/** `1 group falls behind, 2 catch up, 5 are at the tail`. */
+/** `1 group is falling behind, 2 are catching up, 5 are up to date`. */
 export function summaryText(groups: readonly CatchUpGroup[]): string {
   const of = (mode: CatchUpMode) => groups.filter((group) => group.mode === mode).length;
   const parts = [
-    [of("falling_behind"), "falls behind", "fall behind"],
-    [of("catch_up"), "catches up", "catch up"],
+    [of("falling_behind"), "is falling behind", "are falling behind"],
+    [of("catch_up"), "is catching up", "are catching up"],
     [of("idle"), "is idle", "are idle"],
-    [of("tail"), "is at the tail", "are at the tail"],
+    [of("tail"), "is up to date", "are up to date"],
   ] as const;
   const told = parts.filter(([count]) => count > 0);
   return told

@@ -5,7 +5,7 @@ import { bytes, int64, share, times } from "../format/quantity.ts";
 
 type Cache = CatchUp["cache"];
 
-/** The broker's block cache, each figure with the sentence that says what it means. */
+/** The broker's block cache; each figure with its meaning. */
 export function CacheCard({ cache }: { cache: Cache }) {
   const [size, used] = [Number(cache.size_bytes), Number(cache.used_bytes)];
   const filled = size > 0 ? (used / size) * 100 : 0;
@@ -56,32 +56,32 @@ function figures(cache: Cache): { label: string; value: string; text: string }[]
     {
       label: "Hit ratio",
       value: cache.hit_ratio === null ? "–" : share(cache.hit_ratio),
-      text: `Of blocks that were read, the share that was in memory already: ${int64(cache.hits)} of ${int64(String(BigInt(cache.hits) + BigInt(cache.misses)))}.`,
+      text: `Share of block reads served from memory: ${int64(cache.hits)} of ${int64(String(BigInt(cache.hits) + BigInt(cache.misses)))}.`,
     },
     {
       label: "Fetched per byte delivered",
       value: cache.fetched_per_delivered === null ? "–" : times(cache.fetched_per_delivered),
-      text: `Bytes read from object storage for each byte a consumer got; 1 is the ideal. ${bytes(Number(cache.fetched_bytes))} were fetched, ${bytes(Number(cache.delivered_bytes))} delivered.`,
+      text: `Bytes read from object storage per byte delivered to consumers; 1 is ideal. ${bytes(Number(cache.fetched_bytes))} fetched, ${bytes(Number(cache.delivered_bytes))} delivered.`,
     },
     {
       label: "Evicted unread",
       value: bytes(Number(cache.evicted_unread_bytes)),
-      text: "Fetched, then given up before its reader came: above nothing, the cache is too small for its readers.",
+      text: "Prefetched, but evicted before it was read. Above 0, the cache is too small for its readers.",
     },
     {
       label: "Readers",
       value: String(cache.readers),
-      text: "Positions in streams that are read one block after the other now.",
+      text: "Streams that are read sequentially right now.",
     },
     {
       label: "Prefetch window, median",
       value: bytes(Number(median)),
-      text: "How far the broker reads ahead of one reader; it grows while reads wait, and shrinks while blocks do.",
+      text: "How far the broker reads ahead of a reader. It grows while reads wait and shrinks while blocks do.",
     },
     {
       label: "Prefetch window, largest",
       value: bytes(Number(max)),
-      text: "Of the reader that runs ahead furthest; the tuning bounds it.",
+      text: "The largest window of any reader. Tuning sets its maximum.",
     },
   ];
 }

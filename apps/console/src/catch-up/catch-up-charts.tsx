@@ -10,7 +10,7 @@ import { byteRate, count, share, times } from "../format/quantity.ts";
 const MINUTES = 15;
 const STEP_SECONDS = 5;
 
-/** The last quarter of an hour of what the figures say. */
+/** The figures over the last 15 minutes. */
 export function CatchUpCharts({ clusterId }: { clusterId: string }) {
   const { data } = useMetrics(clusterId, MINUTES, STEP_SECONDS);
   const span = data ?? { from: Date.now() - MINUTES * 60_000, to: Date.now() };
@@ -25,16 +25,16 @@ export function CatchUpCharts({ clusterId }: { clusterId: string }) {
         title="Catch-up reads and producers"
         span={span}
         format={byteRate}
-        lines={[line("Catch-up", "catch_up_read_rate"), line("Producers", "bytes_in_rate", "out")]}
+        lines={[line("Catch-up", "catch_up_read_rate", "out"), line("Producers", "bytes_in_rate")]}
       />
       <TimeChart
-        title="Requests that wait for the network"
+        title="Requests waiting for the network"
         span={span}
         format={count}
         lines={[line("Waiting", "network_waiting")]}
       />
       <TimeChart
-        title="Hit ratio of the block cache"
+        title="Block cache hit ratio"
         span={span}
         format={share}
         lines={[line("Hits", "cache_hit_ratio")]}

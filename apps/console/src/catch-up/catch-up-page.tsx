@@ -14,13 +14,13 @@ import { CatchUpCharts } from "./catch-up-charts.tsx";
 import { GroupCard } from "./group-card.tsx";
 import { BucketCard, NetworkCard } from "./network-card.tsx";
 
-/** An answer with thousands of partitions is some megabytes: it is asked for less often. */
+/** An answer with thousands of partitions has some megabytes, so it is polled less often. */
 const CATCH_UP_POLL_MS = { usual: 2_000, large: 10_000 };
 const LARGE_FROM_PARTITIONS = 2_000;
 /** Cards at a time. */
 const GROUPS_SHOWN = 20;
 
-/** Who reads behind, how far, and until when; and what the broker does about it. Live. */
+/** Backlog, read rate and remaining time of each group, with cache and network. Live. */
 export function CatchUpPage({ clusterId, wanted }: { clusterId: string; wanted?: string }) {
   const trpc = useTRPC();
   const { data, error } = useQuery(
@@ -31,7 +31,7 @@ export function CatchUpPage({ clusterId, wanted }: { clusterId: string; wanted?:
   );
   return (
     <Stack gap="md">
-      {error && <ProblemAlert error={error} title="The broker's figures cannot be read" />}
+      {error && <ProblemAlert error={error} title="Cannot load the catch-up status" />}
       {!data && !error && <Skeleton h={320} radius="md" />}
       {data && <Groups answer={data} wanted={wanted} />}
       {data && <CacheCard cache={data.cache} />}
@@ -39,12 +39,12 @@ export function CatchUpPage({ clusterId, wanted }: { clusterId: string; wanted?:
         <SimpleGrid cols={{ base: 1, md: 2 }}>
           <NetworkCard
             title="Ingress"
-            text="What the broker takes in, from producers and from object storage."
+            text="Received from producers and object storage."
             direction={data.network.ingress}
           />
           <NetworkCard
             title="Egress"
-            text="What the broker sends, to consumers and to object storage."
+            text="Sent to consumers and object storage."
             direction={data.network.egress}
           />
         </SimpleGrid>
@@ -63,8 +63,8 @@ function Groups({ answer, wanted }: { answer: CatchUp; wanted: string | undefine
   if (groups.length === 0) {
     return (
       <Empty
-        title="Nobody reads yet"
-        text="A consumer group appears here as soon as it commits an offset: how far it is behind, how fast it reads, and until when it has caught up."
+        title="No active consumers"
+        text="A consumer group appears here when it joins or commits an offset: its backlog, its read rate and the time until it has caught up."
       />
     );
   }
@@ -80,12 +80,13 @@ function Groups({ answer, wanted }: { answer: CatchUp; wanted: string | undefine
       </Group>
       {answer.truncated && (
         <Alert color="gray" icon={<IconInfoCircle size={18} />}>
-          The broker has more groups or partitions than it lists here.
+          The broker has more groups or partitions than are listed here.
         </Alert>
       )}
       {wanted !== undefined && groups[0]?.group !== wanted && (
         <Alert color="gray" icon={<IconInfoCircle size={18} />}>
-          The broker says nothing of the group {wanted}: it has committed no offset lately.
+          The broker has no data about the group {wanted}: it has no members and no committed
+          offsets.
         </Alert>
       )}
       {groups.slice(0, limit).map((group) => (

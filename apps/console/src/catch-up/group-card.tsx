@@ -10,7 +10,7 @@ import { type CatchUpGroup, etaText, percentDone, progressText } from "./backlog
 import { ModeBadge, modeColor } from "./mode-badge.tsx";
 import { PartitionTable } from "./partition-table.tsx";
 
-/** How far one group is behind, how fast that changes, and until when. */
+/** One group: its backlog, how fast it changes, and the remaining time. */
 export function GroupCard({ group, wanted }: { group: CatchUpGroup; wanted: boolean }) {
   const [opened, { toggle }] = useDisclosure(wanted);
   const card = useRef<HTMLDivElement>(null);
@@ -52,10 +52,10 @@ export function GroupCard({ group, wanted }: { group: CatchUpGroup; wanted: bool
             value={bytes(Number(group.backlog_bytes))}
             below={`${int64(group.backlog_records)} records`}
           />
-          <Figure label="Reads" value={byteRate(group.read_bytes_per_second)} />
-          <Figure label="Producers add" value={byteRate(group.produce_bytes_per_second)} />
+          <Figure label="Read rate" value={byteRate(group.read_bytes_per_second)} />
+          <Figure label="Produce rate" value={byteRate(group.produce_bytes_per_second)} />
           <Figure
-            label={drain < 0 ? "Backlog grows by" : "Backlog shrinks by"}
+            label={drain < 0 ? "Backlog grows" : "Backlog shrinks"}
             value={byteRate(Math.abs(drain))}
           />
         </SimpleGrid>
@@ -81,7 +81,7 @@ export function GroupCard({ group, wanted }: { group: CatchUpGroup; wanted: bool
   );
 }
 
-/** The share of the backlog that is done. Without a share that is known, the bar only says so. */
+/** The share of the backlog that is already read; empty where it is unknown. */
 export function BacklogBar({ group }: { group: CatchUpGroup }) {
   const percent = percentDone(group);
   return (

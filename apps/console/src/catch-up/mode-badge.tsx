@@ -15,12 +15,12 @@ const SIGNS = {
   idle: ["gray", IconPlayerPause],
 } as const satisfies Record<CatchUpMode, readonly [string, typeof IconCircleCheck]>;
 
-/** The colour of a mode; a word or a sign always stands beside it. */
+/** The colour of a mode; always shown with its word. */
 export function modeColor(mode: CatchUpMode): string {
   return SIGNS[mode][0];
 }
 
-/** How somebody reads: as a word, a sign and a colour. */
+/** A mode as a word, an icon and a colour. */
 export function ModeBadge({ mode }: { mode: CatchUpMode }) {
   const [color, Icon] = SIGNS[mode];
   return (

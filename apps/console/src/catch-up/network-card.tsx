@@ -7,16 +7,16 @@ import { duration } from "../format/time.ts";
 
 type Direction = CatchUp["network"]["ingress"];
 
-/** From first to last served. */
+/** By priority, highest first. */
 const TIER_WORDS: Record<NetworkTier, { title: string; text: string }> = {
-  wal_upload: { title: "Producers and uploads", text: "never wait behind anybody else" },
+  wal_upload: { title: "Producers and uploads", text: "never wait for others" },
   tail_read: { title: "Tail reads", text: "consumers that are up to date" },
-  catch_up_miss: { title: "Catch-up reads", text: "consumers that wait for a block now" },
-  prefetch: { title: "Prefetch", text: "blocks that will be asked for next" },
-  compaction: { title: "Compaction", text: "tidies objects up; keeps a small share" },
+  catch_up_miss: { title: "Catch-up reads", text: "consumers waiting for a block" },
+  prefetch: { title: "Prefetch", text: "blocks that will be read next" },
+  compaction: { title: "Compaction", text: "merges objects; has a small guaranteed share" },
 };
 
-/** Who waited for the network, in the order in which they are served. */
+/** Network use and waits, by priority. */
 export function NetworkCard(props: { title: string; text: string; direction: Direction }) {
   const { title, text, direction } = props;
   const baseline = direction.baseline_bytes_per_second;
@@ -29,8 +29,8 @@ export function NetworkCard(props: { title: string; text: string; direction: Dir
         <Text fz="sm" className="quiet">
           {text}{" "}
           {baseline === null
-            ? "No baseline bounds it."
-            : `Its baseline is ${exactly("bytes_per_second", Number(baseline))}.`}
+            ? "Unlimited."
+            : `Baseline: ${exactly("bytes_per_second", Number(baseline))}.`}
         </Text>
       </Stack>
       <Table.ScrollContainer
@@ -42,9 +42,9 @@ export function NetworkCard(props: { title: string; text: string; direction: Dir
         <Table horizontalSpacing="lg" verticalSpacing={8}>
           <Table.Thead>
             <Table.Tr>
-              <Table.Th>Tier, first served first</Table.Th>
+              <Table.Th>Tier, by priority</Table.Th>
               <Table.Th ta="right">Bytes</Table.Th>
-              <Table.Th ta="right">Waited in all</Table.Th>
+              <Table.Th ta="right">Total wait</Table.Th>
               <Table.Th ta="right">Waiting now</Table.Th>
             </Table.Tr>
           </Table.Thead>
@@ -71,16 +71,16 @@ export function NetworkCard(props: { title: string; text: string; direction: Dir
   );
 }
 
-/** What the broker asked of object storage. */
+/** Requests to object storage, by operation and status. */
 export function BucketCard({ calls }: { calls: CatchUp["bucket_calls"] }) {
   return (
-    <Card component="section" aria-label="Calls of object storage" padding={0}>
+    <Card component="section" aria-label="Object storage requests" padding={0}>
       <Stack gap={2} px="lg" pt="lg" pb="sm">
         <Title order={2} fz="h4">
-          Calls of object storage
+          Object storage requests
         </Title>
         <Text fz="sm" className="quiet">
-          Each is paid for; what fails is tried again and never reaches a client.
+          Each request is billed. Failed requests are retried and not visible to clients.
         </Text>
       </Stack>
       {calls.length === 0 ? (
@@ -93,14 +93,14 @@ export function BucketCard({ calls }: { calls: CatchUp["bucket_calls"] }) {
             <Table.Tr>
               <Table.Th>Operation</Table.Th>
               <Table.Th>Status</Table.Th>
-              <Table.Th ta="right">Calls</Table.Th>
+              <Table.Th ta="right">Requests</Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
             {calls.map(({ operation, status, calls: count }) => (
               <Table.Tr key={`${operation} ${status}`} className="number">
                 <Table.Td ff="monospace">{operation}</Table.Td>
-                <Table.Td>{status}</Table.Td>
+                <Table.Td>{statusText(status)}</Table.Td>
                 <Table.Td ta="right">{int64(count)}</Table.Td>
               </Table.Tr>
             ))}
@@ -109,6 +109,11 @@ export function BucketCard({ calls }: { calls: CatchUp["bucket_calls"] }) {
       )}
     </Card>
   );
+}
+
+/** `given_up` → `given up`. */
+function statusText(status: string): string {
+  return status.replaceAll("_", " ");
 }
 
 /** Short waits count too: they add up over many requests. */

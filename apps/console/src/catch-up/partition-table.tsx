@@ -9,7 +9,7 @@ import { ModeBadge } from "./mode-badge.tsx";
 /** Rows at a time: a group may have thousands of partitions. */
 const PAGE_SIZE = 10;
 
-/** A group's partitions, last to arrive first. */
+/** A group's partitions, slowest first. */
 export function PartitionTable(props: { group: string; partitions: readonly CatchUpPartition[] }) {
   const { group, partitions } = props;
   const [asked, setAsked] = useState(1);
@@ -30,8 +30,8 @@ export function PartitionTable(props: { group: string; partitions: readonly Catc
               <Table.Th>Partition</Table.Th>
               <Table.Th ta="right">Time left</Table.Th>
               <Table.Th ta="right">Backlog</Table.Th>
-              <Table.Th>Reads as</Table.Th>
-              <Table.Th ta="right">Reads</Table.Th>
+              <Table.Th>Status</Table.Th>
+              <Table.Th ta="right">Read rate</Table.Th>
               <Table.Th ta="right">Position</Table.Th>
               <Table.Th ta="right">End</Table.Th>
             </Table.Tr>
@@ -47,7 +47,7 @@ export function PartitionTable(props: { group: string; partitions: readonly Catc
         <Group justify="space-between" gap="xs">
           <Text fz="xs" className="quiet number">
             {(page - 1) * PAGE_SIZE + 1} to {(page - 1) * PAGE_SIZE + shown.length} of{" "}
-            {partitions.length}, last to arrive first
+            {partitions.length}, slowest first
           </Text>
           <Pagination
             size="sm"

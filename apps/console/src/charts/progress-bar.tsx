@@ -1,14 +1,14 @@
 import { Progress, type ProgressRootProps } from "@mantine/core";
 
 interface ProgressBarProps extends Pick<ProgressRootProps, "size" | "flex" | "mt" | "color"> {
-  /** 0 to 100; undefined where nobody knows, which the bar says by claiming no value. */
+  /** 0 to 100; undefined where it is unknown. */
   percent: number | undefined;
   label: string;
-  /** What it shows, in words. */
+  /** The value as text. */
   text: string;
 }
 
-/** A bar that says in words what it shows; Mantine's own says a percentage only. */
+/** A progress bar with a text value; Mantine's own announces a percentage only. */
 export function ProgressBar({ percent, label, text, color, ...root }: ProgressBarProps) {
   return (
     <Progress.Root

@@ -29,7 +29,7 @@ const clockWithSeconds = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" 
 const CLOCK_LABELS: uPlot.Axis.Values = (_chart, splits, _axis, _space, step) =>
   splits.map((at) => (step < 60 ? clockWithSeconds : clock).format(at * 1_000));
 
-/** A live time series. Canvas, so a sentence beside it says what it shows. */
+/** A live time series on a canvas, with a summary for screen readers. */
 export function TimeChart({ title, lines, format, span }: TimeChartProps) {
   const scheme = useComputedColorScheme("light");
   const [observe, { width }] = useResizeObserver<HTMLDivElement>();

@@ -19,7 +19,7 @@ import { type ClusterChange, useClusterChange } from "./use-cluster-change.ts";
 /** Labels of one cluster: the API takes no more. */
 const LABELS_MAX = 32;
 
-/** What can be changed of a cluster that exists, reviewed before it is applied. */
+/** Changes to an existing cluster, reviewed before they are applied. */
 export function ChangeCard({ cluster, editable }: { cluster: Cluster; editable: boolean }) {
   const change = useClusterChange(cluster);
   const { draft, errors, set } = change;
@@ -38,7 +38,7 @@ export function ChangeCard({ cluster, editable }: { cluster: Cluster; editable: 
             />
             <TagsInput
               label="Labels"
-              description="name=value; press enter after each. On AWS they are tags too"
+              description="name=value; press Enter after each. On AWS they also become tags"
               maxTags={LABELS_MAX}
               value={draft.labels}
               error={errors["/labels"]}
@@ -53,7 +53,7 @@ export function ChangeCard({ cluster, editable }: { cluster: Cluster; editable: 
           />
           <AwsFields cluster={cluster} change={change} />
           {change.refusal != null && !change.preview && (
-            <ProblemAlert error={change.refusal} title="The cluster cannot be changed like this" />
+            <ProblemAlert error={change.refusal} title="This change is not possible" />
           )}
           <Group>
             <Button disabled={!change.ready} loading={change.busy} onClick={change.review}>
@@ -110,22 +110,22 @@ function ReachFields(props: {
   return (
     <div>
       <Title order={3} fz="h6" mb="xs">
-        Who reaches it
+        Access
       </Title>
       <Stack gap="md">
         <Radio.Group
-          aria-label="Who reaches it"
+          aria-label="Access"
           value={reach.access}
           onChange={(access) => set({ reach: { ...reach, access: access as NetworkAccess } })}
         >
           <Group gap="lg">
-            <Radio value="private" label="Its VPC and networks joined to it" />
-            <Radio value="endpoint_service" label="Other accounts too (PrivateLink)" />
+            <Radio value="private" label="VPC and connected networks" />
+            <Radio value="endpoint_service" label="Also other accounts (PrivateLink)" />
           </Group>
         </Radio.Group>
         {reach.access === "endpoint_service" && (
           <TagsInput
-            label="Principals that may connect"
+            label="Allowed principals"
             maxTags={ALLOWED_PRINCIPALS_MAX}
             value={reach.allowedPrincipals}
             error={errors["/network/allowed_principals"]}
@@ -133,7 +133,7 @@ function ReachFields(props: {
           />
         )}
         <TagsInput
-          label="Other address ranges that may connect"
+          label="Allowed address ranges"
           maxTags={ALLOWED_CIDRS_MAX}
           value={reach.allowedCidrs}
           error={errors["/network/allowed_cidrs"]}

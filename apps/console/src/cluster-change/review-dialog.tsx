@@ -6,7 +6,7 @@ import { ChangePreview, changesNothing } from "../plan/change-preview.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import type { ClusterChange } from "./use-cluster-change.ts";
 
-/** What a change would do, and the last word about it. */
+/** Shows what a change would do, and applies it. */
 export function ReviewDialog({ change }: { change: ClusterChange }) {
   const [requireApproval, setRequireApproval] = useState(false);
   const { preview } = change;

@@ -8,15 +8,15 @@ import { problemOf, statusOf, useTRPC } from "../api/client.tsx";
 import { type FieldErrors, fieldErrorsOf } from "../cluster-form/field-errors.ts";
 import { type ChangeDraft, changeDraftOf, checkChange, patchOf } from "./change-draft.ts";
 
-/** A change of a cluster on its way from the first key to its operation. */
+/** A cluster change, from editing to its operation. */
 export interface ClusterChange {
   draft: ChangeDraft;
   errors: FieldErrors;
-  /** What was refused, and stands at none of the fields. */
+  /** The last refusal, where it belongs to no field. */
   refusal: unknown;
   preview: ChangePreview | undefined;
   busy: boolean;
-  /** Something changes, and nothing is known to be wrong. */
+  /** Something changes and no error is known. */
   ready: boolean;
   changed: boolean;
   set(change: Partial<ChangeDraft>): void;
@@ -93,8 +93,8 @@ function useCalls(cluster: Cluster, on: { refuse: (error: unknown) => void; done
       onSuccess: (answer) => {
         refresh();
         on.done();
-        const begun = "operation_id" in answer;
-        notifications.show({ message: begun ? "The change has begun." : "The change is made." });
+        const started = "operation_id" in answer;
+        notifications.show({ message: started ? "Change started." : "Change saved." });
       },
       onError: (error) => {
         review.reset();

@@ -99,8 +99,8 @@ describe("a described cluster", () => {
 describe("a described volume", () => {
   it("is refused in sentences, at the field", () => {
     const errors = checkWalDraft({ ...onAws.wal, iops: 2_000, sizeGib: "" }, "dev");
-    expect(errors["/wal/iops"]).toMatch(/^Is 2000; whole IOPS from 3000 to 16000/);
-    expect(errors["/wal/size_gib"]).toMatch(/^Whole GiB from 8 to 1024/);
+    expect(errors["/wal/iops"]).toMatch(/^Must be a whole number of IOPS from 3000 to 16000/);
+    expect(errors["/wal/size_gib"]).toMatch(/^Must be a whole number of GiB from 8 to 1024/);
     expect(checkWalDraft(onAws.wal, "dev")).toEqual({});
   });
 

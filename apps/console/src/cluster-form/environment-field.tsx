@@ -20,7 +20,7 @@ export function EnvironmentField(props: {
   return (
     <Select
       label="Environment"
-      description="Names are unique within it"
+      description="Cluster names are unique per environment"
       data={items.map(({ id, name }) => ({ value: id, label: name }))}
       value={value || (items[0]?.id ?? null)}
       allowDeselect={false}

@@ -2,16 +2,16 @@ import { Card, Group, List, Stack, Text } from "@mantine/core";
 import type { CostEstimate } from "@millrace/domain";
 import { usd } from "../format/money.ts";
 
-/** Lines that cost less are summed up: the plan shows each. */
+/** Cheaper lines are summed up; the plan lists all. */
 const SHOWN_FROM_USD = 1;
 
-/** What the cluster would cost a month, while it is being described; nothing while that is not known. */
+/** The estimated monthly cost while the form is edited. */
 export function EstimateCard({ estimate }: { estimate: CostEstimate | undefined }) {
   return (
     <Card component="section" aria-label="Estimated cost">
       <Stack gap="xs">
         <Text fz="xs" className="quiet">
-          Estimated cost at AWS
+          Estimated monthly cost
         </Text>
         {estimate ? (
           <Lines estimate={estimate} />
@@ -30,7 +30,7 @@ function Lines({ estimate }: { estimate: CostEstimate }) {
   return (
     <>
       <Text fz="xl" fw={650} className="number" data-estimate>
-        {usd(estimate.total)} a month
+        {usd(estimate.total)} per month
       </Text>
       {shown.map(({ item, monthly }) => (
         <Line key={item} item={item} monthly={monthly} />

@@ -22,14 +22,14 @@ export function NetworkFields({ network, errors, onChange }: NetworkFieldsProps)
         onChange={(vpc) => set({ vpc: vpc as NetworkDraft["vpc"] })}
       >
         <Stack gap={6} mt={6}>
-          <Radio value="new" label="A new one for this cluster, without a way to the internet" />
-          <Radio value="existing" label="Private subnets of one that exists" />
+          <Radio value="new" label="New VPC without internet access" />
+          <Radio value="existing" label="Private subnets of an existing VPC" />
         </Stack>
       </Radio.Group>
       {network.vpc === "new" ? (
         <TextInput
           label="Address range"
-          description="IPv4, in CIDR notation; must not overlap with networks it is to be peered with"
+          description="IPv4 CIDR; must not overlap with networks you will peer with"
           maw={320}
           value={network.cidr}
           error={errors["/network/cidr"]}
@@ -39,22 +39,19 @@ export function NetworkFields({ network, errors, onChange }: NetworkFieldsProps)
         <ExistingVpc network={network} errors={errors} set={set} />
       )}
       <Radio.Group
-        label="Reached by"
+        label="Access"
         value={network.access}
         onChange={(access) => set({ access: access as NetworkDraft["access"] })}
       >
         <Stack gap={6} mt={6}>
-          <Radio value="private" label="Clients in the VPC and in networks joined to it" />
-          <Radio
-            value="endpoint_service"
-            label="Other accounts too, through an endpoint service (PrivateLink)"
-          />
+          <Radio value="private" label="Clients in the VPC and connected networks" />
+          <Radio value="endpoint_service" label="Also other accounts, through PrivateLink" />
         </Stack>
       </Radio.Group>
       {network.access === "endpoint_service" && (
         <TagsInput
-          label="Principals that may connect"
-          description={`ARNs of accounts, users or roles, at most ${ALLOWED_PRINCIPALS_MAX}; press enter after each`}
+          label="Allowed principals"
+          description={`ARNs of accounts, users or roles; at most ${ALLOWED_PRINCIPALS_MAX}. Press Enter after each`}
           maxTags={ALLOWED_PRINCIPALS_MAX}
           value={network.allowedPrincipals}
           error={errorUnder(errors, "/network/allowed_principals")}
@@ -62,8 +59,8 @@ export function NetworkFields({ network, errors, onChange }: NetworkFieldsProps)
         />
       )}
       <TagsInput
-        label="Other address ranges that may connect"
-        description={`Beside the VPC itself, at most ${ALLOWED_CIDRS_MAX}; press enter after each`}
+        label="Allowed address ranges"
+        description={`In addition to the VPC; at most ${ALLOWED_CIDRS_MAX}. Press Enter after each`}
         maxTags={ALLOWED_CIDRS_MAX}
         value={network.allowedCidrs}
         error={errorUnder(errors, "/network/allowed_cidrs")}
@@ -85,15 +82,15 @@ function ExistingVpc({
   return (
     <SimpleGrid cols={{ base: 1, sm: 2 }}>
       <TextInput
-        label="VPC id"
+        label="VPC ID"
         placeholder="vpc-0123456789abcdef0"
         value={network.vpcId}
         error={errors["/network/vpc_id"]}
         onChange={(event) => set({ vpcId: event.currentTarget.value })}
       />
       <TagsInput
-        label="Subnet ids"
-        description="One in each zone, in the order of the zones; press enter after each"
+        label="Subnet IDs"
+        description="One per zone, in zone order. Press Enter after each"
         inputWrapperOrder={["label", "input", "description", "error"]}
         maxTags={ZONES_MAX}
         value={network.subnetIds}

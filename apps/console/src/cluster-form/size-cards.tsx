@@ -20,7 +20,7 @@ interface SizeCardsProps {
   onChange: (size: ClusterSize) => void;
 }
 
-/** The sizes with what each is where the cluster stands. */
+/** The sizes with their resources at the provider. */
 export function SizeCards({ value, provider, monthly, onChange }: SizeCardsProps) {
   return (
     <Radio.Group label="Size" value={value} onChange={(size) => onChange(size as ClusterSize)}>

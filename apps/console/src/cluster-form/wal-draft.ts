@@ -77,7 +77,7 @@ export function walRequestOf(wal: WalDraft): WalRequest {
   };
 }
 
-/** What EBS or the size would refuse, and what a volume that exists cannot become. */
+/** Values that EBS or the size reject, and changes that an existing volume cannot make. */
 export function checkWalDraft(wal: WalDraft, size: ClusterSize, current?: WalVolume): FieldErrors {
   const volume = walVolumeOf(wal);
   const found = [
@@ -85,9 +85,6 @@ export function checkWalDraft(wal: WalDraft, size: ClusterSize, current?: WalVol
     ...(current ? checkWalVolumeChange(current, volume) : []),
   ];
   return Object.fromEntries(
-    found.map(({ pointer, message }) => [
-      `/wal${pointer}`,
-      sentence(message.replace(/^is NaN; /, "")),
-    ]),
+    found.map(({ pointer, message }) => [`/wal${pointer}`, sentence(message)]),
   );
 }

@@ -16,11 +16,11 @@ interface WalFieldsProps {
   size: ClusterSize;
   errors: FieldErrors;
   onChange: (wal: WalDraft) => void;
-  /** GiB that the volume has already: it only grows. */
+  /** Current size in GiB: a volume can only grow. */
   sizeGibMin?: number;
 }
 
-/** The volume of the write-ahead log: each acknowledgement waits for it. */
+/** The volume of the write-ahead log. */
 export function WalFields({ wal, size, errors, onChange, sizeGibMin }: WalFieldsProps) {
   const limits = walVolumeLimits(wal.type);
   const { instance } = awsSizing(size);
@@ -53,7 +53,7 @@ export function WalFields({ wal, size, errors, onChange, sizeGibMin }: WalFields
         />
         <NumberInput
           label="IOPS"
-          description={`${range(limits.iops.min, limits.iops.max)}, ${limits.iopsPerGib} a GiB`}
+          description={`${range(limits.iops.min, limits.iops.max)}, ${limits.iopsPerGib} per GiB`}
           error={errors["/wal/iops"]}
           {...number("iops")}
         />
@@ -67,10 +67,10 @@ export function WalFields({ wal, size, errors, onChange, sizeGibMin }: WalFields
         )}
       </SimpleGrid>
       <Text fz="xs" className="quiet">
-        Each acknowledgement waits for this volume. {instance.type} sustains{" "}
+        Every produce request waits for this volume. {instance.type} sustains{" "}
         {mibps(instance.ebsBaselineBytesPerSecond)} MiB/s and{" "}
-        {instance.ebsBaselineIops.toLocaleString("en")} IOPS to its volumes. The volume can be
-        changed while the cluster runs; it never gets smaller.
+        {instance.ebsBaselineIops.toLocaleString("en")} IOPS to its volumes. You can change the
+        volume later without downtime, but not shrink it.
       </Text>
     </Stack>
   );

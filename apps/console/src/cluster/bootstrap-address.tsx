@@ -3,7 +3,7 @@
 import { ActionIcon, Code, CopyButton, Group, Text, Tooltip } from "@mantine/core";
 import { IconCheck, IconCopy } from "@tabler/icons-react";
 
-/** Where clients connect first, ready to be copied. */
+/** The bootstrap address with a copy button. */
 export function BootstrapAddress({ address }: { address: string }) {
   return (
     <Group gap="xs" wrap="nowrap">
@@ -20,7 +20,7 @@ export function BootstrapAddress({ address }: { address: string }) {
               variant="subtle"
               color="gray"
               onClick={copy}
-              aria-label="Copy the bootstrap servers"
+              aria-label="Copy bootstrap servers"
             >
               {copied ? <IconCheck size={16} /> : <IconCopy size={16} />}
             </ActionIcon>

@@ -40,7 +40,7 @@ const TABS = [
   ["settings", "Settings"],
 ] as const;
 
-/** What every page of one cluster shares: its name and state, what is being done to it, the tabs. */
+/** The frame of every cluster page: name, state, running operation and tabs. */
 export function ClusterFrame({ clusterId, children }: { clusterId: string; children: ReactNode }) {
   const router = useRouter();
   const path = usePathname();
@@ -48,12 +48,9 @@ export function ClusterFrame({ clusterId, children }: { clusterId: string; child
   const { watched, dismiss } = useWatchedOperation(cluster);
   if (statusOf(error) === 404) {
     return (
-      <Empty
-        title="This cluster does not exist"
-        text="It has been deleted, or belongs to another organization."
-      >
+      <Empty title="Cluster not found" text="It was deleted, or belongs to another organization.">
         <Anchor component={Link} href="/clusters">
-          Back to the clusters
+          Back to clusters
         </Anchor>
       </Empty>
     );
@@ -67,10 +64,10 @@ export function ClusterFrame({ clusterId, children }: { clusterId: string; child
         </Anchor>
         {cluster ? <Heading cluster={cluster} /> : <Skeleton h={34} w={220} mt={2} />}
       </div>
-      {error && <ProblemAlert error={error} title="The cluster cannot be read" />}
+      {error && <ProblemAlert error={error} title="Cannot load the cluster" />}
       {cluster?.status.phase === "DEGRADED" && (
         <ProblemNote
-          text={cluster.status.conditions[0]?.message ?? "The broker does not answer."}
+          text={cluster.status.conditions[0]?.message ?? "The broker does not respond."}
         />
       )}
       {cluster?.status.phase === "PENDING_PURGE" && <PurgeNote cluster={cluster} />}
@@ -140,10 +137,10 @@ function ProtectedSign() {
   );
 }
 
-/** Phases in which an operation is at work, or has ended and left something to be done. */
+/** Phases in which an operation runs, or has failed. */
 const CHANGING = ["PROVISIONING", "UPDATING", "DELETING", "FAILED"];
 
-/** The operation that changes the cluster now, kept after its end so that its end is seen too. */
+/** The current operation, shown until it is dismissed. */
 function useWatchedOperation(cluster: Cluster | undefined) {
   const [watched, setWatched] = useState<string>();
   const [dismissed, setDismissed] = useState<string>();
@@ -159,8 +156,8 @@ function useWatchedOperation(cluster: Cluster | undefined) {
 function PausedNote() {
   return (
     <Alert color="violet" icon={<IconPlayerPause size={18} />} role="status">
-      The cluster is paused: no broker runs, and all records are kept. Clients connect again once it
-      is resumed.
+      The cluster is paused. No broker runs and all records are kept. Resume it to let clients
+      connect again.
     </Alert>
   );
 }
@@ -177,7 +174,7 @@ function CopyId({ id }: { id: string }) {
   return (
     <CopyButton value={id}>
       {({ copied, copy }) => (
-        <UnstyledButton onClick={copy} aria-label={`Copy the id ${id}`}>
+        <UnstyledButton onClick={copy} aria-label={`Copy cluster ID ${id}`}>
           <Code>{copied ? "copied" : id}</Code>
         </UnstyledButton>
       )}

@@ -27,10 +27,10 @@ import { useMetrics } from "./live.ts";
 import { PhaseBadge } from "./phase-badge.tsx";
 
 const LIST_POLL_MS = 3_000;
-/** Phases in which something flows. */
+/** Phases with metrics. */
 const MEASURED_PHASES = ["RUNNING", "UPDATING", "DEGRADED"];
 
-/** All clusters of the organization with what flows through them now. */
+/** All clusters of the organization with their current throughput. */
 export function ClusterList() {
   const trpc = useTRPC();
   const { data, error, isPending, fetchNextPage, hasNextPage } = useInfiniteQuery(
@@ -48,12 +48,12 @@ export function ClusterList() {
         </Title>
         <CreateButton />
       </Group>
-      {error && <ProblemAlert error={error} title="The clusters cannot be listed" />}
+      {error && <ProblemAlert error={error} title="Cannot load the clusters" />}
       {isPending && <Skeleton h={160} radius="md" />}
       {data && clusters.length === 0 && (
         <Empty
-          title="No cluster yet"
-          text="A cluster takes a few seconds to create. Any Kafka client connects to it."
+          title="No clusters yet"
+          text="Creating a cluster takes a few seconds. Any Kafka client can connect to it."
         >
           <CreateButton />
         </Empty>

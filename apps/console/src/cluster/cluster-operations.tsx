@@ -4,7 +4,7 @@ import { Stack } from "@mantine/core";
 import { DriftCard } from "../drift/drift-card.tsx";
 import { OperationList } from "../operation/operation-list.tsx";
 
-/** How what exists differs from what was made, and what was done to the cluster. */
+/** The drift status and the operations of a cluster. */
 export function ClusterOperations({ clusterId }: { clusterId: string }) {
   return (
     <Stack gap="md">

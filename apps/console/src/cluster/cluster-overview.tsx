@@ -34,13 +34,13 @@ export function ClusterOverview({ clusterId }: { clusterId: string }) {
       <Group justify="space-between" align="flex-end">
         {bootstrap ? <BootstrapAddress address={bootstrap} /> : <div />}
         <SegmentedControl
-          aria-label="Shown span"
+          aria-label="Time range"
           value={span}
           onChange={(value) => setSpan(value as Span)}
           data={Object.entries(SPANS).map(([value, { label }]) => ({ value, label }))}
         />
       </Group>
-      {error && <ProblemAlert error={error} title="The metrics cannot be read" />}
+      {error && <ProblemAlert error={error} title="Cannot load the metrics" />}
       <Tiles series={now.data?.series} />
       <Charts
         series={data?.series}

@@ -16,7 +16,7 @@ import { DeleteCard } from "./delete-card.tsx";
 import { useCluster } from "./live.ts";
 import { ProtectionCard } from "./protection-card.tsx";
 
-/** What the cluster was made with and costs, what can be changed of it, and its deletion. */
+/** Facts, cost, changes, deletion protection and deletion of a cluster. */
 export function ClusterSettings({ clusterId }: { clusterId: string }) {
   const { data: cluster } = useCluster(clusterId);
   const mayChange = useAllowed("cluster:update");
@@ -44,8 +44,8 @@ function Facts({ cluster }: { cluster: Cluster }) {
         <Fact label="Environment" value={useEnvironmentName(spec.environment_id)} />
         <Fact label="Write-ahead log" value={walText(spec)} />
         <Fact
-          label="A month, estimated"
-          value={status.provider === "local" ? "nothing" : usd(status.estimated_monthly_cost_usd)}
+          label="Estimated monthly cost"
+          value={status.provider === "local" ? "$0" : usd(status.estimated_monthly_cost_usd)}
         />
         <Fact label="Created" value={moment(metadata.created_at)} />
       </SimpleGrid>
@@ -85,7 +85,7 @@ function CostCard({ cluster }: { cluster: Cluster }) {
     <Accordion variant="contained" order={2} chevronPosition="left">
       <Accordion.Item value="cost">
         <Accordion.Control>
-          <Text fw={600}>Estimated cost: {usd(cost.total)} a month</Text>
+          <Text fw={600}>Estimated monthly cost: {usd(cost.total)}</Text>
         </Accordion.Control>
         <Accordion.Panel>
           <CostTable cost={cost} delta={null} />

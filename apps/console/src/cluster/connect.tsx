@@ -18,13 +18,13 @@ import { BootstrapAddress } from "./bootstrap-address.tsx";
 import { useCluster } from "./live.ts";
 import { type Snippet, snippetsFor } from "./snippets.ts";
 
-/** The address and, for each client, a program that works when pasted. */
+/** The address, and a working example for each client. */
 export function Connect({ clusterId }: { clusterId: string }) {
   const { data: cluster } = useCluster(clusterId);
   if (!cluster) return <Skeleton h={240} radius="md" />;
   const bootstrap = cluster.status.endpoints[0]?.bootstrap_servers;
   if (!bootstrap) {
-    return <Text className="quiet">The address is known as soon as the cluster runs.</Text>;
+    return <Text className="quiet">The address appears when the cluster is running.</Text>;
   }
   const snippets = snippetsFor(bootstrap);
   return (
@@ -53,9 +53,9 @@ export function Connect({ clusterId }: { clusterId: string }) {
 function SnippetView({ snippet }: { snippet: Snippet }) {
   return (
     <Stack gap="md">
-      <Block title="Get the client" text={snippet.install} part="install" />
+      <Block title="Install the client" text={snippet.install} part="install" />
       <Block
-        title={snippet.file ?? "Write a record and read it back"}
+        title={snippet.file ?? "Produce and consume a record"}
         text={snippet.code}
         part="code"
       />

@@ -9,7 +9,7 @@ test("a pause saves the machine, not the volume; on this machine there is nothin
   const paused = estimateOfCluster(cluster, { paused: true }).total;
   expect(paused).toBeGreaterThan(0);
   expect(paused).toBeLessThan(running);
-  expect(costText(cluster)).toContain(`$${paused.toFixed(2)} a month instead of`);
+  expect(costText(cluster)).toContain(`$${paused.toFixed(2)} per month instead of`);
   expect(costText(localCluster())).not.toContain("$");
 });
 

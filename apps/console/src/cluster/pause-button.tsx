@@ -11,7 +11,7 @@ import { useAllowed } from "../session/use-allowed.ts";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { estimateOfCluster } from "./cluster-estimate.ts";
 
-/** Phases that a pause can begin in. */
+/** Phases in which a cluster can be paused. */
 const PAUSABLE: readonly Cluster["status"]["phase"][] = ["RUNNING", "DEGRADED"];
 
 /** Pauses a cluster that runs, and resumes one that is paused. */
@@ -47,13 +47,13 @@ function Pause({ cluster }: { cluster: Cluster }) {
       <Modal
         opened={asked}
         onClose={dialog.close}
-        title={`Pause the cluster ${cluster.spec.name}`}
+        title={`Pause cluster ${cluster.spec.name}`}
         closeButtonProps={{ "aria-label": "Close" }}
       >
         <Stack>
           <Text fz="sm">
-            The broker is drained and stopped, and clients are disconnected. All records stay, and
-            are there again once the cluster is resumed.
+            The broker stops and clients are disconnected. All records are kept and available again
+            after you resume the cluster.
           </Text>
           <Text fz="sm" className="quiet">
             {costText(cluster)}
@@ -77,14 +77,14 @@ function Pause({ cluster }: { cluster: Cluster }) {
   );
 }
 
-/** What a pause saves, where something is paid for. */
+/** What a pause saves, where the cluster costs anything. */
 export function costText(cluster: Cluster): string {
   const now = estimateOfCluster(cluster, { paused: false });
-  if (now.total === 0) return "It takes some seconds.";
+  if (now.total === 0) return "Takes a few seconds.";
   const paused = estimateOfCluster(cluster, { paused: true });
   return (
-    `While it is paused it costs about ${usd(paused.total)} a month instead of ${usd(now.total)}: ` +
-    "its volume, its network and what is stored. An estimate."
+    `Estimated cost while paused: ${usd(paused.total)} per month instead of ${usd(now.total)}, ` +
+    "for the volume, the network and stored data."
   );
 }
 

@@ -6,7 +6,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useTRPC } from "../api/client.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 
-/** Whether the cluster can be deleted at all; takes effect at once. */
+/** Switches deletion protection; takes effect immediately. */
 export function ProtectionCard({ cluster, editable }: { cluster: Cluster; editable: boolean }) {
   const trpc = useTRPC();
   const queryClient = useQueryClient();
@@ -20,7 +20,7 @@ export function ProtectionCard({ cluster, editable }: { cluster: Cluster; editab
       <Stack gap="sm">
         <Switch
           label="Deletion protection"
-          description="While it is on, nobody deletes the cluster, neither here nor by a program"
+          description="Blocks deletion from the console and API"
           checked={cluster.spec.deletion_protection}
           disabled={!editable || update.isPending}
           onChange={(event) =>
@@ -30,7 +30,9 @@ export function ProtectionCard({ cluster, editable }: { cluster: Cluster; editab
             })
           }
         />
-        {update.error && <ProblemAlert error={update.error} title="It was not switched" />}
+        {update.error && (
+          <ProblemAlert error={update.error} title="Deletion protection was not changed" />
+        )}
       </Stack>
     </Card>
   );

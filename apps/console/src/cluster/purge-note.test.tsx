@@ -27,7 +27,7 @@ function note(role: "viewer" | "owner", api = new FakeApi()): FakeApi {
 
 test("a purge keeps nothing, and begins once the name was typed", async () => {
   const api = note("owner");
-  press("Purge it now");
+  press("Purge now");
   note("owner", api);
   expect(askedName()).toBe("orders");
   expect(api.calls).toEqual([]);
@@ -41,7 +41,7 @@ test("a purge keeps nothing, and begins once the name was typed", async () => {
 
 test("the way back is taken at a press", async () => {
   const api = note("owner");
-  press("Restore the cluster");
+  press("Restore cluster");
   await vi.waitFor(() =>
     expect(api.calls).toEqual([{ path: "cluster.restore", input: { cluster_id: "clu_test" } }]),
   );

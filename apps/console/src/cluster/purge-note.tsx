@@ -11,7 +11,7 @@ import { useAllowed } from "../session/use-allowed.ts";
 import { ConfirmByName } from "../shell/confirm-by-name.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 
-/** The cluster is deleted, its data is not: until when that is so, the way back, and the end. */
+/** A deleted cluster whose data is kept: until when, with restore and purge. */
 export function PurgeNote({ cluster }: { cluster: Cluster }) {
   const mayRestore = useAllowed("cluster:update");
   const mayPurge = useAllowed("cluster:delete");
@@ -25,12 +25,14 @@ export function PurgeNote({ cluster }: { cluster: Cluster }) {
         color="orange"
         icon={<IconTrash size={18} />}
         styles={{ title: { color: "var(--mantine-color-text)" } }}
-        title="This cluster is deleted"
+        title="This cluster was deleted"
         role="status"
       >
         <Group justify="space-between">
           <Text fz="sm" data-purge={purgeAt}>
-            Its data is kept{purgeAt && ` until ${moment(purgeAt)} and purged ${ago(purgeAt)}`}.
+            {purgeAt
+              ? `Its data is kept until ${moment(purgeAt)} (${ago(purgeAt)}).`
+              : "Its data is kept."}
           </Text>
           <Group gap="xs">
             {mayRestore && (
@@ -39,22 +41,22 @@ export function PurgeNote({ cluster }: { cluster: Cluster }) {
                 loading={restore.isPending}
                 onClick={() => restore.mutate({ cluster_id })}
               >
-                Restore the cluster
+                Restore cluster
               </Button>
             )}
             {mayPurge && (
               <Button size="xs" variant="default" onClick={dialog.open}>
-                Purge it now
+                Purge now
               </Button>
             )}
           </Group>
         </Group>
       </Alert>
-      {restore.error && <ProblemAlert error={restore.error} title="It was not restored" />}
+      {restore.error && <ProblemAlert error={restore.error} title="The cluster was not restored" />}
       <ConfirmByName
         what="data"
         name={asked ? cluster.spec.name : undefined}
-        text="All its records are deleted now, for good."
+        text="All records are deleted immediately and permanently."
         busy={purge.isPending}
         error={purge.error}
         onConfirm={() => purge.mutate({ cluster_id, retain_days: 0 }, { onSuccess: dialog.close })}
@@ -72,7 +74,7 @@ function useWays() {
     void queryClient.invalidateQueries(trpc.operation.pathFilter());
   };
   const restore = useMutation(trpc.cluster.restore.mutationOptions({ onSuccess }));
-  // What is deleted already is purged by a deletion that keeps nothing, and by no other.
+  // A deletion with 0 days purges the kept data of a deleted cluster.
   const purge = useMutation(trpc.cluster.delete.mutationOptions({ onSuccess }));
   return { restore, purge };
 }

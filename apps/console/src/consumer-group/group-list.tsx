@@ -25,7 +25,7 @@ import { ProblemAlert } from "../shell/problem-alert.tsx";
 
 const LIST_POLL_MS = 3_000;
 
-/** A cluster's consumer groups with their lag, live. */
+/** A cluster's consumer groups with their lag. Live. */
 export function GroupList({ clusterId }: { clusterId: string }) {
   const trpc = useTRPC();
   const { data, error, isPending, fetchNextPage, hasNextPage } = useInfiniteQuery(
@@ -37,12 +37,12 @@ export function GroupList({ clusterId }: { clusterId: string }) {
   const groups = data?.pages.flatMap((page) => page.items) ?? [];
   return (
     <Stack gap="md">
-      {error && <ProblemAlert error={error} title="The consumer groups cannot be listed" />}
+      {error && <ProblemAlert error={error} title="Cannot load the consumer groups" />}
       {isPending && <Skeleton h={120} radius="md" />}
       {data && groups.length === 0 && (
         <Empty
-          title="No consumer group yet"
-          text="A group appears here as soon as a consumer joins it or commits an offset."
+          title="No consumer groups yet"
+          text="A group appears here when a consumer joins it or commits an offset."
         />
       )}
       {groups.map((group) => (
@@ -91,7 +91,7 @@ function GroupCard({ clusterId, group }: { clusterId: string; group: ConsumerGro
           display="inline-block"
           mt="md"
         >
-          How fast it catches up
+          Catch-up details
         </Anchor>
         <Table mt="xs">
           <Table.Thead>

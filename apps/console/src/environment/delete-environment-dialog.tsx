@@ -11,7 +11,7 @@ interface DialogProps {
   onClose: () => void;
 }
 
-/** Deletes an environment; one that still has clusters is kept, and the API says so. */
+/** Deletes an environment; the API refuses while it has clusters. */
 export function DeleteEnvironmentDialog({ environment, onClose }: DialogProps) {
   const trpc = useTRPC();
   const queryClient = useQueryClient();

@@ -32,7 +32,7 @@ const SHOWN_MAX = 200;
 /** Clusters are counted per environment from one page. */
 const COUNTED_CLUSTERS_MAX = 1_000;
 
-/** Where clusters are kept apart: production from staging, one team from another. */
+/** Environments keep clusters apart: production from staging, one team from another. */
 export function EnvironmentList() {
   const trpc = useTRPC();
   const mayWrite = useAllowed("environment:write");
@@ -48,7 +48,7 @@ export function EnvironmentList() {
             Environments
           </Title>
           <Text className="quiet" fz="sm">
-            Each cluster belongs to one. Names of clusters are unique within theirs.
+            Every cluster belongs to an environment. Cluster names are unique per environment.
           </Text>
         </div>
         {mayWrite && (
@@ -57,10 +57,10 @@ export function EnvironmentList() {
           </Button>
         )}
       </Group>
-      {error && <ProblemAlert error={error} title="The environments cannot be listed" />}
+      {error && <ProblemAlert error={error} title="Cannot load the environments" />}
       {isPending && <Skeleton h={120} radius="md" />}
       {data?.items.length === 0 && (
-        <Empty title="No environment" text="Create one; clusters are made in it." />
+        <Empty title="No environments" text="Create an environment to create clusters in it." />
       )}
       {data && data.items.length > 0 && (
         <EnvironmentTable environments={data.items} mayWrite={mayWrite} />
@@ -82,7 +82,7 @@ function EnvironmentTable(props: { environments: Environment[]; mayWrite: boolea
           <Table.Thead>
             <Table.Tr>
               <Table.Th>Name</Table.Th>
-              <Table.Th>Id</Table.Th>
+              <Table.Th>ID</Table.Th>
               <Table.Th ta="right">Clusters</Table.Th>
               <Table.Th>Created</Table.Th>
               {mayWrite && <Table.Th w={100} aria-label="Actions" />}
@@ -143,7 +143,7 @@ function Actions(props: { name: string; onRename: () => void; onDelete: () => vo
       <ActionIcon
         variant="subtle"
         color="gray"
-        aria-label={`Rename the environment ${props.name}`}
+        aria-label={`Rename environment ${props.name}`}
         onClick={props.onRename}
       >
         <IconPencil size={16} />
@@ -151,7 +151,7 @@ function Actions(props: { name: string; onRename: () => void; onDelete: () => vo
       <ActionIcon
         variant="subtle"
         color="red"
-        aria-label={`Delete the environment ${props.name}`}
+        aria-label={`Delete environment ${props.name}`}
         onClick={props.onDelete}
       >
         <IconTrash size={16} />

@@ -14,7 +14,7 @@ interface DialogProps {
   onClose: () => void;
 }
 
-/** Gives a new environment its name, or another one a new name. */
+/** Creates or renames an environment. */
 export function NameEnvironmentDialog({ opened, environment, onClose }: DialogProps) {
   const [name, setName] = useState("");
   useEffect(() => setName(environment?.name ?? ""), [environment]);
@@ -36,14 +36,14 @@ export function NameEnvironmentDialog({ opened, environment, onClose }: DialogPr
     <Modal
       opened={opened}
       onClose={close}
-      title={environment ? `Rename the environment ${environment.name}` : "Create an environment"}
+      title={environment ? `Rename environment ${environment.name}` : "Create environment"}
       closeButtonProps={{ "aria-label": "Close" }}
     >
       <form noValidate onSubmit={submit}>
         <Stack>
           <TextInput
             label="Name"
-            placeholder="staging"
+            placeholder="e.g. staging"
             maxLength={LABEL_MAX}
             autoComplete="off"
             data-autofocus

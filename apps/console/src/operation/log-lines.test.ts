@@ -38,7 +38,7 @@ describe("a log", () => {
   it("says of a step what became of it, and why", () => {
     const step = (kind: OperationEvent["kind"], message = "") =>
       lineText(line(1, { kind, step: "plan", message }));
-    expect(step("step.started")).toBe("plan: begins");
+    expect(step("step.started")).toBe("plan: started");
     expect(step("step.skipped", "nothing to do")).toBe("plan: skipped, nothing to do");
     expect(step("step.failed", "no such volume")).toBe("plan: failed, no such volume");
     expect(step("operation.approved")).toBe("approved");

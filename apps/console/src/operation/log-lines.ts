@@ -20,7 +20,7 @@ function bounded(lines: readonly OperationEvent[]): readonly OperationEvent[] {
 }
 
 const STEP_WORDS: Partial<Record<OperationEvent["kind"], string>> = {
-  "step.started": "begins",
+  "step.started": "started",
   "step.succeeded": "done",
   "step.skipped": "skipped",
   "step.failed": "failed",

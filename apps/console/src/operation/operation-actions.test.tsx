@@ -65,7 +65,7 @@ test("only the operation that the cluster names as its own is retried", () => {
 
 test("what is under way is cancelled by its id", async () => {
   const api = actions({ kind: "cluster.update" });
-  press("Cancel the operation");
+  press("Cancel operation");
   await vi.waitFor(() =>
     expect(api.calls).toEqual([{ path: "operation.cancel", input: { operation_id: "op_test" } }]),
   );

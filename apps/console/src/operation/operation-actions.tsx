@@ -16,7 +16,7 @@ interface ActionsProps {
   clusterId: string;
 }
 
-/** What can be done about an operation now: end it, or have it go on. */
+/** Cancels or retries an operation. */
 export function OperationActions({ operation, clusterId }: ActionsProps) {
   const mayAct = useAllowed("operation:write");
   const { data: cluster } = useCluster(clusterId);
@@ -27,7 +27,7 @@ export function OperationActions({ operation, clusterId }: ActionsProps) {
   const asking = asked && cluster !== undefined;
   return (
     <>
-      {error != null && !asking && <ProblemAlert error={error} title="That was not possible" />}
+      {error != null && !asking && <ProblemAlert error={error} title="The request failed" />}
       <Group gap="xs">
         {canRetry(operation, cluster?.status.operation_id) && (
           <Button
@@ -45,14 +45,14 @@ export function OperationActions({ operation, clusterId }: ActionsProps) {
             loading={cancel.isPending}
             onClick={() => cancel.mutate({ operation_id: operation.id })}
           >
-            Cancel the operation
+            Cancel operation
           </Button>
         )}
       </Group>
       <ConfirmByName
         what="cluster"
         name={asking ? cluster.spec.name : undefined}
-        text="The deletion goes on where it ended, with what was asked of it."
+        text="The deletion resumes where it stopped."
         busy={retry.isPending}
         error={retry.error}
         onConfirm={goOn}

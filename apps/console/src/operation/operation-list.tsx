@@ -22,7 +22,7 @@ const COLORS: Record<Operation["phase"], string> = {
   CANCELLED: "gray",
 };
 
-/** What was done to a cluster, newest first. */
+/** A cluster's operations, newest first. */
 export function OperationList({ clusterId }: { clusterId: string }) {
   const trpc = useTRPC();
   const { data, error, isPending, fetchNextPage, hasNextPage } = useInfiniteQuery(
@@ -34,10 +34,10 @@ export function OperationList({ clusterId }: { clusterId: string }) {
   const operations = data?.pages.flatMap((page) => page.items) ?? [];
   return (
     <Stack gap="md">
-      {error && <ProblemAlert error={error} title="The operations cannot be listed" />}
+      {error && <ProblemAlert error={error} title="Cannot load the operations" />}
       {isPending && <Skeleton h={120} radius="md" />}
       {data && operations.length === 0 && (
-        <Empty title="No operation" text="Whatever changes the cluster is listed here." />
+        <Empty title="No operations" text="Changes of the cluster are listed here." />
       )}
       {operations.length > 0 && <OperationTable operations={operations} clusterId={clusterId} />}
       {hasNextPage && (
@@ -57,10 +57,10 @@ function OperationTable(props: { operations: Operation[]; clusterId: string }) {
         <Table horizontalSpacing="lg">
           <Table.Thead>
             <Table.Tr>
-              <Table.Th>What</Table.Th>
+              <Table.Th>Operation</Table.Th>
               <Table.Th>State</Table.Th>
               <Table.Th>Step</Table.Th>
-              <Table.Th>Begun</Table.Th>
+              <Table.Th>Started</Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
@@ -108,7 +108,7 @@ function OperationTable(props: { operations: Operation[]; clusterId: string }) {
   );
 }
 
-/** The step at work, or the one that it ended at before it was through. */
+/** The running step, or the one at which the operation stopped. */
 function stepText({ steps, phase }: Operation): string {
   if (phase === "SUCCEEDED") return "–";
   const at = steps.find(({ state }) => state === "RUNNING" || state === "FAILED");

@@ -40,7 +40,7 @@ export function OperationLog({ lines }: { lines: readonly OperationEvent[] }) {
       >
         {lines.length === 0 && (
           <Text fz="xs" className="quiet">
-            No line yet.
+            No log lines yet.
           </Text>
         )}
         {lines.map((event) => (
@@ -51,7 +51,7 @@ export function OperationLog({ lines }: { lines: readonly OperationEvent[] }) {
         <CopyButton value={logText(lines)}>
           {({ copied, copy }) => (
             <Button size="xs" variant="default" onClick={copy} disabled={lines.length === 0}>
-              {copied ? "Copied" : "Copy the log"}
+              {copied ? "Copied" : "Copy log"}
             </Button>
           )}
         </CopyButton>

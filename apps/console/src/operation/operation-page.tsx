@@ -4,7 +4,7 @@ import { Anchor, Stack } from "@mantine/core";
 import Link from "next/link";
 import { OperationPanel } from "./operation-panel.tsx";
 
-/** One operation with its log, also long after its end. */
+/** One operation with its log. */
 export function OperationPage(props: { clusterId: string; operationId: string }) {
   const { clusterId, operationId } = props;
   return (

@@ -17,7 +17,7 @@ interface PlanDialogProps {
   onClose: () => void;
 }
 
-/** The plan that an operation made; where it waits for that, to be approved or left. */
+/** The plan of an operation, with approval where it waits for it. */
 export function OperationPlanDialog({ operation, opened, onClose }: PlanDialogProps) {
   const trpc = useTRPC();
   const { data, error } = useQuery(
@@ -28,16 +28,16 @@ export function OperationPlanDialog({ operation, opened, onClose }: PlanDialogPr
       opened={opened}
       onClose={onClose}
       size="xl"
-      title="The operation's plan"
+      title="Plan"
       closeButtonProps={{ "aria-label": "Close" }}
     >
       <Stack>
-        {error && <ProblemAlert error={error} title="There is no plan to show" />}
+        {error && <ProblemAlert error={error} title="Cannot load the plan" />}
         {!data && !error && <Skeleton h={240} radius="md" />}
         {data && (
           <>
             <Text fz="sm" className="quiet">
-              Made {ago(data.created_at)}.
+              Created {ago(data.created_at)}.
             </Text>
             <ChangePreview
               preview={{ ...data, spec_changes: [], cost_delta: null, warnings: [] }}
@@ -52,7 +52,7 @@ export function OperationPlanDialog({ operation, opened, onClose }: PlanDialogPr
   );
 }
 
-/** Exactly the plan that is shown is approved: another one has another digest, and is refused. */
+/** Approves exactly the plan shown: another plan has another digest and is rejected. */
 function Approve(props: { operation: Operation; digest: string; onDone: () => void }) {
   const { operation, digest, onDone } = props;
   const trpc = useTRPC();
@@ -64,7 +64,7 @@ function Approve(props: { operation: Operation; digest: string; onDone: () => vo
         void queryClient.invalidateQueries(trpc.operation.pathFilter());
         onDone();
       },
-      // Another plan was made meanwhile: that one is to be looked at.
+      // A newer plan exists: show that one.
       onError: () => void queryClient.invalidateQueries(trpc.operation.plan.pathFilter()),
     }),
   );
@@ -77,14 +77,14 @@ function Approve(props: { operation: Operation; digest: string; onDone: () => vo
           loading={approve.isPending}
           onClick={() => approve.mutate({ operation_id: operation.id, digest })}
         >
-          Approve this plan
+          Approve plan
         </Button>
       </Group>
     </>
   );
 }
 
-/** Stands on the operation while somebody's word is missing. */
+/** Shown while the operation waits for approval. */
 export function ApprovalNote(props: { operation: Operation; onLook: () => void }) {
   const { operation, onLook } = props;
   return (
@@ -92,15 +92,15 @@ export function ApprovalNote(props: { operation: Operation; onLook: () => void }
       color="orange"
       icon={<IconClock size={18} />}
       styles={{ title: { color: "var(--mantine-color-text)" } }}
-      title="Waits for approval"
+      title="Waiting for approval"
       role="status"
     >
       <Group justify="space-between">
         <Text fz="sm">
-          The plan is made. It is applied once somebody has approved it. {rejectionText(operation)}
+          The plan is ready and will be applied after approval. {rejectionText(operation)}
         </Text>
         <Button size="xs" onClick={onLook}>
-          Look at the plan
+          Review plan
         </Button>
       </Group>
     </Alert>

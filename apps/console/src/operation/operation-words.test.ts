@@ -8,9 +8,9 @@ const ended = (phase: Operation["phase"], at: string) =>
 
 test("an operation says how it stands", () => {
   expect(stateText(operation({}))).toBe("40 %, about 3 min left");
-  expect(stateText(operation({ phase: "WAITING" }))).toBe("waits for approval");
+  expect(stateText(operation({ phase: "WAITING" }))).toBe("waiting for approval");
   expect(stateText(operation({ cancel_requested_at: "2026-11-21T12:00:05.000Z" }))).toBe(
-    "is being cancelled",
+    "cancelling",
   );
   expect(stateText(ended("SUCCEEDED", "00:08"))).toBe("done in 8.0 s");
   expect(stateText(ended("SUCCEEDED", "04:00"))).toBe("done in 4 min");
@@ -42,8 +42,10 @@ test("a deletion is one, also when it is retried", () => {
 });
 
 test("who is asked to approve a change learns what becomes of it without", () => {
-  expect(rejectionText(operation({ kind: "cluster.update" }))).toContain("again what they were");
-  expect(rejectionText(operation({ kind: "cluster.create" }))).toContain("nothing is made");
+  expect(rejectionText(operation({ kind: "cluster.update" }))).toContain(
+    "previous settings are restored",
+  );
+  expect(rejectionText(operation({ kind: "cluster.create" }))).toContain("nothing is created");
 });
 
 test("nobody is told that nothing is changed where an attempt before has changed something", () => {
@@ -63,9 +65,9 @@ test("nobody is told that nothing is changed where an attempt before has changed
         phase: "WAITING",
         steps: [step("plan", 1 + applied), step("approve", 1 + applied), step("apply", applied)],
       });
-    expect(rejectionText(waiting(1))).toContain("what was made so far stays");
-    expect(rejectionText(waiting(1))).toContain("settings stay as they were asked for");
+    expect(rejectionText(waiting(1))).toContain("already changed resources");
+    expect(rejectionText(waiting(1))).toContain("requested settings stay");
     expect(rejectionText(waiting(0))).toBe(rejectionText(operation({ kind })));
-    expect(rejectionText(waiting(0))).not.toContain("stays, and");
+    expect(rejectionText(waiting(0))).not.toContain("already changed");
   }
 });

@@ -1,4 +1,4 @@
-/** What an operation does and how it stands, in words. */
+/** An operation's kind and state as text. */
 import type { Operation } from "@millrace/contract";
 import { duration } from "../format/time.ts";
 
@@ -10,7 +10,7 @@ export const OPERATION_TITLES: Record<Operation["kind"], string> = {
   "cluster.delete": "Deleting the cluster",
   "cluster.restore": "Restoring the cluster",
   "cluster.purge": "Purging the cluster's data",
-  "cluster.reconcile": "Undoing the drift",
+  "cluster.reconcile": "Undoing drift",
   "cluster.check_drift": "Checking for drift",
   "cluster.recover": "Recovering the cluster",
 };
@@ -25,9 +25,9 @@ export function stateText(operation: Operation): string {
     case "CANCELLED":
       return "cancelled";
     case "WAITING":
-      return "waits for approval";
+      return "waiting for approval";
     default:
-      if (operation.cancel_requested_at) return "is being cancelled";
+      if (operation.cancel_requested_at) return "cancelling";
       return remaining(operation);
   }
 }
@@ -43,21 +43,21 @@ function remaining({ progress }: Operation): string {
   return `${progress.percent} %, about ${duration(Math.max(1, progress.eta_seconds))} left`;
 }
 
-/** Half a deletion is nothing to go back to. */
+/** A half-finished deletion cannot be undone. */
 const DELETIONS: readonly Operation["kind"][] = ["cluster.delete", "cluster.purge"];
 
-/** It ends with something gone for good, so it is begun on a name that was typed and not on a click. */
+/** It deletes data, so starting it requires typing the name. */
 export function isDeletion({ kind }: Pick<Operation, "kind">): boolean {
   return DELETIONS.includes(kind);
 }
 
-/** Somebody may end it before it is through. */
+/** Whether it can be cancelled. */
 export function canCancel({ kind, done, cancel_requested_at }: Operation): boolean {
   return !done && cancel_requested_at === null && !isDeletion({ kind });
 }
 
 /**
- * It ended before it was through, and goes on from there; only the cluster's last one does.
+ * Whether it stopped early and can resume; only the cluster's last operation can.
  *
  * @param latestId the cluster's last operation, undefined where that is not known
  */
@@ -69,31 +69,31 @@ export function waitsForApproval({ phase }: Operation): boolean {
   return phase === "WAITING";
 }
 
-/** Whether an attempt before this one came past the approval: all that is behind it makes or changes. */
+/** Whether an earlier attempt got past the approval, and so changed resources. */
 function wasBegun({ steps }: Operation): boolean {
   const approval = steps.findIndex(({ name }) => name === "approve");
   return steps.slice(approval + 1).some(({ attempt }) => attempt > 0);
 }
 
-/** What becomes of the cluster when what waits for approval is cancelled. */
+/** What happens to the cluster if the waiting operation is cancelled. */
 export function rejectionText(operation: Operation): string {
   if (wasBegun(operation)) {
-    return "It was begun before. If you cancel it, what was made so far stays, and the settings stay as they were asked for: it can be retried.";
+    return "An earlier attempt already changed resources. If you cancel, those changes and the requested settings stay, and you can retry.";
   }
   switch (operation.kind) {
     case "cluster.create":
-      return "If you cancel it, nothing is made: the cluster is shown as failed, to be retried or deleted.";
+      return "If you cancel, nothing is created. The cluster is marked as failed; you can retry or delete it.";
     case "cluster.update":
-      return "If you cancel it, nothing is changed, and the cluster's settings are again what they were.";
+      return "If you cancel, nothing changes and the previous settings are restored.";
     case "cluster.pause":
-      return "If you cancel it, the cluster goes on running.";
+      return "If you cancel, the cluster keeps running.";
     case "cluster.resume":
-      return "If you cancel it, the cluster stays paused.";
+      return "If you cancel, the cluster stays paused.";
     case "cluster.recover":
-      return "If you cancel it, nothing is recovered and the broker stays down.";
+      return "If you cancel, nothing is recovered and the broker stays down.";
     case "cluster.reconcile":
-      return "If you cancel it, the drift stays as it is.";
+      return "If you cancel, the drift stays.";
     default:
-      return "If you cancel it, nothing is done.";
+      return "If you cancel, nothing is done.";
   }
 }

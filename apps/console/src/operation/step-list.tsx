@@ -9,7 +9,7 @@ import {
 
 type Step = Operation["steps"][number];
 
-/** An operation's steps with the state of each: below one another while they happen. */
+/** An operation's steps with their states. */
 export function StepList({ operation: { steps, done } }: { operation: Operation }) {
   return (
     <Flex
@@ -37,7 +37,7 @@ function StepLine({ step }: { step: Step }) {
       </Text>
       {step.attempt > 1 && (
         <Text fz="xs" className="quiet">
-          try {step.attempt}
+          attempt {step.attempt}
         </Text>
       )}
       {step.message && (

@@ -2,7 +2,7 @@ import { Group, Table, Text } from "@mantine/core";
 import type { CostEstimate } from "@millrace/domain";
 import { unitPrice, usd, usdChange } from "../format/money.ts";
 
-/** What a cluster costs a month, line by line; never more than an estimate, and says so. */
+/** The estimated monthly cost of a cluster, line by line. */
 export function CostTable({ cost, delta }: { cost: CostEstimate; delta: number | null }) {
   return (
     <div>
@@ -18,7 +18,7 @@ export function CostTable({ cost, delta }: { cost: CostEstimate; delta: number |
               <Table.Th>Item</Table.Th>
               <Table.Th ta="right">Quantity</Table.Th>
               <Table.Th ta="right">Price</Table.Th>
-              <Table.Th ta="right">A month</Table.Th>
+              <Table.Th ta="right">Per month</Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
@@ -41,10 +41,10 @@ export function CostTable({ cost, delta }: { cost: CostEstimate; delta: number |
       </Table.ScrollContainer>
       <Group justify="space-between" pt="sm" align="baseline">
         <Text fz="xs" className="quiet" maw={520}>
-          An estimate. {cost.assumptions.join(" ")}
+          Estimate. {cost.assumptions.join(" ")}
         </Text>
         <Text fw={650} className="number" data-cost-total>
-          {usd(cost.total)} a month
+          {usd(cost.total)} per month
           {delta !== null && delta !== cost.total && ` (${usdChange(delta)})`}
         </Text>
       </Group>

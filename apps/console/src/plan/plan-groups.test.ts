@@ -48,9 +48,9 @@ describe("a plan", () => {
   it("sums itself up, without what does not occur", () => {
     expect(summaryText({ ...NOTHING, create: 61 })).toBe("61 to create");
     expect(summaryText({ ...NOTHING, update: 1, replace: 2, import: 1 })).toBe(
-      "1 to change, 2 to replace, 1 to adopt",
+      "1 to change, 2 to replace, 1 to import",
     );
-    expect(summaryText(NOTHING)).toBe("Nothing changes");
+    expect(summaryText(NOTHING)).toBe("No changes");
   });
 
   it("loses data with a volume, a bucket or a folder, not with what stands around them", () => {

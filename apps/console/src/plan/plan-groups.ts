@@ -1,4 +1,4 @@
-/** What a plan changes, told by what the things are for instead of by what AWS calls them. */
+/** A plan's changes, grouped by purpose instead of by AWS resource type. */
 import type { ChangePlan } from "@millrace/contract";
 import { nounOf, PLAN_NOUNS } from "@millrace/domain";
 
@@ -38,18 +38,18 @@ const WORDS: readonly [keyof Summary, string][] = [
   ["update", "to change"],
   ["replace", "to replace"],
   ["delete", "to delete"],
-  ["import", "to adopt"],
+  ["import", "to import"],
 ];
 
-/** `38 to create, 1 to change`; what does not occur is not told. */
+/** `38 to create, 1 to change`; zeros are left out. */
 export function summaryText(summary: Summary): string {
   const parts = WORDS.flatMap(([action, words]) =>
     summary[action] > 0 ? [`${summary[action]} ${words}`] : [],
   );
-  return parts.length === 0 ? "Nothing changes" : parts.join(", ");
+  return parts.length === 0 ? "No changes" : parts.join(", ");
 }
 
-/** True where the plan takes something away that cannot be had back. */
+/** True where the plan deletes data. */
 export function losesData(changes: readonly PlannedChange[]): boolean {
   return changes.some(
     ({ type, action }) =>

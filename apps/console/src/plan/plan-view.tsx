@@ -10,13 +10,13 @@ const ACTIONS: Record<PlannedChange["action"], { word: string; color: string }> 
   replace: { word: "replace", color: "orange" },
   delete: { word: "delete", color: "red" },
   read: { word: "read", color: "gray" },
-  import: { word: "adopt", color: "violet" },
+  import: { word: "import", color: "violet" },
 };
 
-/** A plan of no more changes is read at once; a larger one begins as its table of contents. */
+/** Small plans are shown expanded. */
 const OPEN_MAX = 6;
 
-/** What would be made, changed and taken away, by noun; each with its attributes before and after. */
+/** Resources to create, change and delete, each with its attributes before and after. */
 export function PlanView({ changes }: { changes: readonly PlannedChange[] }) {
   const groups = groupsOf(changes);
   if (groups.length === 0) {

@@ -8,12 +8,12 @@ export async function signIn(email: string, password: string): Promise<SignIn> {
   const reply = await post("/api/auth/sign-in/email", { email, password });
   if (reply?.ok) return { ok: true };
   if (reply?.status === 429) {
-    return { ok: false, message: "Too many tries. Wait a minute, then try again." };
+    return { ok: false, message: "Too many attempts. Wait a minute, then try again." };
   }
   if (reply?.status === 401 || reply?.status === 400) {
-    return { ok: false, message: "E-mail or password is wrong." };
+    return { ok: false, message: "Wrong email or password." };
   }
-  return { ok: false, message: "The console cannot reach the API. Try again in a moment." };
+  return { ok: false, message: "Cannot reach the API. Try again in a moment." };
 }
 
 /** Ends the session here and on the server. */

@@ -18,7 +18,7 @@ export function SignInForm() {
     mode: "uncontrolled",
     initialValues: { email: "", password: "" },
     validate: {
-      email: (value) => (value.includes("@") ? null : "Enter your e-mail address"),
+      email: (value) => (value.includes("@") ? null : "Enter your email address"),
       password: (value) => (value === "" ? "Enter your password" : null),
     },
   });
@@ -42,7 +42,7 @@ export function SignInForm() {
           </Alert>
         )}
         <TextInput
-          label="E-mail"
+          label="Email"
           type="email"
           autoComplete="username"
           autoFocus

@@ -6,7 +6,7 @@ import { IconDeviceDesktop, IconMoon, IconSun, IconSunMoon } from "@tabler/icons
 const CHOICES = [
   ["light", "Light", IconSun],
   ["dark", "Dark", IconMoon],
-  ["auto", "As the system", IconDeviceDesktop],
+  ["auto", "System", IconDeviceDesktop],
 ] as const;
 
 /** Light, dark or as the system has it; kept by the browser. */
@@ -15,7 +15,7 @@ export function ColorSchemeMenu() {
   return (
     <Menu position="bottom-end">
       <Menu.Target>
-        <ActionIcon variant="subtle" color="gray" size="lg" aria-label="Colour scheme">
+        <ActionIcon variant="subtle" color="gray" size="lg" aria-label="Color scheme">
           <IconSunMoon size={20} />
         </ActionIcon>
       </Menu.Target>

@@ -1,7 +1,7 @@
 import { Card, Stack, Text, Title } from "@mantine/core";
 import type { ReactNode } from "react";
 
-/** What stands where a list has nothing yet: what it is for, and the way to the first one. */
+/** An empty list: what it is for, and how to create the first item. */
 export function Empty(props: { title: string; text: string; children?: ReactNode }) {
   return (
     <Card py={56}>

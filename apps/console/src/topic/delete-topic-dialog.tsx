@@ -26,7 +26,7 @@ export function DeleteTopicDialog({ clusterId, name, onClose }: DialogProps) {
     <ConfirmByName
       what="topic"
       name={name}
-      text="All its records are deleted. Producers and consumers that still use it will fail."
+      text="Deletes all its records permanently. Producers and consumers of this topic will fail."
       busy={remove.isPending}
       error={remove.error}
       onConfirm={(topic) => remove.mutate({ cluster_id: clusterId, topic_name: topic })}

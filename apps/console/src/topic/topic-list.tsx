@@ -16,7 +16,7 @@ import { DeleteTopicDialog } from "./delete-topic-dialog.tsx";
 
 const LIST_POLL_MS = 5_000;
 
-/** A cluster's topics, with the dialogs that make, change and delete one. */
+/** A cluster's topics, with dialogs to create, edit and delete one. */
 export function TopicList({ clusterId }: { clusterId: string }) {
   const trpc = useTRPC();
   const [creating, dialog] = useDisclosure(false);
@@ -41,10 +41,13 @@ export function TopicList({ clusterId }: { clusterId: string }) {
   return (
     <Stack gap="md">
       {topics.length > 0 && <Group justify="flex-end">{create}</Group>}
-      {error && <ProblemAlert error={error} title="The topics cannot be listed" />}
+      {error && <ProblemAlert error={error} title="Cannot load the topics" />}
       {isPending && <Skeleton h={120} radius="md" />}
       {data && topics.length === 0 && (
-        <Empty title="No topic yet" text="Create one here, or let a client's first record make it.">
+        <Empty
+          title="No topics yet"
+          text="Create a topic here, or let a client create it by writing to it."
+        >
           {create}
         </Empty>
       )}
@@ -111,7 +114,7 @@ function TopicTable({ topics, mayWrite, onChange, onDelete }: TopicTableProps) {
                     <ActionIcon
                       variant="subtle"
                       color="gray"
-                      aria-label={`Change the topic ${topic.name}`}
+                      aria-label={`Edit topic ${topic.name}`}
                       onClick={() => onChange(topic.name)}
                     >
                       <IconPencil size={16} />
@@ -119,7 +122,7 @@ function TopicTable({ topics, mayWrite, onChange, onDelete }: TopicTableProps) {
                     <ActionIcon
                       variant="subtle"
                       color="red"
-                      aria-label={`Delete the topic ${topic.name}`}
+                      aria-label={`Delete topic ${topic.name}`}
                       onClick={() => onDelete(topic.name)}
                     >
                       <IconTrash size={16} />

@@ -8,7 +8,7 @@ interface TopicSettingsProps {
   onOverride: (name: string, override: string | null | undefined) => void;
 }
 
-/** A topic's settings: what is, who set it, and what it shall be. */
+/** A topic's settings: current value, source and new value. */
 export function TopicSettings({ settings, onOverride }: TopicSettingsProps) {
   return (
     <Table verticalSpacing="xs" aria-label="Settings" highlightOnHover={false}>
@@ -22,7 +22,7 @@ export function TopicSettings({ settings, onOverride }: TopicSettingsProps) {
                 </Text>
                 {setting.own && (
                   <Badge variant="outline" c="inherit" tt="none" fw={500} size="sm">
-                    set here
+                    custom
                   </Badge>
                 )}
               </Group>
@@ -49,11 +49,15 @@ function Value(props: {
   if (override === undefined) {
     return (
       <Group gap="xs" wrap="nowrap" justify="space-between">
-        <Code style={{ overflowWrap: "anywhere" }}>{value ?? "not shown"}</Code>
+        <Code style={{ overflowWrap: "anywhere" }}>{value ?? "hidden"}</Code>
         <Group gap={4} wrap="nowrap">
           <Small label={`Change ${name}`} text="Change" onClick={() => onOverride(value ?? "")} />
           {own && (
-            <Small label={`Default of ${name}`} text="Default" onClick={() => onOverride(null)} />
+            <Small
+              label={`Reset ${name} to default`}
+              text="Reset"
+              onClick={() => onOverride(null)}
+            />
           )}
         </Group>
       </Group>
@@ -63,7 +67,7 @@ function Value(props: {
     <Group gap="xs" wrap="nowrap">
       {override === null ? (
         <Text fz="sm" flex={1}>
-          becomes the default
+          reset to default
         </Text>
       ) : (
         <TextInput
@@ -75,7 +79,7 @@ function Value(props: {
           onChange={(event) => onOverride(event.currentTarget.value)}
         />
       )}
-      <Small label={`Leave it: ${name}`} text="Leave it" onClick={() => onOverride(undefined)} />
+      <Small label={`Cancel: ${name}`} text="Cancel" onClick={() => onOverride(undefined)} />
     </Group>
   );
 }

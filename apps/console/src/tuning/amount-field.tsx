@@ -98,9 +98,9 @@ export function AmountField({
           variant="subtle"
           size="xs"
           onClick={() => onChange(undefined)}
-          aria-label={`Leave it: ${title}`}
+          aria-label={`Cancel: ${title}`}
         >
-          Leave it
+          Cancel
         </Button>
       </Group>
     </Stack>

@@ -44,10 +44,10 @@ export function ChangeBar({ edit }: { edit: TuningEdit }) {
 }
 
 function errorText(wrong: number): string {
-  return wrong === 1 ? "One value cannot be taken." : `${wrong} values cannot be taken.`;
+  return wrong === 1 ? "One value is invalid." : `${wrong} values are invalid.`;
 }
 
 function changesText(changes: number): string {
-  if (changes === 0) return "Nothing is changed yet.";
+  if (changes === 0) return "No changes yet.";
   return changes === 1 ? "One value changes." : `${changes} values change.`;
 }

@@ -13,7 +13,7 @@ export function ConfirmChange({ edit, tuning }: { edit: TuningEdit; tuning: Tuni
     <Modal
       opened={edit.confirming}
       onClose={edit.reconsider}
-      title="Change the tuning"
+      title="Review tuning change"
       size="lg"
       closeButtonProps={{ "aria-label": "Close" }}
     >
@@ -25,8 +25,8 @@ export function ConfirmChange({ edit, tuning }: { edit: TuningEdit; tuning: Tuni
         </Stack>
         <Text fz="sm" className="quiet">
           {tuning?.applied
-            ? "The values pass. The broker takes them while it runs: nothing restarts, no client notices."
-            : "The values pass. The broker does not answer now; it is given them as soon as it is back."}
+            ? "Valid. Applied without a restart."
+            : "Valid. The broker does not respond; it gets the values when it is back."}
         </Text>
         <Group justify="flex-end">
           <Button variant="default" onClick={edit.reconsider}>

@@ -70,10 +70,10 @@ describe("a draft", () => {
       upload_threshold_bytes: amount("", "MiB"),
       ingress_baseline_bytes_per_second: amount("12", "bytes/s"),
     });
-    expect(errors.block_cache_bytes).toMatch(/^Write at least 16 MiB\. At least 16 MiB, so that/);
-    expect(errors.prefetch_max_bytes).toMatch(/^Write at most 256 MiB\./);
-    expect(errors.upload_threshold_bytes).toBe("Write a number.");
-    expect(errors.ingress_baseline_bytes_per_second).toMatch(/^Write at least 1 MiB\/s\./);
+    expect(errors.block_cache_bytes).toMatch(/^Enter 16 MiB or more\. Minimum 16 MiB/);
+    expect(errors.prefetch_max_bytes).toMatch(/^Enter 256 MiB or less\./);
+    expect(errors.upload_threshold_bytes).toBe("Enter a number.");
+    expect(errors.ingress_baseline_bytes_per_second).toMatch(/^Enter 1 MiB\/s or more\./);
   });
 
   it("leaves knobs that move each other's bounds to the API", () => {
@@ -89,7 +89,7 @@ describe("a refusal", () => {
     const problem = refusal({ block_cache_bytes: 600 * MIB });
     expect(fieldErrorsOf(problem)).toEqual({
       block_cache_bytes: expect.stringMatching(
-        /^Block cache is 600 MiB, above 512 MiB\. .*“Log cache” takes 256 MiB/,
+        /^Block cache must be at most 512 MiB, not 600 MiB\. .*“Log cache” uses 256 MiB/,
       ),
     });
   });

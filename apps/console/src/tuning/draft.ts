@@ -77,11 +77,11 @@ function errorOf(
   value: number | undefined,
   movesWith: boolean,
 ): string | undefined {
-  if (value === undefined) return "Write a number.";
+  if (value === undefined) return "Enter a number.";
   if (value === setting.value || movesWith) return undefined;
   const { min, max, reason } = setting;
-  if (value < min) return `Write at least ${min}. ${reason}`;
-  if (value > max) return `Write at most ${max}. ${reason}`;
+  if (value < min) return `Enter ${min} or more. ${reason}`;
+  if (value > max) return `Enter ${max} or less. ${reason}`;
   return undefined;
 }
 

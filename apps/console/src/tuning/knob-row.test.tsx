@@ -50,7 +50,7 @@ test("a knob shows its value, each byte of it, default, bounds and their reason"
     "Default: 128 MiB",
     "min 16 MiB",
     "max 512 MiB",
-    "so that some readers find room side by side",
+    "Minimum 16 MiB",
     "s3.block.cache.size",
     "Live",
     'aria-label="Change Block cache"',
@@ -79,7 +79,7 @@ test("a knob that waits for the broker, or was set there, says so in words", () 
     "Not applied yet",
   );
   expect(row(undefined, devTuning({ block_cache_bytes: { source: "broker" } }))).toContain(
-    "Set at the broker",
+    "Set on the broker",
   );
 });
 
@@ -88,13 +88,13 @@ test("a refusal stands at its field, tied to it for those who do not see it", ()
   const text = row(
     editing(
       { block_cache_bytes: override },
-      { block_cache_bytes: "Block cache is 600 MiB, above" },
+      { block_cache_bytes: "Block cache must be at most 512 MiB" },
     ),
   );
   const described = /<input[^>]*aria-describedby="([^"]+)"/.exec(text)?.[1];
   expect(text).toMatch(/<input[^>]*aria-invalid="true"/);
   expect(described).toBeDefined();
-  expect(text).toMatch(new RegExp(`id="${described}"[^>]*>Block cache is 600 MiB, above`));
+  expect(text).toMatch(new RegExp(`id="${described}"[^>]*>Block cache must be at most 512 MiB`));
 });
 
 test("a broker that has not taken the values is named, with its own words where it refused", () => {
@@ -150,9 +150,9 @@ test("the history says who changed what from what to what, and what became of it
     "128 MiB",
     "64 MiB",
     "1 Gbit/s",
-    "No bound",
+    "Unlimited",
     "(the default)",
-    "Refused",
+    "Rejected",
     "the machine has less",
   ]) {
     expect(text).toContain(part);

@@ -54,7 +54,7 @@ export function KnobRow({ knob, setting, edit, first }: KnobRowProps) {
             {inWords(setting.reason, knob)}
           </Text>
           <Text fz="xs" className="quiet">
-            In the broker: <Code fz="xs">{setting.property}</Code>
+            Broker property: <Code fz="xs">{setting.property}</Code>
           </Text>
         </Stack>
         <Box w={{ base: "100%", sm: 300 }} style={{ flexShrink: 0 }}>
@@ -104,7 +104,7 @@ function Reading(props: {
         )}
         <Text fz="xs" className="quiet">
           {setting.value === setting.default
-            ? "The default"
+            ? "Default"
             : `Default: ${valueText(knob, setting.default)}`}
         </Text>
       </Box>
@@ -154,7 +154,7 @@ function StateBadge({ setting: { applied, source } }: { setting: TuningSetting }
       )}
       {source === "broker" && (
         <Tooltip
-          label="Set with Kafka's own tools, not here. A change made here takes its place."
+          label="Set with Kafka tools, not here. A change made here overrides it."
           multiline
           w={240}
         >
@@ -165,7 +165,7 @@ function StateBadge({ setting: { applied, source } }: { setting: TuningSetting }
             leftSection={<IconTerminal2 size={12} />}
             tabIndex={0}
           >
-            Set at the broker
+            Set on the broker
           </Badge>
         </Tooltip>
       )}

@@ -17,39 +17,39 @@ export interface KnobGroup {
 export const KNOB_WORDS: Record<TuningKnob, KnobWords> = {
   block_cache_bytes: {
     title: "Block cache",
-    text: "Holds blocks read back from object storage until every consumer that is behind has had them. More room lets more of them read side by side.",
+    text: "Holds blocks read from object storage until all lagging consumers have read them. A larger cache serves more of them in parallel.",
   },
   prefetch_max_bytes: {
     title: "Prefetch window",
-    text: "How far the broker may read ahead of one consumer. A larger window hides the latency of object storage; it takes its room from the block cache.",
+    text: "How far the broker may read ahead of a consumer. A larger window hides object storage latency and uses more of the block cache.",
   },
   ingress_baseline_bytes_per_second: {
     title: "Ingress baseline",
-    text: "What the broker may take in, reads from object storage included. Where it is short, catch-up reads and prefetch wait first.",
+    text: "Limits data received, including reads from object storage. When it is reached, catch-up reads and prefetch wait first.",
   },
   egress_baseline_bytes_per_second: {
     title: "Egress baseline",
-    text: "What the broker may send, uploads included. Where it is short, uploads and tail reads go first, catch-up reads after them.",
+    text: "Limits data sent, including uploads. When it is reached, uploads and tail reads go first, then catch-up reads.",
   },
   wal_cache_bytes: {
     title: "Log cache",
-    text: "Holds the newest records, so that consumers at the tail read from memory, and those that wait for their upload.",
+    text: "Holds the newest records for consumers that are up to date, and records waiting for upload.",
   },
   upload_threshold_bytes: {
     title: "Upload threshold",
-    text: "How much gathers before it is uploaded. Larger objects need fewer requests; smaller ones are in object storage sooner.",
+    text: "Amount of data that starts an upload. Larger objects need fewer requests; smaller ones reach object storage sooner.",
   },
 };
 
 export const KNOB_GROUPS: readonly KnobGroup[] = [
   {
     title: "Read cache",
-    text: "For consumers that read what is no longer in memory.",
+    text: "For consumers that read data no longer in memory.",
     knobs: ["block_cache_bytes", "prefetch_max_bytes"],
   },
   {
     title: "Network",
-    text: "Keeps catch-up reads from crowding out producers.",
+    text: "Prevents catch-up reads from slowing down producers.",
     knobs: ["ingress_baseline_bytes_per_second", "egress_baseline_bytes_per_second"],
   },
   {
@@ -81,8 +81,8 @@ export function inWords(text: string, knob: TuningKnob): string {
 /** Where 0 is no amount, but switches something off: what that is called. */
 export const ZERO_WORDS: Partial<Record<TuningKnob, string>> = {
   prefetch_max_bytes: "No prefetch",
-  ingress_baseline_bytes_per_second: "No bound",
-  egress_baseline_bytes_per_second: "No bound",
+  ingress_baseline_bytes_per_second: "Unlimited",
+  egress_baseline_bytes_per_second: "Unlimited",
 };
 
 /** A value of a knob: `128 MiB`, or what is switched off. */

@@ -17,17 +17,17 @@ import {
   patchOf,
 } from "./draft.ts";
 
-/** A change of the tuning on its way from the first key to the broker. */
+/** A tuning change, from editing to the broker. */
 export interface TuningEdit {
   draft: Draft;
   changes: Change[];
   errors: FieldErrors;
-  /** What was refused, and stands at none of the fields. */
+  /** The last refusal, where it belongs to no field. */
   refusal: unknown;
-  /** The changes passed the API's judgement and wait for the last word. */
+  /** The API has validated the changes; they wait for confirmation. */
   confirming: boolean;
   busy: boolean;
-  /** Something changes, and nothing is known to be wrong. */
+  /** Something changes and no error is known. */
   ready: boolean;
   /** Edits a knob; undefined leaves it as it is. */
   set(knob: TuningKnob, override: Override | undefined): void;
@@ -78,8 +78,8 @@ export function useTuningEdit(clusterId: string, tuning: Tuning | undefined): Tu
         void queryClient.invalidateQueries(trpc.tuning.pathFilter());
         notifications.show({
           message: applied
-            ? "The broker runs with the new values."
-            : "Saved. The broker is given the new values as soon as it answers.",
+            ? "New values applied."
+            : "Saved. The broker gets the new values when it responds.",
         });
       },
       onError: refuse,

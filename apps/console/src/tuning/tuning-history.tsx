@@ -19,7 +19,7 @@ import { ChangeLine } from "./confirm-change.tsx";
 const HISTORY_POLL_MS = 5_000;
 const PAGE_SIZE = 10;
 
-/** Who changed what from what to what, when, and what became of it; newest first. */
+/** Tuning changes with author, values and result; newest first. */
 export function TuningHistory({ clusterId }: { clusterId: string }) {
   const trpc = useTRPC();
   const { data, error, isPending, fetchNextPage, hasNextPage, isFetchingNextPage } =
@@ -35,11 +35,11 @@ export function TuningHistory({ clusterId }: { clusterId: string }) {
       <Title order={2} fz="h4" px="lg" py="md">
         History
       </Title>
-      {error && <ProblemAlert error={error} title="The history cannot be read" />}
+      {error && <ProblemAlert error={error} title="Cannot load the history" />}
       {isPending && <Skeleton h={80} />}
       {data && changes.length === 0 && (
         <Text fz="sm" className="quiet" px="lg" pb="lg">
-          Nobody has changed anything yet: the cluster runs with its size's defaults.
+          No changes yet. The cluster uses the defaults of its size.
         </Text>
       )}
       {changes.length > 0 && <HistoryTable changes={changes} />}
@@ -114,9 +114,9 @@ function HistoryRow({ change }: { change: TuningChange }) {
 
 const RESULTS = {
   applied: ["green", IconCheck, "Applied"],
-  pending: ["orange", IconClock, "Waits for the broker"],
-  refused: ["red", IconAlertTriangle, "Refused"],
-  superseded: ["gray", IconReplace, "Replaced by a later change"],
+  pending: ["orange", IconClock, "Pending"],
+  refused: ["red", IconAlertTriangle, "Rejected"],
+  superseded: ["gray", IconReplace, "Superseded"],
 } as const;
 
 /** What became of a change, as a word, a sign and a colour. */

@@ -371,6 +371,17 @@ impl GroupCoordinator {
             .unwrap_or_default())
     }
 
+    /// The partitions that the group's members are assigned, `max` at most.
+    ///
+    /// # Errors
+    /// The groups are not loaded.
+    pub fn assigned(&self, group_id: &str, max: usize) -> Result<Vec<TopicPartition>, GroupError> {
+        let cell = self.shard(group_id)?.cell(group_id);
+        Ok(cell
+            .map(|cell| cell.look(|group| group.assigned(max)))
+            .unwrap_or_default())
+    }
+
     /// All groups, by id.
     #[must_use]
     pub fn list(&self) -> Vec<GroupListing> {

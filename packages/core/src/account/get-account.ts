@@ -25,7 +25,7 @@ export async function getAccount(core: Core, principal: Principal): Promise<Acco
     core.db.organizations.get(organizationId),
     userId ? core.db.organizations.membershipsOf(userId) : [],
   ]);
-  if (!organization) throw new DomainError("unauthenticated", "The organization is gone.");
+  if (!organization) throw new DomainError("unauthenticated", "The organization no longer exists.");
   const organizations =
     memberships.length > 0
       ? memberships.map((member) => ({ organization: member.organization, role: member.role }))

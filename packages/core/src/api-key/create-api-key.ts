@@ -20,14 +20,14 @@ export async function createApiKey(
   if (!covers(principal.role, input.role)) {
     throw new DomainError(
       "forbidden",
-      `A role of ${principal.role} cannot make a key of role ${input.role}.`,
+      `The role ${principal.role} cannot create a key with the role ${input.role}.`,
       {
-        remedy: "Choose a role that is not above your own.",
+        remedy: "Choose your own role or a lower one.",
       },
     );
   }
   if (input.expiresAt && input.expiresAt <= core.clock.now()) {
-    throw new DomainError("validation_failed", "The key would have expired already.", {
+    throw new DomainError("validation_failed", "The expiry is in the past.", {
       fields: [{ pointer: "/expires_at", code: "out_of_range", message: "must be in the future" }],
     });
   }

@@ -22,8 +22,8 @@ export async function acceptDrift(
     const cluster = await lockCluster(tx, principal, { clusterId });
     const { drift } = cluster;
     if (drift.digest !== digest) {
-      throw new DomainError("plan_changed", `Cluster ${cluster.name} does not drift so.`, {
-        remedy: "Read the drift again, and accept the one that is there.",
+      throw new DomainError("plan_changed", `Cluster ${cluster.name} has other drift now.`, {
+        remedy: "Read the drift again and accept its digest.",
       });
     }
     await tx.clusters.recordDrift(cluster.id, { ...drift, status: "accepted" });

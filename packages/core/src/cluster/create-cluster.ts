@@ -99,7 +99,12 @@ async function accept(
       brokers: input.brokers ?? 1,
       zones: spec.zones,
       aws: spec.aws,
-      conditions: readyCondition(core.clock, "False", "Provisioning", "The cluster is being made."),
+      conditions: readyCondition(
+        core.clock,
+        "False",
+        "Provisioning",
+        "The cluster is being created.",
+      ),
     });
     const operation = await tx.operations.create({
       organizationId,

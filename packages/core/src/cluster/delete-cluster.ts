@@ -40,13 +40,13 @@ export async function deleteCluster(
 }
 
 function deletedAlready({ name }: Cluster): DomainError {
-  return new DomainError("cluster_not_ready", `Cluster ${name} is deleted already.`, {
-    remedy: "Restore it, or delete it with retain_days 0 to destroy its data now.",
+  return new DomainError("cluster_not_ready", `Cluster ${name} is already deleted.`, {
+    remedy: "Restore it, or delete it with retain_days 0 to purge its data now.",
   });
 }
 
 export function protectedFromDeletion({ name }: { readonly name: string }): DomainError {
-  return new DomainError("deletion_protected", `Cluster ${name} is protected.`, {
-    remedy: "Set deletion_protection to false first, if it is really to go.",
+  return new DomainError("deletion_protected", `Deletion protection of cluster ${name} is on.`, {
+    remedy: "Set deletion_protection to false first.",
   });
 }

@@ -217,7 +217,7 @@ function mergeLabels(
       {
         pointer: "/labels",
         code: "too_big",
-        message: `would be ${kept.length}; at most ${LABELS_MAX}`,
+        message: `must be at most ${LABELS_MAX} in total, not ${kept.length}`,
       },
     ]);
   }
@@ -233,6 +233,6 @@ export function checkFit({ size, tuning }: Cluster): void {
 function refuseLeaving(cluster: Cluster): void {
   if (cluster.phase !== "DELETING" && cluster.phase !== "PENDING_PURGE") return;
   throw new DomainError("cluster_not_ready", `Cluster ${cluster.name} is ${cluster.phase}.`, {
-    remedy: "A deleted cluster cannot be changed; restore it first, where its data is kept.",
+    remedy: "Restore the cluster first, if its data is kept.",
   });
 }

@@ -61,5 +61,9 @@ export function failureOf({ step, cause }: StepFailed): OperationFailure {
   if (cause instanceof PlacementTaken) {
     return { code: "provisioning_failed", message: cause.message, step };
   }
-  return { code: "internal", message: "An unforeseen fault; operators find it in the log.", step };
+  return {
+    code: "internal",
+    message: "Internal error. Operators find the details in the log.",
+    step,
+  };
 }

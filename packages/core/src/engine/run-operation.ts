@@ -286,6 +286,6 @@ type StepResult = "held" | "done" | { readonly skipped: string };
 function outcomeOf(done: StepResult, before: OperationStep | undefined): Omit<StepChange, "name"> {
   if (done === "done") return { state: "SUCCEEDED" };
   if (done !== "held") return { state: "SKIPPED", message: done.skipped };
-  if (before && before.attempt > 0) return { state: "SUCCEEDED", message: "was done already" };
+  if (before && before.attempt > 0) return { state: "SUCCEEDED", message: "already done" };
   return { state: "SKIPPED", message: "nothing to do" };
 }

@@ -131,7 +131,7 @@ export async function enterPhase(
   });
   if (!entered) {
     throw new DomainError("cluster_not_ready", `Cluster ${cluster.name} is ${cluster.phase}.`, {
-      remedy: "Wait until what is under way is done; its operation shows the progress.",
+      remedy: "Wait until the running operation is done.",
       retryAfterSeconds: 5,
     });
   }
@@ -147,7 +147,7 @@ export async function enterPhase(
 function partlyDestroyed({ name }: Cluster): DomainError {
   const message = `The data of cluster ${name} is being destroyed, or was in part.`;
   return new DomainError("cluster_not_ready", message, {
-    remedy: "Only its deletion can go on: retry that, or ask for it again.",
+    remedy: "It can only be deleted: retry the deletion or request it again.",
   });
 }
 

@@ -15,11 +15,9 @@ export async function deleteEnvironment(
   if (deleted) return;
   throw new DomainError(
     "environment_not_empty",
-    `Environment ${environment.name} has clusters, or data of deleted ones.`,
+    `Environment ${environment.name} has clusters, or data of deleted clusters.`,
     {
-      remedy:
-        "Delete its clusters first; one that was deleted with its data kept counts until that " +
-        "is purged.",
+      remedy: "Delete its clusters first. A deleted cluster counts until its data is purged.",
     },
   );
 }

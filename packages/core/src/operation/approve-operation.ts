@@ -28,8 +28,8 @@ export async function approveOperation(
     const stored = await tx.operationPlans.get(operation.id);
     if (operation.phase !== "WAITING" || !stored) throw notAwaited(operation);
     if (stored.digest !== digest) {
-      throw new DomainError("plan_changed", `Operation ${operationId} has another plan.`, {
-        remedy: "Read the operation's plan again, and approve that one.",
+      throw new DomainError("plan_changed", `Operation ${operationId} has another plan now.`, {
+        remedy: "Read the operation's plan again and approve its digest.",
       });
     }
     const approved = await tx.operations.approve(operation.id, digest, principalKey(principal));
@@ -41,6 +41,6 @@ export async function approveOperation(
 
 function notAwaited({ id, phase }: Operation): DomainError {
   return new DomainError("approval_not_awaited", `Operation ${id} is ${phase}.`, {
-    remedy: "Only an operation that waits for approval can be approved.",
+    remedy: "Only operations in phase WAITING can be approved.",
   });
 }

@@ -21,14 +21,14 @@ export async function cancelOperation(
   const operation = await requireOperation(core, principal, id);
   if (isDeletion(operation.kind)) {
     throw new DomainError("operation_not_cancellable", "A deletion cannot be cancelled.", {
-      remedy: "Restore the cluster afterwards, where its data is kept.",
+      remedy: "Restore the cluster afterwards, if its data is kept.",
     });
   }
   await core.db.transaction(async (tx) => {
     const answer = await tx.operations.requestCancel(operation.id);
     if (answer === undefined) {
       throw new DomainError("operation_not_cancellable", `Operation ${id} is done.`, {
-        remedy: "Undo what it did by another operation.",
+        remedy: "Start another operation to undo it.",
       });
     }
     if (answer !== "cancelled") return;

@@ -21,8 +21,8 @@ export async function getOperationPlan(
   const operation = await requireOperation(core, principal, id);
   const stored = await core.db.operationPlans.get(operation.id);
   if (!stored) {
-    throw new DomainError("not_found", `Operation ${id} has made no plan.`, {
-      remedy: "Wait until its step plan is done; not every operation plans.",
+    throw new DomainError("not_found", `Operation ${id} has no plan.`, {
+      remedy: "Wait until its step plan is done. Some operations have no plan.",
     });
   }
   const cluster = await core.db.clusters.load(operation.clusterId);

@@ -54,13 +54,17 @@ function driftCheckOnly({ id }: Operation): DomainError {
 }
 
 function superseded(id: OperationId, latest: OperationId | undefined): DomainError {
-  return new DomainError("operation_not_retryable", `Operation ${id} is not the cluster's last.`, {
-    remedy: `Look at operation ${latest}, or ask for a new one.`,
-  });
+  return new DomainError(
+    "operation_not_retryable",
+    `Operation ${id} is not the cluster's last operation.`,
+    {
+      remedy: `See operation ${latest}, or start a new one.`,
+    },
+  );
 }
 
 function notFailed({ id, phase }: Operation): DomainError {
   return new DomainError("operation_not_retryable", `Operation ${id} is ${phase}.`, {
-    remedy: "Only an operation that failed or was cancelled can be retried.",
+    remedy: "Only failed and cancelled operations can be retried.",
   });
 }

@@ -107,15 +107,15 @@ function sum(counts: readonly number[]): number {
 }
 
 function busy(): DomainError {
-  return new DomainError("planning_busy", "Too many plans are being made.", {
-    remedy: "Try again in some seconds.",
+  return new DomainError("planning_busy", "Too many plans at a time.", {
+    remedy: "Try again in a few seconds.",
     retryAfterSeconds: RETRY_AFTER_SECONDS,
   });
 }
 
 function timedOut(cause: unknown): DomainError {
-  return new DomainError("planning_timed_out", "The plan was not made in a minute.", {
-    remedy: "Try again; if it stays, the provider of the region answers slowly.",
+  return new DomainError("planning_timed_out", "Planning took longer than a minute.", {
+    remedy: "Try again. If it happens again, the provider responds slowly.",
     cause,
   });
 }
@@ -136,15 +136,15 @@ function refusal(error: unknown): unknown {
   if (error.code === "unconfigured") {
     return new DomainError(
       "region_unavailable",
-      `The region cannot be planned: ${error.message}.`,
+      `This region cannot be planned: ${error.message}.`,
       {
-        remedy: "Set up Terraform for this installation.",
+        remedy: "Install Terraform for this installation.",
         cause: error,
       },
     );
   }
-  return new DomainError("planning_failed", `The plan could not be made: ${error.message}.`, {
-    remedy: "Try again; if it stays, tell the operators the request id.",
+  return new DomainError("planning_failed", `Planning failed: ${error.message}.`, {
+    remedy: "Try again. If it happens again, report the request ID to the operators.",
     cause: error,
   });
 }

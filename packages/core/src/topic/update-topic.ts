@@ -68,16 +68,15 @@ function growth(before: DescribedTopic, wanted: number | undefined): number | un
   if (wanted > before.partitions) return wanted;
   throw new DomainError(
     "partitions_decrease",
-    `Topic ${before.name} has ${before.partitions} partitions; ${wanted} would be fewer.`,
+    `Topic ${before.name} has ${before.partitions} partitions. They cannot be reduced to ${wanted}.`,
     {
       remedy:
-        "Ask for as many or more. For fewer, make another topic and copy what is to be kept: " +
-        "taking partitions away would lose their records.",
+        "Request the same number or more. For fewer, create another topic and copy the records.",
       fields: [
         {
           pointer: "/partitions",
           code: "too_small",
-          message: `is below the ${before.partitions} that there are`,
+          message: `must be at least ${before.partitions}, the current number`,
         },
       ],
     },

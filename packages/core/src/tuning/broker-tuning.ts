@@ -86,7 +86,7 @@ export function refusalFields(said: string, changed: readonly TuningKnob[]): Fie
     return {
       pointer: knob === undefined ? "" : `/${knob}`,
       code: "refused_by_broker",
-      message: `is refused by the broker: ${line}`,
+      message: `was rejected by the broker: ${line}`,
     };
   });
 }

@@ -29,7 +29,7 @@ export async function clusterHealth(
   const command = new DescribeAutoScalingGroupsCommand({ AutoScalingGroupNames: groupNames });
   const groups = (await clients.autoScaling.send(command)).AutoScalingGroups ?? [];
   if (groups.every((group) => group.DesiredCapacity === 0)) {
-    return { observation: "stopped", message: "No slot is to have an instance." };
+    return { observation: "stopped", message: "No broker is supposed to run." };
   }
   for (const [slot, name] of groupNames.entries()) {
     const group = groups.find((each) => each.AutoScalingGroupName === name);
@@ -47,7 +47,7 @@ export async function clusterHealth(
       return { observation: "starting", message, slot };
     }
   }
-  return { observation: "ready", message: "Every slot is healthy." };
+  return { observation: "ready", message: "All brokers are healthy." };
 }
 
 async function targetHealth(clients: AwsClients, name: string): Promise<string> {

@@ -18,7 +18,7 @@ export default function SignInPage() {
                 Sign in
               </Title>
               <Text className="quiet" fz="sm">
-                to your organization's clusters
+                to manage your organization's clusters
               </Text>
             </div>
             <Suspense>

@@ -7,7 +7,8 @@
 //! | `tracker` | looks at all groups every second |
 //! | `answer` | the shape of the answer |
 //!
-//! A group's position on a partition is what it has committed. What its members have fetched since
+//! A group's position on a partition is what it has committed; the start of the log where a member is
+//! assigned the partition and nothing is committed yet. What its members have fetched since
 //! is not told by their requests, which name no group; so a position is up to one commit interval
 //! old, 5 seconds by default.
 

@@ -7,9 +7,9 @@ use std::{
 };
 
 use metrics::Gauge;
-use millrace_coordinator::{CommittedOffset, GroupCoordinator, GroupState};
+use millrace_coordinator::{GroupCoordinator, GroupState};
 use millrace_log::LogManager;
-use millrace_model::{TopicName, TopicPartition};
+use millrace_model::{Offset, TopicName, TopicPartition};
 use millrace_time::SharedClock;
 use parking_lot::Mutex;
 
@@ -103,16 +103,14 @@ impl Tracker {
             let tracks = before.remove(&listing.group_id);
             let mut tracks = tracks.map_or_else(BTreeMap::new, |followed| followed.partitions);
             let has_members = !matches!(listing.state, GroupState::Empty | GroupState::Dead);
-            // A group that is deleted meanwhile has none.
-            let offsets = inner.groups.all_offsets(&listing.group_id);
             let mut partitions = BTreeMap::new();
-            for (partition, committed) in offsets.unwrap_or_default() {
+            for (partition, position) in inner.positions(&listing.group_id, left) {
                 if left == 0 {
                     state.truncated = true;
                     break;
                 }
                 let track = tracks.remove(&partition);
-                if let Some(track) = inner.look(&partition, &committed, has_members, track) {
+                if let Some(track) = inner.look(&partition, position, has_members, track) {
                     partitions.insert(partition, track);
                     left -= 1;
                 }
@@ -139,11 +137,26 @@ impl Tracker {
 }
 
 impl Inner {
+    /// What the group wants next of each partition: behind its commit, or from the start on where a
+    /// member is assigned the partition and nothing is committed yet. `auto.offset.reset` stays in
+    /// the consumer, so a group that begins at the latest record has too much here until it commits.
+    fn positions(&self, group_id: &str, max: usize) -> BTreeMap<TopicPartition, Offset> {
+        // A group that is deleted meanwhile has none.
+        let assigned = self.groups.assigned(group_id, max).unwrap_or_default();
+        let committed = self.groups.all_offsets(group_id).unwrap_or_default();
+        let assigned = assigned.into_iter().map(|partition| (partition, 0));
+        let committed = committed
+            .into_iter()
+            .map(|(partition, committed)| (partition, committed.offset));
+        // The later entry of a partition replaces the earlier one.
+        assigned.chain(committed).collect()
+    }
+
     /// A group on a partition now; none where the topic is gone.
     fn look(
         &self,
         partition: &TopicPartition,
-        committed: &CommittedOffset,
+        position: Offset,
         has_members: bool,
         track: Option<Track>,
     ) -> Option<Track> {
@@ -152,9 +165,7 @@ impl Inner {
         let seen = Sighting {
             at: self.clock.now(),
             // What is below the start is gone: the group goes on behind it.
-            position: committed
-                .offset
-                .clamp(log.start_offset().min(high_watermark), high_watermark),
+            position: position.clamp(log.start_offset().min(high_watermark), high_watermark),
             high_watermark,
             has_members,
         };
@@ -251,8 +262,6 @@ impl PartitionAnswer {
 
 #[cfg(test)]
 mod tests {
-    use millrace_model::Offset;
-
     use super::*;
 
     const RECORD_BYTES: u64 = 1_024;

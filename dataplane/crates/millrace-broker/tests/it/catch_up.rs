@@ -8,8 +8,11 @@ use millrace_record::Compression;
 use millrace_wire::{
     StrBytes,
     messages::{
-        DeleteGroupsRequest, FindCoordinatorRequest, GroupId, OffsetCommitRequest, TopicName,
+        DeleteGroupsRequest, FindCoordinatorRequest, GroupId, JoinGroupRequest,
+        OffsetCommitRequest, SyncGroupRequest, TopicName,
+        join_group_request::JoinGroupRequestProtocol,
         offset_commit_request::{OffsetCommitRequestPartition, OffsetCommitRequestTopic},
+        sync_group_request::SyncGroupRequestAssignment,
     },
 };
 use serde_json::Value;
@@ -123,6 +126,67 @@ async fn a_group_that_reads_a_backlog_is_told_with_its_rate_and_time() {
         0
     );
     group_that(&broker, "archive", Value::is_null).await;
+    broker.stop().await;
+}
+
+/// `t` with the partitions 0 and 1, as a consumer's leader writes it.
+const BOTH_PARTITIONS: &[u8] = b"\0\0\0\0\0\x01\0\x01t\0\0\0\x02\0\0\0\0\0\0\0\x01\xff\xff\xff\xff";
+
+/// The only member of a group, assigned both partitions.
+async fn join(broker: &Broker, group: &str) -> (i32, StrBytes) {
+    let mut member = client(broker).await;
+    let protocol = JoinGroupRequestProtocol::default().with_name(text("range"));
+    let join = JoinGroupRequest::default()
+        .with_group_id(GroupId(text(group)))
+        .with_session_timeout_ms(60_000)
+        .with_rebalance_timeout_ms(60_000)
+        .with_protocol_type(text("consumer"))
+        .with_protocols(vec![protocol]);
+    let joined = member.call(3, &join).await;
+    assert_eq!(joined.error_code, 0);
+    let assignment = SyncGroupRequestAssignment::default()
+        .with_member_id(joined.member_id.clone())
+        .with_assignment(BOTH_PARTITIONS.into());
+    let sync = SyncGroupRequest::default()
+        .with_group_id(GroupId(text(group)))
+        .with_generation_id(joined.generation_id)
+        .with_member_id(joined.member_id.clone())
+        .with_assignments(vec![assignment]);
+    assert_eq!(member.call(2, &sync).await.error_code, 0);
+    (joined.generation_id, joined.member_id)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_assigned_partition_without_a_commit_is_part_of_the_backlog() {
+    let home = Home::new();
+    let broker = home.start(&["group.initial.rebalance.delay.ms=0"]).await;
+    assert_eq!(client(&broker).await.create_topic("t", 2).await, 0);
+    let mut producer = client(&broker).await;
+    for partition in [0, 1] {
+        let records = batch(&["a", "b", "c"], Compression::None);
+        let produced = producer.produce("t", partition, records).await;
+        produced.expect("produced");
+    }
+    let find = FindCoordinatorRequest::default().with_key(text("readers"));
+    assert_eq!(client(&broker).await.call(2, &find).await.error_code, 0);
+    let (generation, member) = join(&broker, "readers").await;
+    let all = |group: &Value| group["backlog_records"] == "6";
+    group_that(&broker, "readers", all).await;
+
+    let partition = OffsetCommitRequestPartition::default().with_committed_offset(3);
+    let topic = OffsetCommitRequestTopic::default()
+        .with_name(TopicName(text("t")))
+        .with_partitions(vec![partition]);
+    let commit = OffsetCommitRequest::default()
+        .with_group_id(GroupId(text("readers")))
+        .with_generation_id_or_member_epoch(generation)
+        .with_member_id(member)
+        .with_topics(vec![topic]);
+    let answer = client(&broker).await.call(COMMIT_VERSION, &commit).await;
+    assert_eq!(answer.topics[0].partitions[0].error_code, 0);
+    let half = |group: &Value| group["backlog_records"] == "3";
+    let group = group_that(&broker, "readers", half).await;
+    assert_eq!(group["partitions"].as_array().map(Vec::len), Some(2));
     broker.stop().await;
 }
 

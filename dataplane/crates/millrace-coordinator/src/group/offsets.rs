@@ -13,6 +13,17 @@ use crate::{
 };
 
 impl Group {
+    /// The partitions that the members are assigned, `max` at most. A rebalance under way keeps those
+    /// of the generation before it.
+    pub(crate) fn assigned(&self, max: usize) -> Vec<TopicPartition> {
+        let mut partitions = Vec::new();
+        for member in self.members.values() {
+            let left = max.saturating_sub(partitions.len());
+            partitions.extend(subscription::assigned(&member.assignment, left));
+        }
+        partitions
+    }
+
     /// Whether the caller may commit offsets now.
     pub(crate) fn check_commit(&mut self, caller: &Caller, now: Now) -> Result<(), GroupError> {
         if self.state == GroupState::Dead {

@@ -59,8 +59,8 @@ async function keepPlan(context: StepContext, made: ChangePlan): Promise<void> {
 
 function refused(errors: ChangePlan["findings"]): DomainError {
   const lines = errors.map(({ rule, address, message }) => `${address}: ${message} (${rule})`);
-  return new DomainError("policy_violated", `The plan breaks a policy.\n${lines.join("\n")}`, {
-    remedy: "Change the cluster's settings so that the plan keeps to the policy.",
+  return new DomainError("policy_violated", `Policy checks failed.\n${lines.join("\n")}`, {
+    remedy: "Change the cluster's settings so that the plan passes the checks.",
   });
 }
 

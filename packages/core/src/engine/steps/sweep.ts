@@ -12,8 +12,8 @@ export async function sweepAndTell(context: StepContext): Promise<SweepReport> {
       context.onEvent({ at, level, kind: "run", message: `${what} ${id}`, ...about });
     }
   };
-  tell("taken on record:", "info", report.imported);
-  tell("removed, nothing wants it:", "info", report.removed);
+  tell("imported:", "info", report.imported);
+  tell("removed, not part of the spec:", "info", report.removed);
   tell("left alone, it may hold data:", "warning", report.left);
   return report;
 }
