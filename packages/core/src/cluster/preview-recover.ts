@@ -25,9 +25,10 @@ export async function previewRecover(
     const warning =
       "The slot reports what is lost, and the operation reads that report: start the operation to " +
       "see it. Nothing changes before you approve its plan.";
-    return { plan: changePlan("unknown", []), cost, costDelta: 0, warnings: [warning] };
+    const plan = changePlan("unknown", []);
+    return { plan, specChanges: [], cost, costDelta: 0, warnings: [warning] };
   }
   const caller = { owner: principal.organizationId, signal };
   const plan = await core.planSlots.run(caller, (slot) => planOf(core, cluster, "recover", slot));
-  return { plan, cost, costDelta: 0, warnings: plan.recovery?.warnings ?? [] };
+  return { plan, specChanges: [], cost, costDelta: 0, warnings: plan.recovery?.warnings ?? [] };
 }
