@@ -1371,10 +1371,10 @@ type ChangePlan struct {
 	// Diff Human-readable, at most 64 KiB
 	Diff string `json:"diff"`
 
-	// Digest SHA-256 over the changes: the same plan made again has the same
+	// Digest SHA-256 of the changes: equal plans have equal digests
 	Digest string `json:"digest"`
 
-	// Recovery Of the plan of a recovery alone
+	// Recovery Set for the plan of a recovery
 	Recovery *RecoveryReport `json:"recovery"`
 	Summary  ChangeSummary   `json:"summary"`
 }
@@ -2447,10 +2447,10 @@ type ClusterRecoverParams struct {
 	// ValidateOnly Answers the plan: what comes back and which acknowledged records are missing. Nothing changes. On AWS the slot reports that, and only the operation can read it. The operation always waits for the approval of its plan
 	ValidateOnly *bool `form:"validate_only,omitempty" json:"validate_only,omitempty"`
 
-	// IfMatch metadata.etag; the call fails with 412 when the resource has changed
+	// IfMatch The ETag you read; the call fails with 412 if the resource has changed since
 	IfMatch *string `json:"If-Match,omitempty"`
 
-	// IdempotencyKey Makes the request safe to repeat for 24 hours
+	// IdempotencyKey Makes the request safe to retry for 24 hours
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2921,12 +2921,16 @@ type ClientInterface interface {
 	// Corresponds with POST /v1/clusters/{cluster_id}/reconcile (the `ClusterReconcile` operationId).
 	ClusterReconcile(ctx context.Context, clusterId string, params *ClusterReconcileParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ClusterRecover Recover a broker that lost its metadata, its write-ahead log or its volume
+	// ClusterRecover Recover a cluster
+	//
+	// Rebuilds a broker that lost its metadata, its write-ahead log or its volume.
 	//
 	// Corresponds with POST /v1/clusters/{cluster_id}/recover (the `ClusterRecover` operationId).
 	ClusterRecover(ctx context.Context, clusterId string, params *ClusterRecoverParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ClusterRestore Restore a deleted cluster whose data is kept
+	// ClusterRestore Restore a cluster
+	//
+	// Brings back a deleted cluster until its data is purged.
 	//
 	// Corresponds with POST /v1/clusters/{cluster_id}/restore (the `ClusterRestore` operationId).
 	ClusterRestore(ctx context.Context, clusterId string, params *ClusterRestoreParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3560,7 +3564,9 @@ func (c *Client) ClusterReconcile(ctx context.Context, clusterId string, params 
 	return c.Client.Do(req)
 }
 
-// ClusterRecover Recover a broker that lost its metadata, its write-ahead log or its volume
+// ClusterRecover Recover a cluster
+//
+// Rebuilds a broker that lost its metadata, its write-ahead log or its volume.
 //
 // Corresponds with POST /v1/clusters/{cluster_id}/recover (the `ClusterRecover` operationId).
 func (c *Client) ClusterRecover(ctx context.Context, clusterId string, params *ClusterRecoverParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3575,7 +3581,9 @@ func (c *Client) ClusterRecover(ctx context.Context, clusterId string, params *C
 	return c.Client.Do(req)
 }
 
-// ClusterRestore Restore a deleted cluster whose data is kept
+// ClusterRestore Restore a cluster
+//
+// Brings back a deleted cluster until its data is purged.
 //
 // Corresponds with POST /v1/clusters/{cluster_id}/restore (the `ClusterRestore` operationId).
 func (c *Client) ClusterRestore(ctx context.Context, clusterId string, params *ClusterRestoreParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6946,14 +6954,18 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/clusters/{cluster_id}/reconcile (the `ClusterReconcile` operationId).
 	ClusterReconcileWithResponse(ctx context.Context, clusterId string, params *ClusterReconcileParams, reqEditors ...RequestEditorFn) (*ClusterReconcileResponse, error)
 
-	// ClusterRecoverWithResponse Recover a broker that lost its metadata, its write-ahead log or its volume
+	// ClusterRecoverWithResponse Recover a cluster
+	//
+	// Rebuilds a broker that lost its metadata, its write-ahead log or its volume.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/clusters/{cluster_id}/recover (the `ClusterRecover` operationId).
 	ClusterRecoverWithResponse(ctx context.Context, clusterId string, params *ClusterRecoverParams, reqEditors ...RequestEditorFn) (*ClusterRecoverResponse, error)
 
-	// ClusterRestoreWithResponse Restore a deleted cluster whose data is kept
+	// ClusterRestoreWithResponse Restore a cluster
+	//
+	// Brings back a deleted cluster until its data is purged.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -9761,7 +9773,9 @@ func (c *ClientWithResponses) ClusterReconcileWithResponse(ctx context.Context, 
 	return ParseClusterReconcileResponse(rsp)
 }
 
-// ClusterRecoverWithResponse Recover a broker that lost its metadata, its write-ahead log or its volume
+// ClusterRecoverWithResponse Recover a cluster
+//
+// Rebuilds a broker that lost its metadata, its write-ahead log or its volume.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9774,7 +9788,9 @@ func (c *ClientWithResponses) ClusterRecoverWithResponse(ctx context.Context, cl
 	return ParseClusterRecoverResponse(rsp)
 }
 
-// ClusterRestoreWithResponse Restore a deleted cluster whose data is kept
+// ClusterRestoreWithResponse Restore a cluster
+//
+// Brings back a deleted cluster until its data is purged.
 //
 // Returns a wrapper object for the known response body format(s).
 //
