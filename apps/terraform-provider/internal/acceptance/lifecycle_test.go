@@ -147,7 +147,7 @@ func TestANameThatIsTakenSaysHowToImport(t *testing.T) {
 	if code == 0 {
 		t.Error("applied twice")
 	}
-	wantParts(t, output, "The cluster's name is taken", "terraform import <address> "+w.attribute(main, "id"))
+	wantParts(t, output, "The cluster name is taken", "terraform import <address> "+w.attribute(main, "id"))
 	w.destroy()
 }
 

@@ -27,7 +27,7 @@ resource "millrace_topic" "main" {
 	w.apply()
 
 	w.write(config("first", 3, true))
-	w.wantPlan(planFails, "Partitions cannot be taken away", "write at least 4")
+	w.wantPlan(planFails, "Partitions cannot be reduced", "write at least 4")
 	w.write(config("second", 4, true))
 	w.wantPlan(planFails, "The plan would replace a protected topic")
 	w.write(clusterConfig(cluster))
@@ -60,7 +60,7 @@ func TestATopicThatExistsIsNotTakenOverSilently(t *testing.T) {
 	if code == 0 {
 		t.Error("applied")
 	}
-	wantParts(t, output, "The topic exists already", "terraform import <address> "+id+"/there")
+	wantParts(t, output, "The topic already exists", "terraform import <address> "+id+"/there")
 	w.destroy()
 }
 

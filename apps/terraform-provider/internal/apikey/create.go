@@ -51,7 +51,7 @@ func (isTime) ValidateString(_ context.Context, req validator.StringRequest, res
 		return
 	}
 	if _, err := time.Parse(time.RFC3339, req.ConfigValue.ValueString()); err != nil {
-		resp.Diagnostics.AddAttributeError(req.Path, "This is no time", "Write it as RFC 3339 does, for example 2030-01-31T00:00:00Z.")
+		resp.Diagnostics.AddAttributeError(req.Path, "Invalid time", "Use RFC 3339, for example 2030-01-31T00:00:00Z.")
 	}
 }
 

@@ -40,9 +40,9 @@ func NewListDataSource() datasource.DataSource {
 					Computed: true, MarkdownDescription: "The keys.",
 					NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 						"id": text("The key's id."), "name": text("What it is for."), "role": text("What it may do."),
-						"hint":         text("The beginning of the secret."),
+						"hint":         text("The first characters of the secret."),
 						"created_at":   text("When it was made."),
-						"expires_at":   text("When it stops working; null for never."),
+						"expires_at":   text("Expiry time; null for never."),
 						"last_used_at": text("When it was last used; null for never."),
 					}},
 				},

@@ -51,7 +51,7 @@ func (e *ephemeralKey) Configure(_ context.Context, req ephemeral.ConfigureReque
 
 func (e *ephemeralKey) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "An API key for one run: it is made when something needs it, and revoked at the end of the run. Neither state nor plan knows its secret.",
+		MarkdownDescription: "An API key for one run: created on demand, and revoked at the end of the run. Its secret is in neither state nor plan.",
 		Attributes: map[string]schema.Attribute{
 			"name": schema.StringAttribute{
 				Required: true, MarkdownDescription: "What it is for.",
@@ -62,7 +62,7 @@ func (e *ephemeralKey) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp
 			},
 			"expires_at": schema.StringAttribute{
 				Optional: true, Computed: true, Validators: []validator.String{isTime{}},
-				MarkdownDescription: "When it stops working, should the run die before it revokes the key: RFC 3339. Twelve hours after it was made by default.",
+				MarkdownDescription: "Expiry time, RFC 3339, in case the run dies before it revokes the key. Twelve hours after its creation by default.",
 			},
 			"id":     schema.StringAttribute{Computed: true, MarkdownDescription: "The key's id."},
 			"secret": schema.StringAttribute{Computed: true, Sensitive: true, MarkdownDescription: "The key itself (`mrk_…`)."},

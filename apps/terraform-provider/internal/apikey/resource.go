@@ -97,7 +97,7 @@ func (r *keyResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *
 	replaced := []planmodifier.String{stringplanmodifier.RequiresReplace()}
 	stays := []planmodifier.String{stringplanmodifier.UseStateForUnknown()}
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "An API key of the organization. Its secret is never in the state: it is written to `secret_file`, or encrypted to `public_key`. For a key that lives for one run use the ephemeral resource of the same name. A key cannot be changed: any other value makes a new key; with `lifecycle { create_before_destroy = true }` the old one works until the new one is there.",
+		MarkdownDescription: "An API key of the organization. Its secret is never in the state: it is written to `secret_file`, or encrypted to `public_key`. For a key that exists for one run only, use the ephemeral resource of the same name. A key cannot be changed: any changed value creates a new key. With `lifecycle { create_before_destroy = true }` the old one works until the new one exists.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{Computed: true, PlanModifiers: stays, MarkdownDescription: "The key's id (`key_…`)."},
 			"name": schema.StringAttribute{
@@ -106,20 +106,20 @@ func (r *keyResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *
 			},
 			"role": schema.StringAttribute{
 				Optional: true, Computed: true, PlanModifiers: replaced, Default: stringdefault.StaticString(roleDefault),
-				MarkdownDescription: "What it may do: `owner`, `admin`, `member` or `viewer`, and never more than the key that makes it; `admin` by default.",
+				MarkdownDescription: "`owner`, `admin`, `member` or `viewer`, at most the role of the key that creates it; `admin` by default.",
 			},
 			"expires_at": schema.StringAttribute{
-				Optional: true, PlanModifiers: replaced, MarkdownDescription: "When it stops working: RFC 3339. Never by default.",
+				Optional: true, PlanModifiers: replaced, MarkdownDescription: "Expiry time, RFC 3339. Never by default.",
 				Validators: []validator.String{isTime{}},
 			},
 			"rotate_when": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: "Values of your own; where one changes, a new key is made.",
+				MarkdownDescription: "Arbitrary values; a change of any creates a new key.",
 				PlanModifiers:       []planmodifier.Map{mapplanmodifier.RequiresReplace()},
 			},
 			"secret_file": schema.StringAttribute{
 				Optional: true, PlanModifiers: replaced,
-				MarkdownDescription: "A file that the secret is written to, readable by the current user alone (mode 0600). It must not exist; destroying the key removes it while it holds that key. With `create_before_destroy` a rotation needs another file each time: let the name change with `rotate_when`.",
+				MarkdownDescription: "A file to write the secret to, readable only by the current user (mode 0600). It must not exist. Destroying the key removes the file if it still holds that key. With `create_before_destroy`, each rotation needs another file: change the name together with `rotate_when`.",
 			},
 			"public_key": schema.StringAttribute{
 				Optional: true, PlanModifiers: replaced, Validators: []validator.String{isPublicKey{}},
@@ -129,8 +129,8 @@ func (r *keyResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *
 				Computed: true, PlanModifiers: stays,
 				MarkdownDescription: "With `public_key`: the secret under RSA-OAEP with SHA-256 and the label `millrace api key`, in base64.",
 			},
-			"hint":       schema.StringAttribute{Computed: true, PlanModifiers: stays, MarkdownDescription: "The beginning of the secret, to tell keys apart."},
-			"created_at": schema.StringAttribute{Computed: true, PlanModifiers: stays, MarkdownDescription: "When it was made: RFC 3339, UTC."},
+			"hint":       schema.StringAttribute{Computed: true, PlanModifiers: stays, MarkdownDescription: "The first characters of the secret, to tell keys apart."},
+			"created_at": schema.StringAttribute{Computed: true, PlanModifiers: stays, MarkdownDescription: "When it was created: RFC 3339, UTC."},
 		},
 	}
 }
@@ -182,7 +182,7 @@ func (r *keyResource) warnOfFile(file string, diags *diag.Diagnostics) {
 		}
 	}
 	if err := checkFree(file); err != nil {
-		diags.AddAttributeWarning(path.Root("secret_file"), "The secret cannot be written as things stand", err.Error()+".")
+		diags.AddAttributeWarning(path.Root("secret_file"), "The secret cannot be written at present", err.Error()+".")
 	}
 }
 
@@ -214,7 +214,7 @@ func (r *keyResource) Create(ctx context.Context, req resource.CreateRequest, re
 	if err := planned.deliver(key.Secret); err != nil {
 		// A key whose secret nobody has is of no use.
 		undo := api.Done(r.Session.ApiKeyDelete(context.WithoutCancel(ctx), key.Id))
-		resp.Diagnostics.AddError("The secret could not be handed over", fmt.Sprintf("%s. The key %s was revoked%s.", err, key.Id, failing(undo)))
+		resp.Diagnostics.AddError("The secret could not be written", fmt.Sprintf("%s. The key %s was revoked%s.", err, key.Id, failing(undo)))
 		return
 	}
 	resp.Diagnostics.Append(resp.State.Set(context.WithoutCancel(ctx), &planned)...)
@@ -275,9 +275,9 @@ func (m *model) tellOfFile(diags *diag.Diagnostics) {
 	if holds, err := holdsKey(file, m.Hint.ValueString()); err != nil || !holds {
 		return
 	}
-	diags.AddAttributeWarning(path.Root("secret_file"), "The file of an API key that is not found is left",
+	diags.AddAttributeWarning(path.Root("secret_file"), "The file of an unknown API key was kept",
 		fmt.Sprintf("The API knows no key %s: it was revoked, or belongs to another organization than the provider's own key. "+
-			"Its secret stands in %s. Remove that file once the key is really gone: it is in the way of the next one.", m.ID.ValueString(), file))
+			"Its secret is in %s. Remove that file once the key is really gone: it blocks the next key.", m.ID.ValueString(), file))
 }
 
 // Update never changes a key: every attribute that could change makes a new one.

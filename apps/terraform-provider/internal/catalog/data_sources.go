@@ -35,11 +35,11 @@ func NewRegions() datasource.DataSource {
 				"regions": schema.ListNestedAttribute{
 					Computed: true, MarkdownDescription: "The regions.",
 					NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-						"id":            schema.StringAttribute{Computed: true, MarkdownDescription: "For `region` of a cluster."},
-						"title":         schema.StringAttribute{Computed: true, MarkdownDescription: "Its name for people."},
+						"id":            schema.StringAttribute{Computed: true, MarkdownDescription: "Value for a cluster's `region`."},
+						"title":         schema.StringAttribute{Computed: true, MarkdownDescription: "Display name."},
 						"provider_kind": schema.StringAttribute{Computed: true, MarkdownDescription: "`local` or `aws`."},
-						"available":     schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether clusters can be created there, rather than only planned."},
-						"zones":         schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Its availability zones that are used."},
+						"available":     schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether clusters can be created there; otherwise they can only be planned."},
+						"zones":         schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "The availability zones in use."},
 					}},
 				},
 			},
@@ -95,17 +95,17 @@ func NewSizes() datasource.DataSource {
 	return &session.DataSource[sizesModel]{
 		Name: "sizes",
 		Fields: schema.Schema{
-			MarkdownDescription: "What a broker can have, and what that costs in a region. Bytes are decimal strings.",
+			MarkdownDescription: "Sizes of brokers, and their cost in a region. Bytes are decimal strings.",
 			Attributes: map[string]schema.Attribute{
-				"region": schema.StringAttribute{Optional: true, MarkdownDescription: "The region that sizes and prices are for; `local` by default."},
+				"region": schema.StringAttribute{Optional: true, MarkdownDescription: "The region of sizes and prices; `local` by default."},
 				"sizes": schema.ListNestedAttribute{
 					Computed: true, MarkdownDescription: "The sizes, smallest first.",
 					NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-						"id":                         text("For `size` of a cluster."),
-						"title":                      text("Its name for people."),
+						"id":                         text("Value for a cluster's `size`."),
+						"title":                      text("Display name."),
 						"memory_bytes":               text("Memory of a broker."),
-						"wal_cache_bytes":            text("Cache of what is not uploaded yet."),
-						"block_cache_bytes":          text("Cache of what is read from the bucket."),
+						"wal_cache_bytes":            text("Cache for records that are not uploaded yet."),
+						"block_cache_bytes":          text("Cache for blocks read from the bucket."),
 						"prices_as_of":               text("Day of the prices."),
 						"estimated_monthly_cost_usd": schema.Float64Attribute{Computed: true, MarkdownDescription: "US dollars per month for a cluster of one broker: an estimate."},
 						"aws":                        schema.ObjectAttribute{Computed: true, AttributeTypes: awsType, MarkdownDescription: "The EC2 instance; null in the region `local`."},
@@ -174,7 +174,7 @@ func NewVersions() datasource.DataSource {
 					Computed: true, MarkdownDescription: "The versions.",
 					NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 						"id":      schema.StringAttribute{Computed: true, MarkdownDescription: "The version."},
-						"default": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether new clusters have it."},
+						"default": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether new clusters use it."},
 					}},
 				},
 			},

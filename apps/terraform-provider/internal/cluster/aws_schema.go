@@ -50,13 +50,13 @@ func awsWishes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"brokers": schema.Int64Attribute{
 			Optional: true, Computed: true,
-			MarkdownDescription: "Broker slots; `1` by default, and the API creates no more for now.",
+			MarkdownDescription: "Broker slots; `1` by default. The API does not create clusters with more yet.",
 			Validators:          []validator.Int64{int64validator.Between(1, slotsMax)},
 			PlanModifiers:       []planmodifier.Int64{int64planmodifier.UseStateForUnknown(), int64planmodifier.RequiresReplace()},
 		},
 		"zones": schema.Int64Attribute{
 			Optional: true, Computed: true,
-			MarkdownDescription: "Availability zones of subnets and load balancer; all of the region's by default.",
+			MarkdownDescription: "Availability zones of subnets and load balancer; by default all of the region.",
 			Validators:          []validator.Int64{int64validator.Between(1, zonesMax)},
 			PlanModifiers:       []planmodifier.Int64{int64planmodifier.UseStateForUnknown(), int64planmodifier.RequiresReplace()},
 		},
@@ -70,7 +70,7 @@ func walSchema() schema.Attribute {
 	kept := []planmodifier.Int64{int64planmodifier.UseStateForUnknown()}
 	return schema.SingleNestedAttribute{
 		Optional: true, Computed: true,
-		MarkdownDescription: "AWS only: the EBS volume of the write-ahead log, one per broker slot. It is changed in place; it can grow, and fewer GiB are an error of the plan. The size's own by default.",
+		MarkdownDescription: "AWS only: the EBS volume of the write-ahead log, one per broker slot. It changes in place. It can grow; fewer GiB fail the plan. The default depends on the cluster's size.",
 		PlanModifiers:       []planmodifier.Object{objectplanmodifier.UseStateForUnknown()},
 		Attributes: map[string]schema.Attribute{
 			"type": schema.StringAttribute{
@@ -88,7 +88,7 @@ func walSchema() schema.Attribute {
 			},
 			"throughput_mibps": schema.Int64Attribute{
 				Optional: true, Computed: true, PlanModifiers: kept,
-				MarkdownDescription: "Provisioned throughput in MiB/s; `gp3` only, since `io2` derives it.",
+				MarkdownDescription: "Provisioned throughput in MiB/s; `gp3` only; `io2` derives it.",
 				Validators:          []validator.Int64{int64validator.AtLeast(walMibpsMin)},
 			},
 		},
@@ -106,22 +106,22 @@ func networkSchema() schema.Attribute {
 	}
 	return schema.SingleNestedAttribute{
 		Optional: true, Computed: true,
-		MarkdownDescription: "AWS only: where the cluster stands, and who reaches it.",
+		MarkdownDescription: "AWS only: the cluster's network and access.",
 		PlanModifiers:       []planmodifier.Object{objectplanmodifier.UseStateForUnknown()},
 		Attributes: map[string]schema.Attribute{
 			"vpc_id": schema.StringAttribute{
 				Optional: true, Computed: true, PlanModifiers: fixed,
-				MarkdownDescription: "A VPC that exists; a VPC of the cluster's own by default. It and its subnets carry the tag `millrace:tenant` with the id of your organization. Another one means another cluster.",
+				MarkdownDescription: "An existing VPC; by default the cluster gets its own. The VPC and its subnets must have the tag `millrace:tenant` with your organization's id. Changing it replaces the cluster.",
 			},
-			"subnet_ids": texts("With `vpc_id`: one private subnet in each zone, in the order of the zones. Others mean another cluster.", zonesMax, listplanmodifier.RequiresReplace()),
+			"subnet_ids": texts("With `vpc_id`: one private subnet in each zone, in the order of the zones. Changing it replaces the cluster.", zonesMax, listplanmodifier.RequiresReplace()),
 			"cidr": schema.StringAttribute{
 				Optional: true, Computed: true, PlanModifiers: fixed,
-				MarkdownDescription: "Addresses of the cluster's own VPC, for example `10.40.0.0/16`. Others mean another cluster.",
+				MarkdownDescription: "Addresses of the cluster's own VPC, for example `10.40.0.0/16`. Changing it replaces the cluster.",
 				Validators:          []validator.String{stringvalidator.RegexMatches(cidrPattern, "an IPv4 range like 10.40.0.0/16")},
 			},
 			"access": schema.StringAttribute{
 				Optional: true, Computed: true,
-				MarkdownDescription: "`private` (within the VPC and what is peered with it) or `endpoint_service` (other accounts by AWS PrivateLink too).",
+				MarkdownDescription: "`private` (the VPC and networks peered with it) or `endpoint_service` (also other accounts through AWS PrivateLink).",
 				Validators:          []validator.String{stringvalidator.OneOf(accessPrivate, accessEndpoint)},
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 			},
@@ -134,12 +134,12 @@ func networkSchema() schema.Attribute {
 func storageSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true, Computed: true,
-		MarkdownDescription: "AWS only: how the data is kept.",
+		MarkdownDescription: "AWS only: encryption of the data.",
 		PlanModifiers:       []planmodifier.Object{objectplanmodifier.UseStateForUnknown()},
 		Attributes: map[string]schema.Attribute{
 			"kms_key_arn": schema.StringAttribute{
 				Optional: true, Computed: true,
-				MarkdownDescription: "A KMS key of yours for bucket and volumes; a key of the cluster's own by default. Another one means another cluster.",
+				MarkdownDescription: "Your KMS key for bucket and volumes; by default the cluster gets its own. Changing it replaces the cluster.",
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown(), stringplanmodifier.RequiresReplace()},
 			},
 		},

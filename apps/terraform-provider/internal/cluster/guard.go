@@ -108,20 +108,20 @@ func guardVolume(before, planned model, diags *diag.Diagnostics) {
 	wanted, hasOne := planned.Wal.Attributes()["size_gib"].(types.Int64)
 	if hadOne && hasOne && !wanted.IsUnknown() && !wanted.IsNull() && wanted.ValueInt64() < was.ValueInt64() {
 		diags.AddAttributeError(path.Root("wal").AtName("size_gib"), "The volume of the write-ahead log cannot shrink",
-			fmt.Sprintf("Cluster %s has %d GiB per broker slot, the configuration says %d. A volume only grows: write at least %d.",
+			fmt.Sprintf("Cluster %s has %d GiB per broker slot, the configuration says %d. A volume can only grow: set at least %d.",
 				before.Name.ValueString(), was.ValueInt64(), wanted.ValueInt64(), was.ValueInt64()))
 	}
 }
 
 // guardReplacement lets no cluster be replaced silently.
 func guardReplacement(before model, changed []string, diags *diag.Diagnostics) {
-	text := fmt.Sprintf("A change of %s means another cluster: %s (%s) would be deleted with its topics and records, and an empty one made.",
+	text := fmt.Sprintf("Changing %s replaces the cluster: %s (%s) would be deleted with its topics and records, and an empty one created.",
 		strings.Join(changed, ", "), before.Name.ValueString(), before.ID.ValueString())
 	attribute, _, _ := strings.Cut(changed[0], ".")
 	at := path.Root(attribute)
 	if before.DeletionProtection.ValueBool() {
 		diags.AddAttributeError(at, "The plan would replace a protected cluster",
-			text+" Take the change back, or set deletion_protection = false and apply that first.")
+			text+" Revert the change, or set deletion_protection = false and apply that first.")
 		return
 	}
 	diags.AddAttributeWarning(at, "The plan replaces a cluster", text)

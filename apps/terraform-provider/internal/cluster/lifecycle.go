@@ -64,7 +64,7 @@ func (r *clusterResource) Create(ctx context.Context, req resource.CreateRequest
 	}
 	if pausing != nil {
 		resp.Diagnostics.AddWarning("The cluster is not paused",
-			fmt.Sprintf("Cluster %s (%s) was created, and pausing it did not end well: %s. The next apply goes on with it.",
+			fmt.Sprintf("Cluster %s (%s) was created, but pausing it failed: %s. The next apply continues.",
 				planned.Name.ValueString(), planned.ID.ValueString(), reasonOf(pausing)))
 	}
 }
@@ -143,8 +143,8 @@ func refuse(planned model, err error, diags *diag.Diagnostics) {
 		if failure.ExistingId != nil {
 			importID = *failure.ExistingId
 		}
-		diags.AddAttributeError(path.Root("name"), "The cluster's name is taken",
-			fmt.Sprintf("%s\nIf that cluster is meant, take it over with: terraform import <address> %s", err, importID))
+		diags.AddAttributeError(path.Root("name"), "The cluster name is taken",
+			fmt.Sprintf("%s\nTo manage that cluster, import it: terraform import <address> %s", err, importID))
 		return
 	}
 	diags.AddError("Creating cluster "+name+" failed", err.Error())
@@ -157,7 +157,7 @@ func explainCreate(planned model, err error, diags *diag.Diagnostics) {
 	var failed *api.WorkFailed
 	if !errors.As(err, &failed) {
 		diags.AddWarning("The cluster is still being created",
-			fmt.Sprintf("Waiting for cluster %s (%s) ended: %s. Operation %s goes on; the next apply waits for it again.",
+			fmt.Sprintf("Waiting for cluster %s (%s) ended: %s. Operation %s continues; the next apply waits for it again.",
 				name, id, reasonOf(err), planned.LastOperationID.ValueString()))
 		return
 	}
@@ -197,7 +197,7 @@ func (r *clusterResource) Read(ctx context.Context, req resource.ReadRequest, re
 	switch string(cluster.Status.Phase) {
 	case phasePendingPurge:
 		resp.Diagnostics.AddWarning("The cluster is deleted",
-			fmt.Sprintf("Cluster %s (%s) was deleted outside of Terraform and its data is kept (%s). Restore it in the console if it is still wanted; applying would make another one.",
+			fmt.Sprintf("Cluster %s (%s) was deleted outside of Terraform and its data is kept (%s). Restore it in the console to keep it; an apply would create another one.",
 				cluster.Spec.Name, cluster.Metadata.Id, cluster.Status.Phase))
 		resp.State.RemoveResource(ctx)
 		return

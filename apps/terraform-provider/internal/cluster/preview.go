@@ -69,12 +69,12 @@ func report(planned model, preview *api.ChangePreview, err error, diags *diag.Di
 		return
 	case err != nil:
 		diags.AddWarning("The change could not be previewed",
-			fmt.Sprintf("Cluster %s is planned without the API's opinion: %s", planned.Name.ValueString(), err))
+			fmt.Sprintf("Cluster %s is planned without validation by the API: %s", planned.Name.ValueString(), err))
 		return
 	}
 	for _, finding := range preview.Policy {
 		if finding.Severity == api.PolicyFindingSeverityError {
-			diags.AddError("The plan breaks a rule", fmt.Sprintf("%s (%s, rule %s)", finding.Message, finding.Address, finding.Rule))
+			diags.AddError("The plan violates a policy rule", fmt.Sprintf("%s (%s, rule %s)", finding.Message, finding.Address, finding.Rule))
 		}
 	}
 	if planned.Region.ValueString() == localRegion {
@@ -93,7 +93,7 @@ func report(planned model, preview *api.ChangePreview, err error, diags *diag.Di
 	for _, warning := range preview.Warnings {
 		text.WriteString("\n" + warning)
 	}
-	diags.AddWarning("What the change means on AWS", text.String())
+	diags.AddWarning("Effect of the change on AWS", text.String())
 }
 
 // isRefusal tells whether the same request would be refused by an apply, too.
@@ -109,9 +109,9 @@ func addRefusal(failure *api.Failure, diags *diag.Diagnostics) {
 		if len(parts) > 1 {
 			at = at.AtName(parts[1])
 		}
-		diags.AddAttributeError(at, "The API refuses the value", fmt.Sprintf("%s %s\n%s", strings.Join(parts, "."), field.Message, failure))
+		diags.AddAttributeError(at, "The API rejected the value", fmt.Sprintf("%s %s\n%s", strings.Join(parts, "."), field.Message, failure))
 	}
 	if len(failure.Errors) == 0 {
-		diags.AddError("The API refuses the cluster", failure.Error())
+		diags.AddError("The API rejected the cluster", failure.Error())
 	}
 }

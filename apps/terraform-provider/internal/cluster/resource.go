@@ -62,7 +62,7 @@ func (r *clusterResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 	maps.Copy(attributes, awsWishes())
 	maps.Copy(attributes, facts())
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A Kafka cluster. An apply that is interrupted, or fails, keeps it in the state and is continued by the next one in place.",
+		MarkdownDescription: "A Kafka cluster. An interrupted or failed apply keeps it in the state; the next apply continues in place.",
 		Attributes:          attributes,
 	}
 }
@@ -72,12 +72,12 @@ func wishes(ctx context.Context) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"environment_id": schema.StringAttribute{
 			Optional: true, Computed: true,
-			MarkdownDescription: "The environment (`env_…`); the organization's first by default. Another environment means another cluster.",
+			MarkdownDescription: "The environment (`env_…`); the organization's first by default. Changing it replaces the cluster.",
 			PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown(), stringplanmodifier.RequiresReplace()},
 		},
 		"name": schema.StringAttribute{
 			Required:            true,
-			MarkdownDescription: "Unique among the clusters of the environment. It can be changed.",
+			MarkdownDescription: "Unique within the environment. It can be changed.",
 			Validators: []validator.String{
 				stringvalidator.RegexMatches(namePattern, "lower-case letters, digits and inner hyphens, beginning with a letter, at most 63"),
 			},
@@ -85,17 +85,17 @@ func wishes(ctx context.Context) map[string]schema.Attribute {
 		"region": schema.StringAttribute{
 			Optional: true, Computed: true,
 			Default:             stringdefault.StaticString("local"),
-			MarkdownDescription: "Where the brokers run: `local` (the machine of the control plane, the default) or an AWS region such as `us-east-1`; see the data source `millrace_regions`. Another region means another cluster.",
+			MarkdownDescription: "Where the brokers run: `local` (the machine of the control plane, the default) or an AWS region such as `us-east-1`; see the data source `millrace_regions`. Changing it replaces the cluster.",
 			PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 		},
 		"size": schema.StringAttribute{
 			Optional: true, Computed: true,
 			Default:             stringdefault.StaticString("dev"),
-			MarkdownDescription: "What each broker has of processor, memory and network; `dev` by default. See the data source `millrace_sizes`.",
+			MarkdownDescription: "CPU, memory and network of each broker; `dev` by default. See the data source `millrace_sizes`.",
 		},
 		"labels": schema.MapAttribute{
 			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "Labels of your own; on AWS they are tags of everything the cluster consists of.",
+			MarkdownDescription: "Custom labels; on AWS they are tags on every resource of the cluster.",
 			Validators: []validator.Map{
 				mapvalidator.SizeAtMost(labelsMax),
 				mapvalidator.ValueStringsAre(stringvalidator.LengthAtMost(255)),
@@ -104,23 +104,23 @@ func wishes(ctx context.Context) map[string]schema.Attribute {
 		"deletion_protection": schema.BoolAttribute{
 			Optional: true, Computed: true,
 			Default:             booldefault.StaticBool(true),
-			MarkdownDescription: "Whether deleting the cluster is refused; `true` by default. A plan that would delete or replace a protected cluster is an error, and the API refuses it too, whoever asks.",
+			MarkdownDescription: "Blocks deletion; `true` by default. A plan that would delete or replace a protected cluster fails, and the console and API reject the deletion too.",
 		},
 		"paused": schema.BoolAttribute{
 			Optional: true, Computed: true,
 			Default:             booldefault.StaticBool(false),
-			MarkdownDescription: "Whether the brokers are stopped and their data kept; `false` by default. What is acknowledged is in the log and the bucket, and is served again after a change back.",
+			MarkdownDescription: "Whether the brokers are stopped and their data is kept; `false` by default. After a change back to `false` all acknowledged records are served again.",
 		},
 		"retain_days": schema.Int64Attribute{
 			Optional:            true,
 			Validators:          []validator.Int64{int64validator.Between(0, retainDaysMax)},
-			MarkdownDescription: "For how many days the data is kept after a deletion, in which the cluster can be restored; `0` deletes at once, and 90 is the most. By default 7 on AWS, 0 in the region `local`. An environment can be deleted once the data of its clusters is gone, too: what is destroyed together with its environment wants `0`.",
+			MarkdownDescription: "Days to keep the data after a deletion, in which the cluster can be restored; `0` deletes it immediately, the maximum is 90. By default 7 on AWS, 0 in the region `local`. An environment can be deleted only after the data of its clusters is purged: use `0` for clusters that are destroyed together with their environment.",
 		},
 		"on_create_failure": schema.StringAttribute{
 			Optional: true, Computed: true,
 			Default:             stringdefault.StaticString(retryOnFailure),
 			Validators:          []validator.String{stringvalidator.OneOf(retryOnFailure, taintOnFailure)},
-			MarkdownDescription: "`retry` (the default) keeps a cluster whose creation failed, with a warning and `state = \"FAILED\"`: the next apply retries in place. `taint` makes the apply fail, and the next one replace the cluster.",
+			MarkdownDescription: "`retry` (the default) keeps a cluster whose creation failed, with a warning and `state = \"FAILED\"`: the next apply retries in place. With `taint` the apply fails, and the next one replaces the cluster.",
 		},
 		"timeouts": timeouts.Attributes(ctx, timeouts.Opts{Create: true, Update: true, Delete: true}),
 	}
@@ -140,11 +140,11 @@ func facts() map[string]schema.Attribute {
 		},
 		"state": schema.StringAttribute{
 			Computed:            true,
-			MarkdownDescription: "`PROVISIONING`, `RUNNING`, `DEGRADED` (a broker does not answer as it should), `UPDATING`, `PAUSED`, `FAILED`, `DELETING` or `PENDING_PURGE`.",
+			MarkdownDescription: "`PROVISIONING`, `RUNNING`, `DEGRADED` (a broker does not serve), `UPDATING`, `PAUSED`, `FAILED`, `DELETING` or `PENDING_PURGE`.",
 		},
 		"last_operation_id": schema.StringAttribute{
 			Computed:            true,
-			MarkdownDescription: "The operation at work on the cluster, or the last one that was (`op_…`).",
+			MarkdownDescription: "The current operation on the cluster, or the last one (`op_…`).",
 		},
 		"etag": schema.StringAttribute{
 			Computed:            true,
@@ -152,11 +152,11 @@ func facts() map[string]schema.Attribute {
 		},
 		"drift": schema.StringAttribute{
 			Computed:            true,
-			MarkdownDescription: "What the last check found that compared the cluster's cloud resources with what the product made. Differences are mended or accepted in the product; see the data source `millrace_cluster`.",
+			MarkdownDescription: "Result of the last drift check of the cluster's cloud resources. Undo or accept drift in the console or API; see the data source `millrace_cluster`.",
 		},
 		"estimated_monthly_cost_usd": schema.Float64Attribute{
 			Computed:            true,
-			MarkdownDescription: "US dollars per month by list prices and assumed use: an estimate, no offer. `0` in the region `local`.",
+			MarkdownDescription: "Estimated US dollars per month, from list prices and assumed usage. `0` in the region `local`.",
 		},
 		"endpoints": schema.ListNestedAttribute{
 			Computed:            true,
@@ -164,7 +164,7 @@ func facts() map[string]schema.Attribute {
 			PlanModifiers:       []planmodifier.List{listplanmodifier.UseStateForUnknown()},
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"name":              schema.StringAttribute{Computed: true, MarkdownDescription: "Name of the listener."},
-				"bootstrap_servers": schema.StringAttribute{Computed: true, MarkdownDescription: "For `bootstrap.servers` of a client."},
+				"bootstrap_servers": schema.StringAttribute{Computed: true, MarkdownDescription: "Value for a client's `bootstrap.servers`."},
 			}},
 		},
 	}

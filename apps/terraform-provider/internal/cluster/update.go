@@ -259,7 +259,7 @@ func explainUpdate(before, planned model, interrupted bool, err error, diags *di
 	name, id := before.Name.ValueString(), before.ID.ValueString()
 	if interrupted {
 		diags.AddError("The cluster is still being changed",
-			fmt.Sprintf("Waiting for cluster %s (%s) ended: %s. Operation %s goes on; the next apply waits for it again.",
+			fmt.Sprintf("Waiting for cluster %s (%s) ended: %s. Operation %s continues; the next apply waits for it again.",
 				name, id, reasonOf(err), planned.LastOperationID.ValueString()))
 		return
 	}

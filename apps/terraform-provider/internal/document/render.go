@@ -128,7 +128,7 @@ func writeAttributes(text *strings.Builder, attributes []attribute, depth int) {
 		}
 		description := each.Description
 		if description == "" && each.Name == "timeouts" {
-			description = "How long Terraform waits, for example `\"30m\"`. What is not done by then goes on, and the next apply waits for it again."
+			description = "How long Terraform waits, for example `\"30m\"`. An operation that is not done by then continues, and the next apply waits for it again."
 		}
 		fmt.Fprintf(text, "%s- `%s` (%s) %s\n", strings.Repeat("  ", depth), each.Name, strings.Join(notes, ", "), description)
 		writeAttributes(text, each.Attributes, depth+1)

@@ -64,7 +64,7 @@ func (r *environmentResource) Configure(_ context.Context, req resource.Configur
 func (r *environmentResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	stays := []planmodifier.String{stringplanmodifier.UseStateForUnknown()}
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "An environment groups clusters, for example `production`. It can be deleted once it has none.",
+		MarkdownDescription: "An environment groups clusters, for example `production`. It can be deleted when it is empty.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{Computed: true, PlanModifiers: stays, MarkdownDescription: "The environment's id (`env_…`)."},
 			"name": schema.StringAttribute{
@@ -88,8 +88,8 @@ func (r *environmentResource) Create(ctx context.Context, req resource.CreateReq
 	environment, err := api.Read[api.Environment](r.Session.EnvironmentCreate(accepting, nil, body))
 	var failure *api.Failure
 	if errors.As(err, &failure) && failure.Code == "environment_name_taken" && failure.ExistingId != nil {
-		resp.Diagnostics.AddAttributeError(path.Root("name"), "The environment's name is taken",
-			fmt.Sprintf("%s\nIf that environment is meant, take it over with: terraform import <address> %s", err, *failure.ExistingId))
+		resp.Diagnostics.AddAttributeError(path.Root("name"), "The environment name is taken",
+			fmt.Sprintf("%s\nTo manage that environment, import it: terraform import <address> %s", err, *failure.ExistingId))
 		return
 	}
 	if err != nil {

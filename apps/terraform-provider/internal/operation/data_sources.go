@@ -50,13 +50,13 @@ func shownFields() map[string]schema.Attribute {
 	}
 	return map[string]schema.Attribute{
 		"id":         text("The operation's id (`op_…`)."),
-		"kind":       text("What it does, for example `cluster.create`."),
+		"kind":       text("Its kind, for example `cluster.create`."),
 		"cluster_id": text("The cluster that it works on."),
 		"phase":      text("`PENDING`, `RUNNING`, `SUCCEEDED`, `FAILED` …"),
 		"done":       schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether it has ended."},
-		"percent":    schema.Int64Attribute{Computed: true, MarkdownDescription: "How far it is."},
-		"error":      text("Why it failed; null where it did not."),
-		"created_at": text("When it was asked for: RFC 3339, UTC."),
+		"percent":    schema.Int64Attribute{Computed: true, MarkdownDescription: "Progress in percent."},
+		"error":      text("Why it failed; null if it did not."),
+		"created_at": text("When it was requested: RFC 3339, UTC."),
 		"ended_at":   text("When it ended; null until then."),
 	}
 }
@@ -67,7 +67,7 @@ func NewDataSource() datasource.DataSource {
 	fields["id"] = schema.StringAttribute{Required: true, MarkdownDescription: "The operation's id (`op_…`)."}
 	return &session.DataSource[shown]{
 		Name:   "operation",
-		Fields: schema.Schema{MarkdownDescription: "A long work on a cluster, as it stands now.", Attributes: fields},
+		Fields: schema.Schema{MarkdownDescription: "The current state of an operation on a cluster.", Attributes: fields},
 		Fetch: func(ctx context.Context, session *session.Session, asked *shown) error {
 			operation, err := api.Read[api.Operation](session.OperationGet(ctx, asked.ID.ValueString(), nil))
 			if err == nil {
@@ -88,9 +88,9 @@ func NewListDataSource() datasource.DataSource {
 	return &session.DataSource[listModel]{
 		Name: "operations",
 		Fields: schema.Schema{
-			MarkdownDescription: "The latest operations, newest first: at most a hundred.",
+			MarkdownDescription: "The latest operations, newest first, at most 100.",
 			Attributes: map[string]schema.Attribute{
-				"cluster_id": schema.StringAttribute{Optional: true, MarkdownDescription: "Only those of this cluster."},
+				"cluster_id": schema.StringAttribute{Optional: true, MarkdownDescription: "Only operations of this cluster."},
 				"operations": schema.ListNestedAttribute{
 					Computed: true, MarkdownDescription: "The operations.",
 					NestedObject: schema.NestedAttributeObject{Attributes: shownFields()},

@@ -70,21 +70,21 @@ func (p *millraceProvider) Schema(_ context.Context, _ provider.SchemaRequest, r
 		Attributes: map[string]schema.Attribute{
 			"endpoint": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "URL of the API, for example `https://api.example.com`. The environment variable `MILLRACE_ENDPOINT` by default. TLS is required unless the API is on this machine.",
+				MarkdownDescription: "URL of the API, for example `https://api.example.com`. Defaults to the environment variable `MILLRACE_ENDPOINT`. HTTPS is required unless the API is on this machine.",
 			},
 			"api_key": schema.StringAttribute{
 				Optional: true, Sensitive: true,
-				MarkdownDescription: "An API key (`mrk_…`) of the organization. The environment variable `MILLRACE_API_KEY` by default, which keeps it out of the configuration.",
+				MarkdownDescription: "An API key (`mrk_…`) of the organization. Defaults to the environment variable `MILLRACE_API_KEY`, which keeps it out of the configuration.",
 			},
 			"max_retries": schema.Int64Attribute{
 				Optional:            true,
 				Validators:          []validator.Int64{int64validator.Between(0, retriesMax)},
-				MarkdownDescription: "How often a request is sent again after 429, 502, 503, 504 or a lost connection; `8` by default. `Retry-After` is honoured, and waits are drawn at random from a doubling bound.",
+				MarkdownDescription: "Maximum retries of a request after 429, 502, 503, 504 or a lost connection; `8` by default. `Retry-After` is honoured; other waits use exponential backoff with jitter.",
 			},
 			"requests_per_second": schema.Int64Attribute{
 				Optional:            true,
 				Validators:          []validator.Int64{int64validator.Between(1, requestsPerSecondMax)},
-				MarkdownDescription: "How many requests are sent per second at most, over all resources; `20` by default.",
+				MarkdownDescription: "Maximum requests per second, over all resources; `20` by default.",
 			},
 		},
 	}
@@ -97,8 +97,8 @@ func (p *millraceProvider) Configure(ctx context.Context, req provider.Configure
 		return
 	}
 	if config.Endpoint.IsUnknown() || config.APIKey.IsUnknown() {
-		resp.Diagnostics.AddError("The provider block depends on what is not known yet",
-			"endpoint and api_key must be known when Terraform plans. Create what they depend on in a configuration of its own, or set "+EndpointVariable+" and "+APIKeyVariable+".")
+		resp.Diagnostics.AddError("The provider block depends on unknown values",
+			"endpoint and api_key must be known at plan time. Create the resources they depend on in a separate configuration, or set "+EndpointVariable+" and "+APIKeyVariable+".")
 		return
 	}
 	endpoint := given(config.Endpoint, EndpointVariable)
@@ -109,7 +109,7 @@ func (p *millraceProvider) Configure(ctx context.Context, req provider.Configure
 	}
 	if key == "" {
 		resp.Diagnostics.AddAttributeError(path.Root("api_key"), "The API key is missing",
-			"Set the environment variable "+APIKeyVariable+", or api_key in the provider block. Keys are made in the console under “API keys”.")
+			"Set the environment variable "+APIKeyVariable+", or api_key in the provider block. Create keys in the console under “API keys”.")
 	}
 	if resp.Diagnostics.HasError() {
 		return

@@ -38,7 +38,7 @@ func (c *Configured) Take(data any, diags *diag.Diagnostics) {
 	}
 	session, ok := data.(*Session)
 	if !ok {
-		diags.AddError("Unexpected provider data", fmt.Sprintf("Expected *session.Session, got %T. This is a defect of the provider; please report it.", data))
+		diags.AddError("Unexpected provider data", fmt.Sprintf("Expected *session.Session, got %T. This is a bug in the provider; please report it.", data))
 		return
 	}
 	c.Session = session

@@ -43,8 +43,8 @@ func shownFields() map[string]schema.Attribute {
 		"name":               schema.StringAttribute{Computed: true, MarkdownDescription: "The topic's name."},
 		"topic_id":           schema.StringAttribute{Computed: true, MarkdownDescription: "Kafka's id of the topic."},
 		"partitions":         schema.Int64Attribute{Computed: true, MarkdownDescription: "Number of partitions."},
-		"replication_factor": schema.Int64Attribute{Computed: true, MarkdownDescription: "Replicas as Kafka's protocol tells them."},
-		"configs":            schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "The settings that the topic itself was given."},
+		"replication_factor": schema.Int64Attribute{Computed: true, MarkdownDescription: "Replicas as reported by Kafka's protocol."},
+		"configs":            schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Settings of the topic itself, without defaults."},
 	}
 }
 
@@ -91,7 +91,7 @@ func NewListDataSource() datasource.DataSource {
 	return &session.DataSource[listModel]{
 		Name: "topics",
 		Fields: schema.Schema{
-			MarkdownDescription: "Every topic of a cluster, by name; the broker's own are not among them.",
+			MarkdownDescription: "Every topic of a cluster, by name, without internal topics.",
 			Attributes: map[string]schema.Attribute{
 				"cluster_id": schema.StringAttribute{Required: true, MarkdownDescription: "The cluster (`clu_…`)."},
 				"topics": schema.ListNestedAttribute{

@@ -43,8 +43,8 @@ func guardPartitions(before, planned model, diags *diag.Diagnostics) {
 		return
 	}
 	if planned.Partitions.ValueInt64() < before.Partitions.ValueInt64() {
-		diags.AddAttributeError(path.Root("partitions"), "Partitions cannot be taken away",
-			fmt.Sprintf("Topic %s has %d partitions, the configuration says %d. Kafka cannot shrink a topic: write at least %d, or make a new topic and move its readers.",
+		diags.AddAttributeError(path.Root("partitions"), "Partitions cannot be reduced",
+			fmt.Sprintf("Topic %s has %d partitions, the configuration says %d. Kafka cannot shrink a topic: set at least %d, or create a new topic and move its readers.",
 				before.ID.ValueString(), before.Partitions.ValueInt64(), planned.Partitions.ValueInt64(), before.Partitions.ValueInt64()))
 	}
 }

@@ -34,8 +34,8 @@ func (r *topicResource) Create(ctx context.Context, req resource.CreateRequest, 
 		return api.Read[api.Topic](r.Session.TopicCreate(ctx, clusterID, nil, body))
 	})
 	if api.HasCode(err, "topic_name_taken") {
-		resp.Diagnostics.AddAttributeError(path.Root("name"), "The topic exists already",
-			fmt.Sprintf("Cluster %s has a topic %s that this configuration did not make. Take it over with: terraform import <address> %s",
+		resp.Diagnostics.AddAttributeError(path.Root("name"), "The topic already exists",
+			fmt.Sprintf("Cluster %s has a topic %s that this configuration did not create. To manage it, import it: terraform import <address> %s",
 				clusterID, body.Name, topicID(clusterID, body.Name)))
 		return
 	}
@@ -150,8 +150,8 @@ func (r *topicResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 		// The cluster takes its topics with it.
 	case errors.As(err, &notServing):
 		resp.Diagnostics.AddError("Deleting topic "+known.ID.ValueString()+" failed",
-			fmt.Sprintf("%s\nNo broker runs that could delete it. Resume or mend the cluster first; or, where the cluster is to go with all of its topics, "+
-				"take the topic out of the state (terraform state rm <address>) and destroy the cluster.", err))
+			fmt.Sprintf("%s\nNo broker is running to delete it. Resume or repair the cluster first; or, to delete the cluster with all of its topics, "+
+				"remove the topic from the state (terraform state rm <address>) and destroy the cluster.", err))
 	default:
 		resp.Diagnostics.AddError("Deleting topic "+known.ID.ValueString()+" failed", err.Error())
 	}
@@ -176,7 +176,7 @@ func (r *topicResource) write(ctx context.Context, clusterID string, call func(c
 func (r *topicResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	at := strings.LastIndex(req.ID, "/")
 	if at <= 0 || at == len(req.ID)-1 {
-		resp.Diagnostics.AddError("The import id is not one of a topic",
+		resp.Diagnostics.AddError("Invalid import id for a topic",
 			fmt.Sprintf("Got %q; expected <cluster id>/<topic>, or <environment>/<cluster>/<topic>.", req.ID))
 		return
 	}

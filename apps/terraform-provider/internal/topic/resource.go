@@ -63,12 +63,12 @@ func (r *topicResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 			},
 			"cluster_id": schema.StringAttribute{
 				Required:            true,
-				MarkdownDescription: "The cluster (`clu_…`). Another cluster means another topic: the old one is deleted with its records.",
+				MarkdownDescription: "The cluster (`clu_…`). Changing it replaces the topic: the old one is deleted with its records.",
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
 			"name": schema.StringAttribute{
 				Required:            true,
-				MarkdownDescription: "The topic's name. Kafka cannot rename: another name means another topic, and the old one is deleted with its records.",
+				MarkdownDescription: "The topic's name. Kafka cannot rename topics: changing it replaces the topic, and the old one is deleted with its records.",
 				Validators: []validator.String{
 					stringvalidator.LengthBetween(1, nameMax),
 					stringvalidator.RegexMatches(namePattern, "letters, digits, dot, underscore and hyphen; not beginning with two underscores"),
@@ -78,13 +78,13 @@ func (r *topicResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 			"partitions": schema.Int64Attribute{
 				Optional: true, Computed: true,
 				Default:             int64default.StaticInt64(1),
-				MarkdownDescription: "Number of partitions, `1` by default. It can grow; Kafka cannot take partitions away, so fewer is an error of the plan.",
+				MarkdownDescription: "Number of partitions, `1` by default. It can only grow; fewer partitions fail the plan.",
 				Validators:          []validator.Int64{int64validator.Between(1, partitionsMax)},
 			},
 			"configs": schema.MapAttribute{
 				Optional:            true,
 				ElementType:         configType{},
-				MarkdownDescription: "Settings by Kafka's names, for example `retention.ms`; values are strings, so that 64-bit numbers stay whole. What is not named here has the broker's default, which is never shown as a change.",
+				MarkdownDescription: "Settings by Kafka's names, for example `retention.ms`; values are strings, so that 64-bit numbers keep their precision. Settings that are not listed have the broker's default, which never shows as a change.",
 				Validators: []validator.Map{
 					mapvalidator.SizeBetween(1, configsMax),
 					mapvalidator.ValueStringsAre(stringvalidator.LengthAtMost(4096)),
@@ -93,16 +93,16 @@ func (r *topicResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 			"deletion_protection": schema.BoolAttribute{
 				Optional: true, Computed: true,
 				Default:             booldefault.StaticBool(false),
-				MarkdownDescription: "Whether a plan that deletes or replaces the topic is an error; `false` by default. Terraform alone knows of it: the console can still delete the topic.",
+				MarkdownDescription: "Whether a plan that deletes or replaces the topic fails; `false` by default. Only Terraform enforces it: the console can still delete the topic.",
 			},
 			"topic_id": schema.StringAttribute{
 				Computed:            true,
-				MarkdownDescription: "Kafka's id of the topic: a topic that was deleted and made anew has another.",
+				MarkdownDescription: "Kafka's id of the topic; a topic that was deleted and created again has a new one.",
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 			},
 			"replication_factor": schema.Int64Attribute{
 				Computed:            true,
-				MarkdownDescription: "Replicas as Kafka's protocol tells them; durability comes from the write-ahead log and the bucket.",
+				MarkdownDescription: "Replicas as reported by Kafka's protocol; durability comes from the write-ahead log and the bucket.",
 				PlanModifiers:       []planmodifier.Int64{int64planmodifier.UseStateForUnknown()},
 			},
 		},

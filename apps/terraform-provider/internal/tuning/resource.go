@@ -85,24 +85,24 @@ func (r *tuningResource) Schema(_ context.Context, _ resource.SchemaRequest, res
 	knob := func(description string) schema.Attribute {
 		return schema.Int64Attribute{
 			Optional:            true,
-			MarkdownDescription: description + " The size's own value by default; the API explains its bounds where it refuses.",
+			MarkdownDescription: description + " By default the size's value; the API explains the bounds if it rejects a value.",
 			Validators:          []validator.Int64{int64validator.AtLeast(0)},
 		}
 	}
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Tuning of a cluster's brokers, changed while they run. One such resource holds all of a cluster's tuning: what it leaves out has the size's own value. Destroying it sets everything back.",
+		MarkdownDescription: "Tuning of a cluster's brokers, applied without a restart. One resource holds all of a cluster's tuning: omitted values have the size's default. Destroying it resets everything.",
 		Attributes: map[string]schema.Attribute{
 			"cluster_id": schema.StringAttribute{
 				Required: true, MarkdownDescription: "The cluster (`clu_…`).",
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
-			"wal_cache_bytes":                   knob("Memory for what is not uploaded yet."),
-			"block_cache_bytes":                 knob("Memory for what is read from the bucket."),
-			"upload_threshold_bytes":            knob("How much is gathered before it is uploaded."),
-			"prefetch_max_bytes":                knob("How much may be read ahead for catch-up reads at a time."),
-			"ingress_baseline_bytes_per_second": knob("Bandwidth towards the broker; `0` is no bound."),
-			"egress_baseline_bytes_per_second":  knob("Bandwidth from the broker; `0` is no bound."),
-			"applied":                           schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the running broker has every value."},
+			"wal_cache_bytes":                   knob("Memory for records that are not uploaded yet."),
+			"block_cache_bytes":                 knob("Memory for blocks read from the bucket."),
+			"upload_threshold_bytes":            knob("Bytes collected before an upload."),
+			"prefetch_max_bytes":                knob("Maximum bytes of read-ahead for catch-up reads."),
+			"ingress_baseline_bytes_per_second": knob("Bandwidth to the broker; `0` = unlimited."),
+			"egress_baseline_bytes_per_second":  knob("Bandwidth from the broker; `0` = unlimited."),
+			"applied":                           schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the running broker has applied every value."},
 		},
 	}
 }
