@@ -39,7 +39,7 @@ try {
   else await bootstrap(readRequest(process.argv.slice(2)));
 } catch (error) {
   if (!(error instanceof Refused || error instanceof ControlPlaneSpecError)) throw error;
-  console.error(`${error.message}\n\nnpm run aws:bootstrap -- --help tells all options`);
+  console.error(`${error.message}\n\nnpm run aws:bootstrap -- --help lists all options`);
   process.exitCode = 2;
 }
 
@@ -81,7 +81,7 @@ async function presentSecretsVersion(
 function rehearse(request: BootstrapRequest): void {
   const stages: [ControlPlaneStage, string][] = [
     ["foundation", "1. keys, bucket for broker builds and state, image repositories, boundaries"],
-    ["complete", "3. network, PostgreSQL, secrets, services, front door, provisioner's role"],
+    ["complete", "3. network, PostgreSQL, secrets, services, load balancer, provisioner's role"],
   ];
   const digest = "0".repeat(64);
   const image = `image@sha256:${digest}`;
@@ -101,10 +101,10 @@ function rehearse(request: BootstrapRequest): void {
     );
     console.log(`${title}\n${summaryOf(text)}\n`);
     if (stage === "foundation") {
-      console.log("2. you push three images; each is named by its digest then\n");
+      console.log("2. you push three images, which are then named by their digests\n");
     }
   }
-  console.log("Nothing was done. Add --apply to do it.");
+  console.log("Nothing was created. Add --apply to create it.");
 }
 
 function summaryOf(stack: string): string {
@@ -144,7 +144,7 @@ async function applyNothingNew(
   await run.capture("init", "-input=false", "-no-color", "-reconfigure");
   const state = await run.capture("state", "list");
   if (state.includes("aws_vpc.")) {
-    throw new Refused("the installation is complete: name its --image options to change it");
+    throw new Refused("the installation is complete: pass its --image options to change it");
   }
   await applyStage(request, spec, run, true);
 }
@@ -191,7 +191,7 @@ async function confirmed(request: BootstrapRequest, stage: string): Promise<void
   const ask = createInterface({ input: process.stdin, output: process.stdout });
   try {
     const answer = await ask.question(
-      `Apply the ${stage} in ${request.spec.region} of ${request.spec.accountId}? Only "yes" does: `,
+      `Apply the ${stage} in ${request.spec.region} of ${request.spec.accountId}? Type "yes" to continue: `,
     );
     if (answer.trim() !== "yes") throw new Refused("nothing was applied");
   } finally {

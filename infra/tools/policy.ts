@@ -17,7 +17,7 @@ const USAGE = `npm run aws:policy -- --account <12 digits>
   [--artefact-bucket <bucket with broker builds>]
   [--boundary <ARN that the boundary of clusters' roles will have>]
   [--principal <ARN of a role that takes the provisioner's; repeat>]
-  [--external-id <id that Millrace told this organization>]
+  [--external-id <id that Millrace gave this organization>]
   [--cluster <cluster id: prints the policy of its sessions as well>]
   [--organization <id of the cluster's organization>]
   [--only <name of one policy>]`;
@@ -56,7 +56,7 @@ const policies: Record<string, unknown> = {
 if (given.principal !== undefined) {
   const externalId = given["external-id"];
   if (externalId === undefined)
-    fail("--external-id: give the id that Millrace told, with --principal");
+    fail("--external-id: give the id that Millrace showed, with --principal");
   policies["provisioner-trust"] = trustPolicy({ principalArns: given.principal, externalId });
 }
 if (given.cluster !== undefined) {

@@ -71,7 +71,7 @@ describe("without --apply", () => {
     const { code, output } = await bootstrap("--state-dir", stateDir);
     expect(code).toBe(0);
     expect(output).toMatch(/1\. keys[\s\S]*3 {2}aws_ecr_repository[\s\S]*1 {2}aws_db_instance/);
-    expect(output).toContain("Nothing was done");
+    expect(output).toContain("Nothing was created");
     expect(existsSync(stateDir)).toBe(false);
   });
 });
@@ -83,7 +83,7 @@ describe("what is wrong is refused before anything is made", () => {
     ["a region", ["--region", "mars-1"], "--region: one of"],
     ["a build that is not there", ["--apply", "--broker", "nowhere"], "no broker build"],
     ["a missing image", ["--image", `api=a${digest}`], "api=…, console=… and worker=…"],
-    ["a gap of AWS itself", ["--without", "aws_kms_key"], "only an emulator may lack something"],
+    ["a gap of AWS itself", ["--without", "aws_kms_key"], "only for an emulator"],
     ["a version", ["--secrets-version", "0"], "a whole number from 1"],
   ])("%s", async (_, args, message) => {
     const { code, output } = await bootstrap("--state-dir", join(folder, "refused"), ...args);

@@ -12,7 +12,7 @@ const AARCH64 = 183;
 /** The build with its checksum. Refuses what the instances could not run. */
 export async function brokerBuild(path: string): Promise<BrokerBuild> {
   if (!statSync(path, { throwIfNoEntry: false })?.isFile()) {
-    throw new Refused(`${path}: there is no broker build; name one with --broker`);
+    throw new Refused(`${path}: no broker build found; name one with --broker`);
   }
   const header = Buffer.alloc(HEADER_BYTES);
   const file = openSync(path, "r");
@@ -24,7 +24,7 @@ export async function brokerBuild(path: string): Promise<BrokerBuild> {
   const machine = header.readUInt16LE(MACHINE_OFFSET);
   if (header.readUInt32BE(0) !== ELF_MAGIC || machine !== AARCH64) {
     throw new Refused(
-      `${path}: not a program for ARM64 Linux, which the instances are. Build it with\n` +
+      `${path}: not built for ARM64 Linux, which the instances run. Build it with\n` +
         "  cargo build --release --target aarch64-unknown-linux-gnu",
     );
   }

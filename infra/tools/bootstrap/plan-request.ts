@@ -12,24 +12,24 @@ Without --apply it says what it would do and asks AWS nothing. With --apply it u
 credentials of your environment (AWS_PROFILE, AWS_ACCESS_KEY_ID …), which must be able to
 administer the account.
 
-  --domain <name>         name of console and API
+  --domain <name>         domain name of console and API
   --certificate <arn>     issued ACM certificate for it, in the region
-  --allow <cidr>          network that reaches console and API; repeat
-  --image <name>=<uri>    api, console and worker, each by digest (…@sha256:…); repeat
+  --allow <cidr>          network that may reach console and API; may be repeated
+  --image <name>=<uri>    api, console and worker, each by digest (…@sha256:…); may be repeated
   --broker <file>         broker build for ARM64 Linux
   --installation <name>   default main
   --cidr <range>          of the VPC, default 10.90.0.0/20
   --database-class <c>    default db.t4g.medium
-  --alarm-topic <arn>     SNS topic that alarms tell; repeat
-  --secrets-version <n>   raise it to change the database's password and sign everybody out;
+  --alarm-topic <arn>     SNS topic that alarms notify; may be repeated
+  --secrets-version <n>   increase it to change the database password and sign everybody out;
                           default: the version that the installation has
   --state-dir <folder>    default ~/.millrace-aws/<installation>-<region>
-  --existing              the installation is there, its state is in its bucket
+  --existing              the installation exists, its state is in its bucket
   --provider-version <v>  constraint on the AWS provider, default ">= 5.100.0, < 7.0.0"
   --endpoint <url>        an emulator instead of AWS
-  --without <type>        resource type that the emulator lacks; repeat
-  --apply                 do it
-  --yes                   do not ask before each apply`;
+  --without <type>        resource type that the emulator lacks; may be repeated
+  --apply                 create or change the resources
+  --yes                   apply without asking`;
 
 export interface BootstrapRequest {
   /** The whole; its stage is chosen on the way. */
@@ -61,7 +61,7 @@ export function readRequest(args: readonly string[]): BootstrapRequest {
   const images = imagesOf(values.image ?? []);
   const without = values.without ?? [];
   if (without.length > 0 && values.endpoint === undefined) {
-    throw new Refused("--without: only an emulator may lack something; give --endpoint");
+    throw new Refused("--without: only for an emulator; give --endpoint");
   }
   return {
     spec: {

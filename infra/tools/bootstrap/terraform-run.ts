@@ -82,7 +82,7 @@ export class TerraformRun {
         else
           reject(
             new Refused(
-              `terraform ${args[0]} ended with ${code}; nothing is lost: fix what it names and run this again`,
+              `terraform ${args[0]} failed with exit code ${code}; nothing is lost: fix the cause and run this command again`,
             ),
           );
       });
