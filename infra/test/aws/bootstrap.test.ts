@@ -97,7 +97,7 @@ describe("what is wrong is refused before anything is made", () => {
     const broker = join(folder, "x86-64");
     const { code, output } = await bootstrap("--apply", "--broker", broker);
     expect(code).toBe(2);
-    expect(output).toContain("not a program for ARM64");
+    expect(output).toContain("not built for ARM64");
   });
 });
 
