@@ -1,5 +1,5 @@
 /**
- * The import arrows of ARCHITECTURE.md for the TypeScript rooms: a room may import what stands to
+ * The import rules of ARCHITECTURE.md for the TypeScript packages: a package may import what is to
  * its right and nothing else. Crate rows are checked by .ci/gates/crates.ts.
  */
 const arrows = {
@@ -21,17 +21,17 @@ const arrows = {
   e2e: [],
 };
 
-const rooms = "^(packages|apps)/[^/]+/|^infra/|^e2e/";
-const production = (room) => `^${room}/(?!test/|.*[.]test[.]ts$)`;
+const packages = "^(packages|apps)/[^/]+/|^infra/|^e2e/";
+const production = (name) => `^${name}/(?!test/|.*[.]test[.]ts$)`;
 
-const arrowRules = Object.entries(arrows).map(([room, allowed]) => ({
-  name: `arrows-${room.replace("/", "-")}`,
-  comment: `${room} may import ${allowed.join(", ") || "no other room"}`,
+const arrowRules = Object.entries(arrows).map(([name, allowed]) => ({
+  name: `arrows-${name.replace("/", "-")}`,
+  comment: `${name} may import ${allowed.join(", ") || "no other package"}`,
   severity: "error",
-  from: { path: production(room) },
+  from: { path: production(name) },
   to: {
-    path: rooms,
-    pathNot: [`^${room}/`, ...allowed.map((name) => `^(packages/)?${name}/`)],
+    path: packages,
+    pathNot: [`^${name}/`, ...allowed.map((other) => `^(packages/)?${other}/`)],
   },
 }));
 
