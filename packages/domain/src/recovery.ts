@@ -20,11 +20,12 @@ export interface RecoveryReport {
   /** 64-bit, decimal. */
   readonly recordsFromWal: string;
   readonly bytesFromWal: string;
-  /** At most `MISSING_SHOWN_MAX`; `missingPartitions` counts them all. */
+  /** Ranges, at most `MISSING_SHOWN_MAX`. */
   readonly missing: readonly MissingRecords[];
+  /** Partitions with missing records, also those that are not listed. */
   readonly missingPartitions: number;
   readonly warnings: readonly string[];
 }
 
-/** Partitions with missing records that a plan lists: a plan is one row of the database. */
+/** Ranges of missing records that a plan lists: a plan is one row of the database. */
 export const MISSING_SHOWN_MAX = 500;

@@ -53,6 +53,16 @@ describe("a recovery plan", () => {
     expect(plan({ recovered_to: "2026-11-22T10:00:01Z" }).id).not.toBe(plan().id);
   });
 
+  test("counts partitions, of which some miss several ranges", () => {
+    const later = {
+      ...range("orders", 0),
+      from_offset: "9007199254742000",
+      to_offset: "9007199254743000",
+    };
+    const { recovery } = plan({ missing: [range("orders", 0), later, range("orders", 1)] });
+    expect([recovery?.missing.length, recovery?.missingPartitions]).toEqual([3, 2]);
+  });
+
   test("lists a bounded number of partitions, and differs by those that it does not list", () => {
     const many = Array.from({ length: MISSING_SHOWN_MAX + 2 }, (_, n) => range("orders", n));
     const made = plan({ missing: many });

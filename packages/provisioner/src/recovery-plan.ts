@@ -37,7 +37,16 @@ function loss({ topic, partition, ...range }: MissingRecords): PlannedChange {
   const { fromOffset, toOffset, acknowledgedBy } = range;
   const before = `${fromOffset} to ${toOffset} (exclusive), acknowledged by ${acknowledgedBy}`;
   const attributes = [{ name: "offsets", before, after: null }];
-  return { address: `${topic}-${partition}`, type: "records", action: "delete", attributes };
+  return {
+    address: partitionOf({ topic, partition }),
+    type: "records",
+    action: "delete",
+    attributes,
+  };
+}
+
+function partitionOf({ topic, partition }: Pick<MissingRecords, "topic" | "partition">): string {
+  return `${topic}-${partition}`;
 }
 
 interface ReadReport {
@@ -69,7 +78,7 @@ function readReport(json: string): ReadReport {
       recordsFromWal: raw.int64("records_from_wal"),
       bytesFromWal: raw.int64("bytes_from_wal"),
       missing: missing.slice(0, MISSING_SHOWN_MAX),
-      missingPartitions: missing.length,
+      missingPartitions: new Set(missing.map(partitionOf)).size,
       warnings: raw.list("warnings").map(String),
     };
     return { report, missing };

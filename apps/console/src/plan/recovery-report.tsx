@@ -38,7 +38,8 @@ function Complete({ source }: Pick<Report, "source">) {
 }
 
 function Loss({ missing, missing_partitions }: Report) {
-  const others = missing_partitions - missing.length;
+  const shown = new Set(missing.map(({ topic, partition }) => `${topic}-${partition}`));
+  const others = missing_partitions - shown.size;
   return (
     <Alert
       color="red"

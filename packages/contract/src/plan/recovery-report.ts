@@ -30,7 +30,7 @@ export const RecoveryReport = z
     missing_partitions: z.int().meta({ description: "Partitions with missing records" }),
     missing: z
       .array(MissingRecords)
-      .meta({ description: `The first ${MISSING_SHOWN_MAX} of them` }),
+      .meta({ description: `The first ${MISSING_SHOWN_MAX} ranges of missing records` }),
     warnings: z.array(z.string()),
   })
   .meta({ id: "RecoveryReport" });
