@@ -1984,7 +1984,7 @@ type RecoveryReport struct {
 	// BytesFromWal 64-bit integer as a decimal string
 	BytesFromWal string `json:"bytes_from_wal"`
 
-	// Missing The first 500 of them
+	// Missing The first 500 ranges of missing records
 	Missing []MissingRecords `json:"missing"`
 
 	// MissingPartitions Partitions with missing records
