@@ -25,7 +25,18 @@ pub(crate) fn of_group(error: &GroupError) -> ErrorCode {
         GroupError::GroupMaxSizeReached => ErrorCode::GroupMaxSizeReached,
         // Kafka has no word for it; clients report this one as it is.
         GroupError::TooManyGroups => ErrorCode::PolicyViolation,
+        // The one code that tells a member at once, and for good, that there is no room for it.
+        GroupError::MemoryFull => ErrorCode::GroupMaxSizeReached,
         GroupError::MetadataTooLarge => ErrorCode::InvalidRequest,
+    }
+}
+
+/// A commit's failure. Consumers stop at both codes that say there is no room; this one does not speak
+/// of members.
+pub(crate) fn of_commit(error: &GroupError) -> ErrorCode {
+    match error {
+        GroupError::MemoryFull => ErrorCode::PolicyViolation,
+        other => of_group(other),
     }
 }
 
@@ -48,6 +59,8 @@ pub(crate) fn of_append(error: &AppendError) -> ErrorCode {
         AppendError::Transactional => ErrorCode::InvalidTxnState,
         AppendError::InvalidProducerEpoch { .. } => ErrorCode::InvalidProducerEpoch,
         AppendError::OutOfOrderSequence { .. } => ErrorCode::OutOfOrderSequenceNumber,
+        // Final for the producer, which tells the text; another id would not be remembered either.
+        AppendError::TooManyProducers { .. } => ErrorCode::PolicyViolation,
         // Nothing was written; every client tries again after this one.
         AppendError::Overloaded(_) => ErrorCode::RequestTimedOut,
         AppendError::Closed => ErrorCode::NotLeaderOrFollower,
@@ -78,6 +91,7 @@ pub(crate) fn of_create_topic(error: &CreateTopicError) -> ErrorCode {
     match error {
         CreateTopicError::Exists(_) => ErrorCode::TopicAlreadyExists,
         CreateTopicError::InvalidPartitions { .. } => ErrorCode::InvalidPartitions,
+        CreateTopicError::TooManyPartitions(_) => ErrorCode::PolicyViolation,
         CreateTopicError::InvalidConfig(_) => ErrorCode::InvalidConfig,
         CreateTopicError::Meta(_) => NOT_STORED,
         CreateTopicError::Open(error) => of_open(error),
@@ -88,6 +102,7 @@ pub(crate) fn of_create_partitions(error: &CreatePartitionsError) -> ErrorCode {
     match error {
         CreatePartitionsError::UnknownTopic(_) => ErrorCode::UnknownTopicOrPartition,
         CreatePartitionsError::InvalidTotal { .. } => ErrorCode::InvalidPartitions,
+        CreatePartitionsError::TooManyPartitions(_) => ErrorCode::PolicyViolation,
         CreatePartitionsError::Meta(_) => NOT_STORED,
         CreatePartitionsError::Open(error) => of_open(error),
     }

@@ -12,7 +12,7 @@ use millrace_time::SharedClock;
 use millrace_wire::{StrBytes, messages::BrokerId, service::Peer};
 
 use crate::{
-    handlers::fetch::ColdReads,
+    cold_reads::ColdReads,
     inspection::Inspection,
     meters::Meters,
     producer_ids::ProducerIds,

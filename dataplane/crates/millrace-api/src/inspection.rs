@@ -19,6 +19,9 @@ const UNPACKED_BYTES_MAX: usize = 256 * 1024;
 /// Batches that are looked at elsewhere at one time; each takes 64 MiB at most.
 const ELSEWHERE_MAX: usize = 4;
 
+/// What they take together, bytes.
+pub const INSPECTION_BYTES_MAX: u64 = (ELSEWHERE_MAX * DECOMPRESSED_BYTES_MAX) as u64;
+
 /// Where batches are looked at.
 #[derive(Debug)]
 pub(crate) struct Inspection {

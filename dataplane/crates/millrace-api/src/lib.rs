@@ -18,6 +18,7 @@
 //! | `config_resource` | what configurations belong to |
 //! | `quota` | how many bytes per second clients may move |
 //! | `settings` | the broker's settings as clients see and change them |
+//! | `cold_reads` | reads of what has left memory, beside the fetches that want it |
 //! | `inspection` | looking at the records of large batches elsewhere |
 //! | `topics` | finding and checking topics by name or id |
 //! | `topic_changes` | topics change one after the other, each to the end |
@@ -26,6 +27,7 @@
 mod call;
 mod catalogue;
 mod code;
+mod cold_reads;
 mod config_changes;
 mod config_resource;
 mod context;
@@ -41,8 +43,9 @@ mod topic_changes;
 mod topics;
 mod wakeups;
 
+pub use cold_reads::COLD_READ_BYTES_MAX;
 pub use context::{AdvertisedEndpoint, ApiConfig, ApiParts, FETCH_BYTES_MAX};
-pub use handlers::fetch::COLD_READ_BYTES_MAX;
+pub use inspection::INSPECTION_BYTES_MAX;
 pub use quota::QuotaConfig;
 pub use service::ApiService;
 pub use settings::{

@@ -30,7 +30,7 @@ const FRESH_STARTS_MAX: u32 = 5;
 const INDEX_SHARE: u64 = 16;
 
 /// Blocks that are read beside the budget at one time. Bounds what is beside it to as many blocks.
-const BYPASSES_MAX: usize = 64;
+pub const BYPASSES_MAX: usize = 64;
 
 /// How often idle readers are looked for, and gauges brought up to date.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);

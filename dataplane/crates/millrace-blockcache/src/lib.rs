@@ -59,6 +59,6 @@ mod state;
 mod stats;
 mod window;
 
-pub use block_cache::{BlockCache, ReadError};
+pub use block_cache::{BYPASSES_MAX, BlockCache, ReadError};
 pub use config::{BlockCacheConfig, Eviction, Sources};
 pub use stats::BlockCacheStats;

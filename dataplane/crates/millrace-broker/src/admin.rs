@@ -114,8 +114,49 @@ pub(crate) struct Status {
     pub(crate) connections: usize,
     /// Requests whose responses have not been written.
     pub(crate) requests_in_flight: usize,
+    /// The one bound on memory, and which part has how much of it.
+    pub(crate) memory: MemoryStatus,
+    /// Consumer groups; `null` until clients are served.
+    pub(crate) groups: Option<GroupStatus>,
     /// The storage engine; `null` until clients are served.
     pub(crate) storage: Option<StorageStatus>,
+}
+
+/// The memory in `/v1/status`. All in bytes.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct MemoryStatus {
+    /// What the machine, or the control group, has; 2⁶⁴ − 1 where that cannot be told.
+    pub(crate) machine_bytes: u64,
+    /// What the whole broker may have.
+    pub(crate) bound_bytes: u64,
+    /// The parts; their bounds sum up to `bound_bytes` at most.
+    pub(crate) parts: Vec<MemoryPartStatus>,
+}
+
+/// One part of the memory.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct MemoryPartStatus {
+    /// `log_cache`, `block_cache`, `network`, `groups`, `producers`, `partitions` or `work`.
+    pub(crate) name: &'static str,
+    /// The setting that bounds it, if one does.
+    pub(crate) setting: Option<&'static str>,
+    /// What it may have.
+    pub(crate) bound_bytes: u64,
+    /// What it has; `null` where that is not counted, or clients are not served yet.
+    pub(crate) used_bytes: Option<u64>,
+}
+
+/// Consumer groups in `/v1/status`.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct GroupStatus {
+    /// Groups.
+    pub(crate) groups: usize,
+    /// How many there may be.
+    pub(crate) groups_max: usize,
+    /// Their members.
+    pub(crate) members: usize,
+    /// Their committed offsets.
+    pub(crate) committed_offsets: usize,
 }
 
 /// The storage engine in `/v1/status`. All in bytes but the last.
@@ -145,6 +186,8 @@ pub(crate) trait Inspect: Send + Sync + 'static {
     fn status(&self) -> Status;
     /// The answer to `/v1/config`.
     fn settings(&self) -> Vec<ShownSetting>;
+    /// Brings the gauges of the memory up to date.
+    fn show_memory(&self);
     /// The answer to `/v1/catch-up`; none until clients are served.
     fn catch_up(&self) -> Option<CatchUpAnswer>;
 }
@@ -248,6 +291,7 @@ async fn metrics(State(desk): State<Desk>) -> impl IntoResponse {
         header::CONTENT_TYPE,
         "text/plain; version=0.0.4; charset=utf-8",
     )];
+    desk.broker.show_memory();
     (kind, desk.telemetry.render())
 }
 

@@ -16,6 +16,7 @@ use crate::{
     catch_up::{CatchUp, Tracker},
     config::{BrokerConfig, Endpoint, HostPort},
     folder::{DataFolder, FolderError},
+    memory::{MemoryError, MemoryPlan},
     settings::LiveSettings,
     state::{Identity, Phase, Serving, State},
     storage::{Seams, Storage, StorageError},
@@ -28,6 +29,9 @@ const FOLD_INTERVAL: Duration = Duration::from_secs(5);
 /// The broker did not start. The text is for the operator and says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// The settings ask for more memory than there is.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
     /// The metrics.
     #[error(transparent)]
     Telemetry(#[from] TelemetryError),
@@ -90,16 +94,23 @@ impl Broker {
     ///
     /// # Errors
     /// See [`Broker::start`].
-    pub async fn start_with(config: BrokerConfig, seams: Seams) -> Result<Self, StartError> {
+    pub async fn start_with(mut config: BrokerConfig, seams: Seams) -> Result<Self, StartError> {
         let telemetry = Telemetry::install()?;
+        let memory = MemoryPlan::make(&mut config, &*seams.machine)?;
+        memory.report();
         for unknown in &config.unknown {
             tracing::warn!("unknown setting, it has no effect: {unknown}");
         }
         let folder = DataFolder::lock(&config.data_dir)?;
         let listeners = Listeners::bind(&listener_configs(&config.listeners)).await?;
-        let settings = Arc::new(LiveSettings::new(&config, Arc::clone(&seams.machine)));
+        let settings = Arc::new(LiveSettings::new(&config, &memory));
         let clock = seams.clock.clone();
-        let state = Arc::new(State::new(config.node_id, Arc::clone(&settings), clock));
+        let state = Arc::new(State::new(
+            config.node_id,
+            Arc::clone(&settings),
+            memory,
+            clock,
+        ));
         let admin = start_admin(&config, &state, &telemetry).await?;
         let folding = AbortOnDropHandle::new(tokio::spawn(fold(telemetry)));
         let storage = Storage::open(&config, &settings, &folder, &seams).await?;
@@ -130,6 +141,7 @@ impl Broker {
         let serving = Serving {
             server: server.clone(),
             logs: logs.clone(),
+            groups: groups.clone(),
             listeners: advertised.iter().map(ToString::to_string).collect(),
             wal: storage.wal.clone(),
             store: storage.store.clone(),

@@ -6,6 +6,7 @@
 //! | `config` | properties to typed settings, with errors that name key and remedy |
 //! | `folder` | the data folder and its lock |
 //! | `machine` | what the machine has |
+//! | `memory` | one bound for the whole broker, and which part has how much |
 //! | `storage` | metadata, bucket, write-ahead log, caches and streams, put together |
 //! | `broker` | everything, put together; start and stop |
 //! | `settings` | the settings while the broker runs, and their changes |
@@ -20,6 +21,7 @@ mod catch_up;
 pub mod config;
 mod folder;
 mod machine;
+mod memory;
 pub mod properties;
 mod read_threads;
 mod settings;
@@ -32,6 +34,7 @@ pub use broker::{Broker, StartError, StopReport};
 pub use config::{BrokerConfig, ConfigError};
 pub use folder::FolderError;
 pub use machine::{Machine, ThisMachine};
+pub use memory::MemoryError;
 pub use millrace_stream::Closed;
 pub use properties::{InvalidProperties, Properties};
 pub use storage::{Seams, StorageError};

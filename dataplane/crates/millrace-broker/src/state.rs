@@ -8,7 +8,8 @@ use std::{
     time::Duration,
 };
 
-use millrace_log::LogManager;
+use millrace_coordinator::{GroupCoordinator, config::GROUPS_MAX};
+use millrace_log::{LogManager, PARTITION_BYTES, PRODUCER_BYTES};
 use millrace_model::{NodeEpoch, NodeId};
 use millrace_net::Server;
 use millrace_stream::StreamStore;
@@ -16,8 +17,9 @@ use millrace_time::SharedClock;
 use millrace_wal::Wal;
 
 use crate::{
-    admin::{Inspect, Status, StorageStatus},
+    admin::{GroupStatus, Inspect, MemoryPartStatus, MemoryStatus, Status, StorageStatus},
     catch_up::{CatchUp, CatchUpAnswer},
+    memory::{MemoryPlan, Part},
     settings::{LiveSettings, ShownSetting},
 };
 
@@ -44,6 +46,7 @@ impl Phase {
 pub(crate) struct State {
     node_id: NodeId,
     settings: Arc<LiveSettings>,
+    memory: MemoryPlan,
     clock: SharedClock,
     started: Duration,
     phase: AtomicU8,
@@ -61,6 +64,7 @@ pub(crate) struct Identity {
 pub(crate) struct Serving {
     pub(crate) server: Server,
     pub(crate) logs: LogManager,
+    pub(crate) groups: GroupCoordinator,
     pub(crate) listeners: Vec<String>,
     pub(crate) wal: Wal,
     pub(crate) store: StreamStore,
@@ -80,14 +84,55 @@ impl Serving {
             streams: store.streams,
         }
     }
+
+    fn groups(&self) -> GroupStatus {
+        let groups = self.groups.stats();
+        GroupStatus {
+            groups: groups.groups,
+            groups_max: GROUPS_MAX,
+            members: groups.members,
+            committed_offsets: groups.offsets,
+        }
+    }
+
+    /// What a part may have now and what it has, in bytes; the latter is not known of work.
+    fn part(&self, part: Part, planned: u64) -> (u64, Option<u64>) {
+        match part {
+            Part::LogCache => {
+                let store = self.store.stats();
+                (store.cache_capacity_bytes, Some(store.cache_used_bytes))
+            }
+            Part::BlockCache => {
+                let cache = self.catch_up.block_cache.stats();
+                (cache.size_bytes, Some(cache.used_bytes))
+            }
+            Part::Network => (planned, Some(self.server.stats().bytes_in_flight)),
+            Part::Groups => (planned, Some(self.groups.memory_bytes())),
+            Part::Producers => {
+                let producers = self.logs.stats().producers;
+                (planned, Some(producers * PRODUCER_BYTES))
+            }
+            Part::Partitions => {
+                let partitions = self.logs.stats().partitions;
+                (planned, Some(partitions * PARTITION_BYTES))
+            }
+            Part::Work => (planned, None),
+        }
+    }
 }
 
 impl State {
-    pub(crate) fn new(node_id: NodeId, settings: Arc<LiveSettings>, clock: SharedClock) -> Self {
+    pub(crate) fn new(
+        node_id: NodeId,
+        settings: Arc<LiveSettings>,
+        memory: MemoryPlan,
+        clock: SharedClock,
+    ) -> Self {
         let started = clock.now();
         Self {
             node_id,
             settings,
+            memory,
             clock,
             started,
             phase: AtomicU8::new(Phase::Starting as u8),
@@ -98,6 +143,26 @@ impl State {
 
     pub(crate) fn enter(&self, phase: Phase) {
         self.phase.store(phase as u8, Ordering::Release);
+    }
+
+    fn memory(&self) -> MemoryStatus {
+        let serving = self.serving.get();
+        let part = |part: Part| {
+            let planned = self.memory.bytes(part);
+            let (bound_bytes, used_bytes) =
+                serving.map_or((planned, None), |serving| serving.part(part, planned));
+            MemoryPartStatus {
+                name: part.name(),
+                setting: part.setting(),
+                bound_bytes,
+                used_bytes,
+            }
+        };
+        MemoryStatus {
+            machine_bytes: self.memory.machine_bytes,
+            bound_bytes: self.memory.bound_bytes,
+            parts: Part::ALL.map(part).into(),
+        }
     }
 
     fn phase(&self) -> Phase {
@@ -138,7 +203,25 @@ impl Inspect for State {
             partitions: topics.iter().map(|topic| topic.partitions.len()).sum(),
             connections: net.map_or(0, |net| net.connections),
             requests_in_flight: net.map_or(0, |net| net.requests_in_flight),
+            memory: self.memory(),
+            groups: serving.map(Serving::groups),
             storage: serving.map(Serving::storage),
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
+    fn show_memory(&self) {
+        let MemoryStatus {
+            bound_bytes, parts, ..
+        } = self.memory();
+        metrics::gauge!("millrace_memory_bound_bytes").set(bound_bytes as f64);
+        for part in parts {
+            let name = part.name;
+            let bound = metrics::gauge!("millrace_memory_part_bound_bytes", "part" => name);
+            bound.set(part.bound_bytes as f64);
+            if let Some(used) = part.used_bytes {
+                metrics::gauge!("millrace_memory_part_used_bytes", "part" => name).set(used as f64);
+            }
         }
     }
 

@@ -6,8 +6,27 @@ use std::time::Duration;
 /// no client makes one this long.
 pub const GROUP_ID_BYTES_MAX: usize = 4_096;
 
-/// Groups that one broker holds. A group without members costs about 1 KiB, so this is 100 MiB.
+/// Groups that one broker holds. Whoever looks at all of them, as ListGroups and the sweep do, takes
+/// about 20 ms for so many; their memory has a bound of its own ([`GroupConfig::memory_bytes`]).
 pub const GROUPS_MAX: usize = 100_000;
+
+/// What a group costs with nothing in it, bytes: its state, its lock, its alarm, its place in the shard.
+pub(crate) const GROUP_BYTES: u64 = 1_024;
+
+/// What a member costs beside its names, subscription and assignment, bytes: its state, two waiting
+/// answers, its places in the group's tables.
+pub(crate) const MEMBER_BYTES: u64 = 1_024;
+
+/// What a member costs that was given an id and has not come back with it, beside the id, bytes.
+pub(crate) const PENDING_MEMBER_BYTES: u64 = 128;
+
+/// What a committed offset costs beside its metadata, bytes. Its topic's name is shared.
+pub(crate) const OFFSET_BYTES: u64 = 192;
+
+/// What is on its way to the groups' log, in bytes of memory: what waits for the writers, and what
+/// they encode. Four times [`GROUP_RECORD_BYTES_MAX`], which is what one record of that size takes:
+/// the generation, its encoded form, and the batch that it grows in.
+pub const GROUP_WRITES_BYTES_MAX: u64 = 4 * GROUP_RECORD_BYTES_MAX as u64;
 
 /// Subscription bytes of one member over all its protocols: ten thousand topic names of 100 bytes.
 pub const MEMBER_METADATA_BYTES_MAX: usize = 1024 * 1024;
@@ -35,6 +54,9 @@ pub struct GroupConfig {
     pub initial_rebalance_delay: Duration,
     /// `group.max.size`: members of one group.
     pub group_size_max: usize,
+    /// `group.memory.max.bytes`: what all groups may take, with their members, subscriptions,
+    /// assignments and committed offsets.
+    pub memory_bytes: u64,
     /// `offsets.retention.minutes`
     pub offsets_retention: Duration,
     /// `offsets.retention.check.interval.ms`
@@ -53,6 +75,7 @@ impl Default for GroupConfig {
             session_timeout_max: Duration::from_secs(30 * 60),
             initial_rebalance_delay: Duration::ZERO,
             group_size_max: 10_000,
+            memory_bytes: 256 * 1024 * 1024,
             offsets_retention: Duration::from_secs(7 * 24 * 60 * 60),
             retention_check_interval: Duration::from_secs(600),
             offset_metadata_bytes_max: 4_096,

@@ -10,6 +10,7 @@ use std::{
 };
 
 use futures_util::{StreamExt, TryStreamExt, future::join_all, stream};
+use millrace_budget::Budget;
 use millrace_model::{TopicName, TopicPartition};
 use millrace_purgatory::Timers;
 use millrace_time::{SharedClock, SharedRandom};
@@ -21,15 +22,15 @@ use tokio::{
 
 use crate::{
     GroupConfig, GroupError, LoadError,
-    config::GROUP_ID_BYTES_MAX,
+    config::{GROUP_ID_BYTES_MAX, GROUP_WRITES_BYTES_MAX},
     load::{Loaded, load},
     log::{StateLog, StateTopic},
     messages::{
-        Caller, CommittedOffset, GroupDescription, GroupListing, GroupState, JoinRequest, Joined,
-        Leaving, PartitionOffsets, SyncRequest, Synced,
+        Caller, CommittedOffset, GroupDescription, GroupListing, GroupState, GroupStats,
+        JoinRequest, Joined, Leaving, PartitionOffsets, SyncRequest, Synced,
     },
     records::{GroupRecord, Key},
-    shard::{Cell, Ground, Outcome, Shard, Turn, WRITES_MAX},
+    shard::{Cell, Ground, Outcome, Refusals, Shard, Turn, WRITES_MAX},
     writer::Writer,
 };
 
@@ -112,6 +113,9 @@ impl GroupCoordinator {
     /// The log could not be read back.
     pub async fn open(parts: CoordinatorParts) -> Result<Self, LoadError> {
         let ground = Ground {
+            memory: Budget::new(parts.config.memory_bytes),
+            writes: Budget::new(GROUP_WRITES_BYTES_MAX),
+            refusals: Refusals::new(),
             config: Arc::new(parts.config),
             clock: parts.clock,
             timers: parts.timers,
@@ -212,6 +216,38 @@ impl GroupCoordinator {
         }
     }
 
+    /// What the groups cost now, in bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        self.0.ground.memory.used()
+    }
+
+    /// What the groups hold now. Looks at every group.
+    #[must_use]
+    pub fn stats(&self) -> GroupStats {
+        let Ground { memory, writes, .. } = &self.0.ground;
+        let mut stats = GroupStats {
+            memory_bytes: memory.used(),
+            memory_bytes_max: memory.capacity(),
+            writes_bytes: writes.used(),
+            ..GroupStats::default()
+        };
+        for cell in self
+            .0
+            .shards
+            .get()
+            .into_iter()
+            .flatten()
+            .flat_map(|shard| shard.cells())
+        {
+            let (members, offsets) = cell.look(crate::group::Group::counts);
+            stats.groups += 1;
+            stats.members += members;
+            stats.offsets += offsets;
+        }
+        stats
+    }
+
     /// The settings.
     #[must_use]
     pub fn config(&self) -> &GroupConfig {
@@ -242,11 +278,17 @@ impl GroupCoordinator {
                 .ok_or(GroupError::UnknownMemberId)?
         };
         let unique = uuid::Builder::from_random_bytes(self.0.random.next_bytes16()).into_uuid();
-        let answer = shard.with(&cell, |turn| {
-            turn.group
-                .join(request, &unique.hyphenated().to_string(), turn.now)
+        let ground = &self.0.ground;
+        let joining = shard.with(&cell, |turn| {
+            let room = ground.room(turn.group.join_growth(&request))?;
+            let unique = unique.hyphenated().to_string();
+            let joining = turn.group.join(request, &unique, turn.now);
+            // Until the member is counted, which is when the turn ends.
+            Ok((Waiting(joining), room))
         });
-        Ok(Waiting(answer))
+        // A group that was made for a member that is refused must not stay.
+        let joining = joining.inspect_err(|_| shard.forget_if_nothing(&cell));
+        joining.map(|(joining, _)| joining)
     }
 
     /// Asks for the member's assignment, or, from the leader, brings everybody's; the answer comes
@@ -254,9 +296,12 @@ impl GroupCoordinator {
     #[must_use]
     pub fn sync(&self, request: SyncRequest) -> Waiting<Synced> {
         match self.member_cell(&request.group_id) {
-            Ok((shard, cell)) => {
-                Waiting(shard.with(&cell, |turn| turn.group.sync(request, turn.now)))
-            }
+            Ok((shard, cell)) => Waiting(shard.with(&cell, |turn| {
+                match self.0.ground.room(turn.group.sync_growth(&request)) {
+                    Ok(_room) => turn.group.sync(request, turn.now),
+                    Err(error) => turn.group.refuse_assignment(&error, turn.now),
+                }
+            })),
             Err(error) => Waiting::ready(Err(error)),
         }
     }
@@ -316,8 +361,9 @@ impl GroupCoordinator {
             None => return Err(GroupError::IllegalGeneration),
         };
         let (reply, answer) = oneshot::channel();
-        shard.with(&cell, |turn| {
+        let begun = shard.with(&cell, |turn| {
             turn.group.check_commit(caller, turn.now)?;
+            self.0.ground.room(turn.group.commit_growth(&offsets))?;
             turn.group.commit_started();
             let record = |(partition, committed): &(TopicPartition, CommittedOffset)| {
                 let (group, partition) = (group_id.to_owned(), partition.clone());
@@ -326,7 +372,9 @@ impl GroupCoordinator {
             let records = offsets.iter().map(record).collect();
             turn.write(records, Outcome::Commit(offsets, reply));
             Ok(())
-        })?;
+        });
+        // Nor a group for offsets that are refused.
+        begun.inspect_err(|_| shard.forget_if_nothing(&cell))?;
         Ok(Waiting(answer))
     }
 

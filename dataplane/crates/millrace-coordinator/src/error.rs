@@ -47,6 +47,13 @@ pub enum GroupError {
     /// The broker holds as many groups as it can.
     #[error("the broker holds as many groups as it can; delete unused ones")]
     TooManyGroups,
+    /// All groups together have as much memory as the broker allows them
+    /// ([`GroupConfig::memory_bytes`](crate::GroupConfig::memory_bytes)).
+    #[error(
+        "the broker's consumer groups have all of group.memory.max.bytes; delete unused groups, \
+         subscribe to fewer topics, or raise it"
+    )]
+    MemoryFull,
     /// The member's metadata or the group's assignment is larger than one record may be.
     #[error("the group's metadata is larger than the coordinator can store")]
     MetadataTooLarge,

@@ -34,7 +34,8 @@ pub use error::GroupError;
 pub use load::LoadError;
 pub use log::{BoxFuture, Durable, LogFault, StateLog, StateTopic};
 pub use messages::{
-    Caller, CommittedOffset, GroupDescription, GroupListing, GroupState, JoinRequest, Joined,
-    JoinedMember, Leaving, MemberDescription, PartitionOffsets, Protocol, SyncRequest, Synced,
+    Caller, CommittedOffset, GroupDescription, GroupListing, GroupState, GroupStats, JoinRequest,
+    Joined, JoinedMember, Leaving, MemberDescription, PartitionOffsets, Protocol, SyncRequest,
+    Synced,
 };
 pub use records::{GroupMetadata, GroupRecord, Key, MalformedRecord, StoredMember};

@@ -202,5 +202,22 @@ pub struct MemberDescription {
     pub assignment: Bytes,
 }
 
+/// What all groups hold, and what they may.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct GroupStats {
+    /// Groups.
+    pub groups: usize,
+    /// Their members, with those that were given an id and have not joined.
+    pub members: usize,
+    /// Their committed offsets.
+    pub offsets: usize,
+    /// What all of that costs, in bytes.
+    pub memory_bytes: u64,
+    /// What it may cost, in bytes.
+    pub memory_bytes_max: u64,
+    /// What is on its way to the groups' log, in bytes of memory.
+    pub writes_bytes: u64,
+}
+
 /// Offsets by partition, in the order of the request.
 pub type PartitionOffsets = Vec<(TopicPartition, CommittedOffset)>;

@@ -10,6 +10,8 @@ use std::{
     time::Duration,
 };
 
+use metrics::Counter;
+use millrace_budget::{Budget, Charge};
 use millrace_model::TopicPartition;
 use millrace_purgatory::{TimerHandle, Timers};
 use millrace_time::SharedClock;
@@ -18,8 +20,8 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 
 use crate::{
     GroupConfig, GroupError,
-    config::GROUPS_MAX,
-    group::{Effect, Group, Now, Reply, Then},
+    config::{GROUP_BYTES, GROUPS_MAX, OFFSET_BYTES},
+    group::{Effect, Group, Now, Reply, Then, empty_bytes, generation_bytes, offset_bytes},
     messages::{CommittedOffset, GroupState},
     records::{GroupMetadata, GroupRecord, Key},
 };
@@ -35,6 +37,8 @@ pub(crate) struct Cell {
 
 struct Slot {
     group: Group,
+    /// What the group costs.
+    charge: Charge,
     /// When the alarm rings, and how to take it back.
     alarm: Option<(Duration, TimerHandle)>,
 }
@@ -44,6 +48,8 @@ pub(crate) struct Write {
     pub(crate) cell: Arc<Cell>,
     pub(crate) records: Vec<GroupRecord>,
     pub(crate) outcome: Outcome,
+    /// What it costs until it is durable.
+    pub(crate) charge: Charge,
 }
 
 /// What a write is about.
@@ -59,6 +65,21 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
+    /// What it costs in memory with its records until it is durable, in bytes, and whether it gives
+    /// memory back then.
+    fn memory_bytes(&self) -> (u64, bool) {
+        match self {
+            // Held here, encoded, and copied into a batch that grows by doubling.
+            Self::Generation(generation) => (4 * generation_bytes(&generation.0), false),
+            Self::Commit(offsets, _) => {
+                let bytes = offsets.iter().map(|(_, committed)| offset_bytes(committed));
+                (2 * bytes.sum::<u64>(), false)
+            }
+            Self::Delete(_) => (GROUP_BYTES, true),
+            Self::Forget(partitions) => (partitions.len() as u64 * OFFSET_BYTES, true),
+        }
+    }
+
     fn apply(self, group: &mut Group, result: Result<(), GroupError>, now: Now) {
         match self {
             Self::Generation(generation) => {
@@ -108,6 +129,11 @@ pub(crate) struct Ground {
     pub(crate) timers: Timers,
     /// Groups of all shards.
     pub(crate) groups: Arc<AtomicUsize>,
+    /// What they may cost.
+    pub(crate) memory: Budget,
+    /// What may be on its way to the log.
+    pub(crate) writes: Budget,
+    pub(crate) refusals: Refusals,
 }
 
 impl Ground {
@@ -116,6 +142,62 @@ impl Ground {
             at: self.clock.now(),
             ms: self.clock.wall_ms(),
         }
+    }
+
+    /// Room for `bytes` more of groups.
+    pub(crate) fn room(&self, bytes: u64) -> Result<Charge, GroupError> {
+        // Nothing more is never too much, even where more was loaded than there may be.
+        let room = match bytes {
+            0 => Some(self.memory.take_anyway(0)),
+            _ => self.memory.try_take(bytes),
+        };
+        room.ok_or_else(|| self.refusals.count(GroupError::MemoryFull))
+    }
+
+    /// Room for a write; `None` where too much is on its way already. What gives memory back is never
+    /// refused.
+    fn room_to_write(&self, outcome: &Outcome) -> Option<Charge> {
+        let (bytes, frees) = outcome.memory_bytes();
+        // A larger one than fits goes alone.
+        let bytes = bytes.min(self.writes.capacity());
+        match self.writes.try_take(bytes) {
+            None if frees => Some(self.writes.take_anyway(bytes)),
+            room => room,
+        }
+    }
+}
+
+/// Counts what was refused because a bound was reached.
+#[derive(Clone)]
+pub(crate) struct Refusals {
+    memory: Counter,
+    groups: Counter,
+    told: Arc<AtomicUsize>,
+}
+
+impl Refusals {
+    pub(crate) fn new() -> Self {
+        let of = |bound| metrics::counter!("millrace_bound_refusals_total", "bound" => bound);
+        Self {
+            memory: of("group_memory"),
+            groups: of("groups"),
+            told: Arc::default(),
+        }
+    }
+
+    /// Counts a refusal, and gives the reason back.
+    fn count(&self, error: GroupError) -> GroupError {
+        match error {
+            GroupError::MemoryFull => self.memory.increment(1),
+            GroupError::TooManyGroups => self.groups.increment(1),
+            _ => {}
+        }
+        let refused = self.told.fetch_add(1, Ordering::Relaxed) + 1;
+        // The first one, and ever fewer of those that follow.
+        if refused.is_power_of_two() {
+            tracing::warn!(refused, "consumer groups are refused: {error}");
+        }
+        error
     }
 }
 
@@ -143,7 +225,11 @@ impl Shard {
         writes: mpsc::Sender<Write>,
     ) -> Arc<Self> {
         ground.groups.fetch_add(groups.len(), Ordering::Relaxed);
-        let cell = |group: Group| (group.id().to_owned(), Cell::new(group));
+        // What was loaded is there, whatever it may cost; only more is refused.
+        let cell = |group: Group| {
+            let charge = ground.memory.take_anyway(group.memory_bytes());
+            (group.id().to_owned(), Cell::new(group, charge))
+        };
         let groups: HashMap<String, Arc<Cell>> = groups.into_iter().map(cell).collect();
         let shard = Arc::new(Self {
             ground,
@@ -170,10 +256,14 @@ impl Shard {
         }
         if self.ground.groups.fetch_add(1, Ordering::Relaxed) >= GROUPS_MAX {
             self.ground.groups.fetch_sub(1, Ordering::Relaxed);
-            return Err(GroupError::TooManyGroups);
+            return Err(self.ground.refusals.count(GroupError::TooManyGroups));
         }
+        let charge = self.ground.room(empty_bytes(group_id));
+        let charge = charge.inspect_err(|_| {
+            self.ground.groups.fetch_sub(1, Ordering::Relaxed);
+        })?;
         let (config, now) = (self.ground.config.clone(), self.ground.now());
-        let cell = Cell::new(Group::new(group_id.to_owned(), config, now));
+        let cell = Cell::new(Group::new(group_id.to_owned(), config, now), charge);
         groups.insert(group_id.to_owned(), cell.clone());
         Ok(cell)
     }
@@ -202,6 +292,8 @@ impl Shard {
         for (records, outcome) in writes {
             self.hand_over(cell, &mut slot.group, records, outcome, now);
         }
+        let bytes = slot.group.memory_bytes();
+        slot.charge.set(bytes);
         self.arm(cell, &mut slot, now);
         result
     }
@@ -231,15 +323,20 @@ impl Shard {
         outcome: Outcome,
         now: Now,
     ) {
-        let write = Write {
-            cell: cell.clone(),
-            records,
-            outcome,
+        let refused = match self.ground.room_to_write(&outcome) {
+            None => Some(outcome),
+            Some(charge) => {
+                let write = Write {
+                    cell: cell.clone(),
+                    records,
+                    outcome,
+                    charge,
+                };
+                self.send(write).map(|write| write.outcome)
+            }
         };
-        if let Some(refused) = self.send(write) {
-            refused
-                .outcome
-                .apply(group, Err(GroupError::CoordinatorNotAvailable), now);
+        if let Some(outcome) = refused {
+            outcome.apply(group, Err(GroupError::CoordinatorNotAvailable), now);
         }
     }
 
@@ -302,6 +399,18 @@ impl Shard {
         }
     }
 
+    /// Drops a group that has come to nothing, and of which the log knows nothing.
+    pub(crate) fn forget_if_nothing(self: &Arc<Self>, cell: &Arc<Cell>) {
+        let is_nothing = self.with(cell, |turn| {
+            let nothing = turn.group.is_unused() && turn.group.durable_count() == 0;
+            nothing && turn.group.begin_delete(turn.now).is_ok()
+        });
+        if is_nothing {
+            debug_assert_eq!(cell.look(Group::state), GroupState::Dead);
+            self.remove(cell);
+        }
+    }
+
     /// Deletes expired offsets, and the group when nothing is left of it.
     pub(crate) fn sweep(self: &Arc<Self>, cell: &Arc<Cell>) {
         self.with(cell, |turn| {
@@ -336,9 +445,13 @@ impl Shard {
 }
 
 impl Cell {
-    fn new(group: Group) -> Arc<Self> {
+    fn new(group: Group, charge: Charge) -> Arc<Self> {
         Arc::new(Self {
-            slot: Mutex::new(Slot { group, alarm: None }),
+            slot: Mutex::new(Slot {
+                group,
+                charge,
+                alarm: None,
+            }),
         })
     }
 
@@ -355,13 +468,6 @@ fn ring(shard: &Weak<Shard>, cell: &Weak<Cell>) {
         return;
     };
     cell.slot.lock().alarm = None;
-    let forgotten = shard.with(&cell, |turn| {
-        turn.group.expire(turn.now);
-        let nothing = turn.group.is_unused() && turn.group.durable_count() == 0;
-        nothing && turn.group.begin_delete(turn.now).is_ok()
-    });
-    if forgotten {
-        debug_assert_eq!(cell.look(Group::state), GroupState::Dead);
-        shard.remove(&cell);
-    }
+    shard.with(&cell, |turn| turn.group.expire(turn.now));
+    shard.forget_if_nothing(&cell);
 }

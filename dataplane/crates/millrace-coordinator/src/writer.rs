@@ -3,6 +3,7 @@
 use std::{future::ready, sync::Arc};
 
 use futures_util::{StreamExt, stream::FuturesOrdered};
+use millrace_budget::Charge;
 use millrace_model::Offset;
 use millrace_record::{BatchBuilder, Compression};
 use tokio::sync::mpsc;
@@ -21,7 +22,10 @@ const BATCH_BYTES: usize = 256 * 1024;
 /// rest waits in the channel and makes larger batches.
 const IN_FLIGHT_MAX: usize = 32;
 
-type Finished = (Result<Offset, LogFault>, Vec<(Arc<Cell>, Outcome)>);
+type Finished = (Result<Offset, LogFault>, Vec<Ended>);
+
+/// A write whose last record is in a batch, and what it costs until that is durable.
+type Ended = (Arc<Cell>, Outcome, Charge);
 
 pub(crate) struct Writer {
     shard: Arc<Shard>,
@@ -38,7 +42,7 @@ pub(crate) struct Writer {
 /// The batch being filled, and whose writes end in it.
 struct Filling {
     builder: BatchBuilder,
-    ended: Vec<(Arc<Cell>, Outcome)>,
+    ended: Vec<Ended>,
     /// An earlier batch of the write that is being filled in was refused.
     fault: Option<LogFault>,
 }
@@ -102,7 +106,9 @@ impl Writer {
             for record in &write.records {
                 self.fill(&mut filling, record).await;
             }
-            filling.ended.push((write.cell, write.outcome));
+            filling
+                .ended
+                .push((write.cell, write.outcome, write.charge));
             let room = filling.builder.size_bytes() < BATCH_BYTES;
             next = if room {
                 self.writes.try_recv().ok()
@@ -157,10 +163,10 @@ impl Writer {
         if let Err(fault) = &result {
             tracing::error!(%fault, writes = ended.len(), "group log: write failed");
         }
-        for write in ended {
+        for (cell, outcome, _charge) in ended {
             let result = result.as_ref().map(|_| ());
             self.shard.finish(
-                write,
+                (cell, outcome),
                 result.map_err(|_| GroupError::CoordinatorNotAvailable),
             );
         }

@@ -26,6 +26,12 @@ pub struct LogDefaults {
     pub offsets_topic_partitions: u32,
     /// `producer.id.expiration.ms`: a producer that has not written for this long is forgotten.
     pub producer_id_expiration_ms: i64,
+    /// `producer.ids.max`: producers whose sequences are remembered, over all partitions. Each costs
+    /// [`PRODUCER_BYTES`](crate::PRODUCER_BYTES) in every partition that it writes to.
+    pub producer_ids_max: u64,
+    /// `partitions.max`: partitions of all topics. Each costs
+    /// [`PARTITION_BYTES`](crate::PARTITION_BYTES).
+    pub partitions_max: u64,
 }
 
 impl Default for LogDefaults {
@@ -40,6 +46,8 @@ impl Default for LogDefaults {
             retention_check_interval: Duration::from_secs(300),
             offsets_topic_partitions: 8,
             producer_id_expiration_ms: 24 * 3_600 * 1_000,
+            producer_ids_max: 1_000_000,
+            partitions_max: 100_000,
         }
     }
 }

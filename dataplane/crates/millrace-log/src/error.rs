@@ -56,6 +56,16 @@ pub enum AppendError {
         /// The batch's first sequence.
         got: i32,
     },
+    /// The broker remembers as many producers as it may, and this one is new. Let others expire, or
+    /// raise the bound.
+    #[error(
+        "the broker remembers the sequences of {max} idempotent producers, which is all that \
+         producer.ids.max allows; use fewer producers, lower producer.id.expiration.ms, or raise it"
+    )]
+    TooManyProducers {
+        /// The bound.
+        max: u64,
+    },
     /// The write-ahead log or the cache has been full for the whole bounded wait. Retry later.
     #[error("storage is behind, retry later: {0}")]
     Overloaded(String),
@@ -177,6 +187,9 @@ pub enum CreateTopicError {
         /// The bound.
         max: u32,
     },
+    /// The broker would have too many partitions.
+    #[error(transparent)]
+    TooManyPartitions(#[from] TooManyPartitions),
     /// A configuration is unknown or its value is illegal.
     #[error(transparent)]
     InvalidConfig(#[from] InvalidTopicConfig),
@@ -186,6 +199,21 @@ pub enum CreateTopicError {
     /// It is stored, but its partitions did not open.
     #[error(transparent)]
     Open(#[from] OpenError),
+}
+
+/// More partitions than all topics together may have. Delete topics, or raise the bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the broker has {have} partitions, {asked} more were asked for, and partitions.max is {max}; \
+     delete topics, ask for fewer partitions, or raise it"
+)]
+pub struct TooManyPartitions {
+    /// How many there are.
+    pub have: u64,
+    /// How many more were asked for.
+    pub asked: u64,
+    /// The bound.
+    pub max: u64,
 }
 
 /// Why partitions were not added.
@@ -206,6 +234,9 @@ pub enum CreatePartitionsError {
         /// The bound.
         max: u32,
     },
+    /// The broker would have too many partitions.
+    #[error(transparent)]
+    TooManyPartitions(#[from] TooManyPartitions),
     /// The metadata store did not store it. Retry.
     #[error("metadata store: {0}")]
     Meta(String),

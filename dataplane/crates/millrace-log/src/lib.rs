@@ -33,14 +33,15 @@ mod time_index;
 pub use config::{InvalidTopicConfig, LogDefaults, TopicConfig};
 pub use error::{
     AppendError, CreatePartitionsError, CreateTopicError, DeleteTopicError, LookupError, OpenError,
-    ReadError, SetTopicConfigsError, TrimError,
+    ReadError, SetTopicConfigsError, TooManyPartitions, TrimError,
 };
 pub use leader_epochs::EpochEnd;
-pub use manager::{LogManager, LogParts, Topic};
+pub use manager::{LogManager, LogParts, LogStats, PARTITION_BYTES, Topic};
 pub use partition::{
     AdvanceListener, AppendOrigin, AppendTicket, Appended, PartitionLog, ReadResult,
     TimestampOffset,
 };
+pub use producers::PRODUCER_BYTES;
 
 /// The topic in which consumer groups keep their state (Kafka's own name).
 pub const CONSUMER_OFFSETS_TOPIC: &str = "__consumer_offsets";

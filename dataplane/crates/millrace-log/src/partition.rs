@@ -21,6 +21,7 @@ use std::{
 };
 
 use metrics::Counter;
+use millrace_budget::{Budget, Charge};
 use millrace_model::{Offset, TopicId, TopicPartition};
 use millrace_stream::Stream;
 use millrace_time::SharedClock;
@@ -53,6 +54,7 @@ pub(crate) struct PartitionParts {
     pub(crate) meta: Stream,
     pub(crate) config: Arc<TopicConfig>,
     pub(crate) producer_expiration_ms: i64,
+    pub(crate) producer_memory: Budget,
     pub(crate) clock: SharedClock,
     pub(crate) debt: Arc<ReplayDebt>,
     pub(crate) deletions: Arc<DeletionMeters>,
@@ -66,10 +68,14 @@ pub struct PartitionLog {
     meta: Stream,
     config: RwLock<Arc<TopicConfig>>,
     producer_expiration_ms: i64,
+    /// What the producers of all partitions may cost.
+    producer_memory: Budget,
     clock: SharedClock,
     debt: Arc<ReplayDebt>,
     deletions: Arc<DeletionMeters>,
     state: Mutex<State>,
+    /// What the producers cost here. Locked under `state`.
+    producer_charge: Mutex<Charge>,
     /// Held while a checkpoint is written: they are written one after the other.
     checkpointing: tokio::sync::Mutex<persist::Written>,
     closed: AtomicBool,

@@ -9,7 +9,7 @@
 //! second of two pipelined batches could not be judged. If one of those is lost the whole store has
 //! failed, and a restart rebuilds the state from what was durable.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use millrace_model::Offset;
 use millrace_record::BatchHeader;
@@ -23,6 +23,10 @@ pub(crate) const BATCHES_KEPT: usize = 5;
 /// Producers that one partition remembers. About 300 bytes each; a partition with more writers in
 /// a day than this forgets those that have been silent longest, who then count as unknown.
 pub(crate) const PRODUCERS_MAX: usize = 10_000;
+
+/// What one producer costs a partition, bytes: its last batches, and its place in a table that is at
+/// least half full.
+pub const PRODUCER_BYTES: u64 = 400;
 
 /// A batch that a producer has written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,6 +176,18 @@ impl Producers {
         Self {
             by_id: batches.filter_map(known).collect(),
         }
+    }
+
+    /// How many of the producers of `batches` are not known, each counted once.
+    pub(crate) fn newcomers(&self, batches: impl Iterator<Item = Sequenced>) -> u64 {
+        let new = batches.map(|batch| batch.producer_id);
+        let new: BTreeSet<i64> = new.filter(|id| !self.by_id.contains_key(id)).collect();
+        new.len() as u64
+    }
+
+    /// What they cost, in bytes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.by_id.len() as u64 * PRODUCER_BYTES
     }
 
     /// Judges a batch against what has been written.

@@ -17,6 +17,8 @@ use crate::{
 pub struct Batch {
     header: BatchHeader,
     bytes: BytesMut,
+    /// Size of the buffer that `bytes` are a part of.
+    buffer_bytes: usize,
 }
 
 /// What a writer may append.
@@ -42,6 +44,7 @@ impl Default for BatchLimits {
 /// # Errors
 /// The first batch whose header is broken or that is cut off.
 pub fn split(mut bytes: BytesMut) -> Result<Vec<Batch>, InvalidBatch> {
+    let buffer_bytes = bytes.len();
     let mut batches = Vec::new();
     while !bytes.is_empty() {
         let header = header_of(&bytes)?;
@@ -52,6 +55,7 @@ pub fn split(mut bytes: BytesMut) -> Result<Vec<Batch>, InvalidBatch> {
         batches.push(Batch {
             header,
             bytes: bytes.split_to(need),
+            buffer_bytes,
         });
     }
     Ok(batches)
@@ -62,6 +66,19 @@ impl Batch {
     #[must_use]
     pub fn header(&self) -> &BatchHeader {
         &self.header
+    }
+
+    /// The same batch, known to be a part of a buffer of `bytes`, such as a request's frame.
+    #[must_use]
+    pub fn in_buffer(mut self, bytes: usize) -> Self {
+        self.buffer_bytes = bytes.max(self.bytes.len());
+        self
+    }
+
+    /// Size of the buffer that stays in memory for as long as the batch does, in bytes.
+    #[must_use]
+    pub fn buffer_bytes(&self) -> usize {
+        self.buffer_bytes
     }
 
     /// All bytes of the batch.

@@ -9,16 +9,12 @@ use millrace_objects::StreamEntry;
 
 use crate::{
     acks::{AppendTicket, InFlight},
-    cache::CachedEntry,
+    cache::{CachedEntry, is_kept},
     entry::Entry,
     error::{AppendError, FetchError, TrimError},
     state::{ConfirmListener, StreamState},
     store::{Permit, Placement, ReadBackError, StoreInner},
 };
-
-/// Payloads below this many bytes are copied on append. They are often cut from a larger buffer
-/// that a connection read into, and would keep all of it in memory while only they are charged.
-const COPY_BELOW_BYTES: usize = 4 * 1024;
 
 /// A read is tried this often when the run shrinks under it, or goes from memory to the log: each
 /// time it lost a race, and what was evicted is in objects by then.
@@ -77,7 +73,19 @@ impl Stream {
     /// Appends an entry. The order of calls is the order of the stream, and each entry must begin
     /// at [`Stream::next_offset`]: callers that share a stream need a lock around both. A refused
     /// entry gives a ticket with the reason. Needs room for no more than the permit has.
-    pub fn append(&self, permit: Permit, mut entry: Entry) -> AppendTicket {
+    pub fn append(&self, permit: Permit, entry: Entry) -> AppendTicket {
+        let buffer_bytes = entry.payload.len();
+        self.append_in_buffer(permit, entry, buffer_bytes)
+    }
+
+    /// Appends an entry whose payload is a part of a buffer of `buffer_bytes`, all of which would stay
+    /// in memory with it: it is copied unless it is nearly all of the buffer.
+    pub fn append_in_buffer(
+        &self,
+        permit: Permit,
+        mut entry: Entry,
+        buffer_bytes: usize,
+    ) -> AppendTicket {
         if entry.payload.len() > permit.bytes() {
             let max = permit.bytes() as u64;
             let error = AppendError::TooLarge {
@@ -86,7 +94,7 @@ impl Stream {
             };
             return AppendTicket::settled(Err(error));
         }
-        if entry.payload.len() < COPY_BELOW_BYTES {
+        if !is_kept(entry.payload.len(), buffer_bytes) {
             entry.payload = Bytes::copy_from_slice(&entry.payload);
         }
         let inner = self.state.lock();

@@ -28,6 +28,8 @@ pub struct Request {
     /// The client's name for itself. Never a slice of the frame, so that it does not keep the
     /// frame's bytes shared.
     pub client_id: Option<StrBytes>,
+    /// Size of the frame, all of which stays in memory for as long as a slice of the body does.
+    pub frame_bytes: usize,
     /// What follows the header; shares the frame's bytes.
     pub body: Bytes,
 }
@@ -75,6 +77,7 @@ pub enum MalformedRequest {
 /// # Errors
 /// The header is malformed, or what it asks for is not served.
 pub fn parse_request(mut frame: Bytes) -> Result<Request, MalformedRequest> {
+    let frame_bytes = frame.len();
     let mut reader = Reader::new(&frame);
     let key = reader.i16().map_err(MalformedRequest::Header)?;
     let version = reader.i16().map_err(MalformedRequest::Header)?;
@@ -108,6 +111,7 @@ pub fn parse_request(mut frame: Bytes) -> Result<Request, MalformedRequest> {
         version,
         correlation_id,
         client_id,
+        frame_bytes,
         body: frame,
     })
 }

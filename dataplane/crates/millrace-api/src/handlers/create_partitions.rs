@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use millrace_log::CreatePartitionsError;
+use millrace_log::{CreatePartitionsError, TooManyPartitions};
 use millrace_model::{TopicName, limits::TOPIC_PARTITIONS_MAX};
 use millrace_wire::{
     decode,
@@ -77,7 +77,10 @@ async fn grow(
     let total = check_total(current, asked.count)?;
     check_assignments(context, asked, total - current)?;
     if validate_only {
-        return Ok(());
+        let valid = context.logs.validate_growth(&name, total);
+        let refused =
+            |error: TooManyPartitions| Refused::new(ErrorCode::PolicyViolation, error.to_string());
+        return valid.map_err(refused);
     }
     match context.logs.create_partitions(&name, total).await {
         Ok(_) => {

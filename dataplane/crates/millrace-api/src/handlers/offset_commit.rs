@@ -40,7 +40,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     };
     let committing = context.groups.commit(&request.group_id, &caller, offsets);
     Taken::later(async move {
-        let committed = committing.await.map_err(|error| code::of_group(&error));
+        let committed = committing.await.map_err(|error| code::of_commit(&error));
         answer(reply, topics, code_of(&committed))
     })
 }

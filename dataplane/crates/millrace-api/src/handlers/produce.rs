@@ -63,6 +63,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     // What producers send has come in already: others give way for it.
     let bytes = u64::try_from(call.request.body.len()).unwrap_or(u64::MAX);
     context.network.ingress.charge(Tier::WalUpload, bytes);
+    let frame_bytes = call.request.frame_bytes;
     let payer = context.quotas.producer(&call);
     let throttled = payer.and_then(|payer| payer.pay(call.request.body.len(), context.now()));
     let (request, records) = split_produce(call.request)?;
@@ -87,7 +88,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
                 reply,
                 &topic,
                 data.into_iter().zip(records),
-                room.as_mut(),
+                (frame_bytes, room.as_mut()),
             )
             .await
         } else {
@@ -149,14 +150,14 @@ fn refuse(data: &PartitionProduceData, refused: Refused) -> Started {
     }
 }
 
-/// Appends one topic's records, partition after partition: this is what orders them. `room` is
-/// when the request has waited for room long enough.
+/// Appends one topic's records, partition after partition: this is what orders them. They are parts of
+/// a frame of `frame_bytes`; `room` is when the request has waited for room long enough.
 async fn start_topic(
     context: &Context,
     reply: Reply,
     topic: &TopicProduceData,
     data: impl ExactSizeIterator<Item = (PartitionProduceData, BytesMut)>,
-    mut room: Pin<&mut Sleep>,
+    (frame_bytes, mut room): (usize, Pin<&mut Sleep>),
 ) -> Vec<Started> {
     let by_id = reply.version >= FIRST_WITH_TOPIC_IDS;
     let found = find(&context.logs, by_id, &topic.name, topic.topic_id);
@@ -172,7 +173,7 @@ async fn start_topic(
     for (data, records) in data {
         let room = room.as_mut();
         let progress = match batch_for(context, &found, reply, data.index, records).await {
-            Ok((log, batch)) => append(log, batch, room).await,
+            Ok((log, batch)) => append(log, batch.in_buffer(frame_bytes), room).await,
             Err(refused) => Err(refused),
         };
         started.push(Started {

@@ -19,7 +19,7 @@ use kafka_protocol::{
 
 use crate::{
     calls::topic_name,
-    world::{Sent, World, answer, text},
+    world::{Sent, Settings, World, answer, text},
 };
 
 fn group(id: &str) -> GroupId {
@@ -400,4 +400,32 @@ async fn a_client_sees_its_own_commits_in_flight() {
         let response = answer::<OffsetCommitRequest>(9, sent).await;
         assert_eq!(response.topics[0].partitions[0].error_code, 0);
     }
+}
+
+#[tokio::test]
+async fn where_groups_have_all_their_memory_members_and_commits_hear_so() {
+    let mut settings = Settings::default();
+    settings.groups.memory_bytes = 8_000;
+    let world = World::with(settings).await;
+    world.create("t", 1, &[]).await;
+    world.find_coordinator().await;
+    let joined = stable(&world, "there").await;
+    let mut large = join("large", "");
+    large.protocols[0].metadata = Bytes::from(vec![0; 8_000]);
+    let refused = world.ask(3, &large).await;
+    assert_eq!(refused.error_code, Code::GroupMaxSizeReached.code());
+    let mut codes = Vec::new();
+    for number in 0..10 {
+        let answer = world
+            .ask(7, &commit(&format!("g{number}"), "t", 0, 1))
+            .await;
+        codes.push(answer.topics[0].partitions[0].error_code);
+    }
+    assert_eq!(codes.first(), Some(&0));
+    assert_eq!(codes.last(), Some(&Code::PolicyViolation.code()));
+    let heartbeat = HeartbeatRequest::default()
+        .with_group_id(group("there"))
+        .with_generation_id(joined.generation_id)
+        .with_member_id(joined.member_id);
+    assert_eq!(world.ask(4, &heartbeat).await.error_code, 0);
 }

@@ -3,12 +3,14 @@ use kafka_protocol::{
     error::ResponseError as Code,
     messages::{InitProducerIdRequest, ProduceRequest, TransactionalId},
 };
+use millrace_log::LogDefaults;
+use millrace_model::{TopicName, TopicPartition};
 use millrace_record::{BatchBuilder, Compression};
 use millrace_wire::service::CloseReason;
 
 use crate::{
     calls::{NAMED_PRODUCE, batch, only_partition, produce_request, values},
-    world::{Sent, World, answer, text},
+    world::{Sent, Settings, World, answer, frame, text},
 };
 
 #[tokio::test]
@@ -296,4 +298,72 @@ async fn malformed_frames_end_the_connection_and_nothing_else() {
         );
     }
     assert_eq!(world.produce("t", 0, batch(&["x"])).await.error_code, 0);
+}
+
+/// One batch in a frame of its own stays where it is; a small part of a frame is copied, since it would
+/// keep all of the frame in memory for as long as it is in the cache.
+#[tokio::test]
+async fn a_small_part_of_a_frame_does_not_keep_all_of_it() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    let partition = TopicPartition {
+        topic: TopicName::new("t").expect("legal"),
+        partition: 0,
+    };
+    let log = world.logs.partition(&partition).expect("there");
+    for (beside, is_kept) in [(0, true), (4_096, false), (8 << 20, false)] {
+        let mut builder = BatchBuilder::new(Compression::None);
+        builder.push(5, None, Some(&[b'x'; 8_192]), &[]);
+        let request = produce_request("t", &[(0, builder.build())], -1);
+        let mut sent = frame(NAMED_PRODUCE, 1, &request);
+        // What follows the message is ignored, and in memory.
+        sent.resize(sent.len() + beside, 0);
+        let frame = sent.as_ptr_range();
+        let produced = world.send_frame(sent).await;
+        let produced = only_partition(answer::<ProduceRequest>(NAMED_PRODUCE, produced).await);
+        assert_eq!(produced.error_code, 0);
+        let offset = u64::try_from(produced.base_offset).expect("an offset");
+        let read = log.read(offset, 1, true).await.expect("in memory");
+        let cached = read.batches[0].as_ptr();
+        assert_eq!(frame.contains(&cached), is_kept, "{beside} bytes beside it");
+    }
+}
+
+#[tokio::test]
+async fn more_producers_than_may_be_remembered_are_refused_and_the_others_go_on() {
+    let defaults = LogDefaults {
+        producer_ids_max: 2,
+        ..LogDefaults::default()
+    };
+    let world = World::with(Settings {
+        defaults,
+        ..Settings::default()
+    })
+    .await;
+    world.create("t", 2, &[]).await;
+    let produce = async |producer: i64, partition: i32, sequence: i32| {
+        let mut builder = BatchBuilder::new(Compression::None).producer(producer, 0, sequence);
+        builder.push(5, None, Some(b"v"), &[]);
+        world.produce("t", partition, builder.build()).await
+    };
+    assert_eq!(produce(1, 0, 0).await.error_code, 0);
+    assert_eq!(
+        produce(1, 1, 0).await.error_code,
+        0,
+        "it costs each partition"
+    );
+    let refused = produce(2, 0, 0).await;
+    assert_eq!(refused.error_code, Code::PolicyViolation.code());
+    let message = refused.error_message.expect("says what to do");
+    assert!(message.contains("producer.ids.max"), "{message}");
+    assert_eq!(produce(1, 0, 1).await.error_code, 0);
+    assert_eq!(
+        world
+            .produce("t", 0, batch(&["of no producer"]))
+            .await
+            .error_code,
+        0
+    );
+    let stats = world.logs.stats();
+    assert_eq!((stats.producers, stats.producers_max), (2, 2));
 }

@@ -496,3 +496,48 @@ async fn changes_happen_in_order_and_to_the_end() {
     );
     assert_eq!(world.logs.topics()[0].partitions.len(), 3);
 }
+
+#[tokio::test]
+async fn all_topics_together_have_a_bound_on_partitions_and_the_refusal_says_what_to_do() {
+    let defaults = LogDefaults {
+        partitions_max: 5,
+        ..LogDefaults::default()
+    };
+    let world = World::with(Settings {
+        defaults,
+        ..Settings::default()
+    })
+    .await;
+    let policy = Code::PolicyViolation.code();
+    assert_eq!(create(&world, creatable("a", 3, -1)).await.error_code, 0);
+    let refused = create(&world, creatable("b", 3, -1)).await;
+    assert_eq!(refused.error_code, policy);
+    let message = refused.error_message.expect("says what to do");
+    for part in [
+        "has 3 partitions",
+        "3 more",
+        "partitions.max is 5",
+        "delete topics",
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
+    let grow = |count: i32, validate_only: bool| {
+        let topic = CreatePartitionsTopic::default()
+            .with_name(topic_name("a"))
+            .with_count(count)
+            .with_assignments(None);
+        CreatePartitionsRequest::default()
+            .with_topics(vec![topic])
+            .with_validate_only(validate_only)
+    };
+    for validate_only in [true, false] {
+        let refused = world.ask(3, &grow(6, validate_only)).await;
+        assert_eq!(refused.results[0].error_code, policy);
+    }
+    assert_eq!(world.ask(3, &grow(5, false)).await.results[0].error_code, 0);
+    // A client that only asks for a topic gets none, and the groups their own in any case.
+    let asked_for = world.ask(4, &metadata(vec![asked("c")], true)).await;
+    assert_eq!(asked_for.topics[0].error_code, policy);
+    let internal = metadata(vec![asked("__consumer_offsets")], true);
+    assert_eq!(world.ask(4, &internal).await.topics[0].error_code, 0);
+}

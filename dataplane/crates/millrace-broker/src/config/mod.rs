@@ -6,6 +6,7 @@
 mod accepted;
 mod compaction;
 mod listeners;
+mod memory;
 mod reader;
 mod storage;
 mod wal_uri;
@@ -21,6 +22,7 @@ use millrace_record::TimestampType;
 
 use self::{
     listeners::Endpoints,
+    memory::read_memory,
     reader::{Reader, Shown},
     storage::read_storage,
 };
@@ -28,6 +30,7 @@ use crate::properties::{Origin, Properties};
 
 pub(crate) use self::{
     accepted::nearest,
+    memory::{GROUPS, MEMORY_MAX, NETWORK, PARTITIONS, PRODUCERS},
     reader::parse_bytes,
     storage::{
         CACHE_BYTES_DEFAULT, CACHE_BYTES_MIN, PREFETCH_BYTES_DEFAULT, PREFETCH_BYTES_MAX,
@@ -36,6 +39,7 @@ pub(crate) use self::{
 };
 pub use self::{
     listeners::{Endpoint, HostPort, InvalidListener},
+    memory::MemoryConfig,
     storage::StorageConfig,
     wal_uri::{InvalidWalUri, WalBackend, WalUri},
 };
@@ -66,6 +70,9 @@ pub struct BrokerConfig {
     pub data_dir: PathBuf,
     /// `shutdown.drain.ms`: how long requests in flight may take when the broker stops.
     pub drain: Duration,
+    /// What may be in memory, as far as it was set; the fields of `net`, `log` and `group` that follow
+    /// from it are filled in at the start.
+    pub memory: MemoryConfig,
     /// The storage engine.
     pub storage: StorageConfig,
     /// The network layer.
@@ -148,6 +155,7 @@ impl BrokerConfig {
         let admin_token_file = r.optional("admin.token.file").map(PathBuf::from);
         let data_dir = absolute(&r.text("data.dir", "millrace-data"));
         let drain = r.millis("shutdown.drain.ms", Duration::from_secs(10), 0..=600_000);
+        let memory = read_memory(r);
         let storage = read_storage(r, &data_dir);
         let net = read_net(r);
         let fetch_bytes_max = r.bytes("fetch.max.bytes", FETCH_BYTES_MAX, 1_024..=1 << 30);
@@ -169,6 +177,7 @@ impl BrokerConfig {
             admin_token_file,
             data_dir,
             drain,
+            memory,
             storage,
             net,
             fetch_bytes_max,
@@ -275,7 +284,7 @@ fn read_net(r: &mut Reader<'_>) -> NetConfig {
             default.connection_bytes_max,
             65_536..=BYTES_MAX,
         ),
-        broker_bytes_max: read_broker_bytes(r, default.broker_bytes_max),
+        broker_bytes_max: default.broker_bytes_max,
         idle_max: r.millis(
             "connections.max.idle.ms",
             default.idle_max,
@@ -283,16 +292,6 @@ fn read_net(r: &mut Reader<'_>) -> NetConfig {
         ),
         connections_max: count(r.number("max.connections", 16_384, 1..=i64::from(i32::MAX))),
     }
-}
-
-/// Kafka's default of -1 means "no bound"; a broker without one dies of its clients, so it means
-/// ours here.
-fn read_broker_bytes(r: &mut Reader<'_>, default: usize) -> usize {
-    let bytes = r.number("queued.max.request.bytes", -1, -1..=BYTES_MAX);
-    usize::try_from(bytes)
-        .ok()
-        .filter(|&bytes| bytes > 0)
-        .unwrap_or(default)
 }
 
 /// Kafka's names and its default of no bound. Kafka itself dropped these two from its file in 3.0
@@ -338,6 +337,7 @@ fn read_log(r: &mut Reader<'_>, offsets_topic_partitions: u32) -> LogDefaults {
             default.producer_id_expiration_ms,
             1..=MILLIS_MAX,
         ),
+        ..default
     }
 }
 

@@ -209,6 +209,23 @@ impl<'a> Reader<'a> {
         usize::try_from(number).unwrap_or(0)
     }
 
+    /// A count of bytes, or `unset`, which lies outside of `range` and is the default.
+    pub(super) fn bytes_or(
+        &mut self,
+        key: &'static str,
+        unset: i64,
+        range: RangeInclusive<i64>,
+    ) -> i64 {
+        let (min, max) = (*range.start(), *range.end());
+        let number = self.measure(key, unset, unset..=max, "a number of bytes", parse_bytes);
+        if number != unset && number < min {
+            let problem = format!("{number} is below the least of {min}");
+            let remedy = format!("write {min} or more, or {unset} for what suits the machine");
+            self.fail(key, problem, &remedy);
+        }
+        number
+    }
+
     /// Milliseconds.
     pub(super) fn millis(
         &mut self,

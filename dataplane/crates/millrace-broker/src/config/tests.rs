@@ -136,16 +136,19 @@ fn retention_has_three_names() {
 
 #[test]
 fn unbounded_memory_is_not_offered() {
-    let ours = NetConfig::default().broker_bytes_max;
+    let network = |text| legal(text).memory.network_bytes;
     assert_eq!(
-        legal("queued.max.request.bytes=-1").net.broker_bytes_max,
-        ours
+        network("queued.max.request.bytes=-1"),
+        None,
+        "the machine's"
     );
-    assert_eq!(
-        legal("queued.max.request.bytes=1048576")
-            .net
-            .broker_bytes_max,
-        1_048_576
+    assert_eq!(network("queued.max.request.bytes=1MiB"), Some(1 << 20));
+    assert_eq!(legal("").memory, MemoryConfig::default());
+    let wrong = errors("memory.max.bytes=1MiB\ngroup.memory.max.bytes=-2\npartitions.max=0");
+    assert_eq!(wrong.len(), 3, "{wrong:?}");
+    assert!(
+        wrong[0].contains("or -1 for what suits the machine"),
+        "{wrong:?}"
     );
 }
 

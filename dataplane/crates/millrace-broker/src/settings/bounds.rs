@@ -1,21 +1,9 @@
 //! What each dynamic setting may be, and why: the one place that knows.
 
-use millrace_api::COLD_READ_BYTES_MAX;
-use millrace_stream::COMPACTION_BYTES_MAX;
-
 use crate::{
     config::{BYTES_MAX, CACHE_BYTES_MIN, PREFETCH_BYTES_MAX, UPLOAD_THRESHOLD_BYTES_MIN},
     settings::dynamic::{Dynamic, Values},
 };
-
-/// The share of the machine's memory for what is counted in bytes: both caches, what clients have sent
-/// and not been answered, and [`WORK_BYTES`]. The rest is for what is not: indexes, tasks, the
-/// program, the system.
-const MEMORY_PERCENT: u64 = 80;
-
-/// What no setting bounds, at its most, bytes: a compaction, and what is read for clients that catch
-/// up. Much of the latter lies in the block cache and is counted there too; none need.
-const WORK_BYTES: u64 = COMPACTION_BYTES_MAX + COLD_READ_BYTES_MAX;
 
 /// The lowest bandwidth that can be set: the network is shared out in slices of up to a MiB, and one
 /// should not take longer than a second.
@@ -24,10 +12,10 @@ const BANDWIDTH_MIN: u64 = 1 << 20;
 /// What does not change while the broker runs, or not through settings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// The machine's memory, bytes.
-    pub(crate) memory_bytes: u64,
-    /// `queued.max.request.bytes`
-    pub(crate) network_bytes: u64,
+    /// What the whole broker may have, bytes.
+    pub(crate) bound_bytes: u64,
+    /// What of it all parts but the caches have, bytes.
+    pub(crate) beside_caches: u64,
     /// `message.max.bytes`
     pub(crate) message_max_bytes: u64,
 }
@@ -200,24 +188,19 @@ fn wal_cache(candidate: &Candidate, limits: &Limits) -> Bounds {
 
 /// What both caches may have together, bytes.
 fn room(candidate: &Candidate, limits: &Limits) -> u64 {
-    let share = limits.memory_bytes / 100 * MEMORY_PERCENT;
-    share
-        .saturating_sub(limits.network_bytes)
-        .saturating_sub(WORK_BYTES)
-        .max(candidate.caches_now)
-        .min(bytes(BYTES_MAX))
+    let room = limits.bound_bytes.saturating_sub(limits.beside_caches);
+    room.max(candidate.caches_now).min(bytes(BYTES_MAX))
 }
 
 fn memory_reason(limits: &Limits, other: u64, of: Dynamic) -> String {
     let Limits {
-        memory_bytes,
-        network_bytes,
+        bound_bytes,
+        beside_caches,
         ..
     } = limits;
     format!(
-        "{MEMORY_PERCENT} % of the machine's {memory_bytes} bytes of memory are for the caches, \
-         the network and the work on objects, of which {} has {other}, queued.max.request.bytes has \
-         {network_bytes}, and compaction and catch-up reads have {WORK_BYTES}",
+        "the broker may have {bound_bytes} bytes of memory (memory.max.bytes), of which {} has {other}, \
+         and requests, groups, producers, partitions and work have {beside_caches}",
         of.name()
     )
 }
@@ -232,8 +215,8 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
     const LIMITS: Limits = Limits {
-        memory_bytes: 1_400 * MIB,
-        network_bytes: 1_120 * MIB - WORK_BYTES - 700 * MIB,
+        bound_bytes: 1_120 * MIB,
+        beside_caches: 420 * MIB,
         message_max_bytes: MIB,
     };
 
@@ -271,7 +254,7 @@ mod tests {
     #[test]
     fn a_cache_is_never_asked_for_what_it_cannot_have() {
         let tight = Limits {
-            memory_bytes: MIB,
+            bound_bytes: MIB,
             ..LIMITS
         };
         for setting in Dynamic::ALL {

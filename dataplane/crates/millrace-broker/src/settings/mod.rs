@@ -44,7 +44,7 @@ use self::{
 };
 use crate::{
     config::{self, BrokerConfig, Setting, StorageConfig},
-    machine::Machine,
+    memory::MemoryPlan,
 };
 
 const SCOPES: [SettingScope; 2] = [SettingScope::Broker, SettingScope::Cluster];
@@ -55,9 +55,7 @@ pub(crate) struct LiveSettings {
     node_id: NodeId,
     /// What the file says, or the defaults.
     file: Vec<Setting>,
-    network_bytes: u64,
-    message_max_bytes: u64,
-    machine: Arc<dyn Machine>,
+    limits: Limits,
     layers: RwLock<Layers>,
     /// Where changes are kept, once that is open.
     kept: OnceLock<Kept>,
@@ -106,14 +104,15 @@ pub(crate) struct ShownSetting {
 
 impl LiveSettings {
     /// What the file says.
-    pub(crate) fn new(config: &BrokerConfig, machine: Arc<dyn Machine>) -> Self {
-        let bytes = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
+    pub(crate) fn new(config: &BrokerConfig, memory: &MemoryPlan) -> Self {
         Self {
             node_id: config.node_id,
             file: config.settings.clone(),
-            network_bytes: bytes(config.net.broker_bytes_max),
-            message_max_bytes: bytes(config.log.message_max_bytes),
-            machine,
+            limits: Limits {
+                bound_bytes: memory.bound_bytes,
+                beside_caches: memory.beside_caches(),
+                message_max_bytes: config.log.message_max_bytes as u64,
+            },
             layers: RwLock::new(Layers::new(config)),
             kept: OnceLock::new(),
             parts: OnceLock::new(),
@@ -148,7 +147,7 @@ impl LiveSettings {
                 }
             }
         }
-        for reason in self.layers.write().drop_illegal(&self.limits()) {
+        for reason in self.layers.write().drop_illegal(&self.limits) {
             tracing::warn!("what was set at run time has no effect any more: {reason}");
         }
         let _ = self.kept.set(Kept { meta, node_epoch });
@@ -166,17 +165,9 @@ impl LiveSettings {
         let _ = self.parts.set((parts, caches));
     }
 
-    fn limits(&self) -> Limits {
-        Limits {
-            memory_bytes: self.machine.memory_bytes(),
-            network_bytes: self.network_bytes,
-            message_max_bytes: self.message_max_bytes,
-        }
-    }
-
     /// Every setting, by name.
     pub(crate) fn shown(&self) -> Vec<ShownSetting> {
-        let (layers, limits) = (self.layers.read(), self.limits());
+        let (layers, limits) = (self.layers.read(), self.limits);
         let values = layers.values();
         let shown = |setting: &Setting| match Dynamic::find(setting.key) {
             Some(dynamic) => {
@@ -219,7 +210,7 @@ impl LiveSettings {
         let before = self.layers.read().clone();
         let after = before.changed(scope, &change, |name| self.not_dynamic(name));
         let after = after.map_err(AlterSettingsError::Invalid)?;
-        let legal = after.check(&before, &self.limits());
+        let legal = after.check(&before, &self.limits);
         legal.map_err(AlterSettingsError::Invalid)?;
         self.check_fence().await?;
         if validate_only {

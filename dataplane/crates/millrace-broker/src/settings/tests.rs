@@ -5,7 +5,7 @@ use millrace_time::SystemClock;
 use tempfile::TempDir;
 
 use super::*;
-use crate::Properties;
+use crate::{Machine, Properties};
 
 const MIB: u64 = 1 << 20;
 
@@ -27,6 +27,7 @@ struct Home {
 struct Start {
     settings: LiveSettings,
     meta: Arc<dyn MetaStore>,
+    memory: MemoryPlan,
 }
 
 impl Home {
@@ -37,18 +38,23 @@ impl Home {
 
     async fn start(&self, file: &str, memory_mib: u64) -> Start {
         let properties = Properties::parse(file).expect("legal");
-        let config = BrokerConfig::new(&properties).expect("legal");
+        let mut config = BrokerConfig::new(&properties).expect("legal");
+        let memory = MemoryPlan::make(&mut config, &Memory(memory_mib * MIB)).expect("fits");
         let path = self.folder.path().join("meta.db");
         let clock = SystemClock::shared();
         let meta = SqliteMeta::open(&path, SqliteOptions::default(), clock).await;
         let meta: Arc<dyn MetaStore> = Arc::new(meta.expect("opens"));
         let epoch = meta.register_node(config.node_id).await.expect("registers");
-        let settings = LiveSettings::new(&config, Arc::new(Memory(memory_mib * MIB)));
+        let settings = LiveSettings::new(&config, &memory);
         settings
             .load(Arc::clone(&meta), epoch)
             .await
             .expect("loads");
-        Start { settings, meta }
+        Start {
+            settings,
+            meta,
+            memory,
+        }
     }
 }
 
@@ -178,22 +184,24 @@ async fn settings_of_one_request_are_judged_together_and_take_effect_together() 
 }
 
 #[tokio::test]
-async fn the_caches_fit_the_machine() {
-    let start = Home::new()
-        .start("queued.max.request.bytes=104857600", 1_300)
-        .await;
-    // 80 % of 1,300 MiB, less 100 MiB, 96 MiB of a compaction, 192 MiB of reads that catch up, and
-    // the log cache's 256 MiB.
-    let refused = start.set(BLOCK, "397MiB").await.expect_err("too much");
-    assert!(refused.contains("above the most of 415236"), "{refused}");
-    assert!(
-        refused.contains("s3.wal.cache.size has 268435456"),
-        "{refused}"
-    );
-    start.set(BLOCK, "396MiB").await.expect("fits");
+async fn the_caches_fit_the_bound_of_the_broker() {
+    let start = Home::new().start("memory.max.bytes=2GiB", 65_536).await;
+    let room = (2 << 30) - start.memory.beside_caches();
+    let most = room - 256 * MIB;
+    let refused = start.set(BLOCK, &(most + 1).to_string()).await;
+    let refused = refused.expect_err("too much");
+    for part in [
+        format!("above the most of {most}: "),
+        "the broker may have 2147483648 bytes of memory (memory.max.bytes)".to_owned(),
+        "s3.wal.cache.size has 268435456".to_owned(),
+    ] {
+        assert!(refused.contains(&part), "{refused}");
+    }
+    start.set(BLOCK, &most.to_string()).await.expect("fits");
     let refused = start.set(WAL, "257MiB").await.expect_err("no room is left");
     assert!(refused.contains("above the most of 268435456"), "{refused}");
-    let swap = [(BLOCK, Some("256MiB")), (WAL, Some("396MiB"))];
+    let most = most.to_string();
+    let swap = [(BLOCK, Some("256MiB")), (WAL, Some(&*most))];
     start
         .alter(SettingScope::Broker, &swap)
         .await
@@ -225,7 +233,7 @@ async fn what_is_not_legal_any_more_does_not_keep_the_broker_from_starting() {
 #[tokio::test]
 async fn what_all_brokers_have_holds_where_the_brokers_own_is_not_legal_any_more() {
     let home = Home::new();
-    let start = home.start("", 16_384).await;
+    let start = home.start("", 32_768).await;
     let all = [(BLOCK, Some("128MiB")), (WAL, Some("9GiB"))];
     let altered = start.alter(SettingScope::Cluster, &all).await;
     altered.expect("legal");

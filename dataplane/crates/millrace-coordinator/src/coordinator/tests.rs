@@ -604,3 +604,152 @@ async fn what_is_being_committed_can_be_waited_for() {
     );
     assert!(world.coordinator.settling("g").is_none());
 }
+
+/// A hundred thousand groups with large subscriptions, scaled down: what fits is served, what does not
+/// is refused, nothing of the refused stays, and a group that is there goes on.
+#[tokio::test]
+async fn all_groups_together_have_a_bound_and_those_that_are_there_go_on() {
+    const BOUND: u64 = 1 << 20;
+    let config = GroupConfig {
+        memory_bytes: BOUND,
+        ..GroupConfig::default()
+    };
+    let world = ready(4, config.clone()).await;
+    let coordinator = &world.coordinator;
+    let caller = stable_member(coordinator, "first").await;
+    let first = vec![(partition("t"), at(1))];
+    let committed = coordinator.commit("first", &caller, first);
+    committed.await.expect("there is room");
+    let join = |group: usize| {
+        let mut request = join_request(&format!("large-{group}"), "");
+        request.protocols[0].metadata = Bytes::from(vec![0; 100_000]);
+        coordinator.join(request)
+    };
+    let mut joined = 0;
+    for group in 0..1_000 {
+        match join(group).await {
+            Ok(_) => joined += 1,
+            Err(error) => assert_eq!(error, GroupError::MemoryFull),
+        }
+        assert!(coordinator.memory_bytes() <= BOUND);
+    }
+    assert!(
+        (5..=10).contains(&joined),
+        "{joined} groups of 100 KB in 1 MiB"
+    );
+    let stats = coordinator.stats();
+    assert_eq!((stats.groups, stats.members), (joined + 1, joined + 1));
+    // Others fill the rest, byte by byte.
+    let mut fills = 0;
+    while let Ok(()) = coordinator
+        .commit(
+            &format!("small-{fills}"),
+            &nobody(),
+            vec![(partition("t"), at(1))],
+        )
+        .await
+    {
+        fills += 1;
+    }
+    assert!(BOUND - coordinator.memory_bytes() < 2_000);
+    // The group that is there commits, rebalances and is heard as before.
+    let again = coordinator.commit("first", &caller, vec![(partition("t"), at(2))]);
+    assert_eq!(again.await, Ok(()));
+    let rejoined = coordinator.join(join_request("first", &caller.member_id));
+    let rejoined = rejoined.await.expect("nothing more is asked for");
+    let request = SyncRequest {
+        group_id: "first".into(),
+        caller: Caller {
+            generation: rejoined.generation,
+            ..caller.clone()
+        },
+        protocol_type: None,
+        protocol: None,
+        assignments: vec![(caller.member_id.clone(), Bytes::from_static(b"all"))],
+    };
+    assert_eq!(
+        coordinator.sync(request).await.expect("leads").assignment,
+        "all"
+    );
+    // More for it is refused as well.
+    let more = vec![(partition("t"), at(3)), (partition("other"), at(1))];
+    let caller = Caller {
+        generation: rejoined.generation,
+        ..caller
+    };
+    for topic in 0..20 {
+        let offsets = vec![(partition(&format!("t{topic}")), at(1))];
+        if coordinator.commit("first", &caller, offsets).await.is_err() {
+            break;
+        }
+    }
+    let refused = coordinator.commit("first", &caller, more).await;
+    assert_eq!(refused, Err(GroupError::MemoryFull));
+    // Whoever goes makes room.
+    coordinator.delete("small-0").await.expect("empty");
+    let commit = coordinator.commit("small-new", &nobody(), vec![(partition("t"), at(1))]);
+    assert_eq!(commit.await, Ok(()));
+    let used = coordinator.memory_bytes();
+    coordinator.close().await;
+
+    // What was there is there again, whatever the bound is now.
+    let smaller = GroupConfig {
+        memory_bytes: 1_000,
+        ..config
+    };
+    let again = open(&world.topic, smaller).await;
+    let loaded = again.coordinator.memory_bytes();
+    assert!(loaded > 1_000 && loaded <= used, "{loaded} of {used}");
+    assert_eq!(again.coordinator.heartbeat("first", &caller), Ok(()));
+    let new = again.coordinator.join(join_request("new", ""));
+    assert_eq!(new.await, Err(GroupError::MemoryFull));
+}
+
+/// Members that never come back with the id they were given, and writes that the device does not take,
+/// cost memory as well.
+#[tokio::test]
+async fn what_waits_is_charged_until_it_is_gone() {
+    let world = ready(1, GroupConfig::default()).await;
+    let coordinator = &world.coordinator;
+    let empty = coordinator.memory_bytes();
+    let mut request = join_request("g", "");
+    request.requires_known_member_id = true;
+    request.client_id = "c".repeat(10_000);
+    let answer = coordinator.join(request).await;
+    assert!(matches!(answer, Err(GroupError::MemberIdRequired(_))));
+    assert!(coordinator.memory_bytes() > empty + 10_000);
+    world.clock.advance(Duration::from_secs(11));
+    world.timers.fire_due();
+    assert_eq!(coordinator.memory_bytes(), empty);
+
+    world.topic.logs[0].durable.send_replace(false);
+    let mut waiting = Vec::new();
+    let refused = loop {
+        let offsets = (0..1_000).map(|p| TopicPartition {
+            partition: p,
+            ..partition("t")
+        });
+        let offsets = offsets.map(|partition| (partition, at(1))).collect();
+        let mut commit = pin!(coordinator.commit("g", &nobody(), offsets));
+        match futures_util::poll!(commit.as_mut()) {
+            Poll::Ready(refused) => break refused,
+            Poll::Pending => waiting.push(()),
+        }
+        assert!(
+            waiting.len() < 1_000,
+            "nothing bounds what waits for the device"
+        );
+    };
+    assert_eq!(refused, Err(GroupError::CoordinatorNotAvailable));
+    assert!(coordinator.stats().writes_bytes <= GROUP_WRITES_BYTES_MAX);
+    world.topic.logs[0].durable.send_replace(true);
+    let offsets = vec![(partition("t"), at(1))];
+    while coordinator
+        .commit("g", &nobody(), offsets.clone())
+        .await
+        .is_err()
+    {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(coordinator.stats().offsets, 1_000);
+}

@@ -33,7 +33,7 @@ impl Group {
             return Err(GroupError::CoordinatorNotAvailable);
         }
         if !self.has_room(&request.member_id) {
-            self.pending_members.remove(&request.member_id);
+            self.no_longer_expect(&request.member_id);
             return Err(GroupError::GroupMaxSizeReached);
         }
         let bytes: usize = request
@@ -97,7 +97,7 @@ impl Group {
                     return answer(reply, Err(GroupError::GroupMaxSizeReached));
                 }
                 let deadline = now.at + request.session_timeout;
-                self.pending_members.insert(id.clone(), deadline);
+                self.expect_member(id.clone(), deadline);
                 self.note(deadline);
                 answer(reply, Err(GroupError::MemberIdRequired(id)));
             }
@@ -150,7 +150,7 @@ impl Group {
         if self.members.is_empty() {
             self.protocol_type = Some(request.protocol_type.clone());
         }
-        self.pending_members.remove(&id);
+        self.no_longer_expect(&id);
         self.leader.get_or_insert_with(|| id.clone());
         if let Some(instance) = &request.instance_id {
             self.static_members.insert(instance.clone(), id.clone());
@@ -160,7 +160,7 @@ impl Group {
         let session_deadline = now.at + NEW_MEMBER_JOIN_TIMEOUT;
         self.note(session_deadline);
         let member = Member {
-            id: id.clone(),
+            id,
             instance_id: request.instance_id,
             client_id: request.client_id,
             client_host: request.client_host,
@@ -173,7 +173,7 @@ impl Group {
             syncing: None,
             session_deadline,
         };
-        self.members.insert(id, member);
+        self.put_member(member);
         self.prepare_rebalance(now);
     }
 
@@ -201,9 +201,9 @@ impl Group {
         };
         member.rebalance_timeout = request.rebalance_timeout;
         member.session_timeout = request.session_timeout;
-        let old = std::mem::replace(&mut member.protocols, request.protocols.clone());
-        self.count_protocols(&old, false);
         self.count_protocols(&request.protocols, true);
+        let old = self.replace_protocols(id, request.protocols);
+        self.count_protocols(&old, false);
         self.refresh(id, now);
     }
 
@@ -237,7 +237,7 @@ impl Group {
     }
 
     fn rename_member(&mut self, old_id: &str, id: &str) {
-        let Some(mut member) = self.members.remove(old_id) else {
+        let Some(mut member) = self.take_member(old_id) else {
             return;
         };
         if let Some(reply) = member.joining.take() {
@@ -257,7 +257,7 @@ impl Group {
             self.static_members.insert(instance.clone(), id.to_owned());
         }
         id.clone_into(&mut member.id);
-        self.members.insert(id.to_owned(), member);
+        self.put_member(member);
     }
 
     /// What a static member is told that returns to a stable group. A leader that understands

@@ -48,7 +48,7 @@ impl Group {
                 .ok_or(GroupError::UnknownMemberId)?,
             _ => leaving.member_id.clone(),
         };
-        if leaving.instance_id.is_none() && self.pending_members.remove(&id).is_some() {
+        if leaving.instance_id.is_none() && self.no_longer_expect(&id) {
             self.try_complete_rebalance(now);
             return Ok(());
         }

@@ -15,6 +15,7 @@ mod describe;
 mod join;
 mod leave;
 mod member;
+mod memory;
 mod offsets;
 mod rebalance;
 mod sync;
@@ -30,8 +31,11 @@ use std::{
 use bytes::Bytes;
 use millrace_model::TopicPartition;
 
-use self::member::Member;
-pub(crate) use self::member::Reply;
+use self::{member::Member, memory::Memory};
+pub(crate) use self::{
+    member::Reply,
+    memory::{empty_bytes, generation_bytes, offset_bytes},
+};
 use crate::{
     GroupConfig, GroupError,
     messages::{Caller, CommittedOffset, GroupState, Joined, Protocol},
@@ -110,6 +114,8 @@ pub(crate) struct Group {
     stored: Option<GroupMetadata>,
     effects: Vec<Effect>,
     wake_at: Option<Duration>,
+    /// What all of this costs.
+    memory: Memory,
 }
 
 impl Group {
@@ -137,6 +143,7 @@ impl Group {
             stored: None,
             effects: Vec::new(),
             wake_at: None,
+            memory: Memory::default(),
         }
     }
 
@@ -171,6 +178,7 @@ impl Group {
             GroupState::Stable
         };
         self.stored = Some(metadata);
+        self.recount();
     }
 
     fn restored_member(&self, stored: &StoredMember, now: Now) -> Member {
@@ -222,8 +230,7 @@ impl Group {
 
     /// Does what is due: ends sessions, gives up who does not join or sync.
     pub(crate) fn expire(&mut self, now: Now) {
-        self.pending_members
-            .retain(|_, deadline| *deadline > now.at);
+        self.no_longer_expect_late(now.at);
         let silent: Vec<String> = self
             .members
             .values()
@@ -321,9 +328,9 @@ impl Group {
 
     /// Takes a member out and answers what it waits for.
     fn remove_member(&mut self, member_id: &str) {
-        self.pending_members.remove(member_id);
+        self.no_longer_expect(member_id);
         self.pending_sync.remove(member_id);
-        let Some(member) = self.members.remove(member_id) else {
+        let Some(member) = self.take_member(member_id) else {
             return;
         };
         self.count_protocols(&member.protocols, false);

@@ -63,7 +63,9 @@ impl Group {
     ) {
         self.commits_in_flight = self.commits_in_flight.saturating_sub(1);
         if durable {
-            self.offsets.extend(offsets);
+            for (partition, committed) in offsets {
+                self.put_offset(partition, committed);
+            }
         }
     }
 
@@ -73,6 +75,15 @@ impl Group {
         offsets: impl IntoIterator<Item = (TopicPartition, CommittedOffset)>,
     ) {
         self.offsets.extend(offsets);
+        self.recount();
+    }
+
+    /// How many members and offsets there are.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (
+            self.members.len() + self.pending_members.len(),
+            self.offsets.len(),
+        )
     }
 
     pub(crate) fn offset(&self, partition: &TopicPartition) -> Option<&CommittedOffset> {
@@ -182,7 +193,7 @@ impl Group {
     /// The offsets' deletion is durable.
     pub(crate) fn forget(&mut self, partitions: &[TopicPartition]) {
         for partition in partitions {
-            self.offsets.remove(partition);
+            self.take_offset(partition);
         }
     }
 }

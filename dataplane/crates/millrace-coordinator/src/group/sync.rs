@@ -60,6 +60,21 @@ impl Group {
         }
     }
 
+    /// Refuses what the leader assigns: everybody who waits for it is told why, and joins again.
+    pub(crate) fn refuse_assignment(
+        &mut self,
+        error: &GroupError,
+        now: Now,
+    ) -> oneshot::Receiver<Result<Synced, GroupError>> {
+        let (reply, answered) = oneshot::channel();
+        answer(reply, Err(error.clone()));
+        if self.state == GroupState::CompletingRebalance {
+            self.refuse_syncing(error, now);
+            self.prepare_rebalance(now);
+        }
+        answered
+    }
+
     /// Members that the leader forgot get nothing; whom it invented is ignored.
     fn store_assignment(&mut self, assignments: Vec<(String, Bytes)>, now: Now) {
         let assignments: HashMap<String, Bytes> = assignments.into_iter().collect();
@@ -97,7 +112,7 @@ impl Group {
             }
         }
         if result.is_ok() {
-            self.stored = Some(metadata);
+            self.store(metadata);
         }
     }
 
@@ -107,6 +122,7 @@ impl Group {
                 member.assignment = stored.assignment.clone();
             }
         }
+        self.recount();
         self.enter(GroupState::Stable, now);
         let ids: Vec<String> = self.members.keys().cloned().collect();
         for id in ids {
@@ -154,6 +170,7 @@ impl Group {
                 self.refresh(&id, now);
             }
         }
+        self.recount();
     }
 
     /// Answers everybody who waits, with the request to look for the coordinator elsewhere.

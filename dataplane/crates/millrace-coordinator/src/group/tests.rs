@@ -47,10 +47,19 @@ impl World {
     }
 
     fn write(&mut self) {
+        self.check_memory();
         for Effect { metadata, then } in self.group.take_effects() {
             self.written.push(metadata.clone());
             self.group.stored(metadata, then, Ok(()), self.now);
         }
+        self.check_memory();
+    }
+
+    /// What is counted as it changes is what there is.
+    fn check_memory(&mut self) {
+        let counted = self.group.memory;
+        self.group.recount();
+        assert_eq!(counted, self.group.memory);
     }
 
     fn join_request(member_id: &str, instance: Option<&str>) -> JoinRequest {

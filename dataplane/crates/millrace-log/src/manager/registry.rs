@@ -48,6 +48,16 @@ impl Registry {
         self.topics.read().by_id.get(&id).cloned()
     }
 
+    /// How many partitions all topics have.
+    pub(super) fn partitions(&self) -> u64 {
+        let topics = self.topics.read();
+        let partitions = topics
+            .by_name
+            .values()
+            .map(|topic| topic.partitions.len() as u64);
+        partitions.sum()
+    }
+
     pub(super) fn all(&self) -> Vec<Arc<Topic>> {
         self.topics.read().by_name.values().cloned().collect()
     }

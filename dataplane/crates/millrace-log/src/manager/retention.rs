@@ -28,6 +28,7 @@ pub(super) async fn retain_for_ever(inner: Arc<Inner>) {
     tokio::time::sleep(interval.min(FIRST_CHECK)).await;
     loop {
         inner.apply_retention().await;
+        inner.expire_producers().await;
         tokio::time::sleep(interval).await;
     }
 }
@@ -71,6 +72,19 @@ fn tell_size(topic: &TopicName, bytes: u64) {
 }
 
 impl Inner {
+    /// Forgets the producers that have been silent for long, of all partitions: where nothing else
+    /// is written, no checkpoint does.
+    async fn expire_producers(&self) {
+        for topic in self.registry.all() {
+            topic
+                .partitions
+                .iter()
+                .for_each(|log| log.expire_producers());
+            // Others may want the processor.
+            tokio::task::yield_now().await;
+        }
+    }
+
     /// Deletes what no retention keeps, of all partitions. What cannot be deleted is told, and tried
     /// again by the next check.
     pub(super) async fn apply_retention(&self) {

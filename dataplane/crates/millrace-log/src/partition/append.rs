@@ -5,6 +5,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use millrace_budget::Charge;
 use millrace_model::Offset;
 use millrace_record::{Batch, BatchHeader, TimestampType};
 use millrace_stream::{Entry, Permit};
@@ -13,7 +14,7 @@ use parking_lot::MutexGuard;
 use super::{PartitionLog, State};
 use crate::{
     error::AppendError,
-    producers::{Sequenced, Stamped, Verdict, WrittenBatch},
+    producers::{PRODUCER_BYTES, Sequenced, Stamped, Verdict, WrittenBatch},
     segments,
 };
 
@@ -128,7 +129,50 @@ impl PartitionLog {
             AppendOrigin::Client => judge_all(&state, &batches, self.data.next_offset())?,
             AppendOrigin::Coordinator => vec![Verdict::Append; batches.len()],
         };
-        Ok(self.write_all(state, batches, rooms, verdicts))
+        let newcomers = match origin {
+            AppendOrigin::Client => self.room_for_producers(&state, &batches)?,
+            AppendOrigin::Coordinator => None,
+        };
+        let ticket = self.write_all(state, batches, rooms, verdicts);
+        // Until here, so that nobody else was given the same room.
+        drop(newcomers);
+        Ok(ticket)
+    }
+
+    /// Room for the producers of `batches` that are new; those that are known cost nothing more.
+    fn room_for_producers(
+        &self,
+        state: &State,
+        batches: &[Batch],
+    ) -> Result<Option<Charge>, AppendError> {
+        let sequenced = batches.iter().filter_map(|b| Sequenced::of(b.header()));
+        let newcomers = state.producers.newcomers(sequenced);
+        if newcomers == 0 {
+            return Ok(None);
+        }
+        let room = self.producer_memory.try_take(newcomers * PRODUCER_BYTES);
+        if room.is_none() {
+            metrics::counter!("millrace_bound_refusals_total", "bound" => "producers").increment(1);
+            let max = self.producer_memory.capacity() / PRODUCER_BYTES;
+            return Err(AppendError::TooManyProducers { max });
+        }
+        Ok(room)
+    }
+
+    /// Charges what the producers cost now.
+    pub(super) fn charge_producers(&self, state: &State) {
+        self.producer_charge
+            .lock()
+            .set(state.producers.memory_bytes());
+    }
+
+    /// Forgets the producers that have not written for long.
+    pub(crate) fn expire_producers(&self) {
+        let now_ms = self.clock.wall_ms();
+        let mut state = self.state.lock();
+        let since_ms = now_ms.saturating_sub(self.producer_expiration_ms);
+        state.producers.expire(since_ms);
+        self.charge_producers(&state);
     }
 
     fn check(&self, batch: &Batch) -> Result<(), AppendError> {
@@ -201,6 +245,7 @@ impl PartitionLog {
         let base_offset = self.data.next_offset();
         batch.restamp(base_offset, self.leader_epoch(), log_append_time);
         let (count, header) = (batch.count(), *batch.header());
+        let buffer_bytes = batch.buffer_bytes();
         let payload = batch.freeze();
         let bytes = payload.len() as u64;
         let entry = Entry {
@@ -209,7 +254,7 @@ impl PartitionLog {
             payload,
         };
         let end_offset = entry.end_offset();
-        let ticket = self.data.append(room, entry);
+        let ticket = self.data.append_in_buffer(room, entry, buffer_bytes);
         let last_offset = base_offset + u64::from(count.max(1)) - 1;
         let extent = Extent {
             base_offset,
@@ -217,6 +262,7 @@ impl PartitionLog {
             bytes,
         };
         state.note(&header, extent, now_ms);
+        self.charge_producers(state);
         self.owe(state, bytes);
         self.bytes_in.increment(bytes);
         self.records_in.increment(u64::from(count));

@@ -64,6 +64,7 @@ impl PartitionLog {
             meta,
             config,
             producer_expiration_ms,
+            producer_memory,
             clock,
             debt,
             deletions,
@@ -78,6 +79,8 @@ impl PartitionLog {
             meta,
             config: RwLock::new(config),
             producer_expiration_ms,
+            producer_charge: Mutex::new(producer_memory.take_anyway(0)),
+            producer_memory,
             clock,
             debt,
             deletions,
@@ -108,6 +111,7 @@ impl PartitionLog {
         // The checkpoint may be older than the last trim.
         log.state.lock().trim(log.start_offset());
         log.replay(from).await?;
+        log.charge_producers(&log.state.lock());
         Ok(Arc::new(log))
     }
 
@@ -254,6 +258,7 @@ impl PartitionLog {
             .wall_ms()
             .saturating_sub(self.producer_expiration_ms);
         state.producers.expire(since_ms);
+        self.charge_producers(&state);
         let bytes = std::mem::take(&mut state.dirty_bytes);
         self.debt.settle(bytes);
         state.dirty_since = None;

@@ -10,11 +10,11 @@ use std::{
     time::Duration,
 };
 
+use millrace_budget::Charge;
 use millrace_model::{Offset, StreamEpoch, StreamId};
 use millrace_wal::WalRange;
 use tokio::sync::Notify;
 
-use super::budget::Charge;
 use crate::entry::Entry;
 
 /// The entries of one stream in one block: contiguous.

@@ -2,10 +2,11 @@
 
 use std::{fmt, sync::Arc};
 
+use millrace_budget::Charge;
 use millrace_model::{StreamEpoch, StreamId};
 use parking_lot::Mutex;
 
-use super::{Block, CachedEntry, Durability, budget::Charge};
+use super::{Block, CachedEntry, Durability};
 
 /// A block that takes no more entries.
 pub(crate) struct SealedBlock {

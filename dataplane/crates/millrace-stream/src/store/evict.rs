@@ -142,7 +142,7 @@ impl StoreInner {
         self.evict.oldest_offloadable().or_else(|| {
             let part = self.budget.capacity() / OPEN_BLOCK_PART;
             // A large entry may not fit beside a small block, and is not followed by many of them.
-            let is_large = self.budget.first_in_line() >= part;
+            let is_large = self.budget.first_in_line() >= Some(part);
             self.seal_for_offload(if is_large { 0 } else { part });
             self.evict.oldest_offloadable()
         })
@@ -163,7 +163,7 @@ impl StoreInner {
             entries.extend(run.entries.iter().zip(&run.places).map(located));
         }
         let bytes = entries.len() as u64 * PLACE_BYTES;
-        let charge = Some(self.budget.charge_anyway(bytes));
+        let charge = Some(self.budget.take_anyway(bytes));
         if !sealed.offload(Places { entries, charge }) {
             return;
         }
@@ -256,7 +256,7 @@ mod tests {
             tokio::time::sleep(RETRY_PAUSE).await;
         }
         let rest = CACHE_BYTES - inner.budget.used();
-        let committed = Block::read_back(0, inner.budget.charge_anyway(rest));
+        let committed = Block::read_back(0, inner.budget.take_anyway(rest));
         let mut waiter = pin!(stream.reserve(1_000));
         assert!(poll!(waiter.as_mut()).is_pending(), "the cache is full");
         // Committed before the task that makes room has run.

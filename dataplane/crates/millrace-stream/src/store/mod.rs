@@ -28,6 +28,7 @@ use std::{
 };
 
 use millrace_blockcache::BlockCache;
+use millrace_budget::Budget;
 use millrace_meta::MetaStore;
 use millrace_model::{NodeEpoch, NodeId, StreamId};
 use millrace_objects::ObjectStorage;
@@ -44,7 +45,7 @@ pub use self::{
 };
 pub(crate) use self::{append::Placement, compact::Kind, read_back::ReadBackError};
 use crate::{
-    cache::{Budget, CachedRun},
+    cache::CachedRun,
     config::StreamConfig,
     error::{AppendError, FlushError, OpenError},
     failure::Failure,

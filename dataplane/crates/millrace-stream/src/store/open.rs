@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
+use millrace_budget::Budget;
 use millrace_meta::StreamMeta;
 use millrace_model::StreamId;
 use parking_lot::RwLock;
@@ -20,7 +21,7 @@ use super::{
     upload::{self, Pace, Uploads},
 };
 use crate::{
-    cache::{Budget, CachedRun, LocatedEntry, PLACE_BYTES, Places, SealedBlock},
+    cache::{CachedRun, LocatedEntry, PLACE_BYTES, Places, SealedBlock},
     config::StreamConfig,
     error::OpenError,
     failure::Failure,
@@ -216,7 +217,7 @@ impl Replay<'_> {
                 // What stands behind the last record that is kept is owed to nobody.
                 None => wal_end = wal_end.max(recovered_to.unwrap_or(0)),
             }
-            let charge = self.budget.charge_anyway(cost - bytes);
+            let charge = self.budget.take_anyway(cost - bytes);
             let places = Places {
                 entries: std::mem::take(&mut entries),
                 charge: Some(charge),

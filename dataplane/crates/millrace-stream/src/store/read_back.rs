@@ -2,15 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
+use millrace_budget::Charge;
 use millrace_model::{Offset, StreamId};
 use millrace_wal::{ReadError, WalRange};
 use tokio::time::timeout;
 
 use super::StoreInner;
 use crate::{
-    cache::{
-        Admission, Block, CachedEntry, Charge, Contents, LocatedEntry, Placed, Places, SealedBlock,
-    },
+    cache::{Block, CachedEntry, Contents, LocatedEntry, Placed, Places, SealedBlock},
     entry::{self, Entry, InvalidLoggedEntry},
 };
 
@@ -113,7 +112,8 @@ impl StoreInner {
                 epoch: located.epoch,
                 entry,
                 wal: located.entry.wal.start..located.entry.wal.end,
-                charge: Charge::nothing(),
+                // All of them are charged together.
+                charge: self.budget.take_anyway(0),
             };
             block.push(placed, Duration::ZERO);
         }
@@ -121,14 +121,15 @@ impl StoreInner {
     }
 
     async fn charge_load(&self, bytes: u64) -> Charge {
-        let place = match self.budget.admit(bytes.min(self.budget.capacity())) {
-            Admission::Now(charge) => return charge,
-            Admission::Later(place) => place,
-        };
+        let wanted = bytes.min(self.budget.capacity());
+        if let Some(charge) = self.budget.try_take(wanted) {
+            return charge;
+        }
+        let place = self.budget.take(wanted);
         self.make_room();
         match timeout(LOAD_WAIT, place).await {
             Ok(charge) => charge,
-            Err(_) => self.budget.charge_anyway(bytes),
+            Err(_) => self.budget.take_anyway(bytes),
         }
     }
 

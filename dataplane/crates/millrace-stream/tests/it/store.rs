@@ -661,3 +661,54 @@ async fn many_streams_append_at_once() {
     }
     assert_eq!(confirmed.load(std::sync::atomic::Ordering::Relaxed), 30);
 }
+
+/// Says when the buffer that it stands for is freed.
+struct Frame {
+    bytes: Vec<u8>,
+    _alive: Arc<()>,
+}
+
+impl AsRef<[u8]> for Frame {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// A small part of a large buffer, such as one batch of a request of 100 MiB, must not keep it in memory
+/// while only the part is charged; what is nearly all of its buffer is not copied.
+#[tokio::test]
+async fn what_the_cache_keeps_in_memory_is_what_it_is_charged_for() {
+    let world = World::new(1, small(), 16 * MIB).await;
+    let (_, ids) = world.create_streams(1).await;
+    let store = world.open().await;
+    let stream = store.open_stream(ids[0]).await.expect("opens");
+    for (payload, buffer, is_kept) in [
+        (10_000, 1 << 20, false),
+        (10_000, 10_513, false),
+        (10_000, 10_512, true),
+        (10_000, 10_000, true),
+        (100, 110, false),
+    ] {
+        let alive = Arc::new(());
+        let frame = Bytes::from_owner(Frame {
+            bytes: vec![7; buffer],
+            _alive: Arc::clone(&alive),
+        });
+        let entry = Entry {
+            base_offset: stream.next_offset(),
+            count: 1,
+            payload: frame.slice(0..payload),
+        };
+        drop(frame);
+        let used = store.stats().cache_used_bytes;
+        let permit = stream.reserve(payload).await.expect("room");
+        let ticket = stream.append_in_buffer(permit, entry, buffer);
+        ticket.await.expect("durable");
+        let keeps = Arc::strong_count(&alive) > 1;
+        assert_eq!(keeps, is_kept, "{payload} of {buffer}");
+        let charged = store.stats().cache_used_bytes - used;
+        let kept = if keeps { buffer } else { payload };
+        assert!(charged >= kept as u64, "{charged} for {kept}");
+    }
+    store.close().await;
+}

@@ -134,8 +134,8 @@ impl Shared {
             payloads.push(content.slice(body..body + len));
         }
         let wanted: usize = payloads.iter().map(Bytes::len).sum();
-        // A small part must not keep the whole in memory.
-        if wanted < content.len() / 2 {
+        // Who reads is charged for the payloads, so they keep little more than themselves in memory.
+        if wanted < content.len() / 8 * 7 {
             for payload in &mut payloads {
                 *payload = Bytes::copy_from_slice(payload);
             }

@@ -1,5 +1,6 @@
 //! Fetch: what is in memory is answered at once; what is not there yet is waited for in the
-//! purgatory; what has left memory is read from the broker's log or from objects, beside the fetch.
+//! purgatory; what has left memory is read from the broker's log or from objects, beside the fetch
+//! ([`crate::cold_reads`]).
 //!
 //! A fetch that asks for both is answered as soon as memory has enough, and is not held up by what
 //! has to be read: that comes with one of the connection's next fetches. Where memory has too
@@ -11,7 +12,7 @@
 //! requests, which any broker accepts.
 
 mod answer;
-mod cold;
+mod awaited;
 mod plan;
 
 use std::{
@@ -31,9 +32,7 @@ use millrace_wire::{
 };
 use tokio::time::{sleep, timeout};
 
-pub use self::cold::COLD_READ_BYTES_MAX;
-pub(crate) use self::cold::ColdReads;
-use self::{answer::Gathered, cold::Awaited, plan::Plan};
+use self::{answer::Gathered, awaited::Awaited, plan::Plan};
 use crate::{
     call::{Answer, Call, Outcome, Reply, Taken},
     context::Context,
@@ -70,7 +69,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     }
     let plan = Plan::new(context, reply, &request, (call.peer.id, payer));
     let gathered = plan.read_at_hand(context);
-    let awaited = cold::start(context, &plan, &gathered);
+    let awaited = awaited::start(context, &plan, &gathered);
     let more = awaited
         .as_ref()
         .is_some_and(|awaited| may_find_more(&plan, &gathered, awaited));

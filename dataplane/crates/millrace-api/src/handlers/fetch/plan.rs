@@ -22,6 +22,7 @@ use super::{
 use crate::{
     call::Reply,
     code,
+    cold_reads::Source,
     context::Context,
     quota::Payer,
     topics::{FIRST_WITH_TOPIC_IDS, check_leader_epoch, find, partition},
@@ -40,12 +41,6 @@ pub(super) struct Wanted {
     pub(super) bytes_max: usize,
     /// The log and the offset to read from, or why there is nothing to read.
     pub(super) source: Result<Source, ErrorCode>,
-}
-
-#[derive(Debug, Clone)]
-pub(super) struct Source {
-    pub(super) log: Arc<PartitionLog>,
-    pub(super) offset: Offset,
 }
 
 /// A whole request.

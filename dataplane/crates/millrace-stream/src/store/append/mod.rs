@@ -12,6 +12,7 @@ use std::{
 };
 
 use futures_util::poll;
+use millrace_budget::Charge;
 use millrace_model::limits::ENTRY_BYTES_MAX;
 use millrace_wal::{Reservation, ReserveError, WalRange};
 use parking_lot::Mutex;
@@ -22,7 +23,7 @@ pub(super) use self::sizes::{BlockSizes, Sizing};
 use super::StoreInner;
 use crate::{
     acks::Durable,
-    cache::{Admission, Block, Charge, Durability, ENTRY_OVERHEAD_BYTES, Placed, SealedBlock},
+    cache::{Block, Durability, ENTRY_BESIDE_BYTES_MAX, Placed, SealedBlock, entry_cost},
     entry::{self, Entry},
     error::{AppendError, Bottleneck},
     state::StreamState,
@@ -102,15 +103,16 @@ impl StoreInner {
         let room = self
             .append
             .cache_bytes()
-            .saturating_sub(ENTRY_OVERHEAD_BYTES);
+            .saturating_sub(ENTRY_BESIDE_BYTES_MAX);
         let max = room.min(ENTRY_BYTES_MAX as u64);
         if bytes as u64 > max {
             return Err(AppendError::TooLarge { bytes, max });
         }
-        let charge = match self.budget.admit(bytes as u64 + ENTRY_OVERHEAD_BYTES) {
-            Admission::Now(charge) => charge,
-            Admission::Later(place) => {
+        let charge = match self.budget.try_take(entry_cost(bytes)) {
+            Some(charge) => charge,
+            None => {
                 self.metrics.cache_waits.increment(1);
+                let place = self.budget.take(entry_cost(bytes));
                 self.make_room();
                 let wait = timeout(self.config.reserve_wait, place);
                 tokio::select! {

@@ -46,13 +46,11 @@ mod tests {
     use std::time::Duration;
 
     use bytes::Bytes;
+    use millrace_budget::Budget;
     use millrace_model::StreamEpoch;
 
     use super::*;
-    use crate::{
-        cache::{Budget, Placed},
-        entry::Entry,
-    };
+    use crate::{cache::Placed, entry::Entry};
 
     fn block(sizes: &[(u64, usize)]) -> Block {
         let (budget, mut block) = (Budget::new(u64::MAX / 2), Block::new(0));
@@ -66,7 +64,7 @@ mod tests {
                     payload: Bytes::from(vec![0; size]),
                 },
                 wal: position as u64..position as u64 + 1,
-                charge: budget.charge_anyway(size as u64),
+                charge: budget.take_anyway(size as u64),
             };
             block.push(placed, Duration::ZERO);
         }

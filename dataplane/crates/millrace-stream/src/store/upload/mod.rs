@@ -15,6 +15,7 @@ use std::{
 };
 
 use futures_util::{Stream as FutureStream, StreamExt, TryStreamExt, stream};
+use millrace_budget::{Budget, Charge};
 use millrace_meta::{CommitError, ReserveError, StreamObject, StreamSetObject, Upload};
 use millrace_model::{ObjectId, StreamId};
 use millrace_objects::{
@@ -34,7 +35,7 @@ use self::{
 };
 use super::{ReadBackError, StoreInner};
 use crate::{
-    cache::{Admission, Block, Budget, Charge, SealedBlock},
+    cache::{Block, SealedBlock},
     error::FlushError,
 };
 
@@ -86,10 +87,7 @@ impl Uploads {
     /// only the oldest can be committed.
     async fn reserve_room(&self, sealed: &SealedBlock) -> Charge {
         let cost = sealed.cost.min(self.room.capacity());
-        match self.room.admit(cost) {
-            Admission::Now(room) => room,
-            Admission::Later(place) => place.await,
-        }
+        self.room.take(cost).await
     }
 }
 

@@ -26,21 +26,17 @@ use std::{
 
 use metrics::Counter;
 use millrace_limiter::{Limiter, Tier};
-use millrace_log::{ReadError, ReadResult};
+use millrace_log::{PartitionLog, ReadError, ReadResult};
 use millrace_model::Offset;
 use millrace_time::SharedClock;
 use parking_lot::Mutex;
 use tokio::{sync::Notify, task::AbortHandle, time::sleep};
 
+pub(crate) use self::lane::BYTES_MIN;
 use self::{
-    lane::{BYTES_MIN, Entered, Found, Lane, LaneBounds},
+    lane::{Entered, Found, Lane, LaneBounds},
     tally::{Tallied, Tally},
 };
-use super::{
-    answer::{Gathered, Part},
-    plan::{Plan, Source},
-};
-use crate::context::Context;
 
 /// The most that is read of a partition at once, so that one read does not take a lane's memory
 /// from all others. Clients ask for 1 MiB by default.
@@ -101,6 +97,13 @@ struct Shared {
     unclaimed: Counter,
 }
 
+/// Where a partition is read from.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    pub(crate) log: Arc<PartitionLog>,
+    pub(crate) offset: Offset,
+}
+
 /// For whom something is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
@@ -128,16 +131,6 @@ struct State {
     task: Option<AbortHandle>,
     /// It was taken or forgotten, perhaps before its task was known.
     has_ended: bool,
-}
-
-/// What a fetch waits for.
-#[derive(Debug)]
-pub(super) struct Awaited {
-    connection: u64,
-    /// Told when one of the reads has found something, or has given up.
-    pub(super) changed: Arc<Notify>,
-    /// The places in the plan of the partitions that are being read.
-    reading: Vec<usize>,
 }
 
 impl ColdReads {
@@ -173,7 +166,7 @@ impl ColdReads {
 
     /// What a read of the connection has found, if that has `room`; the `first` that is found
     /// always has.
-    pub(super) fn take(
+    pub(crate) fn take(
         &self,
         connection: u64,
         source: &Source,
@@ -205,8 +198,8 @@ impl ColdReads {
     }
 
     /// Sees to it that a partition is read. Returns how much that may find; `None` where too much
-    /// is being read already.
-    fn ensure(
+    /// is being read already. `waiter` is told when it has found something, or has given up.
+    pub(crate) fn ensure(
         &self,
         connection: u64,
         source: &Source,
@@ -248,6 +241,13 @@ impl ColdReads {
         let task = tokio::spawn(run(Arc::clone(&self.shared), under_way, place, is_local));
         read.is_done_by(task.abort_handle());
         Some(bytes_max)
+    }
+
+    /// Whether a read of the connection has found nothing yet.
+    pub(crate) fn is_reading(&self, connection: u64, source: &Source) -> bool {
+        let reads = self.shared.reads.lock();
+        let read = reads.get(&Key::new(connection, source));
+        read.is_some_and(|read| read.state.lock().found.is_none())
     }
 }
 
@@ -431,75 +431,4 @@ async fn run(shared: Arc<Shared>, under_way: UnderWay, place: Tallied, is_local:
         sleep(kept).await;
     }
     shared.unclaimed.increment(1);
-}
-
-/// Sees to it that what was missed is read: in the order in which the client wants it, and as much
-/// as an answer can carry.
-pub(super) fn start(context: &Context, plan: &Plan, gathered: &Gathered) -> Option<Awaited> {
-    if !gathered.missed_any() {
-        return None;
-    }
-    let changed = Arc::new(Notify::new());
-    let mut reading = Vec::new();
-    let room = plan.bytes_max.saturating_sub(gathered.bytes());
-    let mut planned = 0;
-    for at in gathered.missed() {
-        let wanted = plan.partitions.get(at);
-        let Some((wanted, Ok(source))) = wanted.map(|wanted| (wanted, &wanted.source)) else {
-            continue;
-        };
-        if planned > 0 && planned >= room {
-            break;
-        }
-        let bytes_max = wanted.bytes_max.min(room.max(BYTES_MIN));
-        let ensured = context
-            .cold_reads
-            .ensure(plan.connection, source, bytes_max, &changed);
-        if let Some(bytes) = ensured {
-            planned += bytes.max(BYTES_MIN);
-            reading.push(at);
-        }
-    }
-    Some(Awaited {
-        connection: plan.connection,
-        changed,
-        reading,
-    })
-}
-
-impl Awaited {
-    /// Whether anything is being read.
-    pub(super) fn is_empty(&self) -> bool {
-        self.reading.is_empty()
-    }
-
-    /// Takes what has been found since.
-    pub(super) fn collect(&mut self, context: &Context, plan: &Plan, gathered: &mut Gathered) {
-        let cold_reads = &context.cold_reads;
-        let connection = self.connection;
-        self.reading.retain(|&at| {
-            let wanted = plan.partitions.get(at);
-            let Some((wanted, Ok(source))) = wanted.map(|wanted| (wanted, &wanted.source)) else {
-                return false;
-            };
-            let room = plan.bytes_max.saturating_sub(gathered.bytes());
-            let sizes = (wanted.bytes_max, room, gathered.bytes() == 0);
-            match cold_reads.take(connection, source, sizes) {
-                Some(read) => {
-                    gathered.fill(at, Part::cold(read));
-                    false
-                }
-                None => cold_reads.is_reading(connection, source),
-            }
-        });
-    }
-}
-
-impl ColdReads {
-    /// Whether a read of the connection has found nothing yet.
-    fn is_reading(&self, connection: u64, source: &Source) -> bool {
-        let reads = self.shared.reads.lock();
-        let read = reads.get(&Key::new(connection, source));
-        read.is_some_and(|read| read.state.lock().found.is_none())
-    }
 }

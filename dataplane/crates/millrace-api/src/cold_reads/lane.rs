@@ -11,6 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use metrics::Counter;
+use millrace_budget::Budget;
 use millrace_log::{ReadError, ReadResult};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -27,15 +28,12 @@ use super::tally::{Tallied, Tally};
 const MEMORY_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// The least that is read of a partition, however little memory there is.
-pub(super) const BYTES_MIN: usize = 64 * 1024;
+pub(crate) const BYTES_MIN: usize = 64 * 1024;
 
 /// Reads of a lane that may exist at one time, waiting, under way, or waiting to be taken, besides the
 /// first one of each connection. A place costs a few hundred bytes; of a connection that is alone, a
 /// thousand partitions that are all behind have one each.
 pub(super) const PLACES: usize = 2_048;
-
-/// Bytes that a permit of a lane's memory stands for.
-const KIB: usize = 1024;
 
 /// How much a lane may do at one time.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +51,7 @@ pub(super) struct LaneBounds {
 pub(super) struct Lane {
     places: Arc<Tally>,
     turns: Arc<Semaphore>,
-    memory: Arc<Semaphore>,
+    memory: Budget,
     /// How often memory has come back.
     returned: Arc<AtomicU64>,
     /// Reads that found no place.
@@ -85,7 +83,7 @@ impl Lane {
         Self {
             places: Arc::default(),
             turns: Arc::new(Semaphore::new(bounds.turns)),
-            memory: Arc::new(Semaphore::new(bounds.memory_bytes / KIB)),
+            memory: Budget::new(bounds.memory_bytes as u64),
             returned: Arc::default(),
             refused: metrics::counter!("millrace_cold_reads_refused_total", "source" => source),
             short: metrics::counter!("millrace_cold_reads_short_total", "source" => source),
@@ -116,7 +114,7 @@ impl Lane {
         bytes_max: usize,
         make_room: impl Fn(),
     ) -> Entered {
-        if self.memory.available_permits() < kib(bytes_max) as usize {
+        if self.memory.unused() < bytes_max as u64 {
             make_room();
         }
         let charge = self.charge(bytes_max).await;
@@ -136,12 +134,12 @@ impl Lane {
 
     /// Waits for memory as long as any comes back.
     async fn charge(&self, bytes: usize) -> Option<Charge> {
-        let mut memory = pin!(Arc::clone(&self.memory).acquire_many_owned(kib(bytes)));
+        let mut memory = pin!(self.memory.take(bytes as u64));
         let mut returned = self.returned.load(Ordering::Relaxed);
         loop {
             if let Ok(memory) = timeout(MEMORY_WAIT_MAX, memory.as_mut()).await {
                 return Some(Charge {
-                    memory: memory.ok()?,
+                    memory,
                     returned: Arc::clone(&self.returned),
                 });
             }
@@ -187,7 +185,7 @@ impl Found {
         cut(&mut read.batches, bytes_max);
         let mut charge = charge;
         if let Some(charge) = &mut charge {
-            charge.shrink(read.batches.iter().map(Bytes::len).sum());
+            charge.set(read.batches.iter().map(Bytes::len).sum());
         }
         // The largest: small ones are copied into the answer, and their charge would end there.
         if let Some(batch) = read.batches.iter_mut().max_by_key(|batch| batch.len()) {
@@ -218,16 +216,14 @@ fn cut(batches: &mut Vec<Bytes>, bytes_max: usize) {
 /// Memory of a lane.
 #[derive(Debug)]
 struct Charge {
-    memory: OwnedSemaphorePermit,
+    memory: millrace_budget::Charge,
     returned: Arc<AtomicU64>,
 }
 
 impl Charge {
-    /// Gives back what is beyond `bytes`.
-    fn shrink(&mut self, bytes: usize) {
-        let excess = self.memory.num_permits();
-        let excess = excess.saturating_sub(kib(bytes) as usize);
-        drop(self.memory.split(excess));
+    /// Charges what was found: mostly less than was allowed, more where the first batch is larger.
+    fn set(&mut self, bytes: usize) {
+        self.memory.set(bytes as u64);
     }
 }
 
@@ -248,10 +244,6 @@ impl AsRef<[u8]> for TakenBatch {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
-}
-
-fn kib(bytes: usize) -> u32 {
-    u32::try_from(bytes.div_ceil(KIB)).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

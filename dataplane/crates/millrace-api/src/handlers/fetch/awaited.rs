@@ -1,0 +1,83 @@
+//! What a fetch waits for that has left memory: begun in [`crate::cold_reads`], taken as it comes.
+
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+
+use super::{
+    answer::{Gathered, Part},
+    plan::Plan,
+};
+use crate::{cold_reads::BYTES_MIN, context::Context};
+
+/// What a fetch waits for.
+#[derive(Debug)]
+pub(super) struct Awaited {
+    connection: u64,
+    /// Told when one of the reads has found something, or has given up.
+    pub(super) changed: Arc<Notify>,
+    /// The places in the plan of the partitions that are being read.
+    reading: Vec<usize>,
+}
+
+/// Sees to it that what was missed is read: in the order in which the client wants it, and as much
+/// as an answer can carry.
+pub(super) fn start(context: &Context, plan: &Plan, gathered: &Gathered) -> Option<Awaited> {
+    if !gathered.missed_any() {
+        return None;
+    }
+    let changed = Arc::new(Notify::new());
+    let mut reading = Vec::new();
+    let room = plan.bytes_max.saturating_sub(gathered.bytes());
+    let mut planned = 0;
+    for at in gathered.missed() {
+        let wanted = plan.partitions.get(at);
+        let Some((wanted, Ok(source))) = wanted.map(|wanted| (wanted, &wanted.source)) else {
+            continue;
+        };
+        if planned > 0 && planned >= room {
+            break;
+        }
+        let bytes_max = wanted.bytes_max.min(room.max(BYTES_MIN));
+        let ensured = context
+            .cold_reads
+            .ensure(plan.connection, source, bytes_max, &changed);
+        if let Some(bytes) = ensured {
+            planned += bytes.max(BYTES_MIN);
+            reading.push(at);
+        }
+    }
+    Some(Awaited {
+        connection: plan.connection,
+        changed,
+        reading,
+    })
+}
+
+impl Awaited {
+    /// Whether anything is being read.
+    pub(super) fn is_empty(&self) -> bool {
+        self.reading.is_empty()
+    }
+
+    /// Takes what has been found since.
+    pub(super) fn collect(&mut self, context: &Context, plan: &Plan, gathered: &mut Gathered) {
+        let cold_reads = &context.cold_reads;
+        let connection = self.connection;
+        self.reading.retain(|&at| {
+            let wanted = plan.partitions.get(at);
+            let Some((wanted, Ok(source))) = wanted.map(|wanted| (wanted, &wanted.source)) else {
+                return false;
+            };
+            let room = plan.bytes_max.saturating_sub(gathered.bytes());
+            let sizes = (wanted.bytes_max, room, gathered.bytes() == 0);
+            match cold_reads.take(connection, source, sizes) {
+                Some(read) => {
+                    gathered.fill(at, Part::cold(read));
+                    false
+                }
+                None => cold_reads.is_reading(connection, source),
+            }
+        });
+    }
+}
