@@ -605,103 +605,107 @@ async fn what_is_being_committed_can_be_waited_for() {
     assert!(world.coordinator.settling("g").is_none());
 }
 
-/// A hundred thousand groups with large subscriptions, scaled down: what fits is served, what does not
-/// is refused, nothing of the refused stays, and a group that is there goes on.
-#[tokio::test]
-async fn all_groups_together_have_a_bound_and_those_that_are_there_go_on() {
-    const BOUND: u64 = 1 << 20;
+const MEMORY: u64 = 1 << 20;
+
+/// A world with a group that is stable and has committed, and others that fill the memory to the
+/// last offset; how many of those with large subscriptions were let in.
+async fn full() -> (World, Caller, usize) {
     let config = GroupConfig {
-        memory_bytes: BOUND,
+        memory_bytes: MEMORY,
         ..GroupConfig::default()
     };
-    let world = ready(4, config.clone()).await;
+    let world = ready(4, config).await;
     let coordinator = &world.coordinator;
     let caller = stable_member(coordinator, "first").await;
-    let first = vec![(partition("t"), at(1))];
-    let committed = coordinator.commit("first", &caller, first);
+    let offsets = vec![(partition("t"), at(1))];
+    let committed = coordinator.commit("first", &caller, offsets.clone());
     committed.await.expect("there is room");
-    let join = |group: usize| {
-        let mut request = join_request(&format!("large-{group}"), "");
-        request.protocols[0].metadata = Bytes::from(vec![0; 100_000]);
-        coordinator.join(request)
-    };
     let mut joined = 0;
     for group in 0..1_000 {
-        match join(group).await {
+        let mut request = join_request(&format!("large-{group}"), "");
+        request.protocols[0].metadata = Bytes::from(vec![0; 100_000]);
+        match coordinator.join(request).await {
             Ok(_) => joined += 1,
             Err(error) => assert_eq!(error, GroupError::MemoryFull),
         }
-        assert!(coordinator.memory_bytes() <= BOUND);
+        assert!(coordinator.memory_bytes() <= MEMORY);
     }
-    assert!(
-        (5..=10).contains(&joined),
-        "{joined} groups of 100 KB in 1 MiB"
-    );
-    let stats = coordinator.stats();
-    assert_eq!((stats.groups, stats.members), (joined + 1, joined + 1));
-    // Others fill the rest, byte by byte.
-    let mut fills = 0;
-    while let Ok(()) = coordinator
-        .commit(
-            &format!("small-{fills}"),
-            &nobody(),
-            vec![(partition("t"), at(1))],
-        )
-        .await
-    {
-        fills += 1;
+    for small in 0.. {
+        let commit = coordinator.commit(&format!("small-{small}"), &nobody(), offsets.clone());
+        if commit.await.is_err() {
+            break;
+        }
     }
-    assert!(BOUND - coordinator.memory_bytes() < 2_000);
-    // The group that is there commits, rebalances and is heard as before.
-    let again = coordinator.commit("first", &caller, vec![(partition("t"), at(2))]);
-    assert_eq!(again.await, Ok(()));
-    let rejoined = coordinator.join(join_request("first", &caller.member_id));
-    let rejoined = rejoined.await.expect("nothing more is asked for");
-    let request = SyncRequest {
-        group_id: "first".into(),
-        caller: Caller {
-            generation: rejoined.generation,
-            ..caller.clone()
-        },
-        protocol_type: None,
-        protocol: None,
-        assignments: vec![(caller.member_id.clone(), Bytes::from_static(b"all"))],
-    };
-    assert_eq!(
-        coordinator.sync(request).await.expect("leads").assignment,
-        "all"
-    );
-    // More for it is refused as well.
-    let more = vec![(partition("t"), at(3)), (partition("other"), at(1))];
-    let caller = Caller {
-        generation: rejoined.generation,
-        ..caller
-    };
-    for topic in 0..20 {
+    for topic in 0.. {
         let offsets = vec![(partition(&format!("t{topic}")), at(1))];
         if coordinator.commit("first", &caller, offsets).await.is_err() {
             break;
         }
     }
+    (world, caller, joined)
+}
+
+/// A hundred thousand groups with large subscriptions, scaled down: what fits is served, what does not
+/// is refused, and nothing of the refused stays.
+#[tokio::test]
+async fn all_groups_together_have_a_bound() {
+    let (world, _, joined) = full().await;
+    let coordinator = &world.coordinator;
+    assert!(MEMORY - coordinator.memory_bytes() < 1_000);
+    let large = |listing: &GroupListing| listing.group_id.starts_with("large");
+    assert!((5..=10).contains(&joined), "{joined} of 100 KB in 1 MiB");
+    assert_eq!(
+        coordinator.list().iter().filter(|l| large(l)).count(),
+        joined
+    );
+    // Whoever goes makes room.
+    let commit = || coordinator.commit("new", &nobody(), vec![(partition("t"), at(1))]);
+    assert_eq!(commit().await, Err(GroupError::MemoryFull));
+    coordinator.delete("small-0").await.expect("empty");
+    assert_eq!(commit().await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_group_that_is_there_goes_on_where_groups_have_all_their_memory() {
+    let (world, caller, _) = full().await;
+    let coordinator = &world.coordinator;
+    let again = coordinator.commit("first", &caller, vec![(partition("t"), at(2))]);
+    assert_eq!(again.await, Ok(()));
+    let rejoined = coordinator.join(join_request("first", &caller.member_id));
+    let rejoined = rejoined.await.expect("nothing more is asked for");
+    let caller = Caller {
+        generation: rejoined.generation,
+        ..caller
+    };
+    let request = SyncRequest {
+        group_id: "first".into(),
+        caller: caller.clone(),
+        protocol_type: None,
+        protocol: None,
+        assignments: vec![(caller.member_id.clone(), Bytes::from_static(b"all"))],
+    };
+    let synced = coordinator.sync(request).await.expect("leads");
+    assert_eq!(synced.assignment, "all");
+    assert_eq!(coordinator.heartbeat("first", &caller), Ok(()));
+    let more = vec![(partition("t"), at(3)), (partition("other"), at(1))];
     let refused = coordinator.commit("first", &caller, more).await;
     assert_eq!(refused, Err(GroupError::MemoryFull));
-    // Whoever goes makes room.
-    coordinator.delete("small-0").await.expect("empty");
-    let commit = coordinator.commit("small-new", &nobody(), vec![(partition("t"), at(1))]);
-    assert_eq!(commit.await, Ok(()));
-    let used = coordinator.memory_bytes();
-    coordinator.close().await;
+}
 
-    // What was there is there again, whatever the bound is now.
+/// The bound may have become smaller, with a smaller machine.
+#[tokio::test]
+async fn groups_that_were_there_are_loaded_whatever_they_may_have_now() {
+    let (world, caller, _) = full().await;
+    let used = world.coordinator.memory_bytes();
+    world.coordinator.close().await;
     let smaller = GroupConfig {
         memory_bytes: 1_000,
-        ..config
+        ..GroupConfig::default()
     };
-    let again = open(&world.topic, smaller).await;
-    let loaded = again.coordinator.memory_bytes();
-    assert!(loaded > 1_000 && loaded <= used, "{loaded} of {used}");
-    assert_eq!(again.coordinator.heartbeat("first", &caller), Ok(()));
-    let new = again.coordinator.join(join_request("new", ""));
+    let again = open(&world.topic, smaller).await.coordinator;
+    assert!(again.memory_bytes() > 1_000 && again.memory_bytes() <= used);
+    assert_eq!(again.heartbeat("first", &caller), Ok(()));
+    let new = again.join(join_request("new", ""));
     assert_eq!(new.await, Err(GroupError::MemoryFull));
 }
 
