@@ -33,7 +33,10 @@ use millrace_time::{SharedClock, SystemClock};
 use millrace_wire::{
     StrBytes,
     error_code::ErrorCode,
-    messages::{CreateTopicsRequest, TopicName, create_topics_request::CreatableTopic},
+    messages::{
+        CreateTopicsRequest, FindCoordinatorRequest, TopicName,
+        create_topics_request::CreatableTopic,
+    },
 };
 use serde_json::{Value, json};
 
@@ -97,6 +100,13 @@ fn drill(arguments: &Arguments) -> Result<(), String> {
     for topic in [ORDINARY, GREEDY] {
         let created = setup.create_topic(topic, 1, PATIENCE);
         created.map_err(|error| format!("{topic}: {error}"))?;
+    }
+    // Groups are served from the first request for their coordinator on.
+    let find = FindCoordinatorRequest::default()
+        .with_coordinator_keys(vec![StrBytes::from_static_str(ORDINARY)]);
+    let found = setup.call(&find).map_err(|error| error.to_string())?;
+    if found.coordinators.iter().any(|found| found.error_code != 0) {
+        return Err(format!("no coordinator: {found:?}"));
     }
     let stop = AtomicBool::new(false);
     let (phases, seen) = thread::scope(|scope| {
