@@ -34,7 +34,7 @@ export interface SynthRun {
   readonly providerVersion: string;
   /** Address of an emulator of all AWS services; its credentials are not secret. */
   readonly endpoint?: string;
-  /** For plans without an account: credentials that nobody accepts, and no call that needs any. */
+  /** For plans without an account: invalid credentials, and no call that needs valid ones. */
   readonly offline?: true;
   readonly assumeRole?: AssumeRole;
   readonly imports?: readonly ImportTarget[];

@@ -37,8 +37,8 @@ export const ENVIRONMENT_TAG = "millrace:environment";
 export const TENANT_TAG = "millrace:tenant";
 
 /**
- * A cluster's prefix as IAM sees any of them: `millrace-` and ten characters of hash. What the
- * control plane has for itself begins with `mr-` or stands under the path `/millrace/`, so that no
- * pattern of a cluster's parts reaches it; what has no name of its own is told by its tags.
+ * A cluster's prefix as IAM sees any of them: `millrace-` and ten characters of hash. The
+ * control plane's own resources begin with `mr-` or are under the path `/millrace/`, so that no
+ * pattern for a cluster matches them; resources without names are identified by tags.
  */
 export const ANY_CLUSTER_PREFIX = "millrace-??????????";

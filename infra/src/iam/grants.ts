@@ -105,7 +105,7 @@ export const CLUSTER_GRANTS: Readonly<Record<string, TypeGrants>> = {
       "ModifyVpcEndpointServiceConfiguration",
       "ModifyVpcEndpointServicePermissions",
       "DeleteVpcEndpointServiceConfigurations",
-      // A service cannot be deleted while somebody is connected to it.
+      // A service cannot be deleted while it has connections.
       "RejectVpcEndpointConnections",
     ],
   ),
@@ -257,7 +257,7 @@ export const CLUSTER_GRANTS: Readonly<Record<string, TypeGrants>> = {
       "CreateRole",
       "PutRolePolicy",
       "DeleteRolePolicy",
-      // Policies that somebody attached by hand; the stack attaches none.
+      // Manually attached policies; the stack attaches none.
       "DetachRolePolicy",
       "UpdateAssumeRolePolicy",
       "UpdateRole",

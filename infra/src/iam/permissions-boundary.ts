@@ -14,7 +14,7 @@ export interface BoundaryProps {
 }
 
 /**
- * The most that any role of a cluster can ever do, whatever policy somebody gives it: read broker
+ * The maximum that any role of a cluster can do, whatever its policies: read broker
  * builds, use a cluster's bucket, attach a volume of ours, read and write its secret and its logs.
  */
 export function permissionsBoundary(props: BoundaryProps): PolicyDocument {

@@ -90,7 +90,7 @@ const LISTING = /^(ec2|autoscaling|elasticloadbalancing):Describe/;
 
 /**
  * The boundary of the provisioner's role: the same actions in the same account, so that a policy
- * that somebody attaches to the role by mistake gives it nothing more.
+ * attached to the role by mistake gives it nothing more.
  */
 export function provisionerBoundary(props: ProvisionerProps): PolicyDocument {
   const { accountId } = props;
@@ -214,7 +214,7 @@ function ec2Beside({ accountId }: ProvisionerProps): Statement[] {
   const own = (type: string) => `arn:aws:ec2:*:${accountId}:${type}/*`;
   return [
     {
-      // Tags come with what is made, or go on what is ours: nobody's volume becomes ours by a tag.
+      // Tags are set at creation, or on our own resources: tagging cannot take over a foreign volume.
       Sid: "TagAtCreation",
       Effect: "Allow",
       Action: "ec2:CreateTags",
@@ -282,7 +282,7 @@ function compute({ accountId }: ProvisionerProps): Statement[] {
       Resource: namedArns("autoscaling", accountId),
     },
     {
-      // An Auto Scaling group is accepted only from somebody who may start its instances.
+      // Creating an Auto Scaling group requires the permission to start its instances.
       Sid: "StartInstances",
       Effect: "Allow",
       Action: "ec2:RunInstances",
@@ -448,7 +448,7 @@ function identity(props: ProvisionerProps): Statement[] {
     },
     {
       // Route 53 knows no conditions on tags. Records are bound by their names, and a zone that
-      // has records other than its own cannot be deleted: so nobody else's zone can be emptied.
+      // has records other than its own cannot be deleted: so no foreign zone can be emptied.
       Sid: "Zones",
       Effect: "Allow",
       Action: [...actions("route53", "read"), ...actions("route53", "change")].sort(),

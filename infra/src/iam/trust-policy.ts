@@ -4,8 +4,8 @@ export interface TrustProps {
   /** The role of the control plane's worker, which alone may assume the provisioner's role. */
   readonly principalArns: readonly string[];
   /**
-   * Told to the tenant by Millrace, different for each organization: without it somebody could
-   * have Millrace work in another's account by naming that account's role. `*` and `?` stand for
+   * Given to the tenant by Millrace, different for each organization: otherwise a tenant could
+   * make Millrace work in a foreign account by naming that account's role. `*` and `?` stand for
    * characters where the account is the installation's own and takes every organization.
    */
   readonly externalId: string;

@@ -1,6 +1,6 @@
 /**
  * Types of the AWS provider (5.100) that the stacks use and that have no `tags`. Everything else must
- * carry them, so a type that is new here is asked for tags until somebody decides otherwise.
+ * have them, so a type that is not listed here requires tags.
  */
 const UNTAGGABLE = new Set([
   "aws_appautoscaling_policy",

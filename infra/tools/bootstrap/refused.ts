@@ -1,4 +1,4 @@
-/** What stops the bootstrap with a text for whoever runs it, and without a stack trace. */
+/** Stops the bootstrap with a message for the user, and without a stack trace. */
 export class Refused extends Error {
   override readonly name = "Refused";
 }

@@ -17,7 +17,7 @@ export interface BrokerSlotSpec {
   /** ARN or name of the secret whose text is the token of the broker's admin HTTP. */
   readonly adminTokenSecret: string;
   readonly listen: { readonly kafkaPort: number; readonly adminPort: number };
-  /** What clients are told: the slot's own name and listener at the load balancer. */
+  /** The address that clients receive: the slot's own name and listener at the load balancer. */
   readonly advertised: { readonly host: string; readonly port: number };
   readonly wal: WalSettings;
   readonly logGroup: string;
@@ -111,7 +111,7 @@ function head(spec: BrokerSlotSpec): string {
   return `#!/bin/bash\n${lines.join("\n")}\nPROPERTIES='${propertyLines(spec.properties)}'\n`;
 }
 
-/** Between single quotes the shell takes everything as it stands, but another quote. */
+/** Between single quotes the shell takes everything literally, except another quote. */
 function quoted(name: string, value: string): string {
   if (!/^[A-Za-z0-9 ._:/?&=@+-]*$/.test(value)) {
     throw new Error(`${name} cannot stand in user data: ${JSON.stringify(value)}`);

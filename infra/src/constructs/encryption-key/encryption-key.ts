@@ -31,7 +31,7 @@ export class EncryptionKey extends Construct {
       deletionWindowInDays: DELETION_WINDOW_DAYS,
       policy: policyText([
         {
-          // Hands the decision to the account's IAM policies; without it nobody could administer it.
+          // Delegates access to the account's IAM policies; otherwise the key could not be administered.
           Sid: "Account",
           Effect: "Allow",
           Principal: { AWS: `arn:aws:iam::${accountId}:root` },

@@ -16,7 +16,7 @@ export class PrivateLink extends Construct {
     super(scope, id);
     const service = new VpcEndpointService(this, "service", {
       networkLoadBalancerArns: [props.balancerArn],
-      // The tenant named who may connect; asking again for each connection would add nobody's no.
+      // The tenant listed who may connect; approving each connection again would add nothing.
       acceptanceRequired: false,
       allowedPrincipals: [...props.allowedPrincipals],
       tags: { Name: props.name },

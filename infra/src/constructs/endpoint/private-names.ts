@@ -29,7 +29,7 @@ export class PrivateNames extends Construct {
         zoneId: zone.zoneId,
         name,
         type: "A",
-        // The zone is the cluster's own: what stands there was made by a run that lost the answer.
+        // The zone belongs to the cluster: an existing record is from a run that lost the response.
         allowOverwrite: true,
         alias: {
           name: props.balancer.dnsName,

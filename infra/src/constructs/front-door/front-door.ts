@@ -19,7 +19,7 @@ export interface BackendProps {
   readonly port: number;
   /** Answers 200 where the backend serves. */
   readonly healthPath: string;
-  /** Paths that go here; absent, everything that nobody else takes. At most five: AWS's bound. */
+  /** Paths routed here, at most five (AWS's limit). Absent: every path without another target. */
   readonly paths?: readonly string[];
   readonly priority?: number;
 }

@@ -12,8 +12,8 @@ export interface SolePoliciesProps {
 }
 
 /**
- * Has each apply take away whatever policy somebody else gave the role: Terraform looks at those that
- * it made, and at no others beside them. Where the role is destroyed they do nothing.
+ * Makes each apply remove foreign policies from the role: Terraform itself only checks policies
+ * that it created. These resources have no effect when the role is destroyed.
  */
 export function solePolicies(scope: Construct, props: SolePoliciesProps): void {
   const { role, own = [], attached = [] } = props;

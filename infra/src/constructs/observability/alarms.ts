@@ -9,9 +9,9 @@ export interface SlotAlarmsProps {
   readonly slot: number;
   readonly groupName: string;
   readonly volumeId: string;
-  /** Begins the alarms' names. */
+  /** Prefix of the alarms' names. */
   readonly name: string;
-  /** SNS topics that are told; none: the alarm is only shown. */
+  /** SNS topics to notify; none: the alarm is only shown. */
   readonly topicArns: readonly string[];
 }
 
@@ -26,7 +26,7 @@ interface Threshold {
   readonly threshold: number;
   /** Minutes in a row. */
   readonly minutes: number;
-  /** What silence means. */
+  /** How missing data counts. */
   readonly missing: "breaching" | "notBreaching";
 }
 
@@ -48,14 +48,14 @@ function alarm(scope: Construct, prefix: string, topics: readonly string[], t: T
   });
 }
 
-/** An instance that fails is replaced within this; a longer absence needs somebody. */
+/** A failed instance is replaced within this time; a longer absence needs an operator. */
 const REPLACEMENT_MINUTES = 10;
-/** The log is written to in a ring: fuller than this, uploads do not keep up. */
+/** The log is a file of fixed size, so a fuller volume means that the metadata grows. */
 const VOLUME_USED_PERCENT_MAX = 95;
-/** Requests that wait at the volume: more, for long, is a volume that is too slow for its load. */
+/** Queued requests: more than this for long means that the volume is too slow for its load. */
 const VOLUME_QUEUE_MAX = 32;
 
-/** What tells that one slot does not serve, or soon will not. */
+/** Alarms for a slot that does not serve, or soon will not. */
 export class SlotAlarms extends Construct {
   constructor(scope: Construct, id: string, props: SlotAlarmsProps) {
     super(scope, id);
@@ -67,7 +67,7 @@ export class SlotAlarms extends Construct {
     add({
       ...own,
       name: "not-ready",
-      description: "The broker has not answered as ready. Look at its log group.",
+      description: "The broker is not ready. Read its log group.",
       metric: "Ready",
       statistic: "Minimum",
       comparison: "LessThanThreshold",
@@ -78,7 +78,7 @@ export class SlotAlarms extends Construct {
     add({
       ...own,
       name: "volume-full",
-      description: "The WAL volume is nearly full: uploads do not keep up, or the bucket is down.",
+      description: "The WAL volume is nearly full. Check the bucket, then enlarge the volume.",
       metric: "WalVolumeUsedPercent",
       statistic: "Maximum",
       comparison: "GreaterThanThreshold",
@@ -100,7 +100,7 @@ export class SlotAlarms extends Construct {
     });
     add({
       name: "volume-slow",
-      description: "Writes wait at the WAL volume: give it more IOPS or throughput.",
+      description: "Writes are queued at the WAL volume: raise its IOPS or throughput.",
       namespace: "AWS/EBS",
       dimensions: { VolumeId: props.volumeId },
       metric: "VolumeQueueLength",
@@ -121,7 +121,7 @@ export interface EndpointAlarmProps {
   readonly topicArns: readonly string[];
 }
 
-/** What tells that clients may not find a broker. */
+/** Alarms for clients that may not find a broker. */
 export class EndpointAlarm extends Construct {
   constructor(scope: Construct, id: string, props: EndpointAlarmProps) {
     super(scope, id);

@@ -2,7 +2,7 @@ import { CloudwatchMetricAlarm } from "@cdktn/provider-aws/lib/cloudwatch-metric
 import { Construct } from "constructs";
 
 export interface ControlPlaneAlarmsProps {
-  /** Begins the alarms' names. */
+  /** Prefix of the alarms' names. */
   readonly prefix: string;
   readonly databaseIdentifier: string;
   readonly balancerSuffix: string;
@@ -14,10 +14,10 @@ export interface ControlPlaneAlarmsProps {
 const PERIOD_SECONDS = 60;
 const DATABASE_CPU_PERCENT_MAX = 80;
 const DATABASE_FREE_BYTES_MIN = 5 * 2 ** 30;
-/** A handful of refusals in a minute is a deployment; more is an outage. */
+/** A handful of errors in a minute is a deployment; more is an outage. */
 const SERVER_ERRORS_MAX = 10;
 
-/** What tells that console, API or worker do not serve, or soon will not. */
+/** Alarms for a console, API or worker that does not serve, or soon will not. */
 export class ControlPlaneAlarms extends Construct {
   constructor(scope: Construct, id: string, props: ControlPlaneAlarmsProps) {
     super(scope, id);
@@ -54,21 +54,21 @@ export class ControlPlaneAlarms extends Construct {
     });
     add(
       "database-busy",
-      "PostgreSQL's processors are busy: give it a larger class.",
+      "PostgreSQL's CPU is busy: choose a larger class.",
       database("CPUUtilization", "Average"),
       { above: DATABASE_CPU_PERCENT_MAX, minutes: 15 },
       "notBreaching",
     );
     add(
       "database-full",
-      "PostgreSQL's storage is nearly full and has reached the bound that it may grow to.",
+      "PostgreSQL's storage is nearly full and has reached its maximum.",
       database("FreeStorageSpace", "Minimum"),
       { below: DATABASE_FREE_BYTES_MIN, minutes: 5 },
       "notBreaching",
     );
     add(
       "server-errors",
-      "Console or API answer with errors. Look at the log group.",
+      "Console or API answer with errors. Read their log group.",
       {
         namespace: "AWS/ApplicationELB",
         metricName: "HTTPCode_Target_5XX_Count",
@@ -81,7 +81,7 @@ export class ControlPlaneAlarms extends Construct {
     for (const service of props.services) {
       add(
         `${service}-down`,
-        `No task of the ${service} runs. See the service's events.`,
+        `No task of the ${service} is running. See the service's events.`,
         {
           namespace: "ECS/ContainerInsights",
           metricName: "RunningTaskCount",

@@ -4,8 +4,8 @@ import { TerraformVariable } from "cdktn";
 import { Construct } from "constructs";
 
 /**
- * A value that whoever applies the stack makes and that neither plan nor state ever holds: it may
- * go into write-only attributes only. Set `TF_VAR_<name>` for plan and apply.
+ * A value that is generated at apply time and never stored in plan or state: use it in
+ * write-only attributes only. Set `TF_VAR_<name>` for plan and apply.
  */
 export function ephemeralVariable(scope: Construct, name: string, description: string): string {
   const variable = new TerraformVariable(scope, `variable-${name}`, {

@@ -1,6 +1,6 @@
 import type { PolicyRule } from "../rule.ts";
 
-/** Types whose deletion or replacement loses bytes that nobody can bring back. */
+/** Types whose deletion or replacement loses data permanently. */
 export const HOLDS_DATA: readonly string[] = [
   "aws_db_instance",
   "aws_ebs_volume",

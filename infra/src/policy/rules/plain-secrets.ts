@@ -3,7 +3,7 @@ import { each, type PolicyRule } from "../rule.ts";
 
 const SECRET_NAME = /(SECRET|PASSWORD|TOKEN|PRIVATE_KEY|DATABASE_URL)$/;
 
-/** No secret stands in a stack, a plan or a state: AWS makes it, or the machine that needs it does. */
+/** No stack, plan or state contains a secret: AWS or the machine that needs it generates it. */
 export const plainSecrets: PolicyRule = {
   name: "plain-secrets",
   check: (document) => [
@@ -17,7 +17,7 @@ export const plainSecrets: PolicyRule = {
       typeof values.secret_string === "string" &&
       values.secret_string !== "" &&
       !isLater(values.secret_string)
-        ? "take secret_string out: whoever owns the secret writes its value"
+        ? "remove secret_string: the owner of the secret writes its value"
         : undefined,
     ),
     ...each(document, ["aws_ecs_task_definition"], ({ values }) =>

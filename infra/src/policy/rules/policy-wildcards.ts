@@ -26,7 +26,7 @@ const WITHOUT_RESOURCE: readonly { readonly action: RegExp; readonly reason: str
 /** Condition keys that narrow a statement as an ARN would. */
 const NARROWING =
   /^(aws:resourcetag|aws:requesttag|ec2:resourcetag|autoscaling:resourcetag|iam:resourcetag|secretsmanager:resourcetag|kms:viaservice|cloudwatch:namespace|iam:passedtoservice|aws:sourcevpce?|aws:sourcearn|aws:sourceaccount|aws:principalaccount|aws:principalorgid|aws:principaltag|aws:principalarn|kms:calleraccount)(\/|$)/;
-/** Where a policy's text stands: type → attribute. */
+/** The attribute with a policy's text, by type. */
 const DOCUMENTS: Readonly<Record<string, string>> = {
   aws_efs_file_system_policy: "policy",
   aws_iam_policy: "policy",
@@ -97,7 +97,7 @@ function complaints(type: string, statement: PolicyStatement): string[] {
   return found;
 }
 
-/** A key that nobody administers is lost: the account's root may do everything with its own key. */
+/** A key without an administrator is lost: the account's root may do everything with its own key. */
 function administersItself(type: string, { actions, principals }: PolicyStatement): boolean {
   return (
     (type === "aws_kms_key" || type === "aws_kms_key_policy") &&

@@ -101,7 +101,7 @@ function keyErrors({ storage, region }: ClusterStackSpec): FieldError[] {
 }
 
 /**
- * Why the stack of `before` cannot become the one of `after` where it stands. Everything else
+ * Why the stack of `before` cannot become the one of `after` in place. Everything else
  * changes in place, without the replacement of a volume or bucket.
  */
 export function forbiddenChanges(before: ClusterStackSpec, after: ClusterStackSpec): FieldError[] {

@@ -13,7 +13,7 @@ import { clusterNames } from "./names.ts";
 import { addServingParts } from "./serving-parts.ts";
 import type { ClusterStackSpec } from "./spec.ts";
 
-/** Labels may hold what AWS takes in no tag; it stands as `_` there. */
+/** Labels may contain characters that AWS tags do not allow; they become `_`. */
 function tagText(label: string): string {
   return label.replaceAll(/[^\p{L}\p{Z}\p{N}_.:/=+\-@]/gu, "_");
 }

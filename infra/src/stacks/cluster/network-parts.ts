@@ -72,7 +72,7 @@ function admitClients(balancer: Firewall, spec: ClusterStackSpec): void {
   const kafka = { from: KAFKA_PORT_BOOTSTRAP, to: KAFKA_PORT_SLOT_0 + last };
   const admin = { from: ADMIN_PORT_SLOT_0, to: ADMIN_PORT_SLOT_0 + last };
   const { vpcId, cidr, allowedCidrs } = spec.network;
-  // EC2 refuses the same rule twice, so each range stands once, for the first that asked for it.
+  // EC2 rejects duplicate rules, so each range is listed once, with its first description.
   const ranges = new Map<string, readonly [id: string, description: string]>();
   if (vpcId === undefined) ranges.set(cidr, ["network", "Kafka clients of the network"]);
   for (const allowed of allowedCidrs) {

@@ -1,5 +1,5 @@
 /**
- * What one tenant's cluster on AWS is made from. Everything that a plan depends on stands here, so
+ * The specification of one tenant's cluster on AWS. It has everything that a plan depends on, so
  * that a stack can be synthesized, and planned, without asking AWS.
  */
 import type { AwsSpec, ClusterSize } from "@millrace/domain";
@@ -33,7 +33,7 @@ export interface ClusterStackSpec extends AwsSpec {
   /** The account that the stack is applied in; twelve digits. */
   readonly accountId: string;
   readonly region: string;
-  /** One to three zones of the region, by name. Slot n stands in zone n modulo their number. */
+  /** One to three zones of the region, by name. Slot n is in zone n modulo their number. */
   readonly zones: readonly string[];
   /** Broker slots, 1 to 9. */
   readonly slots: number;
@@ -46,9 +46,9 @@ export interface ClusterStackSpec extends AwsSpec {
   readonly properties: Readonly<Record<string, string>>;
   /** Put on every role that is made. */
   readonly permissionsBoundaryArn: string;
-  /** Range of the control plane, which alone reaches the admin listeners. Absent: nobody does. */
+  /** Range of the control plane, the only one that reaches the admin listeners. Absent: none does. */
   readonly controlPlaneCidr?: string;
-  /** SNS topic that alarms are sent to. Absent: they are only shown. */
+  /** SNS topic that alarms are sent to. Absent: alarms are only shown. */
   readonly alarmTopicArn?: string;
 }
 

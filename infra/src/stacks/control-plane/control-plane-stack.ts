@@ -46,7 +46,7 @@ export function synthesizeControlPlane(spec: ControlPlaneSpec, run: SynthRun): s
   });
 }
 
-/** Addresses of the front door's rules: the listeners that somebody asked to be reached from there. */
+/** Addresses of the load balancer's ingress rules, which the operator asked for. */
 export function publicIngress({ allowedCidrs }: ControlPlaneSpec): string[] {
   return allowedCidrs.flatMap((_, index) =>
     ["http", "https"].map(

@@ -14,7 +14,7 @@ export interface ControlPlaneImages {
   readonly worker: string;
 }
 
-/** A broker build that instances fetch, on the disk of whoever applies the stack. */
+/** A broker build that instances download, on the disk of the machine that applies the stack. */
 export interface BrokerBuild {
   readonly path: string;
   /** SHA-256 of the file, lower-case hex. */

@@ -79,7 +79,7 @@ export function sealingStatements(stateKeyArn: string): Statement[] {
   ];
 }
 
-/** The worker puts the first operator's credentials where whoever runs the installation finds them. */
+/** The worker stores the first operator's credentials in their secret. */
 export function firstAccountStatements(spec: ControlPlaneSpec, parts: PermittedParts): Statement[] {
   return [
     {
