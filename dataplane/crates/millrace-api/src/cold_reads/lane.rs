@@ -1,4 +1,4 @@
-//! The bounds of one kind of cold reads.
+//! The limits of one kind of cold reads.
 
 use std::{
     pin::pin,

@@ -1,18 +1,18 @@
-//! Reads of what has left memory: from the broker's own log where that still has it, else from
-//! objects.
+//! Schedules reads of data that has left memory: from the broker's own log if it still has the
+//! data, otherwise from objects.
 //!
-//! A read is not part of the fetch that starts it. It goes on by itself, and what it finds waits for
-//! the connection's next fetch of that partition and offset. So a fetch is never held up by what is
-//! slow: it takes what is there when it is answered, and nothing that was read is read again. A
-//! fetch that finds its read under way waits for that one.
+//! A read is not part of the fetch that starts it. It continues on its own, and its result waits for
+//! the connection's next fetch of that partition and offset. So a slow read never delays a fetch:
+//! the fetch takes what is ready when it is answered, and no data is read twice. A fetch whose read
+//! is already in flight waits for that one.
 //!
-//! The log and the bucket are two [`Lane`]s that share nothing: a bucket that does not answer keeps
-//! every turn of its own and none of those who read what has not been uploaded yet.
+//! The log and the bucket are two [`Lane`]s that share nothing: a bucket that does not answer uses
+//! up its own turns, and none of those for records that are not uploaded yet.
 //!
-//! What a read found waits for its share of the network as part of the read, in the tier of
-//! catch-up reads: once it can be taken, its bytes are paid for. However busy the network is, that tier
-//! goes on; so nothing is sent unpaid, as answers from memory are in the end. A read that nobody
-//! asks for any more while it waits is given up.
+//! A result waits for bandwidth as part of the read, in the tier of catch-up reads: once it can be
+//! taken, its bytes are paid for. That tier makes progress however busy the network is, so nothing
+//! has to be sent unpaid, as responses from memory eventually are. A waiting read that no fetch asks
+//! for any more is cancelled.
 
 mod lane;
 mod tally;

@@ -1,4 +1,4 @@
-//! What has been read, and the writing of the answer.
+//! The records read so far, and the encoding of the response.
 
 use std::time::Duration;
 

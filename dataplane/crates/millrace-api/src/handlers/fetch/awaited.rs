@@ -1,4 +1,4 @@
-//! What a fetch waits for that has left memory: begun in [`crate::cold_reads`], taken as it comes.
+//! The cold reads that a fetch waits for: started in [`crate::cold_reads`], taken as they complete.
 
 use std::sync::Arc;
 

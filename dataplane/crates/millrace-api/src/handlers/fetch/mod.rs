@@ -1,12 +1,12 @@
-//! Fetch: what is in memory is answered at once; what is not there yet is waited for in the
-//! purgatory; what has left memory is read from the broker's log or from objects, beside the fetch
-//! ([`crate::cold_reads`]).
+//! Fetch: records in memory are returned immediately; records that do not exist yet are awaited in
+//! the purgatory; records that have left memory are read from the broker's log or from objects,
+//! beside the fetch ([`crate::cold_reads`]).
 //!
-//! A fetch that asks for both is answered as soon as memory has enough, and is not held up by what
-//! has to be read: that comes with one of the connection's next fetches. Where memory has too
-//! little, it waits for both, and takes what comes first. Its waits are bounded by what the client
-//! allows (`max_wait_ms`, `min_bytes`), and half a second where it would be answered with nothing
-//! though there is something: clients ask again at once.
+//! A fetch that asks for hot and cold partitions is answered as soon as memory has enough, and is
+//! not delayed by cold reads: their records come with one of the connection's next fetches. If
+//! memory has too little, the fetch waits for both, and takes what comes first. The client bounds
+//! its waits (`max_wait_ms`, `min_bytes`), and half a second bounds a response that would be empty
+//! although there are records: clients ask again immediately.
 //!
 //! Fetch sessions (KIP-227) are declined: every answer has session id 0, so clients send whole
 //! requests, which any broker accepts.

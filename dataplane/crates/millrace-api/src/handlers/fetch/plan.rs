@@ -1,4 +1,4 @@
-//! What a fetch asks for, and the reading of what is in memory.
+//! What a fetch asks for, and the reads from memory.
 
 use std::{
     sync::{
