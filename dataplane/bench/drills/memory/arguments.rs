@@ -7,13 +7,13 @@ use millrace_bench::command_line::{beside, broker_program, from_callers_folder, 
 pub(crate) const USAGE: &str = "\
 usage: npm run drill:memory -- [--frames N] [--groups N] [--partitions N] [--quick]
                                [--work DIR] [--program FILE] [--json FILE]
-  --frames N         Produce requests of 100 MiB that carry one small batch (1000)
-  --groups N         groups whose only member subscribes with 64 KiB (100000)
-  --partitions N     partitions that are asked for, twice as many as there may be (20000)
+  --frames N         Produce requests of 100 MiB with one small batch each (1000)
+  --groups N         groups, each with one member and a subscription of 64 KiB (100000)
+  --partitions N     partitions to ask for, twice as many as allowed (20000)
   --quick            60 frames, 20000 groups, 4000 partitions
-  --work DIR         where the broker works; kept where the drill fails (target/drill-memory)
+  --work DIR         work folder; kept if the drill fails (target/drill-memory)
   --program FILE     the broker (MILLRACE_BROKER_BIN, or the one beside this program)
-  --json FILE        writes the results there as well";
+  --json FILE        also writes the results to this file";
 
 #[derive(Debug, Clone)]
 pub(crate) struct Arguments {
