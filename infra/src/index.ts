@@ -1,11 +1,6 @@
 export { ADMIN_TOKEN_VARIABLE } from "./constructs/admin-token/admin-token.ts";
-export {
-  permissionsBoundary,
-  provisionerPolicies,
-  sessionPolicy,
-  trustPolicy,
-} from "./iam/index.ts";
-export { checkPolicies, type PolicyContext, type PolicyFinding } from "./policy/index.ts";
+export { permissionsBoundary, provisionerPolicies, sessionPolicy } from "./iam/index.ts";
+export { checkPolicies, type PolicyContext } from "./policy/index.ts";
 export {
   checkClusterStackSpec,
   forbiddenChanges,
@@ -18,7 +13,6 @@ export {
   clusterNames,
   clusterPrefix,
   KAFKA_PORT_BOOTSTRAP,
-  KAFKA_PORT_SLOT_0,
 } from "./stacks/cluster/names.ts";
 export type { BrokerArtefact, ClusterStackMode, ClusterStackSpec } from "./stacks/cluster/spec.ts";
 export {

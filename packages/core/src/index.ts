@@ -1,13 +1,9 @@
-export { type AccountView, getAccount } from "./account/get-account.ts";
+export { getAccount } from "./account/get-account.ts";
 export { createApiKey } from "./api-key/create-api-key.ts";
 export { deleteApiKey } from "./api-key/delete-api-key.ts";
 export { getApiKey } from "./api-key/get-api-key.ts";
 export { listApiKeys } from "./api-key/list-api-keys.ts";
-export {
-  type BrokerHttpAccess,
-  type BrokerHttpPort,
-  brokerHttpBy,
-} from "./broker-http-access.ts";
+export { type BrokerHttpAccess, brokerHttpBy } from "./broker-http-access.ts";
 export { getCatchUp } from "./catch-up/get-catch-up.ts";
 export { acceptDrift } from "./cluster/accept-drift.ts";
 export type { ChangePreview } from "./cluster/change-preview.ts";
@@ -30,22 +26,14 @@ export { reportDegraded, reportRecovered } from "./cluster/report-health.ts";
 export type { NetworkRequest, WalRequest } from "./cluster/resolve-spec.ts";
 export { restoreCluster } from "./cluster/restore-cluster.ts";
 export { resumeCluster } from "./cluster/resume-cluster.ts";
-export { type ClusterPatch, type UpdatedCluster, updateCluster } from "./cluster/update-cluster.ts";
+export { type ClusterPatch, updateCluster } from "./cluster/update-cluster.ts";
 export { listConsumerGroups } from "./consumer-group/list-consumer-groups.ts";
-export {
-  type Core,
-  type CoreOptions,
-  createCore,
-  type KafkaAccess,
-  type KafkaAdminPort,
-  type RegionDrivers,
-} from "./core.ts";
+export { type Core, createCore, type KafkaAccess, type RegionDrivers } from "./core.ts";
 export {
   deploymentOf,
   LEASE_MS_DEFAULT,
   type Log,
   type RunOptions,
-  type RunResult,
   runOperation,
   terraformStatesIn,
   type WorkerTools,
@@ -55,32 +43,22 @@ export { deleteEnvironment } from "./environment/delete-environment.ts";
 export { getEnvironment } from "./environment/get-environment.ts";
 export { listEnvironments } from "./environment/list-environments.ts";
 export { updateEnvironment } from "./environment/update-environment.ts";
-export { type ClusterMetrics, queryClusterMetrics } from "./metrics/query-cluster-metrics.ts";
+export { queryClusterMetrics } from "./metrics/query-cluster-metrics.ts";
 export { approveOperation } from "./operation/approve-operation.ts";
 export { cancelOperation } from "./operation/cancel-operation.ts";
 export { getOperation } from "./operation/get-operation.ts";
 export { getOperationPlan, type OperationPlanView } from "./operation/get-operation-plan.ts";
 export { listOperations } from "./operation/list-operations.ts";
 export { retryOperation } from "./operation/retry-operation.ts";
-export {
-  APPROVAL_WAIT_MS_MAX,
-  type ScheduleOptions,
-  type ScheduleTools,
-  scheduleOperations,
-} from "./operation/schedule-operations.ts";
+export { APPROVAL_WAIT_MS_MAX, scheduleOperations } from "./operation/schedule-operations.ts";
 export { watchOperation } from "./operation/watch-operation.ts";
-export type { PageResult } from "./page.ts";
-export {
-  type BootstrapAnswer,
-  type BootstrapInput,
-  bootstrapTenant,
-} from "./tenant/bootstrap-tenant.ts";
+export { type BootstrapAnswer, bootstrapTenant } from "./tenant/bootstrap-tenant.ts";
 export { createTopic } from "./topic/create-topic.ts";
 export { deleteTopic } from "./topic/delete-topic.ts";
 export { getTopic } from "./topic/get-topic.ts";
 export { type ListedTopic, listTopics } from "./topic/list-topics.ts";
 export { updateTopic } from "./topic/update-topic.ts";
-export { type ApplyResult, applyTuning, type TuningTools } from "./tuning/apply-tuning.ts";
+export { applyTuning, type TuningTools } from "./tuning/apply-tuning.ts";
 export { getTuning } from "./tuning/get-tuning.ts";
 export { listTuningChanges, type TuningChangeView } from "./tuning/list-tuning-changes.ts";
 export type { KnobView, TuningView } from "./tuning/tuning-view.ts";

@@ -1,1 +1,1 @@
-export { freePort, type PostgresOptions, type RunningPostgres, startPostgres } from "./postgres.ts";
+export { type RunningPostgres, startPostgres } from "./postgres.ts";

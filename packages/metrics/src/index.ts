@@ -1,14 +1,3 @@
-export { LATENCY_BOUNDS_US } from "./latency-bounds.ts";
-export {
-  type MetricsQuery,
-  type MetricsReadings,
-  queryMetrics,
-  type TimeRange,
-} from "./query-metrics.ts";
-export {
-  type BrokerReading,
-  readScrape,
-  type ScrapedSample,
-  type ScrapeSource,
-} from "./read-scrape.ts";
-export { applyRetention, type PrunableReadings, RETENTION_MS } from "./retention.ts";
+export { queryMetrics } from "./query-metrics.ts";
+export { readScrape } from "./read-scrape.ts";
+export { applyRetention, RETENTION_MS } from "./retention.ts";

@@ -9,7 +9,6 @@ export type { Log } from "./log.ts";
 export {
   LEASE_MS_DEFAULT,
   type RunOptions,
-  type RunResult,
   runOperation,
 } from "./run-operation.ts";
 export { enterPhase, startOperation } from "./start-operation.ts";
