@@ -86,6 +86,7 @@ export function boundedDriver(driver: ClusterDriver, runsMax: number): ClusterDr
     ensureRunning: (deployment) => driver.ensureRunning(deployment),
     waitReady: (deployment, options) => driver.waitReady(deployment, options),
     observe: (deployment) => driver.observe(deployment),
+    lastExit: (clusterId) => driver.lastExit(clusterId),
     access: (deployment) => driver.access(deployment),
     stop: (clusterId, options) => driver.stop(clusterId, options),
     destroy: (clusterId, options) => driver.destroy(clusterId, options),

@@ -1,5 +1,12 @@
 import type { PhaseChange } from "@millrace/db";
-import { type Cluster, type ClusterPhase, canTransition, systemClock } from "@millrace/domain";
+import {
+  type BrokerExit,
+  type Cluster,
+  type ClusterPhase,
+  type Condition,
+  canTransition,
+  systemClock,
+} from "@millrace/domain";
 import { type ClusterDrivers, type Observation, ProvisionError } from "@millrace/provisioner";
 import { pino } from "pino";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -11,6 +18,9 @@ const placement = { host: "127.0.0.1", kafkaPort: 19_092, adminPort: 19_592 };
 /** One cluster, its row and its broker, both played by variables. */
 let phase: ClusterPhase;
 let message: string | undefined;
+let conditions: readonly Condition[];
+let lastExit: BrokerExit | undefined;
+let writes: number;
 let paused: boolean;
 let stops: number;
 let observation: Observation;
@@ -19,7 +29,16 @@ let startFails: boolean;
 let now: number;
 let supervisor: ClusterSupervisor;
 
-const cluster = () => ({ id: ID, phase, placement, paused, region: "local" }) as unknown as Cluster;
+const cluster = () =>
+  ({ id: ID, phase, conditions, placement, paused, region: "local" }) as unknown as Cluster;
+
+function record(to: ClusterPhase, changed: readonly Condition[] = []): Cluster {
+  phase = to;
+  conditions = changed;
+  message = changed[0]?.message;
+  writes += 1;
+  return cluster();
+}
 
 const clusters = {
   inPhases: async (phases: readonly ClusterPhase[]) => (phases.includes(phase) ? [cluster()] : []),
@@ -28,10 +47,10 @@ const clusters = {
     if (!canTransition(phase, change.to) || change.from?.includes(phase) === false) {
       return undefined;
     }
-    phase = change.to;
-    message = change.conditions?.[0]?.message;
-    return cluster();
+    return record(change.to, change.conditions);
   },
+  setConditions: async (_id: string, from: ClusterPhase, changed: readonly Condition[]) =>
+    phase === from ? record(from, changed) : undefined,
 };
 
 const HERE = { startsBrokers: true, observeIntervalMs: 0, absentMessage: "The folder is missing." };
@@ -45,6 +64,7 @@ const driver = {
     observation = "stopped";
   },
   observe: async () => observation,
+  lastExit: async () => lastExit,
   maintain: async () => {},
   ensureRunning: async () => {
     starts += 1;
@@ -58,6 +78,9 @@ beforeEach(() => {
   paused = false;
   stops = 0;
   message = undefined;
+  conditions = [];
+  lastExit = undefined;
+  writes = 0;
   observation = "ready";
   starts = 0;
   startFails = false;
@@ -107,7 +130,8 @@ test("a broker that died is started at once, DEGRADED until it is ready", async 
   expect([phase, starts]).toEqual(["DEGRADED", 1]);
   observation = "ready";
   await ticks(1);
-  expect([phase, message, starts]).toEqual(["RUNNING", "The broker serves clients.", 1]);
+  expect([phase, starts]).toEqual(["RUNNING", 1]);
+  expect(message).toMatch(/^The broker serves clients\. Restarted once in 10 min: /);
 });
 
 test("a broker that keeps dying is started ever more rarely, down to every three seconds", async () => {
@@ -118,12 +142,81 @@ test("a broker that keeps dying is started ever more rarely, down to every three
   expect(phase).toBe("DEGRADED");
 });
 
+const PANICKED = { code: 79, reason: "the task upload panicked: out of order" };
+
+test("the condition counts the restarts of ten minutes and says why", async () => {
+  lastExit = PANICKED;
+  observation = "stopped";
+  await ticks(1);
+  expect(message).toBe("The broker has stopped: the task upload panicked: out of order.");
+  await ticks(20);
+  expect(starts).toBe(10);
+  expect(message).toMatch(
+    /^The broker has stopped\. Restarted \d+ times in 10 min: the task upload/,
+  );
+  // Each write of the row raises its ETag.
+  expect(writes).toBeLessThanOrEqual(4);
+  observation = "ready";
+  await ticks(1);
+  expect([phase, message]).toEqual([
+    "RUNNING",
+    "The broker serves clients. Restarted 10 times in 10 min: the task upload panicked: out of order.",
+  ]);
+  expect(conditions[0]?.reason).toBe("ServingAfterRestarts");
+  await ticks(2, 600_000);
+  expect([message, conditions[0]?.reason]).toEqual(["The broker serves clients.", "Serving"]);
+});
+
+test("a failure that a restart cannot fix stops the restarts and says what to do", async () => {
+  lastExit = { code: 78, reason: "s3.data.buckets: no such bucket; create it" };
+  observation = "stopped";
+  await ticks(60);
+  expect([phase, starts]).toEqual(["DEGRADED", 1]);
+  expect(conditions[0]?.reason).toBe("BrokerCannotStart");
+  expect(message).toBe(
+    "The broker cannot start: s3.data.buckets: no such bucket; create it. " +
+      "Correct its configuration. Then pause and resume the cluster to start it again.",
+  );
+});
+
+for (const code of [64, 65, 78]) {
+  test(`exit code ${code} is final`, async () => {
+    lastExit = { code, reason: "refused" };
+    observation = "stopped";
+    await ticks(30);
+    expect(starts).toBe(1);
+  });
+}
+
+for (const code of [1, 70, 75, 79, undefined]) {
+  test(`exit code ${code} is restarted`, async () => {
+    lastExit = { code, reason: "failed" };
+    observation = "stopped";
+    await ticks(30);
+    expect(starts).toBeGreaterThan(10);
+  });
+}
+
+test("a pause and a resume start a broker again that was given up", async () => {
+  lastExit = { code: 65, reason: "another cluster's log" };
+  observation = "stopped";
+  await ticks(30);
+  expect(starts).toBe(1);
+  [phase, paused] = ["PAUSED", true];
+  await ticks(1);
+  [phase, paused] = ["RUNNING", false];
+  await ticks(30);
+  expect(starts).toBe(2);
+});
+
 test("a start that fails is tried again and does not end the supervision", async () => {
   observation = "stopped";
   startFails = true;
   await ticks(4);
   expect(starts).toBe(4);
   expect(phase).toBe("DEGRADED");
+  await ticks(10);
+  expect(message).toContain("cannot start the broker program");
 });
 
 test("a broker that runs and does not answer degrades the cluster after a while", async () => {

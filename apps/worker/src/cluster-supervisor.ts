@@ -1,6 +1,13 @@
-import { reportDegraded, reportRecovered } from "@millrace/core";
+import { type BrokerHealth, forgetRestarts, reportDegraded, reportRecovered } from "@millrace/core";
 import type { Database } from "@millrace/db";
-import { type Clock, type Cluster, type ClusterPhase, SERVING_PHASES } from "@millrace/domain";
+import {
+  type BrokerExit,
+  type Clock,
+  type Cluster,
+  type ClusterPhase,
+  remedyOf,
+  SERVING_PHASES,
+} from "@millrace/domain";
 import {
   type ClusterDeployment,
   type ClusterDriver,
@@ -9,7 +16,12 @@ import {
   ProvisionError,
 } from "@millrace/provisioner";
 import type { Logger } from "pino";
-import { type BackoffOptions, RESTART_BACKOFF, RestartBackoff } from "./restart-backoff.ts";
+import {
+  type BackoffOptions,
+  RESTART_BACKOFF,
+  RESTART_WINDOW_MS,
+  RestartBackoff,
+} from "./restart-backoff.ts";
 
 export interface SupervisorOptions {
   readonly db: Database;
@@ -29,20 +41,29 @@ const UNRESPONSIVE_MS = 5_000;
 /** A paused cluster is looked at too: whoever lost a race may have started its broker. */
 const ATTENDED_PHASES: readonly ClusterPhase[] = [...SERVING_PHASES, "PAUSED"];
 
+/** A degraded cluster counts restarts in its text, which is written this often at most: each write raises the ETag. */
+const REPORT_INTERVAL_MS = 10_000;
+
 /** What the supervisor remembers of one cluster; losing it costs nothing but a shorter backoff. */
 interface Watch {
-  readonly backoff: RestartBackoff;
+  backoff: RestartBackoff;
   /** When the cluster is observed next. */
   nextObservationAt: number;
   unresponsiveSince: number | undefined;
-  /** Why the last start failed, for the condition. */
-  lastFailure: string | undefined;
+  /** Why the broker's process could not be started. */
+  startFailure: BrokerExit | undefined;
+  /** How the broker ended last; the start failure where there was one. */
+  lastExit: BrokerExit | undefined;
+  nextReportAt: number;
 }
 
 /**
  * Keeps every cluster's broker running: one that died is started again, and the cluster is DEGRADED
  * from the moment it is seen until the broker is ready. The broker of a paused cluster is kept from
  * running. Beyond this machine it only looks: there a group of one starts a broker again.
+ *
+ * A broker whose last exit says that the next start would fail the same way is started once and then
+ * left: the condition says what to do. Pausing and resuming the cluster, or a new worker, tries again.
  *
  * It acts on clusters in serving phases alone, and those change under its feet: operations and other
  * workers' supervisors are at work too. Each change of phase is conditional on the phase it starts
@@ -91,8 +112,11 @@ export class ClusterSupervisor {
       const observation = await driver.observe(deployment);
       if (signal?.aborted) return;
       if (!cluster.paused) await this.#react(cluster, driver, observation, log);
-      else if (driver.capabilities.startsBrokers) {
-        await this.#keepPaused(cluster, driver, observation, log);
+      else {
+        this.#watchOf(cluster.id).backoff = this.#newBackoff();
+        if (driver.capabilities.startsBrokers) {
+          await this.#keepPaused(cluster, driver, observation, log);
+        }
       }
       await driver.maintain(cluster.id);
     } catch (error) {
@@ -135,21 +159,58 @@ export class ClusterSupervisor {
     watch.unresponsiveSince = undefined;
     if (observation === "absent") {
       // Starting would make a new, empty cluster under the old name: that is not a repair.
-      await this.#degrade(cluster, driver.capabilities.absentMessage, log);
+      await this.#degrade(cluster, watch, brokerDown(driver.capabilities.absentMessage), log);
       return;
     }
-    const because = watch.lastFailure === undefined ? "" : ` ${watch.lastFailure}`;
-    await this.#degrade(cluster, `The broker has stopped.${because}`, log);
+    watch.lastExit = watch.startFailure ?? (await driver.lastExit(cluster.id));
+    const final = this.#finalFailure(watch);
+    if (final !== undefined) return await this.#degrade(cluster, watch, final, log);
+    const message = this.#stoppedMessage(watch);
+    await this.#degrade(cluster, watch, brokerDown(message), log);
     if (!driver.capabilities.startsBrokers || !watch.backoff.mayStart(this.#now())) return;
     await this.#restart(cluster, driver, watch, log);
+  }
+
+  /** What the last exit says about every further start, once one was tried. */
+  #finalFailure({ lastExit, backoff }: Watch): BrokerHealth | undefined {
+    const remedy = lastExit && remedyOf(lastExit);
+    if (lastExit === undefined || remedy === undefined || backoff.starts === 0) return undefined;
+    return {
+      reason: "BrokerCannotStart",
+      message: `The broker cannot start: ${sentence(lastExit.reason)} ${remedy} Then pause and resume the cluster to start it again.`,
+    };
+  }
+
+  #stoppedMessage(watch: Watch): string {
+    const restarts = this.#restarts(watch);
+    if (restarts !== undefined) return `The broker has stopped. ${restarts}`;
+    const reason = watch.lastExit?.reason;
+    return reason === undefined
+      ? "The broker has stopped."
+      : sentence(`The broker has stopped: ${reason}`);
+  }
+
+  /** As "Restarted 6 times in 10 min: the task upload panicked: …". */
+  #restarts({ backoff, lastExit }: Watch): string | undefined {
+    const starts = backoff.recentStarts(this.#now());
+    if (starts === 0) return undefined;
+    const times = starts === 1 ? "once" : `${starts} times`;
+    const reason = sentence(lastExit?.reason ?? "the broker gives no reason");
+    return `Restarted ${times} in ${RESTART_WINDOW_MS / 60_000} min: ${reason}`;
   }
 
   async #isReady(cluster: Cluster, watch: Watch, log: Logger): Promise<void> {
     watch.backoff.ready(this.#now());
     watch.unresponsiveSince = undefined;
-    watch.lastFailure = undefined;
+    const restarts = this.#restarts(watch);
+    if (cluster.phase === "RUNNING" && restarts === undefined) {
+      const [condition] = cluster.conditions;
+      if (condition?.reason === "ServingAfterRestarts") {
+        await forgetRestarts(this.#options, cluster.id);
+      }
+    }
     if (cluster.phase !== "DEGRADED") return;
-    const recovered = await reportRecovered(this.#options, cluster.id);
+    const recovered = await reportRecovered(this.#options, cluster.id, restarts);
     if (recovered) log.info("the broker is ready again");
   }
 
@@ -157,14 +218,19 @@ export class ClusterSupervisor {
     const now = this.#now();
     watch.unresponsiveSince ??= now;
     if (now - watch.unresponsiveSince < UNRESPONSIVE_MS) return;
-    const message = "The broker runs but does not answer.";
-    await this.#degrade(cluster, message, log);
+    const health = brokerDown("The broker runs but does not answer.");
+    await this.#degrade(cluster, watch, health, log);
   }
 
-  async #degrade(cluster: Cluster, message: string, log: Logger): Promise<void> {
-    if (cluster.phase === "DEGRADED") return;
-    const degraded = await reportDegraded(this.#options, cluster.id, message);
-    if (degraded) log.warn(message);
+  async #degrade(cluster: Cluster, watch: Watch, health: BrokerHealth, log: Logger): Promise<void> {
+    const now = this.#now();
+    const [condition] = cluster.conditions;
+    if (cluster.phase === "DEGRADED" && condition?.message === health.message) return;
+    const isNew = cluster.phase !== "DEGRADED" || condition?.reason !== health.reason;
+    if (!isNew && now < watch.nextReportAt) return;
+    watch.nextReportAt = now + REPORT_INTERVAL_MS;
+    const degraded = await reportDegraded(this.#options, cluster, health);
+    if (degraded) log.warn(health.message);
   }
 
   async #restart(
@@ -183,9 +249,10 @@ export class ClusterSupervisor {
     log.info({ start: watch.backoff.starts }, "starting the broker again");
     try {
       await driver.ensureRunning(deployment);
+      watch.startFailure = undefined;
     } catch (error) {
       if (!(error instanceof ProvisionError)) throw error;
-      watch.lastFailure = error.message;
+      watch.startFailure = { code: undefined, reason: error.message };
       log.error({ err: error, detail: error.detail }, "the broker did not start");
     }
   }
@@ -193,14 +260,28 @@ export class ClusterSupervisor {
   #watchOf(id: string): Watch {
     const known = this.#watches.get(id);
     if (known) return known;
-    const backoff = new RestartBackoff(this.#options.backoff ?? RESTART_BACKOFF);
     const watch: Watch = {
-      backoff,
+      backoff: this.#newBackoff(),
       nextObservationAt: 0,
       unresponsiveSince: undefined,
-      lastFailure: undefined,
+      startFailure: undefined,
+      lastExit: undefined,
+      nextReportAt: 0,
     };
     this.#watches.set(id, watch);
     return watch;
   }
+
+  #newBackoff(): RestartBackoff {
+    return new RestartBackoff(this.#options.backoff ?? RESTART_BACKOFF);
+  }
+}
+
+function brokerDown(message: string): BrokerHealth {
+  return { reason: "BrokerDown", message };
+}
+
+/** With a full stop, unless it has one. */
+function sentence(text: string): string {
+  return /[.…!?]$/.test(text) ? text : `${text}.`;
 }

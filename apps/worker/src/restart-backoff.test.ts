@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { RestartBackoff } from "./restart-backoff.ts";
+import { RESTART_WINDOW_MS, RestartBackoff } from "./restart-backoff.ts";
 
 const options = { firstMs: 1_000, maxMs: 30_000, healthyAfterMs: 30_000 };
 
@@ -28,4 +28,15 @@ test("a broker that stays ready is forgiven, one that flaps is not", () => {
   backoff.ready(51_000);
   expect(backoff.starts).toBe(0);
   expect(backoff.mayStart(51_000)).toBe(true);
+});
+
+test("recent starts are those of the window, healthy or not", () => {
+  const backoff = new RestartBackoff(options);
+  backoff.started(0);
+  backoff.started(60_000);
+  backoff.ready(70_000);
+  backoff.ready(200_000);
+  expect([backoff.starts, backoff.recentStarts(200_000)]).toEqual([0, 2]);
+  expect(backoff.recentStarts(RESTART_WINDOW_MS)).toBe(1);
+  expect(backoff.recentStarts(2 * RESTART_WINDOW_MS)).toBe(0);
 });

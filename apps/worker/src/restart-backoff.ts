@@ -12,6 +12,11 @@ export interface BackoffOptions {
   readonly healthyAfterMs: number;
 }
 
+/** Restarts are counted over this long: what `recentStarts` says, and the cluster's condition. */
+export const RESTART_WINDOW_MS = 10 * 60_000;
+/** The bound of that count; at the longest wait a window has 200. */
+const RECENT_STARTS_MAX = 1_000;
+
 /**
  * The longest wait is short: it is an outage for the cluster's clients, and a start every three
  * seconds costs the machine little.
@@ -27,6 +32,7 @@ export class RestartBackoff {
   #starts = 0;
   #nextStartAt = Number.NEGATIVE_INFINITY;
   #readySince: number | undefined;
+  #recent: number[] = [];
 
   constructor(options: BackoffOptions) {
     this.#options = options;
@@ -46,6 +52,13 @@ export class RestartBackoff {
     this.#nextStartAt = now + Math.min(maxMs, firstMs * 2 ** this.#starts);
     this.#starts += 1;
     this.#readySince = undefined;
+    this.#recent = [...this.#recent.slice(1 - RECENT_STARTS_MAX), now];
+  }
+
+  /** Starts within the last `RESTART_WINDOW_MS`, whether they led to a healthy broker or not. */
+  recentStarts(now: number): number {
+    this.#recent = this.#recent.filter((at) => now - at < RESTART_WINDOW_MS);
+    return this.#recent.length;
   }
 
   ready(now: number): void {

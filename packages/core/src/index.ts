@@ -22,7 +22,12 @@ export { previewRecover } from "./cluster/preview-recover.ts";
 export { previewUpdate } from "./cluster/preview-update.ts";
 export { reconcileCluster } from "./cluster/reconcile-cluster.ts";
 export { recoverCluster } from "./cluster/recover-cluster.ts";
-export { reportDegraded, reportRecovered } from "./cluster/report-health.ts";
+export {
+  type BrokerHealth,
+  forgetRestarts,
+  reportDegraded,
+  reportRecovered,
+} from "./cluster/report-health.ts";
 export type { NetworkRequest, WalRequest } from "./cluster/resolve-spec.ts";
 export { restoreCluster } from "./cluster/restore-cluster.ts";
 export { resumeCluster } from "./cluster/resume-cluster.ts";

@@ -69,6 +69,10 @@ export class FakeDriver implements ClusterDriver {
     return this.states.get(clusterId) ?? "absent";
   }
 
+  async lastExit(): Promise<undefined> {
+    return undefined;
+  }
+
   async access(): Promise<BrokerAccess> {
     throw new Error("operations do not ask for it");
   }

@@ -188,6 +188,19 @@ export class ClusterRepository {
     return toCluster(await this.#client.cluster.update({ where: { id }, data: observed }));
   }
 
+  /** Replaces the conditions while the cluster is in that phase; undefined where it is not. */
+  async setConditions(
+    id: ClusterId,
+    phase: ClusterPhase,
+    conditions: readonly Condition[],
+  ): Promise<Cluster | undefined> {
+    const [row] = await this.#client.cluster.updateManyAndReturn({
+      where: { id, phase },
+      data: { version: { increment: 1 }, conditions: toJson(conditions) },
+    });
+    return row && toCluster(row);
+  }
+
   /**
    * Changes the spec. Whether the cluster may change now is the caller's to know, who holds the
    * row's lock. Throws `cluster_name_taken`.

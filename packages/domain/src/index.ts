@@ -4,6 +4,7 @@ export * from "./aws-network.ts";
 export * from "./aws-prices.ts";
 export * from "./aws-size.ts";
 export * from "./aws-spec.ts";
+export * from "./broker-exit.ts";
 export * from "./broker-slot.ts";
 export * from "./broker-version.ts";
 export * from "./catch-up.ts";

@@ -7,7 +7,7 @@
  * it needs to remember lies beside the cluster (a pid file, a Terraform state), what the product
  * needs to remember (the placement) lies in the control plane's database.
  */
-import type { AwsSpec, ClusterSize, Placement } from "@millrace/domain";
+import type { AwsSpec, BrokerExit, ClusterSize, Placement } from "@millrace/domain";
 import type { ChangePlan, PlanOptions, RunOptions, SweepReport } from "./change-plan.ts";
 
 export type { Placement };
@@ -130,6 +130,12 @@ export interface ClusterDriver {
   waitReady(deployment: ClusterDeployment, options?: WaitOptions): Promise<void>;
 
   observe(deployment: ClusterDeployment): Promise<Observation>;
+
+  /**
+   * How the broker ended that ran last; undefined where it runs, never ran, or the driver does not
+   * learn it.
+   */
+  lastExit(clusterId: string): Promise<BrokerExit | undefined>;
 
   /** How to reach the broker's admin HTTP. Throws `ProvisionError` `not_prepared`. */
   access(deployment: ClusterDeployment): Promise<BrokerAccess>;

@@ -23,6 +23,7 @@ import { DriftBadge } from "../drift/drift-badge.tsx";
 import { OperationPanel } from "../operation/operation-panel.tsx";
 import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { BrokerNote } from "./broker-note.tsx";
 import { useCluster } from "./live.ts";
 import { PauseButton } from "./pause-button.tsx";
 import { PhaseBadge } from "./phase-badge.tsx";
@@ -65,11 +66,7 @@ export function ClusterFrame({ clusterId, children }: { clusterId: string; child
         {cluster ? <Heading cluster={cluster} /> : <Skeleton h={34} w={220} mt={2} />}
       </div>
       {error && <ProblemAlert error={error} title="Cannot load the cluster" />}
-      {cluster?.status.phase === "DEGRADED" && (
-        <ProblemNote
-          text={cluster.status.conditions[0]?.message ?? "The broker does not respond."}
-        />
-      )}
+      {cluster && <BrokerNote cluster={cluster} />}
       {cluster?.status.phase === "PENDING_PURGE" && <PurgeNote cluster={cluster} />}
       {cluster?.status.phase === "PAUSED" && <PausedNote />}
       {watched && here !== "operations" && (
@@ -159,14 +156,6 @@ function PausedNote() {
       The cluster is paused. No broker runs and all records are kept. Resume it to let clients
       connect again.
     </Alert>
-  );
-}
-
-function ProblemNote({ text }: { text: string }) {
-  return (
-    <Code block role="status">
-      {text}
-    </Code>
   );
 }
 

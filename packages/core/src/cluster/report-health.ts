@@ -7,27 +7,51 @@ interface HealthTools {
   readonly clock: Clock;
 }
 
-/** Shows a running cluster as DEGRADED; undefined where it is not running (any more). */
-export async function reportDegraded(
-  { db, clock }: HealthTools,
-  id: ClusterId,
-  message: string,
-): Promise<Cluster | undefined> {
-  return db.clusters.changePhase(id, {
-    to: "DEGRADED",
-    from: ["RUNNING"],
-    conditions: readyCondition(clock, "False", "BrokerDown", message),
-  });
+const SERVES = "The broker serves clients.";
+
+/** What the cluster's condition says of its broker. */
+export interface BrokerHealth {
+  /** CamelCase, stable, for programs. */
+  readonly reason: "BrokerDown" | "BrokerCannotStart";
+  readonly message: string;
 }
 
-/** Shows a degraded cluster as RUNNING again; undefined where it is not degraded (any more). */
+/**
+ * Shows a running cluster as DEGRADED, or why a degraded one still is; undefined where it is neither
+ * (any more).
+ */
+export async function reportDegraded(
+  { db, clock }: HealthTools,
+  { id, phase }: Pick<Cluster, "id" | "phase">,
+  { reason, message }: BrokerHealth,
+): Promise<Cluster | undefined> {
+  const conditions = readyCondition(clock, "False", reason, message);
+  if (phase === "DEGRADED") return db.clusters.setConditions(id, phase, conditions);
+  return db.clusters.changePhase(id, { to: "DEGRADED", from: ["RUNNING"], conditions });
+}
+
+/**
+ * Shows a degraded cluster as RUNNING again; undefined where it is not degraded (any more).
+ * `restarts` says how often the broker was restarted lately and why.
+ */
 export async function reportRecovered(
   { db, clock }: HealthTools,
   id: ClusterId,
+  restarts?: string,
 ): Promise<Cluster | undefined> {
   return db.clusters.changePhase(id, {
     to: "RUNNING",
     from: ["DEGRADED"],
-    conditions: readyCondition(clock, "True", "Serving", "The broker serves clients."),
+    conditions: restarts
+      ? readyCondition(clock, "True", "ServingAfterRestarts", `${SERVES} ${restarts}`)
+      : readyCondition(clock, "True", "Serving", SERVES),
   });
+}
+
+/** The broker has served for long enough: its restarts are no longer worth a word. */
+export async function forgetRestarts(
+  { db, clock }: HealthTools,
+  id: ClusterId,
+): Promise<Cluster | undefined> {
+  return db.clusters.setConditions(id, "RUNNING", readyCondition(clock, "True", "Serving", SERVES));
 }

@@ -168,6 +168,11 @@ export class AwsDriver implements ClusterDriver {
     return (await this.#health(deployment)).observation;
   }
 
+  /** The slot's own supervisor restarts the broker; its log group has the reason. */
+  async lastExit(): Promise<undefined> {
+    return undefined;
+  }
+
   async access(deployment: ClusterDeployment): Promise<BrokerAccess> {
     const { clusterId, placement } = deployment;
     const known = this.#tokens.get(clusterId);

@@ -4,11 +4,12 @@
  * does; lines written between the two are lost, a log is worth that).
  */
 import { copyFile, open, stat, truncate } from "node:fs/promises";
+import type { BrokerExit } from "@millrace/domain";
 
 /** Two files of this size per cluster are the bound. */
 export const LOG_BYTES_MAX = 16 * 1024 * 1024;
 /** What an error message can carry of a log. */
-const TAIL_BYTES = 2_048;
+const TAIL_BYTES = 4_096;
 
 /** Moves the log to `<file>.1` once it has grown past the bound. */
 export async function boundLog(file: string, bytesMax: number = LOG_BYTES_MAX): Promise<void> {
@@ -35,6 +36,29 @@ export async function logTail(file: string): Promise<string> {
   } finally {
     await handle.close();
   }
+}
+
+/** The broker's last line: `millrace: exit CODE: REASON`. */
+const EXIT_LINE = /^millrace: exit (\d+): (.*)$/;
+/** A thread that has not ended yet may log a little behind it. */
+const LINES_BEHIND_EXIT = 3;
+/** What a condition carries of a reason, in characters. */
+const REASON_LENGTH_MAX = 400;
+
+/** How the broker ended whose log ends so; undefined where there is no log. */
+export function exitIn(tail: string): BrokerExit | undefined {
+  if (tail === "") return undefined;
+  const lines = tail.split("\n").slice(-LINES_BEHIND_EXIT).reverse();
+  for (const line of lines) {
+    const [, code, reason = ""] = EXIT_LINE.exec(line) ?? [];
+    if (code !== undefined) return { code: Number(code), reason: shortened(reason) };
+  }
+  return { code: undefined, reason: "its process was killed or stopped" };
+}
+
+function shortened(reason: string): string {
+  if (reason.length <= REASON_LENGTH_MAX) return reason;
+  return `${reason.slice(0, REASON_LENGTH_MAX)}…`;
 }
 
 async function sizeOf(file: string): Promise<number | undefined> {

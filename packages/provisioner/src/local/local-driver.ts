@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { BrokerHttp } from "@millrace/broker-admin";
+import type { BrokerExit } from "@millrace/domain";
 import type { ChangePlan, PlanOptions, RunOptions, SweepReport } from "../change-plan.ts";
 import {
   adminUrlOf,
@@ -15,7 +16,7 @@ import {
 } from "../cluster-driver.ts";
 import { isRecoveryPlanId } from "../recovery-plan.ts";
 import { BrokerFiles, clusterIdsIn } from "./broker-files.ts";
-import { boundLog, logTail } from "./broker-log.ts";
+import { boundLog, exitIn, logTail } from "./broker-log.ts";
 import { BrokerProcess, type BrokerProgram } from "./broker-process.ts";
 import { BrokerRecovery } from "./broker-recovery.ts";
 import { KeyedLock } from "./keyed-lock.ts";
@@ -110,6 +111,12 @@ export class LocalDriver implements ClusterDriver {
     if (!(await files.exists())) return "absent";
     if (new BrokerProcess(files, this.#table).find() === undefined) return "stopped";
     return (await new BrokerHttp(await this.access(deployment)).ready()) ? "ready" : "starting";
+  }
+
+  async lastExit(clusterId: string): Promise<BrokerExit | undefined> {
+    const files = this.#files(clusterId);
+    if (new BrokerProcess(files, this.#table).find() !== undefined) return undefined;
+    return exitIn(await logTail(files.logFile));
   }
 
   async access(deployment: ClusterDeployment): Promise<BrokerAccess> {

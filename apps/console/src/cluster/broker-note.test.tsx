@@ -1,0 +1,38 @@
+import type { Cluster } from "@millrace/contract";
+import { expect, test } from "vitest";
+import { FakeApi } from "../api/api.fixture.tsx";
+import { BrokerNote } from "./broker-note.tsx";
+import { awsCluster } from "./cluster.fixture.ts";
+
+type Phase = Cluster["status"]["phase"];
+
+function noteOf(phase: Phase, reason: string, message: string): string {
+  const condition = {
+    type: "Ready",
+    status: "False" as const,
+    reason,
+    message,
+    last_transition_at: "2026-11-20T12:00:00.000Z",
+  };
+  const cluster = awsCluster({ status: { phase, conditions: [condition] } });
+  return new FakeApi().render(<BrokerNote cluster={cluster} />);
+}
+
+test("a broker that keeps failing: how often it was restarted, and why", () => {
+  const message = "Restarted 6 times in 10 min: the task upload panicked: out of order.";
+  expect(noteOf("DEGRADED", "BrokerDown", message)).toContain(message);
+  const serving = noteOf("RUNNING", "ServingAfterRestarts", message);
+  expect(serving).toContain("The broker was restarted");
+  expect(serving).toContain(message);
+});
+
+test("a broker that cannot start: what to do", () => {
+  const message = "The broker cannot start: no such bucket. Correct its configuration.";
+  const note = noteOf("DEGRADED", "BrokerCannotStart", message);
+  expect(note).toContain("needs your help");
+  expect(note).toContain(message);
+});
+
+test("nothing while all is well", () => {
+  expect(noteOf("RUNNING", "Serving", "The broker serves clients.")).not.toContain("serves");
+});
