@@ -36,6 +36,8 @@ const exceptions = JSON.parse(
 ) as { longFiles: Record<string, number> };
 const unusedExceptions = new Set(Object.keys(exceptions.longFiles));
 const complaints: string[] = [];
+/** Names of supervised tasks that code of the data plane spawns. */
+const spawnedTasks = new Set<string>();
 
 const listed = execFileSync(
   "git",
@@ -49,7 +51,9 @@ for (const file of files) {
   const text = readFileSync(join(root, file), "utf8");
   checkLength(file, text);
   checkWords(file, text);
+  checkSpawns(file, text);
 }
+checkTasks();
 for (const file of unusedExceptions) {
   complaints.push(`${file}: no longer needs its exception; take it out of tidy-exceptions.json`);
 }
@@ -106,4 +110,33 @@ function checkWords(file: string, text: string): void {
       if (word.test(line)) complaints.push(`${file}:${index + 1}: ${word.source}: ${why}`);
     }
   });
+}
+
+/**
+ * A task that nobody awaits is spawned by the supervisor, so that its panic ends the broker. Any
+ * other spawn says in the comment above it why it needs none: "Not supervised: …".
+ */
+function checkSpawns(file: string, text: string): void {
+  if (!/^dataplane\/crates\/[^/]+\/src\/.*\.rs$/.test(file) || isTest(file)) return;
+  if (/\/(properties|millrace-testkit)[/.]/.test(file)) return;
+  const code = withoutTests(text);
+  for (const [, task = ""] of code.matchAll(/\bTask::(\w+)/g)) spawnedTasks.add(task);
+  for (const spawn of code.matchAll(
+    /(?:\b(?:tokio|task|thread)::spawn|\.spawn(?:_on|_thread)?)\(/g,
+  )) {
+    const argument = code.slice(spawn.index, spawn.index + 120);
+    const above = code.slice(0, spawn.index).split("\n").slice(-3).join("\n");
+    if (/\bTask::\w|\btask,/.test(argument) || above.includes("// Not supervised: ")) continue;
+    const line = code.slice(0, spawn.index).split("\n").length;
+    complaints.push(`${file}:${line}: spawn it by the Supervisor, or say "// Not supervised: why"`);
+  }
+}
+
+/** Each task of the list is spawned somewhere: the test that makes every one panic relies on it. */
+function checkTasks(): void {
+  const file = "dataplane/crates/millrace-tasks/src/task.rs";
+  const list = readFileSync(join(root, file), "utf8");
+  for (const [, task = ""] of list.matchAll(/^ {4}(\w+) = "/gm)) {
+    if (!spawnedTasks.has(task)) complaints.push(`${file}: nothing spawns ${task}: remove it`);
+  }
 }

@@ -155,6 +155,25 @@ describe.skipIf(program === undefined)("the real broker", () => {
     expect(await kafka((admin) => admin.listTopics())).toEqual([]);
   });
 
+  test("says why it ended, where a restart may help and where not", {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    const exitWith = async (properties: Record<string, string>) => {
+      await driver.stop("clu_real");
+      await driver.ensureRunning({ ...deployment, properties });
+      await expect.poll(() => driver.lastExit("clu_real"), { timeout: 20_000 }).toBeDefined();
+      return await driver.lastExit("clu_real");
+    };
+    const failed = await exitWith({ "test.panic.task": "upload@200" });
+    const reason = "the task upload panicked: a test injected this panic";
+    expect(failed).toEqual({ code: 79, reason });
+    const refused = await exitWith({ "num.partitions": "many" });
+    expect(refused).toMatchObject({ code: 78, reason: expect.stringContaining("num.partitions") });
+    await driver.ensureRunning(deployment);
+    await driver.waitReady(deployment);
+    expect(await driver.lastExit("clu_real")).toBeUndefined();
+  });
+
   test("drains and ends on a stop", { timeout: TIMEOUT_MS }, async () => {
     await driver.stop("clu_real");
     expect(await driver.observe(deployment)).toBe("stopped");

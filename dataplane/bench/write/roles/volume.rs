@@ -45,7 +45,12 @@ impl Volume {
             open_device(&file, &config)?
         };
         if shape != Shape::default() {
-            device = Arc::new(ShapedDevice::new(device, shape, SystemClock::shared())?);
+            device = Arc::new(ShapedDevice::new(
+                device,
+                shape,
+                SystemClock::shared(),
+                &config.tasks,
+            )?);
         }
         Ok(Self {
             device,

@@ -8,6 +8,7 @@ use millrace_log::LogManager;
 use millrace_meta::MetaStore;
 use millrace_model::{NodeId, TopicPartition};
 use millrace_purgatory::{Purgatory, PurgatoryConfig, Timers, Wait};
+use millrace_tasks::Supervisor;
 use millrace_time::SharedClock;
 use millrace_wire::{StrBytes, messages::BrokerId, service::Peer};
 
@@ -36,6 +37,8 @@ pub struct ApiParts {
     pub timers: Timers,
     /// What requests and answers move over.
     pub network: Network,
+    /// Supervises the service's tasks.
+    pub tasks: Supervisor,
     /// What DescribeConfigs shows of the broker, and how it is changed.
     pub settings: Arc<dyn BrokerSettings>,
     /// What the broker says of itself.
@@ -106,7 +109,7 @@ impl Context {
             cold_reads,
             inspection: Inspection::new(),
             quotas: Quotas::new(parts.config.quotas),
-            topic_changes: TopicChanges::start(),
+            topic_changes: TopicChanges::start(&parts.tasks),
             meters: Meters::new(),
             settings: parts.settings,
             config: parts.config,

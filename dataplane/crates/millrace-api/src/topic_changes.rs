@@ -5,6 +5,7 @@
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt;
+use millrace_tasks::{Supervisor, Task};
 use millrace_wire::service::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
@@ -25,9 +26,9 @@ pub(crate) struct TopicChanges(mpsc::Sender<Change>);
 
 impl TopicChanges {
     /// An empty queue. Must be called on a tokio runtime.
-    pub(crate) fn start() -> Self {
+    pub(crate) fn start(tasks: &Supervisor) -> Self {
         let (queue, waiting) = mpsc::channel(WAITING_MAX);
-        tokio::spawn(work_off(waiting));
+        tasks.spawn(Task::TopicChanges, work_off(waiting));
         Self(queue)
     }
 }

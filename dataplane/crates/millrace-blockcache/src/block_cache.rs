@@ -9,6 +9,7 @@ use millrace_budget::Budget;
 use millrace_meta::{MetaStore, StoreFailure};
 use millrace_model::{Offset, StreamId};
 use millrace_objects::{self as objects, StreamEntry};
+use millrace_tasks::{Supervisor, Task};
 use millrace_time::SharedClock;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
@@ -43,6 +44,7 @@ pub struct BlockCache {
 
 #[derive(Debug)]
 pub(crate) struct Inner {
+    pub(crate) tasks: Supervisor,
     pub(crate) sources: Sources,
     pub(crate) planner: Planner,
     pub(crate) clock: SharedClock,
@@ -100,6 +102,7 @@ impl BlockCache {
             Arc::clone(&meters),
         );
         let inner = Inner {
+            tasks: config.tasks,
             sources,
             planner,
             clock,
@@ -225,7 +228,8 @@ impl Inner {
     pub(crate) fn sweep(self: &Arc<Self>) {
         let is_news = !std::mem::replace(&mut self.state.lock().is_swept, true);
         if is_news {
-            tokio::spawn(keep_sweeping(Arc::downgrade(self)));
+            let sweeping = keep_sweeping(Arc::downgrade(self));
+            self.tasks.spawn(Task::BlockCacheSweep, sweeping);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Settings of the cache.
 
 use millrace_objects::ObjectStorage;
+use millrace_tasks::Supervisor;
 
 /// How far one reader may prefetch by default, in bytes: 32 MiB keep a store of 100 ms busy at
 /// 320 MB/s for a single reader.
@@ -17,6 +18,8 @@ pub struct BlockCacheConfig {
     pub prefetch_max_bytes: u64,
     /// Which blocks go first (`s3.block.cache.eviction`).
     pub eviction: Eviction,
+    /// Supervises the cache's tasks; one of its own by default.
+    pub tasks: Supervisor,
 }
 
 impl BlockCacheConfig {
@@ -28,6 +31,7 @@ impl BlockCacheConfig {
             bytes,
             prefetch_max_bytes: PREFETCH_MAX_BYTES,
             eviction: Eviction::default(),
+            tasks: Supervisor::new(),
         }
     }
 }

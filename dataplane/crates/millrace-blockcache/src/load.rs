@@ -4,6 +4,7 @@ use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use millrace_objects::{Corrupt, GetError, ReadError};
+use millrace_tasks::Task;
 
 use crate::{
     block::{BlockId, Decoded},
@@ -28,7 +29,7 @@ impl Inner {
             }
         }
         let inner = Arc::clone(self);
-        tokio::spawn(async move {
+        self.tasks.spawn(Task::BlockCacheDispatch, async move {
             for _ in 0..YIELDS {
                 tokio::task::yield_now().await;
             }
@@ -50,6 +51,7 @@ impl Inner {
                 in_flight,
                 is_settled: false,
             };
+            // Not supervised: where it panics, those who wait for its blocks get an error.
             tokio::spawn(request.run());
         }
     }

@@ -312,6 +312,7 @@ impl Inner {
             return;
         };
         let inner = Arc::clone(self);
+        // Not supervised: where it panics, this reader prefetches nothing more.
         tokio::spawn(async move {
             let planned = inner
                 .planner

@@ -12,6 +12,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use millrace_tasks::{Supervisor, Task};
 use serde::Serialize;
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -180,8 +181,8 @@ pub(crate) struct StorageStatus {
 
 /// What the admin HTTP asks the broker.
 pub(crate) trait Inspect: Send + Sync + 'static {
-    /// Whether clients are served now.
-    fn is_ready(&self) -> bool;
+    /// Whether clients are served now, or why not.
+    fn readiness(&self) -> Result<(), String>;
     /// The answer to `/v1/status`.
     fn status(&self) -> Status;
     /// The answer to `/v1/config`.
@@ -216,6 +217,7 @@ impl Admin {
         broker: Arc<dyn Inspect>,
         telemetry: Telemetry,
         token: Token,
+        tasks: &Supervisor,
     ) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let router = router(Desk {
@@ -226,11 +228,7 @@ impl Admin {
         let stop = CancellationToken::new();
         let stopped = stop.clone().cancelled_owned();
         let serving = axum::serve(listener, router).with_graceful_shutdown(stopped);
-        let task = tokio::spawn(async move {
-            if let Err(error) = serving.await {
-                tracing::error!("the admin HTTP ended: {error}");
-            }
-        });
+        let task = tasks.spawn(Task::AdminHttp, serving.into_future());
         Ok(Self {
             address,
             stop,
@@ -280,9 +278,12 @@ async fn authorize(State(desk): State<Desk>, request: Request, next: Next) -> Re
 }
 
 async fn readyz(State(desk): State<Desk>) -> Response {
-    match desk.broker.is_ready() {
-        true => "ready\n".into_response(),
-        false => (StatusCode::SERVICE_UNAVAILABLE, "not ready\n").into_response(),
+    match desk.broker.readiness() {
+        Ok(()) => "ready\n".into_response(),
+        Err(reason) => {
+            let text = format!("not ready: {reason}\n");
+            (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+        }
     }
 }
 

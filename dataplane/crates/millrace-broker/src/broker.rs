@@ -1,6 +1,6 @@
 //! The composition root: starts every part in order, drains and stops them in the opposite order.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use millrace_api::{AdvertisedEndpoint, ApiConfig, ApiParts, ApiService};
 use millrace_coordinator::{CoordinatorParts, GroupCoordinator};
@@ -8,13 +8,14 @@ use millrace_log::{LogManager, LogParts};
 use millrace_net::{BindError, ListenerConfig, Listeners, Server};
 use millrace_purgatory::Timers;
 use millrace_stream::Closed;
+use millrace_tasks::{Failure, Supervisor, Task};
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     admin::{Admin, AdminError, Token},
     catch_up::{CatchUp, Tracker},
-    config::{BrokerConfig, Endpoint, HostPort},
+    config::{BrokerConfig, Endpoint, HostPort, InjectedPanic},
     folder::{DataFolder, FolderError},
     memory::{MemoryError, MemoryPlan},
     settings::LiveSettings,
@@ -26,12 +27,18 @@ use crate::{
 /// How often metric samples are folded into their buckets: bounds the memory of unread samples.
 const FOLD_INTERVAL: Duration = Duration::from_secs(5);
 
+/// How long a broker that failed answers requests that are in flight.
+const ABANDON_DRAIN: Duration = Duration::from_secs(1);
+
 /// The broker did not start. The text is for the operator and says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The settings ask for more memory than there is.
     #[error(transparent)]
     Memory(#[from] MemoryError),
+    /// A task failed while the broker started.
+    #[error("{0}")]
+    Task(Failure),
     /// The metrics.
     #[error(transparent)]
     Telemetry(#[from] TelemetryError),
@@ -55,6 +62,17 @@ pub enum StartError {
     Groups(#[from] millrace_coordinator::LoadError),
 }
 
+/// Why a running broker has to end.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BrokerFailure {
+    /// The log's device failed, or another broker took over.
+    #[error("the storage failed: {0}")]
+    Storage(Arc<str>),
+    /// A task failed.
+    #[error("{0}")]
+    Task(Failure),
+}
+
 /// How a broker stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StopReport {
@@ -75,6 +93,7 @@ pub struct Broker {
     storage: Storage,
     admin: Option<Admin>,
     drain: Duration,
+    tasks: Supervisor,
     _folding: AbortOnDropHandle<()>,
     _tracking: AbortOnDropHandle<()>,
     /// Last, so that the folder is free only when everything else has gone.
@@ -94,7 +113,18 @@ impl Broker {
     ///
     /// # Errors
     /// See [`Broker::start`].
-    pub async fn start_with(mut config: BrokerConfig, seams: Seams) -> Result<Self, StartError> {
+    pub async fn start_with(config: BrokerConfig, seams: Seams) -> Result<Self, StartError> {
+        let tasks = seams.tasks.clone();
+        inject(config.injected_panic, &tasks);
+        tokio::select! {
+            biased;
+            failure = tasks.failed() => Err(StartError::Task(failure)),
+            started = Self::start_parts(config, seams) => started,
+        }
+    }
+
+    async fn start_parts(mut config: BrokerConfig, seams: Seams) -> Result<Self, StartError> {
+        let tasks = &seams.tasks;
         let telemetry = Telemetry::install()?;
         let memory = MemoryPlan::make(&mut config, &*seams.machine)?;
         memory.report();
@@ -110,9 +140,10 @@ impl Broker {
             Arc::clone(&settings),
             memory,
             clock,
+            tasks.clone(),
         ));
-        let admin = start_admin(&config, &state, &telemetry).await?;
-        let folding = AbortOnDropHandle::new(tokio::spawn(fold(telemetry)));
+        let admin = start_admin(&config, &state, &telemetry, tasks).await?;
+        let folding = AbortOnDropHandle::new(tasks.spawn(Task::TelemetryFold, fold(telemetry)));
         let storage = Storage::open(&config, &settings, &folder, &seams).await?;
         let (cluster_id, node_epoch) = (storage.cluster_id.clone(), storage.node_epoch);
         let _ = state.identity.set(Identity {
@@ -120,7 +151,7 @@ impl Broker {
             node_epoch,
         });
         let logs = open_logs(&config, &storage, &seams).await?;
-        let timers = Timers::new(seams.clock.clone());
+        let timers = Timers::new(seams.clock.clone(), tasks.clone());
         let groups = open_groups(&config, &logs, &timers, &seams).await?;
         let tracker = Tracker::new(groups.clone(), logs.clone(), seams.clock.clone());
         let addresses = listeners.addresses();
@@ -132,12 +163,13 @@ impl Broker {
             clock: seams.clock.clone(),
             timers: timers.clone(),
             network: storage.network.clone(),
+            tasks: tasks.clone(),
             settings,
             config: api_config(&config, &storage, &advertised),
         };
         let service = Arc::new(ApiService::new(parts));
         let clock = seams.clock.clone();
-        let server = listeners.serve(config.net.clone(), service.clone(), clock, timers);
+        let server = listeners.serve(config.net.clone(), service.clone(), clock, timers, tasks);
         let serving = Serving {
             server: server.clone(),
             logs: logs.clone(),
@@ -147,6 +179,7 @@ impl Broker {
             store: storage.store.clone(),
             catch_up: catch_up(&config, &storage, tracker.clone(), &seams),
         };
+        let tracking = tasks.spawn(Task::CatchUpTracker, tracker.run());
         let _ = state.serving.set(serving);
         state.enter(Phase::Running);
         tracing::info!(listeners = ?addresses, "the broker is ready");
@@ -161,7 +194,8 @@ impl Broker {
             admin,
             drain: config.drain,
             _folding: folding,
-            _tracking: AbortOnDropHandle::new(tokio::spawn(tracker.run())),
+            _tracking: AbortOnDropHandle::new(tracking),
+            tasks: seams.tasks,
             _folder: folder,
         })
     }
@@ -178,11 +212,25 @@ impl Broker {
         self.admin.as_ref().map(Admin::address)
     }
 
-    /// Resolves with the reason when the broker can no longer keep what it would acknowledge: the
-    /// log's device failed, or another broker took over. The process has to end then, without a
-    /// [`Broker::stop`]; the next start recovers what was acknowledged.
-    pub async fn failed(&self) -> Arc<str> {
-        self.storage.store.failed().await
+    /// Resolves once the broker cannot go on. `/readyz` says why from then on. The process has to end
+    /// by [`Broker::abandon`], not by [`Broker::stop`]; the next start recovers what was acknowledged.
+    pub async fn failed(&self) -> BrokerFailure {
+        tokio::select! {
+            biased;
+            failure = self.tasks.failed() => BrokerFailure::Task(failure),
+            reason = self.storage.store.failed() => BrokerFailure::Storage(reason),
+        }
+    }
+
+    /// Ends a broker that has failed: answers what can still be answered, for a second at most, and
+    /// leaves log and bucket as a crash would. A task that panicked may have left its part half
+    /// changed, so nothing is written on the strength of that.
+    pub async fn abandon(self) {
+        self.server.stop_reading();
+        self.service.stop_waiting();
+        self.groups.stop_waiting();
+        let report = self.server.drain(ABANDON_DRAIN).await;
+        tracing::info!(cut = report.cut, "the broker has stopped serving");
     }
 
     /// Stops reading from clients, answers what is in flight, uploads, closes. Bounded by
@@ -222,6 +270,7 @@ async fn start_admin(
     config: &BrokerConfig,
     state: &Arc<State>,
     telemetry: &Telemetry,
+    tasks: &Supervisor,
 ) -> Result<Option<Admin>, AdminError> {
     let Some(at) = &config.admin_listener else {
         return Ok(None);
@@ -240,7 +289,8 @@ async fn start_admin(
     let HostPort { host, port } = at;
     let host = if host.is_empty() { "0.0.0.0" } else { host };
     let listener = TcpListener::bind((host, *port)).await.map_err(listen)?;
-    let admin = Admin::serve(listener, state.clone(), telemetry.clone(), token).map_err(listen)?;
+    let admin = Admin::serve(listener, state.clone(), telemetry.clone(), token, tasks);
+    let admin = admin.map_err(listen)?;
     tracing::info!(address = %admin.address(), "the admin HTTP listens");
     Ok(Some(admin))
 }
@@ -282,6 +332,7 @@ async fn open_logs(
         store: storage.store.clone(),
         clock: seams.clock.clone(),
         random: seams.random.clone(),
+        tasks: seams.tasks.clone(),
         defaults: config.log.clone(),
     })
     .await
@@ -298,6 +349,7 @@ async fn open_groups(
         clock: seams.clock.clone(),
         random: seams.random.clone(),
         timers: timers.clone(),
+        tasks: seams.tasks.clone(),
         config: config.group.clone(),
     })
     .await
@@ -329,7 +381,30 @@ fn api_config(config: &BrokerConfig, storage: &Storage, advertised: &[Endpoint])
     }
 }
 
-async fn fold(telemetry: Telemetry) {
+/// FOR TESTS ONLY: makes a task panic where the configuration asks for it, and says so loudly.
+fn inject(panic: Option<InjectedPanic>, tasks: &Supervisor) {
+    let Some(InjectedPanic { task, after }) = panic else {
+        return;
+    };
+    tracing::warn!(
+        task = task.name(),
+        ?after,
+        "FOR TESTS ONLY: this task will panic and the broker will stop; remove test.panic.task for \
+         any other use"
+    );
+    tasks.allow_faults();
+    let tasks = tasks.clone();
+    if after.is_zero() {
+        return tasks.inject_panic(task);
+    }
+    // Not supervised: it is itself the fault.
+    tokio::spawn(async move {
+        tokio::time::sleep(after).await;
+        tasks.inject_panic(task);
+    });
+}
+
+async fn fold(telemetry: Telemetry) -> Infallible {
     loop {
         tokio::time::sleep(FOLD_INTERVAL).await;
         telemetry.fold();

@@ -30,12 +30,13 @@ mod storage;
 mod telemetry;
 
 pub use admin::AdminError;
-pub use broker::{Broker, StartError, StopReport};
+pub use broker::{Broker, BrokerFailure, StartError, StopReport};
 pub use config::{BrokerConfig, ConfigError};
 pub use folder::FolderError;
 pub use machine::{Machine, ThisMachine};
 pub use memory::MemoryError;
 pub use millrace_stream::Closed;
+pub use millrace_tasks::{Failure, Supervisor, Task};
 pub use properties::{InvalidProperties, Properties};
 pub use storage::{Seams, StorageError};
 pub use telemetry::TelemetryError;

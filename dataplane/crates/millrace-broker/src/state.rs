@@ -13,6 +13,7 @@ use millrace_log::{LogManager, PARTITION_BYTES, PRODUCER_BYTES};
 use millrace_model::{NodeEpoch, NodeId};
 use millrace_net::Server;
 use millrace_stream::StreamStore;
+use millrace_tasks::Supervisor;
 use millrace_time::SharedClock;
 use millrace_wal::Wal;
 
@@ -50,6 +51,7 @@ pub(crate) struct State {
     clock: SharedClock,
     started: Duration,
     phase: AtomicU8,
+    tasks: Supervisor,
     pub(crate) identity: OnceLock<Identity>,
     pub(crate) serving: OnceLock<Serving>,
 }
@@ -127,6 +129,7 @@ impl State {
         settings: Arc<LiveSettings>,
         memory: MemoryPlan,
         clock: SharedClock,
+        tasks: Supervisor,
     ) -> Self {
         let started = clock.now();
         Self {
@@ -136,6 +139,7 @@ impl State {
             clock,
             started,
             phase: AtomicU8::new(Phase::Starting as u8),
+            tasks,
             identity: OnceLock::new(),
             serving: OnceLock::new(),
         }
@@ -175,8 +179,18 @@ impl State {
 }
 
 impl Inspect for State {
-    fn is_ready(&self) -> bool {
-        self.phase() == Phase::Running
+    fn readiness(&self) -> Result<(), String> {
+        if let Some(failure) = self.tasks.failure() {
+            return Err(failure.to_string());
+        }
+        let store = self.serving.get().map(|serving| &serving.store);
+        if let Some(reason) = store.and_then(StreamStore::failure) {
+            return Err(format!("the storage failed: {reason}"));
+        }
+        match self.phase() {
+            Phase::Running => Ok(()),
+            phase => Err(format!("the broker is {}", phase.as_str())),
+        }
     }
 
     fn status(&self) -> Status {

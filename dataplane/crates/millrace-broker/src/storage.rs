@@ -11,6 +11,7 @@ use millrace_objects::{
     TimeoutPolicy,
 };
 use millrace_stream::{RecoveredLog, StreamConfig, StreamParts, StreamStore};
+use millrace_tasks::Supervisor;
 use millrace_time::{SharedClock, SharedRandom, SystemClock, SystemRandom};
 use millrace_wal::{Backend, BlockDevice, DeviceConfig, DeviceError, ShapedDevice, Wal, WalConfig};
 
@@ -86,6 +87,8 @@ pub struct Seams {
     pub device: Option<Arc<dyn BlockDevice>>,
     /// The machine's memory bounds what settings may ask for.
     pub machine: Arc<dyn Machine>,
+    /// Supervises every task that nobody awaits. A test makes one of them fail.
+    pub tasks: Supervisor,
 }
 
 impl Seams {
@@ -97,6 +100,7 @@ impl Seams {
             random: SystemRandom::shared(),
             device: None,
             machine: Arc::new(ThisMachine::default()),
+            tasks: Supervisor::new(),
         }
     }
 }
@@ -143,7 +147,10 @@ impl Storage {
             miss: storage.limited(share(Tier::CatchUpMiss)),
             prefetch: storage.limited(share(Tier::Prefetch)),
         };
-        let cache = block_cache_config(&effective, &cluster_id);
+        let cache = BlockCacheConfig {
+            tasks: seams.tasks.clone(),
+            ..block_cache_config(&effective, &cluster_id)
+        };
         let block_cache = BlockCache::new(cache, sources, Arc::clone(&meta), clock.clone());
         let store = StreamStore::open(StreamParts {
             wal: wal.clone(),
@@ -156,10 +163,12 @@ impl Storage {
             random,
             cluster_id: cluster_id.clone(),
             node: (config.node_id, node_epoch),
+            tasks: seams.tasks.clone(),
             config: stream_config(&effective),
         })
         .await?;
         settings.attach(Parts {
+            tasks: seams.tasks.clone(),
             block_cache: block_cache.clone(),
             store: store.clone(),
             network: network.clone(),
@@ -190,7 +199,7 @@ fn open_network(config: &StorageConfig, seams: &Seams) -> Network {
         ingress_bytes_per_s: config.ingress_bytes_per_s,
         egress_bytes_per_s: config.egress_bytes_per_s,
     };
-    Network::new(seams.clock.clone(), bandwidth)
+    Network::new(seams.clock.clone(), seams.tasks.clone(), bandwidth)
 }
 
 /// The folder's cluster id: the stored one, else the configured one, else a new one.
@@ -237,12 +246,17 @@ fn open_bucket(
 async fn open_wal(uri: &WalUri, seams: &Seams) -> Result<(Wal, RecoveredLog), StorageError> {
     let device = match &seams.device {
         Some(device) => Arc::clone(device),
-        None => shaped(uri, open_device(uri.clone()).await?, seams)?,
+        None => shaped(
+            uri,
+            open_device(uri.clone(), seams.tasks.clone()).await?,
+            seams,
+        )?,
     };
     let config = WalConfig {
         depth: uri.io_depth,
         iops: uri.iops,
         bytes_per_s: uri.bandwidth_bytes,
+        tasks: seams.tasks.clone(),
         ..WalConfig::new(seams.random.next_u64())
     };
     let mut recovered = RecoveredLog::default();
@@ -252,14 +266,17 @@ async fn open_wal(uri: &WalUri, seams: &Seams) -> Result<(Wal, RecoveredLog), St
 }
 
 /// Opens or creates the log's device. Preallocating a large file takes a while, so not on a worker.
-async fn open_device(uri: WalUri) -> Result<Arc<dyn BlockDevice>, StorageError> {
-    match tokio::task::spawn_blocking(move || open_device_blocking(&uri)).await {
+async fn open_device(uri: WalUri, tasks: Supervisor) -> Result<Arc<dyn BlockDevice>, StorageError> {
+    match tokio::task::spawn_blocking(move || open_device_blocking(&uri, tasks)).await {
         Ok(device) => device,
         Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
     }
 }
 
-fn open_device_blocking(uri: &WalUri) -> Result<Arc<dyn BlockDevice>, StorageError> {
+fn open_device_blocking(
+    uri: &WalUri,
+    tasks: Supervisor,
+) -> Result<Arc<dyn BlockDevice>, StorageError> {
     if let Some(folder) = uri.path.parent() {
         std::fs::create_dir_all(folder).map_err(|source| StorageError::WalFolder {
             path: folder.to_owned(),
@@ -274,6 +291,7 @@ fn open_device_blocking(uri: &WalUri) -> Result<Arc<dyn BlockDevice>, StorageErr
         },
         depth: uri.io_depth,
         durable_completion: uri.durable_completion,
+        tasks,
         ..DeviceConfig::new(uri.capacity_bytes)
     };
     Ok(millrace_wal::open_device(&uri.path, &config)?)
@@ -293,7 +311,7 @@ fn shaped(
         "FOR MEASUREMENTS ONLY: the write-ahead log's device is slowed down; remove the shape_* \
          parameters from s3.wal.path for any other use"
     );
-    match ShapedDevice::new(device, shape, seams.clock.clone()) {
+    match ShapedDevice::new(device, shape, seams.clock.clone(), &seams.tasks) {
         Ok(device) => Ok(Arc::new(device)),
         Err(source) => Err(StorageError::Shape(source)),
     }

@@ -13,6 +13,7 @@ use futures_util::{StreamExt, TryStreamExt, future::join_all, stream};
 use millrace_budget::Budget;
 use millrace_model::{TopicName, TopicPartition};
 use millrace_purgatory::Timers;
+use millrace_tasks::{Supervisor, Task};
 use millrace_time::{SharedClock, SharedRandom};
 use parking_lot::Mutex;
 use tokio::{
@@ -47,6 +48,8 @@ pub struct CoordinatorParts {
     pub random: SharedRandom,
     /// Alarms.
     pub timers: Timers,
+    /// Supervises the coordinator's tasks.
+    pub tasks: Supervisor,
     /// Settings.
     pub config: GroupConfig,
 }
@@ -59,6 +62,7 @@ struct Inner {
     topic: Arc<dyn StateTopic>,
     ground: Ground,
     random: SharedRandom,
+    supervisor: Supervisor,
     shards: OnceLock<Vec<Arc<Shard>>>,
     /// Held while the topic is created and loaded, so that it happens once.
     starting: tokio::sync::Mutex<()>,
@@ -125,6 +129,7 @@ impl GroupCoordinator {
             topic: parts.topic,
             ground,
             random: parts.random,
+            supervisor: parts.tasks,
             shards: OnceLock::new(),
             starting: tokio::sync::Mutex::new(()),
             tasks: Mutex::default(),
@@ -176,14 +181,16 @@ impl GroupCoordinator {
             let (writes, queue) = mpsc::channel(WRITES_MAX);
             let shard = Shard::new(ground.clone(), groups, writes);
             let writer = Writer::new(shard.clone(), ground.clone(), log, queue, records);
-            tasks.writers.push(tokio::spawn(writer.run()));
+            let writing = self.0.supervisor.spawn(Task::GroupWriter, writer.run());
+            tasks.writers.push(writing);
             shards.push(shard);
         }
         let groups: usize = shards.iter().map(|shard| shard.cells().len()).sum();
         tracing::info!(groups, partitions = shards.len(), "consumer groups loaded");
         // `ready` holds `starting`, and `open` is alone.
         drop(self.0.shards.set(shards));
-        tasks.sweeper = Some(tokio::spawn(sweep_for_ever(Arc::downgrade(&self.0))));
+        let sweeping = sweep_for_ever(Arc::downgrade(&self.0));
+        tasks.sweeper = Some(self.0.supervisor.spawn(Task::GroupSweep, sweeping));
         Ok(())
     }
 

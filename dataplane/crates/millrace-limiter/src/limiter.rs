@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use millrace_tasks::{Supervisor, Task};
 use millrace_time::SharedClock;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
@@ -33,6 +34,7 @@ pub struct Limiter {
 /// What the limiters of one bandwidth share.
 pub(crate) struct Core {
     clock: SharedClock,
+    tasks: Supervisor,
     pub(crate) state: Mutex<State>,
     /// The rate, 0 where there is no bound, for those who need not look further.
     rate: AtomicU64,
@@ -44,7 +46,8 @@ impl Limiter {
     /// A limiter of so many bytes per second; none lets everything pass at once.
     #[must_use]
     pub fn new(clock: SharedClock, bytes_per_second: Option<u64>) -> Self {
-        Self::over(Core::new(clock, bytes_per_second), Measures::private())
+        let core = Core::new(clock, Supervisor::new(), bytes_per_second);
+        Self::over(core, Measures::private())
     }
 
     pub(crate) fn over(core: Arc<Core>, measures: Measures) -> Self {
@@ -167,10 +170,15 @@ impl fmt::Debug for Limiter {
 }
 
 impl Core {
-    pub(crate) fn new(clock: SharedClock, bytes_per_second: Option<u64>) -> Arc<Self> {
+    pub(crate) fn new(
+        clock: SharedClock,
+        tasks: Supervisor,
+        bytes_per_second: Option<u64>,
+    ) -> Arc<Self> {
         let state = State::new(bytes_per_second, clock.now());
         Arc::new(Self {
             clock,
+            tasks,
             rate: AtomicU64::new(state.bucket.rate().unwrap_or(0)),
             state: Mutex::new(state),
             changed: Notify::new(),
@@ -230,7 +238,8 @@ impl Core {
         let drives = std::mem::replace(&mut state.is_driven, true);
         drop(state);
         if !drives {
-            tokio::spawn(drive(Arc::clone(core)));
+            core.tasks
+                .spawn(Task::LimiterGrant, drive(Arc::clone(core)));
         } else if first_of_share {
             core.changed.notify_one();
         }

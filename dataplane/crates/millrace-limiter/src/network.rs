@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr, sync::Arc};
 
+use millrace_tasks::Supervisor;
 use millrace_time::SharedClock;
 use parking_lot::Mutex;
 
@@ -81,11 +82,11 @@ impl Network {
     /// A network of such bandwidths, which counts what passes in the metrics
     /// `millrace_network_*{direction,tier}`.
     #[must_use]
-    pub fn new(clock: SharedClock, config: NetworkConfig) -> Self {
+    pub fn new(clock: SharedClock, tasks: Supervisor, config: NetworkConfig) -> Self {
         let [ingress, egress] = config.rates();
-        let ingress_core = Core::new(clock.clone(), ingress);
+        let ingress_core = Core::new(clock.clone(), tasks.clone(), ingress);
         let egress_core = match config.mode {
-            LimiterMode::Separate => Core::new(clock, egress),
+            LimiterMode::Separate => Core::new(clock, tasks, egress),
             LimiterMode::Shared => Arc::clone(&ingress_core),
         };
         Self {
@@ -93,12 +94,6 @@ impl Network {
             egress: Limiter::over(egress_core, Measures::public("egress")),
             config: Arc::new(Mutex::new(config)),
         }
-    }
-
-    /// A network without bounds.
-    #[must_use]
-    pub fn unbounded(clock: SharedClock) -> Self {
-        Self::new(clock, NetworkConfig::default())
     }
 
     /// Changes the bandwidth of what comes in, at once.

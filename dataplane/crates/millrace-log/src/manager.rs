@@ -3,15 +3,16 @@
 mod registry;
 mod retention;
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, convert::Infallible, fmt, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use millrace_budget::Budget;
 use millrace_meta::{self as meta, MetaStore, NewTopic, PartitionStreams};
 use millrace_model::{StreamId, TopicId, TopicName, TopicPartition, limits::TOPIC_PARTITIONS_MAX};
 use millrace_stream::StreamStore;
+use millrace_tasks::{Supervisor, Task};
 use millrace_time::{SharedClock, SharedRandom};
-use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 
 use self::registry::Registry;
 use crate::{
@@ -56,6 +57,8 @@ pub struct LogParts {
     pub clock: SharedClock,
     /// Randomness, for topic ids.
     pub random: SharedRandom,
+    /// Supervises the tasks of all logs.
+    pub tasks: Supervisor,
     /// The broker's defaults.
     pub defaults: LogDefaults,
 }
@@ -101,7 +104,7 @@ pub struct LogStats {
 #[derive(Debug, Clone)]
 pub struct LogManager {
     inner: Arc<Inner>,
-    _tasks: Arc<[BackgroundTask; 3]>,
+    _tasks: Arc<[AbortOnDropHandle<()>; 3]>,
 }
 
 struct Inner {
@@ -119,16 +122,6 @@ struct Inner {
     changing: tokio::sync::Mutex<()>,
 }
 
-/// What goes on beside all calls, until it is dropped.
-#[derive(Debug)]
-struct BackgroundTask(JoinHandle<()>);
-
-impl Drop for BackgroundTask {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 impl LogManager {
     /// Opens all partitions, many at a time. Must be called on a tokio runtime.
     ///
@@ -141,6 +134,7 @@ impl LogManager {
             store,
             clock,
             random,
+            tasks,
             defaults,
         } = parts;
         let topics = meta
@@ -163,14 +157,15 @@ impl LogManager {
             changing,
         });
         inner.open_topics(topics).await?;
-        let tasks = [
-            tokio::spawn(checkpoint_for_ever(Arc::clone(&inner))),
-            tokio::spawn(retention::retain_for_ever(Arc::clone(&inner))),
-            tokio::spawn(retention::measure_for_ever(Arc::clone(&inner))),
+        let shared = || Arc::clone(&inner);
+        let handles = [
+            tasks.spawn(Task::LogCheckpoint, checkpoint_for_ever(shared())),
+            tasks.spawn(Task::LogRetention, retention::retain_for_ever(shared())),
+            tasks.spawn(Task::LogMeasure, retention::measure_for_ever(shared())),
         ];
         Ok(Self {
             inner,
-            _tasks: Arc::new(tasks.map(BackgroundTask)),
+            _tasks: Arc::new(handles.map(AbortOnDropHandle::new)),
         })
     }
 
@@ -598,7 +593,7 @@ impl Inner {
 
 /// The first look is at once: a broker that dies soon after each start, over and over, would else
 /// replay more at every one.
-async fn checkpoint_for_ever(inner: Arc<Inner>) {
+async fn checkpoint_for_ever(inner: Arc<Inner>) -> Infallible {
     loop {
         let topics = inner.registry.all();
         let partitions = topics.iter().map(|topic| topic.partitions.len()).sum();

@@ -12,6 +12,7 @@ use std::{
 
 use millrace_budget::Budget;
 use millrace_purgatory::Timers;
+use millrace_tasks::{Supervisor, Task};
 use millrace_time::SharedClock;
 use millrace_wire::service::{Peer, Service};
 use socket2::{SockRef, TcpKeepalive};
@@ -94,6 +95,7 @@ impl Listeners {
         service: Arc<dyn Service>,
         clock: SharedClock,
         timers: Timers,
+        tasks: &Supervisor,
     ) -> Server {
         let shared = Arc::new(Shared {
             budget: Budget::new(config.broker_bytes_max as u64),
@@ -111,16 +113,13 @@ impl Listeners {
                 next_id: AtomicU64::new(1),
             }),
         };
+        let core = &server.core;
         for (name, _, listener) in self.bound {
-            server
-                .core
-                .tasks
-                .spawn(accept_loop(Arc::clone(&server.core), name, listener));
+            let accepting = accept_loop(Arc::clone(core), name, listener);
+            tasks.spawn(Task::NetAccept, core.tasks.track_future(accepting));
         }
-        server
-            .core
-            .tasks
-            .spawn(sweep_loop(Arc::clone(&server.core)));
+        let sweeping = sweep_loop(Arc::clone(core));
+        tasks.spawn(Task::NetSweep, core.tasks.track_future(sweeping));
         server
     }
 }
@@ -258,6 +257,7 @@ impl Core {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let peer = Arc::new(Peer::new(id, address, listener.to_owned()));
         let entry = self.registry.enter(id, &self.shared.clock);
+        // Not supervised: a panic costs the connection, is logged and counted.
         self.tasks.spawn(connection::serve(
             stream,
             peer,

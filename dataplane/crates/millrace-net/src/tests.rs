@@ -15,6 +15,7 @@ use std::{
 
 use bytes::{BufMut, Bytes, BytesMut};
 use millrace_purgatory::Timers;
+use millrace_tasks::Supervisor;
 use millrace_time::{ManualClock, SharedClock};
 use millrace_wire::{
     Response,
@@ -144,12 +145,18 @@ async fn rig(config: NetConfig) -> Rig {
     let probe = Arc::new(Probe::default());
     let clock = ManualClock::shared();
     let shared: SharedClock = clock.clone();
-    let timers = Timers::new(shared.clone());
+    let timers = Timers::new(shared.clone(), Supervisor::new());
     let service = TestService {
         probe: Arc::clone(&probe),
         clock: shared.clone(),
     };
-    let server = listeners.serve(config, Arc::new(service), shared, timers.clone());
+    let server = listeners.serve(
+        config,
+        Arc::new(service),
+        shared,
+        timers.clone(),
+        &Supervisor::new(),
+    );
     Rig {
         server,
         probe,

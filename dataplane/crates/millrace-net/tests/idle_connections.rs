@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use millrace_net::{ListenerConfig, Listeners, NetConfig};
 use millrace_purgatory::Timers;
+use millrace_tasks::Supervisor;
 use millrace_time::SystemClock;
 use millrace_wire::{
     Response,
@@ -42,8 +43,14 @@ async fn an_idle_connection_costs_less_than_20_kib() {
     let listeners = Listeners::bind(&[listener]).await.expect("a free port");
     let address = listeners.addresses()[0].1;
     let clock = SystemClock::shared();
-    let timers = Timers::new(clock.clone());
-    let server = listeners.serve(NetConfig::default(), Arc::new(Echo), clock, timers);
+    let timers = Timers::new(clock.clone(), Supervisor::new());
+    let server = listeners.serve(
+        NetConfig::default(),
+        Arc::new(Echo),
+        clock,
+        timers,
+        &Supervisor::new(),
+    );
     let mut clients = Vec::with_capacity(CONNECTIONS);
     let before = resident_bytes();
     for _ in 0..CONNECTIONS {

@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use millrace_tasks::Supervisor;
 use millrace_time::SharedClock;
 
 use crate::{
@@ -73,7 +74,7 @@ where
     /// An empty purgatory with timers of its own.
     #[must_use]
     pub fn new(clock: SharedClock, config: PurgatoryConfig) -> Self {
-        Self::with_timers(Timers::new(clock), config)
+        Self::with_timers(Timers::new(clock, Supervisor::new()), config)
     }
 
     /// An empty purgatory on timers that others use as well.

@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use millrace_tasks::{Supervisor, Task};
 use millrace_time::{SharedClock, TimerId, TimingWheel};
 use parking_lot::Mutex;
 use tokio::{
@@ -70,6 +71,7 @@ type Call = Box<dyn FnOnce() + Send>;
 
 struct Shared {
     clock: SharedClock,
+    tasks: Supervisor,
     calls: Mutex<TimingWheel<Call>>,
     sources: Mutex<Vec<Weak<dyn Source>>>,
     /// The tick that the task sleeps until, or an earlier one that somebody asked for; the largest
@@ -85,11 +87,12 @@ struct Shared {
 impl Timers {
     /// Timers on a clock.
     #[must_use]
-    pub fn new(clock: SharedClock) -> Self {
+    pub fn new(clock: SharedClock, tasks: Supervisor) -> Self {
         let calls = Mutex::new(TimingWheel::new(ticks_passed(clock.now())));
         Self {
             shared: Arc::new(Shared {
                 clock,
+                tasks,
                 calls,
                 sources: Mutex::default(),
                 wakes_at: AtomicU64::new(u64::MAX),
@@ -185,7 +188,8 @@ impl Timers {
             && !self.shared.driven.swap(true, SeqCst)
         {
             let wake = Arc::clone(&self.shared.wake);
-            runtime.spawn(drive(Arc::downgrade(&self.shared), wake));
+            let driving = drive(Arc::downgrade(&self.shared), wake);
+            self.shared.tasks.spawn_on(&runtime, Task::Timers, driving);
         }
     }
 }

@@ -25,6 +25,7 @@ use millrace_objects::{BucketUri, ObjectStorage, RetryPolicy, StoreBucket, Timeo
 use millrace_stream::{
     AppendTicket, Entry, RecoveredLog, Stream, StreamConfig, StreamParts, StreamStore,
 };
+use millrace_tasks::Supervisor;
 use millrace_testkit::{BucketFaults, FaultyBucket};
 use millrace_time::{SharedClock, SharedRandom, SystemClock, SystemRandom};
 use millrace_wal::{DeviceConfig, Wal, WalConfig, open_device};
@@ -67,6 +68,7 @@ impl Load {
         let (wal, recovered) = self.open_log(clock).await;
         let scanned = clock.now() - began;
         let store = StreamStore::open(StreamParts {
+            tasks: Supervisor::new(),
             wal,
             recovered,
             background: storage.clone(),

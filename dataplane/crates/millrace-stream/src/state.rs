@@ -9,8 +9,8 @@ use std::{
 };
 
 use millrace_model::{Offset, StreamEpoch, StreamId};
+use millrace_tasks::{Supervisor, Task};
 use parking_lot::{Mutex, MutexGuard, RwLock};
-use tokio::runtime::Handle;
 
 use crate::{
     acks::{Acks, AppendTicket, InFlight},
@@ -140,7 +140,7 @@ impl StreamState {
         mut inner: MutexGuard<'_, Inner>,
         entry: CachedEntry,
         in_flight: InFlight,
-        runtime: &Handle,
+        tasks: &Supervisor,
     ) -> AppendTicket {
         inner.next = in_flight.end;
         inner.cached.push(entry);
@@ -148,7 +148,7 @@ impl StreamState {
         let must_drive = inner.acks.must_drive();
         drop(inner);
         if must_drive {
-            runtime.spawn(Arc::clone(self).acknowledge());
+            tasks.spawn(Task::StreamAcknowledge, Arc::clone(self).acknowledge());
         }
         ticket
     }
@@ -290,7 +290,7 @@ mod tests {
             let entry = CachedEntry::in_memory(entry, wal);
             let ticket = self
                 .state
-                .appended(inner, entry, in_flight, &Handle::current());
+                .appended(inner, entry, in_flight, &Supervisor::new());
             (ticket, device)
         }
     }

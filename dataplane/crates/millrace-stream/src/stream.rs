@@ -113,7 +113,7 @@ impl Stream {
         };
         let entry = CachedEntry::in_memory(entry, wal);
         self.state
-            .appended(inner, entry, in_flight, &self.store.runtime)
+            .appended(inner, entry, in_flight, &self.store.tasks)
     }
 
     /// A ticket that resolves when everything below `end` is durable. Above

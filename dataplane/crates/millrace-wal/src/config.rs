@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use millrace_model::limits::REQUEST_BYTES_MAX;
+use millrace_tasks::Supervisor;
 
 use crate::{format::BLOCK, ring::Ring};
 
@@ -32,6 +33,8 @@ pub struct WalConfig {
     pub reserve_wait_max: Duration,
     /// How long a trim may stay in memory while room is plenty: gathers many into one header write.
     pub trim_delay: Duration,
+    /// Supervises the log's tasks; one of its own by default.
+    pub tasks: Supervisor,
 }
 
 impl WalConfig {
@@ -48,6 +51,7 @@ impl WalConfig {
             bytes_per_s: None,
             reserve_wait_max: Duration::from_secs(30),
             trim_delay: Duration::from_millis(100),
+            tasks: Supervisor::new(),
         }
     }
 }

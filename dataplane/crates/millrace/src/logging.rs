@@ -26,6 +26,10 @@ pub(crate) fn install(format: LogFormat) {
     tracing_subscriber::registry()
         .with(lines.with_filter(filter))
         .init();
+    std::panic::set_hook(Box::new(|panic| {
+        // With its place: what a supervisor or a connection says of it has the message only.
+        tracing::error!("{panic}");
+    }));
     if let Some(error) = invalid {
         tracing::warn!(%error, "{FILTER_VARIABLE} is not a filter such as `info,millrace_net=debug`; using `info`");
     }

@@ -79,18 +79,29 @@ impl Home {
         command
     }
 
-    async fn start(&self) -> Running {
+    /// Adds one line to the settings, in place of the one that was added before.
+    fn set(&self, line: &str) {
+        let file = self.path().join("server.properties");
+        let text = std::fs::read_to_string(&file).expect("readable");
+        let kept = text.lines().filter(|line| !line.starts_with("test."));
+        let text: Vec<&str> = kept.chain([line]).collect();
+        std::fs::write(file, text.join("\n")).expect("writable");
+    }
+
+    fn spawn(&self) -> Child {
         let mut appending = std::fs::OpenOptions::new();
         appending.create(true).append(true);
         let log = appending.open(self.path().join("log")).expect("writable");
-        let child = self
-            .command()
+        self.command()
             .stdin(Stdio::null())
             .stderr(log)
             .spawn()
-            .expect("it starts");
+            .expect("it starts")
+    }
+
+    async fn start(&self) -> Running {
         let mut running = Running {
-            child,
+            child: self.spawn(),
             kafka: self.kafka,
         };
         let ready = async {
@@ -478,4 +489,93 @@ async fn a_baseline_that_is_set_at_run_time_is_in_the_metrics_at_once() {
     let line = "millrace_network_baseline_bytes_per_second{direction=\"ingress\"} 50000000";
     assert!(metrics.contains(line), "{line} in {metrics}");
     assert!(broker.terminate().await.success());
+}
+
+/// Waits for a process to end by itself; its exit code and its last line.
+async fn ended(running: &mut Running, home: &Home, within: Duration) -> (Option<i32>, String) {
+    let ended = async {
+        loop {
+            if let Some(status) = running.child.try_wait().expect("our child") {
+                return status.code();
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    };
+    let code = tokio::time::timeout(within, ended).await;
+    let log = home.log();
+    let last = log.lines().last().unwrap_or_default().to_owned();
+    (
+        code.unwrap_or_else(|_| panic!("it still runs: {log}")),
+        last,
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_panics_ends_the_process_within_two_seconds_and_says_why() {
+    const AFTER: Duration = Duration::from_millis(1_500);
+    let home = Home::new();
+    home.set("test.panic.task=upload@1500");
+    let mut running = home.start().await;
+    let mut client = running.client().await;
+    for number in 0..20 {
+        assert_eq!(client.produce("t", 0, numbered(number)).await, Ok(number));
+    }
+    // The time runs from before the broker was ready, so the bound is a little generous.
+    let (code, last) = ended(&mut running, &home, AFTER + Duration::from_secs(2)).await;
+    let reason = "the task upload panicked: a test injected this panic";
+    assert_eq!(
+        (code, last),
+        (Some(79), format!("millrace: exit 79: {reason}"))
+    );
+    let log = home.log();
+    assert!(log.contains("FOR TESTS ONLY"), "{log}");
+    assert!(log.contains("task=\"upload\""), "{log}");
+
+    home.set("test.panic.task=telemetry-fold");
+    let mut running = Running {
+        child: home.spawn(),
+        kafka: home.kafka,
+    };
+    let (code, last) = ended(&mut running, &home, SOON).await;
+    assert_eq!(code, Some(79), "{last}");
+    assert!(
+        last.starts_with("millrace: exit 79: the task telemetry-fold"),
+        "{last}"
+    );
+
+    home.set("");
+    let running = home.start().await;
+    let mut client = running.client().await;
+    let read = client.fetch("t", 0, 0, Duration::ZERO).await;
+    assert_eq!(read.high_watermark, 20, "what was acknowledged is there");
+    assert!(running.terminate().await.success());
+}
+
+#[test]
+fn a_wrong_command_line_and_a_wrong_task_have_their_exit_codes() {
+    let mut unknown = Command::new(PROGRAM);
+    unknown.args(["brocker"]);
+    let (code, text) = outcome(unknown);
+    assert_eq!(code, Some(64), "{text}");
+    assert!(
+        text.ends_with("millrace: exit 64: the command line is wrong: unrecognized subcommand\n"),
+        "{text}"
+    );
+    let mut help = Command::new(PROGRAM);
+    help.arg("--help");
+    assert_eq!(outcome(help).0, Some(0));
+
+    let home = Home::new();
+    home.set("test.panic.task=uploads");
+    let (code, text) = outcome(home.command());
+    assert_eq!(code, Some(78), "{text}");
+    assert!(
+        text.contains("there is no task \"uploads\"; the tasks are"),
+        "{text}"
+    );
+    let last = text.lines().last().unwrap_or_default();
+    assert!(
+        last.starts_with("millrace: exit 78: test.panic.task"),
+        "{text}"
+    );
 }

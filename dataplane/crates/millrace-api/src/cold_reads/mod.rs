@@ -238,6 +238,7 @@ impl ColdReads {
             key,
             read: Arc::clone(&read),
         };
+        // Not supervised: where it panics, its end wakes whoever waits, and the next fetch reads anew.
         let task = tokio::spawn(run(Arc::clone(&self.shared), under_way, place, is_local));
         read.is_done_by(task.abort_handle());
         Some(bytes_max)

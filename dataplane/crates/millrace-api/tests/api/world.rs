@@ -25,6 +25,7 @@ use millrace_model::NodeId;
 use millrace_objects::{ObjectStorage, RetryPolicy, StoreBucket, TimeoutPolicy};
 use millrace_purgatory::Timers;
 use millrace_stream::{RecoveredLog, StreamConfig, StreamParts, StreamStore};
+use millrace_tasks::Supervisor;
 use millrace_testkit::{FaultyBucket, SimDisk};
 use millrace_time::{SeededRandom, SharedClock, SharedRandom, SystemClock};
 use millrace_wal::{Wal, WalConfig};
@@ -346,6 +347,7 @@ async fn start(
     let sources = storage.clone().into();
     let block_cache = BlockCache::new(cache, sources, shared.clone(), clock.clone());
     let store = StreamStore::open(StreamParts {
+        tasks: Supervisor::new(),
         wal,
         recovered,
         background: storage.clone(),
@@ -361,6 +363,7 @@ async fn start(
     .await
     .expect("opens");
     let logs = LogManager::open(LogParts {
+        tasks: Supervisor::new(),
         meta: shared.clone(),
         store: store.clone(),
         clock: clock.clone(),
@@ -369,8 +372,9 @@ async fn start(
     })
     .await
     .expect("opens");
-    let timers = Timers::new(clock.clone());
+    let timers = Timers::new(clock.clone(), Supervisor::new());
     let groups = GroupCoordinator::open(CoordinatorParts {
+        tasks: Supervisor::new(),
         topic: Arc::new(logs.clone()),
         clock: clock.clone(),
         random: random.clone(),
@@ -379,8 +383,9 @@ async fn start(
     })
     .await
     .expect("loads");
-    let network = Network::new(clock.clone(), settings.network);
+    let network = Network::new(clock.clone(), Supervisor::new(), settings.network);
     let service = ApiService::new(ApiParts {
+        tasks: Supervisor::new(),
         logs: logs.clone(),
         groups: groups.clone(),
         meta: shared,

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    convert::Infallible,
     sync::Arc,
     time::Duration,
 };
@@ -81,7 +82,7 @@ impl Tracker {
     }
 
     /// Samples for ever.
-    pub(crate) async fn run(self) {
+    pub(crate) async fn run(self) -> Infallible {
         loop {
             self.sample();
             tokio::time::sleep(SAMPLE_INTERVAL).await;

@@ -11,7 +11,7 @@ mod reader;
 mod storage;
 mod wal_uri;
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{fmt, num::ParseIntError, path::PathBuf, str::FromStr, time::Duration};
 
 use millrace_api::{FETCH_BYTES_MAX, QuotaConfig, SettingKind};
 use millrace_coordinator::GroupConfig;
@@ -19,6 +19,7 @@ use millrace_log::LogDefaults;
 use millrace_model::NodeId;
 use millrace_net::NetConfig;
 use millrace_record::TimestampType;
+use millrace_tasks::{Task, UnknownTask};
 
 use self::{
     listeners::Endpoints,
@@ -86,10 +87,44 @@ pub struct BrokerConfig {
     pub log: LogDefaults,
     /// The group coordinator.
     pub group: GroupConfig,
+    /// `test.panic.task`, FOR TESTS ONLY: a task that panics.
+    pub injected_panic: Option<InjectedPanic>,
     /// Every setting that has an effect, sorted by key, secrets hidden.
     pub settings: Vec<Setting>,
     /// Keys that mean nothing here, in words.
     pub unknown: Vec<String>,
+}
+
+/// FOR TESTS ONLY: a task that panics, as `upload`, or some time after the start, as `upload@500`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InjectedPanic {
+    /// The task.
+    pub task: Task,
+    /// How long after the start.
+    pub after: Duration,
+}
+
+/// A text that names no [`InjectedPanic`].
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidPanic {
+    /// The task.
+    #[error(transparent)]
+    Task(#[from] UnknownTask),
+    /// The time.
+    #[error("after the @ stands no number of milliseconds: {0}")]
+    After(#[from] ParseIntError),
+}
+
+impl FromStr for InjectedPanic {
+    type Err = InvalidPanic;
+
+    fn from_str(text: &str) -> Result<Self, InvalidPanic> {
+        let (task, after_ms) = text.split_once('@').unwrap_or((text, "0"));
+        Ok(Self {
+            task: task.parse()?,
+            after: Duration::from_millis(u64::from(after_ms.parse::<u32>()?)),
+        })
+    }
 }
 
 /// One setting as the file has it.
@@ -164,6 +199,7 @@ impl BrokerConfig {
         let log = read_log(r, offsets_partitions);
         let group = read_group(r);
         r.number("default.replication.factor", 1, 1..=i64::from(i16::MAX));
+        let injected_panic = read_injected_panic(r);
         let unknown = reader.unknown();
         let settings = reader.finish()?;
         // The reader has reported an error wherever something is missing here.
@@ -184,6 +220,7 @@ impl BrokerConfig {
             quotas,
             log,
             group,
+            injected_panic,
             settings,
             unknown,
         })
@@ -206,6 +243,14 @@ fn read_admin(r: &mut Reader<'_>, text: &str) -> Option<HostPort> {
             None
         }
     }
+}
+
+fn read_injected_panic(r: &mut Reader<'_>) -> Option<InjectedPanic> {
+    let text = r.for_tests("test.panic.task")?;
+    let parsed = text.parse::<InjectedPanic>();
+    let remedy = "remove it, or write TASK or TASK@MILLISECONDS";
+    let problem = |error| r.fail("test.panic.task", error, remedy);
+    parsed.map_err(problem).ok()
 }
 
 fn read_listeners(r: &mut Reader<'_>) -> (Vec<Endpoint>, Vec<Endpoint>) {

@@ -129,6 +129,13 @@ impl<'a> Reader<'a> {
         text
     }
 
+    /// A setting for tests: nobody is shown it who has not set it.
+    pub(super) fn for_tests(&mut self, key: &'static str) -> Option<String> {
+        let text = self.raw(key).map(|value| value.text.clone())?;
+        self.note(key, &text, SettingKind::String, false);
+        Some(text)
+    }
+
     /// Something that parses itself and says what is wrong.
     pub(super) fn parsed<T>(
         &mut self,

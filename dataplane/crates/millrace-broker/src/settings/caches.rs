@@ -8,6 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use millrace_blockcache::BlockCache;
 use millrace_stream::StreamStore;
+use millrace_tasks::{Supervisor, Task};
 use parking_lot::Mutex;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -25,6 +26,7 @@ pub(super) struct CacheBytes {
 #[derive(Debug)]
 pub(super) struct Caches {
     shared: Arc<Shared>,
+    tasks: Supervisor,
     /// The block cache grows as the log cache shrinks.
     growing: Mutex<Option<AbortOnDropHandle<()>>>,
 }
@@ -44,7 +46,7 @@ struct Sizes {
 }
 
 impl Caches {
-    pub(super) fn new(block_cache: BlockCache, store: StreamStore) -> Self {
+    pub(super) fn new(block_cache: BlockCache, store: StreamStore, tasks: Supervisor) -> Self {
         let block = block_cache.stats().size_bytes;
         let wal = store.stats().cache_capacity_bytes;
         let wanted = CacheBytes { block, wal };
@@ -54,6 +56,7 @@ impl Caches {
                 store,
                 sizes: Mutex::new(Sizes { wanted, block }),
             }),
+            tasks,
             growing: Mutex::default(),
         }
     }
@@ -67,11 +70,13 @@ impl Caches {
             return;
         }
         let shared = Arc::clone(&self.shared);
-        *growing = Some(AbortOnDropHandle::new(tokio::spawn(async move {
+        let grow = async move {
             while !shared.grow(&mut shared.sizes.lock()) {
                 tokio::time::sleep(LOOK_INTERVAL).await;
             }
-        })));
+        };
+        let task = self.tasks.spawn(Task::CacheResize, grow);
+        *growing = Some(AbortOnDropHandle::new(task));
     }
 }
 

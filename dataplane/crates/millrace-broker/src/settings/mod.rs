@@ -32,6 +32,7 @@ use millrace_limiter::Network;
 use millrace_meta::{MetaStore, OpenStreamError, StoreFailure};
 use millrace_model::{NodeEpoch, NodeId};
 use millrace_stream::StreamStore;
+use millrace_tasks::Supervisor;
 use millrace_wire::service::BoxFuture;
 use parking_lot::RwLock;
 use serde::Serialize;
@@ -74,6 +75,7 @@ struct Kept {
 /// Whom changes concern.
 #[derive(Debug)]
 pub(crate) struct Parts {
+    pub(crate) tasks: Supervisor,
     pub(crate) block_cache: BlockCache,
     pub(crate) store: StreamStore,
     pub(crate) network: Network,
@@ -161,7 +163,11 @@ impl LiveSettings {
 
     /// Says whom changes concern from now on.
     pub(crate) fn attach(&self, parts: Parts) {
-        let caches = Caches::new(parts.block_cache.clone(), parts.store.clone());
+        let caches = Caches::new(
+            parts.block_cache.clone(),
+            parts.store.clone(),
+            parts.tasks.clone(),
+        );
         let _ = self.parts.set((parts, caches));
     }
 

@@ -6,4 +6,5 @@ mod failure;
 mod operation;
 mod settings;
 mod support;
+mod tasks;
 mod violations;

@@ -7,6 +7,7 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use millrace_model::Offset;
 use millrace_record::split;
+use millrace_tasks::Supervisor;
 use millrace_time::{ManualClock, SeededRandom};
 use tokio::sync::watch;
 
@@ -131,8 +132,9 @@ struct World {
 
 async fn open(topic: &Arc<MemoryTopic>, config: GroupConfig) -> World {
     let clock = ManualClock::shared();
-    let timers = Timers::new(clock.clone());
+    let timers = Timers::new(clock.clone(), Supervisor::new());
     let parts = CoordinatorParts {
+        tasks: Supervisor::new(),
         topic: topic.clone(),
         clock: clock.clone(),
         random: SeededRandom::shared(1),

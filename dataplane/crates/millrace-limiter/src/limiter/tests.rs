@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use millrace_tasks::Supervisor;
 use millrace_time::ManualClock;
 use tokio::time::{sleep, timeout};
 
@@ -407,7 +408,7 @@ async fn separate_directions_know_nothing_of_each_other() {
         ingress_bytes_per_s: Some(KIB),
         egress_bytes_per_s: None,
     };
-    let network = Network::new(clock.clone(), config);
+    let network = Network::new(clock.clone(), Supervisor::new(), config);
     network.ingress.charge(Tier::WalUpload, 100 * KIB);
     assert!(network.egress.try_acquire(Tier::TailRead, 100 * KIB));
     assert!(!network.ingress.try_acquire(Tier::TailRead, 1));
@@ -426,7 +427,7 @@ async fn shared_directions_draw_on_one_bandwidth_and_are_counted_apart() {
         ingress_bytes_per_s: Some(100 * KIB),
         egress_bytes_per_s: Some(200 * KIB),
     };
-    let network = Network::new(clock.clone(), config);
+    let network = Network::new(clock.clone(), Supervisor::new(), config);
     assert_eq!(network.egress.rate(), Some(100 * KIB));
     network.ingress.charge(Tier::WalUpload, 60 * KIB);
     network.egress.acquire(Tier::TailRead, KIB).await;

@@ -1,6 +1,6 @@
 //! The tasks that delete what no retention keeps, and tell how large the topics are.
 
-use std::{sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream};
 use millrace_model::TopicName;
@@ -23,7 +23,7 @@ const TRIM_WAIT: Duration = Duration::from_secs(30);
 const MEASURE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Checks at once after a start, then at the interval, counted from one check's end to the next.
-pub(super) async fn retain_for_ever(inner: Arc<Inner>) {
+pub(super) async fn retain_for_ever(inner: Arc<Inner>) -> Infallible {
     let interval = inner.defaults.retention_check_interval;
     tokio::time::sleep(interval.min(FIRST_CHECK)).await;
     loop {
@@ -35,7 +35,7 @@ pub(super) async fn retain_for_ever(inner: Arc<Inner>) {
 
 /// Measures the topics' sizes from time to time: one pass over all partitions takes about a
 /// millisecond for 10,000 of them.
-pub(super) async fn measure_for_ever(inner: Arc<Inner>) {
+pub(super) async fn measure_for_ever(inner: Arc<Inner>) -> Infallible {
     loop {
         for topic in inner.registry.all() {
             let bytes: u64 = topic.partitions.iter().map(|log| log.size_bytes()).sum();

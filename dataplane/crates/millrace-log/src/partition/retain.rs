@@ -93,6 +93,7 @@ impl PartitionLog {
     ) -> Result<Offset, TrimError> {
         let log = Arc::clone(self);
         // Apart from the caller: once the metadata has it, what is known here has to follow.
+        // Not supervised: awaited.
         let trimmed = tokio::spawn(async move { log.trim_whole(new_start, reason).await });
         let stopped = |error: JoinError| TrimError::Storage(error.to_string());
         trimmed.await.map_err(stopped)?

@@ -9,6 +9,7 @@ use millrace_log::{AppendOrigin, AppendTicket, LogDefaults, LogManager, LogParts
 use millrace_model::{Offset, TopicName};
 use millrace_record::{Batch, BatchBuilder, Compression, header_of, split};
 use millrace_stream::StreamStore;
+use millrace_tasks::Supervisor;
 use millrace_testkit::{BucketFaults, Crash};
 use proptest::prelude::*;
 use tokio_util::task::AbortOnDropHandle;
@@ -176,6 +177,7 @@ impl Run {
         self.world.bucket.set(BucketFaults::default());
         let store = self.world.open().await;
         let logs = LogManager::open(LogParts {
+            tasks: Supervisor::new(),
             meta: Arc::new(self.world.meta.clone()),
             store: store.clone(),
             clock: self.world.clock.clone(),

@@ -13,6 +13,7 @@ use millrace_meta::{MetaStore, NewTopic};
 use millrace_model::{TopicId, TopicName, TopicPartition};
 use millrace_record::{Batch, BatchBuilder, Compression, TimestampType, header_of, records, split};
 use millrace_stream::StreamStore;
+use millrace_tasks::Supervisor;
 use millrace_testkit::{BucketFaults, Crash};
 
 const MIB: u64 = 1024 * 1024;
@@ -25,6 +26,7 @@ struct Broker {
 async fn open(world: &World) -> Broker {
     let store = world.open().await;
     let logs = LogManager::open(LogParts {
+        tasks: Supervisor::new(),
         meta: Arc::new(world.meta.clone()),
         store: store.clone(),
         clock: world.clock.clone(),

@@ -23,6 +23,7 @@ use millrace_meta::MetaStore;
 use millrace_model::{ObjectId, Offset, TopicName, TopicPartition};
 use millrace_record::{Batch, BatchBuilder, Compression, header_of, split};
 use millrace_stream::{StreamConfig, StreamStore};
+use millrace_tasks::Supervisor;
 use millrace_testkit::{Crash, property_cases, two_threads};
 use millrace_time::{Clock, SharedClock};
 use proptest::prelude::*;
@@ -212,6 +213,7 @@ fn name() -> TopicName {
 async fn open(world: &World, clock: &Arc<WallClock>) -> Broker {
     let store = world.open().await;
     let logs = LogManager::open(LogParts {
+        tasks: Supervisor::new(),
         meta: Arc::new(world.meta.clone()),
         store: store.clone(),
         clock: clock.clone(),
@@ -527,6 +529,7 @@ async fn retention_goes_on_by_itself_and_follows_the_topics() {
     let world = World::new(2, small(), 16 * MIB).await;
     let store = world.open().await;
     let logs = LogManager::open(LogParts {
+        tasks: Supervisor::new(),
         meta: Arc::new(world.meta.clone()),
         store,
         clock: world.clock.clone(),

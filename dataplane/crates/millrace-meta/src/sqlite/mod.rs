@@ -180,6 +180,7 @@ impl SqliteMeta {
         E: From<StoreFailure> + Send + 'static,
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
+        // Not supervised: awaited.
         let change = tokio::spawn(change(Arc::clone(&self.inner)));
         change
             .await

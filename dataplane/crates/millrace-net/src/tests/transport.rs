@@ -9,6 +9,7 @@ use std::{
 
 use bytes::buf::Limit;
 use millrace_budget::Budget;
+use millrace_tasks::Supervisor;
 use tokio::net::TcpListener;
 
 use super::*;
@@ -146,7 +147,7 @@ async fn veiled_client(probe: &Arc<Probe>, held_back: &Arc<AtomicBool>) -> TcpSt
             clock: clock.clone(),
         }),
         budget: Budget::new(1 << 30),
-        timers: Timers::new(clock.clone()),
+        timers: Timers::new(clock.clone(), Supervisor::new()),
         clock: clock.clone(),
         meters: Meters::new(),
     });

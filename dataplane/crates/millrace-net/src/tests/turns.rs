@@ -70,7 +70,7 @@ async fn a_large_answer_is_written_in_turns_with_the_others() {
             clock: clock.clone(),
         }),
         budget: Budget::new(1 << 30),
-        timers: Timers::new(clock.clone()),
+        timers: Timers::new(clock.clone(), Supervisor::new()),
         clock: clock.clone(),
         meters: Meters::new(),
     });
@@ -96,3 +96,4 @@ async fn a_large_answer_is_written_in_turns_with_the_others() {
     }
     assert!(writes.len() >= BIG_BYTES / WRITE_TURN_BYTES);
 }
+use millrace_tasks::Supervisor;

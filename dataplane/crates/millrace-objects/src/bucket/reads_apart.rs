@@ -42,6 +42,7 @@ impl<B: Bucket> ReadsApart<B> {
     where
         F: Future<Output = Result<T, BucketError>> + Send + 'static,
     {
+        // Not supervised: awaited.
         let mut task = Aborting(self.runtime.spawn(read(Arc::clone(&self.reads))));
         match (&mut task.0).await {
             Ok(read) => read,

@@ -9,6 +9,7 @@ use millrace_objects::{
     Body, Bucket, BucketError, GetError, NetworkShare, ObjectBuilder, ObjectKey, ObjectReader,
     ObjectStorage, PutError, ReadError, RetryPolicy, StoreBucket, StreamEntry, TimeoutPolicy,
 };
+use millrace_tasks::Supervisor;
 use millrace_testkit::{BucketFaults, FaultyBucket};
 use millrace_time::{ManualClock, SeededRandom};
 
@@ -418,7 +419,7 @@ async fn uploads_never_wait_for_the_network_and_reads_take_turns() {
         ingress_bytes_per_s: Some(1_000),
         ..NetworkConfig::default()
     };
-    let network = Network::new(clock.clone(), config);
+    let network = Network::new(clock.clone(), Supervisor::new(), config);
     let uploads = storage.limited(NetworkShare::of(&network, Tier::WalUpload));
     for id in 1..20 {
         let (key, body) = (ObjectKey::of("test", ObjectId(id)), vec![0; 1_000]);

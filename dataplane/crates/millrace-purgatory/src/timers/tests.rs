@@ -1,5 +1,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
+use millrace_tasks::Supervisor;
 use millrace_time::{Clock, ManualClock};
 
 use super::*;
@@ -42,7 +43,7 @@ const fn ms(ms: u64) -> Duration {
 #[test]
 fn a_timer_fires_once_when_its_time_is_up_and_not_before() {
     let clock = ManualClock::shared();
-    let timers = Timers::new(clock.clone());
+    let timers = Timers::new(clock.clone(), Supervisor::new());
     let fired = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&fired);
     timers.after(Duration::from_micros(30_500), move || {
@@ -60,7 +61,7 @@ fn a_timer_fires_once_when_its_time_is_up_and_not_before() {
 #[test]
 fn a_cancelled_timer_leaves_at_once_and_never_fires() {
     let clock = ManualClock::shared();
-    let timers = Timers::new(clock.clone());
+    let timers = Timers::new(clock.clone(), Supervisor::new());
     let handle = timers.after(ms(5), || panic!("cancelled"));
     assert!(handle.cancel());
     assert_eq!(timers.pending(), 0);
@@ -71,7 +72,7 @@ fn a_cancelled_timer_leaves_at_once_and_never_fires() {
 #[test]
 fn a_panic_in_one_timer_does_not_stop_the_next() {
     let clock = ManualClock::shared();
-    let timers = Timers::new(clock.clone());
+    let timers = Timers::new(clock.clone(), Supervisor::new());
     let fired = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&fired);
     timers.after(ms(1), || std::panic::resume_unwind(Box::new("on purpose")));
@@ -86,7 +87,7 @@ fn a_panic_in_one_timer_does_not_stop_the_next() {
 #[tokio::test(start_paused = true)]
 async fn the_task_fires_timers_in_order_of_their_deadlines() {
     let clock = TokioClock::shared();
-    let timers = Timers::new(clock.clone());
+    let timers = Timers::new(clock.clone(), Supervisor::new());
     let order = Arc::new(Mutex::new(Vec::new()));
     for delay in [450, 3, 20, 8_000, 21] {
         let (order, clock) = (Arc::clone(&order), clock.clone());
@@ -108,7 +109,7 @@ async fn the_task_fires_timers_in_order_of_their_deadlines() {
 
 #[tokio::test(start_paused = true)]
 async fn an_earlier_timer_wakes_the_sleeping_task() {
-    let timers = Timers::new(TokioClock::shared());
+    let timers = Timers::new(TokioClock::shared(), Supervisor::new());
     timers.after(ms(60_000), || {});
     tokio::time::sleep(ms(10)).await;
     tokio::time::timeout(ms(30), timers.sleep(ms(20)))
@@ -119,7 +120,7 @@ async fn an_earlier_timer_wakes_the_sleeping_task() {
 #[tokio::test(start_paused = true)]
 async fn the_task_sleeps_while_there_is_no_timer() {
     let clock = TokioClock::shared();
-    let timers = Timers::new(clock.clone());
+    let timers = Timers::new(clock.clone(), Supervisor::new());
     timers.sleep(ms(5)).await;
     let cancelled = timers.after(ms(100), || panic!("cancelled"));
     cancelled.cancel();
@@ -133,7 +134,7 @@ async fn the_task_sleeps_while_there_is_no_timer() {
 #[tokio::test(start_paused = true)]
 async fn a_distant_timer_wakes_the_task_once_per_level() {
     let clock = TokioClock::shared();
-    let timers = Timers::new(clock.clone());
+    let timers = Timers::new(clock.clone(), Supervisor::new());
     let before = clock.reads.load(SeqCst);
     timers.sleep(Duration::from_secs(3_600)).await;
     let looks = clock.reads.load(SeqCst) - before;
@@ -142,7 +143,7 @@ async fn a_distant_timer_wakes_the_task_once_per_level() {
 
 #[tokio::test(start_paused = true)]
 async fn dropping_the_future_takes_its_timer_away() {
-    let timers = Timers::new(TokioClock::shared());
+    let timers = Timers::new(TokioClock::shared(), Supervisor::new());
     tokio::time::timeout(ms(1), timers.sleep(ms(100)))
         .await
         .expect_err("too early");
@@ -159,7 +160,7 @@ fn a_second_runtime_takes_over_after_the_first_is_gone() {
     };
     let first = build().expect("a runtime");
     let clock = first.block_on(async { TokioClock::shared() });
-    let timers = Timers::new(ManualClock::shared());
+    let timers = Timers::new(ManualClock::shared(), Supervisor::new());
     first.block_on(async { timers.after(ms(1), || {}) });
     drop((first, clock));
     let second = build().expect("a runtime");

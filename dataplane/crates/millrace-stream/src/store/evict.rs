@@ -187,6 +187,7 @@ mod tests {
     use millrace_meta::{MetaStore, NewTopic, SqliteMeta, SqliteOptions};
     use millrace_model::{NodeId, TopicId, TopicName};
     use millrace_objects::ObjectStorage;
+    use millrace_tasks::Supervisor;
     use millrace_testkit::SimDisk;
     use millrace_time::{SeededRandom, SystemClock};
     use millrace_wal::{Wal, WalConfig};
@@ -207,6 +208,7 @@ mod tests {
         let sources = storage.clone().into();
         let epoch = meta.register_node(NodeId(1)).await.expect("registers");
         let parts = StreamParts {
+            tasks: Supervisor::new(),
             wal: wal.await.expect("opens"),
             recovered: RecoveredLog::default(),
             block_cache: BlockCache::new(cache, sources, shared.clone(), clock.clone()),

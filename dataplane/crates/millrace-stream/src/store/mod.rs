@@ -32,10 +32,11 @@ use millrace_budget::Budget;
 use millrace_meta::MetaStore;
 use millrace_model::{NodeEpoch, NodeId, StreamId};
 use millrace_objects::ObjectStorage;
+use millrace_tasks::Supervisor;
 use millrace_time::{SharedClock, SharedRandom};
 use millrace_wal::Wal;
 use parking_lot::RwLock;
-use tokio::{runtime::Handle, time::timeout};
+use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::{append::Appends, compact::Compactor, evict::Evictor, upload::Uploads};
@@ -77,6 +78,8 @@ pub struct StreamParts {
     pub cluster_id: String,
     /// This broker, and the epoch of its present start.
     pub node: (NodeId, NodeEpoch),
+    /// Supervises the store's tasks.
+    pub tasks: Supervisor,
     /// Settings.
     pub config: StreamConfig,
 }
@@ -107,7 +110,7 @@ pub(crate) struct StoreInner {
     cluster_id: String,
     node_epoch: NodeEpoch,
     config: StreamConfig,
-    pub(crate) runtime: Handle,
+    pub(crate) tasks: Supervisor,
     failure: Arc<Failure>,
     metrics: StoreMetrics,
     streams: RwLock<HashMap<StreamId, Arc<StreamState>>>,
@@ -271,6 +274,12 @@ impl StreamStore {
     /// must stop then; restarting it recovers what was acknowledged.
     pub async fn failed(&self) -> Arc<str> {
         self.inner.failure.wait().await
+    }
+
+    /// The reason, where the store has failed.
+    #[must_use]
+    pub fn failure(&self) -> Option<Arc<str>> {
+        self.inner.failure.reason()
     }
 }
 

@@ -2,14 +2,16 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    convert::Infallible,
     sync::{Arc, atomic::AtomicBool},
 };
 
 use millrace_budget::Budget;
 use millrace_meta::StreamMeta;
 use millrace_model::StreamId;
+use millrace_tasks::Task;
 use parking_lot::RwLock;
-use tokio::{runtime::Handle, sync::mpsc};
+use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
@@ -88,7 +90,7 @@ pub(super) async fn open(
         cluster_id: parts.cluster_id,
         node_epoch: parts.node.1,
         config: parts.config,
-        runtime: Handle::current(),
+        tasks: parts.tasks,
         failure,
         metrics,
         streams: RwLock::new(streams),
@@ -104,15 +106,17 @@ fn start_tasks(
     inner: &Arc<StoreInner>,
     queue: mpsc::UnboundedReceiver<Arc<SealedBlock>>,
 ) -> Vec<AbortOnDropHandle<()>> {
-    vec![
-        spawn(upload::run(Arc::clone(inner), queue)),
-        spawn(upload::watch_pace(Arc::clone(inner))),
-        spawn(evict::run(Arc::clone(inner))),
-        spawn(tick(Arc::clone(inner))),
-        spawn(watch_device(Arc::clone(inner))),
-        spawn(trim::delete_unused(Arc::clone(inner))),
-        spawn(compact::run(Arc::clone(inner))),
-    ]
+    let (store, tasks) = (|| Arc::clone(inner), &inner.tasks);
+    let handles = vec![
+        tasks.spawn(Task::Upload, upload::run(store(), queue)),
+        tasks.spawn(Task::UploadPace, upload::watch_pace(store())),
+        tasks.spawn(Task::LogCacheEviction, evict::run(store())),
+        tasks.spawn(Task::StreamTick, tick(store())),
+        tasks.spawn(Task::WalWatch, watch_device(store())),
+        tasks.spawn(Task::ObjectDeletion, trim::delete_unused(store())),
+        tasks.spawn(Task::Compaction, compact::run(store())),
+    ];
+    handles.into_iter().map(AbortOnDropHandle::new).collect()
 }
 
 /// What an entry that only the log has will cost the cache while it is uploaded.
@@ -120,12 +124,8 @@ fn cost_of(located: &LocatedEntry) -> u64 {
     u64::from(located.entry.payload_bytes) + PLACE_BYTES
 }
 
-fn spawn(task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
-    AbortOnDropHandle::new(tokio::spawn(task))
-}
-
 /// Seals blocks that are due by age, and samples gauges.
-async fn tick(store: Arc<StoreInner>) {
+async fn tick(store: Arc<StoreInner>) -> Infallible {
     let StreamConfig {
         upload_interval, ..
     } = store.config;

@@ -14,6 +14,7 @@ mod uring;
 use std::{fmt::Debug, io, path::Path, sync::Arc};
 
 use futures_util::future::BoxFuture;
+use millrace_tasks::Supervisor;
 
 use crate::AlignedBuf;
 
@@ -73,6 +74,8 @@ pub struct DeviceConfig {
     /// True where the device's own completion already means durable (EBS, a disk with a protected
     /// cache): then no flush is asked for. **A lie here loses acknowledged records.**
     pub durable_completion: bool,
+    /// Supervises what works for the device; one of its own by default.
+    pub tasks: Supervisor,
 }
 
 impl DeviceConfig {
@@ -84,6 +87,7 @@ impl DeviceConfig {
             backend: Backend::Auto,
             depth: 8,
             durable_completion: false,
+            tasks: Supervisor::new(),
         }
     }
 }
@@ -144,7 +148,7 @@ pub fn open_device(
         Backend::ThreadPool => threads(file, path, config),
         #[cfg(target_os = "linux")]
         Backend::IoUring => {
-            let device = uring::UringDevice::new(file, config.depth);
+            let device = uring::UringDevice::new(file, config);
             device
                 .map(|d| Arc::new(d) as _)
                 .map_err(DeviceError::NoIoUring)
@@ -152,7 +156,7 @@ pub fn open_device(
         #[cfg(not(target_os = "linux"))]
         Backend::IoUring => Err(DeviceError::NoIoUring(io::ErrorKind::Unsupported.into())),
         #[cfg(target_os = "linux")]
-        Backend::Auto => match uring::UringDevice::new(Arc::clone(&file), config.depth) {
+        Backend::Auto => match uring::UringDevice::new(Arc::clone(&file), config) {
             Ok(device) => Ok(Arc::new(device)),
             Err(error) => {
                 tracing::warn!(%error, "io_uring is not available; the WAL uses the thread pool");
@@ -169,7 +173,7 @@ fn threads(
     path: &Path,
     config: &DeviceConfig,
 ) -> Result<Arc<dyn BlockDevice>, DeviceError> {
-    match threads::ThreadPoolDevice::new(file, config.depth) {
+    match threads::ThreadPoolDevice::new(file, config) {
         Ok(device) => Ok(Arc::new(device)),
         Err(source) => Err(DeviceError::Io {
             action: "start the I/O threads of",

@@ -4,15 +4,10 @@
 //! bytes per second, without bursts. A write is durable no sooner than the latency after its turn.
 //! Operations overlap, as many as the caller has in flight.
 
-use std::{
-    collections::BTreeMap,
-    fmt, io,
-    sync::Arc,
-    thread::{self, JoinHandle},
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt, io, sync::Arc, thread::JoinHandle, time::Duration};
 
 use futures_util::FutureExt;
+use millrace_tasks::{Supervisor, Task};
 use millrace_time::SharedClock;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
@@ -46,13 +41,18 @@ impl ShapedDevice {
     ///
     /// # Errors
     /// The system grants no thread for the delays.
-    pub fn new(inner: Arc<dyn BlockDevice>, shape: Shape, clock: SharedClock) -> io::Result<Self> {
+    pub fn new(
+        inner: Arc<dyn BlockDevice>,
+        shape: Shape,
+        clock: SharedClock,
+        tasks: &Supervisor,
+    ) -> io::Result<Self> {
         let pacer = Mutex::new(Pacer::strict(shape.iops, shape.bytes_per_s));
         Ok(Self {
             inner,
             latency: shape.write_latency,
             pacer,
-            alarm: Alarm::start(clock)?,
+            alarm: Alarm::start(clock, tasks)?,
         })
     }
 
@@ -124,15 +124,15 @@ struct Sleepers {
 }
 
 impl Alarm {
-    fn start(clock: SharedClock) -> io::Result<Self> {
+    fn start(clock: SharedClock, tasks: &Supervisor) -> io::Result<Self> {
         let bell = Arc::new(Bell {
             clock,
             sleepers: Mutex::default(),
             changed: Condvar::new(),
         });
-        let ringing = Arc::clone(&bell);
-        let builder = thread::Builder::new().name("wal-shape".to_owned());
-        let thread = Some(builder.spawn(move || ringing.ring_until_closed())?);
+        let (ringing, faults) = (Arc::clone(&bell), tasks.clone());
+        let ring = move || ringing.ring_until_closed(&faults);
+        let thread = Some(tasks.spawn_thread(Task::WalShape, ring)?);
         Ok(Self { bell, thread })
     }
 }
@@ -171,9 +171,10 @@ impl Bell {
         let _ = rung.await;
     }
 
-    fn ring_until_closed(&self) {
+    fn ring_until_closed(&self, tasks: &Supervisor) {
         let mut sleepers = self.sleepers.lock();
         while !sleepers.closed {
+            tasks.panic_if_injected(Task::WalShape);
             let now = self.clock.now();
             match sleepers.due.first_entry() {
                 None => self.changed.wait(&mut sleepers),
@@ -205,9 +206,14 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let config = super::super::DeviceConfig::new(1 << 20);
         let file = super::super::file::BlockFile::open(&dir.path().join("wal"), &config);
-        let inner = ThreadPoolDevice::new(Arc::new(file.expect("opens")), 4).expect("starts");
+        let inner = ThreadPoolDevice::new(Arc::new(file.expect("opens")), &config).expect("starts");
         let clock = SystemClock::shared();
-        let device = ShapedDevice::new(Arc::new(inner), shape, Arc::clone(&clock));
+        let device = ShapedDevice::new(
+            Arc::new(inner),
+            shape,
+            Arc::clone(&clock),
+            &Supervisor::new(),
+        );
         (dir, device.expect("starts"), clock)
     }
 

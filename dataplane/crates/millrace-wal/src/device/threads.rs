@@ -1,17 +1,13 @@
 //! The back-end that works everywhere: a few threads that block in the system call.
 
-use std::{
-    collections::VecDeque,
-    io,
-    sync::Arc,
-    thread::{self, JoinHandle},
-};
+use std::{collections::VecDeque, io, sync::Arc, thread::JoinHandle};
 
 use futures_util::FutureExt;
+use millrace_tasks::Task;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
-use super::{BlockDevice, DeviceFuture, file::BlockFile};
+use super::{BlockDevice, DeviceConfig, DeviceFuture, file::BlockFile};
 use crate::AlignedBuf;
 
 /// A device whose operations block threads of their own.
@@ -60,21 +56,24 @@ impl std::fmt::Debug for Queue {
 }
 
 impl ThreadPoolDevice {
-    /// Starts `depth` threads over `file`.
-    pub(super) fn new(file: Arc<BlockFile>, depth: u32) -> io::Result<Self> {
+    /// Starts `config.depth` threads over `file`.
+    pub(super) fn new(file: Arc<BlockFile>, config: &DeviceConfig) -> io::Result<Self> {
         let mut device = Self {
             file,
             queue: Arc::default(),
             threads: Vec::new(),
         };
-        for n in 0..depth.max(1) {
+        for _ in 0..config.depth.max(1) {
             let (file, queue) = (Arc::clone(&device.file), Arc::clone(&device.queue));
-            let builder = thread::Builder::new().name(format!("wal-io-{n}"));
-            device.threads.push(builder.spawn(move || {
+            let tasks = config.tasks.clone();
+            let work = move || {
                 while let Some(job) = queue.next() {
+                    tasks.panic_if_injected(Task::WalIo);
                     run(&file, job);
                 }
-            })?);
+            };
+            let thread = config.tasks.spawn_thread(Task::WalIo, work)?;
+            device.threads.push(thread);
         }
         Ok(device)
     }

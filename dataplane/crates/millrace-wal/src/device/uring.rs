@@ -22,6 +22,7 @@ use std::{
 
 use futures_util::FutureExt;
 use io_uring::{IoUring, opcode, squeue, types};
+use millrace_tasks::Task;
 use parking_lot::Mutex;
 use tokio::{
     io::{Interest, unix::AsyncFd},
@@ -30,7 +31,7 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{BlockDevice, DeviceFuture, check_range, file::BlockFile};
+use super::{BlockDevice, DeviceConfig, DeviceFuture, check_range, file::BlockFile};
 use crate::AlignedBuf;
 
 /// One system call moves at most this many bytes; the kernel's own bound is a little below 2 GiB.
@@ -86,15 +87,16 @@ impl UringDevice {
     ///
     /// # Panics
     /// Where the runtime was built without `enable_io`: Tokio does not tell before it panics.
-    pub(super) fn new(file: Arc<BlockFile>, depth: u32) -> io::Result<Self> {
+    pub(super) fn new(file: Arc<BlockFile>, config: &DeviceConfig) -> io::Result<Self> {
         let runtime = Handle::try_current().map_err(io::Error::other)?;
-        let ring = Ring::new(Arc::clone(&file), depth)?;
+        let ring = Ring::new(Arc::clone(&file), config.depth)?;
         let watched = ring.watched()?;
         let ring = Arc::new(Mutex::new(ring));
         let _entered = runtime.enter();
         // SAFETY: the collector owns the descriptor, keeps it open and gives it to nobody.
         let watched = unsafe { AsyncFd::register_with_interest(watched, Interest::READABLE) }?;
-        let collector = runtime.spawn(collect_for_ever(watched, Arc::clone(&ring)));
+        let collecting = collect(watched, Arc::clone(&ring));
+        let collector = config.tasks.spawn(Task::WalCompletions, collecting);
         Ok(Self {
             file,
             ring,
@@ -175,7 +177,7 @@ fn broken() -> io::Error {
 }
 
 /// Collects completions whenever there are some. Ends when the device is dropped.
-async fn collect_for_ever(watched: AsyncFd<OwnedFd>, ring: Arc<Mutex<Ring>>) {
+async fn collect(watched: AsyncFd<OwnedFd>, ring: Arc<Mutex<Ring>>) {
     loop {
         match watched.readable().await {
             // Cleared first: what completes after the look that follows makes it readable again.
@@ -459,7 +461,7 @@ fn is_transient(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{BLOCK_BYTES, device::DeviceConfig};
+    use crate::BLOCK_BYTES;
 
     /// Takes what the kernel has answered to the only operation, and tells the ring instead that
     /// the device was busy.

@@ -12,6 +12,7 @@
 use std::{collections::VecDeque, io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use millrace_tasks::Task;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{Append, Phase, Reservation, Shared, State, Wal, admission, completion::Completion};
@@ -311,13 +312,13 @@ impl Shared {
 
     fn start(self: &Arc<Self>, startable: Startable) {
         for sealed in startable.first.into_iter().chain(startable.more) {
-            self.runtime.spawn(Arc::clone(self).run_slot(sealed));
+            self.spawn(Task::WalWrite, Arc::clone(self).run_slot(sealed));
         }
         if let Some(wait) = startable.look_again {
-            self.runtime.spawn(Arc::clone(self).look_again(wait));
+            self.spawn(Task::WalPacing, Arc::clone(self).look_again(wait));
         }
         if let Some(bytes) = startable.grow_to {
-            self.runtime.spawn(Arc::clone(self).grow_window(bytes));
+            self.spawn(Task::WalWindow, Arc::clone(self).grow_window(bytes));
         }
     }
 

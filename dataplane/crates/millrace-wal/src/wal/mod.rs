@@ -15,6 +15,7 @@ mod trim;
 use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
+use millrace_tasks::Task;
 use millrace_time::SharedClock;
 use parking_lot::Mutex;
 use tokio::{
@@ -297,6 +298,10 @@ impl Shared {
         shared.metrics.capacity_bytes.set(ring.bytes() as f64);
         shared.publish(&shared.state.lock());
         shared
+    }
+
+    fn spawn(&self, task: Task, future: impl Future<Output = ()> + Send + 'static) {
+        self.config.tasks.spawn_on(&self.runtime, task, future);
     }
 
     fn stats(&self, state: &State) -> WalStats {

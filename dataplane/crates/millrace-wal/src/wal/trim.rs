@@ -12,6 +12,8 @@ use std::{
     time::Duration,
 };
 
+use millrace_tasks::Task;
+
 use super::{Phase, Shared, State, Wal, admission};
 use crate::{WalFailure, recovery::Span};
 
@@ -100,7 +102,7 @@ impl Shared {
     /// Starts the task that writes trims, where [`State::trim_is_due`] said so.
     pub(super) fn start_trims(self: &Arc<Self>, due: bool) {
         if due {
-            self.runtime.spawn(write_trims(Arc::downgrade(self)));
+            self.spawn(Task::WalTrim, write_trims(Arc::downgrade(self)));
         }
     }
 

@@ -4,6 +4,7 @@
 use std::{io, path::Path, sync::Arc, time::Duration};
 
 use futures_util::future::try_join_all;
+use millrace_tasks::Supervisor;
 use millrace_testkit::SimDisk;
 use millrace_time::{SeededRandom, SystemClock};
 use millrace_wal::{
@@ -168,7 +169,7 @@ async fn the_decorator_conforms() {
         iops: Some(100_000),
         bytes_per_s: Some(1 << 30),
     };
-    let device = ShapedDevice::new(inner, shape, SystemClock::shared());
+    let device = ShapedDevice::new(inner, shape, SystemClock::shared(), &Supervisor::new());
     conforms(Arc::new(device.expect("starts"))).await;
 }
 

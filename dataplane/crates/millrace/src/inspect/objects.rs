@@ -43,6 +43,7 @@ pub(super) async fn inspect(bucket: &str, cluster: &str, verify: bool) -> Result
     for listed in list(&storage, cluster).await?.chunks(READS_IN_FLIGHT) {
         let read = |listed: &Listed| {
             let (storage, listed) = (storage.clone(), listed.clone());
+            // Not supervised: awaited.
             tokio::spawn(async move { contents(&storage, &listed, verify).await })
         };
         let reads: Vec<_> = listed.iter().map(read).collect();

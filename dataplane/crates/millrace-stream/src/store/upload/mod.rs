@@ -160,6 +160,8 @@ struct Uploaded {
 /// Uploads and commits the blocks that come out of `queue`, for ever.
 pub(super) async fn run(store: Arc<StoreInner>, queue: UnboundedReceiver<Arc<SealedBlock>>) {
     let spawn = |(room, sealed)| {
+        // Not supervised: awaited, in the order of the blocks.
+        // Not supervised: awaited, in the order of the blocks.
         let upload = tokio::spawn(upload(Arc::clone(&store), sealed));
         let upload = AbortOnDropHandle::new(upload);
         async move { (room, upload.await) }

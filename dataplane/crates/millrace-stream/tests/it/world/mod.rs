@@ -13,6 +13,7 @@ use millrace_stream::{
     AppendTicket, CompactionConfig, Entry, RecoveredLog, Stream, StreamConfig, StreamParts,
     StreamStore,
 };
+use millrace_tasks::Supervisor;
 use millrace_testkit::{FaultyBucket, SimDisk};
 use millrace_time::{SeededRandom, SharedClock, SharedRandom, SystemClock};
 use millrace_wal::{BlockDevice, Wal, WalConfig};
@@ -179,6 +180,7 @@ impl World {
         let sources = storage.clone().into();
         let block_cache = BlockCache::new(cache, sources, meta.clone(), clock.clone());
         let parts = StreamParts {
+            tasks: Supervisor::new(),
             wal,
             recovered,
             background: storage.clone(),

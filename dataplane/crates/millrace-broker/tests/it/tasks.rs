@@ -1,0 +1,252 @@
+//! A panic in any supervised task ends the broker, and takes no acknowledged record along.
+
+use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use millrace_broker::{Broker, BrokerFailure, Seams, StartError, StorageError, Supervisor, Task};
+use millrace_record::{BatchBuilder, Compression};
+use millrace_testkit::KafkaClient;
+use millrace_wire::{
+    StrBytes,
+    messages::{
+        FindCoordinatorRequest, IncrementalAlterConfigsRequest,
+        incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig},
+    },
+};
+use parking_lot::Mutex;
+use tokio::{runtime::Runtime, time::timeout};
+use tokio_util::context::TokioContext;
+
+use crate::support::{Home, TOKEN, address, batch, client, get, values};
+
+/// From the panic to the end of the broker.
+const END_WITHIN: Duration = Duration::from_secs(2);
+/// Until a task runs that is not always there.
+const SOON: Duration = Duration::from_secs(20);
+/// Brokers at a time: they mostly wait.
+const AT_ONCE: usize = 4;
+const OLD_RECORDS: usize = 8;
+const OLD_RECORD_BYTES: usize = 128 * 1024;
+const LARGE_RECORD_BYTES: usize = 12 << 20;
+const BROKER: i8 = 4;
+
+/// What was acknowledged: values by offset.
+type Acknowledged = Arc<Mutex<BTreeMap<i64, String>>>;
+
+/// The settings with which the task runs, where it does not in every broker.
+fn settings(home: &Home, task: Task) -> Vec<String> {
+    let log = |parameters: &str| {
+        let home = home.path().display();
+        let file = format!("0@file://{home}/wal/wal?capacity=67108864");
+        format!("s3.wal.path={file}&{parameters}")
+    };
+    match task {
+        Task::WalCompletions => vec![log("iodepth=4&backend=io_uring")],
+        Task::WalIo => vec![log("iodepth=4&backend=threads")],
+        Task::WalPacing => vec![log("iodepth=4&iops=20")],
+        Task::WalShape => vec![log("iodepth=4&shape_write_ms=2")],
+        Task::WalWindow => vec![
+            log("iodepth=1"),
+            "message.max.bytes=16777216".to_owned(),
+            "socket.request.max.bytes=33554432".to_owned(),
+        ],
+        Task::WalTrim => vec!["s3.wal.upload.interval.ms=100".to_owned()],
+        Task::LimiterGrant => vec!["s3.network.egress.baseline.bandwidth=1048576".to_owned()],
+        _ => Vec::new(),
+    }
+}
+
+/// Stands for the process of one broker: what still runs, and what it holds, ends with it.
+struct Process(Option<Runtime>);
+
+impl Process {
+    fn new() -> Self {
+        Self(Some(Runtime::new().expect("threads")))
+    }
+
+    async fn start(
+        &self,
+        home: &Home,
+        settings: &[String],
+        tasks: &Supervisor,
+    ) -> Result<Broker, StartError> {
+        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+        let seams = Seams {
+            tasks: tasks.clone(),
+            ..Seams::system()
+        };
+        let starting = Broker::start_with(home.config(&settings), seams);
+        let runtime = self.0.as_ref().expect("it has not ended");
+        TokioContext::new(starting, runtime.handle().clone()).await
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.0
+            .take()
+            .into_iter()
+            .for_each(Runtime::shutdown_background);
+    }
+}
+
+/// Leaves records in the bucket that no cache has when the next broker starts.
+async fn write_old_records(home: &Home, acknowledged: &Acknowledged) {
+    let broker = home.start(&[]).await;
+    let mut client = client(&broker).await;
+    assert_eq!(client.create_topic("t", 1).await, 0);
+    for n in 0..OLD_RECORDS {
+        let value = format!("old {n} {}", "x".repeat(OLD_RECORD_BYTES));
+        let offset = client.produce("t", 0, batch(&[&value], Compression::None));
+        let offset = offset.await.expect("acknowledged");
+        acknowledged.lock().insert(offset, value);
+    }
+    drop(client);
+    broker.stop().await;
+}
+
+/// Produces until the broker has gone.
+async fn produce(broker: std::net::SocketAddr, acknowledged: Acknowledged) -> Infallible {
+    let mut client = KafkaClient::connect(broker).await;
+    for n in 0.. {
+        let value = format!("new {n}");
+        let answer = client.produce("t", 0, batch(&[&value], Compression::None));
+        match answer.await {
+            Ok(offset) => drop(acknowledged.lock().insert(offset, value)),
+            Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
+    }
+    unreachable!("the loop has no end")
+}
+
+/// Has work for every task that does not always run.
+async fn provoke(broker: std::net::SocketAddr, task: Task) {
+    let mut client = KafkaClient::connect(broker).await;
+    match task {
+        Task::WalWindow => {
+            let mut large = BatchBuilder::new(Compression::None);
+            large.push(1_000_000, None, Some(&vec![7; LARGE_RECORD_BYTES]), &[]);
+            let large: Bytes = large.build().freeze();
+            let _ = client.produce("t", 0, large).await;
+        }
+        Task::TopicChanges => {
+            client.create_topic("another", 1).await;
+        }
+        Task::CacheResize => {
+            let text = |text: &str| StrBytes::from_string(text.to_owned());
+            let config = |(name, value): (&str, &str)| {
+                AlterableConfig::default()
+                    .with_name(text(name))
+                    .with_value(Some(text(value)))
+            };
+            let sizes = [
+                ("s3.wal.cache.size", "16777216"),
+                ("s3.block.cache.size", "33554432"),
+            ];
+            let resource = AlterConfigsResource::default()
+                .with_resource_type(BROKER)
+                .with_resource_name(text("0"))
+                .with_configs(sizes.into_iter().map(config).collect());
+            let request = IncrementalAlterConfigsRequest::default().with_resources(vec![resource]);
+            client.call(1, &request).await;
+        }
+        // The first read of a connection is a cold one; the second has what that has found.
+        _ => loop {
+            client.fetch("t", 0, 0, Duration::from_millis(100)).await;
+        },
+    }
+}
+
+/// Groups are served from here on, by tasks of their own.
+async fn start_groups(broker: &Broker) {
+    let request = FindCoordinatorRequest::default()
+        .with_key_type(0)
+        .with_coordinator_keys(vec![StrBytes::from_static_str("g")]);
+    client(broker).await.call(4, &request).await;
+}
+
+async fn check_nothing_is_lost(home: &Home, acknowledged: &Acknowledged, task: Task) {
+    let broker = home.start(&[]).await;
+    let mut client = client(&broker).await;
+    let mut acknowledged = std::mem::take(&mut *acknowledged.lock());
+    assert!(acknowledged.len() >= OLD_RECORDS, "{task}");
+    let mut next = 0;
+    while let Some(&last) = acknowledged.keys().next_back() {
+        let found = client.fetch("t", 0, next, SOON).await;
+        for (offset, value) in values(&found) {
+            next = offset + 1;
+            if let Some(promised) = acknowledged.remove(&offset) {
+                assert_eq!(value, promised, "{task}: offset {offset}");
+            }
+        }
+        assert!(next <= last + 1 || acknowledged.is_empty(), "{task}");
+    }
+    broker.stop().await;
+}
+
+async fn a_panic_ends_the_broker(task: Task) {
+    let (home, acknowledged) = (Home::new(), Acknowledged::default());
+    write_old_records(&home, &acknowledged).await;
+    let tasks = Supervisor::new();
+    tasks.allow_faults();
+    let process = Process::new();
+    let broker = match process.start(&home, &settings(&home, task), &tasks).await {
+        Err(StartError::Storage(StorageError::Device(refused))) if task == Task::WalCompletions => {
+            return println!("skipped: no io_uring here: {refused}");
+        }
+        started => started.unwrap_or_else(|error| panic!("{task}: {error}")),
+    };
+    start_groups(&broker).await;
+    let at = address(&broker);
+    let producing = tokio::spawn(produce(at, Arc::clone(&acknowledged)));
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(tasks.failure(), None, "{task}");
+    tasks.inject_panic(task);
+    let provoking = tokio::spawn(provoke(at, task));
+    let failure = timeout(SOON, broker.failed()).await;
+    let failure = failure.unwrap_or_else(|_| panic!("{task} has not run"));
+    let named = format!("the task {task} panicked: a test injected this panic");
+    assert_eq!(failure.to_string(), named);
+    assert!(matches!(failure, BrokerFailure::Task(_)), "{failure}");
+    if task != Task::AdminHttp {
+        let (code, body) = get(&broker, "/readyz", Some(TOKEN)).await;
+        assert_eq!((code, body), (503, format!("not ready: {named}\n")));
+    }
+    let ended = timeout(END_WITHIN, broker.abandon()).await;
+    assert!(ended.is_ok(), "{task}: the broker does not end");
+    producing.abort();
+    provoking.abort();
+    // A record that is acknowledged is counted by then, or its client has not seen the answer.
+    let _ = (producing.await, provoking.await);
+    drop(process);
+    check_nothing_is_lost(&home, &acknowledged, task).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_in_any_task_ends_the_broker_and_loses_no_acknowledged_record() {
+    stream::iter(Task::ALL)
+        .for_each_concurrent(AT_ONCE, |task| a_panic_ends_the_broker(*task))
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_panics_while_the_broker_starts_ends_the_start_with_its_name() {
+    let home = Home::new();
+    for task in [Task::AdminHttp, Task::TelemetryFold, Task::Upload] {
+        let settings = [format!("test.panic.task={task}")];
+        let started = Process::new()
+            .start(&home, &settings, &Supervisor::new())
+            .await;
+        let error = started.err().expect("it panics");
+        assert!(matches!(error, StartError::Task(_)), "{error}");
+        let text = error.to_string();
+        assert_eq!(
+            text,
+            format!("the task {task} panicked: a test injected this panic")
+        );
+    }
+    let broker = home.start(&[]).await;
+    assert_eq!(get(&broker, "/readyz", Some(TOKEN)).await.0, 200);
+    broker.stop().await;
+}

@@ -1,0 +1,123 @@
+//! The names of all supervised tasks.
+
+use std::{fmt, str::FromStr};
+
+/// Declares the tasks once: variant, name, and the list of all.
+macro_rules! tasks {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
+        /// A supervised task. Several tasks may run under one name, such as one per partition.
+        ///
+        /// The list is closed, so that a test can make each of them fail.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Task {
+            $($(#[doc = $doc])+ $variant,)+
+        }
+
+        impl Task {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// The name in logs, in `/readyz` and in `test.panic.task`.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+        }
+    };
+}
+
+tasks! {
+    /// Serves the admin HTTP.
+    AdminHttp = "admin-http",
+    /// Sends waiting block requests to the bucket.
+    BlockCacheDispatch = "block-cache-dispatch",
+    /// Forgets idle readers of the block cache.
+    BlockCacheSweep = "block-cache-sweep",
+    /// Grows the block cache after the log cache has shrunk.
+    CacheResize = "cache-resize",
+    /// Measures how far each consumer group is behind.
+    CatchUpTracker = "catch-up-tracker",
+    /// Merges small objects.
+    Compaction = "compaction",
+    /// Removes expired consumer groups and offsets.
+    GroupSweep = "group-sweep",
+    /// Writes the state of one partition of consumer groups.
+    GroupWriter = "group-writer",
+    /// Grants bandwidth to those who wait for it.
+    LimiterGrant = "limiter-grant",
+    /// Leaves cached payloads to the log where memory is short.
+    LogCacheEviction = "log-cache-eviction",
+    /// Writes checkpoints of partitions.
+    LogCheckpoint = "log-checkpoint",
+    /// Measures the sizes of partitions.
+    LogMeasure = "log-measure",
+    /// Deletes records beyond their retention.
+    LogRetention = "log-retention",
+    /// Accepts connections of one listener.
+    NetAccept = "net-accept",
+    /// Closes idle connections.
+    NetSweep = "net-sweep",
+    /// Deletes objects that nothing refers to.
+    ObjectDeletion = "object-deletion",
+    /// Acknowledges the appends of one stream.
+    StreamAcknowledge = "stream-acknowledge",
+    /// Seals blocks that are due, and samples gauges.
+    StreamTick = "stream-tick",
+    /// Folds metric samples into their buckets.
+    TelemetryFold = "telemetry-fold",
+    /// Fires timeouts.
+    Timers = "timers",
+    /// Creates, grows and deletes topics.
+    TopicChanges = "topic-changes",
+    /// Uploads and commits blocks.
+    Upload = "upload",
+    /// Sets the pace of uploads.
+    UploadPace = "upload-pace",
+    /// Collects what the write-ahead log's io_uring has completed.
+    WalCompletions = "wal-completions",
+    /// A thread of the write-ahead log's device, where io_uring is not used.
+    WalIo = "wal-io",
+    /// Starts writes that the pacer held back.
+    WalPacing = "wal-pacing",
+    /// The thread that slows the device down, for measurements only.
+    WalShape = "wal-shape",
+    /// Writes trims of the write-ahead log.
+    WalTrim = "wal-trim",
+    /// Watches for a failure of the write-ahead log's device.
+    WalWatch = "wal-watch",
+    /// Enlarges the write-ahead log's window.
+    WalWindow = "wal-window",
+    /// Writes chunks of the write-ahead log.
+    WalWrite = "wal-write",
+}
+
+impl fmt::Display for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// No task has this name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownTask(pub String);
+
+impl fmt::Display for UnknownTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = Task::ALL.iter().map(|task| task.name()).collect();
+        let (unknown, names) = (&self.0, names.join(", "));
+        write!(f, "there is no task {unknown:?}; the tasks are {names}")
+    }
+}
+
+impl std::error::Error for UnknownTask {}
+
+impl FromStr for Task {
+    type Err = UnknownTask;
+
+    fn from_str(text: &str) -> Result<Self, UnknownTask> {
+        let found = Self::ALL.iter().find(|task| task.name() == text);
+        found.copied().ok_or_else(|| UnknownTask(text.to_owned()))
+    }
+}
