@@ -29,7 +29,8 @@ async function lost() {
   const cluster = await of.running(tools);
   tools.driver.states.set(cluster.id, "stopped");
   tools.driver.effects.length = 0;
-  await reportDegraded(tools, cluster.id, "The broker has stopped.");
+  const message = "The broker has stopped.";
+  await reportDegraded(tools, await of.load(cluster), { reason: "BrokerDown", message });
   return { tools, cluster };
 }
 
