@@ -30,6 +30,9 @@ const FOLD_INTERVAL: Duration = Duration::from_secs(5);
 /// How long a broker that failed answers requests that are in flight.
 const ABANDON_DRAIN: Duration = Duration::from_secs(1);
 
+/// Unwinding a task takes microseconds.
+const PANIC_ARRIVES_WITHIN: Duration = Duration::from_millis(50);
+
 /// The broker did not start. The text is for the operator and says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -218,7 +221,13 @@ impl Broker {
         tokio::select! {
             biased;
             failure = self.tasks.failed() => BrokerFailure::Task(failure),
-            reason = self.storage.store.failed() => BrokerFailure::Storage(reason),
+            reason = self.storage.store.failed() => {
+                // A task that panics may take the storage down before its panic has arrived here.
+                match timeout(PANIC_ARRIVES_WITHIN, self.tasks.failed()).await {
+                    Ok(failure) => BrokerFailure::Task(failure),
+                    Err(_) => BrokerFailure::Storage(reason),
+                }
+            }
         }
     }
 

@@ -213,7 +213,7 @@ fn exit_code(error: &StartError) -> u8 {
     match error {
         StartError::Task(_) => EXIT_TASK,
         StartError::Folder(FolderError::InUse { .. }) => EXIT_IN_USE,
-        StartError::Admin(_) | StartError::Bind(_) => EXIT_CONFIG,
+        StartError::Admin(_) | StartError::Bind(_) | StartError::Memory(_) => EXIT_CONFIG,
         _ => EXIT_NOT_STARTED,
     }
 }
