@@ -27,6 +27,15 @@ const BANNED_WORDS: [RegExp, string][] = [
   [new RegExp(["/wo", "rk/|/ro", "ot/|/tmp/b", "ash"].join("")), "a path of one machine"],
   [new RegExp(["\\bsub", "agent\\b"].join(""), "i"), "the project speaks of itself alone"],
 ];
+/** Words of our own for what has a standard term, in the control plane's code. */
+const PRIVATE_WORDS: [RegExp, string][] = [
+  [/\banew\b/i, "again; restart, re-create"],
+  [/\bmend(s|ed|ing)?\b/i, "fix, repair"],
+  [/fate\b/i, "deletion, outcome"],
+  [/wish(es)?\b/i, "request, override"],
+  [/\bjudge/i, "validate, check"],
+];
+const CONTROL_PLANE = /^(apps|packages|infra|e2e)\/.*\.(tsx?|go|sh)$/;
 /** Files whose job is to be long or to quote: locks, pictures, licences, generated text. */
 const UNREAD =
   /(^|\/)(package-lock\.json|Cargo\.lock|go\.sum|LICENSE)$|\.(png|svg|snap|ico|woff2?|bin)$|\.gen\.go$/;
@@ -106,7 +115,8 @@ function withoutTests(text: string): string {
 function checkWords(file: string, text: string): void {
   if (file.startsWith(".ci/gates/")) return;
   text.split("\n").forEach((line, index) => {
-    for (const [word, why] of BANNED_WORDS) {
+    const words = CONTROL_PLANE.test(file) ? [...BANNED_WORDS, ...PRIVATE_WORDS] : BANNED_WORDS;
+    for (const [word, why] of words) {
       if (word.test(line)) complaints.push(`${file}:${index + 1}: ${word.source}: ${why}`);
     }
   });

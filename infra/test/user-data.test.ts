@@ -355,7 +355,7 @@ esac
       expect(kept.output).toBe("");
     });
 
-    test("a broker that was changed where it is kept: fetched anew", async () => {
+    test("a broker that was changed where it is kept: fetched again", async () => {
       await machine.publish();
       await machine.powerOn();
       await bootOk();

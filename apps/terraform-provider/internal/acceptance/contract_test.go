@@ -78,14 +78,14 @@ func TestContract01InterruptedCreateIsResumed(t *testing.T) {
 func TestContract02FailedCreateIsRetriedInPlace(t *testing.T) {
 	w := newWorkspace(t, running.APIURL)
 	w.write(clusterConfig(unique("failing")))
-	mend := breakNextCluster(t, w)
+	repair := breakNextCluster(t, w)
 
 	failed := w.state(main)
 	if failed == nil || failed["state"] != "FAILED" {
 		t.Fatalf("state %v", failed)
 	}
 	w.wantPlan(planChanges, "will be updated in-place", "Applying retries the cluster", "0 to add, 1 to change, 0 to destroy")
-	mend()
+	repair()
 	w.apply()
 	after := w.state(main)
 	if after["state"] != "RUNNING" || after["id"] != failed["id"] {
@@ -97,7 +97,7 @@ func TestContract02FailedCreateIsRetriedInPlace(t *testing.T) {
 
 // breakNextCluster applies the configuration while a file stands where the cluster's folder would be,
 // so that its creation fails for real. The returned function takes the file away.
-func breakNextCluster(t *testing.T, w *workspace) (mend func()) {
+func breakNextCluster(t *testing.T, w *workspace) (repair func()) {
 	t.Helper()
 	release := holdWorker(t)
 	known := clusterIDs(t)

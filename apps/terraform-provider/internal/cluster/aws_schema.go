@@ -45,8 +45,8 @@ var (
 	storageType = map[string]attr.Type{"kms_key_arn": types.StringType}
 )
 
-// awsWishes are the attributes that have a meaning on AWS alone.
-func awsWishes() map[string]schema.Attribute {
+// awsArguments are the arguments for clusters on AWS only.
+func awsArguments() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"brokers": schema.Int64Attribute{
 			Optional: true, Computed: true,

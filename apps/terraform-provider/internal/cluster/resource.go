@@ -58,8 +58,8 @@ func (r *clusterResource) Configure(_ context.Context, req resource.ConfigureReq
 }
 
 func (r *clusterResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
-	attributes := wishes(ctx)
-	maps.Copy(attributes, awsWishes())
+	attributes := arguments(ctx)
+	maps.Copy(attributes, awsArguments())
 	maps.Copy(attributes, facts())
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "A Kafka cluster. An interrupted or failed apply keeps it in the state; the next apply continues in place.",
@@ -67,8 +67,8 @@ func (r *clusterResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 	}
 }
 
-// wishes are the attributes that configurations write.
-func wishes(ctx context.Context) map[string]schema.Attribute {
+// arguments are the attributes that a configuration sets.
+func arguments(ctx context.Context) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"environment_id": schema.StringAttribute{
 			Optional: true, Computed: true,

@@ -78,7 +78,7 @@ func afterAcceptance(operationID string, err error) error {
 }
 
 // change makes the cluster what the plan says. The plan's own change is tried before a failed operation
-// is repeated: it may be what mends the cluster.
+// is repeated: it may be what repairs the cluster.
 func (r *clusterResource) change(ctx context.Context, before, planned model, unfinished bool) error {
 	id := before.ID.ValueString()
 	found, err := r.settle(ctx, id)

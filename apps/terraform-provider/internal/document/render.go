@@ -69,10 +69,10 @@ func page(room fs.FS, folder, kind, name, file string, described block) ([]byte,
 	title := fmt.Sprintf("%s %s", kind, name)
 	front(&text, title, described.Description)
 	fmt.Fprintf(&text, "# %s\n\n%s\n\n## Example\n\n```terraform\n%s```\n\n", title, described.Description, example)
-	wishes, facts := split(described.Attributes)
-	if len(wishes) > 0 {
+	arguments, facts := split(described.Attributes)
+	if len(arguments) > 0 {
 		text.WriteString("## Arguments\n\n")
-		writeAttributes(&text, wishes, 0)
+		writeAttributes(&text, arguments, 0)
 		text.WriteString("\n")
 	}
 	if len(facts) > 0 {
@@ -95,19 +95,19 @@ func front(text *strings.Builder, title, description string) {
 	fmt.Fprintf(text, "---\npage_title: %q\ndescription: %q\n---\n\n", title, strings.TrimSuffix(first, ".")+".")
 }
 
-func split(attributes []attribute) (wishes, facts []attribute) {
+func split(attributes []attribute) (arguments, facts []attribute) {
 	for _, each := range attributes {
 		if each.Mode == "computed" {
 			facts = append(facts, each)
 		} else {
-			wishes = append(wishes, each)
+			arguments = append(arguments, each)
 		}
 	}
 	// What must be given comes first.
-	slices.SortStableFunc(wishes, func(a, b attribute) int {
+	slices.SortStableFunc(arguments, func(a, b attribute) int {
 		return rank(a) - rank(b)
 	})
-	return wishes, facts
+	return arguments, facts
 }
 
 func rank(each attribute) int {

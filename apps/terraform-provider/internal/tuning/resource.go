@@ -45,16 +45,16 @@ type model struct {
 // take copies what somebody asked for, here or at the broker; the size's own values are null.
 func (m *model) take(tuning *api.Tuning) {
 	m.ClusterID = types.StringValue(tuning.ClusterId)
-	m.WalCacheBytes = wishOf(tuning.WalCacheBytes)
-	m.BlockCacheBytes = wishOf(tuning.BlockCacheBytes)
-	m.UploadThresholdBytes = wishOf(tuning.UploadThresholdBytes)
-	m.PrefetchMaxBytes = wishOf(tuning.PrefetchMaxBytes)
-	m.IngressBaselineBytesPerSecond = wishOf(tuning.IngressBaselineBytesPerSecond)
-	m.EgressBaselineBytesPerSecond = wishOf(tuning.EgressBaselineBytesPerSecond)
+	m.WalCacheBytes = overrideOf(tuning.WalCacheBytes)
+	m.BlockCacheBytes = overrideOf(tuning.BlockCacheBytes)
+	m.UploadThresholdBytes = overrideOf(tuning.UploadThresholdBytes)
+	m.PrefetchMaxBytes = overrideOf(tuning.PrefetchMaxBytes)
+	m.IngressBaselineBytesPerSecond = overrideOf(tuning.IngressBaselineBytesPerSecond)
+	m.EgressBaselineBytesPerSecond = overrideOf(tuning.EgressBaselineBytesPerSecond)
 	m.Applied = types.BoolValue(tuning.Applied)
 }
 
-func wishOf(setting api.TuningSetting) types.Int64 {
+func overrideOf(setting api.TuningSetting) types.Int64 {
 	if setting.Source == api.TuningSettingSourceDefault {
 		return types.Int64Null()
 	}
