@@ -239,7 +239,7 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
     await page.getByRole("link", { name: "API keys" }).click();
     await page.getByRole("button", { name: "Create key" }).click();
     await page.getByLabel("Name").fill(name);
-    await page.getByRole("textbox", { name: "Role" }).click();
+    await page.getByRole("combobox", { name: "Role" }).click();
     await page.getByRole("option", { name: /^Viewer/ }).click();
     await page.getByRole("button", { name: "Create", exact: true }).click();
     await expect(page.getByText("It is not shown again")).toBeVisible();

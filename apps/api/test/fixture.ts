@@ -206,6 +206,8 @@ export class FakeKafka {
   readonly topics = new Map<string, Map<string, DescribedTopic>>();
   /** How often settings of topics were asked for. */
   configRequests = 0;
+  /** Topics that are created after the client has stopped waiting, by name: so much later. */
+  readonly lateTopics = new Map<string, number>();
   readonly groups = new Map<string, ConsumerGroup[]>();
   readonly settings = new Map<string, Map<string, string>>();
   /** What a broker says to settings that it refuses. */
@@ -224,7 +226,11 @@ export class FakeKafka {
       createTopic: async ({ name, partitions, configs }) => {
         if (topics.has(name)) throw new BrokerError("topic_exists", "exists");
         const topic = { name, partitions, topicId: undefined, replicationFactor: 1 };
-        topics.set(name, { ...topic, configs: withDefaults(configs) });
+        const create = () => topics.set(name, { ...topic, configs: withDefaults(configs) });
+        const lateMs = this.lateTopics.get(name);
+        if (lateMs === undefined) return void create();
+        setTimeout(create, lateMs);
+        throw new BrokerError("timeout", "no answer in time");
       },
       deleteTopic: async (name) => {
         if (!topics.delete(name)) throw new BrokerError("topic_not_found", "no such topic");

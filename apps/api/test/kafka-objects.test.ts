@@ -31,6 +31,34 @@ test("topics are made, listed by name in pages, and deleted", async () => {
   expect(internal.status).toBe(404);
 });
 
+test("a topic that the broker creates after the timeout is answered with 201, not with 503", async () => {
+  const { app, db, ours, kafka } = fixture;
+  const { cluster } = await runningCluster(db, ours, "late-topics");
+  kafka.lateTopics.set("wide", 300);
+  const made = await call(app, "POST", `/v1/clusters/${cluster.id}/topics`, {
+    apiKey: ours.apiKey,
+    body: { name: "wide", partitions: 10_000 },
+  });
+  expect(made.status).toBe(201);
+  expect(made.body).toMatchObject({ name: "wide", partitions: 10_000 });
+});
+
+test("99999 partitions are refused with their pointer, and nothing is created", async () => {
+  const { app, db, ours } = fixture;
+  const { apiKey } = ours;
+  const { cluster } = await runningCluster(db, ours, "too-wide");
+  const path = `/v1/clusters/${cluster.id}/topics`;
+  const refused = await call(app, "POST", path, {
+    apiKey,
+    body: { name: "wide", partitions: 99_999 },
+  });
+  expect(refused.status).toBe(400);
+  expect(refused.body.errors).toMatchObject([
+    { pointer: "/partitions", message: "must be at most 10,000" },
+  ]);
+  expect((await call(app, "GET", path, { apiKey })).body.items).toEqual([]);
+});
+
 test("a topic is read, its settings change, its partitions grow and never shrink", async () => {
   const { app, db, ours } = fixture;
   const { apiKey } = ours;

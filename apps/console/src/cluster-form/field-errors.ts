@@ -6,8 +6,9 @@ export type FieldErrors = Readonly<Record<string, string>>;
 /** Where the API saw something wrong; several errors of one field become one text. */
 export function fieldErrorsOf(problem: Problem | undefined): FieldErrors {
   const errors: Record<string, string> = {};
-  for (const { pointer, message } of problem?.errors ?? []) {
-    const text = sentence(message);
+  for (const { pointer, code, message } of problem?.errors ?? []) {
+    // The detail of a taken name names it: `A cluster named "orders" already exists here.`
+    const text = code === "taken" ? (problem?.detail ?? message) : sentence(message);
     errors[pointer] = errors[pointer] === undefined ? text : `${errors[pointer]}. ${text}`;
   }
   return errors;

@@ -45,7 +45,7 @@ export function useOperation(operationId: string, clusterId: string, reading: bo
   return { operation: query.data, error: query.error, lines };
 }
 
-/** What an operation's event may have changed: its own state, the cluster's, and the drift. */
+/** What an operation's event may have changed: itself, the list, its cluster and the drift. */
 export function refreshAfterEvent(
   queryClient: QueryClient,
   trpc: ReturnType<typeof useTRPC>,
@@ -54,6 +54,7 @@ export function refreshAfterEvent(
   const byOperation = { operation_id: operationId };
   const byCluster = { cluster_id: clusterId };
   void queryClient.invalidateQueries(trpc.operation.get.queryFilter(byOperation));
+  void queryClient.invalidateQueries(trpc.operation.list.pathFilter());
   void queryClient.invalidateQueries(trpc.cluster.get.queryFilter(byCluster));
   void queryClient.invalidateQueries(trpc.cluster.drift.queryFilter(byCluster));
 }

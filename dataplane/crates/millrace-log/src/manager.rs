@@ -473,16 +473,22 @@ impl Inner {
             .iter()
             .flat_map(|topic| streams_of(&topic.partitions))
             .collect();
-        for chunk in streams.chunks(STREAMS_PER_TRANSACTION) {
-            let opened = self.store.open_streams(chunk).await;
-            opened.map_err(|error| OpenError::Meta(error.to_string()))?;
-        }
+        self.open_streams(&streams).await?;
         stream::iter(topics)
             .map(Ok)
             .try_for_each_concurrent(OPENS_AT_ONCE, async |topic| {
                 self.open_topic(topic).await.map(|_| ())
             })
             .await
+    }
+
+    /// Opens streams in few transactions of the metadata; those that are open already cost none.
+    async fn open_streams(&self, streams: &[StreamId]) -> Result<(), OpenError> {
+        for chunk in streams.chunks(STREAMS_PER_TRANSACTION) {
+            let opened = self.store.open_streams(chunk).await;
+            opened.map_err(|error| OpenError::Meta(error.to_string()))?;
+        }
+        Ok(())
     }
 
     /// Opens a topic that is recorded and not known: its creation failed half-way. Without this it
@@ -510,6 +516,9 @@ impl Inner {
         })?;
         let config = Arc::new(config);
         let missing = &topic.partitions[partitions.len().min(topic.partitions.len())..];
+        // One by one, 10,000 partitions would be 10,000 transactions, and longer than clients wait.
+        let streams = streams_of(missing);
+        self.open_streams(&streams).await?;
         let (name, id) = (&topic.name, topic.id);
         let opened: Vec<Arc<PartitionLog>> = stream::iter(missing.to_vec())
             .map(|streams| self.open_partition(name, id, streams, Arc::clone(&config)))

@@ -1,7 +1,13 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { BrokerError, type KafkaAdmin } from "@millrace/broker-admin";
 import type { ClusterId, DescribedTopic, Principal } from "@millrace/domain";
 import { atBroker } from "../broker-failure.ts";
 import { requireBootstrapServers } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
+
+/** With the request's own ten seconds, half of the minute after which proxies cut a connection. */
+const LATE_MS_MAX = 20_000;
+const LATE_POLL_MS = 500;
 
 export interface CreateTopicInput {
   readonly clusterId: ClusterId;
@@ -22,8 +28,39 @@ export async function createTopic(
   const bootstrapServers = await requireBootstrapServers(core, principal, clusterId);
   return atBroker(topic.name, () =>
     core.kafka({ bootstrapServers }, async (admin) => {
-      await admin.createTopic(topic);
+      try {
+        await admin.createTopic(topic);
+      } catch (error) {
+        if (!isTimeout(error)) throw error;
+        return await awaitTopic(admin, topic, error);
+      }
       return admin.describeTopic(topic.name);
     }),
   );
+}
+
+/** A broker that was too slow to answer goes on with its work: thousands of partitions take seconds. */
+async function awaitTopic(
+  admin: Pick<KafkaAdmin, "describeTopic">,
+  { name, partitions }: Pick<CreateTopicInput, "name" | "partitions">,
+  timeout: unknown,
+): Promise<DescribedTopic> {
+  for (let waited = 0; waited < LATE_MS_MAX; waited += LATE_POLL_MS) {
+    const found = await admin.describeTopic(name).catch((error: unknown) => {
+      if (isTimeout(error) || isMissing(error)) return undefined;
+      throw error;
+    });
+    if (found?.partitions === partitions) return found;
+    if (found !== undefined) break;
+    await sleep(LATE_POLL_MS);
+  }
+  throw timeout;
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof BrokerError && error.code === "timeout";
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof BrokerError && error.code === "topic_not_found";
 }
