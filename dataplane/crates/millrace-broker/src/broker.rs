@@ -117,13 +117,15 @@ impl Broker {
     /// # Errors
     /// See [`Broker::start`].
     pub async fn start_with(config: BrokerConfig, seams: Seams) -> Result<Self, StartError> {
-        let tasks = seams.tasks.clone();
-        inject(config.injected_panic, &tasks);
-        tokio::select! {
+        let (tasks, injected) = (seams.tasks.clone(), config.injected_panic);
+        announce(injected, &tasks);
+        let broker = tokio::select! {
             biased;
-            failure = tasks.failed() => Err(StartError::Task(failure)),
-            started = Self::start_parts(config, seams) => started,
-        }
+            failure = tasks.failed() => return Err(StartError::Task(failure)),
+            started = Self::start_parts(config, seams) => started?,
+        };
+        inject_later(injected, tasks);
+        Ok(broker)
     }
 
     async fn start_parts(mut config: BrokerConfig, seams: Seams) -> Result<Self, StartError> {
@@ -390,8 +392,8 @@ fn api_config(config: &BrokerConfig, storage: &Storage, advertised: &[Endpoint])
     }
 }
 
-/// FOR TESTS ONLY: makes a task panic where the configuration asks for it, and says so loudly.
-fn inject(panic: Option<InjectedPanic>, tasks: &Supervisor) {
+/// FOR TESTS ONLY: says loudly that a task will panic, and makes it panic at once if it shall.
+fn announce(panic: Option<InjectedPanic>, tasks: &Supervisor) {
     let Some(InjectedPanic { task, after }) = panic else {
         return;
     };
@@ -402,10 +404,16 @@ fn inject(panic: Option<InjectedPanic>, tasks: &Supervisor) {
          any other use"
     );
     tasks.allow_faults();
-    let tasks = tasks.clone();
     if after.is_zero() {
-        return tasks.inject_panic(task);
+        tasks.inject_panic(task);
     }
+}
+
+/// FOR TESTS ONLY: the broker is ready; makes a task panic some time later if it shall.
+fn inject_later(panic: Option<InjectedPanic>, tasks: Supervisor) {
+    let Some(InjectedPanic { task, after }) = panic else {
+        return;
+    };
     // Not supervised: it is itself the fault.
     tokio::spawn(async move {
         tokio::time::sleep(after).await;

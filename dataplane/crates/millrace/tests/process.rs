@@ -4,6 +4,10 @@ use std::{
     net::SocketAddr,
     path::Path,
     process::{Child, Command, ExitStatus, Output, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
     time::Duration,
 };
 
@@ -512,16 +516,21 @@ async fn ended(running: &mut Running, home: &Home, within: Duration) -> (Option<
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_panics_ends_the_process_within_two_seconds_and_says_why() {
-    const AFTER: Duration = Duration::from_millis(1_500);
+    const AFTER: Duration = Duration::from_secs(2);
     let home = Home::new();
-    home.set("test.panic.task=upload@1500");
+    home.set("test.panic.task=upload@2000");
     let mut running = home.start().await;
     let mut client = running.client().await;
-    for number in 0..20 {
-        assert_eq!(client.produce("t", 0, numbered(number)).await, Ok(number));
-    }
-    // The time runs from before the broker was ready, so the bound is a little generous.
+    let acknowledged = Arc::new(AtomicI64::new(0));
+    let counting = Arc::clone(&acknowledged);
+    let producing = tokio::spawn(async move {
+        // Ends when the connection does.
+        while let Ok(offset) = client.produce("t", 0, numbered(0)).await {
+            counting.store(offset + 1, Ordering::SeqCst);
+        }
+    });
     let (code, last) = ended(&mut running, &home, AFTER + Duration::from_secs(2)).await;
+    let _ = producing.await;
     let reason = "the task upload panicked: a test injected this panic";
     assert_eq!(
         (code, last),
@@ -547,7 +556,9 @@ async fn a_task_that_panics_ends_the_process_within_two_seconds_and_says_why() {
     let running = home.start().await;
     let mut client = running.client().await;
     let read = client.fetch("t", 0, 0, Duration::ZERO).await;
-    assert_eq!(read.high_watermark, 20, "what was acknowledged is there");
+    let acknowledged = acknowledged.load(Ordering::SeqCst);
+    assert!(acknowledged > 0, "some were acknowledged");
+    assert!(read.high_watermark >= acknowledged, "all of them are there");
     assert!(running.terminate().await.success());
 }
 

@@ -95,12 +95,13 @@ pub struct BrokerConfig {
     pub unknown: Vec<String>,
 }
 
-/// FOR TESTS ONLY: a task that panics, as `upload`, or some time after the start, as `upload@500`.
+/// FOR TESTS ONLY: a task that panics while the broker starts, as `upload`, or so many milliseconds
+/// after it is ready, as `upload@500`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InjectedPanic {
     /// The task.
     pub task: Task,
-    /// How long after the start.
+    /// How long after the broker is ready; zero is at once, while it starts.
     pub after: Duration,
 }
 
