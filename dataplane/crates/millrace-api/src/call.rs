@@ -1,4 +1,4 @@
-//! One request on its way through a handler, and its answer.
+//! One request in a handler, and its response.
 
 use std::{sync::Arc, time::Duration};
 

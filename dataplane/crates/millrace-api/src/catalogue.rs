@@ -1,5 +1,5 @@
-//! The configurations that Kafka's clients and tools expect a topic and a broker to have: names,
-//! types, defaults, and where a value comes from.
+//! The configurations that Kafka's clients and tools expect of a topic and a broker: names, types,
+//! defaults, and the source of each value.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What handlers work with.
+//! The dependencies of handlers.
 
 use std::{fmt, sync::Arc, time::Duration};
 

@@ -1,8 +1,8 @@
-//! Looking at every record of a batch, without standing in other connections' way.
+//! Inspects every record of a batch without blocking other connections.
 //!
-//! A batch may decompress to tens of mebibytes, however small it is. What is done in less than
-//! about a millisecond is done where the request is; the rest on a thread for work that blocks,
-//! a few batches at a time, which bounds the memory of what is decompressed.
+//! Even a small batch may decompress to tens of mebibytes. Work below about a millisecond runs in
+//! the connection's task; the rest runs on blocking threads, a few batches at a time, which bounds
+//! the memory for decompressed data.
 
 use std::{panic::resume_unwind, sync::Arc};
 

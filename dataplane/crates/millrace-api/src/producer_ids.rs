@@ -1,4 +1,4 @@
-//! Gives out producer ids from blocks that the metadata store has set aside.
+//! Allocates producer ids from blocks that the metadata store has reserved.
 
 use std::{ops::Range, sync::Arc};
 

@@ -1,13 +1,11 @@
 //! Client quotas: how many bytes per second the clients of one name may move.
 //!
-//! What has been moved is paid for at the quota's rate. A client may be a second ahead of its
-//! payments; once it is further, its answers say for how long it should wait, and its connection
-//! is not read for that time (KIP-219). Nothing is refused and no answer is held back, except that
-//! a fetch of a client that owes is answered without records.
+//! Bytes are paid for at the quota's rate. A client may be one second in debt; beyond that, responses
+//! tell it how long to wait, and its connection is not read for that time (KIP-219). No request is
+//! rejected and no response is delayed, except that a fetch of a client in debt returns no records.
 //!
 //! A client is its `client.id`, wherever it connects from; clients without a name are one client.
-//! What is known of one is a single time, and once that time has passed, nothing has to be
-//! remembered.
+//! The state of a client is a single time, which can be dropped once it has passed.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 

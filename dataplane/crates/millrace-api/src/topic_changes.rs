@@ -1,6 +1,5 @@
-//! Topics are created, grown and deleted one change after the other, in the order in which the
-//! requests came, and each to its end, even where the client that asked has gone in the meantime:
-//! a topic must not be left half made.
+//! Creates, grows and deletes topics: one change after the other, in request order, each to its end
+//! even if the client has disconnected, because a topic must not be left half created.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! What the machine has: the seam at which tests put another one.
+//! The machine's resources: a seam, so that tests can replace them.
 
 use std::{
     fmt::Debug,

@@ -1,9 +1,9 @@
-//! The broker's memory: one bound for the whole of it, and which part has how much.
+//! The broker's memory: one bound for all of it, and the share of each part.
 //!
-//! The bound is `memory.max.bytes`, or [`MEMORY_PERCENT`] of what the machine, or this process's part
-//! of it, has. The rest is for what is not counted: the program, its tasks and connections, what the
-//! allocator cannot give back, and the system. The parts are bounded each by a budget or by a number
-//! of its own, and their sum fits the bound, or the broker does not start.
+//! The bound is `memory.max.bytes`, by default [`MEMORY_PERCENT`] of the machine's or control group's
+//! memory. The rest is for uncounted memory: the program, its tasks and connections, allocator
+//! fragmentation, and the system. Each part has a budget or a limit of its own. The broker does not
+//! start if their sum exceeds the bound.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The metrics recorder: Prometheus text, rendered when it is asked for.
+//! The metrics recorder: Prometheus text, rendered on request.
 
 use std::sync::OnceLock;
 

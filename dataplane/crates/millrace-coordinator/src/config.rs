@@ -1,4 +1,4 @@
-//! What an operator sets about groups, and the bounds that stand whatever they set.
+//! The settings of groups, and the bounds that are not settings.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Why the coordinator refuses a request.
+//! Why the coordinator rejects a request.
 
 /// One refusal, in the words of Kafka's protocol; the wire code of each has the same name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -9,12 +9,13 @@
 //! | `load` | reads a partition back into groups |
 //! | `shard` | the groups of one partition |
 //! | `writer` | the only writer of a shard's log |
-//! | `coordinator` | finds the shard, keeps time, drops what is old |
+//! | `coordinator` | finds the shard, keeps time, removes expired state |
 //!
-//! A group's state changes in memory under its lock; what must last is handed to the shard's writer
-//! under the same lock, so the log has the order of the changes. The writer puts whatever waits into
-//! one batch, and applies and answers in log order once it is durable. When a log has grown long, the
-//! writer waits until nothing is in flight, writes the live state at the tail and trims the rest.
+//! A group's state changes in memory under its lock. Durable changes go to the shard's writer under
+//! the same lock, so the log has the order of the changes. The writer puts all waiting changes into
+//! one batch; once it is durable, it applies and answers them in log order. When a log has grown
+//! long, the writer waits until nothing is in flight, writes the live state at the tail and trims the
+//! rest.
 
 pub mod config;
 mod coordinator;

@@ -1,4 +1,4 @@
-//! What callers hand to the coordinator and what it answers. Knows nothing of the wire's versions.
+//! The coordinator's requests and responses, independent of the wire's versions.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! What the coordinator reads of a consumer's subscription, the topics, and of its assignment, the
-//! partitions.
+//! Parses the topics of a consumer's subscription and the partitions of its assignment.
 
 use millrace_model::{TopicName, TopicPartition};
 

@@ -1,8 +1,8 @@
 //! Which leader epoch wrote which offsets (KIP-101, KIP-320).
 //!
-//! An epoch begins with the first batch that was appended under it and ends where the next one
-//! begins. Nothing that was acknowledged is ever lost here, so a client that asks will not find its
-//! position cut off; but it asks, and its next fetch waits for the answer.
+//! An epoch starts with the first batch appended under it and ends where the next one starts.
+//! Acknowledged records are never lost here, so a client never finds its position truncated; but
+//! clients ask, and their next fetch waits for the answer.
 
 use millrace_model::Offset;
 

@@ -1,13 +1,13 @@
 //! Sequence checks of idempotent producers (KIP-98), as Kafka's brokers do them.
 //!
-//! A producer numbers its records per partition. The log remembers its epoch and its last
-//! [`BATCHES_KEPT`] batches: a batch that is one of them is a duplicate and is answered with the
-//! offset that it got first; any other must go on where the last one ended. A producer that is not
-//! known, because it is new, was forgotten, or its records were deleted, may begin at any sequence.
+//! A producer numbers its records per partition. The log keeps its epoch and its last
+//! [`BATCHES_KEPT`] batches. A batch that is one of them is a duplicate and is answered with its
+//! original offset; any other must continue where the last one ended. An unknown producer (new,
+//! expired, or with deleted records) may start at any sequence.
 //!
-//! Checks run before the batch is durable, on state that includes batches still under way: else the
-//! second of two pipelined batches could not be judged. If one of those is lost the whole store has
-//! failed, and a restart rebuilds the state from what was durable.
+//! Checks run before the batch is durable, on state that includes batches in flight: otherwise the
+//! second of two pipelined batches could not be validated. If one of those is lost, the whole store
+//! has failed, and a restart rebuilds the state from durable batches.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 

@@ -1,5 +1,5 @@
 //! What a restart would have to replay: bytes of batches that no checkpoint covers, over all
-//! partitions. Both bounds hold whatever the load, so that a restart takes seconds at most, however
+//! partitions. Both bounds hold under any load, so that a restart takes seconds at most, however
 //! fast the batches came and however many partitions they went to.
 
 use std::sync::atomic::{AtomicU64, Ordering};

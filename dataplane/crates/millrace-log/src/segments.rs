@@ -1,20 +1,20 @@
-//! Bytes and time by offset: where a log of bytes could be cut.
+//! Bytes and time by offset: the positions at which retention can cut the log.
 //!
-//! Kafka deletes records by whole segment files. A stream has none, so the partition notes segments
-//! of its own: runs of whole batches, each with where it begins, how many bytes stand before it, and
-//! its largest timestamp. Retention moves the log start from one segment's end to another's, and
-//! sizes between any two offsets are read off in between.
+//! Kafka deletes records by whole segment files. A stream has none, so the partition tracks its own
+//! segments: runs of whole batches, each with its start, the number of bytes before it, and its
+//! largest timestamp. Retention moves the log start from one segment's end to another's; the size
+//! between any two offsets is interpolated.
 //!
-//! A segment ends at [`STRIDE_BYTES_MIN`] bytes or [`STRIDE_MS_MIN`] of timestamps, or, where the log
-//! is larger, at the [`STRIDES`]th part of its bytes or of its time. When there are more than
-//! [`SEGMENTS_MAX`], neighbours are joined within the same bounds. So there are few whatever the log
-//! holds, and a segment has at most the larger of
+//! A segment ends at [`STRIDE_BYTES_MIN`] bytes or [`STRIDE_MS_MIN`] of timestamps, or, if the log is
+//! larger, at the [`STRIDES`]th part of its bytes or of its time. When there are more than
+//! [`SEGMENTS_MAX`], neighbours are merged within the same bounds. So there are few segments whatever
+//! the log holds, and a segment has at most the larger of
 //! - 256 KiB,
-//! - 1/128 of the most bytes that the log has held since the segment was written, and
+//! - 1/128 of the maximum size of the log since the segment was written, and
 //! - one batch.
 //!
-//! That is the *step*: an offset inside a segment is placed by proportion, and is off by less than
-//! one step. The log's end and all ends of segments are exact.
+//! That is the *step*: the position of an offset inside a segment is interpolated, with an error of
+//! less than one step. The log's end and all ends of segments are exact.
 
 use std::collections::VecDeque;
 

@@ -1,10 +1,10 @@
-//! From a timestamp to the place in the log where to look for it.
+//! Finds the place in the log to search for a timestamp.
 //!
-//! The first batch whose largest timestamp reaches T is the one that lifts the running maximum to T
-//! or above. So the index keeps, sparsely, the running maximum at some batches: the first batch that
-//! reaches T lies at or behind the last mark whose maximum is still below T. From there a short walk
-//! over batch headers finds it. The number of marks is bounded: when there are too many, every
-//! second one goes and the distance between marks doubles.
+//! The first batch whose largest timestamp reaches T is the one that raises the running maximum to T
+//! or above. So the index stores the running maximum at some batches: the first batch that reaches T
+//! is at or after the last mark whose maximum is still below T. From there a short scan of batch
+//! headers finds it. The number of marks is bounded: when there are too many, every second one is
+//! dropped and the distance between marks doubles.
 
 use millrace_model::Offset;
 

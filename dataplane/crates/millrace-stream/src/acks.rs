@@ -1,8 +1,8 @@
 //! The order of acknowledgements in one stream.
 //!
-//! Records become durable in any order; what was appended first is acknowledged first. This is not
-//! courtesy: recovery drops what stands after a gap, which is right only if nothing after a gap was
-//! ever acknowledged.
+//! Records become durable in any order, but are acknowledged in append order. Recovery depends on it:
+//! it drops everything after a gap, which is correct only if nothing after a gap was ever
+//! acknowledged.
 
 use std::{
     collections::VecDeque,

@@ -1,5 +1,5 @@
-//! A small Kafka client for tests: one connection, raw requests, and the handful of calls that most
-//! tests need. It panics with a message where the broker does not answer as it should.
+//! A small Kafka client for tests: one connection, raw requests, and the few calls that most tests
+//! need. It panics with a message if the broker does not answer as expected.
 
 use std::{net::SocketAddr, time::Duration};
 

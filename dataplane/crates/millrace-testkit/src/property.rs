@@ -1,4 +1,4 @@
-//! What property tests over whole lives of a storage have in common.
+//! Shared parts of property tests over the whole life of a storage.
 
 use proptest::test_runner::Config;
 use tokio::runtime::Runtime;

@@ -1,4 +1,4 @@
-//! A disk whose every misfortune comes from a seed.
+//! A simulated disk whose faults follow from a seed.
 //!
 //! What it does to its users, all of which real disks and kernels do:
 //! - writes complete after random times, so in any order, and in the middle of others;

@@ -1,5 +1,5 @@
-//! AlterConfigs: all configurations of a topic or of this broker are replaced. Clients older than
-//! IncrementalAlterConfigs (KIP-339) know no other way.
+//! AlterConfigs: replaces all configurations of a topic or of this broker. Clients older than
+//! IncrementalAlterConfigs (KIP-339) use it.
 
 use std::sync::Arc;
 

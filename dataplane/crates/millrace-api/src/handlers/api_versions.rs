@@ -1,4 +1,4 @@
-//! ApiVersions: what is served. A version that is not served is answered by the service itself.
+//! ApiVersions: the supported APIs. The service itself answers an unsupported version of it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! CreateTopics: each topic stands or falls by itself.
+//! CreateTopics: each topic succeeds or fails on its own.
 
 use std::{
     collections::{BTreeMap, HashMap},

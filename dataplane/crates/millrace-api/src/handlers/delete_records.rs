@@ -1,4 +1,4 @@
-//! DeleteRecords: the log start of partitions moves up, durably, before the answer leaves.
+//! DeleteRecords: advances the log start of partitions, durably before it answers.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! DescribeCluster: the one broker there is.
+//! DescribeCluster: the cluster's one broker.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! DescribeConfigs: of topics and of this broker, with where each value comes from.
+//! DescribeConfigs: configurations of topics and of this broker, with the source of each value.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! DescribeLogDirs: how large the partitions are. There is one "directory", the bucket.
+//! DescribeLogDirs: the sizes of partitions. There is one "directory", the bucket.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! IncrementalAlterConfigs: single configurations of topics and of this broker are changed.
+//! IncrementalAlterConfigs: changes single configurations of topics and of this broker.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! OffsetForLeaderEpoch: where a leader epoch ends (KIP-320). Consumers ask after every restart of the
-//! broker, before they fetch on: a log that ended before their position would have lost records.
+//! broker, before they continue: a log that ends before their position would have lost records.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The answer to `/v1/catch-up`. Numbers of 64 bits are texts: not all of them fit a JSON number.
+//! The response of `/v1/catch-up`. 64-bit numbers are strings, because JSON numbers lose precision.
 
 use millrace_blockcache::BlockCacheStats;
 use millrace_limiter::{Limiter, LimiterStats, TierStats};

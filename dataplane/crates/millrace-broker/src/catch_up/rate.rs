@@ -1,4 +1,4 @@
-//! Rates of what comes in lumps.
+//! Rates of bursty quantities.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Settings of what goes on behind the streams: compaction of objects, and their deletion.
+//! Settings of background work: compaction and deletion of objects.
 
 use std::time::Duration;
 

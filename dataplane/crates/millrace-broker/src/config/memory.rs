@@ -1,4 +1,4 @@
-//! What may be in memory. Whatever is not set follows from the machine ([`crate::memory`]).
+//! Memory settings. Values that are not set derive from the machine ([`crate::memory`]).
 
 use super::{BYTES_MAX, reader::Reader};
 

@@ -1,5 +1,5 @@
-//! Reads typed values out of properties, and keeps the account of them: what took effect, what was
-//! wrong, what nobody asked for.
+//! Reads typed values from properties, and records which took effect, which were wrong, and which are
+//! unknown.
 
 use std::{
     collections::BTreeSet,

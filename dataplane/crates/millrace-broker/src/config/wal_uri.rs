@@ -1,4 +1,4 @@
-//! `s3.wal.path`: where the write-ahead log is and what its device can do.
+//! `s3.wal.path`: the location of the write-ahead log, and the limits of its device.
 
 use std::{path::PathBuf, str::FromStr, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What each dynamic setting may be, and why: the one place that knows.
+//! The bounds of each dynamic setting, with their reasons.
 
 use crate::{
     config::{BYTES_MAX, CACHE_BYTES_MIN, PREFETCH_BYTES_MAX, UPLOAD_THRESHOLD_BYTES_MIN},

@@ -1,8 +1,8 @@
-//! Memory that goes from one cache to the other while the broker runs.
+//! Moves memory from one cache to the other while the broker runs.
 //!
-//! A smaller log cache counts only once what was cut for the larger one is uploaded, which may take
-//! as long as the bucket is away. Until then the block cache has only what the log cache leaves it, so
-//! that both together never have more than they had, or are to have.
+//! A smaller log cache takes effect once blocks sized for the larger one are uploaded, which may take
+//! as long as an outage of the bucket. Until then the block cache has only what the log cache leaves,
+//! so that both together never exceed the larger of the old and the new total.
 
 use std::{sync::Arc, time::Duration};
 

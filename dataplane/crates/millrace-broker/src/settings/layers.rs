@@ -1,4 +1,4 @@
-//! The places that give dynamic settings their values, one above the other.
+//! The sources of dynamic settings, in order of precedence.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What was set at run time, as it is kept in the metadata store: a JSON record for each scope.
+//! Run-time settings as stored in the metadata: a JSON record for each scope.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What is shown of a group, and what of it is written when the log is written anew.
+//! The description of a group, and its records when the log is rewritten.
 
 use bytes::Bytes;
 

@@ -1,8 +1,8 @@
 //! What a group costs in memory, and what requests would add to it.
 //!
-//! Counted as it changes, because every heartbeat asks. What the log holds of a generation is counted
-//! beside the members that it came from, though both share their bytes as long as they agree: a member
-//! may leave, or join again with something else, while the log still has what it had before.
+//! Counted incrementally, because every heartbeat asks. The log's copy of a generation is counted in
+//! addition to its members, although both share their bytes while they agree: a member may leave, or
+//! rejoin with something else, while the log still has the previous value.
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -1,8 +1,8 @@
 //! One consumer group: the state machine of Kafka's classic protocol.
 //!
-//! Pure: it is told the time, does no I/O and starts nothing. What must be written to the group's
-//! log it leaves behind as an [`Effect`]; what must happen later it notes as the time at which it
-//! wants [`Group::expire`] called. A request that has to wait leaves its reply inside the member.
+//! Pure: the caller passes the time; it does no I/O and starts nothing. Writes to the group's log
+//! are returned as [`Effect`]s; timeouts are the time at which it wants [`Group::expire`] called. A
+//! request that must wait leaves its reply inside the member.
 //!
 //! ```text
 //! Empty ──join──▶ PreparingRebalance ──all joined / timeout──▶ CompletingRebalance

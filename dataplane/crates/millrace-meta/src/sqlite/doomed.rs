@@ -1,9 +1,9 @@
-//! Since when objects are doomed, by the clock that never jumps.
+//! How long objects have been doomed, by the monotonic clock.
 //!
-//! An object may be deleted once no reader can still hold a range of it, which is a question of time
-//! passed, not of the time of day. So the time is counted on the monotonic clock, from the moment at
-//! which this process saw the object doomed; what an earlier process had doomed counts from the
-//! opening of the file. A wall clock that jumps thus deletes nothing early and holds nothing up.
+//! An object may be deleted once no reader can still hold a range of it, which depends on elapsed
+//! time, not on the time of day. So the time is measured on the monotonic clock, from when this
+//! process saw the object doomed; objects doomed by an earlier process count from the opening of the
+//! file. So a jump of the wall clock neither deletes early nor delays deletion.
 
 use std::{
     collections::{BTreeSet, HashMap},

@@ -1,4 +1,4 @@
-//! SQL's integers have a sign, ours have none.
+//! Conversion between SQL's signed integers and our unsigned ones.
 
 use crate::StoreFailure;
 

@@ -1,4 +1,4 @@
-//! A block on its way to the bucket: its payloads in memory, or left to the log.
+//! A block on its way to the bucket, with its payloads in memory or offloaded to the log.
 
 use std::{fmt, sync::Arc};
 

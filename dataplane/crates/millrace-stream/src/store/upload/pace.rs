@@ -1,13 +1,12 @@
-//! How fast uploads go.
+//! The pace of uploads.
 //!
-//! A block that is sent as fast as the network allows takes, for a moment, all of the bandwidth, and
-//! a core or two for checksums and encryption, and whoever produces meanwhile waits longer. Nothing
-//! is won by that: the next block is not full yet. So uploads go at the rate at which blocks filled
-//! lately, and a little faster, which spreads one over the time in which the next one fills.
+//! A block sent at full speed briefly takes all of the bandwidth, and a core or two for checksums and
+//! encryption, and producers wait longer meanwhile. That gains nothing: the next block is not full
+//! yet. So uploads run slightly faster than the recent fill rate of blocks, which spreads one upload
+//! over the time in which the next block fills.
 //!
-//! When they should be fast they are not held back at all: while the log or the cache fills up,
-//! somebody waits for room, a flush or a close waits for them, or what a restart found in the log is
-//! still owed.
+//! Uploads run at full speed while the log or the cache fills up, an append waits for room, a flush
+//! or a close waits for them, or entries recovered by a restart are not uploaded yet.
 
 use std::{
     collections::VecDeque,
