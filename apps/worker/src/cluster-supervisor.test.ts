@@ -286,6 +286,17 @@ test("a provider that hangs keeps nobody from the other clusters, and is asked o
   await both.close();
 });
 
+test("beyond this machine it says why no broker starts, where the driver learns it", async () => {
+  driver.capabilities = REMOTE;
+  observation = "starting";
+  lastExit = { code: 65, reason: "the slot's volume was lost: recover the cluster" };
+  await ticks(2, 31_000);
+  expect([phase, starts]).toEqual(["DEGRADED", 0]);
+  expect(message).toBe(
+    "The broker does not start: the slot's volume was lost: recover the cluster.",
+  );
+});
+
 test("beyond this machine a broker that stopped is reported, and left to who runs it", async () => {
   driver.capabilities = REMOTE;
   observation = "stopped";

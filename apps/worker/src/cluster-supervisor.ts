@@ -155,7 +155,7 @@ export class ClusterSupervisor {
     const watch = this.#watchOf(cluster.id);
     if (observation === "ready") return await this.#isReady(cluster, watch, log);
     watch.backoff.notReady();
-    if (observation === "starting") return await this.#isUnresponsive(cluster, watch, log);
+    if (observation === "starting") return await this.#isUnresponsive(cluster, driver, watch, log);
     watch.unresponsiveSince = undefined;
     if (observation === "absent") {
       // Starting would make a new, empty cluster under the old name: that is not a repair.
@@ -214,12 +214,21 @@ export class ClusterSupervisor {
     if (recovered) log.info("the broker is ready again");
   }
 
-  async #isUnresponsive(cluster: Cluster, watch: Watch, log: Logger): Promise<void> {
+  async #isUnresponsive(
+    cluster: Cluster,
+    driver: ClusterDriver,
+    watch: Watch,
+    log: Logger,
+  ): Promise<void> {
     const now = this.#now();
     watch.unresponsiveSince ??= now;
     if (now - watch.unresponsiveSince < UNRESPONSIVE_MS) return;
-    const health = brokerDown("The broker runs but does not answer.");
-    await this.#degrade(cluster, watch, health, log);
+    const reason = (await driver.lastExit(cluster.id))?.reason;
+    const message =
+      reason === undefined
+        ? "The broker runs but does not answer."
+        : sentence(`The broker does not start: ${reason}`);
+    await this.#degrade(cluster, watch, brokerDown(message), log);
   }
 
   async #degrade(cluster: Cluster, watch: Watch, health: BrokerHealth, log: Logger): Promise<void> {

@@ -132,8 +132,8 @@ export interface ClusterDriver {
   observe(deployment: ClusterDeployment): Promise<Observation>;
 
   /**
-   * How the broker ended that ran last; undefined where it runs, never ran, or the driver does not
-   * learn it.
+   * Why no broker serves: how the one that ran last ended, or what keeps the next one from starting.
+   * Undefined where it runs, never ran, or the driver does not learn it.
    */
   lastExit(clusterId: string): Promise<BrokerExit | undefined>;
 

@@ -503,8 +503,8 @@ ExecStartPre=+$SELF backoff
 ExecStart=$OPT/current/millrace broker --config $ETC/server.properties --log-format json
 Restart=always
 RestartSec=1
-# Its settings are wrong: the same start again would end the same.
-RestartPreventExitStatus=78
+# Wrong command line, data or settings: the next start would fail the same way.
+RestartPreventExitStatus=64 65 78
 TimeoutStartSec=90
 # The drain of 20 s, then what is uploaded before the end.
 TimeoutStopSec=120

@@ -11,6 +11,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { GetSecretValueCommand } from "@aws-sdk/client-secrets-manager";
+import type { BrokerExit } from "@millrace/domain";
 import {
   ADMIN_PORT_SLOT_0,
   ADMIN_TOKEN_VARIABLE,
@@ -80,6 +81,8 @@ const READY_TIMEOUT_MS = 15 * 60_000;
 const READY_POLL_MS = 5_000;
 /** A token is asked for again after this: it changes only with the cluster. */
 const TOKEN_AGE_MAX_MS = 5 * 60_000;
+/** Exit code of a broker whose metadata, log and bucket do not belong together. */
+const EXIT_DATA_MISMATCH = 65;
 /** An id becomes a folder name and so must not be able to leave its parent. */
 const CLUSTER_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
@@ -168,9 +171,19 @@ export class AwsDriver implements ClusterDriver {
     return (await this.#health(deployment)).observation;
   }
 
-  /** The slot's own supervisor restarts the broker; its log group has the reason. */
-  async lastExit(): Promise<undefined> {
-    return undefined;
+  /**
+   * Only that a slot waits for a recovery. Otherwise the slot's own supervisor restarts the broker, and
+   * its log group has the reason.
+   */
+  async lastExit(clusterId: string): Promise<BrokerExit | undefined> {
+    const deployment = await this.#lastDeployment(clusterId);
+    if (deployment === undefined) return undefined;
+    const volume = await this.#recovering(deployment, "not_ready_in_time", (recovery) =>
+      recovery.lostVolume(),
+    );
+    if (volume === undefined) return undefined;
+    const reason = `the slot's volume was lost, and ${volume} is blank: recover the cluster`;
+    return { code: EXIT_DATA_MISMATCH, reason };
   }
 
   async access(deployment: ClusterDeployment): Promise<BrokerAccess> {

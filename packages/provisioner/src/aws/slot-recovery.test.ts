@@ -47,10 +47,12 @@ test("the newest lost volume's report is the plan, and its approval goes beside 
   objects.set(`${PREFIX}vol-1/report`, report("2026-11-01T00:00:00Z"));
   objects.set(`${PREFIX}vol-1/approved`, "");
   objects.set(`${PREFIX}vol-2/report`, report("2026-11-22T00:00:00Z"));
+  expect(await recovery.lostVolume()).toBe("vol-2");
   const plan = await recovery.plan();
   expect(plan.recovery?.recoveredTo).toBe("2026-11-22T00:00:00Z");
   await recovery.apply(plan.id);
   expect(objects.get(`${PREFIX}vol-2/approved`)).toBe(plan.id);
+  expect(await recovery.lostVolume()).toBeUndefined();
   // An attempt that was killed after its approval approves again.
   await recovery.apply(plan.id);
 });
@@ -58,6 +60,7 @@ test("the newest lost volume's report is the plan, and its approval goes beside 
 test("a slot that reports nothing, or has its approval, is not recovered", async () => {
   objects.set("meta/nodes/0/log/0000000000000001", "an item of the backup");
   await expect(recovery.plan()).rejects.toMatchObject({ code: "not_recoverable" });
+  expect(await recovery.lostVolume()).toBeUndefined();
   objects.set(`${PREFIX}vol-1/report`, report("2026-11-01T00:00:00Z"));
   objects.set(`${PREFIX}vol-1/approved`, "");
   await expect(recovery.plan()).rejects.toMatchObject({

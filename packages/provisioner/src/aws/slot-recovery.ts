@@ -20,6 +20,12 @@ const PREFIX = `meta/nodes/${NODE}/recovery/`;
 /** A report names each partition with missing records, about 200 bytes each. */
 const REPORT_BYTES_MAX = 16 * 1024 * 1024;
 
+/** What a slot has reported of the volume that it has now. */
+interface Report {
+  readonly volume: string;
+  readonly approved: boolean;
+}
+
 export class SlotRecovery {
   readonly #s3: S3Client;
   readonly #bucket: string;
@@ -31,7 +37,7 @@ export class SlotRecovery {
 
   /** Throws `ProvisionError` `not_recoverable` where no slot waits, `plan_failed`. */
   async plan(): Promise<ChangePlan> {
-    const { volume, approved } = await this.#newestReport();
+    const { volume, approved } = (await this.#newestReport()) ?? nothingReported();
     if (approved) {
       const message = `the recovery of the volume ${volume} is approved already: see the slot's log`;
       throw new ProvisionError("not_recoverable", message);
@@ -41,7 +47,7 @@ export class SlotRecovery {
 
   /** Approves the plan; again does nothing. Throws `ProvisionError` `plan_stale`, `plan_failed`. */
   async apply(planId: string): Promise<void> {
-    const { volume } = await this.#newestReport();
+    const { volume } = (await this.#newestReport()) ?? nothingReported();
     if ((await this.#planOf(volume)).id !== planId) {
       throw new ProvisionError("plan_stale", "the slot has reported something else since the plan");
     }
@@ -50,8 +56,14 @@ export class SlotRecovery {
     );
   }
 
+  /** The volume that waits for an approval; undefined where none does. */
+  async lostVolume(): Promise<string | undefined> {
+    const newest = await this.#newestReport();
+    return newest?.approved === false ? newest.volume : undefined;
+  }
+
   /** Of the volume that the slot has now: an older one is gone for good. */
-  async #newestReport(): Promise<{ volume: string; approved: boolean }> {
+  async #newestReport(): Promise<Report | undefined> {
     // One page of 1,000 objects: each lost volume leaves two.
     const page = await this.#s3.send(
       new ListObjectsV2Command({ Bucket: this.#bucket, Prefix: PREFIX }),
@@ -60,12 +72,7 @@ export class SlotRecovery {
     const [newest] = objects
       .filter(({ Key }) => Key?.endsWith("/report"))
       .toSorted((a, b) => Number(b.LastModified) - Number(a.LastModified));
-    if (newest?.Key === undefined) {
-      const message =
-        "the slot has reported no lost volume: it does so within a minute of its start, and its log " +
-        "says what else keeps its broker from starting";
-      throw new ProvisionError("not_recoverable", message);
-    }
+    if (newest?.Key === undefined) return undefined;
     const volume = newest.Key.slice(PREFIX.length, -"/report".length);
     const approved = objects.some(({ Key }) => Key === keyOf(volume, "approved"));
     return { volume, approved };
@@ -80,6 +87,13 @@ export class SlotRecovery {
     }
     return recoveryPlan((await Body?.transformToString()) ?? "");
   }
+}
+
+function nothingReported(): never {
+  const message =
+    "the slot has reported no lost volume: it does so within a minute of its start, and its log " +
+    "says what else keeps its broker from starting";
+  throw new ProvisionError("not_recoverable", message);
 }
 
 function keyOf(volume: string, name: "report" | "approved"): string {
