@@ -2,9 +2,10 @@
 
 use millrace_coordinator::GroupError;
 use millrace_log::{
-    AppendError, CreatePartitionsError, CreateTopicError, DeleteTopicError, LookupError, OpenError,
-    ReadError, SetTopicConfigsError, TrimError,
+    AppendError, CreatePartitionsError, CreateTopicError, DeleteTopicError, LookupError, ReadError,
+    SetTopicConfigsError, TrimError,
 };
+use millrace_model::{Classified, FailureClass};
 use millrace_record::{BatchFault, InvalidBatch};
 use millrace_wire::error_code::ErrorCode;
 
@@ -64,7 +65,7 @@ pub(crate) fn of_append(error: &AppendError) -> ErrorCode {
         // Nothing was written; every client tries again after this one.
         AppendError::Overloaded(_) => ErrorCode::RequestTimedOut,
         AppendError::Closed => ErrorCode::NotLeaderOrFollower,
-        AppendError::Storage(_) => ErrorCode::KafkaStorageError,
+        AppendError::Offline(_) | AppendError::Storage(_) => ErrorCode::KafkaStorageError,
     }
 }
 
@@ -72,7 +73,7 @@ pub(crate) fn of_read(error: &ReadError) -> ErrorCode {
     match error {
         ReadError::OutOfRange { .. } => ErrorCode::OffsetOutOfRange,
         ReadError::Closed => ErrorCode::NotLeaderOrFollower,
-        ReadError::Storage(_) => ErrorCode::KafkaStorageError,
+        ReadError::Offline(_) | ReadError::Storage(_) => ErrorCode::KafkaStorageError,
         ReadError::Corrupt { .. } => ErrorCode::CorruptMessage,
     }
 }
@@ -87,14 +88,25 @@ pub(crate) fn of_lookup(error: &LookupError) -> ErrorCode {
 /// and try once more. Kafka answers the same while its controller cannot commit.
 const NOT_STORED: ErrorCode = ErrorCode::NotController;
 
+/// A failure of the metadata store, or of what is built on it. Clients retry only what may pass.
+pub(crate) fn of_storage(error: &impl Classified) -> ErrorCode {
+    match error.class() {
+        // Whoever took over answers for it.
+        FailureClass::Transient | FailureClass::Fenced => NOT_STORED,
+        FailureClass::Corrupt | FailureClass::Gone | FailureClass::Rejected => {
+            ErrorCode::UnknownServerError
+        }
+    }
+}
+
 pub(crate) fn of_create_topic(error: &CreateTopicError) -> ErrorCode {
     match error {
         CreateTopicError::Exists(_) => ErrorCode::TopicAlreadyExists,
         CreateTopicError::InvalidPartitions { .. } => ErrorCode::InvalidPartitions,
         CreateTopicError::TooManyPartitions(_) => ErrorCode::PolicyViolation,
         CreateTopicError::InvalidConfig(_) => ErrorCode::InvalidConfig,
-        CreateTopicError::Meta(_) => NOT_STORED,
-        CreateTopicError::Open(error) => of_open(error),
+        CreateTopicError::Meta(error) => of_storage(error),
+        CreateTopicError::Open(error) => of_storage(error),
     }
 }
 
@@ -103,16 +115,8 @@ pub(crate) fn of_create_partitions(error: &CreatePartitionsError) -> ErrorCode {
         CreatePartitionsError::UnknownTopic(_) => ErrorCode::UnknownTopicOrPartition,
         CreatePartitionsError::InvalidTotal { .. } => ErrorCode::InvalidPartitions,
         CreatePartitionsError::TooManyPartitions(_) => ErrorCode::PolicyViolation,
-        CreatePartitionsError::Meta(_) => NOT_STORED,
-        CreatePartitionsError::Open(error) => of_open(error),
-    }
-}
-
-/// What is stored but did not open is opened by the next attempt, unless it cannot be understood.
-fn of_open(error: &OpenError) -> ErrorCode {
-    match error {
-        OpenError::Meta(_) | OpenError::Stream { .. } | OpenError::Replay { .. } => NOT_STORED,
-        OpenError::Checkpoint { .. } | OpenError::Config { .. } => ErrorCode::UnknownServerError,
+        CreatePartitionsError::Meta(error) => of_storage(error),
+        CreatePartitionsError::Open(error) => of_storage(error),
     }
 }
 
@@ -129,7 +133,7 @@ pub(crate) fn of_set_topic_configs(error: &SetTopicConfigsError) -> ErrorCode {
     match error {
         SetTopicConfigsError::UnknownTopic(_) => ErrorCode::UnknownTopicOrPartition,
         SetTopicConfigsError::InvalidConfig(_) => ErrorCode::InvalidConfig,
-        SetTopicConfigsError::Meta(_) => NOT_STORED,
+        SetTopicConfigsError::Meta(error) => of_storage(error),
     }
 }
 
@@ -137,53 +141,68 @@ pub(crate) fn of_trim(error: &TrimError) -> ErrorCode {
     match error {
         TrimError::OutOfRange { .. } => ErrorCode::OffsetOutOfRange,
         TrimError::Closed => ErrorCode::NotLeaderOrFollower,
-        TrimError::Storage(_) => ErrorCode::KafkaStorageError,
+        TrimError::Offline(_) | TrimError::Storage(_) => ErrorCode::KafkaStorageError,
+        TrimError::TimedOut(_) => ErrorCode::RequestTimedOut,
     }
 }
 
 pub(crate) fn of_delete_topic(error: &DeleteTopicError) -> ErrorCode {
     match error {
         DeleteTopicError::UnknownTopic(_) => ErrorCode::UnknownTopicOrPartition,
-        DeleteTopicError::Meta(_) => NOT_STORED,
+        DeleteTopicError::Meta(error) => of_storage(error),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use millrace_model::{TopicName, TopicPartition};
+    use millrace_log::{CheckpointFault, InvalidCheckpoint, OpenError};
+    use millrace_meta::{OpenStreamError, StoreFailure};
+    use millrace_model::{Cause, TopicName, TopicPartition};
+    use millrace_stream::OpenError as StreamError;
 
     use super::*;
 
+    fn busy() -> StoreFailure {
+        StoreFailure::Database("busy".into())
+    }
+
     #[test]
     fn what_passes_by_itself_is_told_as_such() {
-        let partition = TopicPartition {
-            topic: TopicName::new("t").expect("a legal name"),
-            partition: 0,
-        };
-        let passing = || {
-            let stream = OpenError::Stream {
-                partition: partition.clone(),
-                reason: "busy".into(),
-            };
-            [
-                CreateTopicError::Meta("busy".into()),
-                CreateTopicError::Open(OpenError::Meta("busy".into())),
-                CreateTopicError::Open(stream),
-            ]
-        };
-        for error in passing() {
+        let stream = StreamError::Meta(OpenStreamError::Store(busy()));
+        let passing = [
+            CreateTopicError::Meta(busy()),
+            CreateTopicError::Open(OpenError::Meta(busy())),
+            CreateTopicError::Open(OpenError::Streams(stream)),
+        ];
+        for error in passing {
             assert!(of_create_topic(&error).is_retriable(), "{error}");
             assert!(of_auto_create(&error).is_retriable(), "{error}");
             assert_ne!(of_auto_create(&error), ErrorCode::NotController, "{error}");
         }
-        let busy = CreatePartitionsError::Meta("busy".into());
-        assert!(of_create_partitions(&busy).is_retriable());
-        let busy = DeleteTopicError::Meta("busy".into());
-        assert!(of_delete_topic(&busy).is_retriable());
+        let busy_partitions = CreatePartitionsError::Meta(busy());
+        assert!(of_create_partitions(&busy_partitions).is_retriable());
+        let busy_deletion = DeleteTopicError::Meta(busy());
+        assert!(of_delete_topic(&busy_deletion).is_retriable());
         let lasting = CreateTopicError::Open(OpenError::Checkpoint {
-            partition,
-            reason: "unknown kind".into(),
+            partition: TopicPartition {
+                topic: TopicName::new("t").expect("a legal name"),
+                partition: 0,
+            },
+            source: CheckpointFault::Invalid(InvalidCheckpoint::Version(9)),
         });
         assert!(!of_create_topic(&lasting).is_retriable());
+        let corrupt = CreateTopicError::Meta(StoreFailure::Corrupt("a page".into()));
+        assert!(!of_create_topic(&corrupt).is_retriable());
+    }
+
+    #[test]
+    fn corrupt_data_and_storage_that_is_down_have_codes_of_their_own() {
+        let down = ReadError::Storage(Cause::new(busy()));
+        assert_eq!(of_read(&down).code(), 56);
+        let cause = Cause::of(FailureClass::Corrupt, "a flipped byte");
+        let offline = ReadError::Offline(cause.clone());
+        assert_eq!(of_read(&offline).code(), 56);
+        let corrupt = ReadError::Corrupt { offset: 0, cause };
+        assert_eq!(of_read(&corrupt).code(), 2);
     }
 }

@@ -157,8 +157,9 @@ async fn change(
 fn refused(error: &AlterSettingsError) -> Refused {
     let code = match error {
         AlterSettingsError::Invalid(_) => ErrorCode::InvalidConfig,
-        // Clients look for the controller again after these two, and ask it.
-        AlterSettingsError::Fenced | AlterSettingsError::NotStored(_) => ErrorCode::NotController,
+        // Clients look for the controller again, and ask it.
+        AlterSettingsError::Fenced => ErrorCode::NotController,
+        AlterSettingsError::NotStored(cause) => code::of_storage(cause),
     };
     Refused::new(code, error.to_string())
 }

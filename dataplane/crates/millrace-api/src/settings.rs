@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use millrace_model::Cause;
 use millrace_wire::service::BoxFuture;
 
 /// One setting of the broker.
@@ -88,9 +89,10 @@ pub enum AlterSettingsError {
     /// Another start of this broker has taken over.
     #[error("this broker has been replaced by a newer start of itself; ask that one")]
     Fenced,
-    /// The change could not be made durable, and is not in force. Try again.
+    /// The change could not be made durable, and is not in force. The class of the cause says whether
+    /// to retry.
     #[error("the change could not be stored: {0}")]
-    NotStored(String),
+    NotStored(Cause),
 }
 
 /// Who keeps the broker's settings.

@@ -51,13 +51,15 @@ pub(crate) fn find(
     logs.topic(&name).ok_or(ErrorCode::UnknownTopicOrPartition)
 }
 
-/// One of its partitions.
+/// One of its partitions, unless it is offline.
 pub(crate) fn partition(topic: &Topic, index: i32) -> Result<&Arc<PartitionLog>, ErrorCode> {
     let index = usize::try_from(index).map_err(|_| ErrorCode::UnknownTopicOrPartition)?;
-    topic
-        .partitions
-        .get(index)
-        .ok_or(ErrorCode::UnknownTopicOrPartition)
+    let log = topic.partitions.get(index);
+    let log = log.ok_or(ErrorCode::UnknownTopicOrPartition)?;
+    match log.offline() {
+        Some(_) => Err(ErrorCode::KafkaStorageError),
+        None => Ok(log),
+    }
 }
 
 /// Judges the leader epoch that a client believes in (KIP-320); −1 for a client that does not.

@@ -7,7 +7,7 @@ use std::{
 
 use millrace_budget::Budget;
 use millrace_meta::{MetaStore, StoreFailure};
-use millrace_model::{Offset, StreamId};
+use millrace_model::{Classified, FailureClass, Offset, StreamId};
 use millrace_objects::{self as objects, StreamEntry};
 use millrace_tasks::{Supervisor, Task};
 use millrace_time::SharedClock;
@@ -70,7 +70,7 @@ pub enum ReadError {
         /// The offset.
         offset: Offset,
     },
-    /// An object could not be read: try later, or report it where it is corrupt.
+    /// An object could not be read; its class says whether to try later.
     #[error(transparent)]
     Object(Arc<objects::ReadError>),
     /// The metadata could not be asked: try later.
@@ -79,6 +79,17 @@ pub enum ReadError {
     /// Loads that others had begun failed again and again: try later.
     #[error("the loads that the read waited for were given up")]
     Unsettled,
+}
+
+impl Classified for ReadError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Missing { .. } => FailureClass::Gone,
+            Self::Object(error) => error.class(),
+            Self::Meta(error) => error.class(),
+            Self::Unsettled => FailureClass::Transient,
+        }
+    }
 }
 
 impl BlockCache {
@@ -120,8 +131,9 @@ impl BlockCache {
 
     /// Reads entries of `stream` from the one that holds `start` up to, not including, `end`: at
     /// least one, then more while their payloads sum up to at most `max_bytes`. The first may begin
-    /// before `start`, the last may reach behind `end`. Ends early where what is committed ends, and
-    /// where memory is short; is empty only where compaction has left nothing in the stretch.
+    /// before `start`, the last may reach behind `end`. Ends early where what is committed ends,
+    /// where memory is short, and before what cannot be read, which the next read meets first; is
+    /// empty only where compaction has left nothing in the stretch.
     ///
     /// # Errors
     /// See [`ReadError`].

@@ -3,7 +3,7 @@
 use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
-use millrace_objects::{Corrupt, GetError, ReadError};
+use millrace_objects::{Corrupt, GetError, ObjectReader, ReadError};
 use millrace_tasks::Task;
 
 use crate::{
@@ -81,7 +81,7 @@ impl Request {
         match read {
             Ok(found) => {
                 for (place, bytes) in self.places.iter().zip(found) {
-                    let decoded = match Decoded::check(&place.block, bytes) {
+                    let decoded = match self.inner.check(place, bytes) {
                         Ok(decoded) => Ok(decoded),
                         Err(_) => self.inner.read_again(place).await.map_err(failed),
                     };
@@ -89,6 +89,9 @@ impl Request {
                 }
             }
             Err(error) => {
+                if let Some(first) = self.places.first() {
+                    self.inner.report_truncated(first, &error);
+                }
                 let failure = failed(error.into());
                 let failures = self
                     .places
@@ -213,17 +216,28 @@ impl Inner {
         let key = &place.key;
         tracing::warn!(%key, "a block was read corrupt; reading it once more");
         let read = self.read_block(place).await?;
-        read.map_err(|reason| ReadError::Corrupt {
-            key: key.clone(),
-            reason,
-        })
+        read.map_err(|reason| ObjectReader::corrupt(&self.sources.miss, key, &place.block, reason))
     }
 
     async fn read_block(&self, place: &Place) -> Result<Result<Decoded, Corrupt>, GetError> {
         let piece = piece(place);
         self.fetched(piece.end - piece.start);
-        let found = self.sources.miss.get_pieces(&place.key, &[piece]).await?;
+        let found = self.sources.miss.get_pieces(&place.key, &[piece]).await;
+        let found = found.inspect_err(|error| self.report_truncated(place, error))?;
         let bytes = found.into_iter().next().unwrap_or_default();
-        Ok(Decoded::check(&place.block, bytes))
+        Ok(self.check(place, bytes))
+    }
+
+    /// Checks a block. Where it is sound although it was corrupt, it has been restored.
+    fn check(&self, place: &Place, bytes: Bytes) -> Result<Decoded, Corrupt> {
+        let decoded = Decoded::check(&place.block, bytes)?;
+        let corrupt = self.sources.miss.corrupt();
+        corrupt.sound_block(&place.key, place.block.position);
+        Ok(decoded)
+    }
+
+    fn report_truncated(&self, place: &Place, error: &GetError) {
+        let (corrupt, range) = (self.sources.miss.corrupt(), place.block.range());
+        corrupt.report_truncated(&place.key, Some(range), error);
     }
 }

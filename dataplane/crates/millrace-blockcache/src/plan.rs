@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use futures_util::{FutureExt, future::try_join_all};
+use futures_util::{FutureExt, future::join_all};
 use millrace_meta::{MetaStore, ObjectRange};
 use millrace_model::{ObjectId, Offset, StreamId, StreamRange};
 use millrace_objects::{self as objects, ObjectKey, ObjectReader, ObjectStorage};
@@ -81,11 +81,16 @@ impl Planner {
             continues
         };
         let ranges: Vec<_> = ranges.into_iter().take_while(continues).collect();
-        let indexes = try_join_all(ranges.iter().map(|range| self.index(range))).await?;
+        let indexes = join_all(ranges.iter().map(|range| self.index(range))).await;
         let mut planned: Vec<Planned> = Vec::new();
         for (range, index) in ranges.iter().zip(indexes) {
             let from = planned.last().map_or(from, |last| last.to);
-            append(&mut planned, range, &index, from);
+            match index {
+                Ok(index) => append(&mut planned, range, &index, from),
+                // What lies before it can be read; the next plan begins with the fault.
+                Err(_) if !planned.is_empty() => break,
+                Err(error) => return Err(error),
+            }
         }
         Ok(planned)
     }
@@ -94,11 +99,11 @@ impl Planner {
     /// come to wait for it.
     async fn index(&self, range: &ObjectRange) -> Result<Arc<ObjectReader>, ReadError> {
         let key = ObjectKey::of(&self.cluster, range.object);
-        let (storage, size) = (self.storage.clone(), range.size);
+        let (storage, size, wanted) = (self.storage.clone(), range.size, Some(range.range));
         let meters = Arc::clone(&self.meters);
         let load = || {
             async move {
-                let index = ObjectReader::open(&storage, key, size).await?;
+                let index = ObjectReader::open_for(&storage, key, size, wanted).await?;
                 let bytes = index.index_bytes() as u64;
                 meters.fetched_bytes.add(index.read_bytes());
                 meters.requests.add(1);

@@ -144,10 +144,14 @@ impl Inner {
         };
         let read = self.gather(stream, &mut lease, got).await;
         if let Err(error) = read {
-            if error.is_not_found() {
+            let is_gone = error.is_not_found();
+            if is_gone {
                 self.state.lock().forget_plan(reader);
             }
-            return Err(error);
+            // What was read before the fault is given out: the next read begins with the fault.
+            if is_gone || got.entries.is_empty() {
+                return Err(error);
+            }
         }
         let now = self.clock.now();
         self.state.lock().came_to(reader, start, got.next, now);
@@ -180,7 +184,12 @@ impl Inner {
             let step = self.state.lock().step(lease.reader, &ask, &mut room, now);
             match step {
                 Step::Plan(from) => {
-                    let planned = self.planner.plan(stream, (from, got.end), objects).await?;
+                    let planned = self.planner.plan(stream, (from, got.end), objects).await;
+                    let planned = match planned {
+                        // What is planned so far is read first.
+                        Err(error) if from > got.next && !error.is_not_found() => Vec::new(),
+                        planned => planned?,
+                    };
                     objects = (objects * 2).min(OBJECTS_PER_ASK_MAX);
                     if planned.is_empty() {
                         if from == got.next || is_planned {

@@ -121,6 +121,47 @@ pub(crate) struct Status {
     pub(crate) groups: Option<GroupStatus>,
     /// The storage engine; `null` until clients are served.
     pub(crate) storage: Option<StorageStatus>,
+    /// Partitions that did not open and are not served, [`LISTED_MAX`] of them at most.
+    pub(crate) offline_partitions: Vec<OfflinePartition>,
+    /// How many there are.
+    pub(crate) offline_partitions_total: usize,
+    /// Parts of objects that are not what was written, [`LISTED_MAX`] of them at most.
+    pub(crate) corrupt_parts: Vec<CorruptPartStatus>,
+    /// How many there are.
+    pub(crate) corrupt_parts_total: usize,
+}
+
+/// Entries of one list in `/v1/status`: bounds the answer, which a worker asks for every few seconds.
+pub(crate) const LISTED_MAX: usize = 100;
+
+/// A partition that is not served, in `/v1/status`.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct OfflinePartition {
+    /// Its topic.
+    pub(crate) topic: String,
+    /// Its index.
+    pub(crate) partition: u32,
+    /// `corrupt`, `gone` or `rejected`.
+    pub(crate) class: &'static str,
+    /// Why, for the operator.
+    pub(crate) reason: String,
+}
+
+/// A corrupt part of an object, in `/v1/status`.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct CorruptPartStatus {
+    /// The object's key in the bucket.
+    pub(crate) object: String,
+    /// `block`, `index`, `footer` or `truncated`.
+    pub(crate) part: &'static str,
+    /// The stream that cannot be read because of it, where that is known.
+    pub(crate) stream: Option<u64>,
+    /// The first offset that cannot be read.
+    pub(crate) from_offset: Option<u64>,
+    /// One past the last such offset.
+    pub(crate) to_offset: Option<u64>,
+    /// What the check found.
+    pub(crate) reason: String,
 }
 
 /// The memory in `/v1/status`. All in bytes.

@@ -5,6 +5,7 @@ use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 use millrace_api::{AdvertisedEndpoint, ApiConfig, ApiParts, ApiService};
 use millrace_coordinator::{CoordinatorParts, GroupCoordinator};
 use millrace_log::{LogManager, LogParts};
+use millrace_model::Cause;
 use millrace_net::{BindError, ListenerConfig, Listeners, Server};
 use millrace_purgatory::Timers;
 use millrace_stream::Closed;
@@ -70,7 +71,7 @@ pub enum StartError {
 pub enum BrokerFailure {
     /// The log's device failed, or another broker took over.
     #[error("the storage failed: {0}")]
-    Storage(Arc<str>),
+    Storage(Cause),
     /// A task failed.
     #[error("{0}")]
     Task(Failure),
@@ -182,6 +183,7 @@ impl Broker {
             listeners: advertised.iter().map(ToString::to_string).collect(),
             wal: storage.wal.clone(),
             store: storage.store.clone(),
+            bucket: storage.bucket.clone(),
             catch_up: catch_up(&config, &storage, tracker.clone(), &seams),
         };
         let tracking = tasks.spawn(Task::CatchUpTracker, tracker.run());

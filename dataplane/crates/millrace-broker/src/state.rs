@@ -10,15 +10,19 @@ use std::{
 
 use millrace_coordinator::{GroupCoordinator, config::GROUPS_MAX};
 use millrace_log::{LogManager, PARTITION_BYTES, PRODUCER_BYTES};
-use millrace_model::{NodeEpoch, NodeId};
+use millrace_model::{Cause, Classified, NodeEpoch, NodeId, TopicPartition};
 use millrace_net::Server;
+use millrace_objects::{CorruptPart, ObjectStorage};
 use millrace_stream::StreamStore;
 use millrace_tasks::Supervisor;
 use millrace_time::SharedClock;
 use millrace_wal::Wal;
 
 use crate::{
-    admin::{GroupStatus, Inspect, MemoryPartStatus, MemoryStatus, Status, StorageStatus},
+    admin::{
+        CorruptPartStatus, GroupStatus, Inspect, LISTED_MAX, MemoryPartStatus, MemoryStatus,
+        OfflinePartition, Status, StorageStatus,
+    },
     catch_up::{CatchUp, CatchUpAnswer},
     memory::{MemoryPlan, Part},
     settings::{LiveSettings, ShownSetting},
@@ -70,6 +74,7 @@ pub(crate) struct Serving {
     pub(crate) listeners: Vec<String>,
     pub(crate) wal: Wal,
     pub(crate) store: StreamStore,
+    pub(crate) bucket: ObjectStorage,
     pub(crate) catch_up: CatchUp,
 }
 
@@ -120,6 +125,26 @@ impl Serving {
             }
             Part::Work => (planned, None),
         }
+    }
+}
+
+fn shown((id, cause): (TopicPartition, Cause)) -> OfflinePartition {
+    OfflinePartition {
+        topic: id.topic.to_string(),
+        partition: id.partition,
+        class: cause.class().as_str(),
+        reason: cause.to_string(),
+    }
+}
+
+fn shown_part(part: &CorruptPart) -> CorruptPartStatus {
+    CorruptPartStatus {
+        object: part.key.to_string(),
+        part: part.kind.as_str(),
+        stream: part.range.map(|range| range.stream.get()),
+        from_offset: part.range.map(|range| range.start),
+        to_offset: part.range.map(|range| range.end),
+        reason: part.reason.to_string(),
     }
 }
 
@@ -201,6 +226,10 @@ impl Inspect for State {
         let topics = serving
             .map(|serving| serving.logs.topics())
             .unwrap_or_default();
+        let offline = serving.map(|serving| serving.logs.offline_partitions());
+        let offline = offline.unwrap_or_default();
+        let corrupt = serving.map(|serving| serving.bucket.corrupt().parts());
+        let corrupt = corrupt.unwrap_or_default();
         Status {
             version: env!("CARGO_PKG_VERSION"),
             phase: self.phase().as_str(),
@@ -220,6 +249,10 @@ impl Inspect for State {
             memory: self.memory(),
             groups: serving.map(Serving::groups),
             storage: serving.map(Serving::storage),
+            offline_partitions_total: offline.len(),
+            offline_partitions: offline.into_iter().take(LISTED_MAX).map(shown).collect(),
+            corrupt_parts_total: corrupt.len(),
+            corrupt_parts: corrupt.iter().take(LISTED_MAX).map(shown_part).collect(),
         }
     }
 

@@ -9,7 +9,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use futures_util::{StreamExt, TryStreamExt, future::join_all, stream};
+use futures_util::{StreamExt, future::join_all, stream};
 use millrace_budget::Budget;
 use millrace_model::{TopicName, TopicPartition};
 use millrace_purgatory::Timers;
@@ -63,7 +63,8 @@ struct Inner {
     ground: Ground,
     random: SharedRandom,
     supervisor: Supervisor,
-    shards: OnceLock<Vec<Arc<Shard>>>,
+    /// By partition; `None` where its log could not be read: its groups are not available.
+    shards: OnceLock<Vec<Option<Arc<Shard>>>>,
     /// Held while the topic is created and loaded, so that it happens once.
     starting: tokio::sync::Mutex<()>,
     tasks: Mutex<Tasks>,
@@ -101,6 +102,13 @@ impl<T> Future for Waiting<T> {
     }
 }
 
+impl Inner {
+    /// The shards whose logs have been read.
+    fn shards(&self) -> impl Iterator<Item = &Arc<Shard>> {
+        self.shards.get().into_iter().flatten().flatten()
+    }
+}
+
 impl fmt::Debug for GroupCoordinator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GroupCoordinator")
@@ -111,10 +119,11 @@ impl fmt::Debug for GroupCoordinator {
 
 impl GroupCoordinator {
     /// Loads what the topic holds. Where there is no topic yet, [`GroupCoordinator::ready`]
-    /// creates it.
+    /// creates it. The groups of a partition whose log cannot be read are not available; all others
+    /// are.
     ///
     /// # Errors
-    /// The log could not be read back.
+    /// The topic could not be created.
     pub async fn open(parts: CoordinatorParts) -> Result<Self, LoadError> {
         let ground = Ground {
             memory: Budget::new(parts.config.memory_bytes),
@@ -168,24 +177,32 @@ impl GroupCoordinator {
                 async move { load(index, &*log, &config, now).await }
             })
             .collect();
-        let loaded: Vec<Loaded> = stream::iter(loads)
-            .buffered(LOADS_MAX)
-            .try_collect()
-            .await?;
+        let loaded: Vec<Result<Loaded, LoadError>> =
+            stream::iter(loads).buffered(LOADS_MAX).collect().await;
         let mut tasks = self.0.tasks.lock();
         if tasks.closed {
             return Ok(());
         }
         let mut shards = Vec::with_capacity(logs.len());
-        for (log, Loaded { groups, records }) in logs.into_iter().zip(loaded) {
+        for (log, loaded) in logs.into_iter().zip(loaded) {
+            let Loaded { groups, records } = match loaded {
+                Ok(loaded) => loaded,
+                // Nothing may be served from a part of a group's state.
+                Err(error) => {
+                    tracing::error!(%error, "the groups of this partition are not available");
+                    shards.push(None);
+                    continue;
+                }
+            };
             let (writes, queue) = mpsc::channel(WRITES_MAX);
             let shard = Shard::new(ground.clone(), groups, writes);
             let writer = Writer::new(shard.clone(), ground.clone(), log, queue, records);
             let writing = self.0.supervisor.spawn(Task::GroupWriter, writer.run());
             tasks.writers.push(writing);
-            shards.push(shard);
+            shards.push(Some(shard));
         }
-        let groups: usize = shards.iter().map(|shard| shard.cells().len()).sum();
+        let loaded = shards.iter().flatten();
+        let groups: usize = loaded.map(|shard| shard.cells().len()).sum();
         tracing::info!(groups, partitions = shards.len(), "consumer groups loaded");
         // `ready` holds `starting`, and `open` is alone.
         drop(self.0.shards.set(shards));
@@ -197,7 +214,7 @@ impl GroupCoordinator {
     /// Tells everybody who waits for other members that the coordinator is going away, so that a
     /// broker that drains does not have to wait for a rebalance. Later requests wait as before.
     pub fn stop_waiting(&self) {
-        for shard in self.0.shards.get().into_iter().flatten() {
+        for shard in self.0.shards() {
             for cell in shard.cells() {
                 shard.with(&cell, |turn| turn.group.refuse_waiting(turn.now));
             }
@@ -214,7 +231,7 @@ impl GroupCoordinator {
         if let Some(sweeper) = tasks.sweeper {
             sweeper.abort();
         }
-        for shard in self.0.shards.get().into_iter().flatten() {
+        for shard in self.0.shards() {
             shard.close();
         }
         for writer in tasks.writers {
@@ -239,14 +256,7 @@ impl GroupCoordinator {
             writes_bytes: writes.used(),
             ..GroupStats::default()
         };
-        for cell in self
-            .0
-            .shards
-            .get()
-            .into_iter()
-            .flatten()
-            .flat_map(|shard| shard.cells())
-        {
+        for cell in self.0.shards().flat_map(|shard| shard.cells()) {
             let (members, offsets) = cell.look(crate::group::Group::counts);
             stats.groups += 1;
             stats.members += members;
@@ -440,7 +450,7 @@ impl GroupCoordinator {
     /// All groups, by id.
     #[must_use]
     pub fn list(&self) -> Vec<GroupListing> {
-        let shards = self.0.shards.get().into_iter().flatten();
+        let shards = self.0.shards();
         let cells = shards.flat_map(|shard| shard.cells());
         let mut groups: Vec<GroupListing> = cells
             .map(|cell| cell.look(crate::group::Group::listing))
@@ -503,7 +513,7 @@ impl GroupCoordinator {
         mut work: impl FnMut(&mut Turn<'_>) -> Option<Waiting<()>>,
     ) -> Vec<Waiting<()>> {
         let mut waiting = Vec::new();
-        for shard in self.0.shards.get().into_iter().flatten() {
+        for shard in self.0.shards() {
             for cell in shard.cells() {
                 waiting.extend(shard.with(&cell, &mut work));
             }
@@ -521,9 +531,9 @@ impl GroupCoordinator {
             .shards
             .get()
             .ok_or(GroupError::CoordinatorNotAvailable)?;
-        shards
-            .get(partition_of(group_id, shards.len()))
-            .ok_or(GroupError::CoordinatorNotAvailable)
+        let shard = shards.get(partition_of(group_id, shards.len()));
+        let shard = shard.and_then(Option::as_ref);
+        shard.ok_or(GroupError::CoordinatorNotAvailable)
     }
 
     fn shard_of_member(&self, group_id: &str) -> Result<&Arc<Shard>, GroupError> {
@@ -577,7 +587,7 @@ async fn sweep_for_ever(coordinator: Weak<Inner>) {
         let Some(inner) = coordinator.upgrade() else {
             return;
         };
-        for shard in inner.shards.get().into_iter().flatten() {
+        for shard in inner.shards() {
             for cell in shard.cells() {
                 shard.sweep(&cell);
             }

@@ -1,10 +1,10 @@
 //! Reads a partition's log back into groups.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use millrace_model::{Offset, TopicPartition};
-use millrace_record::{header_of, records};
+use millrace_model::{Classified, Offset, TopicPartition};
+use millrace_record::{InvalidBatch, header_of, records};
 
 use crate::{
     GroupConfig,
@@ -13,6 +13,10 @@ use crate::{
     messages::CommittedOffset,
     records::{GroupMetadata, GroupRecord, Key, MalformedRecord},
 };
+
+/// The first pause before a log that did not answer is read again, and the longest.
+const READ_PAUSE_MIN: Duration = Duration::from_millis(100);
+const READ_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// Why a log could not be read back. The broker must not serve groups from a part of their state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -76,19 +80,20 @@ pub(crate) async fn load(
             offset,
             fault,
         };
-        let batches = log.read(offset).await.map_err(fault)?;
+        let batches = read_patiently(partition, log, offset)
+            .await
+            .map_err(fault)?;
         let mut next = offset;
         for batch in &batches {
             let last = header_of(batch)
-                .map_err(|e| fault(LogFault(e.to_string())))?
+                .map_err(|error| fault(LogFault::corrupt(error)))?
                 .last_offset();
             next = next.max(u64::try_from(last).unwrap_or(0) + 1);
             count += apply(partition, batch, &mut loading)?;
         }
         if next == offset {
-            return Err(fault(LogFault(
-                "the log ends before its high watermark".to_owned(),
-            )));
+            let short = "the log ends before its high watermark";
+            return Err(fault(LogFault::corrupt(short)));
         }
         offset = next;
     }
@@ -101,19 +106,39 @@ pub(crate) async fn load(
     })
 }
 
+/// Reads, and again as long as the failure may pass: a broker that gave up while the bucket is down
+/// would turn its outage into one of the groups.
+async fn read_patiently(
+    partition: usize,
+    log: &dyn StateLog,
+    offset: Offset,
+) -> Result<Vec<Bytes>, LogFault> {
+    let mut pause = READ_PAUSE_MIN;
+    loop {
+        match log.read(offset).await {
+            Err(fault) if fault.class().is_transient() => {
+                tracing::warn!(partition, %fault, "loading groups waits for the log");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(READ_PAUSE_MAX);
+            }
+            settled => return settled,
+        }
+    }
+}
+
 fn apply(
     partition: usize,
     batch: &Bytes,
     loading: &mut HashMap<String, Loading>,
 ) -> Result<u64, LoadError> {
-    let fault = |offset: i64, error: &dyn std::fmt::Display| LoadError::Read {
+    let fault = |error: InvalidBatch| LoadError::Read {
         partition,
-        offset: u64::try_from(offset).unwrap_or(0),
-        fault: LogFault(error.to_string()),
+        offset: 0,
+        fault: LogFault::corrupt(error),
     };
     let mut count = 0;
-    for record in records(batch).map_err(|error| fault(0, &error))? {
-        let record = record.map_err(|error| fault(0, &error))?;
+    for record in records(batch).map_err(fault)? {
+        let record = record.map_err(fault)?;
         count += 1;
         let key = record.key.unwrap_or_default();
         let read = GroupRecord::decode(&key, record.value.as_deref());

@@ -4,21 +4,32 @@ use std::{future::Future, pin::Pin, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
 use millrace_log::{AppendOrigin, LogManager, PartitionLog};
-use millrace_model::Offset;
+use millrace_model::{Cause, Classified, FailureClass, Offset};
 use millrace_record::split;
 
 /// A future on the heap.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What the log could not do, in words for the broker's own log. The groups' clients only learn
-/// that the coordinator is not available.
+/// What the log could not do, and its class. The groups' clients only learn that the coordinator is
+/// not available.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct LogFault(pub String);
+pub struct LogFault(pub Cause);
 
 impl LogFault {
-    fn new(error: impl std::fmt::Display) -> Self {
-        Self(error.to_string())
+    fn new(error: impl Classified + Send + Sync + 'static) -> Self {
+        Self(Cause::new(error))
+    }
+
+    /// Stored bytes are not what the coordinator writes.
+    pub(crate) fn corrupt(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self(Cause::of(FailureClass::Corrupt, error))
+    }
+}
+
+impl Classified for LogFault {
+    fn class(&self) -> FailureClass {
+        self.0.class()
     }
 }
 
@@ -79,7 +90,7 @@ struct Partition(Arc<PartitionLog>);
 impl StateLog for Partition {
     fn append(&self, batch: BytesMut) -> BoxFuture<'_, Result<Durable, LogFault>> {
         Box::pin(async {
-            let batches = split(batch).map_err(LogFault::new)?;
+            let batches = split(batch).map_err(LogFault::corrupt)?;
             let ticket = self.0.append(batches, AppendOrigin::Coordinator).await;
             let ticket = ticket.map_err(LogFault::new)?;
             let durable: Durable = Box::pin(async {

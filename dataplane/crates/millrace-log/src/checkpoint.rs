@@ -62,13 +62,17 @@ pub(crate) struct Kept<'a> {
 
 /// Why bytes are not a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum InvalidCheckpoint {
+pub enum InvalidCheckpoint {
+    /// It is of a version that this broker does not know.
     #[error("version {0} is unknown; it was written by a newer broker")]
     Version(u8),
+    /// It ends before its layout does.
     #[error("it ends early")]
     Short,
+    /// Bytes follow its end.
     #[error("{0} bytes follow its end")]
     Trailing(usize),
+    /// Its parts contradict each other.
     #[error("{0}")]
     Unsound(&'static str),
 }

@@ -1,9 +1,13 @@
 //! What can go wrong, one enum per operation. The wire's codes are the API layer's business; each
 //! variant says what its caller should do.
 
-use millrace_model::{Offset, TopicName, TopicPartition};
+use std::time::Duration;
 
-use crate::config::InvalidTopicConfig;
+use millrace_meta::StoreFailure;
+use millrace_model::{Cause, Classified, FailureClass, Offset, TopicName, TopicPartition};
+use millrace_stream::Bottleneck;
+
+use crate::{checkpoint::InvalidCheckpoint, config::InvalidTopicConfig};
 
 /// Why batches were not appended. Nothing of the request was written, except where
 /// [`AppendError::Storage`] says otherwise.
@@ -67,14 +71,35 @@ pub enum AppendError {
         max: u64,
     },
     /// The write-ahead log or the cache has been full for the whole bounded wait. Retry later.
-    #[error("storage is behind, retry later: {0}")]
-    Overloaded(String),
+    #[error("storage is behind, retry later: the {0} is full")]
+    Overloaded(Bottleneck),
     /// The partition is being deleted or the broker is stopping. Refresh metadata and retry.
     #[error("the partition is closed")]
     Closed,
+    /// The partition did not open. Repair its cause, then restart the broker.
+    #[error("the partition is offline: {0}")]
+    Offline(Cause),
     /// The device failed. Whether the batch survives is not known; the broker stops.
     #[error("storage failed: {0}")]
-    Storage(String),
+    Storage(Cause),
+}
+
+impl Classified for AppendError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Overloaded(_) => FailureClass::Transient,
+            Self::Closed => FailureClass::Gone,
+            Self::InvalidProducerEpoch { .. } => FailureClass::Fenced,
+            Self::Offline(cause) | Self::Storage(cause) => cause.class(),
+            Self::Empty
+            | Self::BatchTooLarge { .. }
+            | Self::ControlBatch
+            | Self::Transactional
+            | Self::InvalidSequence { .. }
+            | Self::OutOfOrderSequence { .. }
+            | Self::TooManyProducers { .. } => FailureClass::Rejected,
+        }
+    }
 }
 
 /// Why a read gave nothing.
@@ -93,17 +118,31 @@ pub enum ReadError {
     /// The partition is being deleted or the broker is stopping. Refresh metadata and retry.
     #[error("the partition is closed")]
     Closed,
-    /// Objects could not be read now. Retry.
+    /// The partition did not open. Repair its cause, then restart the broker.
+    #[error("the partition is offline: {0}")]
+    Offline(Cause),
+    /// Storage did not give the batches: it is down, or does not have them. The class of the cause
+    /// says whether to retry.
     #[error("storage could not be read: {0}")]
-    Storage(String),
-    /// Stored bytes are not record batches. Report it; a retry will not help.
-    #[error("stored batch at offset {offset} is corrupt: {reason}")]
+    Storage(Cause),
+    /// Stored bytes are not what was written. A retry will not help.
+    #[error("the batches from offset {offset} on are corrupt: {cause}")]
     Corrupt {
-        /// Where it was found.
+        /// Where the read began.
         offset: Offset,
-        /// What is wrong with it.
-        reason: String,
+        /// What is wrong.
+        cause: Cause,
     },
+}
+
+impl Classified for ReadError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::OutOfRange { .. } | Self::Closed => FailureClass::Gone,
+            Self::Offline(cause) | Self::Storage(cause) => cause.class(),
+            Self::Corrupt { .. } => FailureClass::Corrupt,
+        }
+    }
 }
 
 /// Why records were not deleted.
@@ -120,9 +159,54 @@ pub enum TrimError {
     /// The partition is being deleted or the broker is stopping.
     #[error("the partition is closed")]
     Closed,
-    /// The new start could not be made durable. Retry.
+    /// The partition did not open. Repair its cause, then restart the broker.
+    #[error("the partition is offline: {0}")]
+    Offline(Cause),
+    /// The new start could not be made durable. The class of the cause says whether to retry.
     #[error("the new log start could not be stored: {0}")]
-    Storage(String),
+    Storage(Cause),
+    /// The metadata store has not answered in time. What was begun goes on.
+    #[error("no answer within {0:?}")]
+    TimedOut(Duration),
+}
+
+impl Classified for TrimError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::OutOfRange { .. } => FailureClass::Rejected,
+            Self::Closed => FailureClass::Gone,
+            Self::Offline(cause) | Self::Storage(cause) => cause.class(),
+            Self::TimedOut(_) => FailureClass::Transient,
+        }
+    }
+}
+
+/// Why the newest checkpoint of a partition cannot be used. The checkpoint is left as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointFault {
+    /// It could not be read.
+    #[error(transparent)]
+    Read(#[from] millrace_stream::FetchError),
+    /// Its bytes are not a checkpoint that this version understands.
+    #[error(transparent)]
+    Invalid(#[from] InvalidCheckpoint),
+    /// It covers data that there is not.
+    #[error("it covers {covered}, but the data ends at {data_end}")]
+    Ahead {
+        /// The end of the data that it covers.
+        covered: Offset,
+        /// The end of the data.
+        data_end: Offset,
+    },
+}
+
+impl Classified for CheckpointFault {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Read(error) => error.class(),
+            Self::Invalid(_) | Self::Ahead { .. } => FailureClass::Corrupt,
+        }
+    }
 }
 
 /// Why a timestamp was not looked up.
@@ -136,24 +220,19 @@ pub enum LookupError {
 /// Why the logs of a broker, or one of them, did not open.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The metadata store did not answer.
-    #[error("metadata store: {0}")]
-    Meta(String),
-    /// A stream did not open.
-    #[error("{partition}: {reason}")]
-    Stream {
-        /// The partition that did not open.
-        partition: TopicPartition,
-        /// Why.
-        reason: String,
-    },
-    /// A checkpoint cannot be understood or contradicts the data. Report it; nothing was changed.
-    #[error("{partition}: checkpoint: {reason}")]
+    /// The metadata store did not list the topics.
+    #[error("the metadata store did not list the topics")]
+    Meta(#[from] StoreFailure),
+    /// The streams of partitions did not open.
+    #[error("the streams did not open")]
+    Streams(#[from] millrace_stream::OpenError),
+    /// The newest checkpoint cannot be used. It is left as it is.
+    #[error("{partition}: checkpoint: {source}")]
     Checkpoint {
         /// The partition that did not open.
         partition: TopicPartition,
         /// Why.
-        reason: String,
+        source: CheckpointFault,
     },
     /// The data after the checkpoint could not be replayed.
     #[error("{partition}: replay: {source}")]
@@ -171,6 +250,18 @@ pub enum OpenError {
         /// Which configuration.
         source: InvalidTopicConfig,
     },
+}
+
+impl Classified for OpenError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Meta(error) => error.class(),
+            Self::Streams(error) => error.class(),
+            Self::Checkpoint { source, .. } => source.class(),
+            Self::Replay { source, .. } => source.class(),
+            Self::Config { .. } => FailureClass::Rejected,
+        }
+    }
 }
 
 /// Why a topic was not created.
@@ -193,9 +284,9 @@ pub enum CreateTopicError {
     /// A configuration is unknown or its value is illegal.
     #[error(transparent)]
     InvalidConfig(#[from] InvalidTopicConfig),
-    /// The metadata store did not store it. Retry.
-    #[error("metadata store: {0}")]
-    Meta(String),
+    /// The metadata store did not store it. The class says whether to retry.
+    #[error("the metadata store failed")]
+    Meta(#[source] StoreFailure),
     /// It is stored, but its partitions did not open.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -237,9 +328,9 @@ pub enum CreatePartitionsError {
     /// The broker would have too many partitions.
     #[error(transparent)]
     TooManyPartitions(#[from] TooManyPartitions),
-    /// The metadata store did not store it. Retry.
-    #[error("metadata store: {0}")]
-    Meta(String),
+    /// The metadata store did not store it. The class says whether to retry.
+    #[error("the metadata store failed")]
+    Meta(#[source] StoreFailure),
     /// They are stored, but did not open.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -251,9 +342,9 @@ pub enum DeleteTopicError {
     /// No such topic.
     #[error("topic {0} does not exist")]
     UnknownTopic(TopicName),
-    /// The metadata store did not store it. Retry.
-    #[error("metadata store: {0}")]
-    Meta(String),
+    /// The metadata store did not store it. The class says whether to retry.
+    #[error("the metadata store failed")]
+    Meta(#[source] StoreFailure),
 }
 
 /// Why a topic's configurations were not changed.
@@ -265,7 +356,20 @@ pub enum SetTopicConfigsError {
     /// A configuration is unknown or its value is illegal.
     #[error(transparent)]
     InvalidConfig(#[from] InvalidTopicConfig),
-    /// The metadata store did not store it. Retry.
-    #[error("metadata store: {0}")]
-    Meta(String),
+    /// The metadata store did not store it. The class says whether to retry.
+    #[error("the metadata store failed")]
+    Meta(#[source] StoreFailure),
+}
+
+impl Classified for CreateTopicError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Exists(_)
+            | Self::InvalidPartitions { .. }
+            | Self::TooManyPartitions(_)
+            | Self::InvalidConfig(_) => FailureClass::Rejected,
+            Self::Meta(error) => error.class(),
+            Self::Open(error) => error.class(),
+        }
+    }
 }

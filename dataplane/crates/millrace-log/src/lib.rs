@@ -30,13 +30,15 @@ mod replay_debt;
 mod segments;
 mod time_index;
 
+pub use checkpoint::InvalidCheckpoint;
 pub use config::{InvalidTopicConfig, LogDefaults, TopicConfig};
 pub use error::{
-    AppendError, CreatePartitionsError, CreateTopicError, DeleteTopicError, LookupError, OpenError,
-    ReadError, SetTopicConfigsError, TooManyPartitions, TrimError,
+    AppendError, CheckpointFault, CreatePartitionsError, CreateTopicError, DeleteTopicError,
+    LookupError, OpenError, ReadError, SetTopicConfigsError, TooManyPartitions, TrimError,
 };
 pub use leader_epochs::EpochEnd;
 pub use manager::{LogManager, LogParts, LogStats, PARTITION_BYTES, Topic};
+pub use millrace_stream::Bottleneck;
 pub use partition::{
     AdvanceListener, AppendOrigin, AppendTicket, Appended, PartitionLog, ReadResult,
     TimestampOffset,

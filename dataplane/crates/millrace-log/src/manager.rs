@@ -8,7 +8,9 @@ use std::{collections::BTreeMap, convert::Infallible, fmt, sync::Arc, time::Dura
 use futures_util::{StreamExt, TryStreamExt, stream};
 use millrace_budget::Budget;
 use millrace_meta::{self as meta, MetaStore, NewTopic, PartitionStreams};
-use millrace_model::{StreamId, TopicId, TopicName, TopicPartition, limits::TOPIC_PARTITIONS_MAX};
+use millrace_model::{
+    Cause, StreamId, TopicId, TopicName, TopicPartition, limits::TOPIC_PARTITIONS_MAX,
+};
 use millrace_stream::StreamStore;
 use millrace_tasks::{Supervisor, Task};
 use millrace_time::{SharedClock, SharedRandom};
@@ -22,7 +24,7 @@ use crate::{
         CreatePartitionsError, CreateTopicError, DeleteTopicError, OpenError, SetTopicConfigsError,
         TooManyPartitions,
     },
-    partition::{DeletionMeters, PartitionLog, PartitionParts},
+    partition::{DeletionMetrics, PartitionLog, PartitionParts},
     producers::PRODUCER_BYTES,
     replay_debt::ReplayDebt,
 };
@@ -115,7 +117,7 @@ struct Inner {
     defaults: LogDefaults,
     registry: Registry,
     debt: Arc<ReplayDebt>,
-    deletions: Arc<DeletionMeters>,
+    deletions: Arc<DeletionMetrics>,
     /// What the producers of all partitions may cost.
     producer_memory: Budget,
     /// Held while topics are created, changed or deleted: one at a time.
@@ -126,8 +128,8 @@ impl LogManager {
     /// Opens all partitions, many at a time. Must be called on a tokio runtime.
     ///
     /// # Errors
-    /// See [`OpenError`]; one partition that does not open fails the whole: a broker that hides a
-    /// part of its data would be worse.
+    /// See [`OpenError`]. A partition whose stored state is corrupt or missing fails nothing else: it
+    /// is offline, and [`LogManager::offline_partitions`] says why.
     pub async fn open(parts: LogParts) -> Result<Self, OpenError> {
         let LogParts {
             meta,
@@ -137,10 +139,7 @@ impl LogManager {
             tasks,
             defaults,
         } = parts;
-        let topics = meta
-            .topics()
-            .await
-            .map_err(|error| OpenError::Meta(error.to_string()))?;
+        let topics = meta.topics().await?;
         let registry = Registry::default();
         let changing = tokio::sync::Mutex::new(());
         let producer_bytes = defaults.producer_ids_max.saturating_mul(PRODUCER_BYTES);
@@ -153,7 +152,7 @@ impl LogManager {
             defaults,
             registry,
             debt: Arc::default(),
-            deletions: Arc::new(DeletionMeters::new()),
+            deletions: Arc::new(DeletionMetrics::new()),
             changing,
         });
         inner.open_topics(topics).await?;
@@ -206,7 +205,7 @@ impl LogManager {
                     max,
                 }
             }
-            error @ meta::CreateTopicError::Store(_) => CreateTopicError::Meta(error.to_string()),
+            meta::CreateTopicError::Store(failure) => CreateTopicError::Meta(failure),
         })?;
         Ok(self.inner.open_topic(created).await?)
     }
@@ -291,9 +290,7 @@ impl LogManager {
                     max,
                 }
             }
-            error @ meta::CreatePartitionsError::Store(_) => {
-                CreatePartitionsError::Meta(error.to_string())
-            }
+            meta::CreatePartitionsError::Store(failure) => CreatePartitionsError::Meta(failure),
         })?;
         Ok(self.inner.open_topic(grown).await?)
     }
@@ -343,7 +340,7 @@ impl LogManager {
         let stored = self.inner.meta.set_topic_configs(name, overrides).await;
         let stored = stored.map_err(|error| match error {
             meta::TopicError::Unknown(name) => SetTopicConfigsError::UnknownTopic(name),
-            error @ meta::TopicError::Store(_) => SetTopicConfigsError::Meta(error.to_string()),
+            meta::TopicError::Store(failure) => SetTopicConfigsError::Meta(failure),
         })?;
         for partition in &known.partitions {
             partition.set_config(Arc::clone(&config));
@@ -382,7 +379,7 @@ impl LogManager {
             .await
             .map_err(|error| match error {
                 meta::TopicError::Unknown(name) => DeleteTopicError::UnknownTopic(name),
-                error @ meta::TopicError::Store(_) => DeleteTopicError::Meta(error.to_string()),
+                meta::TopicError::Store(failure) => DeleteTopicError::Meta(failure),
             })?;
         if let Some(topic) = self.inner.registry.remove(name) {
             topic
@@ -413,6 +410,16 @@ impl LogManager {
     #[must_use]
     pub fn topic_by_id(&self, id: TopicId) -> Option<Arc<Topic>> {
         self.inner.registry.by_id(id)
+    }
+
+    /// The partitions that did not open, and why.
+    #[must_use]
+    pub fn offline_partitions(&self) -> Vec<(TopicPartition, Cause)> {
+        let topics = self.topics();
+        let partitions = topics.iter().flat_map(|topic| &topic.partitions);
+        partitions
+            .filter_map(|log| Some((log.id().clone(), log.offline()?.clone())))
+            .collect()
     }
 
     /// One partition.
@@ -485,8 +492,7 @@ impl Inner {
     /// Opens streams in few transactions of the metadata; those that are open already cost none.
     async fn open_streams(&self, streams: &[StreamId]) -> Result<(), OpenError> {
         for chunk in streams.chunks(STREAMS_PER_TRANSACTION) {
-            let opened = self.store.open_streams(chunk).await;
-            opened.map_err(|error| OpenError::Meta(error.to_string()))?;
+            self.store.open_streams(chunk).await?;
         }
         Ok(())
     }
@@ -494,8 +500,7 @@ impl Inner {
     /// Opens a topic that is recorded and not known: its creation failed half-way. Without this it
     /// could be neither used, created nor deleted until the next start.
     async fn finish_topic(&self, name: &TopicName) -> Result<(), OpenError> {
-        let topics = self.meta.topics().await;
-        let topics = topics.map_err(|error| OpenError::Meta(error.to_string()))?;
+        let topics = self.meta.topics().await?;
         if let Some(topic) = topics.into_iter().find(|topic| topic.name == *name) {
             self.open_topic(topic).await?;
         }
@@ -552,18 +557,8 @@ impl Inner {
             topic: topic.clone(),
             partition: streams.index,
         };
-        let opened = self.store.open_streams(&[streams.data, streams.meta]).await;
-        let opened = opened.map_err(|error| OpenError::Stream {
-            partition: id.clone(),
-            reason: error.to_string(),
-        })?;
-        let Ok([data, meta]) = <[_; 2]>::try_from(opened) else {
-            let reason = "two streams were asked for, and another number opened".to_owned();
-            return Err(OpenError::Stream {
-                partition: id,
-                reason,
-            });
-        };
+        let data = self.store.open_stream(streams.data).await?;
+        let meta = self.store.open_stream(streams.meta).await?;
         PartitionLog::open(PartitionParts {
             id,
             topic_id,

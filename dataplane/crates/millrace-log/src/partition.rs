@@ -22,12 +22,12 @@ use std::{
 
 use metrics::Counter;
 use millrace_budget::{Budget, Charge};
-use millrace_model::{Offset, TopicId, TopicPartition};
+use millrace_model::{Cause, Offset, TopicId, TopicPartition};
 use millrace_stream::Stream;
 use millrace_time::SharedClock;
 use parking_lot::{Mutex, RwLock};
 
-pub(crate) use self::retain::DeletionMeters;
+pub(crate) use self::retain::DeletionMetrics;
 pub use self::{
     append::{AppendOrigin, AppendTicket, Appended},
     read::{ReadResult, TimestampOffset},
@@ -57,7 +57,7 @@ pub(crate) struct PartitionParts {
     pub(crate) producer_memory: Budget,
     pub(crate) clock: SharedClock,
     pub(crate) debt: Arc<ReplayDebt>,
-    pub(crate) deletions: Arc<DeletionMeters>,
+    pub(crate) deletions: Arc<DeletionMetrics>,
 }
 
 /// One partition of a topic.
@@ -72,13 +72,15 @@ pub struct PartitionLog {
     producer_memory: Budget,
     clock: SharedClock,
     debt: Arc<ReplayDebt>,
-    deletions: Arc<DeletionMeters>,
+    deletions: Arc<DeletionMetrics>,
     state: Mutex<State>,
     /// What the producers cost here. Locked under `state`.
     producer_charge: Mutex<Charge>,
     /// Held while a checkpoint is written: they are written one after the other.
     checkpointing: tokio::sync::Mutex<persist::Written>,
     closed: AtomicBool,
+    /// Why it did not open, where it did not: then nothing is read from it or written to it.
+    offline: Option<Cause>,
     bytes_in: Counter,
     records_in: Counter,
 }
@@ -107,6 +109,12 @@ impl PartitionLog {
     #[must_use]
     pub fn topic_id(&self) -> TopicId {
         self.topic_id
+    }
+
+    /// Why the partition is offline; `None` where it is served.
+    #[must_use]
+    pub fn offline(&self) -> Option<&Cause> {
+        self.offline.as_ref()
     }
 
     /// The first offset that can be read.
@@ -201,6 +209,9 @@ impl PartitionLog {
 impl Drop for PartitionLog {
     fn drop(&mut self) {
         self.debt.settle(self.state.get_mut().dirty_bytes);
+        if self.offline.is_some() {
+            persist::offline_gauge().decrement(1);
+        }
     }
 }
 

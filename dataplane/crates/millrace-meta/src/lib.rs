@@ -5,6 +5,7 @@
 //! from a sequence and is never reused; whoever changes a stream or an object names the epoch of its
 //! start, and a store that knows a newer one refuses ([`Fenced`]).
 
+mod class;
 mod compaction;
 mod object;
 mod sqlite;

@@ -1,15 +1,17 @@
-//! Ids, offsets, epochs, byte sizes, named limits and the checksum. Knows nothing of anything else.
+//! Ids, offsets, epochs, byte sizes, named limits, the checksum and the classes of failures. Knows nothing of anything else.
 //!
 //! Every id is a newtype, so that a stream's number cannot be passed where an object's is meant;
 //! every bound that more than one crate obeys stands in [`limits`], with its reason.
 
 mod crc32c;
+mod failure;
 mod ids;
 pub mod limits;
 mod range;
 mod topic;
 
 pub use crc32c::{crc32c, crc32c_append};
+pub use failure::{Cause, Classified, FailureClass};
 pub use ids::{NodeEpoch, NodeId, ObjectId, StreamEpoch, StreamId, TopicId};
 pub use range::StreamRange;
 pub use topic::{InvalidTopicName, TopicName, TopicPartition};

@@ -11,6 +11,8 @@ mod assembly;
 mod bucket;
 mod builder;
 mod chain;
+mod class;
+mod corrupt;
 mod entry;
 mod format;
 mod key;
@@ -30,6 +32,7 @@ pub use chain::{
     ItemHeader, ItemKind, ListedItem, NextItem, PutItemError, ReadItemError, SealedItem,
     SnapshotPart, Tail, Watermark,
 };
+pub use corrupt::{CorruptKind, CorruptObjects, CorruptPart};
 pub use entry::StreamEntry;
 pub use format::{BlockRef, Corrupt};
 pub use key::ObjectKey;

@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use millrace_model::{Offset, StreamId};
+use millrace_model::{Offset, StreamId, StreamRange};
 
 use crate::{
-    Corrupt, GetError, ObjectKey, ObjectStorage, StreamEntry,
+    Corrupt, CorruptKind, CorruptPart, GetError, ObjectKey, ObjectStorage, StreamEntry,
     format::{BlockRef, Footer, INDEX_UNIT_BYTES, check_block, decode_block, decode_index},
 };
 
@@ -31,11 +31,14 @@ pub enum ReadError {
     /// The store did not give the bytes.
     #[error(transparent)]
     Get(#[from] GetError),
-    /// The bytes are not what was written. Read twice before it is said.
+    /// The bytes are not what was written. Read twice before it is said, and reported to
+    /// [`CorruptObjects`](crate::CorruptObjects).
     #[error("object {key} is corrupt: {reason}")]
     Corrupt {
         /// The object.
         key: ObjectKey,
+        /// What of it.
+        kind: CorruptKind,
         /// What is not sound.
         reason: Corrupt,
     },
@@ -60,10 +63,27 @@ impl ObjectReader {
         key: ObjectKey,
         size: u64,
     ) -> Result<Self, ReadError> {
+        Self::open_for(storage, key, size, None).await
+    }
+
+    /// The same for a read of `wanted`, which is reported where the object is corrupt.
+    ///
+    /// # Errors
+    /// As [`ObjectReader::open`].
+    pub async fn open_for(
+        storage: &ObjectStorage,
+        key: ObjectKey,
+        size: u64,
+        wanted: Option<StreamRange>,
+    ) -> Result<Self, ReadError> {
         let guess = TAIL_BYTES_MIN + size / BLOCK_BYTES_EXPECTED * INDEX_UNIT_BYTES as u64;
         let tail_start = size.saturating_sub(guess);
-        let read = || Box::pin(read_index(storage, &key, tail_start, size)) as BoxFuture<'_, _>;
-        let blocks: Vec<BlockRef> = reread_if_corrupt(&key, read).await?;
+        let read = || {
+            let read = read_index(storage, &key, tail_start, size, wanted);
+            Box::pin(read) as BoxFuture<'_, _>
+        };
+        let blocks: Vec<BlockRef> = reread_if_corrupt(storage, &key, wanted, read).await?;
+        storage.corrupt().sound_index(&key);
         let footer = crate::format::FOOTER_BYTES as u64;
         let index = (blocks.len() * INDEX_UNIT_BYTES) as u64 + footer;
         let read_bytes = guess.min(size).max(index);
@@ -118,6 +138,17 @@ impl ObjectReader {
         decode_block(bytes, block)
     }
 
+    /// Reports a block that was read twice, by [`ObjectStorage::get_pieces`], and is corrupt.
+    #[must_use]
+    pub fn corrupt(
+        storage: &ObjectStorage,
+        key: &ObjectKey,
+        block: &BlockRef,
+        reason: Corrupt,
+    ) -> ReadError {
+        Fault::of_block(block, reason).report(storage, key)
+    }
+
     /// Reads and checks one block of this object.
     ///
     /// # Errors
@@ -128,11 +159,16 @@ impl ObjectReader {
         block: &BlockRef,
     ) -> Result<Vec<StreamEntry>, ReadError> {
         let range = block.position..block.position + u64::from(block.size);
+        let fault = |reason| Fault::of_block(block, reason);
         let read = || {
             let bytes = storage.get_range(&self.key, range.clone());
-            Box::pin(async { Ok(decode_block(&bytes.await?, block)) }) as BoxFuture<'_, _>
+            let decode = |bytes: Bytes| decode_block(&bytes, block).map_err(fault);
+            Box::pin(async move { Ok(decode(bytes.await?)) }) as BoxFuture<'_, _>
         };
-        reread_if_corrupt(&self.key, read).await
+        let wanted = Some(block.range());
+        let entries = reread_if_corrupt(storage, &self.key, wanted, read).await?;
+        storage.corrupt().sound_block(&self.key, block.position);
+        Ok(entries)
     }
 
     /// Reads blocks of this object, ascending, in one request, and checks each of them. Gives their
@@ -154,14 +190,56 @@ impl ObjectReader {
             let found = storage.get_pieces(&self.key, &places);
             Box::pin(async { Ok(checked(found.await?, blocks)) }) as BoxFuture<'_, _>
         };
-        reread_if_corrupt(&self.key, read).await
+        let wanted = blocks.first().map(BlockRef::range);
+        let found = reread_if_corrupt(storage, &self.key, wanted, read).await?;
+        for block in blocks {
+            storage.corrupt().sound_block(&self.key, block.position);
+        }
+        Ok(found)
+    }
+}
+
+/// A part that failed its check.
+struct Fault {
+    kind: CorruptKind,
+    position: u64,
+    range: Option<StreamRange>,
+    reason: Corrupt,
+}
+
+impl Fault {
+    fn of_block(block: &BlockRef, reason: Corrupt) -> Self {
+        Self {
+            kind: CorruptKind::Block,
+            position: block.position,
+            range: Some(block.range()),
+            reason,
+        }
+    }
+
+    fn report(self, storage: &ObjectStorage, key: &ObjectKey) -> ReadError {
+        let Self {
+            kind,
+            position,
+            range,
+            reason,
+        } = self;
+        storage.corrupt().report(CorruptPart {
+            key: key.clone(),
+            kind,
+            position,
+            range,
+            reason: reason.clone(),
+        });
+        let key = key.clone();
+        ReadError::Corrupt { key, kind, reason }
     }
 }
 
 /// The bytes, if each is the block that it should be.
-fn checked(found: Vec<Bytes>, blocks: &[BlockRef]) -> Result<Vec<Bytes>, Corrupt> {
+fn checked(found: Vec<Bytes>, blocks: &[BlockRef]) -> Result<Vec<Bytes>, Fault> {
     for (block, bytes) in blocks.iter().zip(&found) {
-        check_block(bytes, block)?;
+        check_block(bytes, block).map_err(|reason| Fault::of_block(block, reason))?;
     }
     Ok(found)
 }
@@ -171,11 +249,20 @@ async fn read_index(
     key: &ObjectKey,
     tail_start: u64,
     size: u64,
-) -> Result<Result<Vec<BlockRef>, Corrupt>, GetError> {
+    wanted: Option<StreamRange>,
+) -> Result<Result<Vec<BlockRef>, Fault>, GetError> {
+    let fault = |kind| {
+        move |reason| Fault {
+            kind,
+            position: 0,
+            range: wanted,
+            reason,
+        }
+    };
     let tail = storage.get_range(key, tail_start..size).await?;
     let footer = match Footer::decode(&tail, size) {
         Ok(footer) => footer,
-        Err(reason) => return Ok(Err(reason)),
+        Err(reason) => return Ok(Err(fault(CorruptKind::Footer)(reason))),
     };
     let index_end = footer.index_position + footer.index_len;
     let index = if footer.index_position >= tail_start {
@@ -186,21 +273,26 @@ async fn read_index(
             .get_range(key, footer.index_position..index_end)
             .await?
     };
-    Ok(decode_index(&index, footer.index_position))
+    let blocks = decode_index(&index, footer.index_position);
+    Ok(blocks.map_err(fault(CorruptKind::Index)))
 }
 
 /// Reads once more when what came is corrupt: a byte may have been flipped on the way, and the
-/// object in the store be sound.
+/// object in the store be sound. What is corrupt again is reported.
 async fn reread_if_corrupt<'a, T>(
+    storage: &ObjectStorage,
     key: &ObjectKey,
-    read: impl Fn() -> BoxFuture<'a, Result<Result<T, Corrupt>, GetError>> + Send,
+    wanted: Option<StreamRange>,
+    read: impl Fn() -> BoxFuture<'a, Result<Result<T, Fault>, GetError>> + Send,
 ) -> Result<T, ReadError> {
+    let read = async || {
+        let read = read().await;
+        read.inspect_err(|error| storage.corrupt().report_truncated(key, wanted, error))
+    };
     if let Ok(sound) = read().await? {
         return Ok(sound);
     }
     tracing::warn!(%key, "an object was read corrupt; reading it once more");
-    read().await?.map_err(|reason| ReadError::Corrupt {
-        key: key.clone(),
-        reason,
-    })
+    let again = read().await?;
+    again.map_err(|fault| fault.report(storage, key))
 }

@@ -11,8 +11,8 @@ use millrace_time::{SharedClock, SharedRandom};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{
-    Bucket, BucketCalls, BucketError, BucketUri, DELETE_KEYS_MAX, InvalidUri, Listed, NetworkShare,
-    ObjectKey, ObjectWrite, RetryPolicy, StoreBucket, TimeoutPolicy,
+    Bucket, BucketCalls, BucketError, BucketUri, CorruptObjects, DELETE_KEYS_MAX, InvalidUri,
+    Listed, NetworkShare, ObjectKey, ObjectWrite, RetryPolicy, StoreBucket, TimeoutPolicy,
     bucket::{Calls, Hedged, Hedges, Idempotent, Limited, Measured, Retrying, TimedOut, span},
 };
 
@@ -46,6 +46,7 @@ struct Parts {
     retry: RetryPolicy,
     timeout: TimeoutPolicy,
     random: SharedRandom,
+    corrupt: CorruptObjects,
 }
 
 impl Parts {
@@ -218,6 +219,12 @@ impl ObjectStorage {
         self.parts.calls.now()
     }
 
+    /// The corrupt objects that reads have met, over all uses of the bucket.
+    #[must_use]
+    pub fn corrupt(&self) -> &CorruptObjects {
+        &self.parts.corrupt
+    }
+
     /// An empty bucket in memory, for tests and trials.
     #[must_use]
     pub fn memory(clock: SharedClock, random: SharedRandom) -> Self {
@@ -244,6 +251,7 @@ impl ObjectStorage {
             retry,
             timeout,
             random,
+            corrupt: CorruptObjects::new(),
         };
         Self {
             stack: OnceLock::new(),
@@ -405,6 +413,7 @@ impl ObjectStorage {
     pub async fn delete(&self, keys: &[ObjectKey]) -> Result<(), DeleteError> {
         for keys in keys.chunks(DELETE_KEYS_MAX) {
             self.bucket().delete(keys).await.map_err(DeleteError)?;
+            self.corrupt().deleted(keys);
         }
         Ok(())
     }

@@ -1,8 +1,7 @@
 //! What can go wrong, one enum per operation.
 
-use std::sync::Arc;
-
-use millrace_model::{Offset, StreamId};
+use millrace_meta::OpenStreamError;
+use millrace_model::{Cause, Classified, FailureClass, Offset, StreamId};
 
 use crate::{entry::InvalidLoggedEntry, recovery::Straddles};
 
@@ -35,7 +34,18 @@ pub enum AppendError {
     Closed,
     /// The device or the ownership failed. Whether the entry survives is not known; the broker stops.
     #[error("storage failed: {0}")]
-    Failed(Arc<str>),
+    Failed(Cause),
+}
+
+impl Classified for AppendError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Overloaded(_) => FailureClass::Transient,
+            Self::TooLarge { .. } | Self::OutOfOrder { .. } => FailureClass::Rejected,
+            Self::Closed => FailureClass::Gone,
+            Self::Failed(cause) => cause.class(),
+        }
+    }
 }
 
 /// What was full.
@@ -75,9 +85,18 @@ pub enum FetchError {
         /// The first missing offset.
         offset: Offset,
     },
-    /// Objects could not be read now. Retry.
-    #[error("objects could not be read: {0}")]
-    Storage(String),
+    /// The log or objects could not be read. The class of the cause says whether to retry.
+    #[error("storage could not be read: {0}")]
+    Storage(Cause),
+}
+
+impl Classified for FetchError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::BelowStart { .. } | Self::Missing { .. } => FailureClass::Gone,
+            Self::Storage(cause) => cause.class(),
+        }
+    }
 }
 
 /// Why a stream was not trimmed.
@@ -91,9 +110,18 @@ pub enum TrimError {
         /// The highest offset that may be asked for.
         confirmed: Offset,
     },
-    /// The metadata store did not store it. Retry.
+    /// The metadata store did not take it. The class of the cause says whether to retry.
     #[error("metadata store: {0}")]
-    Meta(String),
+    Meta(Cause),
+}
+
+impl Classified for TrimError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::AboveConfirmed { .. } => FailureClass::Rejected,
+            Self::Meta(cause) => cause.class(),
+        }
+    }
 }
 
 /// Why the store or a stream did not open.
@@ -103,8 +131,8 @@ pub enum OpenError {
     #[error("stream {0} does not exist")]
     UnknownStream(StreamId),
     /// The metadata store did not answer, or refused this broker.
-    #[error("metadata store: {0}")]
-    Meta(String),
+    #[error("the metadata store did not open the streams")]
+    Meta(#[from] OpenStreamError),
     /// The log has a record that this version does not understand. Use the version that wrote it.
     #[error("record at position {position} of the log: {source}")]
     Record {
@@ -121,13 +149,32 @@ pub enum OpenError {
     Closed,
 }
 
+impl Classified for OpenError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::UnknownStream(_) | Self::Closed => FailureClass::Gone,
+            Self::Meta(error) => error.class(),
+            Self::Record { .. } | Self::Straddles(_) => FailureClass::Rejected,
+        }
+    }
+}
+
 /// Why not everything was uploaded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FlushError {
     /// The store failed.
     #[error("storage failed: {0}")]
-    Failed(Arc<str>),
+    Failed(Cause),
     /// The store was dropped.
     #[error("the store is closed")]
     Closed,
+}
+
+impl Classified for FlushError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Failed(cause) => cause.class(),
+            Self::Closed => FailureClass::Gone,
+        }
+    }
 }

@@ -1,7 +1,6 @@
 //! The one way in which a store dies: the device failed, or another broker owns what it wrote.
 
-use std::sync::Arc;
-
+use millrace_model::{Cause, Classified};
 use tokio::sync::watch;
 
 use crate::error::AppendError;
@@ -9,7 +8,7 @@ use crate::error::AppendError;
 /// Remembers the first failure and wakes whoever waits for it.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    reason: watch::Sender<Option<Arc<str>>>,
+    reason: watch::Sender<Option<Cause>>,
 }
 
 impl Failure {
@@ -20,21 +19,23 @@ impl Failure {
     }
 
     /// Declares the store dead. Later calls change nothing.
-    pub(crate) fn declare(&self, reason: &str) {
+    pub(crate) fn declare(&self, reason: impl Classified + Send + Sync + 'static) {
+        let reason = Cause::new(reason);
         let first = self.reason.send_if_modified(|current| {
             let first = current.is_none();
-            current.get_or_insert_with(|| reason.into());
+            current.get_or_insert_with(|| reason.clone());
             first
         });
         if first {
             tracing::error!(
-                reason,
+                %reason,
+                class = %reason.class(),
                 "the store failed; nothing more will be acknowledged"
             );
         }
     }
 
-    pub(crate) fn reason(&self) -> Option<Arc<str>> {
+    pub(crate) fn reason(&self) -> Option<Cause> {
         self.reason.borrow().clone()
     }
 
@@ -45,7 +46,7 @@ impl Failure {
     }
 
     /// Resolves with the reason once the store has failed.
-    pub(crate) async fn wait(&self) -> Arc<str> {
+    pub(crate) async fn wait(&self) -> Cause {
         let mut receiver = self.reason.subscribe();
         loop {
             if let Some(reason) = receiver.borrow_and_update().clone() {

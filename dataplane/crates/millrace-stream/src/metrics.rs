@@ -20,6 +20,8 @@ pub(crate) struct StoreMetrics {
     /// Bytes of payload that were left to the log, and that were read back for an upload.
     pub(crate) offloaded_bytes: Counter,
     pub(crate) read_back_bytes: Counter,
+    /// Reads that met a corrupt record of the log; objects are counted under the same name.
+    pub(crate) corrupt_wal_reads: Counter,
     cache_bytes: Gauge,
     pending: AtomicU64,
     pending_gauge: Gauge,
@@ -41,6 +43,7 @@ impl StoreMetrics {
             log_waits: metrics::counter!("millrace_stream_wal_waits_total"),
             offloaded_bytes: metrics::counter!("millrace_log_cache_offloaded_bytes_total"),
             read_back_bytes: metrics::counter!("millrace_log_cache_read_back_bytes_total"),
+            corrupt_wal_reads: metrics::counter!("millrace_corrupt_reads_total", "kind" => "wal"),
             cache_bytes: metrics::gauge!("millrace_log_cache_bytes"),
             pending: AtomicU64::new(0),
             pending_gauge: metrics::gauge!("millrace_upload_pending_bytes"),

@@ -223,7 +223,7 @@ impl StreamState {
     /// A record did not become durable: nothing from it on is acknowledged, now or later.
     fn fail(&self, error: AppendError) {
         if error != AppendError::Closed {
-            self.failure.declare(&error.to_string());
+            self.failure.declare(error.clone());
         }
         let waiters = self.lock().acks.fail(error.clone());
         for waiter in waiters {
@@ -248,6 +248,7 @@ impl fmt::Debug for StreamState {
 mod tests {
     use bytes::Bytes;
     use futures_util::FutureExt;
+    use millrace_model::{Cause, FailureClass};
     use tokio::sync::oneshot;
 
     use super::*;
@@ -332,7 +333,7 @@ mod tests {
         let (a, device_a) = rig.append(1);
         let (b, device_b) = rig.append(1);
         let (c, device_c) = rig.append(1);
-        let error = AppendError::Failed("EIO".into());
+        let error = AppendError::Failed(Cause::of(FailureClass::Transient, "EIO"));
         device_c.send(Ok(())).expect("awaited");
         device_b.send(Err(error.clone())).expect("awaited");
         device_a.send(Ok(())).expect("awaited");

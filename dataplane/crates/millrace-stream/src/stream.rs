@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use millrace_blockcache::ReadError;
-use millrace_model::{Offset, StreamEpoch, StreamId, limits::FETCH_ENTRIES_MAX};
+use millrace_model::{
+    Cause, Classified, FailureClass, Offset, StreamEpoch, StreamId, limits::FETCH_ENTRIES_MAX,
+};
 use millrace_objects::StreamEntry;
 
 use crate::{
@@ -219,7 +221,12 @@ impl Stream {
         match self.store.read_entries(self.id(), &located).await {
             Ok(found) => Ok(Some(found)),
             Err(ReadBackError::Log(millrace_wal::ReadError::Absent)) => Ok(Some(Vec::new())),
-            Err(error) => Err(FetchError::Storage(error.to_string())),
+            Err(error) => {
+                if error.class() == FailureClass::Corrupt {
+                    self.store.report_corrupt_log(self.id(), start, &error);
+                }
+                Err(FetchError::Storage(Cause::new(error)))
+            }
         }
     }
 
@@ -245,7 +252,7 @@ impl Stream {
             Ok(read) => read,
             // Trimmed meanwhile, or truly missing: the caller looks at the start again.
             Err(ReadError::Missing { .. }) => return Ok(Vec::new()),
-            Err(error) => return Err(FetchError::Storage(error.to_string())),
+            Err(error) => return Err(FetchError::Storage(Cause::new(error))),
         };
         let found: Vec<Entry> = read.into_iter().map(from_object).collect();
         check_run(self.id(), start, &found)?;

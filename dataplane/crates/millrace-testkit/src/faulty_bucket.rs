@@ -4,8 +4,12 @@ use std::{collections::HashSet, ops::Range, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
-use millrace_objects::{Body, Bucket, BucketError, Listed, ObjectKey, PartSlot, PartTag, UploadId};
-use millrace_time::SharedRandom;
+use millrace_model::StreamId;
+use millrace_objects::{
+    Body, Bucket, BucketError, Listed, ObjectKey, ObjectReader, ObjectStorage, PartSlot, PartTag,
+    RetryPolicy, TimeoutPolicy, UploadId,
+};
+use millrace_time::{SharedRandom, SystemClock};
 use parking_lot::Mutex;
 
 /// Which faults a [`FaultyBucket`] shows, each as a chance in thousandths per request. The default
@@ -88,6 +92,45 @@ impl FaultyBucket {
     /// From now on, a request to delete any of these keys fails as a whole and deletes nothing.
     pub fn refuse_to_delete(&self, keys: impl IntoIterator<Item = ObjectKey>) {
         self.state.lock().undeletable = keys.into_iter().collect();
+    }
+
+    /// Flips one bit of a stored object, as rot would; the same again restores it. No fault strikes,
+    /// and nothing is counted.
+    ///
+    /// # Panics
+    /// There is no such object, or it is shorter.
+    pub async fn flip(&self, key: &ObjectKey, position: u64) {
+        let size = self.inner.size(key).await.expect("a stored object");
+        let bytes = self.inner.get(key, 0..size).await.expect("a stored object");
+        let mut bytes = bytes.to_vec();
+        let at = usize::try_from(position).expect("a position in memory");
+        bytes[at] ^= 0x40;
+        let keys = std::slice::from_ref(key);
+        self.inner.delete(keys).await.expect("deletes");
+        let body = Body::from(vec![Bytes::from(bytes)]);
+        self.inner.put(key, &body).await.expect("writes");
+    }
+
+    /// Flips one bit in the first block of an object that holds `stream`; the same again restores it.
+    ///
+    /// # Panics
+    /// There is no such object, or it holds nothing of the stream.
+    pub async fn flip_block(&self, key: &ObjectKey, stream: StreamId) {
+        let size = self.inner.size(key).await.expect("a stored object");
+        let clock = SystemClock::shared();
+        let storage = ObjectStorage::over(
+            self.clone(),
+            RetryPolicy::default(),
+            TimeoutPolicy::default(),
+            clock,
+            self.random.clone(),
+        );
+        let reader = ObjectReader::open(&storage, key.clone(), size).await;
+        let reader = reader.expect("a sound index");
+        let block = reader.find(stream, 0, u64::MAX).first();
+        let position = block.expect("a block of the stream").position;
+        // Behind the headers of the block and of its first entry.
+        self.flip(key, position + 60).await;
     }
 
     /// What has happened so far.

@@ -2,6 +2,8 @@
 
 use std::{io, sync::Arc, time::Duration};
 
+use millrace_model::{Classified, FailureClass};
+
 /// The device failed, and with it the log, for good: what was in flight may or may not be durable.
 /// The process should end and start again, which recovers.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -130,4 +132,50 @@ pub enum ReadError {
     /// The device failed.
     #[error("the write-ahead log's device failed to read: {0}")]
     Device(#[from] io::Error),
+}
+
+impl Classified for WalFailure {
+    /// The log is closed for good and nothing in this process retries; a restart opens it again.
+    fn class(&self) -> FailureClass {
+        FailureClass::Transient
+    }
+}
+
+impl Classified for ReserveError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Full(_) => FailureClass::Transient,
+            Self::TooLarge { .. } => FailureClass::Rejected,
+            Self::Failed(failure) => failure.class(),
+            Self::Closed => FailureClass::Gone,
+        }
+    }
+}
+
+impl Classified for AppendError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Failed(failure) => failure.class(),
+            Self::Closed => FailureClass::Gone,
+            Self::Oversized { .. } => FailureClass::Rejected,
+        }
+    }
+}
+
+impl Classified for CloseError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Failed(failure) => failure.class(),
+        }
+    }
+}
+
+impl Classified for ReadError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Absent => FailureClass::Gone,
+            Self::Damaged(_) => FailureClass::Corrupt,
+            Self::Device(_) => FailureClass::Transient,
+        }
+    }
 }

@@ -87,4 +87,14 @@ pub(crate) enum Target {
         /// The object's number, as the metadata has it.
         object: u64,
     },
+    /// What the objects of a cluster hold of one stream, each block checked. Exits with 1 where one is
+    /// corrupt. Reads the index of every object of the cluster.
+    Stream {
+        /// The bucket, as in s3.data.buckets.
+        bucket: String,
+        /// The cluster's id.
+        cluster: String,
+        /// The stream's number, as logs and /v1/status show it.
+        stream: u64,
+    },
 }

@@ -8,7 +8,7 @@ use std::{
     process::ExitCode,
 };
 
-use millrace_model::ObjectId;
+use millrace_model::{ObjectId, StreamId};
 use millrace_objects::{ObjectKey, ObjectReader, ObjectStorage};
 use millrace_time::{SystemClock, SystemRandom};
 use millrace_wal::DeviceConfig;
@@ -40,6 +40,8 @@ enum InspectError {
     Object(#[from] millrace_objects::ReadError),
     #[error("{0} of the objects are not sound")]
     Unsound(u64),
+    #[error("{0} blocks or objects are corrupt")]
+    Corrupt(u64),
     #[error("{}: {}", path.display(), with_causes(source))]
     Metadata {
         path: PathBuf,
@@ -118,6 +120,11 @@ pub(crate) fn run(target: &Target) -> ExitCode {
                 cluster,
                 object,
             } => inspect_object(bucket, cluster, ObjectId(*object)).await,
+            Target::Stream {
+                bucket,
+                cluster,
+                stream,
+            } => objects::inspect_stream(bucket, cluster, StreamId(*stream)).await,
         }
     });
     match shown {
@@ -175,17 +182,14 @@ async fn inspect_object(bucket: &str, cluster: &str, id: ObjectId) -> Result<(),
     let reader = ObjectReader::open(&storage, key.clone(), size).await?;
     let blocks = reader.blocks();
     print(&json!({ "key": key.as_str(), "size_bytes": size, "blocks": blocks.len() }));
+    let mut corrupt = 0;
     for block in blocks {
-        let entries = reader.read_block(&storage, block).await?;
-        print(&json!({
-            "stream": block.stream.get(),
-            "start": block.start,
-            "end": block.end,
-            "position": block.position,
-            "size_bytes": block.size,
-            "entries": entries.len(),
-            "payload_bytes": entries.iter().map(|entry| entry.payload.len()).sum::<usize>(),
-        }));
+        let (line, is_sound) = objects::checked(&storage, &reader, block).await?;
+        print(&line);
+        corrupt += u64::from(!is_sound);
     }
-    Ok(())
+    match corrupt {
+        0 => Ok(()),
+        corrupt => Err(InspectError::Corrupt(corrupt)),
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use millrace_log::{CreateTopicError, Topic};
+use millrace_log::{CreateTopicError, PartitionLog, Topic};
 use millrace_model::{TopicId, TopicName};
 use millrace_wire::{
     decode,
@@ -157,24 +157,26 @@ async fn create(context: &Context, name: &WireTopic) -> Result<Arc<Topic>, Error
 
 fn describe(context: &Context, topic: &Topic) -> MetadataResponseTopic {
     let broker = context.broker_id();
-    let partition = |(index, epoch): (usize, i32)| {
-        MetadataResponsePartition::default()
+    let partition = |(index, log): (usize, &Arc<PartitionLog>)| {
+        let described = MetadataResponsePartition::default()
             .with_partition_index(i32::try_from(index).unwrap_or(i32::MAX))
             .with_leader_id(broker)
-            .with_leader_epoch(epoch)
+            .with_leader_epoch(log.leader_epoch())
             .with_replica_nodes(vec![broker])
-            .with_isr_nodes(vec![broker])
+            .with_isr_nodes(vec![broker]);
+        match log.offline() {
+            Some(_) => described
+                .with_error_code(ErrorCode::KafkaStorageError.code())
+                .with_offline_replicas(vec![broker]),
+            None => described,
+        }
     };
-    let epochs = topic
-        .partitions
-        .iter()
-        .map(|log| log.leader_epoch())
-        .enumerate();
+    let partitions = topic.partitions.iter().enumerate();
     MetadataResponseTopic::default()
         .with_name(Some(WireTopic(text(topic.name.as_str()))))
         .with_topic_id(topic.id.0)
         .with_is_internal(topic.is_internal())
-        .with_partitions(epochs.map(partition).collect())
+        .with_partitions(partitions.map(partition).collect())
 }
 
 fn unknown(asked: &MetadataRequestTopic) -> MetadataResponseTopic {

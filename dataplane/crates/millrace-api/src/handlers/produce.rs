@@ -219,8 +219,9 @@ async fn append(
             ticket.map_err(|error| refused_append(&error))
         }
         () = room => {
-            let error = AppendError::Overloaded("the request waited for room too long".to_owned());
-            Err(refused_append(&error))
+            // Nothing was written; every client tries again after this one.
+            let message = "The request waited for room too long.";
+            Err(Refused::new(ErrorCode::RequestTimedOut, message))
         }
     }
 }

@@ -3,8 +3,14 @@ use std::time::{Duration, Instant};
 use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use kafka_protocol::{
     error::ResponseError as Code,
-    messages::{DeleteTopicsRequest, FetchRequest, FetchResponse, ListOffsetsRequest},
+    messages::{
+        DeleteTopicsRequest, FetchRequest, FetchResponse, ListOffsetsRequest, MetadataRequest,
+        metadata_request::MetadataRequestTopic,
+    },
 };
+use millrace_meta::MetaStore;
+use millrace_model::StreamId;
+use millrace_objects::ObjectKey;
 use millrace_record::{BatchBuilder, Compression};
 use millrace_testkit::BucketFaults;
 
@@ -67,6 +73,60 @@ async fn a_waiting_fetch_is_answered_within_20_ms_of_the_ack() {
         "{took:?} after the acks"
     );
     assert!(took[20] < Duration::from_secs(2), "{took:?} after the acks");
+}
+
+/// Flips a bit in the first object that holds the stream.
+async fn flip_first(world: &World, stream: StreamId) {
+    let ranges = world.meta.objects_of(stream, 0, 9).await.expect("found");
+    let key = ObjectKey::of("cluster", ranges[0].object);
+    world.bucket.flip_block(&key, stream).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_corrupt_block_is_told_as_such_and_the_other_partition_is_served() {
+    let world = World::new().await;
+    world.create("t", 2, &[]).await;
+    for partition in [0, 1] {
+        world.produce("t", partition, batch(&["x"])).await;
+    }
+    let world = world.chill().await;
+    let topics = world.meta.topics().await.expect("listed");
+    flip_first(&world, topics[0].partitions[0].data).await;
+    let failed = world.fetch_from("t", 0, 0).await;
+    assert_eq!(failed.error_code, Code::CorruptMessage.code());
+    let served = world.fetch_from("t", 1, 0).await;
+    assert_eq!(values(&served), [(0, "x".into())]);
+    let produced = world.produce("t", 0, batch(&["y"])).await;
+    assert_eq!((produced.error_code, produced.base_offset), (0, 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_offline_partition_answers_storage_error_and_the_other_is_served() {
+    let world = World::new().await;
+    world.create("t", 2, &[]).await;
+    for partition in [0, 1] {
+        world.produce("t", partition, batch(&["x"])).await;
+    }
+    let world = world.restart().await;
+    let topics = world.meta.topics().await.expect("listed");
+    flip_first(&world, topics[0].partitions[0].meta).await;
+    let world = world.restart().await;
+    let offline = Code::KafkaStorageError.code();
+    assert_eq!(world.fetch_from("t", 0, 0).await.error_code, offline);
+    let produced = world.produce("t", 0, batch(&["y"])).await;
+    assert_eq!(produced.error_code, offline);
+    let asked = MetadataRequestTopic::default().with_name(Some(topic_name("t")));
+    let request = MetadataRequest::default().with_topics(Some(vec![asked]));
+    let described = world.ask(9, &request).await;
+    let partitions = &described.topics[0].partitions;
+    let codes: Vec<_> = partitions.iter().map(|p| p.error_code).collect();
+    assert_eq!(
+        (described.topics[0].error_code, codes),
+        (0, vec![offline, 0])
+    );
+    assert_eq!(partitions[0].offline_replicas.len(), 1);
+    let served = world.fetch_from("t", 1, 0).await;
+    assert_eq!(values(&served), [(0, "x".into())]);
 }
 
 #[tokio::test]

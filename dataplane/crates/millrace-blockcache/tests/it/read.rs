@@ -354,7 +354,8 @@ async fn a_flipped_bit_never_reaches_a_reader() {
     for _ in 0..100 {
         match fixture.cache(1 << 20).read(stream, 0, 200, 1_000).await {
             Ok(read) => {
-                assert_eq!(read, fixture.expected(stream, 0, 200, 1_000));
+                // It may end before a block that could not be read.
+                assert_begins(&read, &fixture.expected(stream, 0, 200, 1_000));
                 right += 1;
             }
             Err(ReadError::Object(error)) => {

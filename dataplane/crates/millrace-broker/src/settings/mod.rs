@@ -30,7 +30,7 @@ use millrace_api::{
 use millrace_blockcache::BlockCache;
 use millrace_limiter::Network;
 use millrace_meta::{MetaStore, OpenStreamError, StoreFailure};
-use millrace_model::{NodeEpoch, NodeId};
+use millrace_model::{Cause, FailureClass, NodeEpoch, NodeId};
 use millrace_stream::StreamStore;
 use millrace_tasks::Supervisor;
 use millrace_wire::service::BoxFuture;
@@ -250,8 +250,9 @@ impl LiveSettings {
     }
 
     fn kept(&self) -> Result<&Kept, AlterSettingsError> {
-        let starting = || AlterSettingsError::NotStored("the broker is starting".to_owned());
-        self.kept.get().ok_or_else(starting)
+        let starting = || Cause::of(FailureClass::Transient, "the broker is starting");
+        let kept = self.kept.get();
+        kept.ok_or_else(|| AlterSettingsError::NotStored(starting()))
     }
 
     async fn check_fence(&self) -> Result<(), AlterSettingsError> {
@@ -260,14 +261,14 @@ impl LiveSettings {
         match meta.open_streams(&[], *node_epoch).await {
             Ok(_) => Ok(()),
             Err(OpenStreamError::Fenced(_)) => Err(AlterSettingsError::Fenced),
-            Err(error) => Err(AlterSettingsError::NotStored(error.to_string())),
+            Err(error) => Err(AlterSettingsError::NotStored(Cause::new(error))),
         }
     }
 
     async fn keep(&self, scope: SettingScope, set: &Set) -> Result<(), AlterSettingsError> {
         let name = stored::name(scope, self.node_id);
         let kept = self.kept()?.meta.put_kv(&name, &stored::encode(set)).await;
-        kept.map_err(|error| AlterSettingsError::NotStored(error.to_string()))
+        kept.map_err(|error| AlterSettingsError::NotStored(Cause::new(error)))
     }
 
     /// Tells the parts what has changed.

@@ -1,10 +1,14 @@
 //! Running a broker: the lock, ports, the cluster's id, the admin HTTP.
 
-use std::time::Duration;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use crate::support::{Home, TOKEN, client, get};
+use crate::support::{Home, TOKEN, batch, client, get};
 use bytes::Bytes;
 use millrace_broker::{Broker, StartError};
+use millrace_record::Compression;
 use millrace_wire::{
     StrBytes,
     messages::{
@@ -18,6 +22,66 @@ async fn refusal(outcome: Result<Broker, StartError>) -> StartError {
         Ok(_) => panic!("it must not start"),
         Err(error) => error,
     }
+}
+
+/// The objects under a folder bucket: files named by 16 hexadecimal digits.
+fn objects_under(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        let is_object = name.is_some_and(|name| {
+            name.len() == 16 && name.bytes().all(|digit| digit.is_ascii_hexdigit())
+        });
+        if path.is_dir() {
+            // Not the metadata's backup.
+            if name != Some("meta") {
+                objects_under(&path, found);
+            }
+        } else if is_object {
+            found.push(path);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn corrupt_objects_take_their_partitions_offline_and_the_status_says_so() {
+    let home = Home::new();
+    let broker = home.start(&[]).await;
+    let mut first = client(&broker).await;
+    assert_eq!(first.create_topic("lost", 1).await, 0);
+    let records = || batch(&["a"], Compression::None);
+    assert_eq!(first.produce("lost", 0, records()).await, Ok(0));
+    broker.stop().await;
+    let mut objects = Vec::new();
+    objects_under(&home.path().join("objects"), &mut objects);
+    assert!(!objects.is_empty(), "the stop has uploaded");
+    for object in objects {
+        let mut bytes = std::fs::read(&object).expect("readable");
+        let in_footer = bytes.len() - 30;
+        bytes[in_footer] ^= 1;
+        std::fs::write(&object, bytes).expect("writable");
+    }
+
+    let broker = home.start(&[]).await;
+    let (_, status) = get(&broker, "/v1/status", Some(TOKEN)).await;
+    let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
+    assert_eq!(status["offline_partitions_total"], 1, "{status}");
+    let offline = &status["offline_partitions"][0];
+    assert_eq!(
+        (&offline["topic"], &offline["class"]),
+        (&"lost".into(), &"corrupt".into())
+    );
+    let part = &status["corrupt_parts"][0];
+    assert_eq!(part["part"], "footer", "{status}");
+    assert!(
+        part["stream"].is_u64() && part["to_offset"].is_u64(),
+        "{status}"
+    );
+    let mut again = client(&broker).await;
+    assert_eq!(again.produce("lost", 0, records()).await, Err(56));
+    assert_eq!(again.create_topic("new", 1).await, 0);
+    assert_eq!(again.produce("new", 0, records()).await, Ok(0));
+    broker.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

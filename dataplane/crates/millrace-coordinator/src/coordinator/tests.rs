@@ -5,7 +5,7 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use millrace_model::Offset;
+use millrace_model::{Cause, FailureClass, Offset};
 use millrace_record::split;
 use millrace_tasks::Supervisor;
 use millrace_time::{ManualClock, SeededRandom};
@@ -26,6 +26,8 @@ struct MemoryLog {
     /// Appends become durable while this is true.
     durable: watch::Sender<bool>,
     broken: AtomicBool,
+    /// Its bytes in storage are not what was written.
+    corrupt: AtomicBool,
 }
 
 impl MemoryLog {
@@ -36,6 +38,7 @@ impl MemoryLog {
             end: Mutex::new(0),
             durable: watch::Sender::new(true),
             broken: AtomicBool::new(false),
+            corrupt: AtomicBool::new(false),
         })
     }
 
@@ -48,7 +51,7 @@ impl StateLog for MemoryLog {
     fn append(&self, batch: BytesMut) -> BoxFuture<'_, Result<Durable, LogFault>> {
         Box::pin(async {
             if self.broken.load(Ordering::SeqCst) {
-                return Err(LogFault("broken".into()));
+                return Err(LogFault(Cause::of(FailureClass::Transient, "broken")));
             }
             let mut batch = split(batch).expect("built here").remove(0);
             let base = {
@@ -77,6 +80,9 @@ impl StateLog for MemoryLog {
     }
 
     fn read(&self, offset: Offset) -> BoxFuture<'_, Result<Vec<Bytes>, LogFault>> {
+        if self.corrupt.load(Ordering::SeqCst) {
+            return Box::pin(std::future::ready(Err(LogFault::corrupt("a flipped byte"))));
+        }
         let batches = self.batches.lock();
         let found = batches.iter().rev().find(|(base, _)| *base <= offset);
         let found = found.map(|(_, batch)| batch.clone()).into_iter().collect();
@@ -316,6 +322,33 @@ async fn groups_and_offsets_survive_a_restart() {
 }
 
 #[tokio::test]
+async fn groups_of_a_corrupt_log_are_not_available_and_all_others_are() {
+    let world = ready(2, GroupConfig::default()).await;
+    let on = |index| {
+        let names = (0..).map(|n| format!("g{n}"));
+        let mut there = names.filter(move |name| partition_of(name, 2) == index);
+        there.next().expect("one of many")
+    };
+    let (lost, served) = (on(0), on(1));
+    for group in [&lost, &served] {
+        let offsets = vec![(partition("t"), at(5))];
+        let committed = world.coordinator.commit(group, &nobody(), offsets);
+        committed.await.expect("durable");
+    }
+    world.coordinator.close().await;
+
+    world.topic.logs[0].corrupt.store(true, Ordering::SeqCst);
+    let again = open(&world.topic, GroupConfig::default()).await;
+    let offsets = |group: &str| again.coordinator.offsets(group, &[partition("t")]);
+    // An empty answer would send its consumers to the beginning or the end.
+    assert_eq!(offsets(&lost), Err(GroupError::CoordinatorNotAvailable));
+    let commit = vec![(partition("t"), at(6))];
+    let refused = again.coordinator.commit(&lost, &nobody(), commit).await;
+    assert_eq!(refused, Err(GroupError::CoordinatorNotAvailable));
+    assert_eq!(offsets(&served), Ok(vec![Some(at(5))]));
+}
+
+#[tokio::test]
 async fn a_long_log_is_written_anew_and_says_the_same() {
     let config = GroupConfig {
         rewrite_after_records: 100,
@@ -516,7 +549,7 @@ async fn expired_offsets_and_then_the_group_are_swept() {
         .expect("durable");
     // Each barrier in a group of its own: the sweep takes the one before.
     let sweep = async |barrier: &str| {
-        let shard = &world.coordinator.0.shards.get().expect("ready")[0];
+        let shard = world.coordinator.0.shards().next().expect("ready");
         shard.cells().iter().for_each(|cell| shard.sweep(cell));
         let barrier = world.coordinator.commit(barrier, &nobody(), Vec::new());
         barrier.await.expect("an empty commit is finished in order");

@@ -110,10 +110,7 @@ where
             let work = tokio::time::timeout(TRIM_WAIT, work(item.clone()));
             let tell = &tell;
             async move {
-                let hung = |_| {
-                    let waited = format!("no answer within {} s", TRIM_WAIT.as_secs());
-                    Err(TrimError::Storage(waited))
-                };
+                let hung = |_| Err(TrimError::TimedOut(TRIM_WAIT));
                 if let Err(error) = work.await.unwrap_or_else(hung) {
                     tell(item, error);
                 }
@@ -174,7 +171,7 @@ mod tests {
         let work = async |item: u32| {
             match item {
                 ..3 => std::future::pending().await,
-                3..6 => return Err(TrimError::Storage("busy".into())),
+                3..6 => return Err(TrimError::TimedOut(TRIM_WAIT)),
                 _ => tokio::time::sleep(Duration::from_millis(1)).await,
             }
             done.borrow_mut().push(item);

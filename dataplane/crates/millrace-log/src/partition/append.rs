@@ -6,7 +6,7 @@ use std::{
 };
 
 use millrace_budget::Charge;
-use millrace_model::Offset;
+use millrace_model::{Cause, Offset};
 use millrace_record::{Batch, BatchHeader, TimestampType};
 use millrace_stream::{Entry, Permit};
 use parking_lot::MutexGuard;
@@ -65,11 +65,11 @@ impl From<millrace_stream::AppendError> for AppendError {
                 bytes,
                 limit: usize::try_from(max).unwrap_or(usize::MAX),
             },
-            Stream::Overloaded(what) => Self::Overloaded(format!("the {what} is full")),
+            Stream::Overloaded(what) => Self::Overloaded(what),
             Stream::Closed => Self::Closed,
-            Stream::Failed(reason) => Self::Storage(reason.to_string()),
+            Stream::Failed(cause) => Self::Storage(cause),
             // Offsets are assigned under the lock, from the stream's own end.
-            error @ Stream::OutOfOrder { .. } => Self::Storage(error.to_string()),
+            error @ Stream::OutOfOrder { .. } => Self::Storage(Cause::new(error)),
         }
     }
 }
@@ -112,6 +112,9 @@ impl PartitionLog {
         }
         if origin == AppendOrigin::Client {
             batches.iter().try_for_each(|batch| self.check(batch))?;
+        }
+        if let Some(cause) = self.offline() {
+            return Err(AppendError::Offline(cause.clone()));
         }
         if self.is_closed() {
             return Err(AppendError::Closed);

@@ -11,7 +11,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use millrace_model::Offset;
+use millrace_model::{Cause, Classified, FailureClass, Offset};
 use millrace_record::header_of;
 use millrace_stream::{Entry, FetchError, Stream};
 use parking_lot::{Mutex, RwLock};
@@ -19,7 +19,7 @@ use parking_lot::{Mutex, RwLock};
 use super::{PartitionLog, PartitionParts, State, append::Extent};
 use crate::{
     checkpoint::{self, Checkpoint, Kept},
-    error::{AppendError, OpenError, ReadError},
+    error::{AppendError, CheckpointFault, OpenError, ReadError},
 };
 
 /// A checkpoint is due this long after the first batch that is not covered.
@@ -42,6 +42,11 @@ pub(super) struct Written {
     covers: Option<Offset>,
 }
 
+/// Partitions that are offline now.
+pub(super) fn offline_gauge() -> metrics::Gauge {
+    metrics::gauge!("millrace_offline_partitions")
+}
+
 /// Why a checkpoint was not written. The one before it stands.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CheckpointError {
@@ -52,11 +57,26 @@ pub(crate) enum CheckpointError {
 }
 
 impl PartitionLog {
-    /// Opens a partition from its newest checkpoint and the batches behind it.
+    /// Opens a partition from its newest checkpoint and the batches behind it. Where these are corrupt,
+    /// missing or not understood, the partition is offline: it is there, and says why it is not served.
     ///
     /// # Errors
-    /// See [`OpenError`].
+    /// See [`OpenError`]; only what may pass, or concerns the whole broker.
     pub(crate) async fn open(parts: PartitionParts) -> Result<Arc<Self>, OpenError> {
+        let mut log = Self::unopened(parts);
+        match log.restore().await {
+            Ok(()) => {}
+            Err(error) => match error.class() {
+                FailureClass::Transient | FailureClass::Fenced => return Err(error),
+                FailureClass::Corrupt | FailureClass::Gone | FailureClass::Rejected => {
+                    log.take_offline(error);
+                }
+            },
+        }
+        Ok(Arc::new(log))
+    }
+
+    fn unopened(parts: PartitionParts) -> Self {
         let PartitionParts {
             id,
             topic_id,
@@ -70,7 +90,7 @@ impl PartitionLog {
             deletions,
         } = parts;
         let topic = id.topic.to_string();
-        let log = Self {
+        Self {
             bytes_in: metrics::counter!("millrace_topic_bytes_in_total", "topic" => topic.clone()),
             records_in: metrics::counter!("millrace_topic_records_in_total", "topic" => topic),
             id,
@@ -87,9 +107,19 @@ impl PartitionLog {
             state: Mutex::default(),
             checkpointing: tokio::sync::Mutex::default(),
             closed: AtomicBool::new(false),
-        };
-        let from = match log.newest_checkpoint().await? {
-            None => log.start_offset(),
+            offline: None,
+        }
+    }
+
+    /// Finds out what is known about the data.
+    async fn restore(&self) -> Result<(), OpenError> {
+        let checkpoint = self.newest_checkpoint().await;
+        let checkpoint = checkpoint.map_err(|source| OpenError::Checkpoint {
+            partition: self.id.clone(),
+            source,
+        })?;
+        let from = match checkpoint {
+            None => self.start_offset(),
             Some(Checkpoint {
                 end,
                 producers,
@@ -97,53 +127,65 @@ impl PartitionLog {
                 segments,
                 leader_epochs,
             }) => {
-                log.checkpointing.lock().await.covers = Some(end);
-                *log.state.lock() = State {
+                self.checkpointing.lock().await.covers = Some(end);
+                *self.state.lock() = State {
                     producers,
                     time_index,
                     segments,
                     leader_epochs,
                     ..State::default()
                 };
-                end.max(log.start_offset())
+                end.max(self.start_offset())
             }
         };
         // The checkpoint may be older than the last trim.
-        log.state.lock().trim(log.start_offset());
-        log.replay(from).await?;
-        log.charge_producers(&log.state.lock());
-        Ok(Arc::new(log))
+        self.state.lock().trim(self.start_offset());
+        let replayed = self.replay(from).await;
+        replayed.map_err(|source| OpenError::Replay {
+            partition: self.id.clone(),
+            source,
+        })?;
+        self.charge_producers(&self.state.lock());
+        Ok(())
     }
 
-    async fn newest_checkpoint(&self) -> Result<Option<Checkpoint>, OpenError> {
-        let broken = |reason: String| OpenError::Checkpoint {
-            partition: self.id.clone(),
-            reason,
-        };
+    fn take_offline(&mut self, error: OpenError) {
+        let cause = Cause::new(error);
+        tracing::error!(
+            partition = %self.id,
+            class = %cause.class(),
+            %cause,
+            "the partition is offline; all others are served"
+        );
+        if cause.class() == FailureClass::Corrupt {
+            metrics::counter!("millrace_corrupt_reads_total", "kind" => "partition").increment(1);
+        }
+        offline_gauge().increment(1);
+        let state = std::mem::take(self.state.get_mut());
+        self.debt.settle(state.dirty_bytes);
+        self.offline = Some(cause);
+    }
+
+    async fn newest_checkpoint(&self) -> Result<Option<Checkpoint>, CheckpointFault> {
         let (start, end) = (self.meta.start_offset(), self.meta.confirm_offset());
         let Some(newest) = end.checked_sub(1).filter(|&newest| newest >= start) else {
             return Ok(None);
         };
-        let found = self.fetch_patiently(&self.meta, newest, usize::MAX).await;
-        let found = found.map_err(|error| broken(error.to_string()))?;
+        let found = self.fetch_patiently(&self.meta, newest, usize::MAX).await?;
         let Some(entry) = found.into_iter().next_back() else {
             return Ok(None);
         };
-        let checkpoint =
-            checkpoint::decode(entry.payload).map_err(|error| broken(error.to_string()))?;
-        let data_end = self.data.next_offset();
-        if checkpoint.end > data_end {
-            let covered = checkpoint.end;
-            return Err(broken(format!(
-                "it covers {covered}, but the data ends at {data_end}"
-            )));
+        let checkpoint = checkpoint::decode(entry.payload)?;
+        let (covered, data_end) = (checkpoint.end, self.data.next_offset());
+        if covered > data_end {
+            return Err(CheckpointFault::Ahead { covered, data_end });
         }
         Ok(Some(checkpoint))
     }
 
     /// Reads what opening cannot do without. While the bucket does not answer, the partition waits
     /// for it: opening without its state would accept duplicates, and giving up would turn an
-    /// outage of the bucket into one of the broker.
+    /// outage of the bucket into one of the broker. Nothing but what may pass is retried.
     async fn fetch_patiently(
         &self,
         stream: &Stream,
@@ -153,8 +195,8 @@ impl PartitionLog {
         let mut pause = OPEN_PAUSE_MIN;
         loop {
             match stream.fetch(from, Offset::MAX, max_bytes).await {
-                Err(FetchError::Storage(reason)) => {
-                    tracing::warn!(partition = %self.id, reason, "opening waits for the bucket");
+                Err(error) if error.class().is_transient() => {
+                    tracing::warn!(partition = %self.id, %error, "opening waits for the bucket");
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(OPEN_PAUSE_MAX);
                 }
@@ -164,23 +206,16 @@ impl PartitionLog {
     }
 
     /// Takes note of the batches from `from` on, as if they were appended now.
-    async fn replay(&self, mut from: Offset) -> Result<(), OpenError> {
-        let failed = |source| OpenError::Replay {
-            partition: self.id.clone(),
-            source,
-        };
+    async fn replay(&self, mut from: Offset) -> Result<(), ReadError> {
         let (end, now_ms) = (self.data.confirm_offset(), self.clock.wall_ms());
         while from < end {
             let found = self.fetch_patiently(&self.data, from, REPLAY_BYTES).await;
-            let found = found.map_err(|error| failed(self.read_error(error)))?;
+            let found = found.map_err(|error| self.read_error(from, error))?;
             let mut state = self.state.lock();
             for entry in &found {
-                let header = header_of(&entry.payload).map_err(|error| {
-                    let offset = entry.base_offset;
-                    failed(ReadError::Corrupt {
-                        offset,
-                        reason: error.to_string(),
-                    })
+                let header = header_of(&entry.payload).map_err(|error| ReadError::Corrupt {
+                    offset: entry.base_offset,
+                    cause: Cause::of(FailureClass::Corrupt, error),
                 })?;
                 let bytes = entry.payload.len() as u64;
                 let extent = Extent {
@@ -212,6 +247,10 @@ impl PartitionLog {
     /// # Errors
     /// See [`CheckpointError`].
     pub(crate) async fn checkpoint(&self) -> Result<(), CheckpointError> {
+        if self.offline.is_some() {
+            // Nothing is known that could be written.
+            return Ok(());
+        }
         let mut written = self.checkpointing.lock().await;
         let Some((end, payload, bytes)) = self.snapshot(written.covers) else {
             return Ok(());

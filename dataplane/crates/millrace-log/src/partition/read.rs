@@ -1,7 +1,7 @@
 //! Reading: whole batches by offset, single records by timestamp.
 
 use bytes::Bytes;
-use millrace_model::Offset;
+use millrace_model::{Cause, Classified, FailureClass, Offset};
 use millrace_record::{header_of, records};
 use millrace_stream::{Entry, FetchError};
 
@@ -53,7 +53,7 @@ impl PartitionLog {
             .data
             .fetch(offset, bounds.high_watermark, max_bytes)
             .await;
-        let found = found.map_err(|error| self.read_error(error))?;
+        let found = found.map_err(|error| self.read_error(offset, error))?;
         Ok(bounds.with(found, max_bytes, at_least_one))
     }
 
@@ -102,7 +102,7 @@ impl PartitionLog {
             .data
             .fetch_local(offset, bounds.high_watermark, max_bytes)
             .await;
-        let found = found.map_err(|error| self.read_error(error))?;
+        let found = found.map_err(|error| self.read_error(offset, error))?;
         Ok(found.map(|found| bounds.with(found, max_bytes, at_least_one)))
     }
 
@@ -156,9 +156,7 @@ impl PartitionLog {
     ) -> Result<Option<TimestampOffset>, ReadError> {
         let end = self.high_watermark();
         while from < end {
-            if self.is_closed() {
-                return Err(ReadError::Closed);
-            }
+            self.check_open()?;
             let found = match self.data.fetch(from, end, WALK_BYTES).await {
                 Ok(found) => found,
                 // Trimmed while we walked: what is below does not count any more.
@@ -166,7 +164,7 @@ impl PartitionLog {
                     from = start;
                     continue;
                 }
-                Err(error) => return Err(self.read_error(error)),
+                Err(error) => return Err(self.read_error(from, error)),
             };
             for batch in &found {
                 if let Some(found) = visit(batch) {
@@ -178,10 +176,18 @@ impl PartitionLog {
         Ok(None)
     }
 
-    fn bounds_for(&self, offset: Offset) -> Result<Bounds, ReadError> {
+    fn check_open(&self) -> Result<(), ReadError> {
+        if let Some(cause) = self.offline() {
+            return Err(ReadError::Offline(cause.clone()));
+        }
         if self.is_closed() {
             return Err(ReadError::Closed);
         }
+        Ok(())
+    }
+
+    fn bounds_for(&self, offset: Offset) -> Result<Bounds, ReadError> {
+        self.check_open()?;
         let (log_start, high_watermark) = (self.start_offset(), self.high_watermark());
         if offset < log_start || (offset > high_watermark && offset > self.end_offset()) {
             let log_end = self.end_offset();
@@ -197,7 +203,7 @@ impl PartitionLog {
         })
     }
 
-    pub(super) fn read_error(&self, error: FetchError) -> ReadError {
+    pub(super) fn read_error(&self, from: Offset, error: FetchError) -> ReadError {
         if self.is_closed() {
             return ReadError::Closed;
         }
@@ -207,9 +213,12 @@ impl PartitionLog {
                 log_start: start,
                 log_end: self.end_offset(),
             },
-            error @ (FetchError::Missing { .. } | FetchError::Storage(_)) => {
-                ReadError::Storage(error.to_string())
+            FetchError::Storage(cause) if cause.class() == FailureClass::Corrupt => {
+                let offset = from;
+                ReadError::Corrupt { offset, cause }
             }
+            FetchError::Storage(cause) => ReadError::Storage(cause),
+            error @ FetchError::Missing { .. } => ReadError::Storage(Cause::new(error)),
         }
     }
 }

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use metrics::Counter;
-use millrace_model::Offset;
+use millrace_model::{Cause, FailureClass, Offset};
 use tokio::task::JoinError;
 
 use super::{PartitionLog, State};
@@ -32,42 +32,42 @@ pub(crate) enum Reason {
 
 /// Counts what is deleted, by reason.
 #[derive(Debug)]
-pub(crate) struct DeletionMeters {
-    time: ReasonMeters,
-    size: ReasonMeters,
-    request: ReasonMeters,
+pub(crate) struct DeletionMetrics {
+    time: ReasonMetrics,
+    size: ReasonMetrics,
+    request: ReasonMetrics,
 }
 
 #[derive(Debug)]
-struct ReasonMeters {
+struct ReasonMetrics {
     moves: Counter,
     bytes: Counter,
     records: Counter,
 }
 
-impl DeletionMeters {
+impl DeletionMetrics {
     pub(crate) fn new() -> Self {
-        let meters = |reason: &'static str| ReasonMeters {
+        let metrics = |reason: &'static str| ReasonMetrics {
             moves: metrics::counter!("millrace_log_start_moves_total", "reason" => reason),
             bytes: metrics::counter!("millrace_log_deleted_bytes_total", "reason" => reason),
             records: metrics::counter!("millrace_log_deleted_records_total", "reason" => reason),
         };
         Self {
-            time: meters("time"),
-            size: meters("size"),
-            request: meters("request"),
+            time: metrics("time"),
+            size: metrics("size"),
+            request: metrics("request"),
         }
     }
 
     fn count(&self, reason: Reason, records: u64, bytes: u64) {
-        let meters = match reason {
+        let metrics = match reason {
             Reason::Time => &self.time,
             Reason::Size => &self.size,
             Reason::Request => &self.request,
         };
-        meters.moves.increment(1);
-        meters.bytes.increment(bytes);
-        meters.records.increment(records);
+        metrics.moves.increment(1);
+        metrics.bytes.increment(bytes);
+        metrics.records.increment(records);
     }
 }
 
@@ -95,11 +95,15 @@ impl PartitionLog {
         // Apart from the caller: once the metadata has it, what is known here has to follow.
         // Not supervised: awaited.
         let trimmed = tokio::spawn(async move { log.trim_whole(new_start, reason).await });
-        let stopped = |error: JoinError| TrimError::Storage(error.to_string());
+        let stopped =
+            |error: JoinError| TrimError::Storage(Cause::of(FailureClass::Transient, error));
         trimmed.await.map_err(stopped)?
     }
 
     async fn trim_whole(&self, new_start: Offset, reason: Reason) -> Result<Offset, TrimError> {
+        if let Some(cause) = self.offline() {
+            return Err(TrimError::Offline(cause.clone()));
+        }
         if self.is_closed() {
             return Err(TrimError::Closed);
         }
@@ -120,7 +124,7 @@ impl PartitionLog {
                 offset,
                 high_watermark: confirmed,
             },
-            Stream::Meta(reason) => TrimError::Storage(reason),
+            Stream::Meta(cause) => TrimError::Storage(cause),
         }
     }
 
@@ -128,7 +132,7 @@ impl PartitionLog {
     /// is.
     pub(crate) fn retention_due(&self) -> Option<(Offset, Reason)> {
         let config = self.config();
-        if !config.deletes() || self.is_closed() {
+        if !config.deletes() || self.is_closed() || self.offline().is_some() {
             return None;
         }
         // Below zero: no bound.

@@ -10,7 +10,8 @@ use millrace_log::{
     LogDefaults, LogManager, LogParts, PartitionLog, ReadError, TimestampOffset, TrimError,
 };
 use millrace_meta::{MetaStore, NewTopic};
-use millrace_model::{TopicId, TopicName, TopicPartition};
+use millrace_model::{Classified, FailureClass, StreamId, TopicId, TopicName, TopicPartition};
+use millrace_objects::ObjectKey;
 use millrace_record::{Batch, BatchBuilder, Compression, TimestampType, header_of, records, split};
 use millrace_stream::StreamStore;
 use millrace_tasks::Supervisor;
@@ -272,6 +273,83 @@ async fn opening_waits_for_a_bucket_that_does_not_answer() {
     let broker = opening.await;
     let duplicate = append(&partition(&broker, "t"), batch(Some((7, 0, 0)), &[1])).await;
     assert_eq!(duplicate.expect("known").base_offset, 0);
+}
+
+/// Flips a bit in the first object that holds `stream`; the same again restores it.
+async fn flip_first(world: &World, stream: StreamId) {
+    let ranges = world.meta.objects_of(stream, 0, 9).await.expect("found");
+    let key = ObjectKey::of("c", ranges[0].object);
+    world.bucket.flip_block(&key, stream).await;
+}
+
+/// Opens within a time: what is corrupt is not waited for.
+async fn open_soon(world: &World) -> Broker {
+    let opening = tokio::time::timeout(Duration::from_secs(10), open(world));
+    opening.await.expect("opens")
+}
+
+#[tokio::test]
+async fn a_partition_whose_checkpoint_is_corrupt_is_offline_and_all_others_are_served() {
+    let world = World::new(14, small(), 16 * MIB).await;
+    let broker = open(&world).await;
+    for topic in ["a", "b"] {
+        let log = create(&broker, topic, &[]).await;
+        let appended = append(&log, batch(Some((7, 0, 0)), &[1])).await;
+        appended.expect("appended");
+    }
+    broker.close().await;
+    let topics = world.meta.topics().await.expect("listed");
+    let streams = topics[0].partitions[0];
+    flip_first(&world, streams.meta).await;
+    let broker = open_soon(&world).await;
+    let offline = broker.logs.offline_partitions();
+    let [(id, cause)] = &offline[..] else {
+        panic!("one partition is offline: {offline:?}")
+    };
+    assert_eq!(
+        (id.topic.as_str(), cause.class()),
+        ("a", FailureClass::Corrupt)
+    );
+    assert!(cause.to_string().contains("checkpoint"), "{cause}");
+    let log = partition(&broker, "a");
+    let refused = append(&log, batch(None, &[1])).await;
+    assert_eq!(refused, Err(AppendError::Offline(cause.clone())));
+    let refused = log.read(0, 1, true).await;
+    assert_eq!(refused.err(), Some(ReadError::Offline(cause.clone())));
+    assert_eq!(log.trim(1).await, Err(TrimError::Offline(cause.clone())));
+    let served = append(&partition(&broker, "b"), batch(Some((7, 0, 0)), &[1])).await;
+    assert_eq!(served.expect("a duplicate").base_offset, 0);
+    broker.logs.checkpoint().await;
+    drop(log);
+    broker.close().await;
+
+    // Nothing was written over the checkpoint, so the restored object is all that it takes.
+    flip_first(&world, streams.meta).await;
+    let broker = open_soon(&world).await;
+    assert!(broker.logs.offline_partitions().is_empty());
+    let duplicate = append(&partition(&broker, "a"), batch(Some((7, 0, 0)), &[1])).await;
+    assert_eq!(duplicate.expect("known").base_offset, 0);
+}
+
+#[tokio::test]
+async fn a_partition_whose_unreplayed_data_is_corrupt_is_offline() {
+    let world = World::new(15, small(), 16 * MIB).await;
+    let broker = open(&world).await;
+    for topic in ["a", "b"] {
+        let log = create(&broker, topic, &[]).await;
+        append(&log, batch(None, &[1])).await.expect("appended");
+    }
+    broker.store.flush().await.expect("uploads");
+    // No checkpoint: the next start reads the data.
+    world.disk.crash(Crash::Killed);
+    drop(broker);
+    let topics = world.meta.topics().await.expect("listed");
+    flip_first(&world, topics[1].partitions[0].data).await;
+    let broker = open_soon(&world).await;
+    let offline = broker.logs.offline_partitions();
+    let offline: Vec<_> = offline.iter().map(|(id, _)| id.topic.as_str()).collect();
+    assert_eq!(offline, ["b"]);
+    assert_eq!(read_all(&partition(&broker, "a")).await.len(), 1);
 }
 
 /// A batch of nearly `bytes`, of no producer.

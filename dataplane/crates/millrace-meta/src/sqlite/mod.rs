@@ -111,9 +111,19 @@ impl From<sqlx::Error> for StoreFailure {
             sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => {
                 Self::Corrupt(error.to_string())
             }
+            sqlx::Error::Database(error) if is_corrupt(&*error) => Self::Corrupt(error.to_string()),
             error => Self::Database(Box::new(error)),
         }
     }
+}
+
+/// Whether SQLite finds that the file is damaged, or no database at all: `SQLITE_CORRUPT`, with its
+/// extended codes, and `SQLITE_NOTADB` (sqlite.org/rescode.html).
+fn is_corrupt(error: &dyn sqlx::error::DatabaseError) -> bool {
+    const CORRUPT: i32 = 11;
+    const NOT_A_DATABASE: i32 = 26;
+    let code = error.code().and_then(|code| code.parse::<i32>().ok());
+    code.is_some_and(|code| matches!(code & 0xff, CORRUPT | NOT_A_DATABASE))
 }
 
 impl SqliteMeta {

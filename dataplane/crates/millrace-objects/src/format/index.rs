@@ -1,6 +1,6 @@
 //! The index: one unit per data block, in the order of the blocks, then a checksum.
 
-use millrace_model::{Offset, StreamId};
+use millrace_model::{Offset, StreamId, StreamRange};
 
 use super::{BLOCK_HEADER_BYTES, Corrupt, cursor::Cursor};
 
@@ -24,6 +24,18 @@ pub struct BlockRef {
     pub size: u32,
     /// Its entries.
     pub entries: u32,
+}
+
+impl BlockRef {
+    /// The stretch of its stream that it holds.
+    #[must_use]
+    pub fn range(&self) -> StreamRange {
+        StreamRange {
+            stream: self.stream,
+            start: self.start,
+            end: self.end,
+        }
+    }
 }
 
 /// The bytes of an index over `blocks`.

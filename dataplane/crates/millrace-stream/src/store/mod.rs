@@ -30,7 +30,7 @@ use std::{
 use millrace_blockcache::BlockCache;
 use millrace_budget::Budget;
 use millrace_meta::MetaStore;
-use millrace_model::{NodeEpoch, NodeId, StreamId};
+use millrace_model::{Cause, FailureClass, NodeEpoch, NodeId, StreamId};
 use millrace_objects::ObjectStorage;
 use millrace_tasks::Supervisor;
 use millrace_time::{SharedClock, SharedRandom};
@@ -150,7 +150,7 @@ pub enum Closed {
         pending_bytes: u64,
     },
     /// The device failed or hangs, or another broker took over; the reason.
-    Failed(Arc<str>),
+    Failed(Cause),
 }
 
 impl StreamStore {
@@ -235,9 +235,12 @@ impl StreamStore {
         }
         let closed = timeout(wait, self.inner.wal.close()).await;
         match (closed, flushed) {
-            (Err(_), _) => Closed::Failed("the log's device does not answer".into()),
-            (Ok(Err(error)), _) => Closed::Failed(error.to_string().into()),
-            (_, Ok(Err(error))) => Closed::Failed(error.to_string().into()),
+            (Err(_), _) => {
+                let silent = "the write-ahead log's device does not answer";
+                Closed::Failed(Cause::of(FailureClass::Transient, silent))
+            }
+            (Ok(Err(error)), _) => Closed::Failed(Cause::new(error)),
+            (_, Ok(Err(error))) => Closed::Failed(Cause::new(error)),
             (Ok(Ok(())), Ok(Ok(()))) => Closed::Uploaded,
             (Ok(Ok(())), Err(_)) => Closed::InLog { pending_bytes },
         }
@@ -272,13 +275,13 @@ impl StreamStore {
 
     /// Resolves with the reason once the store has failed: the device, or the ownership. The broker
     /// must stop then; restarting it recovers what was acknowledged.
-    pub async fn failed(&self) -> Arc<str> {
+    pub async fn failed(&self) -> Cause {
         self.inner.failure.wait().await
     }
 
     /// The reason, where the store has failed.
     #[must_use]
-    pub fn failure(&self) -> Option<Arc<str>> {
+    pub fn failure(&self) -> Option<Cause> {
         self.inner.failure.reason()
     }
 }
@@ -307,8 +310,7 @@ impl StoreInner {
         if missing.is_empty() {
             return Ok(());
         }
-        let opened = self.meta.open_streams(&missing, self.node_epoch).await;
-        let opened = opened.map_err(|error| OpenError::Meta(error.to_string()))?;
+        let opened = self.meta.open_streams(&missing, self.node_epoch).await?;
         let mut streams = self.streams.write();
         for meta in opened {
             // Opening is idempotent within a node epoch, so whoever comes second loses nothing.

@@ -144,7 +144,7 @@ const TICK_MAX: std::time::Duration = std::time::Duration::from_secs(1);
 
 async fn watch_device(store: Arc<StoreInner>) {
     let reason = store.wal.failed().await;
-    store.failure.declare(&reason.to_string());
+    store.failure.declare(reason);
 }
 
 /// Opens the streams that the log has records of. Streams that no longer exist are not in the
@@ -159,8 +159,7 @@ async fn identify(
     }
     let ids: Vec<StreamId> = ids.into_iter().collect();
     let opened = parts.meta.open_streams(&ids, parts.node.1).await;
-    let metas = opened.map_err(|error| OpenError::Meta(error.to_string()))?;
-    Ok(metas.into_iter().map(|meta| (meta.id, meta)).collect())
+    Ok(opened?.into_iter().map(|meta| (meta.id, meta)).collect())
 }
 
 struct Replay<'a> {

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use millrace_budget::Charge;
-use millrace_model::{Offset, StreamId};
+use millrace_model::{Classified, FailureClass, Offset, StreamId};
 use millrace_wal::{ReadError, WalRange};
 use tokio::time::timeout;
 
@@ -43,6 +43,16 @@ pub(crate) enum ReadBackError {
     },
     #[error("block {0} was uploaded twice")]
     Taken(u64),
+}
+
+impl Classified for ReadBackError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Log(error) => error.class(),
+            Self::Damaged { .. } | Self::Record(_) | Self::Other { .. } => FailureClass::Corrupt,
+            Self::Taken(_) => FailureClass::Rejected,
+        }
+    }
 }
 
 impl ReadBackError {
@@ -131,6 +141,17 @@ impl StoreInner {
             Ok(charge) => charge,
             Err(_) => self.budget.take_anyway(bytes),
         }
+    }
+
+    /// A reader has met a record of the log that is not what was written.
+    pub(crate) fn report_corrupt_log(
+        &self,
+        stream: StreamId,
+        offset: Offset,
+        error: &ReadBackError,
+    ) {
+        self.metrics.corrupt_wal_reads.increment(1);
+        tracing::error!(%stream, offset, %error, "a record of the write-ahead log is corrupt");
     }
 
     /// Reads entries of one stream that lie in the log.

@@ -215,6 +215,44 @@ async fn neighbouring_objects_of_a_stream_are_merged_by_the_store_itself() {
     run.audit().await;
 }
 
+/// A corrupt block is neither copied nor dropped: the group is left as it is, later passes leave the
+/// object alone, and once it is restored and was read it is merged like any other.
+#[tokio::test]
+async fn a_corrupt_object_is_left_alone_until_it_is_restored() {
+    let mut run = in_memory(flushed_only()).await;
+    for _ in 0..4 {
+        for stream in 0..4 {
+            run.append(stream, 1, 500).await;
+        }
+        run.flush().await;
+    }
+    let ranges = run.world.meta.objects_of(run.ids[2], 0, 9).await;
+    let corrupt = ranges.expect("found")[1].object;
+    let key = ObjectKey::of("c", corrupt);
+    run.world.bucket.flip_block(&key, run.ids[2]).await;
+    let report = run.store.compact_now().await.expect("compacts the others");
+    assert_eq!((report.groups, report.failed, report.corrupt), (0, 1, 1));
+    assert_eq!(run.kinds(2).await, [ObjectKind::StreamSet; 4]);
+    let report = run.store.compact_now().await.expect("compacts");
+    assert_eq!((report.inputs, report.failed, report.corrupt), (3, 0, 0));
+    let ranges = run.world.meta.objects_of(run.ids[2], 0, 9).await;
+    let held = ranges.expect("found");
+    assert!(held.iter().any(|range| range.object == corrupt), "{held:?}");
+    let report = run.store.compact_now().await.expect("compacts");
+    assert_eq!(
+        (report.groups, report.failed),
+        (0, 0),
+        "it is not read again"
+    );
+
+    run.world.bucket.flip_block(&key, run.ids[2]).await;
+    run.reopen(Crash::Killed).await;
+    run.check().await;
+    let report = run.store.compact_now().await.expect("compacts");
+    assert_eq!((report.inputs, report.failed), (2, 0));
+    run.check().await;
+}
+
 #[tokio::test]
 async fn large_outputs_are_cut_at_the_bound() {
     let mut run = in_memory(flushed_only()).await;

@@ -7,7 +7,8 @@ use crate::world::{World, append, read_all, small};
 use bytes::Bytes;
 use futures_util::future::join_all;
 use millrace_meta::MetaStore;
-use millrace_model::{StreamId, limits::ENTRY_BYTES_MAX};
+use millrace_model::{Classified, FailureClass, StreamId, limits::ENTRY_BYTES_MAX};
+use millrace_objects::ObjectKey;
 use millrace_stream::{
     AppendError, Bottleneck, Closed, Entry, FetchError, Stream, StreamConfig, TrimError,
 };
@@ -526,7 +527,8 @@ async fn a_payload_that_rots_in_the_log_is_an_error_and_is_not_trimmed() {
     for entry in &written {
         let found = stream.fetch(entry.base_offset, entry.end_offset(), 1).await;
         if entry.base_offset == 2 {
-            assert!(matches!(&found, Err(FetchError::Storage(_))), "{found:?}");
+            let class = found.map_err(|error| error.class());
+            assert_eq!(class, Err(FailureClass::Corrupt));
         } else {
             assert_eq!(found.as_deref(), Ok(std::slice::from_ref(entry)));
         }
@@ -535,7 +537,8 @@ async fn a_payload_that_rots_in_the_log_is_an_error_and_is_not_trimmed() {
     assert!(store.flush().await.is_err());
     let reason = store.failed().await;
     let place = format!("{}@2 at position {}", ids[0], 2 * 4_096 + 64);
-    assert!(reason.contains(&place), "{reason}");
+    assert_eq!(reason.class(), FailureClass::Corrupt);
+    assert!(reason.to_string().contains(&place), "{reason}");
     drop((stream, store));
     world.disk.crash(Crash::Killed);
 
@@ -545,6 +548,68 @@ async fn a_payload_that_rots_in_the_log_is_an_error_and_is_not_trimmed() {
     let stream = store.open_stream(ids[0]).await.expect("opens");
     assert_eq!(read_all(&stream, 3_000).await, written);
     store.flush().await.expect("uploads");
+}
+
+/// Whatever byte of an object is flipped: only the reads that need it fail, as corrupt and after two
+/// tries. Once the object is restored they succeed.
+#[tokio::test]
+async fn a_corrupt_part_of_an_object_fails_the_reads_that_need_it_and_no_other() {
+    let config = StreamConfig {
+        upload_threshold_bytes: MIB,
+        upload_interval: Duration::from_secs(3_600),
+        ..small()
+    };
+    let world = World::in_memory(15, config, 16 * MIB, Duration::from_secs(600)).await;
+    let (_, ids) = world.create_streams(1).await;
+    let store = world.open().await;
+    let streams = store.open_streams(&ids).await.expect("open");
+    for _ in 0..3 {
+        for stream in &streams {
+            let (_, ticket) = append(stream, 1, 1, 500).await;
+            ticket.await.expect("durable");
+        }
+        store.flush().await.expect("uploads");
+    }
+    drop(streams);
+    store.close().await;
+    let ranges = world.meta.objects_of(ids[0], 0, 9).await.expect("found");
+    let (middle, footer_bytes) = (ranges[1], 36);
+    let key = ObjectKey::of("c", middle.object);
+    let index_end = middle.size - footer_bytes;
+    for (part, position) in [
+        ("block", 60),
+        ("index", index_end - 20),
+        ("footer", index_end),
+    ] {
+        world.bucket.flip(&key, position).await;
+        // A new store has nothing in memory.
+        let store = world.open().await;
+        let streams = store.open_streams(&ids).await.expect("open");
+        let gets = world.bucket.counts().gets;
+        let found = streams[0].fetch(1, 2, 1).await;
+        let class = found.map_err(|error| error.class());
+        assert_eq!(class, Err(FailureClass::Corrupt), "{part}");
+        let tries = world.bucket.counts().gets - gets;
+        assert!(tries <= 4, "{part}: {tries} requests");
+        let all = streams[0].fetch(0, 3, 10_000).await.expect("the first");
+        assert_eq!(all.len(), 1, "{part}: up to the fault");
+        let last = streams[0].fetch(2, 3, 1).await;
+        assert_eq!(last.expect("readable").len(), 1, "{part}: behind the fault");
+        let other = streams[1].fetch(1, 2, 1).await;
+        assert_eq!(
+            other.is_ok(),
+            part == "block",
+            "{part}: the object's other stream"
+        );
+        world.bucket.flip(&key, position).await;
+        assert_eq!(
+            read_all(&streams[0], 10_000).await.len(),
+            3,
+            "{part}: restored"
+        );
+        drop(streams);
+        store.close().await;
+    }
 }
 
 #[tokio::test]

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use millrace_model::{ObjectId, Offset, StreamId};
-use millrace_objects::{Listed, ObjectKey, ObjectReader, ObjectStorage, ReadError};
+use millrace_model::{Classified, FailureClass, ObjectId, Offset, StreamId};
+use millrace_objects::{BlockRef, Listed, ObjectKey, ObjectReader, ObjectStorage, ReadError};
 use millrace_time::{SystemClock, SystemRandom};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{InspectError, print};
 
@@ -59,6 +59,72 @@ pub(super) async fn inspect(bucket: &str, cluster: &str, verify: bool) -> Result
     match sum.unsound {
         0 => Ok(()),
         unsound => Err(InspectError::Unsound(unsound)),
+    }
+}
+
+/// What the objects hold of one stream, block by block, in the order of the objects' keys.
+pub(super) async fn inspect_stream(
+    bucket: &str,
+    cluster: &str,
+    stream: StreamId,
+) -> Result<(), InspectError> {
+    let storage = ObjectStorage::open(bucket, SystemClock::shared(), SystemRandom::shared())?;
+    let (mut corrupt, mut objects, mut found) = (0, 0_u64, 0_u64);
+    for listed in list(&storage, cluster).await? {
+        objects += 1;
+        let key = listed.key.as_str();
+        let reader = match ObjectReader::open(&storage, listed.key.clone(), listed.size).await {
+            Ok(reader) => reader,
+            // It may hold the stream or not.
+            Err(error) if error.class() == FailureClass::Corrupt => {
+                print(&json!({ "key": key, "corrupt": error.to_string() }));
+                corrupt += 1;
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        for block in reader.find(stream, 0, Offset::MAX) {
+            let (mut line, is_sound) = checked(&storage, &reader, block).await?;
+            line["key"] = key.into();
+            print(&line);
+            found += 1;
+            corrupt += u64::from(!is_sound);
+        }
+    }
+    print(&json!({
+        "stream": stream.get(), "objects": objects, "blocks": found, "corrupt": corrupt,
+    }));
+    match corrupt {
+        0 => Ok(()),
+        corrupt => Err(InspectError::Corrupt(corrupt)),
+    }
+}
+
+/// Reads and checks one block; what is to be printed of it, and whether it is sound.
+pub(super) async fn checked(
+    storage: &ObjectStorage,
+    reader: &ObjectReader,
+    block: &BlockRef,
+) -> Result<(Value, bool), ReadError> {
+    let mut line = json!({
+        "stream": block.stream.get(),
+        "start": block.start,
+        "end": block.end,
+        "position": block.position,
+        "size_bytes": block.size,
+    });
+    match reader.read_block(storage, block).await {
+        Ok(entries) => {
+            let payload = entries.iter().map(|entry| entry.payload.len());
+            line["entries"] = entries.len().into();
+            line["payload_bytes"] = payload.sum::<usize>().into();
+            Ok((line, true))
+        }
+        Err(error) if error.class() == FailureClass::Corrupt => {
+            line["corrupt"] = error.to_string().into();
+            Ok((line, false))
+        }
+        Err(error) => Err(error),
     }
 }
 

@@ -13,7 +13,7 @@ use std::{
 
 use futures_util::poll;
 use millrace_budget::Charge;
-use millrace_model::limits::ENTRY_BYTES_MAX;
+use millrace_model::{Cause, limits::ENTRY_BYTES_MAX};
 use millrace_wal::{Reservation, ReserveError, WalRange};
 use parking_lot::Mutex;
 use tokio::{sync::mpsc, time::timeout};
@@ -156,7 +156,7 @@ impl StoreInner {
                 }
             }
             ReserveError::Closed => AppendError::Closed,
-            ReserveError::Failed(reason) => AppendError::Failed(reason.to_string().into()),
+            ReserveError::Failed(reason) => AppendError::Failed(Cause::new(reason)),
         })
     }
 
@@ -196,7 +196,7 @@ impl StoreInner {
         let durable = Box::pin(async move {
             append.await.map_err(|error| match error {
                 millrace_wal::AppendError::Closed => AppendError::Closed,
-                error => AppendError::Failed(error.to_string().into()),
+                error => AppendError::Failed(Cause::new(error)),
             })
         });
         Placement {

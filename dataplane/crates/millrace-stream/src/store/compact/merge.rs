@@ -12,7 +12,8 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use millrace_meta::{Compaction, ObjectContents, ObjectKind, StreamObject, StreamSetObject};
 use millrace_model::{ObjectId, StreamRange};
 use millrace_objects::{
-    ASSEMBLY_BYTES_MAX, BlockRef, ObjectAssembly, ObjectKey, ObjectReader, ObjectStorage,
+    ASSEMBLY_BYTES_MAX, BlockRef, Corrupt, CorruptKind, CorruptPart, ObjectAssembly, ObjectKey,
+    ObjectReader, ObjectStorage,
 };
 
 use super::CompactError;
@@ -122,7 +123,9 @@ impl Merge {
     ) -> Result<Self, CompactError> {
         let open = |contents: ObjectContents| async move {
             let key = ObjectKey::of(&store.cluster_id, contents.object);
-            let reader = ObjectReader::open(&store.background, key, contents.size).await?;
+            let wanted = contents.live.first().map(|live| live.range);
+            let reader = ObjectReader::open_for(&store.background, key, contents.size, wanted);
+            let reader = reader.await?;
             let reader = Arc::new(reader);
             Ok::<_, CompactError>(Input { reader, contents })
         };
@@ -135,11 +138,7 @@ impl Merge {
         for (at, input) in inputs.iter().enumerate() {
             for live in &input.contents.live {
                 let piece = Piece::of(at, &input.reader, live);
-                pieces.push(piece.ok_or(CompactError::Missing {
-                    object: input.contents.object,
-                    stream: live.range.stream,
-                    offset: live.readable_from,
-                })?);
+                pieces.push(piece.ok_or_else(|| missing(store, input, live))?);
             }
         }
         let bytes_max = store.config.compaction.object_bytes_max;
@@ -199,6 +198,24 @@ impl Merge {
             ..writer.moved
         };
         Ok((writer.compaction, moved))
+    }
+}
+
+/// The index of an object lacks what the metadata says it holds.
+fn missing(store: &StoreInner, input: &Input, live: &millrace_meta::LiveRange) -> CompactError {
+    store.background.corrupt().report(CorruptPart {
+        key: input.reader.key().clone(),
+        kind: CorruptKind::Index,
+        position: 0,
+        range: Some(live.range),
+        reason: Corrupt::Contradiction {
+            what: "the index lacks a range that the metadata names",
+        },
+    });
+    CompactError::Missing {
+        object: input.contents.object,
+        stream: live.range.stream,
+        offset: live.readable_from,
     }
 }
 

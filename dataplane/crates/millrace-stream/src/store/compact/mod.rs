@@ -11,6 +11,9 @@
 //! - Outputs hold, of each stream, exactly the offsets that the inputs hold and that are not trimmed;
 //!   the metadata refuses anything else, and replaces the former by the latter at one moment. Blocks
 //!   are moved as they stand, so entries and checksums are the same bytes.
+//! - Every byte that passes through this process is checked. A group that holds a corrupt object is left
+//!   as it is and reported. Bytes that the store copies by itself are not seen here; their checksums go
+//!   with them, so a read finds out.
 //! - Readers never notice: an input stays in the bucket for as long as a read may take.
 //! - A crash at any point leaves either the inputs or the outputs. Ids that were reserved and not
 //!   committed are doomed at the next start, and with them whatever was written under them. There is
@@ -22,13 +25,17 @@
 mod merge;
 mod select;
 
-use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use millrace_meta::{
     Compaction, CompactionError, ObjectContents, ReserveError, StoreFailure, StreamSetSummary,
     StreamSummary,
 };
-use millrace_model::{ObjectId, Offset, StreamId};
+use millrace_model::{Classified, FailureClass, ObjectId, Offset, StreamId};
 use millrace_objects::{AssemblyError, ReadError};
 
 pub use self::merge::COMPACTION_BYTES_MAX;
@@ -63,6 +70,9 @@ pub struct CompactionReport {
     /// Groups that changed under the pass, or could not be read or written; the next one sees them
     /// again.
     pub failed: u64,
+    /// Those of them that hold a corrupt object. Its group is left as it is, and the object is in no
+    /// group until it reads well again.
+    pub corrupt: u64,
     /// Objects that were replaced.
     pub inputs: u64,
     /// Objects that replace them.
@@ -110,21 +120,16 @@ pub enum CompactError {
     Closing,
 }
 
-impl CompactError {
-    /// Whether another start of the node has replaced this one.
-    fn is_fenced(&self) -> bool {
-        matches!(
-            self,
-            Self::Reserve(ReserveError::Fenced(_)) | Self::Commit(CompactionError::Fenced(_))
-        )
-    }
-
-    /// Whether the group was trimmed, deleted or replaced meanwhile, which is nobody's fault.
-    fn is_superseded(&self) -> bool {
+impl Classified for CompactError {
+    fn class(&self) -> FailureClass {
         match self {
-            Self::Commit(CompactionError::Differs { .. }) => true,
-            Self::Read(error) | Self::Assembly(AssemblyError::Read(error)) => error.is_not_found(),
-            _ => false,
+            Self::Reserve(error) => error.class(),
+            Self::Commit(error) => error.class(),
+            Self::Meta(error) => error.class(),
+            Self::Read(error) => error.class(),
+            Self::Assembly(error) => error.class(),
+            Self::Missing { .. } => FailureClass::Corrupt,
+            Self::Closing => FailureClass::Gone,
         }
     }
 }
@@ -161,11 +166,11 @@ pub(super) async fn run(store: Arc<StoreInner>) {
         let more = match store.run_compaction().await {
             // Where nothing succeeds, going on at once would only add to the trouble.
             Ok(report) => report.more && report.groups > 0,
-            Err(error) if error.is_fenced() => {
-                store.failure.declare(&error.to_string());
+            Err(CompactError::Closing) => return,
+            Err(error) if error.class() == FailureClass::Fenced => {
+                store.failure.declare(error);
                 return;
             }
-            Err(CompactError::Closing) => return,
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(error, "compaction failed; trying later");
@@ -201,7 +206,10 @@ impl StoreInner {
             groups_left: groups_max,
             ..Pass::default()
         };
-        for group in select::set_groups(&self.stream_sets().await?, &self.config.compaction) {
+        let corrupt = self.corrupt_objects();
+        let mut sets = self.stream_sets().await?;
+        sets.retain(|set| !corrupt.contains(&set.object));
+        for group in select::set_groups(&sets, &self.config.compaction) {
             if !self
                 .compact_group(Kind::StreamSet, group, &mut pass)
                 .await?
@@ -253,6 +261,13 @@ impl StoreInner {
         }
     }
 
+    /// Objects that are known to be corrupt: they are left alone, so that whoever restores them finds
+    /// them where they were, and no pass reads them in vain.
+    fn corrupt_objects(&self) -> HashSet<ObjectId> {
+        let parts = self.background.corrupt().parts().into_iter();
+        parts.filter_map(|part| part.key.object_id()).collect()
+    }
+
     async fn stream_sets(&self) -> Result<Vec<StreamSetSummary>, CompactError> {
         let mut sets = Vec::new();
         while sets.len() < SETS_EXAMINED_MAX {
@@ -280,11 +295,13 @@ impl StoreInner {
         loop {
             // What is in memory is answered at once, and others may want the processor.
             tokio::task::yield_now().await;
-            let ranges = self.meta.objects_of(stream, from, PAGE).await?;
+            let mut ranges = self.meta.objects_of(stream, from, PAGE).await?;
             let Some(last) = ranges.last() else {
                 return Ok(true);
             };
             from = last.range.end;
+            let corrupt = self.corrupt_objects();
+            ranges.retain(|range| !corrupt.contains(&range.object));
             for group in select::stream_groups(&ranges, start, &self.config.compaction) {
                 if !self.compact_group(Kind::Stream, group, pass).await? {
                     return Ok(false);
@@ -319,19 +336,26 @@ impl StoreInner {
                 pass.groups_left -= 1;
                 pass.report.add(&moved);
             }
-            Err(error) if error.is_fenced() || matches!(error, CompactError::Closing) => {
-                return Err(error);
-            }
+            Err(CompactError::Closing) => return Err(CompactError::Closing),
+            Err(error) if error.class() == FailureClass::Fenced => return Err(error),
             Err(error) => {
                 pass.groups_left -= 1;
                 pass.report.failed += 1;
-                let superseded = error.is_superseded();
-                metrics.failed(kind, superseded);
+                metrics.failed(kind, error.class());
                 let cause = &error as &dyn std::error::Error;
-                if superseded {
-                    tracing::debug!(cause, ?group, "objects changed under a compaction");
-                } else {
-                    tracing::warn!(error = cause, ?group, "a compaction failed; trying later");
+                match error.class() {
+                    FailureClass::Gone => {
+                        tracing::debug!(cause, ?group, "objects changed under a compaction");
+                    }
+                    FailureClass::Corrupt => {
+                        pass.report.corrupt += 1;
+                        tracing::error!(
+                            error = cause,
+                            ?group,
+                            "not compacted: an object is corrupt"
+                        );
+                    }
+                    _ => tracing::warn!(error = cause, ?group, "a compaction failed; trying later"),
                 }
             }
         }
@@ -398,7 +422,7 @@ impl StoreInner {
         let mut pause = self.config.retry_pause_min;
         for _ in 1..COMMIT_TRIES {
             match self.meta.commit_compaction(compaction.clone()).await {
-                Err(CompactionError::Store(error)) => {
+                Err(error) if error.class().is_transient() => {
                     tracing::warn!(%error, "metadata failed; committing the compaction again");
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(self.config.retry_pause_max);
@@ -441,12 +465,12 @@ impl CompactionMetrics {
         kind.seconds.record(took.as_secs_f64());
     }
 
-    fn failed(&self, kind: Kind, superseded: bool) {
+    fn failed(&self, kind: Kind, class: FailureClass) {
         let kind = self.of(kind);
-        let counter = if superseded {
-            &kind.superseded
-        } else {
-            &kind.failed
+        let counter = match class {
+            FailureClass::Gone => &kind.superseded,
+            FailureClass::Corrupt => &kind.corrupt,
+            _ => &kind.failed,
         };
         counter.increment(1);
     }

@@ -48,7 +48,7 @@ pub(in crate::store) async fn run(store: Arc<StoreInner>) {
         match sweep(&store, &mut stuck.objects).await {
             Ok(is_done) => stuck.swept(is_done),
             Err(SweepError::Fenced(fenced)) => {
-                store.failure.declare(&fenced.to_string());
+                store.failure.declare(fenced);
                 return;
             }
             Err(error) => tracing::warn!(%error, "could not list unused objects; trying later"),

@@ -3,7 +3,7 @@
 
 mod delete;
 
-use millrace_model::Offset;
+use millrace_model::{Cause, Offset};
 
 pub(super) use self::delete::run as delete_unused;
 use super::StoreInner;
@@ -36,7 +36,7 @@ impl StoreInner {
             .meta
             .trim_stream(state.id, self.node_epoch, new_start)
             .await
-            .map_err(|error| TrimError::Meta(error.to_string()))?;
+            .map_err(|error| TrimError::Meta(Cause::new(error)))?;
         state.trimmed(trimmed);
         // Not the readers' start: another trim may have moved that on, and not be durable yet.
         Ok(trimmed)

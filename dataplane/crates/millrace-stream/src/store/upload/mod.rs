@@ -2,8 +2,10 @@
 //!
 //! Each block is uploaded by a task of its own, several at a time; commits are strictly in the order
 //! of the blocks, because a stream's end in the metadata moves without gaps and the log is trimmed
-//! from the front. Nothing here gives up: while the bucket or the metadata fails, it is tried again
-//! with growing pauses, and the log keeps what was acknowledged. Only losing the ownership ends it.
+//! from the front. Transient failures of the bucket or the metadata are retried for as long as they
+//! last, with growing pauses; the log keeps what was acknowledged. Any other failure ends uploads, and
+//! with them the store: another node took over, the metadata or the log is corrupt, or the bucket
+//! refuses the objects.
 
 mod grouping;
 mod pace;
@@ -17,7 +19,7 @@ use std::{
 use futures_util::{Stream as FutureStream, StreamExt, TryStreamExt, stream};
 use millrace_budget::{Budget, Charge};
 use millrace_meta::{CommitError, ReserveError, StreamObject, StreamSetObject, Upload};
-use millrace_model::{ObjectId, StreamId};
+use millrace_model::{Classified, FailureClass, ObjectId, StreamId};
 use millrace_objects::{
     Built, InvalidEntry, ObjectBuilder, ObjectKey, ObjectStorage, ObjectWrite, PutError,
     StreamEntry,
@@ -149,6 +151,18 @@ enum Fatal {
     Task(#[from] tokio::task::JoinError),
 }
 
+impl Classified for Fatal {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Reserve(error) => error.class(),
+            Self::Commit(error) => error.class(),
+            Self::Put(error) => error.class(),
+            Self::ReadBack(error) => error.class(),
+            Self::Build(_) | Self::Task(_) => FailureClass::Rejected,
+        }
+    }
+}
+
 /// A block whose objects are in the bucket.
 struct Uploaded {
     sealed: Arc<SealedBlock>,
@@ -176,7 +190,7 @@ pub(super) async fn run(store: Arc<StoreInner>, queue: UnboundedReceiver<Arc<Sea
             Err(fatal) => Err(fatal),
         };
         if let Err(fatal) = committed {
-            store.failure.declare(&fatal.to_string());
+            store.failure.declare(fatal);
             return;
         }
     }
@@ -263,19 +277,16 @@ async fn write_object(
     let mut write = start_write(store, id, &built);
     let mut retry = Retry::new(store);
     while let Err(error) = write.run().await {
-        match error {
-            PutError::TooLarge { .. } => return Err(error.into()),
-            PutError::Conflict { .. } => {
-                tracing::error!(%error, "an object id was used twice; taking another one");
-                id = reserve_object(store).await?;
-                write = start_write(store, id, &built);
-            }
-            PutError::Store { .. } => {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "upload failed; retrying"
-                );
-            }
+        if let PutError::Conflict { .. } = error {
+            tracing::error!(%error, "an object id was used twice; taking another one");
+            id = reserve_object(store).await?;
+            write = start_write(store, id, &built);
+        } else if error.class().is_transient() {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "upload failed; retrying");
+        } else {
+            write.abort().await;
+            return Err(error.into());
         }
         store.metrics.upload_retries.increment(1);
         retry.pause().await;
@@ -317,10 +328,7 @@ fn build(block: &Block, streams: &[StreamId], block_bytes: usize) -> Result<Buil
 
 async fn reserve_object(store: &StoreInner) -> Result<ObjectId, Fatal> {
     let reserve = || store.meta.reserve_objects(store.node_epoch, 1);
-    Ok(until_stored(store, reserve, |error| {
-        matches!(error, ReserveError::Store(_))
-    })
-    .await?)
+    Ok(until_stored(store, reserve).await?)
 }
 
 /// Commits one block and hands it over to the cache.
@@ -332,29 +340,22 @@ async fn commit(store: &StoreInner, uploaded: Uploaded) -> Result<(), Fatal> {
     } = uploaded;
     if let Some(upload) = upload {
         let commit = || store.meta.commit_upload(upload.clone());
-        until_stored(store, commit, |error| {
-            matches!(error, CommitError::Store(_))
-        })
-        .await?;
+        until_stored(store, commit).await?;
     }
     store.committed(&sealed, block);
     Ok(())
 }
 
-/// Asks the metadata again as long as it is the metadata store that fails.
-async fn until_stored<T, E, F>(
-    store: &StoreInner,
-    mut ask: impl FnMut() -> F,
-    is_transient: impl Fn(&E) -> bool,
-) -> Result<T, E>
+/// Asks the metadata again as long as the failure may pass.
+async fn until_stored<T, E, F>(store: &StoreInner, mut ask: impl FnMut() -> F) -> Result<T, E>
 where
-    E: std::error::Error + 'static,
+    E: Classified + 'static,
     F: Future<Output = Result<T, E>>,
 {
     let mut retry = Retry::new(store);
     loop {
         match ask().await {
-            Err(error) if is_transient(&error) => {
+            Err(error) if error.class().is_transient() => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
                     "metadata failed; retrying"
