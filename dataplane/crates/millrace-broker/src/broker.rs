@@ -140,21 +140,13 @@ impl Broker {
         let folder = DataFolder::lock(&config.data_dir)?;
         let listeners = Listeners::bind(&listener_configs(&config.listeners)).await?;
         let settings = Arc::new(LiveSettings::new(&config, &memory));
-        let clock = seams.clock.clone();
-        let state = Arc::new(State::new(
-            config.node_id,
-            Arc::clone(&settings),
-            memory,
-            clock,
-            tasks.clone(),
-        ));
+        let state = new_state(&config, &settings, memory, &seams);
         let admin = start_admin(&config, &state, &telemetry, tasks).await?;
         let folding = AbortOnDropHandle::new(tasks.spawn(Task::TelemetryFold, fold(telemetry)));
         let storage = Storage::open(&config, &settings, &folder, &seams).await?;
-        let (cluster_id, node_epoch) = (storage.cluster_id.clone(), storage.node_epoch);
         let _ = state.identity.set(Identity {
-            cluster_id,
-            node_epoch,
+            cluster_id: storage.cluster_id.clone(),
+            node_epoch: storage.node_epoch,
         });
         let logs = open_logs(&config, &storage, &seams).await?;
         let timers = Timers::new(seams.clock.clone(), tasks.clone());
@@ -277,6 +269,17 @@ impl Broker {
             storage,
         }
     }
+}
+
+fn new_state(
+    config: &BrokerConfig,
+    settings: &Arc<LiveSettings>,
+    memory: MemoryPlan,
+    seams: &Seams,
+) -> Arc<State> {
+    let (clock, tasks) = (seams.clock.clone(), seams.tasks.clone());
+    let settings = Arc::clone(settings);
+    Arc::new(State::new(config.node_id, settings, memory, clock, tasks))
 }
 
 async fn start_admin(
