@@ -12,6 +12,8 @@ export interface Wanted {
   readonly name: string;
   readonly topics: number;
   readonly isProtected?: boolean;
+  /** Data that is kept would keep the environment from being destroyed with its cluster. */
+  readonly keepsData?: boolean;
   /** Of the provider block. */
   readonly requestsPerSecond?: number;
   readonly secretFile?: string;
@@ -23,6 +25,7 @@ export function configuration(wanted: Wanted): string {
     wanted.requestsPerSecond === undefined
       ? ""
       : `\n  requests_per_second = ${wanted.requestsPerSecond}\n`;
+  const retention = wanted.keepsData ? "" : "  retain_days         = 0\n";
   const key =
     wanted.secretFile === undefined
       ? ""
@@ -46,7 +49,7 @@ resource "millrace_cluster" "this" {
   region              = "local"
   size                = "dev"
   deletion_protection = ${wanted.isProtected ?? false}
-}
+${retention}}
 
 resource "millrace_topic" "events" {
   for_each   = toset([for n in range(${wanted.topics}) : format("events-%03d", n)])

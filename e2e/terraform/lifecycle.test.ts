@@ -113,7 +113,7 @@ describe.skipIf(whyNot)(`an environment, a cluster and ${TOPICS} topics`, () => 
   });
 
   it("are taken over by another state without a change", async () => {
-    const text = configuration({ name, topics: TOPICS, isProtected: true });
+    const text = configuration({ name, topics: TOPICS, isProtected: true, keepsData: true });
     const ids = { environment: environmentId, cluster: clusterId, topics: TOPICS };
     const other = new Workspace(["main.tf", text], ["imports.tf", imports(ids)]);
     const imported = await other.apply();

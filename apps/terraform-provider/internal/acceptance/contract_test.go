@@ -26,6 +26,7 @@ func clusterConfig(name string, more ...string) string {
 resource "millrace_cluster" "main" {
   name                = %q
   deletion_protection = false
+  retain_days         = 0
   %s
 }
 `, name, strings.Join(more, "\n  "))

@@ -114,7 +114,7 @@ func arguments(ctx context.Context) map[string]schema.Attribute {
 		"retain_days": schema.Int64Attribute{
 			Optional:            true,
 			Validators:          []validator.Int64{int64validator.Between(0, retainDaysMax)},
-			MarkdownDescription: "Days to keep the data after a deletion, in which the cluster can be restored; `0` deletes it immediately, the maximum is 90. By default 7 on AWS, 0 in the region `local`. An environment can be deleted only after the data of its clusters is purged: use `0` for clusters that are destroyed together with their environment.",
+			MarkdownDescription: "Days to keep the data after a deletion, in which the cluster can be restored; `0` deletes it immediately, the maximum is 90. The default is 7. An environment can be deleted only after the data of its clusters is purged: use `0` for clusters that are destroyed together with their environment.",
 		},
 		"on_create_failure": schema.StringAttribute{
 			Optional: true, Computed: true,
