@@ -132,6 +132,16 @@ impl fmt::Display for MemoryError {
     }
 }
 
+impl BrokerConfig {
+    /// Fills in what follows from the machine's memory, as a start does.
+    ///
+    /// # Errors
+    /// The settings ask for more than there is.
+    pub fn fit(&mut self, machine: &dyn Machine) -> Result<(), MemoryError> {
+        MemoryPlan::make(self, machine).map(|_| ())
+    }
+}
+
 impl MemoryPlan {
     /// Divides the memory of the machine, and writes what follows from it into the configuration.
     ///

@@ -6,7 +6,7 @@ use std::{
 
 use millrace_broker::{
     Broker, BrokerConfig, BrokerFailure, Closed, FolderError, InvalidProperties, Properties,
-    StartError, StopReport, properties::PROPERTIES_BYTES_MAX,
+    StartError, StopReport, ThisMachine, properties::PROPERTIES_BYTES_MAX,
 };
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -77,6 +77,9 @@ fn run_to_end(options: &BrokerOptions) -> Result<(), Ended> {
         Ended::new(EXIT_CONFIG, errors.join("; "))
     })?;
     if options.check {
+        let mut config = config;
+        let fits = config.fit(&ThisMachine::default());
+        fits.map_err(|error| Ended::new(EXIT_CONFIG, error))?;
         for setting in &config.settings {
             println!(
                 "{}={}",

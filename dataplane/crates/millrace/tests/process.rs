@@ -435,6 +435,18 @@ async fn a_folder_in_use_and_a_wrong_configuration_have_their_exit_codes() {
         "{text}"
     );
 
+    for check in [&[][..], &["--check"]] {
+        let mut large = home.command();
+        large.args(["--override", "memory.max.bytes=256MiB"]);
+        large.args(check);
+        let (code, text) = outcome(large);
+        assert_eq!(code, Some(78), "{text}");
+        assert!(
+            text.contains("(memory.max.bytes") && text.contains("lower s3.wal.cache.size"),
+            "{text}"
+        );
+    }
+
     let mut missing = Command::new(PROGRAM);
     missing.args(["broker", "--config", "/nowhere/server.properties"]);
     let (code, text) = outcome(missing);
