@@ -89,7 +89,8 @@ fn drill(arguments: &Arguments) -> Result<(), String> {
         lines: format!(
             "memory.max.bytes={MEMORY_BYTES}\ngroup.memory.max.bytes={GROUP_BYTES}\n\
              partitions.max={partitions_max}\ns3.wal.cache.size=128MiB\n\
-             s3.block.cache.size=64MiB\nqueued.max.request.bytes=268435456\n"
+             s3.block.cache.size=64MiB\nqueued.max.request.bytes=268435456\n\
+             log.retention.ms=-1\n"
         ),
     };
     let home = Home::create(&arguments.program, &arguments.work, &settings)?;

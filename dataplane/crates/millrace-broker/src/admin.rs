@@ -167,8 +167,8 @@ pub(crate) struct CorruptPartStatus {
 /// The memory in `/v1/status`. All in bytes.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct MemoryStatus {
-    /// What the machine, or the control group, has; 2⁶⁴ − 1 where that cannot be told.
-    pub(crate) machine_bytes: u64,
+    /// What the machine, or the control group, has; `null` where that cannot be told.
+    pub(crate) machine_bytes: Option<u64>,
     /// What the whole broker may have.
     pub(crate) bound_bytes: u64,
     /// The parts; their bounds sum up to `bound_bytes` at most.

@@ -188,7 +188,7 @@ impl State {
             }
         };
         MemoryStatus {
-            machine_bytes: self.memory.machine_bytes,
+            machine_bytes: Some(self.memory.machine_bytes).filter(|&bytes| bytes < u64::MAX),
             bound_bytes: self.memory.bound_bytes,
             parts: Part::ALL.map(part).into(),
         }
