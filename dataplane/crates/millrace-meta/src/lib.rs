@@ -21,8 +21,8 @@ pub use object::{
     Upload,
 };
 pub use sqlite::{
-    ObjectRecord, ObjectRecords, ObjectState, OpenError, SqliteMeta, SqliteOptions,
-    read_object_records,
+    Floors, MetaIdentity, ObjectRecord, ObjectRecords, ObjectState, OpenError, SqliteMeta,
+    SqliteOptions, read_identity, read_object_records, unknown_streams,
 };
 pub use store::{Fenced, MetaStore, StoreFailure};
 pub use stream::{OpenStreamError, StreamMeta, TrimError};

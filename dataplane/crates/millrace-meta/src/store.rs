@@ -35,6 +35,12 @@ pub enum StoreFailure {
 /// not at all, even where the caller stops waiting.
 #[async_trait]
 pub trait MetaStore: Debug + Send + Sync + 'static {
+    /// Counts the changes: it grows by one with every transaction and is as durable. 0 where the
+    /// store does not count.
+    fn revision(&self) -> u64 {
+        0
+    }
+
     /// The cluster's id: `default` on the first call ever, the same for good afterwards.
     ///
     /// # Errors

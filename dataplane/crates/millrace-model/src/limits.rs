@@ -3,6 +3,9 @@
 /// The longest topic name, in bytes: Kafka's own bound, which keeps partition folder names legal.
 pub const TOPIC_NAME_BYTES_MAX: usize = 249;
 
+/// The longest cluster id (`cluster.id`), in bytes: it stands in the header of every write-ahead log.
+pub const CLUSTER_ID_BYTES_MAX: usize = 255;
+
 /// The largest request frame by default (`socket.request.max.bytes`), in bytes: Kafka's default.
 pub const REQUEST_BYTES_MAX: usize = 100 * 1024 * 1024;
 

@@ -10,11 +10,18 @@ use sqlx::{
 };
 
 /// Version, description and text of each migration; files in `migrations/dataplane`.
-const MIGRATIONS: &[(i64, &str, &str)] = &[(
-    1,
-    "broker metadata",
-    include_str!("../../../../../migrations/dataplane/0001_broker_metadata.sql"),
-)];
+const MIGRATIONS: &[(i64, &str, &str)] = &[
+    (
+        1,
+        "broker metadata",
+        include_str!("../../../../../migrations/dataplane/0001_broker_metadata.sql"),
+    ),
+    (
+        2,
+        "storage identity",
+        include_str!("../../../../../migrations/dataplane/0002_storage_identity.sql"),
+    ),
+];
 
 /// All migrations, ascending.
 pub(super) fn all() -> Migrator {

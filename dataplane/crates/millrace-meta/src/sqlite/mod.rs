@@ -7,6 +7,7 @@
 
 mod compaction;
 mod doomed;
+mod identity;
 mod index;
 mod migrations;
 mod nodes;
@@ -38,8 +39,9 @@ use sqlx::{
     migrate::MigrateError,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Mutex, MutexGuard, watch};
 
+pub use self::identity::{Floors, MetaIdentity, read_identity, unknown_streams};
 use self::index::{Committed, Index};
 pub use self::records::{ObjectRecord, ObjectRecords, ObjectState, read_object_records};
 use crate::{
@@ -101,6 +103,8 @@ struct Inner {
     index: RwLock<Index>,
     /// A transaction may have committed without the index having followed.
     index_behind: AtomicBool,
+    /// The number of the last transaction that has committed.
+    revision: watch::Sender<u64>,
     clock: SharedClock,
     options: SqliteOptions,
 }
@@ -158,17 +162,26 @@ impl SqliteMeta {
             .await
             .map_err(failure)?;
         let index = load_index(&mut writer, clock.now()).await?;
+        let revision = identity::revision(&mut writer).await?;
         let inner = Inner {
             writer: Mutex::new(writer),
             readers,
             index: RwLock::new(index),
             index_behind: AtomicBool::new(false),
+            revision: watch::Sender::new(revision),
             clock,
             options,
         };
         Ok(Self {
             inner: Arc::new(inner),
         })
+    }
+
+    /// The number of the last change, and word of each later one: it grows by one with every
+    /// transaction, and is stored in the same transaction.
+    #[must_use]
+    pub fn revisions(&self) -> watch::Receiver<u64> {
+        self.inner.revision.subscribe()
     }
 
     /// Closes the file's connections. Whoever uses the store afterwards gets errors.
@@ -233,23 +246,27 @@ impl Inner {
         let mut writer = self.writer.lock().await;
         if self.index_behind.load(Ordering::SeqCst) {
             let mut loaded = load_index(&mut writer, self.clock.now()).await?;
+            let revision = identity::revision(&mut writer).await?;
             let mut index = self.index.write();
             loaded.doomed.keep_times_of(&index.doomed);
             *index = loaded;
+            self.revision.send_replace(revision);
             self.index_behind.store(false, Ordering::SeqCst);
         }
         Ok(writer)
     }
 
-    /// Commits, then lets the index follow.
+    /// Commits under the next revision, then lets the index follow.
     async fn commit(
         &self,
-        tx: Transaction<'_, Sqlite>,
+        mut tx: Transaction<'_, Sqlite>,
         follow: impl FnOnce(&mut Index),
     ) -> Result<(), StoreFailure> {
+        let revision = identity::next_revision(&mut tx).await?;
         self.index_behind.store(true, Ordering::SeqCst);
         tx.commit().await?;
         follow(&mut self.index.write());
+        self.revision.send_replace(revision);
         self.index_behind.store(false, Ordering::SeqCst);
         Ok(())
     }
@@ -276,6 +293,10 @@ where
 
 #[async_trait]
 impl MetaStore for SqliteMeta {
+    fn revision(&self) -> u64 {
+        *self.inner.revision.borrow()
+    }
+
     async fn cluster_id(&self, default: &str) -> Result<String, StoreFailure> {
         let default = default.to_owned();
         self.detached(|inner| async move { inner.cluster_id(&default).await })

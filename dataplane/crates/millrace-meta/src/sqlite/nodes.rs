@@ -47,6 +47,20 @@ impl Sequence {
         from_sql(first)
     }
 
+    /// Skips to `next`, unless it is there or beyond.
+    pub(super) async fn raise(
+        self,
+        tx: &mut Transaction<'_, Sqlite>,
+        next: u64,
+    ) -> Result<(), StoreFailure> {
+        sqlx::query("UPDATE sequences SET next = max(next, $1) WHERE name = $2")
+            .bind(to_sql(next)?)
+            .bind(self.name())
+            .execute(&mut **tx)
+            .await?;
+        Ok(())
+    }
+
     /// The number that comes next.
     pub(super) async fn peek(self, tx: &mut Transaction<'_, Sqlite>) -> Result<u64, StoreFailure> {
         let next: i64 = sqlx::query_scalar("SELECT next FROM sequences WHERE name = $1")
@@ -61,15 +75,12 @@ impl Inner {
     pub(super) async fn cluster_id(&self, default: &str) -> Result<String, StoreFailure> {
         let mut writer = self.writer().await?;
         let mut tx = begin(&mut writer).await?;
-        sqlx::query(
-            "INSERT INTO cluster (singleton, cluster_id) VALUES (1, $1) ON CONFLICT DO NOTHING",
+        let id = sqlx::query_scalar(
+            "UPDATE identity SET cluster_id = coalesce(cluster_id, $1) RETURNING cluster_id",
         )
         .bind(default)
-        .execute(&mut *tx)
+        .fetch_one(&mut *tx)
         .await?;
-        let id = sqlx::query_scalar("SELECT cluster_id FROM cluster")
-            .fetch_one(&mut *tx)
-            .await?;
         self.commit(tx, |_| ()).await?;
         Ok(id)
     }
@@ -95,6 +106,10 @@ impl Inner {
         .bind(to_sql(epoch)?)
         .execute(&mut *tx)
         .await?;
+        sqlx::query("UPDATE identity SET node_id = coalesce(node_id, $1)")
+            .bind(i64::from(node.get()))
+            .execute(&mut *tx)
+            .await?;
         let now = self.clock.now();
         self.commit(tx, |index| index.doom(left, now)).await?;
         Ok(NodeEpoch(epoch))

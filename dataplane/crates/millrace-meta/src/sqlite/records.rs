@@ -6,7 +6,7 @@ use futures_util::TryStreamExt;
 use millrace_model::ObjectId;
 use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 
-use super::{BUSY_TIMEOUT, failure, nodes::Sequence, number::from_sql, objects::state};
+use super::{BUSY_TIMEOUT, failure, identity, nodes::Sequence, number::from_sql, objects::state};
 use crate::StoreFailure;
 
 /// What is known of an object.
@@ -62,9 +62,7 @@ pub async fn read_object_records(path: &Path) -> Result<ObjectRecords, StoreFail
 
 async fn read(connection: &mut SqliteConnection) -> Result<ObjectRecords, StoreFailure> {
     let mut tx = connection.begin().await?;
-    let cluster_id = sqlx::query_scalar("SELECT cluster_id FROM cluster")
-        .fetch_optional(&mut *tx)
-        .await?;
+    let cluster_id = identity::cluster_id(&mut tx).await?;
     let next_object = ObjectId(Sequence::Object.peek(&mut tx).await?);
     let mut objects = Vec::new();
     let mut rows = sqlx::query_as::<_, (i64, i64, Option<i64>)>(

@@ -7,7 +7,7 @@ use sqlx::{Sqlite, SqliteConnection, Transaction};
 use uuid::Uuid;
 
 use super::{
-    Inner, begin, failure,
+    Inner, begin, failure, identity,
     number::{from_sql, to_sql},
     objects, streams,
 };
@@ -180,6 +180,7 @@ impl Inner {
                 .await
                 .map_err(failure)?;
         }
+        identity::remember_deleted(&mut tx, gone.iter().copied()).await?;
         for statement in [
             "DELETE FROM partitions WHERE topic_id = $1",
             "DELETE FROM topics WHERE topic_id = $1",

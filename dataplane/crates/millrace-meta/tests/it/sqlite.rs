@@ -10,9 +10,9 @@ use std::{
 };
 
 use millrace_meta::{
-    CommitError, Compaction, MetaStore, NewTopic, ObjectRecord, ObjectRecords, ObjectState,
-    OpenError, SqliteMeta, SqliteOptions, StreamMeta, StreamObject, StreamSetObject, Upload,
-    read_object_records,
+    CommitError, Compaction, Floors, MetaIdentity, MetaStore, NewTopic, ObjectRecord,
+    ObjectRecords, ObjectState, OpenError, SqliteMeta, SqliteOptions, StreamMeta, StreamObject,
+    StreamSetObject, Upload, read_identity, read_object_records, unknown_streams,
 };
 use millrace_model::{
     NodeEpoch, NodeId, ObjectId, Offset, StreamId, StreamRange, TopicId, TopicName,
@@ -643,4 +643,186 @@ async fn objects_can_be_listed_beside_the_owner_and_after_it() {
     assert_eq!(read_object_records(&path).await.expect("reads"), expected);
     fs::write(&path, b"not a database").expect("written");
     read_object_records(&path).await.expect_err("corrupt");
+}
+
+/// The bytes of a database and its journal. The third file is an index of the journal without data.
+fn stored_bytes(path: &Path) -> [Option<Vec<u8>>; 2] {
+    [path.to_owned(), path.with_extension("db-wal")].map(|file| fs::read(file).ok())
+}
+
+/// A file as the first version of the program wrote it, with streams 1 and 3 of 1 to 4.
+async fn write_first_version(path: &Path, wanted: bool) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let first = "0001_broker_metadata.sql";
+    let migrations = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../migrations/dataplane");
+    fs::copy(migrations.join(first), folder.path().join(first)).expect("copied");
+    let options = sqlx::sqlite::SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .journal_mode(sqlx::sqlite::SqliteJournalMode::Wal);
+    let pool = sqlx::SqlitePool::connect_with(options)
+        .await
+        .expect("opens");
+    let migrator = sqlx::migrate::Migrator::new(folder.path()).await;
+    migrator.expect("found").run(&pool).await.expect("migrates");
+    let statements = [
+        "INSERT INTO cluster VALUES (1, 'old')",
+        "INSERT INTO nodes VALUES (4, 6), (5, 7)",
+        "INSERT INTO streams VALUES (1, 1, NULL, 0, 0), (3, 1, NULL, 0, 0)",
+        "UPDATE sequences SET next = 5 WHERE name = 'stream'",
+        "UPDATE sequences SET next = 8 WHERE name = 'node_epoch'",
+    ];
+    for statement in statements.iter().take(if wanted { 5 } else { 0 }) {
+        sqlx::query(*statement).execute(&pool).await.expect("runs");
+    }
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn a_file_of_the_first_version_tells_whose_it_is_before_and_after_its_migration() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("meta.db");
+    write_first_version(&path, true).await;
+    let before = stored_bytes(&path);
+    let expected = MetaIdentity {
+        cluster_id: "old".into(),
+        node_id: Some(NodeId(5)),
+        wal_id: None,
+        generation: Some(NodeEpoch(7)),
+        revision: 0,
+        bucket_claimed: false,
+    };
+    let found = read_identity(&path).await.expect("reads");
+    assert_eq!(found.as_ref(), Some(&expected));
+    let streams = [1, 2, 3, 4, 5, u64::MAX].map(StreamId);
+    let unknown = unknown_streams(&path, &streams).await.expect("reads");
+    assert_eq!(unknown, [StreamId(5), StreamId(u64::MAX)]);
+    assert_eq!(stored_bytes(&path), before);
+    assert!(!path.with_extension("db-shm").exists());
+
+    let store = open(&path).await;
+    assert_eq!(store.identity().await.expect("reads"), Some(expected));
+    let unknown = unknown_streams(&path, &streams).await.expect("reads");
+    assert_eq!(unknown, [StreamId(5), StreamId(u64::MAX)]);
+}
+
+#[tokio::test]
+async fn where_no_broker_has_started_there_is_no_identity() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("meta.db");
+    assert_eq!(read_identity(&path).await.expect("reads"), None);
+    assert!(!path.exists(), "looking creates nothing");
+    fs::write(&path, b"").expect("written");
+    assert_eq!(read_identity(&path).await.expect("reads"), None);
+    write_first_version(&path, false).await;
+    assert_eq!(read_identity(&path).await.expect("reads"), None);
+    drop(open(&path).await);
+    assert_eq!(read_identity(&path).await.expect("reads"), None);
+    fs::write(&path, b"not a database").expect("written");
+    read_identity(&path).await.expect_err("corrupt");
+}
+
+#[tokio::test]
+async fn every_transaction_counts_once_and_a_crash_takes_none_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("meta.db");
+    let store = open(&path).await;
+    let revisions = store.revisions();
+    assert_eq!(store.revision(), 0);
+    store.cluster_id("c").await.expect("an id");
+    let node_epoch = store.register_node(NodeId(1)).await.expect("registers");
+    let stream = create_stream(&store, 1).await;
+    assert_eq!(store.revision(), 3);
+    store.open_stream(stream, node_epoch).await.expect("opens");
+    commit_one(&store, node_epoch, stream, 0, 10)
+        .await
+        .expect("commits");
+    assert_eq!(store.revision(), 6);
+    // A gap is refused: nothing has changed, nothing is counted but the id that was given out.
+    commit_one(&store, node_epoch, stream, 11, 12)
+        .await
+        .expect_err("a gap");
+    assert_eq!(store.revision(), 7);
+    store.set_wal_id(u64::MAX - 1).await.expect("stores");
+    store.set_wal_id(u64::MAX - 1).await.expect("stores");
+    store.set_bucket_claimed().await.expect("stores");
+    store.set_bucket_claimed().await.expect("stores");
+    assert_eq!((store.revision(), *revisions.borrow()), (9, 9));
+
+    let journal = fs::metadata(path.with_extension("db-wal"))
+        .expect("there")
+        .len();
+    let into = tempfile::tempdir().expect("a folder");
+    let image = crash_image(&path, &into, journal);
+    let before = stored_bytes(&image);
+    let expected = MetaIdentity {
+        cluster_id: "c".into(),
+        node_id: Some(NodeId(1)),
+        wal_id: Some(u64::MAX - 1),
+        generation: Some(node_epoch),
+        revision: 9,
+        bucket_claimed: true,
+    };
+    assert_eq!(read_identity(&image).await.expect("reads"), Some(expected));
+    assert_eq!(stored_bytes(&image), before);
+    assert!(!image.with_extension("db-shm").exists());
+    assert_eq!(open(&image).await.revision(), 9);
+}
+
+#[tokio::test]
+async fn deleted_streams_are_known_until_the_log_has_no_record_of_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("meta.db");
+    let store = open(&path).await;
+    for nth in 1..=3 {
+        create_stream(&store, nth).await;
+    }
+    for name in ["t1", "t3"] {
+        let name = TopicName::new(name).expect("legal");
+        store.delete_topic(&name).await.expect("deletes");
+    }
+    // Each topic has two streams.
+    let streams: Vec<StreamId> = (1..=7).map(StreamId).collect();
+    let unknown = async || unknown_streams(&path, &streams).await.expect("reads");
+    assert_eq!(unknown().await, [StreamId(7)]);
+    store
+        .forget_deleted_streams(vec![StreamId(5), StreamId(u64::MAX)])
+        .await
+        .expect("forgets");
+    assert_eq!(unknown().await, [1, 2, 6, 7].map(StreamId));
+}
+
+#[tokio::test]
+async fn counters_are_raised_above_what_others_have_seen_and_never_fall() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("meta.db");
+    let store = open(&path).await;
+    let stream = create_stream(&store, 1).await;
+    let floors = Floors {
+        generation: 40,
+        revision: 1_000,
+        next_object: 50,
+        next_stream: 60,
+        next_producer: 70,
+        stream_epochs_by: 1_000,
+        deleted: [1, 59].map(StreamId).to_vec(),
+    };
+    store.raise(floors).await.expect("raises");
+    assert_eq!(store.revision(), 1_001);
+    store
+        .raise(Floors::default())
+        .await
+        .expect("changes nothing");
+    assert_eq!(store.revision(), 1_002);
+    let unknown = unknown_streams(&path, &[1, 3, 59].map(StreamId)).await;
+    assert_eq!(unknown.expect("reads"), [StreamId(3)]);
+    let node_epoch = store.register_node(NodeId(1)).await.expect("registers");
+    assert_eq!(node_epoch, NodeEpoch(41));
+    let opened = store.open_stream(stream, node_epoch).await.expect("opens");
+    assert_eq!(opened.epoch.get(), 1_001);
+    let object = store.reserve_objects(node_epoch, 1).await.expect("an id");
+    assert_eq!(object, ObjectId(50));
+    assert_eq!(create_stream(&store, 2).await, StreamId(60));
+    let producers = store.allocate_producer_ids(1).await.expect("ids");
+    assert_eq!(producers, 70..71);
 }
