@@ -108,7 +108,7 @@ async fn the_log(device: Arc<dyn BlockDevice>, load: &Load, clock: &SharedClock)
         async move {
             let end = append.range.end;
             append.await.expect("durable");
-            wal.trim(end.saturating_sub(CAPACITY / 2));
+            wal.trim(end.saturating_sub(CAPACITY / 2), 0);
         }
     })
     .await;

@@ -3,8 +3,9 @@
 //!
 //! The log is a ring. [`Wal::reserve`] waits for room, [`Wal::append`] gives a record its position
 //! and completes when it is durable, [`Wal::trim`] releases space, [`Wal::open`] recovers what was
-//! not trimmed. `RECOVERY.md` beside this crate lists the states that a crash can leave and why
-//! recovery is correct for each of them.
+//! not trimmed; [`UnopenedWal`] reads whose log it is before anything is written. `RECOVERY.md`
+//! beside this crate lists the states that a crash can leave and why recovery is correct for each of
+//! them.
 //!
 //! Reading order: `format`, then `wal` (append and commit), then `recovery`.
 
@@ -29,4 +30,4 @@ pub use error::{AppendError, CloseError, OpenError, ReadError, ReserveError, Wal
 pub use format::{BLOCK_BYTES, RECORD_HEAD_BYTES};
 pub use recovery::{Inspection, Recovered, inspect};
 pub use ring::WalRange;
-pub use wal::{Append, Reservation, Wal, WalStats};
+pub use wal::{Append, Reservation, ScannedWal, UnopenedWal, Wal, WalIdentity, WalOwner, WalStats};

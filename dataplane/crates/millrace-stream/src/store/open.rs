@@ -59,7 +59,7 @@ pub(super) async fn open(
         report,
     } = replay.run(located, &metas, recovered_to)?;
     if let (true, Some(end)) = (blocks.is_empty(), recovered_to) {
-        parts.wal.trim(end);
+        parts.wal.trim(end, parts.meta.revision());
     }
     tracing::info!(?report, "recovered the log");
     let (sealed, queue) = mpsc::unbounded_channel();

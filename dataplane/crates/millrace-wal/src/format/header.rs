@@ -3,31 +3,42 @@
 //! ```text
 //! magic u64 · version u32 · length u32 (bytes, the sum included) · generation u64 · identity u64
 //! · capacity u64 · session u64 · session start u64 · window u64 · trim u64 · trimmed to u64
-//! · stable u64 · clean end u64 (all ones: not closed cleanly) · extents u32
+//! · stable u64 · clean end u64 (all ones: not closed cleanly) · metadata revision u64 · extents u32
+//! · owner's generation u64 · node u32 · cluster length u32 (0: no owner) · cluster id
 //! · per extent: start u64 · end u64 · CRC32C of everything before u32
 //! ```
+//!
+//! Version 2 has no owner, and 0 for the revision. It is read, and the next header that is written is
+//! of version 3.
 //!
 //! It is written to both slots, one after the other, each time with the next generation number;
 //! [`crate::header_store`] says why either slot alone is then enough.
 
+use millrace_model::{NodeEpoch, NodeId, limits::CLUSTER_ID_BYTES_MAX};
+
 use super::{BLOCK, Fields, HEADER_SLOT_BYTES, block_up};
-use crate::{AlignedBuf, WalRange};
+use crate::{AlignedBuf, WalIdentity, WalOwner, WalRange};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"MILLRACE");
-/// The version of the whole format. 2: chunks have a directory.
-pub(crate) const VERSION: u32 = 2;
-const FIXED_BYTES: usize = 8 + 4 + 4 + 8 * 11 + 4;
+/// The version of the whole format. 2: chunks have a directory. 3: the header names the log's owner.
+pub(crate) const VERSION: u32 = 3;
+/// The version whose only difference is that its header names no owner.
+const VERSION_WITHOUT_OWNER: u32 = 2;
+const FIXED_BYTES: usize = 8 + 4 + 4 + 8 * 11 + 4 + OWNER_FIXED_BYTES;
+/// The owner without the text of its cluster id.
+const OWNER_FIXED_BYTES: usize = 8 + 4 + 4;
 const EXTENT_BYTES: usize = 16;
 
 /// Extents that fit a slot.
-pub(crate) const EXTENTS_MAX: usize = (HEADER_SLOT_BYTES as usize - FIXED_BYTES - 4) / EXTENT_BYTES;
+pub(crate) const EXTENTS_MAX: usize =
+    (HEADER_SLOT_BYTES as usize - FIXED_BYTES - CLUSTER_ID_BYTES_MAX - 4) / EXTENT_BYTES;
 
 /// The header's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
     /// Grows with every write of the header; the highest valid one counts.
     pub(crate) generation: u64,
-    /// Made up when the device was formatted.
+    /// The WAL id: made up when the device was formatted.
     pub(crate) identity: u64,
     /// Bytes of the device.
     pub(crate) capacity: u64,
@@ -45,6 +56,10 @@ pub(crate) struct Header {
     pub(crate) stable: u64,
     /// Where the log ended when it was closed in peace.
     pub(crate) clean_end: Option<u64>,
+    /// The highest metadata revision that a trim of this log relied on.
+    pub(crate) revision: u64,
+    /// Whose log it is; `None` before the first opening that said so.
+    pub(crate) owner: Option<WalOwner>,
     /// What earlier sessions left: ranges that hold valid chunks and nothing else.
     pub(crate) extents: Vec<WalRange>,
 }
@@ -63,9 +78,22 @@ pub(crate) enum Slot {
 }
 
 impl Header {
+    /// What its owner compares before anything is written.
+    pub(crate) fn wal_identity(&self) -> WalIdentity {
+        WalIdentity {
+            wal_id: self.identity,
+            owner: self.owner.clone(),
+            revision: self.revision,
+        }
+    }
+
     /// The header as whole blocks.
     pub(crate) fn encode(&self) -> AlignedBuf {
-        let length = FIXED_BYTES + self.extents.len() * EXTENT_BYTES + 4;
+        let (generation, node, cluster_id) = match &self.owner {
+            Some(owner) => (owner.generation.0, owner.node_id.0, &*owner.cluster_id),
+            None => (0, 0, ""),
+        };
+        let length = FIXED_BYTES + cluster_id.len() + self.extents.len() * EXTENT_BYTES + 4;
         let mut bytes = Vec::with_capacity(length);
         bytes.extend(MAGIC.to_le_bytes());
         bytes.extend(VERSION.to_le_bytes());
@@ -81,13 +109,16 @@ impl Header {
             self.trimmed_to,
             self.stable,
             self.clean_end.unwrap_or(u64::MAX),
-            // Room for one more number without a new version.
-            0,
+            self.revision,
         ];
         numbers
             .iter()
             .for_each(|number| bytes.extend(number.to_le_bytes()));
         bytes.extend((self.extents.len() as u32).to_le_bytes());
+        bytes.extend(generation.to_le_bytes());
+        bytes.extend(node.to_le_bytes());
+        bytes.extend((cluster_id.len() as u32).to_le_bytes());
+        bytes.extend(cluster_id.as_bytes());
         for extent in &self.extents {
             bytes.extend(extent.start.to_le_bytes());
             bytes.extend(extent.end.to_le_bytes());
@@ -115,7 +146,7 @@ impl Header {
         if magic != MAGIC || millrace_model::crc32c(summed) != u32::from_le_bytes(*sum) {
             return None;
         }
-        if version != VERSION {
+        if version != VERSION && version != VERSION_WITHOUT_OWNER {
             return Some(Slot::Version(version));
         }
         let mut fields = Fields(summed.get(16..)?);
@@ -130,10 +161,15 @@ impl Header {
             trimmed_to: fields.u64()?,
             stable: fields.u64()?,
             clean_end: Some(fields.u64()?).filter(|&end| end != u64::MAX),
+            revision: fields.u64()?,
+            owner: None,
             extents: Vec::new(),
         };
-        let _room = fields.u64()?;
-        for _ in 0..fields.u32()? {
+        let extents = fields.u32()?;
+        if version == VERSION {
+            header.owner = decode_owner(&mut fields)?;
+        }
+        for _ in 0..extents {
             header.extents.push(WalRange {
                 start: fields.u64()?,
                 end: fields.u64()?,
@@ -156,6 +192,20 @@ impl Header {
     }
 }
 
+/// The owner, or that there is none; `None` where neither is written.
+fn decode_owner(fields: &mut Fields<'_>) -> Option<Option<WalOwner>> {
+    let (generation, node) = (fields.u64()?, fields.u32()?);
+    let length = fields.u32()? as usize;
+    let (cluster_id, rest) = fields.0.split_at_checked(length)?;
+    fields.0 = rest;
+    let owner = WalOwner {
+        cluster_id: std::str::from_utf8(cluster_id).ok()?.to_owned(),
+        node_id: NodeId(node),
+        generation: NodeEpoch(generation),
+    };
+    Some((length > 0).then_some(owner))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -164,7 +214,9 @@ mod tests {
 
     fn headers() -> impl Strategy<Value = Header> {
         let extents = prop::collection::vec((1u64..50, 1u64..50), 0..300);
-        (any::<[u64; 8]>(), any::<Option<u32>>(), extents).prop_map(|(numbers, clean, gaps)| {
+        let owner = prop::option::of(("[a-z0-9é-]{1,120}", any::<u32>(), any::<u64>()));
+        let parts = (any::<[u64; 9]>(), any::<Option<u32>>(), extents, owner);
+        parts.prop_map(|(numbers, clean, gaps, owner)| {
             let [
                 generation,
                 identity,
@@ -174,6 +226,7 @@ mod tests {
                 trim,
                 trimmed_to,
                 stable,
+                revision,
             ] = numbers;
             let mut at = 0;
             let mut extents = Vec::new();
@@ -195,6 +248,12 @@ mod tests {
                 trimmed_to,
                 stable,
                 clean_end: clean.map(u64::from),
+                revision,
+                owner: owner.map(|(cluster_id, node, generation)| WalOwner {
+                    cluster_id,
+                    node_id: NodeId(node),
+                    generation: NodeEpoch(generation),
+                }),
                 extents,
             }
         })
@@ -240,10 +299,37 @@ mod tests {
             trimmed_to: 0,
             stable: 0,
             clean_end: None,
+            revision: 7,
+            owner: Some(WalOwner {
+                cluster_id: "c".repeat(CLUSTER_ID_BYTES_MAX),
+                node_id: NodeId(8),
+                generation: NodeEpoch(9),
+            }),
             extents,
         };
         let slot = header.encode();
         assert_eq!(slot.len() as u64, HEADER_SLOT_BYTES);
         assert_eq!(Header::decode(&slot), Slot::Valid(header));
+    }
+
+    /// The bytes of a header as version 2 wrote them.
+    fn version_2(header: &Header) -> Vec<u8> {
+        let mut bytes = header.encode()[..].to_vec();
+        let (fixed, extents) = (FIXED_BYTES - OWNER_FIXED_BYTES, header.extents.len());
+        bytes.drain(fixed..FIXED_BYTES);
+        let length = fixed + extents * EXTENT_BYTES + 4;
+        bytes[8..12].copy_from_slice(&2u32.to_le_bytes());
+        bytes[12..16].copy_from_slice(&(length as u32).to_le_bytes());
+        let sum = millrace_model::crc32c(&bytes[..length - 4]).to_le_bytes();
+        bytes[length - 4..length].copy_from_slice(&sum);
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn a_header_of_version_2_is_one_without_an_owner(header in headers()) {
+            let header = Header { revision: 0, owner: None, ..header };
+            prop_assert_eq!(Header::decode(&version_2(&header)), Slot::Valid(header));
+        }
     }
 }

@@ -21,7 +21,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 
 use crate::{
-    BlockDevice, OpenError, WalRange,
+    BlockDevice, OpenError, WalIdentity, WalRange,
     format::{
         BLOCK, BLOCK_BYTES, RING_START,
         chunk::{self, ChunkHeader, ChunkRecord},
@@ -85,6 +85,8 @@ pub(crate) enum Depth {
 /// summed, which an opening does not do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspection {
+    /// Whose log it is.
+    pub identity: WalIdentity,
     /// Bytes of the device.
     pub capacity: u64,
     /// How often the header was written.
@@ -128,6 +130,7 @@ pub async fn inspect(device: Arc<dyn BlockDevice>) -> Result<Option<Inspection>,
     };
     let scan = scan(device, ring, &header, Depth::Everything, &mut count).await?;
     Ok(Some(Inspection {
+        identity: header.wal_identity(),
         capacity: header.capacity,
         generation: header.generation,
         session: header.session,

@@ -1,5 +1,6 @@
 //! The log itself.
 //!
+//! - `open`: reading a log without changing it, then opening it
 //! - `admission`: room in the ring and in memory, first come, first served
 //! - `commit`: from an append to its acknowledgement
 //! - `trim`: releasing space
@@ -9,6 +10,7 @@
 mod admission;
 mod commit;
 mod completion;
+mod open;
 mod readback;
 mod trim;
 
@@ -27,17 +29,17 @@ use crate::{
     BlockDevice, CloseError, OpenError, WalConfig, WalFailure,
     aligned::BufferPool,
     config::Limits,
-    format::header::{EXTENTS_MAX, Header},
-    header_store::{self, HeaderStore, Stored},
+    header_store::HeaderStore,
     metrics::{FillRate, WalMetrics},
     pacer::Pacer,
-    recovery::{self, Depth, Recovered, Scan},
+    recovery::{Recovered, Scan},
     ring::Ring,
 };
 
 pub use admission::Reservation;
 use commit::Commit;
 pub use completion::Append;
+pub use open::{ScannedWal, UnopenedWal, WalIdentity, WalOwner};
 use trim::Spans;
 
 /// A write-ahead log. Cheap to clone; all clones are the same log.
@@ -116,7 +118,8 @@ impl fmt::Debug for Shared {
 
 impl Wal {
     /// Opens the log on `device`, which is formatted where it is blank, and returns what was not
-    /// trimmed, in order of position: where each record is, how long, and its first bytes. Every record that was ever acknowledged and not
+    /// trimmed, in order of position: where each record is, how long, and its first bytes. Who must
+    /// know whose log it is before anything is written takes the steps of [`UnopenedWal`]. Every record that was ever acknowledged and not
     /// trimmed is among it; records that were not acknowledged may be. What is returned here will
     /// be returned again until it is trimmed, and what is not will never be. A payload that has rotted
     /// shows when it is [read](Self::read), unless it was among the last that were written.
@@ -149,28 +152,8 @@ impl Wal {
         clock: SharedClock,
         sink: &mut (dyn FnMut(Recovered) + Send),
     ) -> Result<Self, OpenError> {
-        let ring = recovery::ring_of(&*device)?;
-        // What a killed process left in a cache must not be found now and lost later.
-        let sync = device.sync().await;
-        sync.map_err(|source| OpenError::Device {
-            operation: "flush",
-            source,
-        })?;
-        let (header, slot) = match header_store::read(&*device).await? {
-            Stored::Log(header, slot) => (header, slot),
-            Stored::Blank => (blank(&config, device.capacity()), 1),
-        };
-        let scan = recovery::scan(Arc::clone(&device), ring, &header, Depth::Heads, sink).await?;
-        if scan.extents.len() > EXTENTS_MAX {
-            return Err(OpenError::TooFragmented(scan.extents.len()));
-        }
-        let limits = Limits::of(&config, ring);
-        let mut store = HeaderStore::after(Arc::clone(&device), header, slot);
-        start_session(&mut store, &scan, &limits).await?;
-        let shared = Shared::new(device, ring, limits, config, clock, store, &scan);
-        Ok(Self {
-            shared: Arc::new(shared),
-        })
+        let log = UnopenedWal::read(device, config).await?;
+        log.scan(sink).await?.open(None, clock).await
     }
 
     /// How full the log is.
@@ -214,47 +197,6 @@ impl Wal {
     pub async fn close(&self) -> Result<(), CloseError> {
         self.shared.close().await.map_err(CloseError::Failed)
     }
-}
-
-/// The header of a log that was never opened.
-fn blank(config: &WalConfig, capacity: u64) -> Header {
-    Header {
-        generation: 0,
-        identity: config.identity,
-        capacity,
-        session: 0,
-        session_start: 0,
-        window: 0,
-        trim: 0,
-        trimmed_to: 0,
-        stable: 0,
-        clean_end: Some(0),
-        extents: Vec::new(),
-    }
-}
-
-/// Writes the header of a new session: from here on, chunks above `scan.next` are this session's,
-/// and below it only the extents count.
-async fn start_session(
-    store: &mut HeaderStore,
-    scan: &Scan,
-    limits: &Limits,
-) -> Result<(), OpenError> {
-    let failed = |source| OpenError::Device {
-        operation: "write the header",
-        source,
-    };
-    store.claim().await.map_err(failed)?;
-    let updated = store.update(|header| {
-        header.session += 1;
-        header.session_start = scan.next;
-        header.window = limits.window;
-        header.trim = scan.spans.first().map_or(scan.next, |span| span.start);
-        header.stable = scan.next;
-        header.clean_end = None;
-        header.extents.clone_from(&scan.extents);
-    });
-    updated.await.map_err(failed)
 }
 
 impl Shared {

@@ -29,6 +29,8 @@ pub(super) struct Spans {
     tails: VecDeque<u32>,
     /// What the callers allow to be trimmed.
     wanted: u64,
+    /// The highest metadata revision that they relied on.
+    revision: u64,
     /// What the durable header says.
     durable: u64,
     /// What the durable header says of records.
@@ -43,6 +45,7 @@ impl Spans {
             ends: VecDeque::with_capacity(spans.len()),
             tails: VecDeque::with_capacity(spans.len()),
             wanted: trimmed_to,
+            revision: 0,
             durable: trim,
             durable_records: trimmed_to,
             writing: false,
@@ -81,19 +84,22 @@ impl Spans {
 
 impl Wal {
     /// Says that every record that ends at or below `up_to` is no longer needed, whatever was
-    /// trimmed before. Records that are not durable yet are not trimmed. Returns at once.
-    pub fn trim(&self, up_to: u64) {
-        Shared::trim(&self.shared, up_to);
+    /// trimmed before, because the metadata of `revision` or later knows where its content is. The
+    /// header keeps the highest such revision. Records that are not durable yet are not trimmed.
+    /// Returns at once.
+    pub fn trim(&self, up_to: u64, revision: u64) {
+        Shared::trim(&self.shared, up_to, revision);
     }
 }
 
 impl Shared {
-    fn trim(self: &Arc<Self>, up_to: u64) {
+    fn trim(self: &Arc<Self>, up_to: u64, revision: u64) {
         let mut state = self.state.lock();
         if up_to <= state.spans.wanted || !matches!(state.phase, Phase::Open | Phase::Closing) {
             return;
         }
         state.spans.wanted = up_to;
+        state.spans.revision = state.spans.revision.max(revision);
         let due = state.trim_is_due();
         drop(state);
         self.start_trims(due);
@@ -144,7 +150,7 @@ impl Shared {
     /// Writes a header that trims up to `limit`, and then gives the room back.
     async fn write_trim(&self, limit: u64, clean_end: Option<u64>) -> Result<(), WalFailure> {
         let mut header = self.header.lock().await;
-        let (trim, stable, records) = {
+        let (trim, stable, records, revision) = {
             let mut state = self.state.lock();
             if matches!(state.phase, Phase::Closed) {
                 // The clean header is the last one, and it says everything already.
@@ -156,6 +162,7 @@ impl Shared {
                 trim,
                 state.commit.stable(),
                 limit.max(state.spans.durable_records),
+                state.spans.revision,
             )
         };
         let written = header.update(|header| {
@@ -163,6 +170,7 @@ impl Shared {
             header.trimmed_to = records;
             header.stable = header.stable.max(stable);
             header.clean_end = clean_end;
+            header.revision = header.revision.max(revision);
             header.extents.retain_mut(|extent| {
                 extent.start = extent.start.max(trim);
                 extent.start < extent.end

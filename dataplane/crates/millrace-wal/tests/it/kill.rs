@@ -62,7 +62,7 @@ fn number_of(payload: &[u8]) -> u64 {
 async fn append_until_killed(path: &Path, first: u64) {
     let (wal, recovered) = open(path).await;
     if let Some((last, _)) = recovered.last() {
-        wal.trim(last.end);
+        wal.trim(last.end, 0);
     }
     let wal = Arc::new(wal);
     let gate = Arc::new(tokio::sync::Semaphore::new(64));
@@ -79,7 +79,7 @@ async fn append_until_killed(path: &Path, first: u64) {
             writeln!(out, "acked {number}").expect("the parent listens");
             drop(permit);
             // Some room is given back, so that the ring wraps.
-            wal.trim(end.saturating_sub(CAPACITY / 4));
+            wal.trim(end.saturating_sub(CAPACITY / 4), 0);
         });
     }
 }

@@ -3,11 +3,12 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use millrace_model::{NodeEpoch, NodeId};
 use millrace_testkit::SimDisk;
 use millrace_time::{ManualClock, SeededRandom, SystemClock};
 use millrace_wal::{
-    Backend, BlockDevice, DeviceConfig, RECORD_HEAD_BYTES, ReserveError, Wal, WalConfig, WalRange,
-    inspect, open_device,
+    Backend, BlockDevice, DeviceConfig, RECORD_HEAD_BYTES, ReserveError, UnopenedWal, Wal,
+    WalConfig, WalIdentity, WalOwner, WalRange, inspect, open_device,
 };
 
 fn device(path: &Path, capacity: u64) -> Arc<dyn BlockDevice> {
@@ -140,7 +141,7 @@ async fn the_ring_wraps_many_times() {
         if kept.len() > 8 {
             let (oldest, _) = kept.remove(0);
             trimmed = oldest.end;
-            wal.trim(trimmed);
+            wal.trim(trimmed, 0);
         }
         if n % 50 == 49 {
             if n % 100 == 49 {
@@ -151,7 +152,7 @@ async fn the_ring_wraps_many_times() {
             (wal, recovered) = open(&path, 1 << 20).await;
             assert!(recovered.ends_with(&kept), "at {n}");
             // The last trims may not have reached the header, and a crash costs some room.
-            wal.trim(trimmed);
+            wal.trim(trimmed, 0);
         }
     }
     assert!(wal.stats().next > 4 << 20, "{:?}", wal.stats());
@@ -187,7 +188,7 @@ async fn a_full_ring_pushes_back_until_it_is_trimmed() {
         let wal = wal.clone();
         async move { wal.reserve(50_000).await.map(|_| ()) }
     });
-    wal.trim(last.end);
+    wal.trim(last.end, 0);
     waiting.await.expect("runs").expect("room after the trim");
     let too_large = wal.reserve(wal.record_bytes_max() + 1).await;
     assert!(matches!(too_large, Err(ReserveError::TooLarge { .. })));
@@ -225,7 +226,7 @@ async fn producers_share_a_full_log_fairly() {
         tokio::spawn(async move {
             for n in 0..40 {
                 let range = append(&wal, &payload(n, 1 + producer * 9_000)).await;
-                wal.trim(range.end.saturating_sub(600_000));
+                wal.trim(range.end.saturating_sub(600_000), 0);
             }
         })
     });
@@ -251,7 +252,7 @@ async fn a_trim_ahead_of_a_slow_write_is_not_forgotten() {
         let reservation = wal.reserve(5_000).await.expect("room");
         appends.push(wal.append(reservation, &[payload(n, 5_000)]));
     }
-    wal.trim(appends[3].range.end);
+    wal.trim(appends[3].range.end, 0);
     tokio::time::sleep(Duration::from_secs(10)).await;
     futures_util::future::try_join_all(appends)
         .await
@@ -335,4 +336,95 @@ async fn a_path_belongs_to_one_log_at_a_time() {
     append_ok(&first).await;
     drop(first);
     open(&path, 1 << 20).await;
+}
+
+fn owner(generation: u64) -> WalOwner {
+    WalOwner {
+        cluster_id: "a cluster".into(),
+        node_id: NodeId(3),
+        generation: NodeEpoch(generation),
+    }
+}
+
+async fn read_header(path: &Path, identity: u64) -> UnopenedWal {
+    let device = device(path, 1 << 20);
+    let read = UnopenedWal::read(device, WalConfig::new(identity)).await;
+    read.expect("reads")
+}
+
+async fn open_for(path: &Path, identity: u64, owner: Option<WalOwner>) -> (Wal, usize) {
+    let mut records = 0;
+    let log = read_header(path, identity).await;
+    let scanned = log.scan(&mut |_| records += 1).await.expect("scans");
+    let wal = scanned.open(owner, SystemClock::shared()).await;
+    (wal.expect("opens"), records)
+}
+
+#[tokio::test]
+async fn a_log_says_whose_it_is_and_looking_at_it_changes_nothing() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("wal");
+    let blank = read_header(&path, 42).await;
+    assert_eq!((blank.identity(), blank.wal_id()), (None, 42));
+    blank.scan(&mut |_| ()).await.expect("scans");
+    let bytes = std::fs::read(&path).expect("reads");
+    assert!(bytes.iter().all(|&byte| byte == 0), "still blank");
+
+    let (wal, _) = open_for(&path, 42, Some(owner(5))).await;
+    let first = append(&wal, &payload(1, 5_000)).await;
+    append(&wal, &payload(2, 5_000)).await;
+    wal.trim(first.end, 77);
+    wal.trim(first.end, 99);
+    wal.close().await.expect("closes");
+    drop(wal);
+    let bytes = std::fs::read(&path).expect("reads");
+    let mut expected = WalIdentity {
+        wal_id: 42,
+        owner: Some(owner(5)),
+        revision: 77,
+    };
+    let log = read_header(&path, 1).await;
+    assert_eq!(log.identity().as_ref(), Some(&expected));
+    let mut records = 0;
+    log.scan(&mut |_| records += 1).await.expect("scans");
+    assert_eq!(records, 1);
+    assert_eq!(std::fs::read(&path).expect("reads"), bytes);
+
+    // Nobody named: it stays whose it was. A lower revision later takes nothing back.
+    let (wal, records) = open_for(&path, 1, None).await;
+    assert_eq!(records, 1);
+    wal.trim(wal.stats().next, 3);
+    wal.close().await.expect("closes");
+    drop(wal);
+    let shown = inspect(device(&path, 1 << 20)).await.expect("reads");
+    assert_eq!(shown.expect("a log").identity, expected);
+    let (wal, records) = open_for(&path, 1, Some(owner(6))).await;
+    drop((wal, records));
+    expected.owner = Some(owner(6));
+    assert_eq!(read_header(&path, 1).await.identity(), Some(expected));
+}
+
+#[tokio::test]
+async fn a_discarded_log_is_empty_under_a_new_id() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("wal");
+    let (wal, _) = open_for(&path, 42, Some(owner(5))).await;
+    append(&wal, &payload(1, 5_000)).await;
+    drop(wal);
+    read_header(&path, 43)
+        .await
+        .discard()
+        .await
+        .expect("discards");
+    let expected = WalIdentity {
+        wal_id: 43,
+        owner: None,
+        revision: 0,
+    };
+    assert_eq!(read_header(&path, 1).await.identity(), Some(expected));
+    let (wal, records) = open_for(&path, 1, Some(owner(6))).await;
+    assert_eq!(records, 0);
+    append(&wal, &payload(2, 5_000)).await;
+    drop(wal);
+    assert_eq!(open_for(&path, 1, None).await.1, 1);
 }

@@ -306,7 +306,7 @@ impl World {
             return;
         }
         let end = below[self.random.below(below.len() as u64) as usize];
-        wal.trim(end);
+        wal.trim(end, 0);
         self.trimmed = self.trimmed.max(end);
         self.asked = self.asked.max(end);
         self.gone = self.gone.max(wal.stats().trim);
