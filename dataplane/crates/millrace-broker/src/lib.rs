@@ -7,6 +7,7 @@
 //! | `folder` | the data folder and its lock |
 //! | `machine` | what the machine has |
 //! | `memory` | one bound for the whole broker, and which part has how much |
+//! | `identity` | whose storage it is: what each part says, whether they agree |
 //! | `storage` | metadata, bucket, write-ahead log, caches and streams, put together |
 //! | `broker` | everything, put together; start and stop |
 //! | `settings` | the settings while the broker runs, and their changes |
@@ -20,6 +21,7 @@ mod broker;
 mod catch_up;
 pub mod config;
 mod folder;
+mod identity;
 mod machine;
 mod memory;
 pub mod properties;
@@ -33,6 +35,7 @@ pub use admin::AdminError;
 pub use broker::{Broker, BrokerFailure, StartError, StopReport};
 pub use config::{BrokerConfig, ConfigError};
 pub use folder::FolderError;
+pub use identity::{AdoptError, Adoption, Age, BucketSilent, Loss, Mismatch, plan_adoption};
 pub use machine::{Machine, ThisMachine};
 pub use memory::MemoryError;
 pub use millrace_stream::Closed;

@@ -4,20 +4,23 @@ use std::{io, path::PathBuf, sync::Arc};
 
 use millrace_blockcache::{BlockCache, BlockCacheConfig, Sources};
 use millrace_limiter::{Network, NetworkConfig, Tier};
-use millrace_meta::{MetaStore, SqliteMeta, SqliteOptions, StoreFailure};
+use millrace_meta::{MetaStore, StoreFailure};
 use millrace_model::{NodeEpoch, NodeId};
 use millrace_objects::{
-    BucketError, BucketUri, NetworkShare, ObjectStorage, ReadsApart, RetryPolicy, StoreBucket,
-    TimeoutPolicy,
+    BucketError, BucketUri, ChainWriter, ClaimError, Gate, NetworkShare, ObjectStorage, PutError,
+    ReadsApart, RetryPolicy, StoreBucket, TimeoutPolicy,
 };
-use millrace_stream::{RecoveredLog, StreamConfig, StreamParts, StreamStore};
+use millrace_stream::{StreamConfig, StreamParts, StreamStore};
 use millrace_tasks::Supervisor;
 use millrace_time::{SharedClock, SharedRandom, SystemClock, SystemRandom};
 use millrace_wal::{Backend, BlockDevice, DeviceConfig, DeviceError, ShapedDevice, Wal, WalConfig};
+use tokio::{sync::oneshot, task::JoinHandle};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     config::{BrokerConfig, StorageConfig, WalBackend, WalUri},
     folder::DataFolder,
+    identity::{self, BucketCheck, BucketSilent, Claimed, Mismatch},
     machine::{Machine, ThisMachine},
     read_threads::ReadThreads,
     settings::{LiveSettings, Parts},
@@ -32,16 +35,30 @@ pub enum StorageError {
     /// The metadata is open and cannot be used.
     #[error("the metadata in data.dir cannot be used: {0}")]
     MetaUse(#[from] StoreFailure),
-    /// The folder belongs to another cluster.
+    /// Metadata, log and bucket do not belong together. A restart cannot help.
+    #[error(transparent)]
+    Mismatch(#[from] Mismatch),
+    /// The bucket does not say whose it is, and this start needs to know.
     #[error(
-        "cluster.id is {configured}, but data.dir belongs to the cluster {stored}; \
-         correct cluster.id, or choose another data.dir"
+        "the bucket {uri} does not answer, and a broker without metadata or log cannot start before it \
+         does: {source}"
     )]
-    ClusterId {
-        /// What is configured.
-        configured: String,
-        /// What the folder says.
-        stored: String,
+    BucketSilent {
+        /// The bucket, without secrets.
+        uri: String,
+        /// Why.
+        source: BucketSilent,
+    },
+    /// The metadata backup in the bucket cannot be taken over.
+    #[error("the metadata backup in the bucket cannot be claimed: {0}")]
+    Backup(#[from] ClaimError),
+    /// The cluster's mark cannot be put into the bucket.
+    #[error("s3.data.buckets {uri}: the cluster's mark cannot be written: {source}")]
+    Mark {
+        /// The bucket, without secrets.
+        uri: String,
+        /// Why.
+        source: PutError,
     },
     /// The bucket.
     #[error("s3.data.buckets {uri}: {source}")]
@@ -74,6 +91,17 @@ pub enum StorageError {
     /// The streams.
     #[error("the streams cannot be opened: {0}")]
     Streams(#[from] millrace_stream::OpenError),
+}
+
+impl StorageError {
+    /// Whether the parts of the storage do not belong together: a restart finds the same.
+    #[must_use]
+    pub fn is_mismatch(&self) -> bool {
+        matches!(
+            self,
+            Self::Mismatch(_) | Self::Streams(millrace_stream::OpenError::Straddles(_))
+        )
+    }
 }
 
 /// Seams that a test may replace.
@@ -116,6 +144,9 @@ pub(crate) struct Storage {
     pub(crate) wal: Wal,
     pub(crate) cluster_id: String,
     pub(crate) node_epoch: NodeEpoch,
+    /// Whoever backs the metadata up writes with it.
+    _backup: oneshot::Receiver<ChainWriter>,
+    _bucket_check: Option<AbortOnDropHandle<()>>,
     /// Last: what the others still read ends with it.
     _reads: ReadThreads,
 }
@@ -128,19 +159,25 @@ impl Storage {
         seams: &Seams,
     ) -> Result<Self, StorageError> {
         let Seams { clock, random, .. } = seams.clone();
-        let path = folder.metadata_file();
-        let options = SqliteOptions {
-            doomed_retention: config.storage.background.delete_retention,
-        };
-        let meta = SqliteMeta::open(&path, options, clock.clone()).await?;
+        let reads = ReadThreads::start().map_err(StorageError::Threads)?;
+        let bucket = open_bucket(&config.storage.bucket, &reads, seams)?;
+        let Claimed {
+            meta,
+            cluster_id,
+            node_epoch,
+            wal,
+            recovered,
+            backup,
+            bucket_check,
+        } = identity::claim(config, folder, &bucket, seams).await?;
         let meta: Arc<dyn MetaStore> = Arc::new(meta);
-        let cluster_id = claim_cluster(config, &*meta, &random).await?;
-        let node_epoch = meta.register_node(config.node_id).await?;
         settings.load(Arc::clone(&meta), node_epoch).await?;
         let effective = settings.lay_over(&config.storage);
-        let reads = ReadThreads::start().map_err(StorageError::Threads)?;
-        let storage = open_bucket(&effective.bucket, &reads, seams)?;
-        let (wal, recovered) = open_wal(&effective.wal, seams).await?;
+        let gate = Gate::closed();
+        let storage = match &bucket_check {
+            Some(_) => bucket.gated(gate.clone()),
+            None => bucket,
+        };
         let network = open_network(&effective, seams);
         let share = |tier| NetworkShare::of(&network, tier);
         let sources = Sources {
@@ -174,6 +211,8 @@ impl Storage {
             network: network.clone(),
         });
         report(&cluster_id, config.node_id, node_epoch, &store);
+        let bucket_check =
+            bucket_check.map(|check| AbortOnDropHandle::new(check_later(check, gate, &store)));
         Ok(Self {
             meta,
             store,
@@ -183,6 +222,8 @@ impl Storage {
             wal,
             cluster_id,
             node_epoch,
+            _backup: backup,
+            _bucket_check: bucket_check,
             _reads: reads,
         })
     }
@@ -202,31 +243,17 @@ fn open_network(config: &StorageConfig, seams: &Seams) -> Network {
     Network::new(seams.clock.clone(), seams.tasks.clone(), bandwidth)
 }
 
-/// The folder's cluster id: the stored one, else the configured one, else a new one.
-async fn claim_cluster(
-    config: &BrokerConfig,
-    meta: &dyn MetaStore,
-    random: &SharedRandom,
-) -> Result<String, StorageError> {
-    let fresh = || {
-        let bytes = random.next_bytes16();
-        bytes
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect::<String>()
-    };
-    let wanted = config.cluster_id.clone().unwrap_or_else(fresh);
-    let stored = meta.cluster_id(&wanted).await?;
-    match &config.cluster_id {
-        Some(configured) if *configured != stored => Err(StorageError::ClusterId {
-            configured: configured.clone(),
-            stored,
-        }),
-        _ => Ok(stored),
-    }
+/// Checks the bucket as soon as it answers; the store fails where it is not ours.
+fn check_later(check: BucketCheck, gate: Gate, store: &StreamStore) -> JoinHandle<()> {
+    let store = store.clone();
+    tokio::spawn(async move {
+        if let Err(error) = check.run(&gate).await {
+            store.fail(&error.to_string());
+        }
+    })
 }
 
-fn open_bucket(
+pub(crate) fn open_bucket(
     uri: &BucketUri,
     reads: &ReadThreads,
     seams: &Seams,
@@ -243,26 +270,26 @@ fn open_bucket(
     Ok(ObjectStorage::over(bucket, retry, timeout, clock, random))
 }
 
-async fn open_wal(uri: &WalUri, seams: &Seams) -> Result<(Wal, RecoveredLog), StorageError> {
-    let device = match &seams.device {
-        Some(device) => Arc::clone(device),
-        None => shaped(
-            uri,
-            open_device(uri.clone(), seams.tasks.clone()).await?,
-            seams,
-        )?,
-    };
-    let config = WalConfig {
+/// The log's device, created where it is missing.
+pub(crate) async fn wal_device(
+    uri: &WalUri,
+    seams: &Seams,
+) -> Result<Arc<dyn BlockDevice>, StorageError> {
+    match &seams.device {
+        Some(device) => Ok(Arc::clone(device)),
+        None => shaped(uri, open_device(uri.clone(), seams.tasks.clone()).await?, seams),
+    }
+}
+
+/// The log's settings. Where it is blank, it is formatted under the id that is made up here.
+pub(crate) fn wal_config(uri: &WalUri, seams: &Seams) -> WalConfig {
+    WalConfig {
         depth: uri.io_depth,
         iops: uri.iops,
         bytes_per_s: uri.bandwidth_bytes,
         tasks: seams.tasks.clone(),
         ..WalConfig::new(seams.random.next_u64())
-    };
-    let mut recovered = RecoveredLog::default();
-    let sink = &mut |record| recovered.push(&record);
-    let wal = Wal::open_with(device, config, seams.clock.clone(), sink).await?;
-    Ok((wal, recovered))
+    }
 }
 
 /// Opens or creates the log's device. Preallocating a large file takes a while, so not on a worker.

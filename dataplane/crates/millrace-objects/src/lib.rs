@@ -22,9 +22,9 @@ mod write;
 
 pub use assembly::{ASSEMBLY_BYTES_MAX, Assembled, AssemblyError, ObjectAssembly};
 pub use bucket::{
-    Body, Bucket, BucketCalls, BucketError, BucketLayer, BucketUri, DELETE_KEYS_MAX, InvalidUri,
-    Listed, NetworkShare, PartSlot, PartTag, ReadsApart, RetryPolicy, Source, StoreBucket,
-    TimeoutPolicy, UploadId,
+    Body, Bucket, BucketCalls, BucketError, BucketLayer, BucketUri, DELETE_KEYS_MAX, Gate,
+    InvalidUri, Listed, NetworkShare, PartSlot, PartTag, ReadsApart, RetryPolicy, Source,
+    StoreBucket, TimeoutPolicy, UploadId,
 };
 pub use builder::{Built, InvalidEntry, ObjectBuilder};
 pub use chain::{

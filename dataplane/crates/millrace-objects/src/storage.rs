@@ -13,7 +13,9 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use crate::{
     Bucket, BucketCalls, BucketError, BucketUri, CorruptObjects, DELETE_KEYS_MAX, InvalidUri,
     Listed, NetworkShare, ObjectKey, ObjectWrite, RetryPolicy, StoreBucket, TimeoutPolicy,
-    bucket::{Calls, Hedged, Hedges, Idempotent, Limited, Measured, Retrying, TimedOut, span},
+    bucket::{
+        Calls, Gate, Gated, Hedged, Hedges, Idempotent, Limited, Measured, Retrying, TimedOut, span,
+    },
 };
 
 /// The largest object, in bytes: S3's bound for one PUT.
@@ -30,6 +32,8 @@ pub struct ObjectStorage {
     stack: OnceLock<Arc<dyn Bucket>>,
     /// What this use may take of the network.
     share: Option<NetworkShare>,
+    /// What its writes wait for, if anything.
+    gate: Option<Gate>,
     /// What the stack is built from, for each share of the network.
     parts: Arc<Parts>,
     /// What spreads writes over time, if anything does.
@@ -50,18 +54,15 @@ struct Parts {
 }
 
 impl Parts {
-    fn stack(&self, share: Option<NetworkShare>) -> Arc<dyn Bucket> {
+    fn stack(&self, share: Option<NetworkShare>, gate: Option<Gate>) -> Arc<dyn Bucket> {
         let timed_out = TimedOut::new(Arc::clone(&self.measured), self.timeout);
         let hedges = Arc::clone(&self.hedges);
         let hedged = Hedged::new(timed_out, hedges, share.clone(), self.clock.clone());
         let each_try: Arc<dyn Bucket> = Arc::new(Limited::new(hedged, share));
-        let retrying = |bucket| Retrying::new(bucket, self.retry, Arc::clone(&self.random));
-        let idempotent = Idempotent::new(Arc::clone(&each_try), retrying(each_try));
-        Arc::new(Retrying::new(
-            idempotent,
-            self.retry,
-            Arc::clone(&self.random),
-        ))
+        let random = || Arc::clone(&self.random);
+        let reads = Retrying::new(Arc::clone(&each_try), self.retry, random());
+        let writes = Retrying::new(Idempotent::new(each_try, reads), self.retry, random());
+        Arc::new(Gated::new(writes, gate))
     }
 }
 
@@ -256,6 +257,7 @@ impl ObjectStorage {
         Self {
             stack: OnceLock::new(),
             share: None,
+            gate: None,
             parts: Arc::new(parts),
             pace: None,
         }
@@ -267,8 +269,20 @@ impl ObjectStorage {
         Self {
             stack: OnceLock::new(),
             share: Some(share),
+            gate: self.gate.clone(),
             parts: Arc::clone(&self.parts),
             pace: self.pace.clone(),
+        }
+    }
+
+    /// The same bucket for a use whose writes and deletes wait until `gate` is open. While they wait,
+    /// no deadline runs.
+    #[must_use]
+    pub fn gated(&self, gate: Gate) -> Self {
+        Self {
+            stack: OnceLock::new(),
+            gate: Some(gate),
+            ..self.clone()
         }
     }
 
@@ -294,7 +308,7 @@ impl ObjectStorage {
     }
 
     pub(crate) fn bucket(&self) -> &dyn Bucket {
-        let stack = || self.parts.stack(self.share.clone());
+        let stack = || self.parts.stack(self.share.clone(), self.gate.clone());
         &**self.stack.get_or_init(stack)
     }
 

@@ -14,7 +14,7 @@
 //!
 //! Records of streams that no longer exist are dropped: their topic was deleted.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use millrace_model::{Offset, StreamEpoch, StreamId};
 use millrace_wal::Recovered;
@@ -61,6 +61,54 @@ impl RecoveredLog {
         }
     }
 
+    /// How many records of each stream were handed over.
+    #[must_use]
+    pub fn records_by_stream(&self) -> BTreeMap<StreamId, usize> {
+        let mut records = BTreeMap::new();
+        for located in &self.records {
+            *records.entry(located.stream).or_default() += 1;
+        }
+        records
+    }
+
+    /// What the log has of streams and an opening would not keep, by stream. `committed` has the end of
+    /// what is in objects for every stream that exists. Records that nobody was told are durable may be
+    /// among it: which ones, the log does not know.
+    ///
+    /// # Errors
+    /// See [`Straddles`].
+    pub fn lost(
+        &self,
+        committed: &HashMap<StreamId, Offset>,
+    ) -> Result<Vec<LostRecords>, Straddles> {
+        let (kept, _) = sort_out(self.records.clone(), committed)?;
+        let mut ends = committed.clone();
+        let mut places = HashSet::new();
+        for located in &kept {
+            ends.insert(located.stream, located.entry.end_offset());
+            places.insert(located.entry.wal.start);
+        }
+        let mut lost: BTreeMap<StreamId, LostRecords> = BTreeMap::new();
+        for LocatedEntry { stream, entry, .. } in &self.records {
+            let end = ends.get(stream).copied();
+            if places.contains(&entry.wal.start) || end.is_some_and(|end| entry.end_offset() <= end)
+            {
+                continue;
+            }
+            let from = end.unwrap_or(entry.base_offset);
+            let lost = lost.entry(*stream).or_insert(LostRecords {
+                stream: *stream,
+                from,
+                to: from,
+                bytes: 0,
+            });
+            lost.from = lost.from.min(from);
+            lost.to = lost.to.max(entry.end_offset());
+            lost.bytes += u64::from(entry.payload_bytes);
+        }
+        Ok(lost.into_values().collect())
+    }
+
     /// The entries in log order, and the end of the last record.
     pub(crate) fn into_records(self) -> Result<(Vec<LocatedEntry>, Option<u64>), OpenError> {
         match self.unknown {
@@ -68,6 +116,19 @@ impl RecoveredLog {
             None => Ok((self.records, self.end)),
         }
     }
+}
+
+/// Records of one stream that an opening would not keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LostRecords {
+    /// The stream.
+    pub stream: StreamId,
+    /// The first offset.
+    pub from: Offset,
+    /// One past the last offset.
+    pub to: Offset,
+    /// Bytes of them that are in the log.
+    pub bytes: u64,
 }
 
 /// What recovery found.
@@ -343,6 +404,29 @@ mod tests {
         // And when what the later opening wrote is in objects already.
         let found = [(1, 0, 5, 1), (1, 5, 5, 2), (1, 10, 5, 3), (2, 5, 4, 4)];
         assert_eq!(tags(&found, 9), [0; 0]);
+    }
+
+    #[test]
+    fn what_would_not_be_kept_is_named_with_its_offsets() {
+        let mut log = RecoveredLog {
+            records: records(&[(1, 0, 5, 1), (1, 5, 5, 2), (1, 20, 5, 4), (1, 25, 5, 8)]),
+            ..RecoveredLog::default()
+        };
+        let lost = |log: &RecoveredLog, committed: &[(u64, Offset)]| {
+            let committed = committed.iter().map(|&(id, end)| (StreamId(id), end));
+            log.lost(&committed.collect()).expect("sound")
+        };
+        let range = |from, to, bytes| LostRecords {
+            stream: StreamId(1),
+            from,
+            to,
+            bytes,
+        };
+        assert_eq!(lost(&log, &[(1, 5)]), [range(10, 30, 12)]);
+        assert_eq!(lost(&log, &[(1, 30)]), []);
+        assert_eq!(lost(&log, &[(2, 0)]), [range(0, 30, 15)]);
+        log.records.truncate(2);
+        assert_eq!(lost(&log, &[(1, 0)]), []);
     }
 
     #[test]

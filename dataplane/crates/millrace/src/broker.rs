@@ -1,25 +1,24 @@
 //! `millrace broker`: configuration, signals, exit codes.
 
-use std::{
-    fmt::Display, fs::File, io, io::Read as _, path::Path, process::ExitCode, time::Duration,
-};
+use std::{fmt::Display, process::ExitCode, time::Duration};
 
 use millrace_broker::{
-    Broker, BrokerConfig, BrokerFailure, Closed, FolderError, InvalidProperties, Properties,
-    StartError, StopReport, ThisMachine, properties::PROPERTIES_BYTES_MAX,
+    Broker, BrokerConfig, BrokerFailure, Closed, FolderError, StartError, StopReport, ThisMachine,
 };
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{command::BrokerOptions, descriptors, logging};
+use crate::{
+    command::BrokerOptions, configuration, configuration::EXIT_CONFIG, descriptors, logging,
+};
 
 /// The broker could not start.
 const EXIT_NOT_STARTED: u8 = 1;
+/// Metadata, log and bucket do not belong together (`EX_DATAERR`): restarting finds the same.
+const EXIT_MISMATCH: u8 = 65;
 /// The device failed or another broker took over (BSD's `EX_SOFTWARE`).
 const EXIT_FAILED: u8 = 70;
 /// Another broker has the folder (`EX_TEMPFAIL`).
-const EXIT_IN_USE: u8 = 75;
-/// The configuration is wrong (`EX_CONFIG`).
-const EXIT_CONFIG: u8 = 78;
+pub(crate) const EXIT_IN_USE: u8 = 75;
 /// A task failed: the first number behind those of BSD.
 const EXIT_TASK: u8 = 79;
 
@@ -46,19 +45,6 @@ impl Ended {
     }
 }
 
-/// The properties cannot be read.
-#[derive(Debug, thiserror::Error)]
-enum ReadError {
-    #[error("--config {path}: {source}")]
-    Io { path: String, source: io::Error },
-    #[error(
-        "--config {path}: it has more than {PROPERTIES_BYTES_MAX} bytes; is it the right file?"
-    )]
-    TooLarge { path: String },
-    #[error(transparent)]
-    Format(#[from] InvalidProperties),
-}
-
 pub(crate) fn run(options: &BrokerOptions) -> ExitCode {
     match run_to_end(options) {
         Ok(()) => ExitCode::SUCCESS,
@@ -70,7 +56,8 @@ pub(crate) fn run(options: &BrokerOptions) -> ExitCode {
 }
 
 fn run_to_end(options: &BrokerOptions) -> Result<(), Ended> {
-    let config = configure(options).map_err(|errors| {
+    let loaded = configuration::load(options.config.as_deref(), &options.overrides);
+    let config = loaded.map_err(|errors| {
         errors
             .iter()
             .for_each(|error| eprintln!("millrace: {error}"));
@@ -103,38 +90,6 @@ fn run_to_end(options: &BrokerOptions) -> Result<(), Ended> {
     // Blocking work that hangs in the kernel must not keep the process.
     runtime.shutdown_background();
     ended
-}
-
-fn configure(options: &BrokerOptions) -> Result<BrokerConfig, Vec<String>> {
-    let properties = read(options).map_err(|error| vec![error.to_string()])?;
-    BrokerConfig::new(&properties)
-        .map_err(|errors| errors.iter().map(ToString::to_string).collect())
-}
-
-fn read(options: &BrokerOptions) -> Result<Properties, ReadError> {
-    let mut properties = match &options.config {
-        Some(path) => Properties::parse(&read_text(path)?)?,
-        None => Properties::default(),
-    };
-    for assignment in &options.overrides {
-        properties.set_override(assignment)?;
-    }
-    Ok(properties)
-}
-
-fn read_text(path: &Path) -> Result<String, ReadError> {
-    let shown = path.display().to_string();
-    let io = |source| ReadError::Io {
-        path: shown.clone(),
-        source,
-    };
-    let mut text = String::new();
-    let mut bounded = File::open(path).map_err(io)?.take(PROPERTIES_BYTES_MAX + 1);
-    bounded.read_to_string(&mut text).map_err(io)?;
-    if text.len() as u64 > PROPERTIES_BYTES_MAX {
-        return Err(ReadError::TooLarge { path: shown });
-    }
-    Ok(text)
 }
 
 async fn serve(config: BrokerConfig) -> Result<(), Ended> {
@@ -215,6 +170,7 @@ fn end_in_time(ended: &Ended) {
 fn exit_code(error: &StartError) -> u8 {
     match error {
         StartError::Task(_) => EXIT_TASK,
+        StartError::Storage(error) if error.is_mismatch() => EXIT_MISMATCH,
         StartError::Folder(FolderError::InUse { .. }) => EXIT_IN_USE,
         StartError::Admin(_) | StartError::Bind(_) | StartError::Memory(_) => EXIT_CONFIG,
         _ => EXIT_NOT_STARTED,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 /// Kafka on object storage.
 #[derive(Debug, Parser)]
@@ -17,6 +17,9 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Runs a broker until SIGTERM or SIGINT, which drain and stop it.
     Broker(BrokerOptions),
+    /// Makes metadata, write-ahead log and bucket belong together where a broker refuses to start with
+    /// them, and prints what that loses. Where the metadata is lost, `recover` loses less.
+    Adopt(AdoptOptions),
     /// Shows what is stored. Reads only; the broker should not be running.
     #[command(subcommand)]
     Inspect(Target),
@@ -37,6 +40,24 @@ pub(crate) struct BrokerOptions {
     /// How log lines are written to standard error.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
+}
+
+/// Options of `millrace adopt`.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("consent").required(true).args(["dry_run", "yes"])))]
+pub(crate) struct AdoptOptions {
+    /// The broker's server.properties file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+    /// Sets one property over what the file says. May be given many times.
+    #[arg(long = "override", value_name = "KEY=VALUE")]
+    pub(crate) overrides: Vec<String>,
+    /// Prints what would be lost and changes nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Prints what is lost and goes ahead.
+    #[arg(long)]
+    pub(crate) yes: bool,
 }
 
 /// How log lines look.

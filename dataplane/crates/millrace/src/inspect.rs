@@ -152,6 +152,11 @@ async fn inspect_wal(path: &Path) -> Result<(), InspectError> {
     print(&json!({
         "path": path.display().to_string(),
         "capacity_bytes": log.capacity,
+        "wal_id": format!("{:016x}", log.identity.wal_id),
+        "cluster_id": log.identity.owner.as_ref().map(|owner| &owner.cluster_id),
+        "node_id": log.identity.owner.as_ref().map(|owner| owner.node_id),
+        "generation": log.identity.owner.as_ref().map(|owner| owner.generation),
+        "metadata_revision": log.identity.revision,
         "header_generation": log.generation,
         "session": log.session,
         "closed_cleanly": log.clean,

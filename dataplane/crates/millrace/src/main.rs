@@ -5,6 +5,7 @@
 //! | 0 | it was asked to stop | – |
 //! | 1 | it could not start, for another reason than those below | a restart, if the cause has passed |
 //! | 64 | the command line is wrong | correct it |
+//! | 65 | metadata, log and bucket do not belong together | `millrace recover` or `millrace adopt`; a restart finds the same |
 //! | 70 | the log's device failed, or another broker took over | a restart recovers what was acknowledged |
 //! | 75 | the data folder is in use | stop the other broker |
 //! | 78 | the configuration is wrong | correct it |
@@ -13,8 +14,10 @@
 //! With every code but 0 the last line on standard error is `millrace: exit CODE: REASON`, which
 //! supervisors may show. Restarting helps nobody after 64, 65 and 78.
 
+mod adopt;
 mod broker;
 mod command;
+mod configuration;
 mod descriptors;
 mod inspect;
 mod logging;
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
     };
     match cli.command {
         Command::Broker(options) => broker::run(&options),
+        Command::Adopt(options) => adopt::run(&options),
         Command::Inspect(target) => inspect::run(&target),
     }
 }

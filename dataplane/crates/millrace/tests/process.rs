@@ -276,7 +276,9 @@ fn inspect_objects(home: &Home) {
             .collect()
     };
     let mut shown = 0;
-    let prefixes = folders(&objects);
+    // The metadata's mark and backup are no objects of streams.
+    let mut prefixes = folders(&objects);
+    prefixes.retain(|prefix| !prefix.ends_with("meta"));
     let clusters: Vec<_> = prefixes.iter().flat_map(|prefix| folders(prefix)).collect();
     for file in clusters.iter().flat_map(|cluster| folders(cluster)) {
         let name = |path: &Path| {
@@ -350,8 +352,11 @@ fn audit(home: &Home, cluster: &str) -> (Option<i32>, serde_json::Value) {
 /// The first object's file, and the cluster that it belongs to.
 fn first_object(home: &Home) -> (std::path::PathBuf, String) {
     let first = |folder: &Path| {
-        let mut entries = std::fs::read_dir(folder).expect("a folder");
-        entries.next().expect("not empty").expect("readable").path()
+        let entries = std::fs::read_dir(folder).expect("a folder");
+        let mut paths = entries.map(|entry| entry.expect("readable").path());
+        // The metadata's mark and backup are no objects of streams.
+        let is_object = |path: &std::path::PathBuf| !path.ends_with("meta");
+        paths.find(is_object).expect("not empty")
     };
     let cluster = first(&first(&home.path().join("objects")));
     let name = cluster.file_name().expect("named").to_string_lossy();
@@ -600,5 +605,69 @@ fn a_wrong_command_line_and_a_wrong_task_have_their_exit_codes() {
     assert!(
         last.starts_with("millrace: exit 78: test.panic.task"),
         "{text}"
+    );
+}
+
+/// Moves the metadata to another name, or back.
+fn move_metadata(home: &Home, from: &str, to: &str) {
+    for suffix in ["", "-wal", "-shm"] {
+        let path = |name: &str| home.path().join(format!("data/{name}{suffix}"));
+        if path(from).exists() {
+            std::fs::rename(path(from), path(to)).expect("moved");
+        }
+    }
+}
+
+/// `millrace adopt` with these options.
+fn adopt(home: &Home, options: &[&str]) -> Output {
+    let mut command = Command::new(PROGRAM);
+    command.arg("adopt").arg("--config");
+    command.arg(home.path().join("server.properties"));
+    command.args(options).output().expect("it runs")
+}
+
+/// The next start after this once threw away every record that was not uploaded.
+#[tokio::test(flavor = "multi_thread")]
+async fn lost_metadata_ends_the_start_with_65_and_no_record_is_lost() {
+    let home = Home::new();
+    let running = home.start().await;
+    let mut client = running.client().await;
+    for number in 0..100 {
+        assert_eq!(client.produce("t", 0, numbered(number)).await, Ok(number));
+    }
+    let in_use = adopt(&home, &["--dry-run"]);
+    assert_eq!(in_use.status.code(), Some(75), "{in_use:?}");
+    move_metadata(&home, "meta.db", "away.db");
+    running.kill_9();
+    for _ in 0..2 {
+        let refused = home.command().output().expect("it runs");
+        let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(65), "{text}");
+        assert!(
+            text.contains("no metadata") && text.contains("millrace recover"),
+            "{text}"
+        );
+    }
+    let unsure = adopt(&home, &[]);
+    let text = String::from_utf8_lossy(&unsure.stderr).into_owned();
+    assert!(
+        !unsure.status.success() && text.contains("--dry-run"),
+        "{text}"
+    );
+    let planned = adopt(&home, &["--dry-run"]);
+    let text = String::from_utf8_lossy(&planned.stdout).into_owned();
+    assert!(planned.status.success(), "{planned:?}");
+    assert!(text.contains("Found: data.dir has no metadata"), "{text}");
+    assert!(text.contains("Nothing was changed"), "{text}");
+    move_metadata(&home, "away.db", "meta.db");
+    let running = home.start().await;
+    let stored = read_all(&mut running.client().await).await;
+    assert_eq!(stored, (0..100).collect::<Vec<i64>>());
+    assert!(running.terminate().await.success());
+    let agreed = adopt(&home, &["--yes"]);
+    assert!(agreed.status.success(), "{agreed:?}");
+    assert!(
+        String::from_utf8_lossy(&agreed.stdout).contains("Nothing to adopt"),
+        "{agreed:?}"
     );
 }

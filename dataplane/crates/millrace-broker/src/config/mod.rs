@@ -16,7 +16,7 @@ use std::{fmt, num::ParseIntError, path::PathBuf, str::FromStr, time::Duration};
 use millrace_api::{FETCH_BYTES_MAX, QuotaConfig, SettingKind};
 use millrace_coordinator::GroupConfig;
 use millrace_log::LogDefaults;
-use millrace_model::NodeId;
+use millrace_model::{NodeId, limits::CLUSTER_ID_BYTES_MAX};
 use millrace_net::NetConfig;
 use millrace_record::TimestampType;
 use millrace_tasks::{Task, UnknownTask};
@@ -184,7 +184,7 @@ impl BrokerConfig {
         let mut reader = Reader::new(properties);
         let r = &mut reader;
         let node_id = u32::try_from(r.number("node.id", 0, 0..=i64::from(i32::MAX))).unwrap_or(0);
-        let cluster_id = r.optional("cluster.id");
+        let cluster_id = read_cluster_id(r);
         let (listeners, advertised) = read_listeners(r);
         let admin = r.text("admin.listener", "127.0.0.1:9644");
         let admin_listener = read_admin(r, &admin);
@@ -252,6 +252,16 @@ fn read_injected_panic(r: &mut Reader<'_>) -> Option<InjectedPanic> {
     let remedy = "remove it, or write TASK or TASK@MILLISECONDS";
     let problem = |error| r.fail("test.panic.task", error, remedy);
     parsed.map_err(problem).ok()
+}
+
+fn read_cluster_id(r: &mut Reader<'_>) -> Option<String> {
+    let cluster_id = r.optional("cluster.id")?;
+    if cluster_id.is_empty() || cluster_id.len() > CLUSTER_ID_BYTES_MAX {
+        let problem = format!("a cluster id has 1 to {CLUSTER_ID_BYTES_MAX} bytes");
+        let remedy = "shorten it, or leave the key out to let the broker make one";
+        r.fail("cluster.id", problem, remedy);
+    }
+    Some(cluster_id)
 }
 
 fn read_listeners(r: &mut Reader<'_>) -> (Vec<Endpoint>, Vec<Endpoint>) {

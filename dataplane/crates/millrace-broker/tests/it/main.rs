@@ -3,6 +3,7 @@
 mod catch_up;
 mod data;
 mod failure;
+mod identity;
 mod operation;
 mod settings;
 mod support;

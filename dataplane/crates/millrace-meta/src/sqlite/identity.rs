@@ -281,11 +281,11 @@ impl SqliteMeta {
         identity(&mut reader).await
     }
 
-    /// Notes the log that holds what is not uploaded yet.
+    /// Notes the log that holds what is not uploaded yet; `None`: there is none.
     ///
     /// # Errors
     /// The store failed.
-    pub async fn set_wal_id(&self, wal_id: u64) -> Result<(), StoreFailure> {
+    pub async fn set_wal_id(&self, wal_id: Option<u64>) -> Result<(), StoreFailure> {
         self.detached(move |inner| async move { inner.set_wal_id(wal_id).await })
             .await
     }
@@ -347,11 +347,11 @@ impl Inner {
         .await
     }
 
-    async fn set_wal_id(&self, wal_id: u64) -> Result<(), StoreFailure> {
+    async fn set_wal_id(&self, wal_id: Option<u64>) -> Result<(), StoreFailure> {
         let mut writer = self.writer().await?;
         let mut tx = begin(&mut writer).await?;
         let changed = sqlx::query("UPDATE identity SET wal_id = $1 WHERE wal_id IS NOT $1")
-            .bind(wal_id.cast_signed())
+            .bind(wal_id.map(u64::cast_signed))
             .execute(&mut *tx)
             .await?;
         if changed.rows_affected() == 0 {

@@ -743,8 +743,8 @@ async fn every_transaction_counts_once_and_a_crash_takes_none_back() {
         .await
         .expect_err("a gap");
     assert_eq!(store.revision(), 7);
-    store.set_wal_id(u64::MAX - 1).await.expect("stores");
-    store.set_wal_id(u64::MAX - 1).await.expect("stores");
+    store.set_wal_id(Some(u64::MAX - 1)).await.expect("stores");
+    store.set_wal_id(Some(u64::MAX - 1)).await.expect("stores");
     store.set_bucket_claimed().await.expect("stores");
     store.set_bucket_claimed().await.expect("stores");
     assert_eq!((store.revision(), *revisions.borrow()), (9, 9));

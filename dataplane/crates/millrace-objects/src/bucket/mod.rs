@@ -1,6 +1,6 @@
 //! The seam to the object store: one small trait, its implementations, and decorators over it.
 //!
-//! The stack of the broker, outermost first: [`Retrying`] → [`Idempotent`] → [`Limited`] →
+//! The stack of the broker, outermost first: [`Gated`] → [`Retrying`] → [`Idempotent`] → [`Limited`] →
 //! [`Hedged`] → [`TimedOut`] → [`Measured`] → [`StoreBucket`]. So each try pays for its bytes, has its
 //! own deadline (which does not run while it waits for bandwidth) and is counted; a slow write is
 //! hedged within its try, and a lost reply is resolved within the try that found its object, by
@@ -9,6 +9,7 @@
 mod body;
 mod copies;
 mod folder;
+mod gated;
 mod hedged;
 mod idempotent;
 mod layer;
@@ -29,6 +30,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 pub use body::Body;
+pub use gated::Gate;
+pub(crate) use gated::Gated;
 pub(crate) use hedged::{Hedged, Hedges};
 pub(crate) use idempotent::Idempotent;
 pub use layer::BucketLayer;

@@ -64,6 +64,23 @@ impl StoreBucket {
         }
     }
 
+    /// Removes what a crash left of writes that were under way, as far as nobody else does it. Only for
+    /// the bucket's one owner: a write of another process that loses its file fails and is tried again.
+    ///
+    /// # Errors
+    /// [`BucketError::Failed`] where the folder cannot be read.
+    pub fn remove_unfinished(uri: &BucketUri) -> Result<(), BucketError> {
+        let BucketUri::File(root) = uri else {
+            return Ok(());
+        };
+        let folder = Folder::create(root).map_err(from_io)?;
+        let removed = folder.remove_unfinished().map_err(from_io)?;
+        if removed > 0 {
+            tracing::info!(removed, "removed what a crash left of unfinished PUTs");
+        }
+        Ok(())
+    }
+
     /// An empty bucket in memory.
     #[must_use]
     pub fn memory() -> Self {
@@ -77,10 +94,6 @@ impl StoreBucket {
 /// [`Folder`] writes, `object_store` reads, lists and deletes.
 fn open_folder(root: &FilePath) -> Result<StoreBucket, BucketError> {
     let folder = Folder::create(root).map_err(from_io)?;
-    let removed = folder.remove_unfinished().map_err(from_io)?;
-    if removed > 0 {
-        tracing::info!(removed, "removed what a crash left of unfinished PUTs");
-    }
     let store = LocalFileSystem::new_with_prefix(root).map_err(from_store)?;
     Ok(StoreBucket {
         store: Arc::new(store),

@@ -212,6 +212,12 @@ impl StreamStore {
         self.inner.run_compaction().await
     }
 
+    /// Declares the store dead, as a failed device does: nothing more is acknowledged, and
+    /// [`failed`](Self::failed) answers with the reason.
+    pub fn fail(&self, reason: &str) {
+        self.inner.failure.declare(reason);
+    }
+
     /// Refuses further appends, uploads what there is within the configured wait, and closes the
     /// log. Whatever is not uploaded by then stays in the log for the next start.
     pub async fn close(&self) -> Closed {

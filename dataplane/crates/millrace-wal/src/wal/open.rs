@@ -41,7 +41,7 @@ pub struct WalIdentity {
 }
 
 /// A log whose header was read, and nothing changed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct UnopenedWal {
     device: Arc<dyn BlockDevice>,
     ring: Ring,
@@ -116,11 +116,11 @@ impl UnopenedWal {
     }
 
     /// Gives up whatever the device holds: the log is empty from here on, under the id that the
-    /// configuration brought.
+    /// configuration brought, which is returned.
     ///
     /// # Errors
     /// The device fails.
-    pub async fn discard(self) -> Result<(), OpenError> {
+    pub async fn discard(self) -> Result<u64, OpenError> {
         let header = Header {
             generation: self.header.generation,
             ..blank(&self.config, self.device.capacity())
@@ -128,7 +128,8 @@ impl UnopenedWal {
         let mut store = HeaderStore::after(self.device, header, self.slot);
         // Twice, since a dead process's last header may still arrive.
         store.claim().await.map_err(header_unwritten)?;
-        store.claim().await.map_err(header_unwritten)
+        store.claim().await.map_err(header_unwritten)?;
+        Ok(self.config.identity)
     }
 }
 

@@ -411,11 +411,8 @@ async fn a_discarded_log_is_empty_under_a_new_id() {
     let (wal, _) = open_for(&path, 42, Some(owner(5))).await;
     append(&wal, &payload(1, 5_000)).await;
     drop(wal);
-    read_header(&path, 43)
-        .await
-        .discard()
-        .await
-        .expect("discards");
+    let discarded = read_header(&path, 43).await.discard().await;
+    assert_eq!(discarded.expect("discards"), 43);
     let expected = WalIdentity {
         wal_id: 43,
         owner: None,

@@ -1,0 +1,284 @@
+//! From storage that agrees to storage that belongs to this start.
+
+use millrace_meta::{MetaStore, SqliteMeta, SqliteOptions};
+use millrace_model::{NodeEpoch, limits::CLUSTER_ID_BYTES_MAX};
+use millrace_objects::{
+    BucketUri, Chain, ChainOwner, ChainWriter, ObjectKey, ObjectStorage, PutError, StoreBucket,
+    Tail,
+};
+use millrace_stream::RecoveredLog;
+use millrace_time::{SharedClock, SharedRandom};
+use millrace_wal::{UnopenedWal, Wal, WalOwner};
+use tokio::sync::oneshot;
+
+use super::{
+    BucketCheck,
+    agree::{Agreement, BucketIdentity, Sides, agree},
+    look::{BucketLookError, Look, MARK_FORMAT, Mark, Scanned, end_of, look, read_mark},
+    mismatch::Mismatch,
+};
+use crate::{
+    config::BrokerConfig,
+    folder::DataFolder,
+    storage::{Seams, StorageError, wal_config, wal_device},
+};
+
+/// Storage that belongs to this start.
+pub(crate) struct Claimed {
+    pub(crate) meta: SqliteMeta,
+    pub(crate) cluster_id: String,
+    pub(crate) node_epoch: NodeEpoch,
+    pub(crate) wal: Wal,
+    pub(crate) recovered: RecoveredLog,
+    /// Writes the metadata backup; comes as soon as the bucket is known to be ours.
+    pub(crate) backup: oneshot::Receiver<ChainWriter>,
+    /// To be run where the bucket has not answered yet: nothing may be written to it before.
+    pub(crate) bucket_check: Option<BucketCheck>,
+}
+
+/// Looks at everything, compares it, and takes it over.
+///
+/// # Errors
+/// Before the comparison has succeeded, nothing has changed. What fails later, the next start repeats.
+pub(crate) async fn claim(
+    config: &BrokerConfig,
+    folder: &DataFolder,
+    bucket: &ObjectStorage,
+    seams: &Seams,
+) -> Result<Claimed, StorageError> {
+    let Agreed {
+        sides,
+        cluster_id,
+        scanned,
+    } = compare(config, folder, bucket, seams).await?;
+    // Nothing has changed so far. From here on everything may.
+    let cluster_id = cluster_id.unwrap_or_else(|| made_up(&seams.random));
+    let answers = sides.bucket.is_some();
+    if answers {
+        claim_bucket(bucket, &config.storage.bucket, &cluster_id).await?;
+    }
+    let meta = open_metadata(config, folder, seams).await?;
+    meta.cluster_id(&cluster_id).await?;
+    let node_epoch = meta.register_node(config.node_id).await?;
+    if answers && is_lasting(&config.storage.bucket) {
+        meta.set_bucket_claimed().await?;
+    }
+    let scanned = match scanned {
+        Some(scanned) => scanned,
+        None => Scanned::find(new_log(config, seams).await?).await?,
+    };
+    let claim = BackupClaim {
+        sides,
+        bucket: bucket.clone(),
+        owner: ChainOwner {
+            cluster_id: cluster_id.clone(),
+            node_id: config.node_id,
+            wal_id: scanned.log.wal_id(),
+            generation: node_epoch,
+            nonce: seams.random.next_u64(),
+        },
+        clock: seams.clock.clone(),
+    };
+    let (claimed, backup) = oneshot::channel();
+    let bucket_check = if answers {
+        // The receiver is in this function.
+        let _ = claimed.send(claim.claim(meta.revision()).await?);
+        None
+    } else {
+        let uri = config.storage.bucket.clone();
+        Some(BucketCheck::new(claim, uri, meta.clone(), claimed))
+    };
+    let (wal, recovered) = open_log(scanned, &cluster_id, node_epoch, &meta, config, seams).await?;
+    Ok(Claimed {
+        meta,
+        cluster_id,
+        node_epoch,
+        wal,
+        recovered,
+        backup,
+        bucket_check,
+    })
+}
+
+/// Storage that agrees.
+struct Agreed {
+    sides: Sides,
+    /// `None`: a cluster without an id.
+    cluster_id: Option<String>,
+    /// `None`: there is no log yet.
+    scanned: Option<Scanned>,
+}
+
+/// Looks at everything and compares it; changes nothing.
+async fn compare(
+    config: &BrokerConfig,
+    folder: &DataFolder,
+    bucket: &ObjectStorage,
+    seams: &Seams,
+) -> Result<Agreed, StorageError> {
+    let Look {
+        sides,
+        log,
+        bucket_silent,
+    } = look(config, folder, bucket, seams).await?;
+    let Agreement {
+        cluster_id,
+        needs_bucket,
+    } = agree(&sides)?;
+    if let (true, Some(source)) = (needs_bucket, bucket_silent) {
+        let uri = config.storage.bucket.to_string();
+        return Err(StorageError::BucketSilent { uri, source });
+    }
+    let scanned = match log {
+        Some(log) => Some(Scanned::find(log).await?),
+        None => None,
+    };
+    if let Some(scanned) = &scanned
+        && let Some(mismatch) = scanned.unknown_streams(folder).await?
+    {
+        return Err(mismatch.into());
+    }
+    Ok(Agreed {
+        sides,
+        cluster_id,
+        scanned,
+    })
+}
+
+async fn open_metadata(
+    config: &BrokerConfig,
+    folder: &DataFolder,
+    seams: &Seams,
+) -> Result<SqliteMeta, StorageError> {
+    let options = SqliteOptions {
+        doomed_retention: config.storage.background.delete_retention,
+    };
+    let path = folder.metadata_file();
+    Ok(SqliteMeta::open(&path, options, seams.clock.clone()).await?)
+}
+
+/// The log's device, created where there is none.
+async fn new_log(config: &BrokerConfig, seams: &Seams) -> Result<UnopenedWal, StorageError> {
+    let uri = &config.storage.wal;
+    let device = wal_device(uri, seams).await?;
+    Ok(UnopenedWal::read(device, wal_config(uri, seams)).await?)
+}
+
+/// Opens the log, which is formatted where it is blank, and lets the metadata know which one it is.
+async fn open_log(
+    scanned: Scanned,
+    cluster_id: &str,
+    generation: NodeEpoch,
+    meta: &SqliteMeta,
+    config: &BrokerConfig,
+    seams: &Seams,
+) -> Result<(Wal, RecoveredLog), StorageError> {
+    let Scanned {
+        log,
+        recovered,
+        streams,
+    } = scanned;
+    let owner = WalOwner {
+        cluster_id: cluster_id.to_owned(),
+        node_id: config.node_id,
+        generation,
+    };
+    let wal_id = log.wal_id();
+    let wal = log.open(Some(owner), seams.clock.clone()).await?;
+    meta.set_wal_id(Some(wal_id)).await?;
+    meta.forget_deleted_streams(streams).await?;
+    Ok((wal, recovered))
+}
+
+/// The claim to the node's metadata backup in the bucket.
+pub(super) struct BackupClaim {
+    /// As this start has found them.
+    pub(super) sides: Sides,
+    pub(super) bucket: ObjectStorage,
+    pub(super) owner: ChainOwner,
+    clock: SharedClock,
+}
+
+impl BackupClaim {
+    /// Becomes the backup's one writer; whoever wrote it before is fenced.
+    ///
+    /// # Errors
+    /// What is there does not agree with what this start has found.
+    pub(super) async fn claim(&self, revision: u64) -> Result<ChainWriter, StorageError> {
+        let chain = Chain::new(self.bucket.clone(), self.owner.node_id);
+        let agrees = |tail: Option<&Tail>| {
+            let bucket = BucketIdentity {
+                cluster_id: Some(self.owner.cluster_id.clone()),
+                backup: tail.map(end_of),
+                object: None,
+            };
+            let sides = Sides {
+                bucket: Some(bucket),
+                ..self.sides.clone()
+            };
+            agree(&sides).map(drop).map_err(StorageError::from)
+        };
+        let wall_ms = self.clock.wall_ms();
+        chain
+            .claim_agreed(&self.owner, revision, wall_ms, agrees)
+            .await
+    }
+}
+
+/// Puts the cluster's mark where there is none, and tidies up what a crash left of writes.
+pub(super) async fn claim_bucket(
+    bucket: &ObjectStorage,
+    uri: &BucketUri,
+    cluster_id: &str,
+) -> Result<(), StorageError> {
+    let failed = |source| StorageError::Mark {
+        uri: uri.to_string(),
+        source,
+    };
+    let silent = |error| match error {
+        BucketLookError::Silent(source) => StorageError::BucketSilent {
+            uri: uri.to_string(),
+            source,
+        },
+        BucketLookError::Mismatch(mismatch) => mismatch.into(),
+    };
+    let mut found = read_mark(bucket).await.map_err(silent)?;
+    if found.is_none() {
+        let mark = Mark {
+            format: MARK_FORMAT,
+            cluster_id: cluster_id.to_owned(),
+        };
+        let mark = serde_json::to_vec(&mark).expect("two plain fields are always JSON");
+        match bucket
+            .put(&ObjectKey::cluster_mark(), vec![mark.into()])
+            .await
+        {
+            // Another broker was faster; it may be of the same cluster.
+            Err(PutError::Conflict { .. }) => found = read_mark(bucket).await.map_err(silent)?,
+            put => put.map_err(failed)?,
+        }
+    }
+    match found {
+        Some(found) if found != cluster_id => {
+            let cluster_id = cluster_id.to_owned();
+            Err(Mismatch::BucketOfAnother { cluster_id, found }.into())
+        }
+        _ => StoreBucket::remove_unfinished(uri).map_err(|source| StorageError::Bucket {
+            uri: uri.to_string(),
+            source,
+        }),
+    }
+}
+
+/// Whether a restart finds the bucket as it was.
+pub(super) fn is_lasting(uri: &BucketUri) -> bool {
+    *uri != BucketUri::Memory
+}
+
+/// An id for a cluster that has none yet.
+pub(super) fn made_up(random: &SharedRandom) -> String {
+    let bytes = random.next_bytes16();
+    let id: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    debug_assert!(id.len() <= CLUSTER_ID_BYTES_MAX);
+    id
+}
