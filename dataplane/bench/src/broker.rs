@@ -5,7 +5,7 @@ use std::{
     io::{self, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Command, Output, Stdio},
     time::Duration,
 };
 
@@ -222,6 +222,19 @@ impl Home {
     /// What it says.
     pub fn log(&self) -> PathBuf {
         self.folder.join("log")
+    }
+
+    /// Runs another command of the broker's program on this home's configuration, to its end.
+    ///
+    /// # Errors
+    /// It cannot be executed.
+    pub fn command(&self, arguments: &[&str]) -> Result<Output, String> {
+        Command::new(&self.program)
+            .args(arguments)
+            .arg("--config")
+            .arg(self.folder.join("server.properties"))
+            .output()
+            .map_err(|error| format!("{}: {error}", self.program.display()))
     }
 
     /// What `millrace inspect wal` says of the log of a broker that does not run.

@@ -69,7 +69,7 @@ const DATA_PLANE: Stage[] = [
 ];
 const KILLS: Stage = {
   name: "kill -9 drill",
-  tasks: ["@millrace/dataplane#drill:quick"],
+  tasks: ["@millrace/dataplane#drill:quick", "@millrace/dataplane#drill:recover:quick"],
   env: { MILLRACE_BROKER_BIN: brokerProgram },
   gate: true,
 };

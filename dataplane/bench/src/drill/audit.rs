@@ -54,6 +54,11 @@ impl Audit {
         }
     }
 
+    /// Nothing of what lies below `offset` is looked at, and what begins there is all there is.
+    pub fn skip_to(&mut self, offset: i64) {
+        self.next = offset;
+    }
+
     /// The offset to read from.
     pub fn next(&self) -> i64 {
         self.next
@@ -217,7 +222,7 @@ mod tests {
             (place(1, 0), 2, 3),
         ] {
             promises.send(first, count);
-            promises.acknowledge(first, count, 10, Some(offset));
+            promises.acknowledge(first, count, 10, Some(offset), 0);
         }
         promises
     }
@@ -316,7 +321,7 @@ mod tests {
             for (offset, place) in stored(&[(0, 0), (0, 1), (1, 0)]) {
                 audit.record(offset, Some(place)).expect("in order");
             }
-            promises.acknowledge(place(0, 0), count, 10, Some(offset));
+            promises.acknowledge(place(0, 0), count, 10, Some(offset), 0);
             audit.promise(&promises)
         };
         assert_eq!(late(2, 0), Ok(()));
@@ -328,7 +333,7 @@ mod tests {
     fn an_acknowledgement_without_an_offset_binds_too() {
         let mut promises = Promises::default();
         promises.send(place(0, 0), 2);
-        promises.acknowledge(place(0, 0), 2, 10, None);
+        promises.acknowledge(place(0, 0), 2, 10, None, 0);
         assert_eq!(audit(&stored(&[(0, 0), (0, 1)]), &promises), Ok(()));
         let error = audit(&stored(&[(0, 0)]), &promises).expect_err("lost");
         assert!(

@@ -40,13 +40,14 @@ pub(super) fn run(stage: &Arc<Stage>) -> Result<(), String> {
     let mut committing = Committing {
         sent: NOTHING_COMMITTED,
     };
-    loop {
+    while !stage.abandoned.load(Ordering::Acquire) {
         match committing.on_one_connection(stage) {
             Ok(true) => return Ok(()),
             Ok(false) | Err(Trouble::Lost) => pause(RECONNECT_PAUSE),
             Err(Trouble::Broken(reason)) => return Err(reason),
         }
     }
+    Ok(())
 }
 
 /// Whether the broker at `stage` knows what was acknowledged.

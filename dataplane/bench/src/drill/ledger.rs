@@ -15,6 +15,8 @@ pub struct Acked {
     pub first: Place,
     /// Its records.
     pub count: u32,
+    /// When the client heard of it, in milliseconds since 1970.
+    pub wall_ms: i64,
 }
 
 impl Acked {
@@ -83,12 +85,14 @@ impl Promises {
         count: u32,
         bytes: usize,
         base_offset: Option<i64>,
+        wall_ms: i64,
     ) {
         if let Some(base_offset) = base_offset {
             let acked = Acked {
                 base_offset,
                 first,
                 count,
+                wall_ms,
             };
             self.acked.entry(first.partition).or_default().push(acked);
         }

@@ -72,6 +72,8 @@ pub struct Stage {
     pub acknowledging: AtomicU64,
     /// No new batches: send again what is not acknowledged, and end.
     pub finishing: AtomicBool,
+    /// The broker lost what it had acknowledged, and says so: end at once.
+    pub abandoned: AtomicBool,
 }
 
 /// One batch that is not acknowledged.
@@ -150,7 +152,7 @@ impl Producer {
 
     /// Produces until the stage finishes; `Err` where the broker breaks its word.
     pub(super) fn run(mut self) -> Result<(), String> {
-        loop {
+        while !self.stage.abandoned.load(Ordering::Acquire) {
             let before = self.stage.incarnation.load(Ordering::Acquire);
             let connection = Connection::connect(self.stage.broker, CLIENT_ID, PATIENCE);
             let incarnation = self.stage.incarnation.load(Ordering::Acquire);
@@ -177,6 +179,7 @@ impl Producer {
                 Ended::Broken(reason) => return Err(reason),
             }
         }
+        Ok(())
     }
 
     fn produce(&mut self, mut connection: Connection, incarnation: u64) -> Ended {
@@ -383,7 +386,8 @@ impl Producer {
         ledger.change(|promises| {
             promises.resent += u64::from(batch.sent > 1);
             promises.duplicates += u64::from(duplicate);
-            promises.acknowledge(batch.first, batch.count, batch.bytes.len(), known);
+            let (bytes, wall_ms) = (batch.bytes.len(), self.stage.clock.wall_ms());
+            promises.acknowledge(batch.first, batch.count, bytes, known, wall_ms);
         });
         Ok(())
     }

@@ -54,6 +54,20 @@ impl Workers {
         connection
             .create_topic(TOPIC, work.partitions, PATIENCE)
             .map_err(failed)?;
+        let mut workers = Self::resume(work, home)?;
+        let stage = Arc::clone(&workers.stage);
+        stage
+            .ledger
+            .change(|promises| promises.group_offset = group::NOTHING_COMMITTED);
+        workers
+            .threads
+            .push(thread::spawn(move || group::run(&stage)));
+        Ok(workers)
+    }
+
+    /// Lets the broker name producers, and begins with them on the topic that is there.
+    pub fn resume(work: &Work, home: &Home) -> Result<Self, String> {
+        let mut connection = connect_patiently(home.address())?;
         let stage = Arc::new(Stage {
             broker: home.address(),
             topic: TOPIC.to_owned(),
@@ -65,18 +79,15 @@ impl Workers {
             incarnation: AtomicU64::new(1),
             acknowledging: AtomicU64::new(0),
             finishing: AtomicBool::new(false),
+            abandoned: AtomicBool::new(false),
         });
-        stage
-            .ledger
-            .change(|promises| promises.group_offset = group::NOTHING_COMMITTED);
         let mut threads = Vec::new();
         for number in 0..work.producers {
-            let identity = connection.init_producer_id().map_err(failed)?;
+            let identity = connection.init_producer_id();
+            let identity = identity.map_err(|error| format!("preparing: {error}"))?;
             let producer = Producer::new(Arc::clone(&stage), number, identity);
             threads.push(thread::spawn(move || producer.run()));
         }
-        let committing = Arc::clone(&stage);
-        threads.push(thread::spawn(move || group::run(&committing)));
         Ok(Self { stage, threads })
     }
 
@@ -151,6 +162,15 @@ impl Workers {
                 Ok(()) => Err("a client ended early".to_owned()),
             },
         }
+    }
+
+    /// Ends the clients of a broker that does not run; what they were promised until then.
+    pub fn abandon(&mut self) -> Result<Promises, String> {
+        self.stage.abandoned.store(true, Ordering::Release);
+        for thread in self.threads.drain(..) {
+            joined(thread)?;
+        }
+        Ok(self.stage.ledger.snapshot())
     }
 
     /// Lets everything be acknowledged and ends the clients; what they were promised in all.

@@ -105,6 +105,7 @@ pub(crate) fn of_create_topic(error: &CreateTopicError) -> ErrorCode {
         CreateTopicError::InvalidPartitions { .. } => ErrorCode::InvalidPartitions,
         CreateTopicError::TooManyPartitions(_) => ErrorCode::PolicyViolation,
         CreateTopicError::InvalidConfig(_) => ErrorCode::InvalidConfig,
+        CreateTopicError::NotBackedUp(_) => ErrorCode::RequestTimedOut,
         CreateTopicError::Meta(error) => of_storage(error),
         CreateTopicError::Open(error) => of_storage(error),
     }
@@ -115,6 +116,7 @@ pub(crate) fn of_create_partitions(error: &CreatePartitionsError) -> ErrorCode {
         CreatePartitionsError::UnknownTopic(_) => ErrorCode::UnknownTopicOrPartition,
         CreatePartitionsError::InvalidTotal { .. } => ErrorCode::InvalidPartitions,
         CreatePartitionsError::TooManyPartitions(_) => ErrorCode::PolicyViolation,
+        CreatePartitionsError::NotBackedUp(_) => ErrorCode::RequestTimedOut,
         CreatePartitionsError::Meta(error) => of_storage(error),
         CreatePartitionsError::Open(error) => of_storage(error),
     }
@@ -124,7 +126,7 @@ pub(crate) fn of_create_partitions(error: &CreatePartitionsError) -> ErrorCode {
 /// know no controller, they ask again until there is a leader.
 pub(crate) fn of_auto_create(error: &CreateTopicError) -> ErrorCode {
     match of_create_topic(error) {
-        NOT_STORED => ErrorCode::LeaderNotAvailable,
+        NOT_STORED | ErrorCode::RequestTimedOut => ErrorCode::LeaderNotAvailable,
         code => code,
     }
 }

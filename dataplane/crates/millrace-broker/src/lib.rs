@@ -8,6 +8,8 @@
 //! | `machine` | what the machine has |
 //! | `memory` | one bound for the whole broker, and which part has how much |
 //! | `identity` | whose storage it is: what each part says, whether they agree |
+//! | `backup` | the metadata's backup in the bucket |
+//! | `recover` | metadata rebuilt from its backup |
 //! | `storage` | metadata, bucket, write-ahead log, caches and streams, put together |
 //! | `broker` | everything, put together; start and stop |
 //! | `settings` | the settings while the broker runs, and their changes |
@@ -17,6 +19,7 @@
 //! | `telemetry` | the metrics recorder |
 
 mod admin;
+mod backup;
 mod broker;
 mod catch_up;
 pub mod config;
@@ -26,6 +29,8 @@ mod machine;
 mod memory;
 pub mod properties;
 mod read_threads;
+mod recover;
+mod rfc3339;
 mod settings;
 mod state;
 mod storage;
@@ -41,5 +46,9 @@ pub use memory::MemoryError;
 pub use millrace_stream::Closed;
 pub use millrace_tasks::{Failure, Supervisor, Task};
 pub use properties::{InvalidProperties, Properties};
+pub use recover::{
+    ChainError, MissingRange, RecoverError, RecoverOptions, RecoveryReport, Source, parse_moment,
+    recover,
+};
 pub use storage::{Seams, StorageError};
 pub use telemetry::TelemetryError;

@@ -1,23 +1,24 @@
 //! The storage engine, put together: metadata, bucket, write-ahead log, caches, streams.
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use millrace_blockcache::{BlockCache, BlockCacheConfig, Sources};
 use millrace_limiter::{Network, NetworkConfig, Tier};
-use millrace_meta::{MetaStore, StoreFailure};
+use millrace_meta::{BackupSource, MetaStore, StoreFailure};
 use millrace_model::{NodeEpoch, NodeId};
 use millrace_objects::{
     BucketError, BucketUri, ChainWriter, ClaimError, Gate, NetworkShare, ObjectStorage, PutError,
     ReadsApart, RetryPolicy, StoreBucket, TimeoutPolicy,
 };
 use millrace_stream::{StreamConfig, StreamParts, StreamStore};
-use millrace_tasks::Supervisor;
+use millrace_tasks::{Supervisor, Task};
 use millrace_time::{SharedClock, SharedRandom, SystemClock, SystemRandom};
 use millrace_wal::{Backend, BlockDevice, DeviceConfig, DeviceError, ShapedDevice, Wal, WalConfig};
 use tokio::{sync::oneshot, task::JoinHandle};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
+    backup::{Backup, BackupParts},
     config::{BrokerConfig, StorageConfig, WalBackend, WalUri},
     folder::DataFolder,
     identity::{self, BucketCheck, BucketSilent, Claimed, Mismatch},
@@ -144,8 +145,7 @@ pub(crate) struct Storage {
     pub(crate) wal: Wal,
     pub(crate) cluster_id: String,
     pub(crate) node_epoch: NodeEpoch,
-    /// Whoever backs the metadata up writes with it.
-    _backup: oneshot::Receiver<ChainWriter>,
+    _backup: AbortOnDropHandle<()>,
     _bucket_check: Option<AbortOnDropHandle<()>>,
     /// Last: what the others still read ends with it.
     _reads: ReadThreads,
@@ -170,6 +170,7 @@ impl Storage {
             backup,
             bucket_check,
         } = identity::claim(config, folder, &bucket, seams).await?;
+        let source = meta.begin_backup();
         let meta: Arc<dyn MetaStore> = Arc::new(meta);
         settings.load(Arc::clone(&meta), node_epoch).await?;
         let effective = settings.lay_over(&config.storage);
@@ -211,6 +212,8 @@ impl Storage {
             network: network.clone(),
         });
         report(&cluster_id, config.node_id, node_epoch, &store);
+        let window = config.storage.background.delete_retention;
+        let backup = back_up(source, backup, &store, window, seams);
         let bucket_check =
             bucket_check.map(|check| AbortOnDropHandle::new(check_later(check, gate, &store)));
         Ok(Self {
@@ -222,7 +225,7 @@ impl Storage {
             wal,
             cluster_id,
             node_epoch,
-            _backup: backup,
+            _backup: AbortOnDropHandle::new(backup),
             _bucket_check: bucket_check,
             _reads: reads,
         })
@@ -243,9 +246,37 @@ fn open_network(config: &StorageConfig, seams: &Seams) -> Network {
     Network::new(seams.clock.clone(), seams.tasks.clone(), bandwidth)
 }
 
+/// Backs the metadata up once the chain is claimed; the store fails where another start claims it.
+fn back_up(
+    source: BackupSource,
+    claimed: oneshot::Receiver<ChainWriter>,
+    store: &StreamStore,
+    window: Duration,
+    seams: &Seams,
+) -> JoinHandle<()> {
+    let (store, clock) = (store.clone(), seams.clock.clone());
+    seams.tasks.spawn(Task::MetadataBackup, async move {
+        // Without a claim the check of the bucket has failed, and says why.
+        let Ok(writer) = claimed.await else { return };
+        let backup = Backup::new(BackupParts {
+            source,
+            writer,
+            ends: Box::new({
+                let store = store.clone();
+                move || store.confirmed_ends()
+            }),
+            clock,
+            window,
+        });
+        let fenced = backup.run().await;
+        store.fail(&fenced.to_string());
+    })
+}
+
 /// Checks the bucket as soon as it answers; the store fails where it is not ours.
 fn check_later(check: BucketCheck, gate: Gate, store: &StreamStore) -> JoinHandle<()> {
     let store = store.clone();
+    // Not supervised: it ends once the bucket was checked, and reports what fails.
     tokio::spawn(async move {
         if let Err(error) = check.run(&gate).await {
             store.fail(&error.to_string());
@@ -277,7 +308,11 @@ pub(crate) async fn wal_device(
 ) -> Result<Arc<dyn BlockDevice>, StorageError> {
     match &seams.device {
         Some(device) => Ok(Arc::clone(device)),
-        None => shaped(uri, open_device(uri.clone(), seams.tasks.clone()).await?, seams),
+        None => shaped(
+            uri,
+            open_device(uri.clone(), seams.tasks.clone()).await?,
+            seams,
+        ),
     }
 }
 

@@ -287,6 +287,10 @@ pub enum CreateTopicError {
     /// The metadata store did not store it. The class says whether to retry.
     #[error("the metadata store failed")]
     Meta(#[source] StoreFailure),
+    /// It is stored, but the bucket does not have the backup of the metadata yet. It is served once
+    /// the bucket answers.
+    #[error("topic {0} is created, and will be served once the bucket has its metadata")]
+    NotBackedUp(TopicName),
     /// It is stored, but its partitions did not open.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -331,6 +335,12 @@ pub enum CreatePartitionsError {
     /// The metadata store did not store it. The class says whether to retry.
     #[error("the metadata store failed")]
     Meta(#[source] StoreFailure),
+    /// They are stored, but the bucket does not have the backup of the metadata yet. They are served
+    /// once the bucket answers.
+    #[error(
+        "topic {0} has grown, and the new partitions will be served once the bucket has its metadata"
+    )]
+    NotBackedUp(TopicName),
     /// They are stored, but did not open.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -368,6 +378,7 @@ impl Classified for CreateTopicError {
             | Self::InvalidPartitions { .. }
             | Self::TooManyPartitions(_)
             | Self::InvalidConfig(_) => FailureClass::Rejected,
+            Self::NotBackedUp(_) => FailureClass::Transient,
             Self::Meta(error) => error.class(),
             Self::Open(error) => error.class(),
         }

@@ -14,6 +14,7 @@ use millrace_model::{
 use millrace_stream::StreamStore;
 use millrace_tasks::{Supervisor, Task};
 use millrace_time::{SharedClock, SharedRandom};
+use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::registry::Registry;
@@ -43,6 +44,10 @@ const STREAMS_PER_TRANSACTION: usize = 512;
 
 /// Checkpoints that are written at the same time.
 const CHECKPOINTS_AT_ONCE: usize = 8;
+
+/// How long a new topic waits for the backup of the metadata: below the 30 seconds that clients wait for
+/// an answer.
+const BACKUP_WAIT: Duration = Duration::from_secs(10);
 
 /// How long closing waits for the last checkpoints; they only save work.
 const CLOSE_WAIT: Duration = Duration::from_secs(20);
@@ -195,7 +200,9 @@ impl LogManager {
             configs,
         };
         let created = self.inner.meta.create_topic(topic).await;
-        if let Err(meta::CreateTopicError::Exists(name)) = &created {
+        if let Err(meta::CreateTopicError::Exists(name)) = &created
+            && self.inner.backed_up_in_time(name).await
+        {
             self.inner.finish_topic(name).await?;
         }
         let created = created.map_err(|error| match error {
@@ -208,6 +215,9 @@ impl LogManager {
             }
             meta::CreateTopicError::Store(failure) => CreateTopicError::Meta(failure),
         })?;
+        if !self.inner.backed_up_in_time(name).await {
+            return Err(CreateTopicError::NotBackedUp(name.clone()));
+        }
         Ok(self.inner.open_topic(created).await?)
     }
 
@@ -293,6 +303,9 @@ impl LogManager {
             }
             meta::CreatePartitionsError::Store(failure) => CreatePartitionsError::Meta(failure),
         })?;
+        if !self.inner.backed_up_in_time(name).await {
+            return Err(CreatePartitionsError::NotBackedUp(name.clone()));
+        }
         Ok(self.inner.open_topic(grown).await?)
     }
 
@@ -456,7 +469,7 @@ impl LogManager {
         let closing = self
             .inner
             .each_partition(|log| async move { log.close().await }, |_| true);
-        if tokio::time::timeout(CLOSE_WAIT, closing).await.is_err() {
+        if timeout(CLOSE_WAIT, closing).await.is_err() {
             tracing::warn!("not all checkpoints were written in time; the next start replays more");
         }
     }
@@ -498,8 +511,31 @@ impl Inner {
         Ok(())
     }
 
-    /// Opens a topic that is recorded and not known: its creation failed half-way. Without this it
-    /// could be neither used, created nor deleted until the next start.
+    /// Whether a change of a topic is in the backup of the metadata. Records of a partition that the
+    /// backup does not know would be lost with the metadata, so it must not take any before. Where the
+    /// bucket does not answer in time, the partitions are opened once it has.
+    async fn backed_up_in_time(self: &Arc<Self>, name: &TopicName) -> bool {
+        self.meta.hurry_backup();
+        if timeout(BACKUP_WAIT, self.meta.backed_up()).await.is_ok() {
+            return true;
+        }
+        let (inner, name) = (Arc::downgrade(self), name.clone());
+        let meta = Arc::clone(&self.meta);
+        tracing::warn!(topic = %name, "the bucket does not answer; the topic is served once it does");
+        // Not supervised: it changes nothing that the next start would not do as well.
+        tokio::spawn(async move {
+            meta.backed_up().await;
+            let Some(inner) = inner.upgrade() else { return };
+            let _one_at_a_time = inner.changing.lock().await;
+            if let Err(error) = inner.finish_topic(&name).await {
+                tracing::warn!(topic = %name, %error, "a topic did not open; creating it again opens it");
+            }
+        });
+        false
+    }
+
+    /// Opens a topic that is recorded and not known, or not as large: its creation failed half-way.
+    /// Without this it could be neither used, created nor deleted until the next start.
     async fn finish_topic(&self, name: &TopicName) -> Result<(), OpenError> {
         let topics = self.meta.topics().await?;
         if let Some(topic) = topics.into_iter().find(|topic| topic.name == *name) {
@@ -608,7 +644,7 @@ async fn checkpoint_for_ever(inner: Arc<Inner>) -> Infallible {
             .each_partition(write, |log| log.checkpoint_is_due(bytes_max))
             .await;
         // Either way it is time to look again.
-        let _ = tokio::time::timeout(CHECKPOINT_TICK, inner.debt.grown()).await;
+        let _ = timeout(CHECKPOINT_TICK, inner.debt.grown()).await;
     }
 }
 

@@ -21,7 +21,8 @@ pub use object::{
     Upload,
 };
 pub use sqlite::{
-    Floors, MetaIdentity, ObjectRecord, ObjectRecords, ObjectState, OpenError, SqliteMeta,
+    BackupSource, Captured, ChangedPages, FilePart, Floors, MetaIdentity, ObjectRecord,
+    ObjectRecords, ObjectState, OpenError, Restore, RestoreError, SnapshotStart, SqliteMeta,
     SqliteOptions, read_identity, read_object_records, unknown_streams,
 };
 pub use store::{Fenced, MetaStore, StoreFailure};

@@ -41,6 +41,15 @@ pub trait MetaStore: Debug + Send + Sync + 'static {
         0
     }
 
+    /// Resolves once every change made so far is in the backup of the metadata, with a revision that
+    /// is; at once where there is no backup. While the bucket does not answer, it does not resolve.
+    async fn backed_up(&self) -> u64 {
+        self.revision()
+    }
+
+    /// Asks for the backup now rather than within its interval, for somebody who waits.
+    fn hurry_backup(&self) {}
+
     /// The cluster's id: `default` on the first call ever, the same for good afterwards.
     ///
     /// # Errors

@@ -41,7 +41,7 @@ pub use acks::AppendTicket;
 pub use config::{CompactionConfig, StreamConfig};
 pub use entry::{Entry, InvalidLoggedEntry};
 pub use error::{AppendError, Bottleneck, FetchError, FlushError, OpenError, TrimError};
-pub use recovery::{LostRecords, RecoveredLog, RecoveryReport, Straddles};
+pub use recovery::{KeptRecords, LostRecords, RecoveredLog, RecoveryReport, Straddles};
 pub use state::ConfirmListener;
 pub use store::{
     COMPACTION_BYTES_MAX, Closed, CompactError, CompactionReport, Permit, StreamParts, StreamStats,

@@ -109,6 +109,28 @@ impl RecoveredLog {
         Ok(lost.into_values().collect())
     }
 
+    /// What an opening would keep. `committed` has the end of what is in objects for every stream that
+    /// exists.
+    ///
+    /// # Errors
+    /// See [`Straddles`].
+    pub fn kept(&self, committed: &HashMap<StreamId, Offset>) -> Result<KeptRecords, Straddles> {
+        let (located, report) = sort_out(self.records.clone(), committed)?;
+        let mut kept = KeptRecords {
+            records: located.iter().map(|one| u64::from(one.entry.count)).sum(),
+            bytes: report.kept_bytes,
+            ..KeptRecords::default()
+        };
+        for LocatedEntry { stream, entry, .. } in &located {
+            kept.ends.insert(*stream, entry.end_offset());
+        }
+        for LocatedEntry { stream, epoch, .. } in &self.records {
+            let highest = kept.epochs.entry(*stream).or_insert(*epoch);
+            *highest = (*highest).max(*epoch);
+        }
+        Ok(kept)
+    }
+
     /// The entries in log order, and the end of the last record.
     pub(crate) fn into_records(self) -> Result<(Vec<LocatedEntry>, Option<u64>), OpenError> {
         match self.unknown {
@@ -129,6 +151,19 @@ pub struct LostRecords {
     pub to: Offset,
     /// Bytes of them that are in the log.
     pub bytes: u64,
+}
+
+/// What an opening would keep of a log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeptRecords {
+    /// Offsets that are kept: Kafka's records.
+    pub records: u64,
+    /// Their payloads, bytes.
+    pub bytes: u64,
+    /// Where each stream ends that has any.
+    pub ends: HashMap<StreamId, Offset>,
+    /// The highest epoch of each stream that the log has records of, kept or not.
+    pub epochs: HashMap<StreamId, StreamEpoch>,
 }
 
 /// What recovery found.

@@ -55,6 +55,10 @@ tasks! {
     LogMeasure = "log-measure",
     /// Deletes records beyond their retention.
     LogRetention = "log-retention",
+    /// Trims the log once the metadata is backed up.
+    LogTrim = "log-trim",
+    /// Backs the metadata up to the bucket.
+    MetadataBackup = "metadata-backup",
     /// Accepts connections of one listener.
     NetAccept = "net-accept",
     /// Closes idle connections.

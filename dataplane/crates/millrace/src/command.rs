@@ -20,6 +20,8 @@ pub(crate) enum Command {
     /// Makes metadata, write-ahead log and bucket belong together where a broker refuses to start with
     /// them, and prints what that loses. Where the metadata is lost, `recover` loses less.
     Adopt(AdoptOptions),
+    /// Rebuilds a broker's metadata from its backup in the bucket. The broker must not run.
+    Recover(RecoverOptions),
     /// Shows what is stored. Reads only; the broker should not be running.
     #[command(subcommand)]
     Inspect(Target),
@@ -58,6 +60,35 @@ pub(crate) struct AdoptOptions {
     /// Prints what is lost and goes ahead.
     #[arg(long)]
     pub(crate) yes: bool,
+}
+
+/// Options of `millrace recover`.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("recovery").required(true).args(["dry_run", "yes"])))]
+pub(crate) struct RecoverOptions {
+    /// The broker's server.properties file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+    /// Sets one property over what the file says. May be given many times.
+    #[arg(long = "override", value_name = "KEY=VALUE")]
+    pub(crate) overrides: Vec<String>,
+    /// Prints what would come back, and what is missing, and changes nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Prints it and goes ahead. Metadata that is there is moved aside.
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Prints the report as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Restores an earlier moment, such as 2026-11-22T13:00:00Z. The write-ahead log is emptied.
+    #[arg(long, value_name = "RFC3339", value_parser = moment)]
+    pub(crate) at: Option<i64>,
+}
+
+fn moment(text: &str) -> Result<i64, String> {
+    millrace_broker::parse_moment(text)
+        .ok_or_else(|| "write a moment such as 2026-11-22T13:00:00Z".to_owned())
 }
 
 /// How log lines look.

@@ -21,6 +21,7 @@ mod configuration;
 mod descriptors;
 mod inspect;
 mod logging;
+mod recover;
 
 use std::process::ExitCode;
 
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
     match cli.command {
         Command::Broker(options) => broker::run(&options),
         Command::Adopt(options) => adopt::run(&options),
+        Command::Recover(options) => recover::run(&options),
         Command::Inspect(target) => inspect::run(&target),
     }
 }

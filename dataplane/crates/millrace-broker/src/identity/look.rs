@@ -118,7 +118,10 @@ pub(crate) async fn look(
 }
 
 /// The log's header; `None` where there is no log yet, which is not created here.
-async fn look_at_log(uri: &WalUri, seams: &Seams) -> Result<Option<UnopenedWal>, StorageError> {
+pub(crate) async fn look_at_log(
+    uri: &WalUri,
+    seams: &Seams,
+) -> Result<Option<UnopenedWal>, StorageError> {
     if seams.device.is_none() {
         let is_missing = match fs::metadata(&uri.path) {
             Ok(found) => found.is_file() && found.len() == 0,

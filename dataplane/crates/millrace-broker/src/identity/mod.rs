@@ -23,4 +23,5 @@ pub use self::{
 pub(crate) use self::{
     bucket_check::BucketCheck,
     claim::{Claimed, claim},
+    look::look_at_log,
 };

@@ -5,6 +5,7 @@ mod data;
 mod failure;
 mod identity;
 mod operation;
+mod recover;
 mod settings;
 mod support;
 mod tasks;

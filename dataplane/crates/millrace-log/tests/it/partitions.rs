@@ -782,3 +782,67 @@ async fn listeners_hear_of_the_high_watermark() {
     let waited = tokio::time::timeout(Duration::from_millis(500), heard.recv()).await;
     assert_eq!(waited, Ok(Some(2)));
 }
+
+/// Records of a partition that the backup of the metadata does not know could not be restored.
+#[tokio::test]
+async fn a_new_topic_serves_only_once_its_metadata_is_backed_up() {
+    let world = World::new(1, small(), 16 * MIB).await;
+    let broker = open(&world).await;
+    let source = world.meta.begin_backup();
+    tokio::time::pause();
+    let created = broker
+        .logs
+        .create_topic(&name("t"), Some(1), BTreeMap::new())
+        .await;
+    assert!(
+        matches!(created, Err(CreateTopicError::NotBackedUp(_))),
+        "{created:?}"
+    );
+    let again = broker
+        .logs
+        .create_topic(&name("t"), Some(1), BTreeMap::new())
+        .await;
+    assert!(
+        matches!(again, Err(CreateTopicError::Exists(_))),
+        "{again:?}"
+    );
+    assert!(
+        broker.logs.topic(&name("t")).is_none(),
+        "the bucket does not answer"
+    );
+    tokio::time::resume();
+    source.backed_up_to(world.meta.revision());
+    while broker.logs.topic(&name("t")).is_none() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    append(&partition(&broker, "t"), batch(None, &[1]))
+        .await
+        .expect("served");
+
+    tokio::time::pause();
+    let grown = broker.logs.create_partitions(&name("t"), 2).await;
+    assert!(
+        matches!(grown, Err(CreatePartitionsError::NotBackedUp(_))),
+        "{grown:?}"
+    );
+    let known = broker
+        .logs
+        .topic(&name("t"))
+        .expect("there")
+        .partitions
+        .len();
+    assert_eq!(known, 1);
+    tokio::time::resume();
+    source.backed_up_to(world.meta.revision());
+    while broker
+        .logs
+        .topic(&name("t"))
+        .expect("there")
+        .partitions
+        .len()
+        < 2
+    {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    broker.close().await;
+}

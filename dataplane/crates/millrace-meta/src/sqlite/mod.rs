@@ -5,16 +5,19 @@
 //! changes, after its transaction. Each change runs as a task of its own, so that a caller who stops
 //! waiting cannot leave the index behind the database.
 
+mod backup;
 mod compaction;
 mod doomed;
 mod identity;
 mod index;
+mod journal;
 mod migrations;
 mod nodes;
 mod number;
 mod objects;
 mod ranges;
 mod records;
+mod restore;
 mod streams;
 mod topics;
 
@@ -22,7 +25,7 @@ use std::{
     collections::BTreeMap,
     future::Future,
     ops::Range,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -39,11 +42,13 @@ use sqlx::{
     migrate::MigrateError,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
-use tokio::sync::{Mutex, MutexGuard, watch};
+use tokio::sync::{Mutex, MutexGuard, Notify, watch};
 
+pub use self::backup::{BackupSource, Captured, ChangedPages, FilePart, SnapshotStart};
 pub use self::identity::{Floors, MetaIdentity, read_identity, unknown_streams};
 use self::index::{Committed, Index};
 pub use self::records::{ObjectRecord, ObjectRecords, ObjectState, read_object_records};
+pub use self::restore::{Restore, RestoreError};
 use crate::{
     CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError, Fenced,
     MetaStore, NewTopic, ObjectContents, ObjectRange, OpenStreamError, ReserveError, StoreFailure,
@@ -105,6 +110,12 @@ struct Inner {
     index_behind: AtomicBool,
     /// The number of the last transaction that has committed.
     revision: watch::Sender<u64>,
+    /// Where the database is.
+    path: PathBuf,
+    /// How far the backup has come, if there is one.
+    backed_up: parking_lot::Mutex<Option<watch::Receiver<u64>>>,
+    /// Told when somebody waits for the backup.
+    backup_wanted: Notify,
     clock: SharedClock,
     options: SqliteOptions,
 }
@@ -169,6 +180,9 @@ impl SqliteMeta {
             index: RwLock::new(index),
             index_behind: AtomicBool::new(false),
             revision: watch::Sender::new(revision),
+            path: path.to_owned(),
+            backed_up: parking_lot::Mutex::default(),
+            backup_wanted: Notify::new(),
             clock,
             options,
         };
@@ -224,6 +238,9 @@ fn connect_options(path: &Path) -> SqliteConnectOptions {
         // macOS: fsync alone leaves data in the drive's cache.
         .pragma("fullfsync", "ON")
         .pragma("checkpoint_fullfsync", "ON")
+        // The backup gives the journal back to the database, once it has read it.
+        .pragma("wal_autocheckpoint", "0")
+        .pragma("journal_size_limit", backup::CHECKPOINT_BYTES.to_string())
         .foreign_keys(true)
         .busy_timeout(BUSY_TIMEOUT)
 }
@@ -295,6 +312,26 @@ where
 impl MetaStore for SqliteMeta {
     fn revision(&self) -> u64 {
         *self.inner.revision.borrow()
+    }
+
+    async fn backed_up(&self) -> u64 {
+        let revision = self.revision();
+        let Some(mut reached) = self.inner.backed_up.lock().clone() else {
+            return revision;
+        };
+        let has_ended = reached
+            .wait_for(|&reached| reached >= revision)
+            .await
+            .is_err();
+        if has_ended {
+            // The process ends with it; until then nothing may rely on the backup.
+            std::future::pending::<()>().await;
+        }
+        revision
+    }
+
+    fn hurry_backup(&self) {
+        self.inner.backup_wanted.notify_one();
     }
 
     async fn cluster_id(&self, default: &str) -> Result<String, StoreFailure> {

@@ -1,5 +1,6 @@
 //! Integration tests of the metadata store, in one binary: each further one would be linked by itself.
 
+mod backup;
 mod compaction;
 mod conformance;
 mod sqlite;

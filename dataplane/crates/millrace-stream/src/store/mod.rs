@@ -30,7 +30,7 @@ use std::{
 use millrace_blockcache::BlockCache;
 use millrace_budget::Budget;
 use millrace_meta::MetaStore;
-use millrace_model::{Cause, FailureClass, NodeEpoch, NodeId, StreamId};
+use millrace_model::{Cause, FailureClass, NodeEpoch, NodeId, Offset, StreamId};
 use millrace_objects::ObjectStorage;
 use millrace_tasks::Supervisor;
 use millrace_time::{SharedClock, SharedRandom};
@@ -39,7 +39,7 @@ use parking_lot::RwLock;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
-use self::{append::Appends, compact::Compactor, evict::Evictor, upload::Uploads};
+use self::{append::Appends, compact::Compactor, evict::Evictor, trim::LogTrims, upload::Uploads};
 pub use self::{
     append::Permit,
     compact::{COMPACTION_BYTES_MAX, CompactError, CompactionReport},
@@ -122,6 +122,7 @@ pub(crate) struct StoreInner {
     upload: Uploads,
     evict: Evictor,
     compact: Compactor,
+    log_trims: LogTrims,
 }
 
 /// The store at one moment.
@@ -212,9 +213,10 @@ impl StreamStore {
         self.inner.run_compaction().await
     }
 
-    /// Declares the store dead, as a failed device does: nothing more is acknowledged, and
-    /// [`failed`](Self::failed) answers with the reason.
+    /// Declares the store fenced, because its storage belongs to another: nothing more is acknowledged,
+    /// and [`failed`](Self::failed) answers with the reason.
     pub fn fail(&self, reason: &str) {
+        let reason = Cause::of(FailureClass::Fenced, reason);
         self.inner.failure.declare(reason);
     }
 
@@ -237,6 +239,13 @@ impl StreamStore {
                 ?wait,
                 pending_bytes,
                 "uploads did not finish in time; the log keeps the rest, which the next start recovers"
+            );
+        }
+        // Without it, the next start only reads more.
+        if timeout(wait, self.inner.trim_log()).await.is_err() {
+            tracing::warn!(
+                ?wait,
+                "the metadata was not backed up in time; the log keeps more"
             );
         }
         let closed = timeout(wait, self.inner.wal.close()).await;
@@ -264,6 +273,14 @@ impl StreamStore {
     pub fn set_upload_threshold_bytes(&self, bytes: u64) {
         self.inner
             .resize(|sizing| sizing.upload_threshold_bytes = bytes);
+    }
+
+    /// One past the last acknowledged offset of each open stream.
+    #[must_use]
+    pub fn confirmed_ends(&self) -> Vec<(StreamId, Offset)> {
+        let streams = self.inner.streams.read();
+        let end = |(&id, state): (&StreamId, &Arc<StreamState>)| (id, state.confirm_offset());
+        streams.iter().map(end).collect()
     }
 
     /// The store now.

@@ -19,7 +19,7 @@ use super::{
     append::{Appends, BlockSizes, Sizing},
     compact::{self, Compactor},
     evict::{self, Evictor},
-    trim,
+    trim::{self, LogTrims},
     upload::{self, Pace, Uploads},
 };
 use crate::{
@@ -58,9 +58,7 @@ pub(super) async fn open(
         blocks,
         report,
     } = replay.run(located, &metas, recovered_to)?;
-    if let (true, Some(end)) = (blocks.is_empty(), recovered_to) {
-        parts.wal.trim(end, parts.meta.revision());
-    }
+    let unneeded_to = recovered_to.filter(|_| blocks.is_empty()).unwrap_or(0);
     tracing::info!(?report, "recovered the log");
     let (sealed, queue) = mpsc::unbounded_channel();
     let sequence = blocks.len() as u64;
@@ -81,6 +79,7 @@ pub(super) async fn open(
         upload: Uploads::new(&parts.storage, pace, sizing.upload_room()),
         evict: Evictor::default(),
         compact: Compactor::default(),
+        log_trims: LogTrims::from(unneeded_to),
         wal: parts.wal,
         background: parts.background,
         meta: parts.meta,
@@ -114,6 +113,7 @@ fn start_tasks(
         tasks.spawn(Task::StreamTick, tick(store())),
         tasks.spawn(Task::WalWatch, watch_device(store())),
         tasks.spawn(Task::ObjectDeletion, trim::delete_unused(store())),
+        tasks.spawn(Task::LogTrim, trim::trim_log(store())),
         tasks.spawn(Task::Compaction, compact::run(store())),
     ];
     handles.into_iter().map(AbortOnDropHandle::new).collect()

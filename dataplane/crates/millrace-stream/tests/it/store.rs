@@ -777,3 +777,36 @@ async fn what_the_cache_keeps_in_memory_is_what_it_is_charged_for() {
     }
     store.close().await;
 }
+
+/// Metadata that is restored from its backup must find in the log what it does not find in objects.
+#[tokio::test]
+async fn the_log_is_trimmed_and_objects_are_deleted_only_once_the_metadata_is_backed_up() {
+    let world = World::new(14, small(), 16 * MIB).await;
+    let (_, ids) = world.create_streams(1).await;
+    let source = world.meta.begin_backup();
+    let store = world.open().await;
+    let stream = store.open_stream(ids[0]).await.expect("opens");
+    for _ in 0..4 {
+        append(&stream, 1, 1, 3_000).await.1.await.expect("durable");
+    }
+    store
+        .flush()
+        .await
+        .expect("committed, whatever the backup does");
+    stream.trim(4).await.expect("trimmed");
+    tokio::time::sleep(world.config.reclaim_interval * 5).await;
+    assert_eq!(world.bucket.counts().deletes, 0, "the doom is in no backup");
+    drop((stream, store));
+    world.disk.crash(Crash::Killed);
+
+    let store = world.open().await;
+    assert_eq!(store.stats().recovery.committed, 4, "the log has all of it");
+    source.backed_up_to(world.meta.revision());
+    while world.bucket.counts().deletes == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    store.close().await;
+    let store = world.open().await;
+    assert_eq!(store.stats().recovery.committed, 0, "trimmed");
+    store.close().await;
+}

@@ -88,6 +88,8 @@ async fn sweep(store: &StoreInner, stuck: &mut HashSet<ObjectId>) -> Result<bool
         if doomed.is_empty() {
             return Ok(true);
         }
+        // Metadata that is restored from its backup must not refer to what is gone.
+        store.meta.backed_up().await;
         let deleted = delete(store, &doomed, stuck).await;
         if deleted.is_empty() {
             // Not even one: most likely the bucket is down, and asking on would not help it.

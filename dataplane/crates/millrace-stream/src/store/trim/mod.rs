@@ -2,10 +2,14 @@
 //! deleted later.
 
 mod delete;
+mod log;
 
 use millrace_model::{Cause, Offset};
 
-pub(super) use self::delete::run as delete_unused;
+pub(super) use self::{
+    delete::run as delete_unused,
+    log::{LogTrims, run as trim_log},
+};
 use super::StoreInner;
 use crate::{error::TrimError, state::StreamState};
 

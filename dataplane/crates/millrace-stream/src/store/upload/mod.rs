@@ -125,7 +125,7 @@ impl StoreInner {
     fn committed(&self, sealed: &SealedBlock, block: Arc<Block>) {
         self.metrics.committed(sealed.bytes);
         self.may_evict(block);
-        self.wal.trim(sealed.wal_end, self.meta.revision());
+        self.log_trims.want(sealed.wal_end);
         self.upload.committed.send_replace(sealed.sequence + 1);
         self.upload.pace.committed();
         self.shrink_if_due();
