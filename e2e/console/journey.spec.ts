@@ -249,7 +249,7 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
     await checkPage(page, "api-keys");
     await page.getByRole("button", { name: `Revoke key ${name}` }).click();
     await page.getByLabel(`Type ${name} to confirm`).fill(name);
-    await page.getByRole("button", { name: "Revoke key" }).click();
+    await page.getByRole("button", { name: "Revoke key", exact: true }).click();
     await expect(page.getByRole("cell", { name, exact: true })).toHaveCount(0);
   });
 
