@@ -164,12 +164,12 @@ async fn memory_goes_from_cache_to_cache_and_is_never_in_both() {
     let home = Home::new();
     let broker = home.start(&["s3.wal.cache.size=96MiB"]).await;
     assert_eq!(cache_bytes(&broker).await, (16 * MIB, 96 * MIB));
+    let mut client = client(&broker).await;
+    assert_eq!(client.create_topic("t", 1).await, 0);
     // A plain file in the place of the bucket's folder.
     let (bucket, away) = (home.path().join("objects"), home.path().join("away"));
     std::fs::rename(&bucket, &away).expect("there");
     std::fs::write(&bucket, b"").expect("writable");
-    let mut client = client(&broker).await;
-    assert_eq!(client.create_topic("t", 1).await, 0);
     let records = batch(&["a", "b"], Compression::None);
     assert_eq!(client.produce("t", 0, records).await, Ok(0));
     let to = |block: u64, wal: u64| {
