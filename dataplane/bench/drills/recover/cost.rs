@@ -54,7 +54,7 @@ pub(crate) fn run(plan: &Plan, cost: &Cost) -> Result<(), String> {
     let report = json!({
         "seconds": cost.measured.as_secs(),
         "upload_threshold_bytes": cost.threshold_bytes,
-        "produced_mib_per_s": bytes / cost.measured.as_secs().max(1) >> 20,
+        "produced_mib_per_s": (bytes / cost.measured.as_secs().max(1)) >> 20,
         "loaded_per_hour": loaded,
         "idle_per_hour": idle,
     });

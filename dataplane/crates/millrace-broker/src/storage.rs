@@ -181,14 +181,11 @@ impl Storage {
         };
         let network = open_network(&effective, seams);
         let share = |tier| NetworkShare::of(&network, tier);
-        let sources = Sources {
-            miss: storage.limited(share(Tier::CatchUpMiss)),
-            prefetch: storage.limited(share(Tier::Prefetch)),
-        };
         let cache = BlockCacheConfig {
             tasks: seams.tasks.clone(),
             ..block_cache_config(&effective, &cluster_id)
         };
+        let sources = read_sources(&storage, &network);
         let block_cache = BlockCache::new(cache, sources, Arc::clone(&meta), clock.clone());
         let store = StreamStore::open(StreamParts {
             wal: wal.clone(),
@@ -229,6 +226,15 @@ impl Storage {
             _bucket_check: bucket_check,
             _reads: reads,
         })
+    }
+}
+
+/// The bucket for readers, each kind of read in its tier of the network.
+fn read_sources(storage: &ObjectStorage, network: &Network) -> Sources {
+    let limited = |tier| storage.limited(NetworkShare::of(network, tier));
+    Sources {
+        miss: limited(Tier::CatchUpMiss),
+        prefetch: limited(Tier::Prefetch),
     }
 }
 

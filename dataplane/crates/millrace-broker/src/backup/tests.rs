@@ -249,7 +249,11 @@ async fn a_damaged_chain_gives_an_older_state_and_never_half_of_one() {
     let mut seen = vec![revision];
     for item in items.iter().rev() {
         let key = millrace_objects::ObjectKey::chain_item(NodeId(1), item.seq);
-        world.storage.delete(&[key.clone()]).await.expect("deleted");
+        world
+            .storage
+            .delete(std::slice::from_ref(&key))
+            .await
+            .expect("deleted");
         let torn = vec![bytes::Bytes::from_static(b"MILLMETA torn")];
         world.storage.put(&key, torn).await.expect("put");
         let target = world.path("restored.db");

@@ -179,7 +179,7 @@ enum Log {
     Kept { wal_id: u64, records: RecoveredLog },
     /// It is newer than the moment that was asked for.
     Discarded {
-        log: UnopenedWal,
+        log: Box<UnopenedWal>,
         records: RecoveredLog,
     },
 }
@@ -217,7 +217,10 @@ impl Log {
                 wal_id: found.wal_id,
                 records,
             },
-            Some(_) => Self::Discarded { log, records },
+            Some(_) => Self::Discarded {
+                log: Box::new(log),
+                records,
+            },
         })
     }
 }
