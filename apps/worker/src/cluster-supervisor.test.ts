@@ -20,6 +20,7 @@ let phase: ClusterPhase;
 let message: string | undefined;
 let conditions: readonly Condition[];
 let lastExit: BrokerExit | undefined;
+let lastExitFails: boolean;
 let writes: number;
 let paused: boolean;
 let stops: number;
@@ -64,7 +65,10 @@ const driver = {
     observation = "stopped";
   },
   observe: async () => observation,
-  lastExit: async () => lastExit,
+  lastExit: async () => {
+    if (lastExitFails) throw new ProvisionError("throttled", "cannot read the slot's report");
+    return lastExit;
+  },
   maintain: async () => {},
   ensureRunning: async () => {
     starts += 1;
@@ -80,6 +84,7 @@ beforeEach(() => {
   message = undefined;
   conditions = [];
   lastExit = undefined;
+  lastExitFails = false;
   writes = 0;
   observation = "ready";
   starts = 0;
@@ -296,6 +301,20 @@ test("beyond this machine it says why no broker starts, where the driver learns 
     "The broker does not start: the slot's volume was lost: recover the cluster.",
   );
 });
+
+test.each(["starting", "stopped"] as const)(
+  "a broker that is %s degrades the cluster although nobody can read why",
+  async (seen) => {
+    driver.capabilities = REMOTE;
+    observation = seen;
+    lastExitFails = true;
+    await ticks(2, 31_000);
+    expect(phase).toBe("DEGRADED");
+    expect(message).toBe(
+      seen === "stopped" ? "The broker has stopped." : "The broker runs but does not answer.",
+    );
+  },
+);
 
 test("beyond this machine a broker that stopped is reported, and left to who runs it", async () => {
   driver.capabilities = REMOTE;

@@ -162,13 +162,27 @@ export class ClusterSupervisor {
       await this.#degrade(cluster, watch, brokerDown(driver.capabilities.absentMessage), log);
       return;
     }
-    watch.lastExit = watch.startFailure ?? (await driver.lastExit(cluster.id));
+    watch.lastExit = watch.startFailure ?? (await this.#lastExit(driver, cluster, log));
     const final = this.#finalFailure(watch);
     if (final !== undefined) return await this.#degrade(cluster, watch, final, log);
     const message = this.#stoppedMessage(watch);
     await this.#degrade(cluster, watch, brokerDown(message), log);
     if (!driver.capabilities.startsBrokers || !watch.backoff.mayStart(this.#now())) return;
     await this.#restart(cluster, driver, watch, log);
+  }
+
+  /** Only an explanation: where it cannot be read, the cluster is degraded without it. */
+  async #lastExit(
+    driver: ClusterDriver,
+    { id }: Cluster,
+    log: Logger,
+  ): Promise<BrokerExit | undefined> {
+    try {
+      return await driver.lastExit(id);
+    } catch (error) {
+      log.warn({ err: error }, "cannot read why the broker does not serve");
+      return undefined;
+    }
   }
 
   /** What the last exit says about every further start, once one was tried. */
@@ -223,7 +237,7 @@ export class ClusterSupervisor {
     const now = this.#now();
     watch.unresponsiveSince ??= now;
     if (now - watch.unresponsiveSince < UNRESPONSIVE_MS) return;
-    const reason = (await driver.lastExit(cluster.id))?.reason;
+    const reason = (await this.#lastExit(driver, cluster, log))?.reason;
     const message =
       reason === undefined
         ? "The broker runs but does not answer."
