@@ -281,6 +281,11 @@ esac
       expect(owner.output.trim()).toBe("millrace");
       expect(await prepare()).toMatchObject({ code: 0 });
       expect(asked("--yes")).toHaveLength(1);
+
+      // The approval was of the loss that was reported, not of what is lost later.
+      await machine.run("rm", "/var/lib/millrace/data/meta.db");
+      expect(await prepare()).toMatchObject({ code: 0 });
+      expect(asked("--yes")).toHaveLength(1);
     });
 
     test("is recovered by the next attempt where the first one failed, and formatted once", async () => {

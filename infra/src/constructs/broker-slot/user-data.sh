@@ -43,7 +43,7 @@ insist() {
   local what=$1 attempt
   shift
   for ((attempt = 1; attempt <= CALL_MAX; attempt++)); do
-    if "$@"; then return 0; fi
+    "$@" && return 0
     say "$what failed (attempt $attempt of $CALL_MAX)"
     sleep "$((attempt < 6 ? attempt * 2 : 10))"
   done
@@ -86,7 +86,7 @@ attach_volume() {
     answer=$(aws_api ec2 describe-volumes --volume-ids "$volume" \
       --query 'Volumes[0].[State,Attachments[0].InstanceId]') || answer='unknown None'
     read -r state holder <<<"$answer"
-    if [ "$holder" = "$instance" ]; then return 0; fi
+    [ "$holder" != "$instance" ] || return 0
     if [ "$state" = available ]; then
       aws_api ec2 attach-volume --volume-id "$volume" --instance-id "$instance" \
         --device /dev/sdf >/dev/null || say "$volume was not attached; trying again"
@@ -197,7 +197,7 @@ put_report() {
 }
 
 await_approval() {
-  if has_objects "$RECOVERY/approved"; then return 0; fi
+  ! has_objects "$RECOVERY/approved" || return 0
   if ! has_objects "$RECOVERY/report"; then
     # Nothing is mounted: the report is of what the bucket has.
     make_folders
@@ -208,11 +208,17 @@ await_approval() {
   die 'the volume was lost: it is blank, but the bucket knows this node; recover the cluster'
 }
 
-# After the format and before the first start. Repeated until the metadata is there.
+# After the format and before the first start. An approval holds for one recovery: the marker says that
+# this volume has had its metadata, and metadata that is lost later is not recovered without a question.
 recover_volume() {
-  if [ -e "$VOLUME/data/meta.db" ] || ! has_objects "$RECOVERY/approved"; then return 0; fi
-  say 'recovering, as approved'
-  recover --yes || die 'the recovery failed'
+  [ ! -e "$VOLUME/recovered" ] || return 0
+  if [ ! -e "$VOLUME/data/meta.db" ]; then
+    has_objects "$RECOVERY/approved" || return 0
+    say 'recovering, as approved'
+    recover --yes || die 'the recovery failed'
+  fi
+  touch "$VOLUME/recovered"
+  sync "$VOLUME"
 }
 
 marker_text() { printf 'cluster=%s\nslot=%s\n' "$CLUSTER_ID" "$SLOT"; }
@@ -395,7 +401,7 @@ is_ready() {
 
 report() {
   local ready=0 used dimensions="[{Name=Cluster,Value=$CLUSTER_ID},{Name=Slot,Value=$SLOT}]" data
-  if is_ready; then ready=1; fi
+  ! is_ready || ready=1
   data=("MetricName=Ready,Value=$ready,Dimensions=$dimensions")
   if mountpoint -q "$VOLUME"; then
     used=$(df --output=pcent "$VOLUME" | tail -n 1 | tr -dc 0-9)
@@ -415,10 +421,10 @@ identify() {
 ship_logs() {
   local cursor=$SPOOL/cursor stream after=(--boot) code=0
   stream=slot-$SLOT/$(cat "$SPOOL/instance")
-  if [ -s "$cursor" ]; then after=(--after-cursor "$(cat "$cursor")"); fi
+  [ ! -s "$cursor" ] || after=(--after-cursor "$(cat "$cursor")")
   { journalctl -q --all -o json --unit 'millrace*' "${after[@]}" || true; } |
     python3 "$SPOOL/batch.py" "$SPOOL/events.json" "$cursor.new"
-  if [ ! -s "$cursor.new" ]; then return 0; fi
+  [ -s "$cursor.new" ] || return 0
   put_events "$stream" || code=$?
   if [ "$code" != 0 ]; then
     aws_api logs create-log-stream --log-group-name "$LOG_GROUP" --log-stream-name "$stream" ||
