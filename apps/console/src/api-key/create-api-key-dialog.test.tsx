@@ -19,10 +19,10 @@ beforeEach(() => {
   seen.modal = {};
 });
 
-function modal(secret: string | undefined): string {
+function modal(secret: string | undefined, busy = false): string {
   return renderToStaticMarkup(
     <MantineProvider>
-      <ApiKeyModal opened secret={secret} onClose={() => {}}>
+      <ApiKeyModal opened secret={secret} busy={busy} onClose={() => {}}>
         the form
       </ApiKeyModal>
     </MantineProvider>,
@@ -34,6 +34,16 @@ test("Escape, a click outside and a cross cannot close a secret that is shown on
   expect(text).toContain("mrk_secret");
   expect(text).toContain("Done");
   expect(seen.modal).toMatchObject({
+    closeOnEscape: false,
+    closeOnClickOutside: false,
+    withCloseButton: false,
+  });
+});
+
+test("while a key is being created nothing closes the form: its secret is on the way", () => {
+  expect(modal(undefined, true)).toContain("the form");
+  expect(seen.modal).toMatchObject({
+    title: "Create API key",
     closeOnEscape: false,
     closeOnClickOutside: false,
     withCloseButton: false,

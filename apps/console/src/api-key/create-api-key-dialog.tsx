@@ -42,7 +42,12 @@ export function CreateApiKeyDialog({ opened, onClose }: { opened: boolean; onClo
   }
 
   return (
-    <ApiKeyModal opened={opened} secret={create.data?.secret} onClose={close}>
+    <ApiKeyModal
+      opened={opened}
+      secret={create.data?.secret}
+      busy={create.isPending}
+      onClose={close}
+    >
       <KeyForm
         busy={create.isPending}
         error={create.error}
@@ -53,15 +58,19 @@ export function CreateApiKeyDialog({ opened, onClose }: { opened: boolean; onClo
   );
 }
 
-/** While it shows a secret, only Done closes it: Escape or a stray click would lose the secret. */
+/**
+ * While a key is being created, nothing closes the dialog, and while it shows the secret, only Done
+ * does: Escape or a stray click would lose the secret.
+ */
 export function ApiKeyModal(props: {
   opened: boolean;
   secret: string | undefined;
+  busy: boolean;
   onClose: () => void;
   children: React.ReactNode;
 }) {
-  const { opened, secret, onClose, children } = props;
-  const closable = secret === undefined;
+  const { opened, secret, busy, onClose, children } = props;
+  const closable = secret === undefined && !busy;
   return (
     <Modal
       opened={opened}
@@ -69,10 +78,10 @@ export function ApiKeyModal(props: {
       closeOnEscape={closable}
       closeOnClickOutside={closable}
       withCloseButton={closable}
-      title={closable ? "Create API key" : "Copy your API key"}
+      title={secret === undefined ? "Create API key" : "Copy your API key"}
       closeButtonProps={{ "aria-label": "Close" }}
     >
-      {closable ? children : <Secret secret={secret} onDone={onClose} />}
+      {secret === undefined ? children : <Secret secret={secret} onDone={onClose} />}
     </Modal>
   );
 }
@@ -129,7 +138,7 @@ function KeyForm(props: {
           </Alert>
         )}
         <Group justify="flex-end">
-          <Button variant="default" onClick={props.onCancel}>
+          <Button variant="default" disabled={props.busy} onClick={props.onCancel}>
             Cancel
           </Button>
           <Button type="submit" loading={props.busy}>
