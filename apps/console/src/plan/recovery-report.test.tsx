@@ -1,10 +1,19 @@
 import { MantineProvider } from "@mantine/core";
 import type { ChangePlan } from "@millrace/contract";
+import { MISSING_SHOWN_MAX } from "@millrace/domain";
 import { renderToStaticMarkup } from "react-dom/server";
 import { expect, test } from "vitest";
 import { RecoveryReport } from "./recovery-report.tsx";
 
 type Report = NonNullable<ChangePlan["recovery"]>;
+
+const LOSS = {
+  topic: "orders",
+  partition: 3,
+  from_offset: "9007199254740993",
+  to_offset: "9007199254741000",
+  acknowledged_by: "2026-11-22T10:00:05Z",
+};
 
 const REPORT: Report = {
   source: "bucket",
@@ -27,24 +36,25 @@ function html(report: Partial<Report>): string {
 }
 
 test("a loss is shown by partition, offsets and time, with those that are not listed counted", () => {
-  const loss = {
-    topic: "orders",
-    partition: 3,
-    from_offset: "9007199254740993",
-    to_offset: "9007199254741000",
-  };
-  const acknowledged_by = "2026-11-22T10:00:05Z";
-  const text = html({ missing: [{ ...loss, acknowledged_by }], missing_partitions: 3 });
-  for (const part of ["orders-3", "9007199254740993", "9007199254741000", acknowledged_by]) {
+  const text = html({ missing: [LOSS], missing_partitions: 3 });
+  for (const part of ["orders-3", LOSS.from_offset, LOSS.to_offset, LOSS.acknowledged_by]) {
     expect(text).toContain(part);
   }
+  expect(text).not.toContain("Only the first");
   expect(text).toContain("missing in 3 partitions");
   expect(text).toContain("And 2 more partitions.");
 });
 
-test("with the write-ahead log nothing is missing; without it that is said with its limit", () => {
+test("a list that reaches its bound says that it may not be whole", () => {
+  const missing = Array.from({ length: MISSING_SHOWN_MAX }, (_, n) => ({ ...LOSS, partition: n }));
+  const text = html({ missing, missing_partitions: MISSING_SHOWN_MAX });
+  expect(text).toContain(`Only the first ${MISSING_SHOWN_MAX} ranges are listed.`);
+});
+
+test("with the write-ahead log nothing is missing; without it nobody can say so", () => {
   const whole = html({ source: "bucket+wal", records_from_wal: "100000" });
   expect(whole).toContain("100000 records are read from it");
-  expect(whole).not.toContain("last second");
-  expect(html({})).toContain("last second");
+  expect(whole).toContain("No acknowledged record is missing");
+  expect(html({})).toContain("No missing records are known");
+  expect(html({})).not.toContain("No acknowledged record is missing");
 });

@@ -2,6 +2,7 @@
 
 import { Alert, Code, Stack, Table, Text } from "@mantine/core";
 import type { ChangePlan } from "@millrace/contract";
+import { MISSING_SHOWN_MAX } from "@millrace/domain";
 import { IconAlertTriangle, IconCheck } from "@tabler/icons-react";
 
 type Report = NonNullable<ChangePlan["recovery"]>;
@@ -29,10 +30,22 @@ export function RecoveryReport({ report }: { report: Report }) {
 
 /** Without the log, records may be acknowledged after the last backup: nobody can say that none were. */
 function Complete({ source }: Pick<Report, "source">) {
+  if (source === "bucket+wal") {
+    return (
+      <Alert
+        color="green"
+        icon={<IconCheck size={18} />}
+        title="No acknowledged record is missing"
+      />
+    );
+  }
   return (
-    <Alert color="green" icon={<IconCheck size={18} />} title="No acknowledged record is missing">
-      {source === "bucket" &&
-        "As far as the backup knows. Records that were acknowledged in its last second may be missing."}
+    <Alert
+      color="yellow"
+      icon={<IconAlertTriangle size={18} />}
+      title="No missing records are known"
+    >
+      Records that were acknowledged after the last backup may be missing.
     </Alert>
   );
 }
@@ -71,6 +84,9 @@ function Loss({ missing, missing_partitions }: Report) {
           </Table.Tbody>
         </Table>
       </Table.ScrollContainer>
+      {missing.length === MISSING_SHOWN_MAX && (
+        <Text fz="sm">Only the first {MISSING_SHOWN_MAX} ranges are listed.</Text>
+      )}
       {others > 0 && <Text fz="sm">And {others} more partitions.</Text>}
     </Alert>
   );

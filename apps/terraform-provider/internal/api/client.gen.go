@@ -1997,13 +1997,13 @@ type RecoveryReport struct {
 	// RecoveredTo The metadata comes back as of this time
 	RecoveredTo time.Time `json:"recovered_to"`
 
-	// Source bucket+wal: the write-ahead log is there, and no acknowledged record is missing. bucket: only what was uploaded comes back
+	// Source bucket+wal: the write-ahead log is intact, and its records come back too. bucket: only what was uploaded comes back. With either, objects that are missing from the bucket are reported in missing
 	Source   RecoveryReportSource `json:"source"`
 	Topics   int                  `json:"topics"`
 	Warnings []string             `json:"warnings"`
 }
 
-// RecoveryReportSource bucket+wal: the write-ahead log is there, and no acknowledged record is missing. bucket: only what was uploaded comes back
+// RecoveryReportSource bucket+wal: the write-ahead log is intact, and its records come back too. bucket: only what was uploaded comes back. With either, objects that are missing from the bucket are reported in missing
 type RecoveryReportSource string
 
 // Region defines model for Region.
@@ -2444,7 +2444,7 @@ type ClusterReconcileParams struct {
 
 // ClusterRecoverParams defines parameters for ClusterRecover.
 type ClusterRecoverParams struct {
-	// ValidateOnly Answers the plan: what comes back and which acknowledged records are missing. Nothing changes. On AWS the slot reports that, and only the operation can read it. The operation always waits for the approval of its plan
+	// ValidateOnly Returns the plan: what comes back and which acknowledged records are missing. Nothing changes. On AWS the slot reports that, and only the operation can read it. The operation always waits for the approval of its plan
 	ValidateOnly *bool `form:"validate_only,omitempty" json:"validate_only,omitempty"`
 
 	// IfMatch The ETag you read; the call fails with 412 if the resource has changed since

@@ -17,7 +17,7 @@ export const recoverCluster = defineContract({
   query: {
     validate_only: validateOnly.meta({
       description:
-        "Answers the plan: what comes back and which acknowledged records are missing. Nothing " +
+        "Returns the plan: what comes back and which acknowledged records are missing. Nothing " +
         "changes. On AWS the slot reports that, and only the operation can read it. The operation " +
         "always waits for the approval of its plan",
       override: { type: "boolean", anyOf: undefined },

@@ -19,8 +19,9 @@ export const RecoveryReport = z
   .object({
     source: z.enum(["bucket", "bucket+wal"]).meta({
       description:
-        "bucket+wal: the write-ahead log is there, and no acknowledged record is missing. bucket: " +
-        "only what was uploaded comes back",
+        "bucket+wal: the write-ahead log is intact, and its records come back too. bucket: only what " +
+        "was uploaded comes back. With either, objects that are missing from the bucket are reported " +
+        "in missing",
     }),
     recovered_to: timestamp.meta({ description: "The metadata comes back as of this time" }),
     topics: z.int(),
