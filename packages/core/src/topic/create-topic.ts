@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { BrokerError, type KafkaAdmin } from "@millrace/broker-admin";
-import type { ClusterId, DescribedTopic, Principal } from "@millrace/domain";
+import type { Clock, ClusterId, DescribedTopic, Principal } from "@millrace/domain";
 import { atBroker } from "../broker-failure.ts";
 import { requireBootstrapServers } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
@@ -32,7 +32,7 @@ export async function createTopic(
         await admin.createTopic(topic);
       } catch (error) {
         if (!isTimeout(error)) throw error;
-        return await awaitTopic(admin, topic, error);
+        return await awaitTopic(core.clock, admin, topic, error);
       }
       return admin.describeTopic(topic.name);
     }),
@@ -41,11 +41,13 @@ export async function createTopic(
 
 /** A broker that was too slow to answer goes on with its work: thousands of partitions take seconds. */
 async function awaitTopic(
+  clock: Clock,
   admin: Pick<KafkaAdmin, "describeTopic">,
   { name, partitions }: Pick<CreateTopicInput, "name" | "partitions">,
   timeout: unknown,
 ): Promise<DescribedTopic> {
-  for (let waited = 0; waited < LATE_MS_MAX; waited += LATE_POLL_MS) {
+  const until = clock.now().getTime() + LATE_MS_MAX;
+  while (clock.now().getTime() < until) {
     const found = await admin.describeTopic(name).catch((error: unknown) => {
       if (isTimeout(error) || isMissing(error)) return undefined;
       throw error;
