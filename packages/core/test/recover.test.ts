@@ -5,6 +5,7 @@ import {
   approveOperation,
   cancelOperation,
   getOperationPlan,
+  pauseCluster,
   previewRecover,
   recoverCluster,
   reportDegraded,
@@ -96,6 +97,20 @@ test("a broker that does not start after the recovery can be retried, and is not
   await retryOperation(...ask(), operation.id);
   expect(await of.run(tools, operation)).toBe("succeeded");
   expect(tools.driver.effects.filter((effect) => effect.startsWith("recover"))).toHaveLength(1);
+});
+
+test("a paused cluster is recovered, and stays paused until it is resumed", async () => {
+  const { tools, cluster } = await lost();
+  expect(await of.run(tools, await pauseCluster(...ask(), { clusterId: cluster.id }))).toBe(
+    "succeeded",
+  );
+  tools.driver.effects.length = 0;
+  const operation = await recoverCluster(...ask(), { clusterId: cluster.id });
+  await of.run(tools, operation);
+  await approve(operation);
+  expect(await of.run(tools, operation)).toBe("succeeded");
+  expect(tools.driver.effects.map((effect) => effect.split(" ")[0])).toEqual(["recover"]);
+  expect((await of.load(cluster)).phase).toBe("PAUSED");
 });
 
 test("a cluster that serves is not recovered", async () => {

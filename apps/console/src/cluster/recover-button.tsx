@@ -11,7 +11,7 @@ import { useAllowed } from "../session/use-allowed.ts";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 
 /** Phases that a recovery can start in: the broker does not serve. */
-const RECOVERABLE: readonly Cluster["status"]["phase"][] = ["DEGRADED", "FAILED"];
+const RECOVERABLE: readonly Cluster["status"]["phase"][] = ["DEGRADED", "FAILED", "PAUSED"];
 
 /** Starts the recovery of a broker that lost its data. Its plan is approved on the operation's page. */
 export function RecoverButton({ cluster }: { cluster: Cluster }) {

@@ -5,7 +5,7 @@ import { assertPhase } from "./lock-cluster.ts";
 export function assertRecoverable(cluster: Cluster): void {
   assertPhase(
     cluster,
-    ["DEGRADED", "FAILED"],
+    ["DEGRADED", "FAILED", "PAUSED"],
     "Only a cluster whose broker does not serve can be recovered.",
   );
   if (cluster.placement !== undefined) return;

@@ -24,10 +24,17 @@ export function isWorthRetrying(error: unknown): boolean {
   return true;
 }
 
+/** What passes on its own, but not within seconds. */
+const SLOW_TO_PASS: ReadonlySet<ProvisionErrorCode> = new Set([
+  "throttled",
+  "capacity",
+  "busy",
+  "broker_running",
+]);
+
 /** Times the usual pause before another try: whoever said "later" is given time. */
 export function patienceFor(error: unknown): number {
-  if (!(error instanceof ProvisionError)) return 1;
-  return error.code === "throttled" || error.code === "capacity" || error.code === "busy" ? 15 : 1;
+  return error instanceof ProvisionError && SLOW_TO_PASS.has(error.code) ? 15 : 1;
 }
 
 /** Whether the plan does not fit what exists any more: another one is to be made. */

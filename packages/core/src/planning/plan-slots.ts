@@ -128,7 +128,7 @@ function refusal(error: unknown): unknown {
       "cluster_not_ready",
       `The recovery cannot be planned: ${error.message}.`,
       {
-        remedy: "Try again once the broker has ended.",
+        remedy: "Pause the cluster, then recover it.",
         cause: error,
       },
     );
