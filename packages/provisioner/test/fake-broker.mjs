@@ -9,7 +9,7 @@
  *   fake.ignore.sigterm   `true`: only SIGKILL ends it
  *   fake.metrics.file     text of `/metrics`, read again at each request
  *   fake.recovery.report  file with the report of `recover`; the broker starts only once `recover
- *                         --yes` has written `<data.dir>/metadata`
+ *                         --yes` has written `<data.dir>/meta.db`
  *
  * The environment variable FAKE_READY_DELAY_MS stands in for the first where the configuration is
  * not the test's own.
@@ -42,7 +42,7 @@ if (exitCode !== undefined) {
 }
 
 const reportFile = properties.get("fake.recovery.report");
-const metadata = join(properties.get("data.dir"), "metadata");
+const metadata = join(properties.get("data.dir"), "meta.db");
 if (command === "recover") {
   if (reportFile === undefined) {
     console.error("the folder is in use");

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -329,7 +329,7 @@ describe("recover", () => {
     await expect(driver.waitReady(wanted)).rejects.toMatchObject({ code: "start_failed" });
     const plan = await driver.plan(wanted, { purpose: "recover" });
     expect(plan.recovery).toMatchObject({ source: "bucket", missing: [] });
-    const metadata = join(home, "clusters", "clu_lost", "data", "metadata");
+    const metadata = join(home, "clusters", "clu_lost", "data", "meta.db");
     expect(existsSync(metadata)).toBe(false);
 
     await driver.apply(wanted, plan.id);
@@ -340,6 +340,16 @@ describe("recover", () => {
     await driver.apply(wanted, plan.id);
   });
 
+  test("recovers again what is lost again, though the same plan was applied before", async () => {
+    const { wanted } = await lost();
+    const plan = await driver.plan(wanted, { purpose: "recover" });
+    await driver.apply(wanted, plan.id);
+    const metadata = join(home, "clusters", "clu_lost", "data", "meta.db");
+    rmSync(metadata);
+    await driver.apply(wanted, plan.id);
+    expect(existsSync(metadata)).toBe(true);
+  });
+
   test("refuses a plan that loses something else by now, and changes nothing", async () => {
     const { wanted, report } = await lost();
     const plan = await driver.plan(wanted, { purpose: "recover" });
@@ -347,7 +357,7 @@ describe("recover", () => {
     const missing = [{ ...range, acknowledged_by: "2026-11-22T10:00:01Z" }];
     writeFileSync(report, JSON.stringify({ ...REPORT, missing }));
     await expect(driver.apply(wanted, plan.id)).rejects.toMatchObject({ code: "plan_stale" });
-    expect(existsSync(join(home, "clusters", "clu_lost", "data", "metadata"))).toBe(false);
+    expect(existsSync(join(home, "clusters", "clu_lost", "data", "meta.db"))).toBe(false);
   });
 
   test("is refused while a broker runs, with what to do", async () => {

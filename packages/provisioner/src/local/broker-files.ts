@@ -119,6 +119,16 @@ export class BrokerFiles {
     return await readIfThere(this.propertiesFile);
   }
 
+  async hasMetadata(): Promise<boolean> {
+    try {
+      await stat(join(this.folder, "data/meta.db"));
+      return true;
+    } catch (error) {
+      if (isMissing(error)) return false;
+      throw error;
+    }
+  }
+
   /** Id of the recovery plan that was applied last. */
   async readRecovered(): Promise<string | undefined> {
     return await readIfThere(this.recoveredFile);

@@ -1,7 +1,7 @@
 /**
  * Rebuilds the metadata of a broker that lost it, by `millrace recover`. The program takes the lock of
- * the data folder, so it never works beside a broker; it replaces the metadata in one step, so it may
- * be killed at any moment and run again.
+ * the data folder, so it never works beside a broker. It replaces the metadata by two renames, between
+ * which it may be killed: running it again is what makes that safe.
  */
 import { spawn } from "node:child_process";
 import type { ChangePlan } from "../change-plan.ts";
@@ -35,11 +35,11 @@ export class BrokerRecovery {
   }
 
   /**
-   * Applies the plan; repeating it once it succeeded does nothing. Throws `plan_stale` where a
+   * Applies the plan; repeating it while its metadata is there does nothing. Throws `plan_stale` where a
    * recovery would now bring back something else than the plan says, and as `plan` does.
    */
   async apply(planId: string, signal: AbortSignal | undefined): Promise<void> {
-    if ((await this.#files.readRecovered()) === planId) return;
+    if ((await this.#files.readRecovered()) === planId && (await this.#files.hasMetadata())) return;
     const { id } = await this.plan(signal);
     if (id !== planId) {
       throw new ProvisionError("plan_stale", "what can be recovered has changed since the plan");
