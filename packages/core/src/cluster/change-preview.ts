@@ -48,8 +48,9 @@ export async function planOf(
 const UNKNOWN_PLACEMENT: Placement = { host: "", kafkaPort: 0, adminPort: 0 };
 
 /**
- * What becomes of a cluster that is there. This machine is looked at; on AWS the stack as it is asked
- * for now is held against the one that would be, since what runs belongs to the worker's operations.
+ * How a change affects a cluster that exists. A local cluster is inspected. On AWS the preview compares
+ * the stack of the current spec with the stack of the wanted one: only the worker's operations may read
+ * what is deployed.
  */
 export async function changeOf(
   core: Core,

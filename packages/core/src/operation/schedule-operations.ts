@@ -31,8 +31,8 @@ const PURGE_RETRY = { firstMs: 10 * 60_000, maxMs: 24 * 60 * 60_000 };
 const DRIFT_CHECKS_KEPT_MS = 30 * 24 * 60 * 60_000;
 const DRIFT_CHECKS_DELETED_MAX = 100;
 /**
- * Looks are spread over this part of the interval by the cluster's id, so that clusters which were
- * made together are not looked at together for ever.
+ * Drift checks are spread over this part of the interval by the cluster's id, so that clusters which
+ * were created together are not always checked together.
  */
 const JITTER = 0.2;
 
@@ -86,7 +86,7 @@ async function begin(
     });
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
-    log?.info({ cluster: id, kind, code: error.code }, "what is due has to wait");
+    log?.info({ cluster: id, kind, code: error.code }, "scheduled operation postponed");
   }
 }
 

@@ -117,7 +117,7 @@ const detectDrift: Step = {
 
 function tellWhatIsLeft({ tools, onEvent }: StepContext, { changes }: ChangePlan): void {
   for (const { address } of changes) {
-    const message = `${address} is still not as it was made: no plan undoes it, take it back by hand`;
+    const message = `${address} still differs, and no plan can revert it. Revert it manually.`;
     onEvent({ at: tools.clock.now().getTime(), level: "warning", kind: "run", message, address });
   }
 }
