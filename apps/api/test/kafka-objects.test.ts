@@ -127,7 +127,7 @@ test("500 topics with their settings are one page and one request to the broker"
   expect(kafka.configRequests - before).toBe(1);
 });
 
-test("groups show their lag as decimal strings, past 2^53 too", async () => {
+test("groups show their lag as decimal strings, past 2^53 too, and -1 where it is unknown", async () => {
   const { app, db, kafka, ours } = fixture;
   const { cluster } = await runningCluster(db, ours, "groups");
   kafka.groups.set(`127.0.0.1:${cluster.placement?.kafkaPort}`, [
@@ -139,6 +139,7 @@ test("groups show their lag as decimal strings, past 2^53 too", async () => {
       partitions: [
         { topic: "t", partition: 0, committedOffset: 0n, endOffset: 2n ** 62n, lag: 2n ** 62n },
         { topic: "t", partition: 1, committedOffset: 5n, endOffset: 8n, lag: 3n },
+        { topic: "t", partition: 2, committedOffset: 5n, endOffset: undefined, lag: undefined },
       ],
     },
   ]);
@@ -148,7 +149,7 @@ test("groups show their lag as decimal strings, past 2^53 too", async () => {
     {
       group_id: "g",
       total_lag: String(2n ** 62n + 3n),
-      partitions: [{ lag: String(2n ** 62n) }, {}],
+      partitions: [{ lag: String(2n ** 62n) }, {}, { end_offset: "-1", lag: "-1" }],
     },
   ]);
 });

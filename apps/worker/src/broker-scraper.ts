@@ -149,7 +149,8 @@ export class BrokerScraper {
     target.lagAt = at.getTime();
     const samples = target.groups
       .filter(groups, at.getTime())
-      .filter((group) => group.partitions.length > 0)
+      // A group of which no lag is known leaves a gap: 0 would say that it is caught up.
+      .filter((group) => group.partitions.some(({ lag }) => lag !== undefined))
       .map((group) => ({
         clusterId: cluster.id,
         groupId: group.groupId,

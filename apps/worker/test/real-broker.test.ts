@@ -45,7 +45,7 @@ describe.skipIf(brokerBin === undefined)("with the real broker", () => {
       (sum, each) => sum + (each.committedOffset ?? 0n),
       0n,
     );
-    const ends = groups[0]?.partitions.reduce((sum, each) => sum + each.endOffset, 0n);
+    const ends = groups[0]?.partitions.reduce((sum, each) => sum + (each.endOffset ?? 0n), 0n);
     expect([groups[0]?.groupId, committed, ends]).toEqual(["readers", 300n, 500n]);
 
     const deletion = await it.requestDeletion(running);

@@ -8,7 +8,10 @@ interface FakeGroup {
 }
 
 /** A broker with one topic, `t`, of which every partition holds the offsets 100 to 1,000. */
-function adminWith(groups: Readonly<Record<string, FakeGroup>>): GroupAdmin {
+function adminWith(
+  groups: Readonly<Record<string, FakeGroup>>,
+  offline: readonly string[] = [],
+): GroupAdmin {
   const bases = Object.keys(groups).map(
     (id) => [id, { id, state: "Stable", protocolType: "consumer" }] as const,
   );
@@ -35,14 +38,14 @@ function adminWith(groups: Readonly<Record<string, FakeGroup>>): GroupAdmin {
           },
         ],
       })),
-    listTopics: async () => ["t"],
+    topicListing: async () => ({ names: ["t"], offline: new Set(offline) }),
     listOffsets: async ({ topics }: Parameters<GroupAdmin["listOffsets"]>[0]) =>
       topics.map(({ name, partitions }) => ({
         name,
-        partitions: partitions.map(({ partitionIndex, timestamp }) => ({
-          partitionIndex,
-          offset: timestamp === -2n ? 100n : 1_000n,
-        })),
+        partitions: partitions.map(({ partitionIndex, timestamp }) => {
+          if (offline.includes(`${name}/${partitionIndex}`)) throw new Error("KAFKA_STORAGE_ERROR");
+          return { partitionIndex, offset: timestamp === -2n ? 100n : 1_000n };
+        }),
       })),
   };
   return admin as unknown as GroupAdmin;
@@ -72,4 +75,19 @@ test("a committed partition counts though no member is assigned it", async () =>
     adminWith({ readers: { assigned: [], committed: { 4: 990n } } }),
   );
   expect(group?.partitions).toMatchObject([{ partition: 4, committedOffset: 990n, lag: 10n }]);
+});
+
+test("an offline partition is listed without a lag, and the others keep theirs", async () => {
+  const [group] = await describeGroups(
+    adminWith({ readers: { assigned: [0, 1, 2], committed: { 0: 400n, 1: 400n } } }, [
+      "t/1",
+      "t/2",
+    ]),
+  );
+  expect(group?.partitions).toEqual([
+    { topic: "t", partition: 0, committedOffset: 400n, endOffset: 1_000n, lag: 600n },
+    { topic: "t", partition: 1, committedOffset: 400n, endOffset: undefined, lag: undefined },
+    { topic: "t", partition: 2, committedOffset: undefined, endOffset: undefined, lag: undefined },
+  ]);
+  expect(group && totalLag(group)).toBe(600n);
 });

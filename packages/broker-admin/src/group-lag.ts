@@ -1,5 +1,6 @@
 import type { ConsumerGroup, PartitionLag } from "@millrace/domain";
-import type { Admin, Group, ListConsumerGroupOffsetsGroup } from "@platformatic/kafka";
+import type { Group, ListConsumerGroupOffsetsGroup } from "@platformatic/kafka";
+import { type OfflineTolerantAdmin, partitionKey } from "./offline-partitions.ts";
 
 /** Kafka's "latest" and "earliest" in ListOffsets. */
 const LATEST = -1n;
@@ -7,8 +8,8 @@ const EARLIEST = -2n;
 
 /** What is read of a Kafka client here. */
 export type GroupAdmin = Pick<
-  Admin,
-  "listGroups" | "describeGroups" | "listConsumerGroupOffsets" | "listTopics" | "listOffsets"
+  OfflineTolerantAdmin,
+  "listGroups" | "describeGroups" | "listConsumerGroupOffsets" | "topicListing" | "listOffsets"
 >;
 
 /** Groups in order of their ids. Partitions of topics that no longer exist are left out. */
@@ -60,24 +61,25 @@ function positionsOf(
       })),
   );
   // What is committed comes last, so it replaces the same partition of an assignment.
-  return [...new Map([...assigned, ...known].map((each) => [keyOf(each), each])).values()];
+  return [...new Map([...assigned, ...known].map((each) => [partitionKey(each), each])).values()];
 }
 
 type PartitionName = Pick<Position, "topic" | "partition">;
-
-function keyOf({ topic, partition }: PartitionName): string {
-  return `${topic}/${partition}`;
-}
 
 interface Bounds {
   readonly ends: ReadonlyMap<string, bigint>;
   /** Only of partitions that some group has not committed. */
   readonly starts: ReadonlyMap<string, bigint>;
+  /** The broker refuses ListOffsets for these, and the client then fails the whole answer. */
+  readonly offline: ReadonlySet<string>;
 }
 
 async function boundsOf(admin: GroupAdmin, positions: readonly Position[]): Promise<Bounds> {
-  const existing = new Set(await admin.listTopics({ includeInternals: true }));
-  const wanted = positions.filter(({ topic }) => existing.has(topic));
+  const { names, offline } = await admin.topicListing();
+  const existing = new Set(names);
+  const wanted = positions.filter(
+    (position) => existing.has(position.topic) && !offline.has(partitionKey(position)),
+  );
   const [ends, starts] = await Promise.all([
     offsetsAt(admin, wanted, LATEST),
     offsetsAt(
@@ -86,7 +88,7 @@ async function boundsOf(admin: GroupAdmin, positions: readonly Position[]): Prom
       EARLIEST,
     ),
   ]);
-  return { ends, starts };
+  return { ends, starts, offline };
 }
 
 async function offsetsAt(
@@ -107,19 +109,22 @@ async function offsetsAt(
   return new Map(
     listed.flatMap(({ name, partitions: each }) =>
       each.map(({ partitionIndex, offset }) => [
-        keyOf({ topic: name, partition: partitionIndex }),
+        partitionKey({ topic: name, partition: partitionIndex }),
         offset,
       ]),
     ),
   );
 }
 
-function lagOf(positions: readonly Position[], { ends, starts }: Bounds): PartitionLag[] {
+function lagOf(positions: readonly Position[], { ends, starts, offline }: Bounds): PartitionLag[] {
   return positions
-    .flatMap((position) => {
-      const endOffset = ends.get(keyOf(position));
+    .flatMap((position): PartitionLag[] => {
+      if (offline.has(partitionKey(position))) {
+        return [{ ...position, endOffset: undefined, lag: undefined }];
+      }
+      const endOffset = ends.get(partitionKey(position));
       if (endOffset === undefined) return [];
-      const from = position.committedOffset ?? starts.get(keyOf(position)) ?? 0n;
+      const from = position.committedOffset ?? starts.get(partitionKey(position)) ?? 0n;
       // A commit can be newer than the end offset that was read before it.
       const lag = endOffset > from ? endOffset - from : 0n;
       return [{ ...position, endOffset, lag }];

@@ -6,7 +6,6 @@ import type {
   TopicConfigSource,
 } from "@millrace/domain";
 import {
-  Admin,
   type ClusterMetadata,
   type ConfigDescription,
   ConfigResourceTypes,
@@ -16,6 +15,7 @@ import {
 } from "@platformatic/kafka";
 import { BrokerError, toBrokerError, withDeadline } from "./broker-error.ts";
 import { describeGroups } from "./group-lag.ts";
+import { OfflineTolerantAdmin } from "./offline-partitions.ts";
 
 /** A local broker answers in milliseconds, one over the Internet in a second or two. */
 const CONNECT_TIMEOUT_MS = 2_000;
@@ -43,12 +43,12 @@ export type TopicConfigChanges = Readonly<Record<string, string | null>>;
  * connections: `close` it, or use `withKafkaAdmin`. Every method throws `BrokerError`.
  */
 export class KafkaAdmin {
-  readonly #admin: Admin;
+  readonly #admin: OfflineTolerantAdmin;
   readonly #timeoutMs: number;
 
   constructor(address: KafkaAddress) {
     this.#timeoutMs = address.timeoutMs ?? REQUEST_TIMEOUT_MS;
-    this.#admin = new Admin({
+    this.#admin = new OfflineTolerantAdmin({
       clientId: "millrace-control-plane",
       bootstrapBrokers: address.bootstrapServers.split(","),
       connectTimeout: Math.min(CONNECT_TIMEOUT_MS, this.#timeoutMs),
@@ -77,10 +77,8 @@ export class KafkaAdmin {
 
   /** Names in order; internal topics (`__…`) only when asked for. */
   async topicNames(options: { includeInternal?: boolean } = {}): Promise<string[]> {
-    const names = await this.#run("list topics", () =>
-      this.#admin.listTopics({ includeInternals: true }),
-    );
-    return options.includeInternal ? names : names.filter((name) => !name.startsWith("__"));
+    const { names } = await this.#run("list topics", () => this.#admin.topicListing());
+    return names.filter((name) => options.includeInternal || !name.startsWith("__"));
   }
 
   /** All topics of users, in order of their names. */

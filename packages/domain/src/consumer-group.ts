@@ -3,13 +3,15 @@ export interface PartitionLag {
   readonly partition: number;
   /** Undefined where a member is assigned the partition and the group has not committed it yet. */
   readonly committedOffset: bigint | undefined;
-  readonly endOffset: bigint;
+  /** Undefined where the partition is offline. */
+  readonly endOffset: bigint | undefined;
   /**
    * Records between the committed offset and the end, never negative. Without a commit it counts
    * from the start of the log, as `auto.offset.reset=earliest` reads: that setting stays in the
    * consumer, so a group that starts at the latest record shows too much until its first commit.
+   * Undefined where the partition is offline.
    */
-  readonly lag: bigint;
+  readonly lag: bigint | undefined;
 }
 
 export interface ConsumerGroup {
@@ -21,6 +23,7 @@ export interface ConsumerGroup {
   readonly partitions: readonly PartitionLag[];
 }
 
+/** Partitions whose lag is unknown do not count. */
 export function totalLag(group: Pick<ConsumerGroup, "partitions">): bigint {
-  return group.partitions.reduce((sum, partition) => sum + partition.lag, 0n);
+  return group.partitions.reduce((sum, partition) => sum + (partition.lag ?? 0n), 0n);
 }

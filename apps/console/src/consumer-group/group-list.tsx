@@ -111,8 +111,8 @@ function GroupCard({ clusterId, group }: { clusterId: string; group: ConsumerGro
                 <Table.Td ta="right">
                   {one.committed_offset === null ? "none" : int64(one.committed_offset)}
                 </Table.Td>
-                <Table.Td ta="right">{int64(one.end_offset)}</Table.Td>
-                <Table.Td ta="right">{int64(one.lag)}</Table.Td>
+                <Table.Td ta="right">{offsetOf(one.end_offset)}</Table.Td>
+                <Table.Td ta="right">{offsetOf(one.lag)}</Table.Td>
               </Table.Tr>
             ))}
           </Table.Tbody>
@@ -120,4 +120,9 @@ function GroupCard({ clusterId, group }: { clusterId: string; group: ConsumerGro
       </Collapse>
     </Card>
   );
+}
+
+/** The API says -1 of an offline partition. */
+function offsetOf(value: string): string {
+  return value === "-1" ? "unknown" : int64(value);
 }

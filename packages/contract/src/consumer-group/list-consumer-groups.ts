@@ -9,7 +9,7 @@ export const ConsumerGroup = z
     state: z.string().meta({ description: "Kafka's group state, such as Stable or Empty" }),
     protocol_type: z.string(),
     members: z.int(),
-    total_lag: int64.meta({ description: "Sum of the partitions' lag, in records" }),
+    total_lag: int64.meta({ description: "Sum of the partitions' known lag, in records" }),
     partitions: z.array(
       z.object({
         topic: z.string(),
@@ -17,10 +17,10 @@ export const ConsumerGroup = z
         committed_offset: int64.nullable().meta({
           description: "Null where a member is assigned the partition and nothing is committed yet",
         }),
-        end_offset: int64,
+        end_offset: int64.meta({ description: "-1 where the partition is offline" }),
         lag: int64.meta({
           description:
-            "Records between the committed offset and the end. Without a commit it counts from the start of the log, as auto.offset.reset=earliest reads",
+            "Records between the committed offset and the end. Without a commit it counts from the start of the log, as auto.offset.reset=earliest reads. -1 where the partition is offline: its lag is unknown",
         }),
       }),
     ),

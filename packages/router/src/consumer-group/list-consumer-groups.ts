@@ -6,6 +6,9 @@ import { listConsumerGroups } from "@millrace/core";
 import { type ConsumerGroup, totalLag } from "@millrace/domain";
 import { infinite, pageInput, presentPage, procedure } from "../procedure.ts";
 
+/** Kafka's own value for an offset that is not known. */
+const UNKNOWN = -1n;
+
 export const listConsumerGroupsProcedure = procedure(contract.permission)
   .input(infinite(contract.input))
   .output(contract.response)
@@ -25,8 +28,8 @@ function presentGroup(group: ConsumerGroup): GroupShape {
       topic: partition.topic,
       partition: partition.partition,
       committed_offset: partition.committedOffset?.toString() ?? null,
-      end_offset: partition.endOffset.toString(),
-      lag: partition.lag.toString(),
+      end_offset: (partition.endOffset ?? UNKNOWN).toString(),
+      lag: (partition.lag ?? UNKNOWN).toString(),
     })),
   };
 }
