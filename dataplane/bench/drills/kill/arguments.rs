@@ -14,8 +14,8 @@ usage: npm run drill:kill -- [--kills N] [--quick] [--seed N] [--rate MIB] [--wo
   --quick            10 kills
   --backlog GIB      measures instead the time to the first acknowledgement after a kill with this
                      much not uploaded, and checks that all of it is uploaded once the bucket is back
-  --s3-server FILE   the versitygw program that serves as the bucket then; without it the final
-                     upload is skipped and reported as skipped
+  --s3-server FILE   the versitygw program that serves as the bucket then; by default one is built
+                     with Go
   --cache MIB        the broker's log cache in that drill (its default)
   --seed N           reproduces the batches and pauses, not the machine's timing
   --rate MIB         MiB per second of all producers together (24)

@@ -1,6 +1,6 @@
-//! One kill while gigabytes are not uploaded, because the bucket does not answer: how long until
-//! the broker acknowledges again, with how much memory, and whether all of it is uploaded once the
-//! bucket is back.
+//! One kill while gigabytes are not uploaded, because the bucket went away: how long until the broker
+//! acknowledges again, with how much memory, and whether all of it is uploaded once the bucket is back.
+//! A broker's first start and new topics need the bucket, so it goes away after both.
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
@@ -8,7 +8,7 @@ use millrace_bench::{
     broker::{Home, Running, Settings, files_below, free_address},
     drill::{Promises, Readback, Work, Workers},
     machine::pause,
-    s3_server::{S3Server, bucket_uri},
+    s3_server::{S3Server, bucket_uri, fetch},
     usage::peak_memory_kib,
 };
 use serde_json::{Value, json};
@@ -23,7 +23,11 @@ const FIRST_ACK_MAX: Duration = Duration::from_secs(3);
 const JUDGED_FROM_BYTES: u64 = 4 << 30;
 const POLL: Duration = Duration::from_millis(100);
 
-/// An address where nobody listens, until the bucket is to be reached.
+/// What is acknowledged before the bucket goes away: then the topics, the groups' included, exist.
+const BEFORE_OUTAGE_BYTES: u64 = 16 << 20;
+const BEFORE_OUTAGE: Duration = Duration::from_secs(2);
+
+/// The bucket's address.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     address: SocketAddr,
@@ -53,6 +57,16 @@ impl Endpoint {
 
 /// Runs the drill in `home`; what it saw, or the reason why it failed.
 pub(crate) fn run(plan: &Backlog, endpoint: &Endpoint, home: &Home) -> Result<Value, String> {
+    let program = match &plan.s3_server {
+        Some(program) => program.clone(),
+        None => fetch().map_err(|error| error.to_string())?,
+    };
+    let folder = home.folder().join("bucket");
+    let serve = || {
+        S3Server::start(&program, endpoint.address, &folder, BUCKET)
+            .map_err(|error| error.to_string())
+    };
+    let server = serve()?;
     let mut running = home.start()?;
     let work = Work {
         seed: plan.seed,
@@ -61,6 +75,9 @@ pub(crate) fn run(plan: &Backlog, endpoint: &Endpoint, home: &Home) -> Result<Va
         bytes_per_s: u64::from(u32::MAX),
     };
     let mut workers = Workers::begin(&work, home)?;
+    workers.until_acknowledged(&mut running, BEFORE_OUTAGE_BYTES)?;
+    pause(BEFORE_OUTAGE);
+    drop(server);
     let clock = workers.stage.clock.clone();
     let began = clock.now();
     workers.until_acknowledged(&mut running, plan.bytes)?;
@@ -76,24 +93,14 @@ pub(crate) fn run(plan: &Backlog, endpoint: &Endpoint, home: &Home) -> Result<Va
         took.as_millis()
     );
     let promises = workers.finish(&mut running)?;
-    let uploaded = match &plan.s3_server {
-        None => Value::Null,
-        Some(program) => {
-            let folder = home.folder().join("bucket");
-            let server = S3Server::start(program, endpoint.address, &folder, BUCKET)
-                .map_err(|error| error.to_string())?;
-            let uploaded_in = until_uploaded(home, &folder, &promises)?;
-            let memory = peak_memory_mib(&running);
-            running.kill_9()?;
-            running = workers.restart(home)?.0;
-            Readback::new(&workers.stage).check_complete(&promises)?;
-            drop(server);
-            json!({ "seconds": uploaded_in.as_secs(), "peak_memory_mib": memory })
-        }
-    };
-    if plan.s3_server.is_none() {
-        Readback::new(&workers.stage).check_complete(&promises)?;
-    }
+    let server = serve()?;
+    let uploaded_in = until_uploaded(home, &folder, &promises)?;
+    let memory = peak_memory_mib(&running);
+    running.kill_9()?;
+    running = workers.restart(home)?.0;
+    Readback::new(&workers.stage).check_complete(&promises)?;
+    drop(server);
+    let uploaded = json!({ "seconds": uploaded_in.as_secs(), "peak_memory_mib": memory });
     if plan.bytes >= JUDGED_FROM_BYTES && took > FIRST_ACK_MAX {
         return Err(format!(
             "the first acknowledgement took {took:?}, more than {FIRST_ACK_MAX:?}"
@@ -114,14 +121,16 @@ pub(crate) fn run(plan: &Backlog, endpoint: &Endpoint, home: &Home) -> Result<Va
 /// Waits until nothing is in the log alone; how long that took.
 fn until_uploaded(home: &Home, bucket: &Path, promises: &Promises) -> Result<Duration, String> {
     let clock = millrace_time::SystemClock::shared();
+    let began = clock.now();
     let bound = Duration::from_secs(60 + promises.bytes / UPLOAD_BYTES_PER_S_MIN);
     loop {
+        let took = clock.now().saturating_sub(began);
         let pending = home.metric("millrace_upload_pending_bytes")?;
         // The gauge alone is not enough: it says 0, too, where nobody has set it yet.
         if pending == 0.0 && files_below(bucket).1 >= promises.bytes {
-            return Ok(clock.now());
+            return Ok(took);
         }
-        if clock.now() > bound {
+        if took > bound {
             return Err(format!(
                 "{pending} bytes are not uploaded {bound:?} after the bucket was there"
             ));
