@@ -211,8 +211,8 @@ impl Storage {
         report(&cluster_id, config.node_id, node_epoch, &store);
         let window = config.storage.background.delete_retention;
         let backup = back_up(source, backup, &store, window, seams);
-        let bucket_check =
-            bucket_check.map(|check| AbortOnDropHandle::new(check_later(check, gate, &store)));
+        let bucket_check = bucket_check
+            .map(|check| AbortOnDropHandle::new(check_later(check, gate, &store, &seams.tasks)));
         Ok(Self {
             meta,
             store,
@@ -280,10 +280,14 @@ fn back_up(
 }
 
 /// Checks the bucket as soon as it answers; the store fails where it is not ours.
-fn check_later(check: BucketCheck, gate: Gate, store: &StreamStore) -> JoinHandle<()> {
+fn check_later(
+    check: BucketCheck,
+    gate: Gate,
+    store: &StreamStore,
+    tasks: &Supervisor,
+) -> JoinHandle<()> {
     let store = store.clone();
-    // Not supervised: it ends once the bucket was checked, and reports what fails.
-    tokio::spawn(async move {
+    tasks.spawn(Task::BucketCheck, async move {
         if let Err(error) = check.run(&gate).await {
             store.fail(&error.to_string());
         }

@@ -37,6 +37,8 @@ tasks! {
     BlockCacheSweep = "block-cache-sweep",
     /// Grows the block cache after the log cache has shrunk.
     CacheResize = "cache-resize",
+    /// Checks and claims a bucket that was silent at startup.
+    BucketCheck = "bucket-check",
     /// Measures how far each consumer group is behind.
     CatchUpTracker = "catch-up-tracker",
     /// Merges small objects.

@@ -44,6 +44,10 @@ const SEAL_INLINE_BYTES: usize = 64 << 10;
 /// The pause after a failure that may pass. The bucket has been asked many times by then.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
+/// A successor keeps what it finds in the chain for longer than this before it deletes it: the window of
+/// a recovery has minutes.
+const REPLACED_AFTER: Duration = Duration::from_secs(30);
+
 /// One past the last acknowledged offset of each stream, as it is now.
 pub(crate) type ConfirmedEnds = Box<dyn Fn() -> Vec<(StreamId, Offset)> + Send + Sync>;
 
@@ -73,6 +77,9 @@ pub(crate) struct Backup {
     is_based: bool,
     /// The last revision that was put.
     put_revision: u64,
+    /// When, by the clock that never jumps, and by the one that goes on while the machine is paused.
+    last_put: Duration,
+    last_put_wall_ms: i64,
     since_snapshot: Since,
 }
 
@@ -110,6 +117,9 @@ impl Backup {
         } = parts;
         Self {
             history: History::new(window),
+            put_revision: *source.revisions().borrow(),
+            last_put: clock.now(),
+            last_put_wall_ms: clock.wall_ms(),
             source,
             writer,
             ends,
@@ -118,7 +128,6 @@ impl Backup {
             meters: Meters::new(),
             snapshot: None,
             is_based: false,
-            put_revision: 0,
             since_snapshot: Since::default(),
         }
     }
@@ -143,7 +152,12 @@ impl Backup {
                 }
                 continue;
             }
-            if self.snapshot.is_some() || !self.is_based {
+            if self.snapshot.is_some() {
+                continue;
+            }
+            if !self.is_based {
+                // A reader is in the way of the snapshot.
+                sleep(PUT_INTERVAL).await;
                 continue;
             }
             let spent = self.clock.now().saturating_sub(began);
@@ -180,7 +194,7 @@ impl Backup {
         }
         if let Some(start) = captured.snapshot {
             // Until it is whole, changes go on from the former one, unless that was void.
-            self.is_based &= wants_snapshot;
+            self.is_based &= start.continues;
             self.snapshot = Some(Progress {
                 start,
                 first_seq: None,
@@ -233,6 +247,7 @@ impl Backup {
         let SnapshotStart {
             revision,
             file_bytes,
+            ..
         } = progress.start;
         let draft = Draft {
             part: SnapshotPart {
@@ -256,8 +271,13 @@ impl Backup {
         self.is_based = true;
         self.writer.snapshot_complete(first_seq);
         self.history.completed(first_seq, self.clock.now());
-        // The next item repeats them, so that older items are not needed for them.
+        // All watermarks again, so that older items are not needed for them.
         self.watermarks.forget();
+        // Nothing may rely on a snapshot that no item names: a start that claims the chain right behind
+        // its last part would name the snapshot before it.
+        self.put_revision = self.put_revision.max(revision);
+        let marks = self.watermarks.changed((self.ends)());
+        self.put_watermarks(marks).await?;
         self.reached(revision);
         tracing::info!(
             seq = first_seq,
@@ -288,9 +308,13 @@ impl Backup {
         };
         let since = self.clock.now();
         loop {
-            match self.writer.put(&item).await {
+            let put = match self.writer.put(&item).await {
+                Ok(()) if self.may_be_replaced() => self.writer.check_last(item.seq()).await,
+                put => put,
+            };
+            match put {
                 Ok(()) => break,
-                Err(PutItemError::Store(error)) => {
+                Err(error @ (PutItemError::Store(_) | PutItemError::Check(_))) => {
                     let behind = self.clock.now().saturating_sub(since);
                     self.meters.failed(behind);
                     tracing::warn!(
@@ -304,8 +328,19 @@ impl Backup {
                 Err(fenced) => return Err(StepError::Put(fenced)),
             }
         }
+        self.last_put = self.clock.now();
+        self.last_put_wall_ms = self.clock.wall_ms();
         self.meters.put(kind, item.size());
         Ok((item.seq(), item.size()))
+    }
+
+    /// Whether nothing was put for so long that a successor may have claimed the chain and deleted the
+    /// items in which this start would have met it.
+    fn may_be_replaced(&self) -> bool {
+        let quiet = self.clock.now().saturating_sub(self.last_put);
+        let quiet_ms = self.clock.wall_ms().saturating_sub(self.last_put_wall_ms);
+        quiet >= REPLACED_AFTER
+            || u128::try_from(quiet_ms).is_ok_and(|ms| ms >= REPLACED_AFTER.as_millis())
     }
 
     /// Deletes what no recovery within the window needs. What fails is deleted later.

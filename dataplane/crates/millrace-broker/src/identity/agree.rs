@@ -31,6 +31,8 @@ pub(crate) struct BackupEnd {
     /// The log of the start that wrote it.
     pub(crate) wal_id: u64,
     pub(crate) age: Age,
+    /// Of the start that wrote it.
+    pub(crate) nonce: u64,
 }
 
 /// Everything that must agree. `None`: blank; of the bucket: it does not answer.
@@ -287,6 +289,7 @@ mod tests {
             cluster_id: "c".into(),
             wal_id,
             age,
+            nonce: 0,
         })
     }
 

@@ -83,13 +83,15 @@ impl BucketCheck {
             is_first_start: false,
         };
         let look = look_at_bucket(bucket, question, WAIT).await;
-        let found = look.map_err(|error| match error {
+        let mut found = look.map_err(|error| match error {
             BucketLookError::Mismatch(mismatch) => StorageError::from(mismatch),
             BucketLookError::Silent(source) => StorageError::BucketSilent {
                 uri: self.uri.to_string(),
                 source,
             },
         })?;
+        // An earlier try of this very claim, whose reply was lost.
+        found.backup.take_if(|end| end.nonce == owner.nonce);
         let sides = Sides {
             bucket: Some(found),
             ..sides.clone()

@@ -209,7 +209,8 @@ impl BackupClaim {
         let agrees = |tail: Option<&Tail>| {
             let bucket = BucketIdentity {
                 cluster_id: Some(self.owner.cluster_id.clone()),
-                backup: tail.map(end_of),
+                // An earlier try of this very claim, whose reply was lost, is no other start.
+                backup: tail.map(end_of).filter(|end| end.nonce != self.owner.nonce),
                 object: None,
             };
             let sides = Sides {

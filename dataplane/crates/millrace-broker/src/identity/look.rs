@@ -191,6 +191,7 @@ pub(super) fn end_of(tail: &Tail) -> BackupEnd {
             generation: owner.generation,
             revision: tail.last.last_revision,
         },
+        nonce: owner.nonce,
     }
 }
 

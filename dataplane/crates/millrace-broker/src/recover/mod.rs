@@ -18,7 +18,7 @@ use millrace_meta::{Floors, MetaStore, SqliteMeta, SqliteOptions, StoreFailure};
 use millrace_model::{NodeId, Offset, StreamEpoch, StreamId};
 use millrace_objects::{Chain, ListError};
 use millrace_stream::{KeptRecords, RecoveredLog, Straddles};
-use millrace_wal::UnopenedWal;
+use millrace_wal::{UnopenedWal, WalIdentity};
 
 use self::{
     objects::BucketObjects,
@@ -131,7 +131,7 @@ pub async fn recover(
     let bucket = open_bucket(&config.storage.bucket, &reads, &seams)?;
     let scratch = Scratch::beside(&folder.metadata_file())?;
     let chain = Chain::new(bucket.clone(), config.node_id);
-    let restored = restore(&chain, &scratch.file, options.at_ms).await?;
+    let mut restored = restore(&chain, &scratch.file, options.at_ms).await?;
     if let Some(configured) = config
         .cluster_id
         .as_ref()
@@ -144,6 +144,7 @@ pub async fn recover(
     }
     let log = identity::look_at_log(&config.storage.wal, &seams).await?;
     let log = Log::read(log, &restored, config.node_id, options).await?;
+    restored.warnings.extend(log.unknown(&scratch.file).await?);
     let meta = open(&scratch.file, &seams).await?;
     meta.check_integrity().await?;
     let recovery = Recovery {
@@ -176,7 +177,10 @@ enum Log {
     /// There is none.
     Blank,
     /// It goes on with the restored metadata.
-    Kept { wal_id: u64, records: RecoveredLog },
+    Kept {
+        found: WalIdentity,
+        records: RecoveredLog,
+    },
     /// It is newer than the moment that was asked for.
     Discarded {
         log: Box<UnopenedWal>,
@@ -213,15 +217,35 @@ impl Log {
             });
         }
         Ok(match options.at_ms {
-            None => Self::Kept {
-                wal_id: found.wal_id,
-                records,
-            },
+            None => Self::Kept { found, records },
             Some(_) => Self::Discarded {
                 log: Box::new(log),
                 records,
             },
         })
+    }
+}
+
+impl Log {
+    /// What is lost because the restored metadata at `path` has never had the streams.
+    async fn unknown(&self, path: &Path) -> Result<Option<String>, RecoverError> {
+        let Self::Kept { records, .. } = self else {
+            return Ok(None);
+        };
+        let by_stream = records.records_by_stream();
+        let streams: Vec<_> = by_stream.keys().copied().collect();
+        let unknown = millrace_meta::unknown_streams(path, &streams).await?;
+        let entries: usize = unknown
+            .iter()
+            .filter_map(|stream| by_stream.get(stream))
+            .sum();
+        Ok((entries > 0).then(|| {
+            format!(
+                "the write-ahead log has {entries} entries of {} streams that the backup does not know; \
+                 they are lost",
+                unknown.len()
+            )
+        }))
     }
 }
 
@@ -358,6 +382,13 @@ impl Recovery<'_> {
             Log::Blank | Log::Discarded { .. } => Source::Bucket,
         };
         let mut warnings = std::mem::take(&mut self.restored.warnings);
+        if !self.restored.is_complete && !self.objects.unknown.is_empty() {
+            warnings.push(format!(
+                "the bucket has {} objects that the restored metadata does not know; they are kept, since \
+                 the backup is damaged",
+                self.objects.unknown.len()
+            ));
+        }
         if source == Source::Bucket {
             let known_to = crate::rfc3339::format(self.restored.known_to_ms);
             warnings.push(format!(
@@ -405,9 +436,17 @@ impl Recovery<'_> {
         });
         let stream_epochs_by = unseen_epochs.max().unwrap_or(0) + UNSEEN_STARTS;
         let logged = kept.epochs.keys();
+        // The log may know of starts and of changes that did not reach the backup.
+        let (mut generation, mut revision) =
+            (self.restored.generation.get(), self.restored.revision);
+        if let Log::Kept { found, .. } = &log {
+            let owner = found.owner.as_ref();
+            generation = generation.max(owner.map_or(0, |owner| owner.generation.get()));
+            revision = revision.max(found.revision);
+        }
         let floors = Floors {
-            generation: self.restored.generation.get() + UNSEEN_STARTS,
-            revision: self.restored.revision,
+            generation: generation + UNSEEN_STARTS,
+            revision,
             next_object: self.objects.next,
             next_stream: logged.clone().map(|id| id.get() + 1).max().unwrap_or(0),
             stream_epochs_by,
@@ -421,10 +460,12 @@ impl Recovery<'_> {
         self.meta.allocate_producer_ids(UNSEEN_PRODUCER_IDS).await?;
         // A generation above all that anybody has seen; what former ones prepared is doomed.
         self.meta.register_node(self.config.node_id).await?;
-        self.meta.doom_unknown(self.objects.unknown.clone()).await?;
+        if self.restored.is_complete {
+            self.meta.doom_unknown(self.objects.unknown.clone()).await?;
+        }
         let wal_id = match log {
             Log::Blank => None,
-            Log::Kept { wal_id, .. } => Some(wal_id),
+            Log::Kept { found, .. } => Some(found.wal_id),
             Log::Discarded { log, .. } => Some(log.discard().await.map_err(StorageError::from)?),
         };
         self.meta.set_wal_id(wal_id).await?;

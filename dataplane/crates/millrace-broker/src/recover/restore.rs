@@ -67,6 +67,8 @@ pub(super) struct Restored {
     pub(super) revision: u64,
     /// By log, since a log that was lost took what it had acknowledged along, and that was told then.
     acknowledged: HashMap<u64, BTreeMap<StreamId, Acknowledged>>,
+    /// Nothing of the chain behind the snapshot is damaged or missing.
+    pub(super) is_complete: bool,
     pub(super) warnings: Vec<String>,
 }
 
@@ -149,7 +151,8 @@ async fn newest_snapshot(
                 return Ok(first.unwrap_or(header.snapshot_seq));
             }
             Ok(header) if header.snapshot_seq > 0 => return Ok(header.snapshot_seq),
-            Ok(_) => return Err(ChainError::NoSnapshot(String::new())),
+            // No snapshot was whole by then, or the start before did not get to name it.
+            Ok(_) => {}
             Err(error @ (ReadItemError::Corrupt { .. } | ReadItemError::NotFound(_))) => {
                 warnings.push(error.to_string());
             }
@@ -166,7 +169,11 @@ async fn first_part(
     part: &ItemHeader,
 ) -> Result<Option<u64>, ChainError> {
     for item in items.iter().rev().filter(|item| item.seq <= part.seq) {
-        let header = chain.read_header(item.seq).await?;
+        let header = match chain.read_header(item.seq).await {
+            Ok(header) => header,
+            Err(ReadItemError::Corrupt { .. } | ReadItemError::NotFound(_)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
         if header.owner.nonce != part.owner.nonce {
             return Ok(None);
         }
@@ -326,6 +333,7 @@ impl Attempt<'_> {
             generation: NodeEpoch(0),
             revision: 0,
             acknowledged: HashMap::new(),
+            is_complete: true,
             warnings: Vec::new(),
         };
         let mut goes_on = true;
@@ -338,6 +346,7 @@ impl Attempt<'_> {
                         .warnings
                         .push(format!("{error}; nothing behind it can be restored"));
                     goes_on = false;
+                    restored.is_complete = false;
                     continue;
                 }
                 Err(error) => return Err(error.into()),
@@ -372,6 +381,7 @@ impl Attempt<'_> {
                     let text = format!("item {seq} does not continue the changes before it");
                     restored.warnings.push(text);
                     goes_on = false;
+                    restored.is_complete = false;
                     continue;
                 }
                 target.apply(&item.body)?;

@@ -225,7 +225,9 @@ async fn a_panic_ends_the_broker(task: Task) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_in_any_task_ends_the_broker_and_loses_no_acknowledged_record() {
-    stream::iter(Task::ALL)
+    // It runs only where the bucket is silent at startup; the next test makes it so.
+    let tasks = Task::ALL.iter().filter(|task| **task != Task::BucketCheck);
+    stream::iter(tasks)
         .for_each_concurrent(AT_ONCE, |task| a_panic_ends_the_broker(*task))
         .await;
 }
@@ -233,8 +235,18 @@ async fn a_panic_in_any_task_ends_the_broker_and_loses_no_acknowledged_record() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_panics_while_the_broker_starts_ends_the_broker_with_its_name() {
     let home = Home::new();
-    for task in [Task::AdminHttp, Task::TelemetryFold, Task::Upload] {
-        let settings = [format!("test.panic.task={task}")];
+    home.start(&[]).await.stop().await;
+    let silent = "s3.data.buckets=0@s3://b?region=r&endpoint=http://127.0.0.1:1&pathStyle=true";
+    for task in [
+        Task::AdminHttp,
+        Task::TelemetryFold,
+        Task::Upload,
+        Task::BucketCheck,
+    ] {
+        let mut settings = vec![format!("test.panic.task={task}")];
+        if task == Task::BucketCheck {
+            settings.push(silent.to_owned());
+        }
         let process = Process::new();
         let started = process.start(&home, &settings, &Supervisor::new()).await;
         // The panic is noticed while the broker starts, or right behind that.

@@ -62,6 +62,8 @@ pub struct SnapshotStart {
     pub revision: u64,
     /// Bytes of the file.
     pub file_bytes: u64,
+    /// What was given before goes on without a gap: it can be relied on until the snapshot is whole.
+    pub continues: bool,
 }
 
 /// A part of a snapshot.
@@ -153,6 +155,7 @@ impl BackupSource {
         let mut writer = inner.writer().await?;
         let revision = *inner.revision.borrow();
         let changes = self.read_changes(revision).await?;
+        let continues = self.given.is_some();
         let wants_snapshot = wants_snapshot || self.given.is_none();
         if !wants_snapshot && (self.snapshot.is_some() || !self.is_checkpoint_due()) {
             return Ok(Captured {
@@ -179,6 +182,7 @@ impl BackupSource {
             snapshot: Some(SnapshotStart {
                 revision,
                 file_bytes,
+                continues,
             }),
         })
     }
@@ -278,7 +282,9 @@ impl BackupSource {
             checkpoint(&mut writer).await?;
             return Ok(());
         }
-        if checkpoint(&mut writer).await? {
+        // Even an incomplete checkpoint changes the file that a snapshot is read from.
+        let is_reading = self.snapshot.is_some();
+        if checkpoint(&mut writer).await? || is_reading {
             tracing::warn!(
                 revision,
                 "the metadata's journal is full, and the bucket does not take it; the backup goes on \

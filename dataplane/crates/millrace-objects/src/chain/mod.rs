@@ -83,8 +83,8 @@ pub enum ReadItemError {
 pub enum PutItemError {
     /// Another start of the node writes the chain: stop.
     #[error(
-        "another start of this node writes the metadata backup since item {seq}{by}; \
-         this one may change nothing more"
+        "another instance of this node took over the metadata backup at item {seq}{by}; \
+         this broker stops"
     )]
     Fenced {
         /// The item that is not ours.
@@ -95,6 +95,9 @@ pub enum PutItemError {
     /// The store failed, for all the retries. Putting the same item again is right.
     #[error("cannot write the metadata backup: {0}")]
     Store(#[source] PutError),
+    /// The store failed to say what lies behind the item. Putting the same item again is right.
+    #[error("cannot read the end of the metadata backup: {0}")]
+    Check(#[source] ListError),
 }
 
 /// Why a chain was not claimed.
@@ -375,6 +378,24 @@ impl ChainWriter {
                 by: self.describe(item.seq).await,
             }),
             Err(error) => Err(PutItemError::Store(error)),
+        }
+    }
+
+    /// Checks that nobody has written behind the item `seq`, which this start has just put.
+    ///
+    /// # Errors
+    /// [`PutItemError::Fenced`]: somebody has. [`PutItemError::Check`]: the store did not say; check again.
+    pub async fn check_last(&self, seq: u64) -> Result<(), PutItemError> {
+        let folder = ObjectKey::chain_folder(self.chain.node);
+        let after = self.chain.key(seq);
+        let behind = self.chain.storage.list(&folder, Some(&after), 1).await;
+        match behind.map_err(PutItemError::Check)?.first() {
+            None => Ok(()),
+            Some(listed) => {
+                let seq = listed.key.object_id().map_or(seq, |id| id.get());
+                let by = self.describe(seq).await;
+                Err(PutItemError::Fenced { seq, by })
+            }
         }
     }
 
