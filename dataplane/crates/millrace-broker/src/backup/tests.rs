@@ -196,6 +196,27 @@ async fn through_failures_and_lost_replies_a_committed_state_comes_back() {
     }
 }
 
+/// A kill right behind the promise that relies on a snapshot: the start that claims the chain next knows
+/// that snapshot, and not only the one before.
+#[tokio::test]
+async fn what_was_promised_with_a_snapshot_outlives_the_next_claim() {
+    let world = World::new(11);
+    for life in 0..3 {
+        let start = world.start("meta.db").await;
+        create(&start.meta, &format!("t{life}"), 1).await;
+        let promised = start.meta.backed_up().await;
+        drop(start.task);
+        start.meta.close().await;
+        // Claims, and is killed before it puts anything else.
+        let claimed = world.start("meta.db").await;
+        drop(claimed.task);
+        claimed.meta.close().await;
+        let (revision, found) = world.restored().await;
+        assert!(revision >= promised, "{revision} is older than {promised}");
+        assert_eq!(found.len(), life + 1, "{found:?}");
+    }
+}
+
 /// Two processes on copies of one disk: the former is fenced before it can spoil anything, and the
 /// bucket has the latter's states.
 #[tokio::test]
