@@ -6,7 +6,7 @@ use crate::support::{Home, batch, client, values};
 use millrace_record::Compression;
 use millrace_testkit::{PRODUCE_VERSION, produce_request};
 
-const NOW: Duration = Duration::ZERO;
+const PATIENCE: Duration = Duration::from_secs(20);
 const ALL: [Compression; 5] = [
     Compression::None,
     Compression::Gzip,
@@ -33,7 +33,7 @@ async fn records_of_every_compression_are_read_back_equal_and_in_order() {
             .await;
         assert_eq!(base, Ok(3 * round), "{compression:?}");
     }
-    let all = values(&client.fetch("t", 1, 0, NOW).await);
+    let all = values(&client.fetch("t", 1, 0, PATIENCE).await);
     assert_eq!(all, expected(0, &["a", "b", "c"].repeat(ALL.len())));
     assert_eq!(client.offset_at("t", 1, -1).await, Ok(15));
     assert_eq!(
@@ -57,7 +57,7 @@ async fn a_restart_keeps_everything() {
             .produce("t", 0, batch(&["x", "y"], Compression::None))
             .await;
         assert_eq!(base, Ok(2 * round), "offsets go on");
-        let all = values(&client.fetch("t", 0, 0, NOW).await);
+        let all = values(&client.fetch("t", 0, 0, PATIENCE).await);
         let texts = ["x", "y"].repeat(usize::try_from(round + 1).expect("small"));
         assert_eq!(all, expected(0, &texts), "round {round}");
         assert_eq!(broker.stop().await.cut, 0);
@@ -83,7 +83,7 @@ async fn pipelined_produces_are_appended_and_answered_in_order() {
         let partition = &answer.responses[0].partition_responses[0];
         assert_eq!((partition.error_code, partition.base_offset), (0, offset));
     }
-    let all = values(&client.fetch("t", 0, 0, NOW).await);
+    let all = values(&client.fetch("t", 0, 0, PATIENCE).await);
     assert!(
         all.iter().all(|(offset, text)| offset.to_string() == *text),
         "{all:?}"
@@ -100,7 +100,7 @@ async fn a_waiting_fetch_is_woken_by_the_append() {
     assert_eq!(producer.create_topic("t", 1).await, 0);
     let mut consumer = client(&broker).await;
     let waiting = tokio::spawn(async move {
-        let fetched = consumer.fetch("t", 0, 0, Duration::from_secs(20)).await;
+        let fetched = consumer.fetch("t", 0, 0, PATIENCE).await;
         (values(&fetched), clock())
     });
     tokio::time::sleep(Duration::from_millis(200)).await;
@@ -146,7 +146,7 @@ async fn what_left_the_log_cache_is_read_from_objects() {
     let mut consumer = client(&broker).await;
     let mut next = 0;
     while next < 200 {
-        let read = values(&consumer.fetch("t", 0, next, NOW).await);
+        let read = values(&consumer.fetch("t", 0, next, PATIENCE).await);
         assert!(!read.is_empty(), "nothing at {next}");
         for (offset, value) in read {
             assert_eq!((offset, value.len()), (next, text.len()));
