@@ -97,7 +97,7 @@ test("a file that is no cluster ends the command as a wrong argument does", asyn
 test("limits are told before Terraform begins", async () => {
   const { code, err } = await run("--spec", fileOf({ wal: { iops: 5 }, brokers: 12 }));
   expect(code).toBe(1);
-  expect(err).toContain("/wal/iops is 5");
+  expect(err).toContain("/wal/iops must be a whole number of IOPS from 3000 to 16000");
   expect(err).toContain("/brokers is 12");
 });
 
