@@ -44,7 +44,12 @@ export async function produce(address: string, topic: string, records: number): 
 }
 
 /** Reads and commits, as the group `readers`, the first records of the topic: the rest is its lag. */
-export async function consume(address: string, topic: string, records: number): Promise<void> {
+export async function consume(
+  address: string,
+  topic: string,
+  records: number,
+  whileMember?: () => Promise<void>,
+): Promise<void> {
   const consumer = new Consumer({
     clientId: "test",
     groupId: "readers",
@@ -67,6 +72,7 @@ export async function consume(address: string, topic: string, records: number): 
       leaderEpoch: -1,
     }));
     await consumer.commit({ offsets });
+    await whileMember?.();
   } finally {
     await consumer.close(true);
   }
