@@ -89,6 +89,25 @@ impl Restored {
     }
 }
 
+impl Restored {
+    /// Takes how far the item says that streams are acknowledged.
+    fn note_acknowledged(&mut self, item: &Item) {
+        let Item {
+            header, watermarks, ..
+        } = item;
+        let of_log = self.acknowledged.entry(header.owner.wal_id).or_default();
+        for mark in watermarks {
+            let (end, wall_ms) = (mark.end, header.wall_ms);
+            let known = of_log
+                .entry(mark.stream)
+                .or_insert(Acknowledged { end, wall_ms });
+            if end > known.end {
+                *known = Acknowledged { end, wall_ms };
+            }
+        }
+    }
+}
+
 /// Builds the database at `path` as it was at `at`, or as the end of the chain has it. Ends at the
 /// first item that is missing or corrupt: what is built is always a state that was committed.
 pub(super) async fn restore(
@@ -355,20 +374,7 @@ impl Attempt<'_> {
             restored.items += 1;
             restored.see(header);
             restored.cluster_id.clone_from(&header.owner.cluster_id);
-            let told = restored
-                .acknowledged
-                .entry(header.owner.wal_id)
-                .or_default();
-            for mark in &item.watermarks {
-                let wall_ms = header.wall_ms;
-                let end = mark.end;
-                let known = told
-                    .entry(mark.stream)
-                    .or_insert(Acknowledged { end, wall_ms });
-                if end > known.end {
-                    *known = Acknowledged { end, wall_ms };
-                }
-            }
+            restored.note_acknowledged(&item);
             goes_on &= seq <= self.end && header.owner.nonce == base.nonce;
             if !goes_on {
                 continue;
