@@ -5,6 +5,7 @@ package acceptance
 import (
 	"context"
 	"fmt"
+	"strings"
 	"regexp"
 	"testing"
 
@@ -96,6 +97,9 @@ resource "millrace_api_key" "main" {
 	if code == 0 {
 		t.Errorf("nonsense was imported\n%s", output)
 	}
+	// An import cannot know retain_days, and the environment goes only once no deleted cluster's data is left in it.
+	w.write(strings.Replace(config, "deletion_protection = false", "deletion_protection = false\n  retain_days = 0", 1))
+	w.apply()
 	w.destroy()
 }
 

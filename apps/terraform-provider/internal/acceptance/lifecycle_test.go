@@ -263,7 +263,7 @@ func TestTheStateHoldsWhatTheConfigurationNeeds(t *testing.T) {
 	wantNoSecret(t, "the state", text)
 	for name, value := range w.state(main) {
 		switch name {
-		case "wal", "network", "storage", "labels", "retain_days", "timeouts":
+		case "wal", "network", "storage", "labels", "timeouts":
 			if value != nil {
 				t.Errorf("%s is %v, want null for a cluster on this machine", name, value)
 			}

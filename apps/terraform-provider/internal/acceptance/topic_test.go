@@ -27,7 +27,7 @@ resource "millrace_topic" "main" {
 	w.apply()
 
 	w.write(config("first", 3, true))
-	w.wantPlan(planFails, "Partitions cannot be reduced", "write at least 4")
+	w.wantPlan(planFails, "Partitions cannot be reduced", "set at least 4")
 	w.write(config("second", 4, true))
 	w.wantPlan(planFails, "The plan would replace a protected topic")
 	w.write(clusterConfig(cluster))
