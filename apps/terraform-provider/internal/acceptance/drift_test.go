@@ -5,8 +5,8 @@ package acceptance
 import (
 	"context"
 	"fmt"
-	"strings"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/millrace/terraform-provider-millrace/internal/api"
