@@ -11,6 +11,10 @@ resource "millrace_cluster" "orders" {
   # The default is true: a plan that deletes the cluster is then an error.
   deletion_protection = false
 
+  # Deletes the data together with the cluster. By default they are kept for 7 days, and so is the
+  # environment.
+  retain_days = 0
+
   labels = {
     team = "payments"
   }
