@@ -1641,10 +1641,10 @@ type ConsumerGroup struct {
 		// CommittedOffset Null where a member is assigned the partition and nothing is committed yet
 		CommittedOffset *string `json:"committed_offset"`
 
-		// EndOffset 64-bit integer as a decimal string
+		// EndOffset -1 where the partition is offline
 		EndOffset string `json:"end_offset"`
 
-		// Lag Records between the committed offset and the end. Without a commit it counts from the start of the log, as auto.offset.reset=earliest reads
+		// Lag Records between the committed offset and the end. Without a commit it counts from the start of the log, as auto.offset.reset=earliest reads. -1 where the partition is offline: its lag is unknown
 		Lag       string `json:"lag"`
 		Partition int    `json:"partition"`
 		Topic     string `json:"topic"`
@@ -1654,7 +1654,7 @@ type ConsumerGroup struct {
 	// State Kafka's group state, such as Stable or Empty
 	State string `json:"state"`
 
-	// TotalLag Sum of the partitions' lag, in records
+	// TotalLag Sum of the partitions' known lag, in records
 	TotalLag string `json:"total_lag"`
 }
 
