@@ -156,10 +156,13 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
 
   await test.step("a group that reads behind is seen catching up", async () => {
     await page.getByRole("tab", { name: "Consumer groups" }).click();
-    await page.getByText("billing").click();
     await write(bootstrap, BACKLOG_BYTES);
     const reader = await readSlowly(bootstrap, "archive", "orders");
-    await page.getByRole("link", { name: "Catch-up details" }).click();
+    const details = page.getByRole("link", { name: "Catch-up details" });
+    await expect(async () => {
+      if (!(await details.isVisible())) await page.getByText("billing").click({ timeout: 2_000 });
+      await details.click({ timeout: 2_000 });
+    }).toPass({ timeout: 30_000 });
     await expect(page.getByRole("region", { name: "Partitions of billing" })).toBeVisible();
     const card = page.getByRole("region", { name: "Consumer group archive" });
     await expect(card.locator("[data-mode=catch_up]").first()).toBeVisible();
