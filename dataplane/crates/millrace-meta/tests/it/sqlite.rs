@@ -716,7 +716,8 @@ async fn where_no_broker_has_started_there_is_no_identity() {
     assert_eq!(read_identity(&path).await.expect("reads"), None);
     write_first_version(&path, false).await;
     assert_eq!(read_identity(&path).await.expect("reads"), None);
-    drop(open(&path).await);
+    // Closed, not dropped: a log that is still there would be read in place of the file.
+    open(&path).await.close().await;
     assert_eq!(read_identity(&path).await.expect("reads"), None);
     fs::write(&path, b"not a database").expect("written");
     read_identity(&path).await.expect_err("corrupt");
