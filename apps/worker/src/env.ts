@@ -70,6 +70,7 @@ export interface AwsEnv {
     readonly home: string;
     /** What Terraform's provider finds this program's identity by. */
     readonly credentials: Readonly<Record<string, string>>;
+    readonly gogc: string | undefined;
   };
 }
 
@@ -149,6 +150,7 @@ function awsEnv(env: z.infer<typeof schema>, source: NodeJS.ProcessEnv): AwsEnv 
       path: source.PATH ?? "",
       home: source.HOME ?? "/",
       credentials: variablesIn(source, AWS_VARIABLE),
+      gogc: source.GOGC,
     },
   };
 }

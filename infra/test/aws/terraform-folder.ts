@@ -70,6 +70,7 @@ export class TerraformFolder {
         env: {
           PATH: process.env.PATH ?? "",
           HOME: this.path,
+          GOGC: process.env.GOGC,
           TF_CLI_CONFIG_FILE: join(this.path, "cli.tfrc"),
           TF_IN_AUTOMATION: "1",
           TF_VAR_admin_token: "a-token-that-must-stay-out",

@@ -35,6 +35,7 @@ export const program: TerraformProgram = {
   path: process.env.PATH ?? "",
   home: "/nonexistent",
   credentials: {},
+  gogc: process.env.GOGC,
 };
 
 export interface Moto {

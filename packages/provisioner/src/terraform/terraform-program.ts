@@ -21,6 +21,8 @@ export interface TerraformProgram {
   readonly home: string;
   /** Variables by which the provider finds credentials, such as `AWS_ACCESS_KEY_ID`. */
   readonly credentials: Readonly<Record<string, string>>;
+  /** `GOGC` of Terraform and its providers: a higher value trades memory for CPU time. */
+  readonly gogc?: string | undefined;
 }
 
 /** Ephemeral variables and write-only attributes came with this version. */
@@ -59,6 +61,7 @@ export function environmentOf(
   const inputs = Object.entries(variables).map(([name, value]) => [`TF_VAR_${name}`, value]);
   return {
     ...program.credentials,
+    ...(program.gogc === undefined ? {} : { GOGC: program.gogc }),
     PATH: program.path,
     HOME: program.home,
     TF_CLI_CONFIG_FILE: cliConfig,
