@@ -285,6 +285,12 @@ test("consumers are let go before their endpoint service is deleted", async () =
   expect(workspace.commands.indexOf("apply destroy")).toBeGreaterThan(said);
 });
 
+test("a plan is stale once another is made", async () => {
+  const first = await runOf().plan("pause");
+  await runOf().plan("pause");
+  await expect(runOf().apply(first.id)).rejects.toMatchObject({ code: "plan_stale" });
+});
+
 test("no stack of a cluster breaks a rule, whatever its plan shows", async () => {
   for (const purpose of ["apply", "pause", "destroy", "purge"] as const) {
     const { findings } = await runOf().plan(purpose);
