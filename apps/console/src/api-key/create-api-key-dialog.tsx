@@ -1,7 +1,6 @@
 "use client";
 
 import {
-  Alert,
   Button,
   Code,
   CopyButton,
@@ -15,7 +14,8 @@ import {
 import { useForm } from "@mantine/form";
 import { covers, ROLES, type Role } from "@millrace/domain";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { messageOf, useTRPC } from "../api/client.tsx";
+import { useTRPC } from "../api/client.tsx";
+import { FormActions } from "../shell/form-actions.tsx";
 import { DEFAULT_EXPIRY, EXPIRIES, type Expiry, expiresAt } from "./expiry.ts";
 
 /** What each role lets a program do. */
@@ -79,7 +79,6 @@ export function ApiKeyModal(props: {
       closeOnClickOutside={closable}
       withCloseButton={closable}
       title={secret === undefined ? "Create API key" : "Copy your API key"}
-      closeButtonProps={{ "aria-label": "Close" }}
     >
       {secret === undefined ? children : <Secret secret={secret} onDone={onClose} />}
     </Modal>
@@ -132,19 +131,13 @@ function KeyForm(props: {
           allowDeselect={false}
           {...form.getInputProps("expiry")}
         />
-        {props.error != null && (
-          <Alert color="red" role="alert">
-            {messageOf(props.error)}
-          </Alert>
-        )}
-        <Group justify="flex-end">
-          <Button variant="default" disabled={props.busy} onClick={props.onCancel}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={props.busy}>
-            Create
-          </Button>
-        </Group>
+        <FormActions
+          submit="Create"
+          busy={props.busy}
+          error={props.error}
+          cancelDisabled={props.busy}
+          onCancel={props.onCancel}
+        />
       </Stack>
     </form>
   );

@@ -25,6 +25,7 @@ export const theme = createTheme({
   defaultRadius: "md",
   components: {
     Card: { defaultProps: { withBorder: true, padding: "lg" } },
+    Modal: { defaultProps: { closeButtonProps: { "aria-label": "Close" } } },
     Table: { defaultProps: { verticalSpacing: "sm", highlightOnHover: true } },
     Notification: { defaultProps: { closeButtonProps: { "aria-label": "Dismiss" } } },
     Loader: { defaultProps: { type: "dots" } },

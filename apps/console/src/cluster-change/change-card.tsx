@@ -13,7 +13,7 @@ import { NAME_RULE } from "../cluster-form/cluster-draft.ts";
 import { SizeCards } from "../cluster-form/size-cards.tsx";
 import { WalFields } from "../cluster-form/wal-fields.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
-import { ReviewDialog } from "./review-dialog.tsx";
+import { ChangeReview } from "./change-review.tsx";
 import { type ClusterChange, useClusterChange } from "./use-cluster-change.ts";
 
 /** Labels of one cluster: the API takes no more. */
@@ -67,7 +67,7 @@ export function ChangeCard({ cluster, editable }: { cluster: Cluster; editable: 
           </Group>
         </Stack>
       </fieldset>
-      <ReviewDialog change={change} />
+      <ChangeReview change={change} />
     </Card>
   );
 }

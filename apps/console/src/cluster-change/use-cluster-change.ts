@@ -2,10 +2,11 @@
 
 import { notifications } from "@mantine/notifications";
 import type { ChangePreview, Cluster } from "@millrace/contract";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { problemOf, statusOf, useTRPC } from "../api/client.tsx";
 import { type FieldErrors, fieldErrorsOf } from "../cluster-form/field-errors.ts";
+import { useRefresh } from "../operation/use-refresh.ts";
 import { type ChangeDraft, changeDraftOf, checkChange, patchOf } from "./change-draft.ts";
 
 /** A cluster change, from editing to its operation. */
@@ -81,12 +82,8 @@ type Request = ReturnType<typeof patchOf> & { if_match: string; require_approval
 
 function useCalls(cluster: Cluster, on: { refuse: (error: unknown) => void; done: () => void }) {
   const trpc = useTRPC();
-  const queryClient = useQueryClient();
+  const refresh = useRefresh();
   const cluster_id = cluster.metadata.id;
-  const refresh = () => {
-    void queryClient.invalidateQueries(trpc.cluster.pathFilter());
-    void queryClient.invalidateQueries(trpc.operation.pathFilter());
-  };
   const review = useMutation(trpc.cluster.update.mutationOptions({ onError: on.refuse }));
   const apply = useMutation(
     trpc.cluster.update.mutationOptions({

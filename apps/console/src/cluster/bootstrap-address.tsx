@@ -1,7 +1,7 @@
 "use client";
 
-import { ActionIcon, Code, CopyButton, Group, Text, Tooltip } from "@mantine/core";
-import { IconCheck, IconCopy } from "@tabler/icons-react";
+import { Code, Group, Text } from "@mantine/core";
+import { CopyIcon } from "../shell/copy-icon.tsx";
 
 /** The bootstrap address with a copy button. */
 export function BootstrapAddress({ address }: { address: string }) {
@@ -13,20 +13,7 @@ export function BootstrapAddress({ address }: { address: string }) {
       <Code fz="sm" data-bootstrap>
         {address}
       </Code>
-      <CopyButton value={address}>
-        {({ copied, copy }) => (
-          <Tooltip label={copied ? "Copied" : "Copy"}>
-            <ActionIcon
-              variant="subtle"
-              color="gray"
-              onClick={copy}
-              aria-label="Copy bootstrap servers"
-            >
-              {copied ? <IconCheck size={16} /> : <IconCopy size={16} />}
-            </ActionIcon>
-          </Tooltip>
-        )}
-      </CopyButton>
+      <CopyIcon text={address} label="Copy bootstrap servers" />
     </Group>
   );
 }

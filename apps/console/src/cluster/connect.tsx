@@ -1,19 +1,7 @@
 "use client";
 
-import {
-  ActionIcon,
-  Card,
-  Code,
-  CopyButton,
-  Group,
-  ScrollArea,
-  Skeleton,
-  Stack,
-  Tabs,
-  Text,
-  Tooltip,
-} from "@mantine/core";
-import { IconCheck, IconCopy } from "@tabler/icons-react";
+import { Card, Code, Group, ScrollArea, Skeleton, Stack, Tabs, Text } from "@mantine/core";
+import { CopyIcon } from "../shell/copy-icon.tsx";
 import { BootstrapAddress } from "./bootstrap-address.tsx";
 import { useCluster } from "./live.ts";
 import { type Snippet, snippetsFor } from "./snippets.ts";
@@ -71,20 +59,7 @@ function Block({ title, text, part }: { title: string; text: string; part: strin
         <Text fz="sm" fw={600}>
           {title}
         </Text>
-        <CopyButton value={text}>
-          {({ copied, copy }) => (
-            <Tooltip label={copied ? "Copied" : "Copy"}>
-              <ActionIcon
-                variant="subtle"
-                color="gray"
-                onClick={copy}
-                aria-label={`Copy: ${title}`}
-              >
-                {copied ? <IconCheck size={16} /> : <IconCopy size={16} />}
-              </ActionIcon>
-            </Tooltip>
-          )}
-        </CopyButton>
+        <CopyIcon text={text} label={`Copy: ${title}`} />
       </Group>
       <ScrollArea type="auto" viewportProps={{ tabIndex: 0, "aria-label": title, role: "region" }}>
         <Code block data-snippet={part}>

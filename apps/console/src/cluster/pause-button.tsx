@@ -1,12 +1,13 @@
 "use client";
 
-import { Button, Group, Modal, Stack, Text } from "@mantine/core";
-import { useDisclosure } from "@mantine/hooks";
+import { Button, Text } from "@mantine/core";
 import type { Cluster } from "@millrace/contract";
 import { IconPlayerPause, IconPlayerPlay } from "@tabler/icons-react";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation } from "@tanstack/react-query";
 import { useTRPC } from "../api/client.tsx";
 import { usd } from "../format/money.ts";
+import { OperationButton } from "../operation/operation-button.tsx";
+import { useRefresh } from "../operation/use-refresh.ts";
 import { useAllowed } from "../session/use-allowed.ts";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { estimateOfCluster } from "./cluster-estimate.ts";
@@ -25,55 +26,25 @@ export function PauseButton({ cluster }: { cluster: Cluster }) {
 function Pause({ cluster }: { cluster: Cluster }) {
   const trpc = useTRPC();
   const refresh = useRefresh();
-  const [asked, dialog] = useDisclosure(false);
-  const pause = useMutation(
-    trpc.cluster.pause.mutationOptions({
-      onSuccess: () => {
-        dialog.close();
-        refresh();
-      },
-    }),
-  );
+  const pause = useMutation(trpc.cluster.pause.mutationOptions({ onSuccess: refresh }));
   return (
-    <>
-      <Button
-        variant="default"
-        size="xs"
-        leftSection={<IconPlayerPause size={14} />}
-        onClick={dialog.open}
-      >
-        Pause
-      </Button>
-      <Modal
-        opened={asked}
-        onClose={dialog.close}
-        title={`Pause cluster ${cluster.spec.name}`}
-        closeButtonProps={{ "aria-label": "Close" }}
-      >
-        <Stack>
-          <Text fz="sm">
-            The broker stops and clients are disconnected. All records are kept and available again
-            after you resume the cluster.
-          </Text>
-          <Text fz="sm" className="quiet">
-            {costText(cluster)}
-          </Text>
-          {pause.error && <ProblemAlert error={pause.error} title="The cluster was not paused" />}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={dialog.close}>
-              Cancel
-            </Button>
-            <Button
-              loading={pause.isPending}
-              data-autofocus
-              onClick={() => pause.mutate({ cluster_id: cluster.metadata.id })}
-            >
-              Pause cluster
-            </Button>
-          </Group>
-        </Stack>
-      </Modal>
-    </>
+    <OperationButton
+      clusterId={cluster.metadata.id}
+      start={pause}
+      label="Pause"
+      icon={<IconPlayerPause size={14} />}
+      title={`Pause cluster ${cluster.spec.name}`}
+      confirm="Pause cluster"
+      refusal="The cluster was not paused"
+    >
+      <Text fz="sm">
+        The broker stops and clients are disconnected. All records are kept and available again
+        after you resume the cluster.
+      </Text>
+      <Text fz="sm" className="quiet">
+        {costText(cluster)}
+      </Text>
+    </OperationButton>
   );
 }
 
@@ -105,13 +76,4 @@ export function Resume({ cluster }: { cluster: Cluster }) {
       </Button>
     </>
   );
-}
-
-function useRefresh() {
-  const trpc = useTRPC();
-  const queryClient = useQueryClient();
-  return () => {
-    void queryClient.invalidateQueries(trpc.cluster.pathFilter());
-    void queryClient.invalidateQueries(trpc.operation.pathFilter());
-  };
 }

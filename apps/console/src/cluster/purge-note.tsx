@@ -4,9 +4,10 @@ import { Alert, Button, Group, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import type { Cluster } from "@millrace/contract";
 import { IconTrash } from "@tabler/icons-react";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation } from "@tanstack/react-query";
 import { useTRPC } from "../api/client.tsx";
 import { ago, moment } from "../format/time.ts";
+import { useRefresh } from "../operation/use-refresh.ts";
 import { useAllowed } from "../session/use-allowed.ts";
 import { ConfirmByName } from "../shell/confirm-by-name.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
@@ -68,11 +69,7 @@ export function PurgeNote({ cluster }: { cluster: Cluster }) {
 
 function useWays() {
   const trpc = useTRPC();
-  const queryClient = useQueryClient();
-  const onSuccess = () => {
-    void queryClient.invalidateQueries(trpc.cluster.pathFilter());
-    void queryClient.invalidateQueries(trpc.operation.pathFilter());
-  };
+  const onSuccess = useRefresh();
   const restore = useMutation(trpc.cluster.restore.mutationOptions({ onSuccess }));
   // A deletion with 0 days purges the kept data of a deleted cluster.
   const purge = useMutation(trpc.cluster.delete.mutationOptions({ onSuccess }));

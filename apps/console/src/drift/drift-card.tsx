@@ -2,11 +2,12 @@
 
 import { Button, Card, Group, Stack, Text, Title } from "@mantine/core";
 import type { Drift } from "@millrace/contract";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTRPC } from "../api/client.tsx";
 import { ago } from "../format/time.ts";
 import { OperationPanel } from "../operation/operation-panel.tsx";
+import { useRefresh } from "../operation/use-refresh.ts";
 import { PlanView } from "../plan/plan-view.tsx";
 import { useAllowed } from "../session/use-allowed.ts";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
@@ -119,11 +120,7 @@ function DriftActions(props: { drift: Drift; onOperation: (operationId: string) 
 
 function useDriftActions(onOperation: (operationId: string) => void) {
   const trpc = useTRPC();
-  const queryClient = useQueryClient();
-  const refresh = () => {
-    void queryClient.invalidateQueries(trpc.cluster.pathFilter());
-    void queryClient.invalidateQueries(trpc.operation.pathFilter());
-  };
+  const refresh = useRefresh();
   const onSuccess = ({ id }: { id: string }) => {
     onOperation(id);
     refresh();

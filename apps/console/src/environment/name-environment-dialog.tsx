@@ -1,11 +1,12 @@
 "use client";
 
-import { Alert, Button, Group, Modal, Stack, TextInput } from "@mantine/core";
+import { Modal, Stack, TextInput } from "@mantine/core";
 import type { Environment } from "@millrace/contract";
 import { LABEL_MAX } from "@millrace/domain";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useEffect, useState } from "react";
-import { messageOf, useTRPC } from "../api/client.tsx";
+import { useTRPC } from "../api/client.tsx";
+import { FormActions } from "../shell/form-actions.tsx";
 
 interface DialogProps {
   opened: boolean;
@@ -31,13 +32,11 @@ export function NameEnvironmentDialog({ opened, environment, onClose }: DialogPr
     if (name.trim() !== "") save(name.trim());
   }
 
-  const verb = environment ? "Rename" : "Create";
   return (
     <Modal
       opened={opened}
       onClose={close}
       title={environment ? `Rename environment ${environment.name}` : "Create environment"}
-      closeButtonProps={{ "aria-label": "Close" }}
     >
       <form noValidate onSubmit={submit}>
         <Stack>
@@ -50,19 +49,13 @@ export function NameEnvironmentDialog({ opened, environment, onClose }: DialogPr
             value={name}
             onChange={(event) => setName(event.currentTarget.value)}
           />
-          {error != null && (
-            <Alert color="red" role="alert">
-              {messageOf(error)}
-            </Alert>
-          )}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={close}>
-              Cancel
-            </Button>
-            <Button type="submit" loading={busy} disabled={name.trim() === ""}>
-              {verb}
-            </Button>
-          </Group>
+          <FormActions
+            submit={environment ? "Rename" : "Create"}
+            busy={busy}
+            disabled={name.trim() === ""}
+            error={error}
+            onCancel={close}
+          />
         </Stack>
       </form>
     </Modal>

@@ -3,13 +3,14 @@
 import { Button, Group } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import type { Operation } from "@millrace/contract";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation } from "@tanstack/react-query";
 import { useTRPC } from "../api/client.tsx";
 import { useCluster } from "../cluster/live.ts";
 import { useAllowed } from "../session/use-allowed.ts";
 import { ConfirmByName } from "../shell/confirm-by-name.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { canCancel, canRetry, isDeletion } from "./operation-words.ts";
+import { useRefresh } from "./use-refresh.ts";
 
 interface ActionsProps {
   operation: Operation;
@@ -64,13 +65,7 @@ export function OperationActions({ operation, clusterId }: ActionsProps) {
 
 function useActions(operation: Operation) {
   const trpc = useTRPC();
-  const queryClient = useQueryClient();
-  const options = {
-    onSuccess: () => {
-      void queryClient.invalidateQueries(trpc.operation.pathFilter());
-      void queryClient.invalidateQueries(trpc.cluster.pathFilter());
-    },
-  };
+  const options = { onSuccess: useRefresh() };
   const cancel = useMutation(trpc.operation.cancel.mutationOptions(options));
   const retry = useMutation(trpc.operation.retry.mutationOptions(options));
   // What was refused before the operation moved on is no news any more.

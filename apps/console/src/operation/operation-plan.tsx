@@ -24,13 +24,7 @@ export function OperationPlanDialog({ operation, opened, onClose }: PlanDialogPr
     trpc.operation.plan.queryOptions({ operation_id: operation.id }, { enabled: opened }),
   );
   return (
-    <Modal
-      opened={opened}
-      onClose={onClose}
-      size="xl"
-      title="Plan"
-      closeButtonProps={{ "aria-label": "Close" }}
-    >
+    <Modal opened={opened} onClose={onClose} size="xl" title="Plan">
       <Stack>
         {error && <ProblemAlert error={error} title="Cannot load the plan" />}
         {!data && !error && <Skeleton h={240} radius="md" />}

@@ -1,8 +1,8 @@
 "use client";
 
-import { Alert, Button, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
+import { Modal, Stack, Text, TextInput } from "@mantine/core";
 import { type FormEvent, type ReactNode, useEffect, useState } from "react";
-import { messageOf } from "../api/client.tsx";
+import { FormActions } from "./form-actions.tsx";
 
 interface ConfirmByNameProps {
   /** The kind of thing, in lower case. */
@@ -37,12 +37,7 @@ export function ConfirmByName(props: ConfirmByNameProps) {
   }
 
   return (
-    <Modal
-      opened={name !== undefined}
-      onClose={onClose}
-      title={`${verb} ${what} ${name ?? ""}`}
-      closeButtonProps={{ "aria-label": "Close" }}
-    >
+    <Modal opened={name !== undefined} onClose={onClose} title={`${verb} ${what} ${name ?? ""}`}>
       <form onSubmit={submit}>
         <Stack>
           <Text fz="sm">{text}</Text>
@@ -54,19 +49,14 @@ export function ConfirmByName(props: ConfirmByNameProps) {
             autoComplete="off"
             data-autofocus
           />
-          {error != null && (
-            <Alert color="red" role="alert">
-              {messageOf(error)}
-            </Alert>
-          )}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={onClose}>
-              Cancel
-            </Button>
-            <Button type="submit" color="red.9" disabled={!ready || typed !== name} loading={busy}>
-              {verb} {what}
-            </Button>
-          </Group>
+          <FormActions
+            submit={`${verb} ${what}`}
+            color="red.9"
+            busy={busy}
+            disabled={!ready || typed !== name}
+            error={error}
+            onCancel={onClose}
+          />
         </Stack>
       </form>
     </Modal>

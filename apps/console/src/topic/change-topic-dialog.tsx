@@ -40,7 +40,6 @@ export function ChangeTopicDialog({ clusterId, name, onClose }: DialogProps) {
       onClose={onClose}
       size="lg"
       title={`Edit topic ${name ?? ""}`}
-      closeButtonProps={{ "aria-label": "Close" }}
     >
       {error && <ProblemAlert error={error} title="Cannot load the topic" />}
       {!topic && !error && <Skeleton h={240} radius="md" />}

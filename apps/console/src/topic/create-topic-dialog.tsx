@@ -1,10 +1,11 @@
 "use client";
 
-import { Alert, Button, Group, Modal, NumberInput, Stack, TextInput } from "@mantine/core";
+import { Modal, NumberInput, Stack, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { isTopicName } from "@millrace/domain";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { messageOf, statusOf, useTRPC } from "../api/client.tsx";
+import { FormActions } from "../shell/form-actions.tsx";
 import { newPartitionsError, PARTITIONS_RULE } from "./topic-draft.ts";
 
 interface DialogProps {
@@ -43,12 +44,7 @@ export function CreateTopicDialog({ clusterId, opened, onClose }: DialogProps) {
   }
 
   return (
-    <Modal
-      opened={opened}
-      onClose={close}
-      title="Create topic"
-      closeButtonProps={{ "aria-label": "Close" }}
-    >
+    <Modal opened={opened} onClose={close} title="Create topic">
       <form
         noValidate
         onSubmit={form.onSubmit(({ name, partitions }) =>
@@ -74,19 +70,12 @@ export function CreateTopicDialog({ clusterId, opened, onClose }: DialogProps) {
             allowNegative={false}
             {...form.getInputProps("partitions")}
           />
-          {create.error && statusOf(create.error) !== 409 && (
-            <Alert color="red" role="alert">
-              {messageOf(create.error)}
-            </Alert>
-          )}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={close}>
-              Cancel
-            </Button>
-            <Button type="submit" loading={create.isPending}>
-              Create
-            </Button>
-          </Group>
+          <FormActions
+            submit="Create"
+            busy={create.isPending}
+            error={statusOf(create.error) === 409 ? null : create.error}
+            onCancel={close}
+          />
         </Stack>
       </form>
     </Modal>

@@ -1,8 +1,9 @@
 "use client";
 
-import { Box, Button, Group, Modal, Stack, Text } from "@mantine/core";
+import { Box, Group, Stack, Text } from "@mantine/core";
 import type { Tuning } from "@millrace/contract";
 import { IconArrowRight } from "@tabler/icons-react";
+import { ReviewDialog } from "../shell/review-dialog.tsx";
 import type { Change } from "./draft.ts";
 import { KNOB_WORDS, valueText } from "./knobs.ts";
 import type { TuningEdit } from "./tuning-edit.ts";
@@ -10,34 +11,27 @@ import type { TuningEdit } from "./tuning-edit.ts";
 /** What changes from what to what, once the API has validated it. */
 export function ConfirmChange({ edit, tuning }: { edit: TuningEdit; tuning: Tuning | undefined }) {
   return (
-    <Modal
+    <ReviewDialog
       opened={edit.confirming}
-      onClose={edit.reconsider}
       title="Review tuning change"
       size="lg"
-      closeButtonProps={{ "aria-label": "Close" }}
+      confirm="Apply"
+      cancel="Back"
+      busy={edit.busy}
+      onConfirm={edit.apply}
+      onClose={edit.reconsider}
     >
-      <Stack>
-        <Stack gap="xs">
-          {edit.changes.map((change) => (
-            <ChangeLine key={change.knob} change={change} />
-          ))}
-        </Stack>
-        <Text fz="sm" className="quiet">
-          {tuning?.applied
-            ? "Valid. Applied without a restart."
-            : "Valid. The broker does not respond; it gets the values when it is back."}
-        </Text>
-        <Group justify="flex-end">
-          <Button variant="default" onClick={edit.reconsider}>
-            Back
-          </Button>
-          <Button onClick={edit.apply} loading={edit.busy} data-autofocus>
-            Apply
-          </Button>
-        </Group>
+      <Stack gap="xs">
+        {edit.changes.map((change) => (
+          <ChangeLine key={change.knob} change={change} />
+        ))}
       </Stack>
-    </Modal>
+      <Text fz="sm" className="quiet">
+        {tuning?.applied
+          ? "Valid. Applied without a restart."
+          : "Valid. The broker does not respond; it gets the values when it is back."}
+      </Text>
+    </ReviewDialog>
   );
 }
 

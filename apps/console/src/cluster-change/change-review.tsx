@@ -1,28 +1,35 @@
 "use client";
 
-import { Button, Group, Modal, Stack, Switch } from "@mantine/core";
+import { Switch } from "@mantine/core";
 import { useState } from "react";
 import { ChangePreview, changesNothing } from "../plan/change-preview.tsx";
-import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { ReviewDialog } from "../shell/review-dialog.tsx";
 import type { ClusterChange } from "./use-cluster-change.ts";
 
 /** Shows what a change would do, and applies it. */
-export function ReviewDialog({ change }: { change: ClusterChange }) {
+export function ChangeReview({ change }: { change: ClusterChange }) {
   const [requireApproval, setRequireApproval] = useState(false);
   const { preview } = change;
   const blocked =
     preview !== undefined &&
     (changesNothing(preview) || preview.policy.some(({ severity }) => severity === "error"));
   return (
-    <Modal
+    <ReviewDialog
       opened={preview !== undefined}
-      onClose={change.reconsider}
-      size="xl"
       title="Review change"
-      closeButtonProps={{ "aria-label": "Close" }}
+      size="xl"
+      confirm="Apply"
+      cancel="Back"
+      busy={change.busy}
+      blocked={blocked}
+      error={change.refusal}
+      errorTitle="The cluster was not changed"
+      focusConfirm={false}
+      onConfirm={() => change.apply(requireApproval)}
+      onClose={change.reconsider}
     >
       {preview && (
-        <Stack>
+        <>
           <ChangePreview preview={preview} />
           <Switch
             label="Wait for approval"
@@ -30,23 +37,8 @@ export function ReviewDialog({ change }: { change: ClusterChange }) {
             checked={requireApproval}
             onChange={(event) => setRequireApproval(event.currentTarget.checked)}
           />
-          {change.refusal != null && (
-            <ProblemAlert error={change.refusal} title="The cluster was not changed" />
-          )}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={change.reconsider}>
-              Back
-            </Button>
-            <Button
-              loading={change.busy}
-              disabled={blocked}
-              onClick={() => change.apply(requireApproval)}
-            >
-              Apply
-            </Button>
-          </Group>
-        </Stack>
+        </>
       )}
-    </Modal>
+    </ReviewDialog>
   );
 }
