@@ -1,5 +1,5 @@
 export { ADMIN_TOKEN_VARIABLE } from "./constructs/admin-token/admin-token.ts";
-export { permissionsBoundary, provisionerPolicies, sessionPolicy } from "./iam/index.ts";
+export { sessionPolicy } from "./iam/index.ts";
 export { checkPolicies, type PolicyContext } from "./policy/index.ts";
 export {
   checkClusterStackSpec,
@@ -14,12 +14,12 @@ export {
   clusterPrefix,
   KAFKA_PORT_BOOTSTRAP,
 } from "./stacks/cluster/names.ts";
+export { slotTags } from "./stacks/cluster/slot-permissions.ts";
 export type { BrokerArtefact, ClusterStackMode, ClusterStackSpec } from "./stacks/cluster/spec.ts";
 export {
   type AssumeRole,
   type ImportTarget,
   STACK_FILE,
-  STATE_FILE,
   type SynthRun,
 } from "./synth.ts";
 export { ADDRESS_TAG } from "./tagging.ts";

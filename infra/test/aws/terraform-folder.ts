@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { STACK_FILE, STATE_FILE } from "../../src/index.ts";
+import { STACK_FILE, STATE_FILE } from "../../src/synth.ts";
 
 const BINARY = process.env.MILLRACE_TERRAFORM_BIN;
 const MIRROR = process.env.MILLRACE_TERRAFORM_MIRROR;

@@ -37,8 +37,6 @@ export { type Core, createCore, type KafkaAccess, type RegionDrivers } from "./c
 export {
   deploymentOf,
   LEASE_MS_DEFAULT,
-  type Log,
-  type RunOptions,
   runOperation,
   terraformStatesIn,
   type WorkerTools,
@@ -55,7 +53,7 @@ export { getOperation } from "./operation/get-operation.ts";
 export { getOperationPlan, type OperationPlanView } from "./operation/get-operation-plan.ts";
 export { listOperations } from "./operation/list-operations.ts";
 export { retryOperation } from "./operation/retry-operation.ts";
-export { APPROVAL_WAIT_MS_MAX, scheduleOperations } from "./operation/schedule-operations.ts";
+export { scheduleOperations } from "./operation/schedule-operations.ts";
 export { watchOperation } from "./operation/watch-operation.ts";
 export { type BootstrapAnswer, bootstrapTenant } from "./tenant/bootstrap-tenant.ts";
 export { createTopic } from "./topic/create-topic.ts";

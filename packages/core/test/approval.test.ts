@@ -7,7 +7,6 @@ import {
 } from "@millrace/provisioner";
 import { expect, test } from "vitest";
 import {
-  APPROVAL_WAIT_MS_MAX,
   approveOperation,
   cancelOperation,
   createCluster,
@@ -19,6 +18,7 @@ import {
   runOperation,
   scheduleOperations,
 } from "../src/index.ts";
+import { APPROVAL_WAIT_MS_MAX } from "../src/operation/schedule-operations.ts";
 import { brokerHttp, coreFixture, drivers, newTools, type TestTools } from "./fixture.ts";
 
 const fixture = coreFixture();

@@ -8,7 +8,6 @@ import {
   type BrokerHttpAccess,
   createCluster,
   createCore,
-  type Log,
   type RegionDrivers,
   type WorkerTools,
 } from "../src/index.ts";
@@ -31,7 +30,7 @@ export const drivers: RegionDrivers = {
   awsAvailable: false,
 };
 
-const silent: Log = { info: () => {}, warn: () => {}, error: () => {} };
+const silent: WorkerTools["log"] = { info: () => {}, warn: () => {}, error: () => {} };
 
 /** One database with one tenant for a test file; read its parts inside tests only. */
 export function coreFixture(): CoreFixture {

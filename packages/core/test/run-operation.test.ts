@@ -3,7 +3,8 @@ import { LeaseLost } from "@millrace/db";
 import type { Cluster, Operation } from "@millrace/domain";
 import { ProvisionError } from "@millrace/provisioner";
 import { describe, expect, test } from "vitest";
-import { createCore, deleteCluster, type RunOptions, runOperation } from "../src/index.ts";
+import type { RunOptions } from "../src/engine/index.ts";
+import { createCore, deleteCluster, runOperation } from "../src/index.ts";
 import {
   askForCluster,
   brokerHttp,

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import pg from "pg";
 import { expect, test } from "vitest";
-import { migrate } from "../src/index.ts";
+import { migrate } from "../src/migrate.ts";
 import { databaseFixture } from "./fixture.ts";
 
 const fixture = databaseFixture();

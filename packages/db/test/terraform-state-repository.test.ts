@@ -2,7 +2,8 @@ import type { ClusterId } from "@millrace/domain";
 import { tablesWith } from "@millrace/testkit";
 import pg from "pg";
 import { expect, test } from "vitest";
-import { type Fence, LeaseLost, type SealedState, StateVersionTaken } from "../src/index.ts";
+import { type Fence, LeaseLost, StateVersionTaken } from "../src/index.ts";
+import type { SealedState } from "../src/terraform-state-repository.ts";
 import { STATE_VERSIONS_MAX } from "../src/terraform-state-repository.ts";
 import { databaseFixture, newCluster, newTenant } from "./fixture.ts";
 

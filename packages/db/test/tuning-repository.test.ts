@@ -1,6 +1,6 @@
 import pg from "pg";
 import { expect, test } from "vitest";
-import type { NewTuningChange } from "../src/index.ts";
+import type { NewTuningChange } from "../src/tuning-repository.ts";
 import { databaseFixture, newCluster, newTenant } from "./fixture.ts";
 
 const fixture = databaseFixture();

@@ -17,7 +17,7 @@ export interface AwsInstance {
 }
 
 /** Instance types that brokers run on; each region's prices have each. */
-export const AWS_INSTANCE_TYPES = ["t4g.medium", "m7g.large", "r7g.xlarge"] as const;
+const AWS_INSTANCE_TYPES = ["t4g.medium", "m7g.large", "r7g.xlarge"] as const;
 export type AwsInstanceType = (typeof AWS_INSTANCE_TYPES)[number];
 
 /** Source: Amazon EC2 Instance Types, "Amazon EBS specifications" and "Network specifications". */

@@ -7,7 +7,7 @@ export const ALLOWED_CIDRS_MAX = 20;
 /** AWS accounts, users or roles that may connect to the endpoint service. */
 export const ALLOWED_PRINCIPALS_MAX = 20;
 /** The address range of a VPC that is made for a cluster, where none is asked for. */
-export const VPC_CIDR_DEFAULT = "10.40.0.0/16";
+const VPC_CIDR_DEFAULT = "10.40.0.0/16";
 
 /** Where a cluster stands: in a VPC of its own, or in subnets of the tenant's. */
 export interface AwsNetwork {

@@ -2,7 +2,7 @@ import { AWS_INSTANCES, type AwsInstance } from "./aws-instance.ts";
 import type { ClusterSize } from "./size.ts";
 import type { WalVolume } from "./wal-volume.ts";
 
-export interface AwsSizing {
+interface AwsSizing {
   readonly instance: AwsInstance;
   /** The volume of a slot where nothing else is asked for: no more than what its size includes. */
   readonly wal: WalVolume;

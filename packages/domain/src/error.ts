@@ -84,7 +84,7 @@ export const ERROR_KINDS = {
 
 export type ErrorCode = keyof typeof ERROR_KINDS;
 
-export interface DomainErrorDetails {
+interface DomainErrorDetails {
   /** What the caller can do about it, one sentence. */
   readonly remedy?: string;
   readonly fields?: readonly FieldError[];

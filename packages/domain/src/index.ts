@@ -1,7 +1,5 @@
 export * from "./account.ts";
-export * from "./aws-instance.ts";
 export * from "./aws-network.ts";
-export * from "./aws-prices.ts";
 export * from "./aws-size.ts";
 export * from "./aws-spec.ts";
 export * from "./broker-exit.ts";

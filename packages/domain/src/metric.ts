@@ -18,13 +18,7 @@ export const METRIC_NAMES = [
 ] as const;
 export type MetricName = (typeof METRIC_NAMES)[number];
 
-export type MetricUnit =
-  | "bytes_per_second"
-  | "records_per_second"
-  | "ms"
-  | "records"
-  | "count"
-  | "ratio";
+type MetricUnit = "bytes_per_second" | "records_per_second" | "ms" | "records" | "count" | "ratio";
 
 export const METRIC_UNITS: Record<MetricName, MetricUnit> = {
   bytes_in_rate: "bytes_per_second",

@@ -5,7 +5,7 @@ export const CLUSTER_NAME_PATTERN = /^[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /** Kafka's own limit: the name becomes a folder name with a partition suffix. */
 export const TOPIC_NAME_MAX = 249;
-export const TOPIC_NAME_PATTERN = /^[a-zA-Z0-9._-]{1,249}$/;
+const TOPIC_NAME_PATTERN = /^[a-zA-Z0-9._-]{1,249}$/;
 
 /** Names shown to people (API keys, environments). */
 export const LABEL_MAX = 100;
@@ -25,6 +25,6 @@ export function isTopicName(name: string): boolean {
 }
 
 /** Topics that a broker keeps its own state in; tenants neither see nor touch them. */
-export function isInternalTopic(name: string): boolean {
+function isInternalTopic(name: string): boolean {
   return name.startsWith("__");
 }

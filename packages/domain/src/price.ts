@@ -11,7 +11,7 @@ const HOURS_PER_MONTH = 730;
 const GIB = 1024 ** 3;
 
 /** What is paid for by use, in a month, for the whole cluster. */
-export interface MonthlyUse {
+interface MonthlyUse {
   readonly producedGib: number;
   /** Mean of what the bucket holds. */
   readonly storedGib: number;
@@ -20,7 +20,7 @@ export interface MonthlyUse {
 }
 
 /** Use that an estimate assumes where none is stated. */
-export const ASSUMED_USE: Readonly<Record<ClusterSize, MonthlyUse>> = {
+const ASSUMED_USE: Readonly<Record<ClusterSize, MonthlyUse>> = {
   dev: { producedGib: 50, storedGib: 20, readsFromBucket: 0.1 },
   small: { producedGib: 2500, storedGib: 600, readsFromBucket: 0.1 },
   medium: { producedGib: 20_000, storedGib: 5000, readsFromBucket: 0.1 },

@@ -20,7 +20,7 @@ export interface ClusterSizing {
  * Sizes a tenant can ask for. The upload threshold is a third of the log cache so that one upload
  * can be under way while the next fills, with room left for reads of the tail.
  */
-export const CLUSTER_SIZES = {
+const CLUSTER_SIZES = {
   dev: {
     title: "Development",
     memoryBytes: GIB,

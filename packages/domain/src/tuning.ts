@@ -232,7 +232,7 @@ function uploadThresholdBounds(sizing: ClusterSizing, values: TuningValues): Kno
  * Throws `tuning_refused` where a knob of `changed` is not within `bounds`, which belong to
  * `values`: each with its pointer, its bound and the reason.
  */
-export function assertWithinBounds(
+function assertWithinBounds(
   values: TuningValues,
   bounds: Readonly<Record<TuningKnob, KnobBounds>>,
   changed: readonly TuningKnob[],

@@ -48,7 +48,7 @@ const SIZE_GIB_MAX = 1024;
  * EBS's bounds for each type, below which the size has ours.
  * Source: Amazon EBS User Guide, "General Purpose SSD volumes" and "Provisioned IOPS SSD volumes".
  */
-export const WAL_VOLUME_LIMITS = {
+const WAL_VOLUME_LIMITS = {
   gp3: {
     title: "General purpose SSD (gp3)",
     sizeGib: { min: SIZE_GIB_MIN, max: SIZE_GIB_MAX },
@@ -125,7 +125,7 @@ export function walVolumeWarnings(volume: WalVolume, instance: AwsInstance): str
 }
 
 /** What the broker is configured with, from its volume and its machine. */
-export interface BrokerBaselines {
+interface BrokerBaselines {
   /** Bytes of the log's ring: `capacity` of `s3.wal.path`. */
   readonly walCapacityBytes: number;
   /** Writes per second: `iops` of `s3.wal.path`. */

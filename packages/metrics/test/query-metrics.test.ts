@@ -3,7 +3,8 @@ import { type Database, openDatabase } from "@millrace/db";
 import { type ClusterId, type MetricName, newId } from "@millrace/domain";
 import { type TestDatabase, withPostgres } from "@millrace/testkit";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { applyRetention, queryMetrics, RETENTION_MS, readScrape } from "../src/index.ts";
+import { applyRetention, queryMetrics, readScrape } from "../src/index.ts";
+import { RETENTION_MS } from "../src/retention.ts";
 
 let database: TestDatabase;
 let db: Database;

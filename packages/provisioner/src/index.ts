@@ -1,6 +1,5 @@
 export {
   type AttributeChange,
-  type ChangeAction,
   type ChangePlan,
   changePlan,
   isEmptyPlan,
@@ -8,7 +7,6 @@ export {
   type PlanOptions,
   type PlanPurpose,
   type RunEvent,
-  type RunFence,
   type RunOptions,
   type SweepReport,
 } from "./change-plan.ts";

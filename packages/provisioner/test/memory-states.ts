@@ -1,9 +1,5 @@
-import {
-  type RunFence,
-  StateConflict,
-  type StoredState,
-  type TerraformStates,
-} from "../src/index.ts";
+import type { RunFence } from "../src/change-plan.ts";
+import { StateConflict, type StoredState, type TerraformStates } from "../src/index.ts";
 
 /** The database's part, in memory: with its refusals, and with failures on demand. */
 export class MemoryStates implements TerraformStates {

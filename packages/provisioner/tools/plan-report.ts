@@ -1,11 +1,11 @@
 /** A plan as a person reads it on a terminal: by noun, with what it costs and what the policy says. */
 import { type CostEstimate, nounOf, PLAN_NOUNS } from "@millrace/domain";
-import type { ChangeAction, ChangePlan, PlannedChange } from "../src/index.ts";
+import type { ChangePlan, PlannedChange } from "../src/index.ts";
 
 /** What is asked for and not forbidden, and still worth a thought. One sentence each. */
 export type Warnings = readonly string[];
 
-const SIGNS: Record<ChangeAction, string> = {
+const SIGNS: Record<PlannedChange["action"], string> = {
   create: "+",
   update: "~",
   replace: "±",
