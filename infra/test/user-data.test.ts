@@ -313,6 +313,53 @@ esac
     });
   });
 
+  test("metadata lost on an intact volume is reported and recovered once approved, with every record", async () => {
+    await machine.publish();
+    await machine.powerOn();
+    await bootOk();
+    await serve();
+    await produce(ports.kafkaPort, ["one", "two"]);
+    const refusals = () => machine.brokerLog().split("exit 65").length - 1;
+    const loseMetadata = async (): Promise<string> => {
+      const before = refusals();
+      await machine.powerOff();
+      await machine.powerOn();
+      expect(await machine.start("millrace-slot.service")).toMatchObject({ code: 0 });
+      await machine.run("sh", "-c", "rm /var/lib/millrace/data/meta.db*");
+      await machine.startBroker();
+      await expect.poll(refusals, { timeout: 20_000 }).toBe(before + 1);
+      await machine.brokerEnded(65);
+      expect(machine.read("systemctl")).toContain("--no-block restart millrace-slot\n");
+      for (let attempt = 0; attempt < 2; attempt++) {
+        const { code, output } = await machine.start("millrace-slot.service");
+        expect({ code, output }).toMatchObject({ code: 1 });
+        expect(output).toContain("REFUSED: the broker's metadata was lost; recover the cluster");
+      }
+      const loss = (await machine.run("cat", "/var/lib/millrace/loss")).output.trim();
+      return `bucket/meta/nodes/0/recovery/${VOLUME}/${loss}`;
+    };
+    const first = await loseMetadata();
+    const report = JSON.parse(machine.read(`${first}/report`)) as object;
+    expect(report).toMatchObject({ source: "bucket+wal", missing: [], warnings: [] });
+    machine.write(`${first}/approved`, "");
+    expect(await machine.start("millrace-slot.service")).toMatchObject({ code: 0 });
+    await serve();
+    expect(await consume(ports.kafkaPort, 2)).toEqual(["one", "two"]);
+
+    // The approval was for the first loss.
+    expect(await loseMetadata()).not.toBe(first);
+    expect(machine.lines("formatted")).toHaveLength(1);
+  });
+
+  test("a broker that ended for another reason is not reported as lost", async () => {
+    await machine.publish();
+    await machine.powerOn();
+    await bootOk();
+    for (const status of [0, 1, 75, 79, "KILL"]) await machine.brokerEnded(status);
+    expect(machine.read("systemctl")).not.toContain("restart");
+    expect(await machine.start("millrace-slot.service")).toMatchObject({ code: 0 });
+  });
+
   describe("what it waits for, and what it does not take", () => {
     test("a volume that another instance holds: until it is free", async () => {
       await machine.publish();

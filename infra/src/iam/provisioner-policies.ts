@@ -337,7 +337,7 @@ function storage({ accountId }: ProvisionerProps): Statement[] {
   return [
     { ...byName("s3", "bucket", accountId), Sid: "DataBuckets" },
     {
-      // What a slot whose volume was lost reports, and the approval that it waits for. No records.
+      // The report of a slot that lost its metadata, and the approval that it waits for. No records.
       Sid: "ApproveRecoveries",
       Effect: "Allow",
       Action: ["s3:GetObject", "s3:PutObject"],

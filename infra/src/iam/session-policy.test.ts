@@ -59,7 +59,7 @@ const CONTROL_PLANES = { ...INSTALLATION, ...tagging(OURS) };
 
 /** What a session for one cluster may do, by what it is about. */
 const allowed: Record<string, AccessRequest> = {
-  "reads what a slot of its own reports of a lost volume": {
+  "reads the report of a slot of its own that lost its metadata": {
     action: "s3:GetObject",
     resource: `arn:aws:s3:::${prefix}-data-${ACCOUNT}/meta/nodes/0/recovery/vol-1/report`,
   },

@@ -220,6 +220,14 @@ export class SlotMachine {
     broker.unref();
   }
 
+  /** What systemd does after the broker has ended. */
+  async brokerEnded(exitStatus: number | string): Promise<void> {
+    for (const command of this.#commands("millrace.service", "ExecStopPost")) {
+      const { code, output } = await this.run("env", `EXIT_STATUS=${exitStatus}`, ...command);
+      if (code !== 0) throw new Error(output);
+    }
+  }
+
   brokerLog(): string {
     return readFileSync(join(this.folder, "broker.log"), "utf8");
   }

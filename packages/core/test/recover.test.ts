@@ -72,6 +72,10 @@ test("a loss that grew after its approval is asked about again", async () => {
   tools.driver.recovery.missing = [LOSS];
   expect(await of.run(tools, operation)).toBe("waiting");
   expect(tools.driver.effects).toEqual([]);
+  const log = await fixture.db.operations.events(operation.id, 0, 100);
+  expect(log.filter(({ kind }) => kind === "log")).toMatchObject([
+    { level: "warning", step: "recover", message: expect.stringMatching(/^Planning again: ./) },
+  ]);
   await approve(operation);
   expect(await of.run(tools, operation)).toBe("succeeded");
 });

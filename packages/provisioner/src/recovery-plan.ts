@@ -4,22 +4,37 @@ import { MISSING_SHOWN_MAX, type MissingRecords, type RecoveryReport } from "@mi
 import { type ChangePlan, changePlan, type PlannedChange } from "./change-plan.ts";
 import { ProvisionError } from "./cluster-driver.ts";
 
-const PLAN_ID = /^recover-[0-9a-f]{16}$/;
+const PLAN_ID = /^recover-(?:(vol-[0-9a-z]+)-)?[0-9a-f]{16}$/;
 
 export function isRecoveryPlanId(planId: string): boolean {
   return PLAN_ID.test(planId);
 }
 
-/** The plan of a report, as `millrace recover --json` writes it. Throws `plan_failed`. */
-export function recoveryPlan(json: string): ChangePlan {
-  const { report, missing } = readReport(json);
-  const plan = changePlan("", [metadataChange(report, missing), ...report.missing.map(loss)]);
-  return { ...plan, id: `recover-${plan.digest.slice(0, 16)}`, recovery: report };
+/** The volume that the plan was made for; undefined where it names none. */
+export function volumeOfPlan(planId: string): string | undefined {
+  return PLAN_ID.exec(planId)?.[1];
 }
 
-function metadataChange(report: RecoveryReport, missing: readonly MissingRecords[]): PlannedChange {
+/**
+ * The plan of a report, as `millrace recover --json` writes it. With the EBS volume that the report is
+ * about, the plan and so its approval hold for that volume only. Throws `plan_failed`.
+ */
+export function recoveryPlan(json: string, volume?: string): ChangePlan {
+  const { report, missing } = readReport(json);
+  const metadata = metadataChange(report, missing, volume);
+  const plan = changePlan("", [metadata, ...report.missing.map(loss)]);
+  const id = ["recover", volume, plan.digest.slice(0, 16)].filter(Boolean).join("-");
+  return { ...plan, id, recovery: report };
+}
+
+function metadataChange(
+  report: RecoveryReport,
+  missing: readonly MissingRecords[],
+  volume: string | undefined,
+): PlannedChange {
   const all = createHash("sha256").update(JSON.stringify(missing)).digest("hex");
   const values: Record<string, string> = {
+    ...(volume !== undefined && { volume }),
     source: report.source,
     recovered_to: report.recoveredTo,
     topics: String(report.topics),

@@ -1,8 +1,8 @@
 # The life of one broker slot's instance, on Amazon Linux 2023 with nothing downloaded but the broker.
 #
 # cloud-init runs this once per instance (`install`). systemd runs the installed copy from then on:
-# `prepare` at each boot, `backoff` before each start of the broker, `tick` each minute. Every step
-# looks before it acts, so each may be repeated, or cut off at any point.
+# `prepare` at each boot, `backoff` before each start of the broker, `ended` after each of its ends, `tick`
+# each minute. Every step checks before it acts, so each may be repeated, or interrupted at any point.
 #
 # What a slot owns is its volume: the write-ahead log holds acknowledged records that no object has
 # yet, and the metadata says what the objects mean. So a device is formatted only if it is blank
@@ -15,6 +15,8 @@ export AWS_DEFAULT_REGION="$REGION" AWS_RETRY_MODE=standard AWS_MAX_ATTEMPTS=5 A
 
 SELF=/usr/local/sbin/millrace-slot
 VOLUME=/var/lib/millrace
+# Exists from a broker's exit with 65 until its recovery; its text is the id of that loss.
+LOSS=$VOLUME/loss
 RUN=/run/millrace
 ETC=/etc/millrace
 OPT=/opt/millrace
@@ -171,7 +173,7 @@ format() {
   if has_objects ''; then
     has_objects "meta/nodes/$SLOT/log/" || die "the volume is blank, but $DATA_BUCKET holds data and no" \
       "metadata of this node; restore that volume from a snapshot, with the same tags"
-    await_approval
+    await_approval 'the volume was lost: it is blank, and the bucket knows this node'
   fi
   say "$device is blank: formatting"
   mkfs.xfs -q -K -m "uuid=$(slot_uuid)" "$device"
@@ -179,12 +181,14 @@ format() {
 }
 
 # ---------------------------------------------------------------------------------------------------
-# A lost volume
+# Lost metadata
 #
-# The bucket knows this node, and its volume is blank: what only the lost volume had is gone. The slot
-# writes what a recovery would bring back to meta/nodes/N/recovery/VOLUME/report and stops; systemd
-# repeats `prepare` each 30 s. The operation `cluster.recover` shows the report and, once that is
-# approved, puts `approved` beside it. Each volume has its own, so an old approval holds for no other.
+# Either the bucket knows this node and its volume is blank: what only the lost volume had is gone. Or the
+# volume is intact, but the broker exited with 65, because its metadata is blank or older than its log.
+# The slot writes what a recovery would bring back to `report` below $RECOVERY and stops; systemd repeats
+# `prepare` each 30 s. The operation `cluster.recover` shows the report and, once that is approved, puts
+# `approved` beside it. Each volume, and each loss on an intact volume, has a folder of its own there, so
+# an approval holds for one loss.
 
 # As the broker, whose files it writes.
 recover() {
@@ -193,32 +197,44 @@ recover() {
 }
 
 put_report() {
-  aws_api s3api put-object --bucket "$DATA_BUCKET" --key "$1" --body "$RUN/report" >/dev/null
+  aws_api s3api put-object \
+    --bucket "$DATA_BUCKET" --key "$RECOVERY/report" --body "$RUN/report" >/dev/null
 }
 
 await_approval() {
   ! has_objects "$RECOVERY/approved" || return 0
   if ! has_objects "$RECOVERY/report"; then
-    # Nothing is mounted: the report is of what the bucket has.
+    # Of a blank volume, which is not mounted, the report is of what the bucket has.
     make_folders
     write_properties
     recover --dry-run --json >"$RUN/report" || die "the backup in $DATA_BUCKET is not readable"
-    insist 'writing the report' put_report "$RECOVERY/report" || die 'no report can be written'
+    insist 'writing the report' put_report
   fi
-  die 'the volume was lost: it is blank, but the bucket knows this node; recover the cluster'
+  die "$1; recover the cluster"
 }
 
-# After the format and before the first start. An approval holds for one recovery: the marker says that
-# this volume has had its metadata, and metadata that is lost later is not recovered without a question.
+# Before the first start of the broker, and after each loss. The marker `recovered` says that the approval to
+# format this volume was used: what is lost later needs another one. Interrupted, the recovery is repeated.
 recover_volume() {
-  [ ! -e "$VOLUME/recovered" ] || return 0
-  if [ ! -e "$VOLUME/data/meta.db" ]; then
-    has_objects "$RECOVERY/approved" || return 0
-    say 'recovering, as approved'
-    recover --yes || die 'the recovery failed'
+  if [ -s "$LOSS" ]; then
+    RECOVERY+=/$(cat "$LOSS")
+    await_approval "the broker's metadata was lost"
+  elif [ -e "$VOLUME/recovered" ] || ! has_objects "$RECOVERY/approved"; then
+    touch "$VOLUME/recovered"
+    return
   fi
+  say 'recovering, as approved'
+  recover --yes || die 'the recovery failed'
   touch "$VOLUME/recovered"
+  rm -f "$LOSS"
   sync "$VOLUME"
+}
+
+# After each end of the broker. With 65 the next start would find the same.
+ended() {
+  [ "${EXIT_STATUS:-}" = 65 ] || return 0
+  cat /proc/sys/kernel/random/uuid >"$LOSS"
+  systemctl --no-block restart millrace-slot
 }
 
 marker_text() { printf 'cluster=%s\nslot=%s\n' "$CLUSTER_ID" "$SLOT"; }
@@ -239,7 +255,7 @@ check_marker() {
     local found
     found=$(tr '\n' ' ' <"$marker")
     umount "$VOLUME"
-    die "the volume says that it belongs to $found, not to cluster $CLUSTER_ID slot $SLOT"
+    die "the volume belongs to $found, not to cluster $CLUSTER_ID slot $SLOT"
   fi
 }
 
@@ -254,13 +270,13 @@ mount_volume() {
   else
     type=$(blkid -p -o value -s TYPE "$device") || type=
     if [ "$type" != xfs ]; then
-      is_blank "$device" || die "$device is neither blank nor this slot's, and is left as it is;" \
-        "if nothing on it is needed, overwrite it with zeros"
+      is_blank "$device" || die "$device is neither blank nor this slot's; if nothing on it is" \
+        'needed, overwrite it with zeros'
       format "$device"
     fi
     uuid=$(blkid -p -o value -s UUID "$device")
-    [ "$uuid" = "$(slot_uuid)" ] || die "$device holds the file system $uuid, not" \
-      "$(slot_uuid): it belongs to another cluster or slot, and is left as it is"
+    [ "$uuid" = "$(slot_uuid)" ] || die "the file system of $device, $uuid, belongs to another" \
+      "cluster or slot; this slot's is $(slot_uuid)"
     # The device whose id was just read, not "the one with this id": there may be a copy.
     mount -t xfs -o nodev,noexec,nosuid,noatime "$device" "$VOLUME" ||
       die "$device does not mount; restore it from a snapshot, or repair a copy"
@@ -337,7 +353,6 @@ write_properties() {
   install -d -m 0755 "$ETC"
   install -m 0640 -g millrace /dev/null "$next"
   cat >"$next" <<EOF
-! Written at each boot; changes are overwritten.
 node.id=$SLOT
 cluster.id=$CLUSTER_ID
 listeners=PLAINTEXT://0.0.0.0:$KAFKA_PORT
@@ -358,7 +373,7 @@ EOF
 ensure_user() {
   getent group millrace >/dev/null || groupadd --system --gid "$BROKER_UID" millrace
   getent passwd millrace >/dev/null || useradd --system --uid "$BROKER_UID" --gid millrace \
-    --home-dir "$VOLUME" --no-create-home --shell /sbin/nologin millrace
+    --home-dir "$VOLUME" --shell /sbin/nologin millrace
 }
 
 prepare() {
@@ -480,7 +495,6 @@ write_units() {
   local units=/etc/systemd/system
   cat >"$units/millrace-slot.service" <<EOF
 [Unit]
-Description=Broker slot
 Wants=network-online.target
 After=network-online.target
 StartLimitIntervalSec=0
@@ -489,7 +503,7 @@ Type=oneshot
 RemainAfterExit=yes
 ExecStart=$SELF prepare
 # A broker whose slot was not ready at boot is started by the attempt that succeeds.
-ExecStartPost=/usr/bin/systemctl --no-block start millrace.service
+ExecStartPost=systemctl --no-block start millrace.service
 Restart=on-failure
 RestartSec=30
 TimeoutStartSec=30min
@@ -498,7 +512,6 @@ WantedBy=multi-user.target
 EOF
   cat >"$units/millrace.service" <<EOF
 [Unit]
-Description=Millrace broker
 Requires=millrace-slot.service
 After=millrace-slot.service var-lib-millrace.mount
 StartLimitIntervalSec=0
@@ -507,6 +520,7 @@ User=millrace
 Group=millrace
 ExecStartPre=+$SELF backoff
 ExecStart=$OPT/current/millrace broker --config $ETC/server.properties --log-format json
+ExecStopPost=+$SELF ended
 Restart=always
 RestartSec=1
 # Wrong command line, data or settings: the next start would fail the same way.
@@ -544,16 +558,12 @@ SystemCallFilter=~@clock @cpu-emulation @debug @module @mount @obsolete @raw-io 
 UMask=0077
 EOF
   cat >"$units/millrace-tick.service" <<EOF
-[Unit]
-Description=Broker slot tick
 [Service]
 Type=oneshot
 ExecStart=$SELF tick
 TimeoutStartSec=5min
 EOF
   cat >"$units/millrace-tick.timer" <<'EOF'
-[Unit]
-Description=Broker slot timer
 [Timer]
 OnBootSec=1min
 OnUnitInactiveSec=1min
@@ -575,6 +585,6 @@ install_slot() {
 
 case "${1:-install}" in
   install) install_slot ;;
-  prepare | backoff | tick | grow | identify | report | ship_logs) "$1" ;;
+  prepare | backoff | ended | tick | grow | identify | report | ship_logs) "$1" ;;
   *) die "unknown step $1" ;;
 esac

@@ -143,10 +143,18 @@ class Run {
         // A plan that failed half-way is stale at the next try: what failed it is what helps.
         if (this.#plans === PLANS_MAX) throw this.#whatFailed(step, error);
         this.#plans += 1;
+        this.#logStalePlan(step, error);
         await this.#repeat(steps.slice(first, index + 1));
         index = first;
       }
     }
+  }
+
+  /** Without it, nobody sees why the operation waits for another approval. */
+  #logStalePlan({ name }: NamedStep, { cause }: StepFailed): void {
+    const message = `Planning again: ${cause instanceof Error ? cause.message : String(cause)}`;
+    const at = this.#tools.clock.now().getTime();
+    this.#log.add(name, { at, level: "warning", kind: "run", message });
   }
 
   #whatFailed({ name }: NamedStep, stale: StepFailed): StepFailed {

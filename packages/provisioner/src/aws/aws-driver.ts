@@ -179,10 +179,10 @@ export class AwsDriver implements ClusterDriver {
     const deployment = await this.#lastDeployment(clusterId);
     if (deployment === undefined) return undefined;
     const volume = await this.#recovering(deployment, "not_ready_in_time", (recovery) =>
-      recovery.lostVolume(),
+      recovery.waitingVolume(),
     );
     if (volume === undefined) return undefined;
-    const reason = `the slot's volume was lost, and ${volume} is blank: recover the cluster`;
+    const reason = `the slot's volume ${volume} has no usable metadata: recover the cluster`;
     return { code: EXIT_DATA_MISMATCH, reason };
   }
 
@@ -291,9 +291,10 @@ export class AwsDriver implements ClusterDriver {
     otherwise: ProvisionErrorCode,
     work: (recovery: SlotRecovery) => Promise<T>,
   ): Promise<T> {
-    const { s3 } = await this.#account.clients(deployment);
-    const { bucket } = this.#names(deployment.clusterId);
-    return await askingAws(otherwise, () => work(new SlotRecovery(s3, bucket)));
+    const clients = await this.#account.clients(deployment);
+    const { clusterId } = deployment;
+    const recovery = new SlotRecovery(clients, clusterId, this.#names(clusterId).bucket);
+    return await askingAws(otherwise, () => work(recovery));
   }
 
   async #runOf(deployment: ClusterDeployment, options: RunOptions): Promise<StackRun> {
