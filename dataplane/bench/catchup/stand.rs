@@ -5,13 +5,12 @@ use std::time::Duration;
 use millrace_bench::{
     broker::{Home, Running, Settings, free_address},
     machine::pause,
-    s3_server::{S3Server, bucket_uri, fetch},
+    s3_server::{S3Server, bucket_uri, program},
 };
 use millrace_time::{SharedClock, SystemClock};
 
 use crate::arguments::Options;
 
-const BUCKET: &str = "bench";
 /// The log is larger than what is ever not uploaded.
 const WAL_BYTES: u64 = 4 << 30;
 const WAL_DEPTH: u32 = 32;
@@ -41,16 +40,13 @@ pub(crate) struct Stand {
 impl Stand {
     /// Starts the S3 server over an empty folder.
     pub(crate) fn create(options: &Options) -> Result<Self, String> {
-        let program = match &options.s3_server {
-            Some(program) => program.clone(),
-            None => fetch().map_err(|error| error.to_string())?,
-        };
+        let program = program(options.s3_server.as_deref()).map_err(|error| error.to_string())?;
         let address = free_address()?;
-        let bucket_uri = bucket_uri(address, BUCKET);
+        let bucket_uri = bucket_uri(address);
         let settings = settings(&bucket_uri, "", &options.broker_lines);
         let home = Home::create(&options.program, &options.work, &settings)?;
         let folder = home.folder().join("bucket");
-        let server = S3Server::start(&program, address, &folder, BUCKET);
+        let server = S3Server::start(&program, address, &folder);
         Ok(Self {
             home,
             server: server.map_err(|error| error.to_string())?,

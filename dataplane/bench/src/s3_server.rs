@@ -14,6 +14,9 @@ use crate::{machine::pause, maven::tools_folder};
 /// The version that the drills were written against.
 const MODULE: &str = "github.com/versity/versitygw/cmd/versitygw@v1.8.0";
 
+/// The bucket of each server.
+pub const BUCKET: &str = "millrace";
+
 const ACCESS_KEY: &str = "drill";
 const SECRET_KEY: &str = "drill-secret";
 
@@ -43,11 +46,14 @@ pub enum S3ServerError {
     Silent(PathBuf),
 }
 
-/// The server's program; built once, which takes a minute or two.
+/// The server's program: `named`, or one that is built once, which takes a minute or two.
 ///
 /// # Errors
-/// Where there is no Go, or it fails.
-pub fn fetch() -> Result<PathBuf, S3ServerError> {
+/// Go is missing or fails.
+pub fn program(named: Option<&Path>) -> Result<PathBuf, S3ServerError> {
+    if let Some(named) = named {
+        return Ok(named.to_owned());
+    }
     let folder = tools_folder().join("bin");
     let program = folder.join("versitygw");
     if program.exists() {
@@ -87,8 +93,8 @@ impl Drop for S3Server {
 }
 
 impl S3Server {
-    /// Starts the server over `folder`, in which each folder is a bucket, and waits until it
-    /// listens at `address`. What it says goes to a file beside the folder.
+    /// Starts the server over `folder`, in which it creates [`BUCKET`], and waits until it listens at
+    /// `address`. Its output goes to a file beside the folder.
     ///
     /// # Errors
     /// The program or the folder cannot be used, or the server does not listen within 10 s.
@@ -96,13 +102,12 @@ impl S3Server {
         program: &Path,
         address: SocketAddr,
         folder: &Path,
-        bucket: &str,
     ) -> Result<Self, S3ServerError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
             move |source| S3ServerError::Io { path, source }
         };
-        fs::create_dir_all(folder.join(bucket)).map_err(failed(folder))?;
+        fs::create_dir_all(folder.join(BUCKET)).map_err(failed(folder))?;
         let said = folder.with_extension("log");
         let log = File::create(&said).map_err(failed(&said))?;
         let child = Command::new(program)
@@ -151,11 +156,11 @@ impl S3Server {
     }
 }
 
-/// The value of `s3.data.buckets` for a bucket of such a server that is reached at `address`.
+/// The value of `s3.data.buckets` for the [`BUCKET`] of a server that is reached at `address`.
 #[must_use]
-pub fn bucket_uri(address: SocketAddr, bucket: &str) -> String {
+pub fn bucket_uri(address: SocketAddr) -> String {
     format!(
-        "0@s3://{bucket}?region=us-east-1&endpoint=http://{address}&pathStyle=true\
+        "0@s3://{BUCKET}?region=us-east-1&endpoint=http://{address}&pathStyle=true\
          &accessKey={ACCESS_KEY}&secretKey={SECRET_KEY}"
     )
 }

@@ -1,8 +1,8 @@
 //! The command line.
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
-use millrace_bench::command_line::{beside, broker_program, from_callers_folder, positive};
+use millrace_bench::{command_line::positive, drill::DrillFiles};
 
 pub(crate) const USAGE: &str = "\
 usage: npm run drill:connections -- [--idle N] [--busy N] [--seconds N] [--rate N] [--quick]
@@ -22,48 +22,36 @@ pub(crate) struct Arguments {
     pub(crate) busy: usize,
     pub(crate) measured: Duration,
     pub(crate) rate_per_s: u32,
-    pub(crate) work: PathBuf,
-    pub(crate) program: PathBuf,
-    pub(crate) json: Option<PathBuf>,
+    pub(crate) files: DrillFiles,
 }
 
 impl Arguments {
-    /// What was asked for; nothing where only the usage was.
-    pub(crate) fn from_env() -> Result<Option<Self>, String> {
-        Self::parse(std::env::args().skip(1))
-    }
-
-    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
-        let mut parsed = Self {
-            idle: 10_000,
-            busy: 1_000,
-            measured: Duration::from_secs(20),
-            rate_per_s: 4,
-            work: beside("../drill-connections")?,
-            program: broker_program()?,
-            json: None,
-        };
-        while let Some(argument) = arguments.next() {
-            let mut value = || arguments.next().ok_or(USAGE);
-            match argument.as_str() {
-                "--idle" => parsed.idle = positive(&value()?).ok_or(USAGE)?,
-                "--busy" => parsed.busy = positive(&value()?).ok_or(USAGE)?,
-                "--seconds" => {
-                    parsed.measured = Duration::from_secs(positive(&value()?).ok_or(USAGE)? as u64)
-                }
-                "--rate" => parsed.rate_per_s = positive(&value()?).ok_or(USAGE)?.min(1_000) as u32,
+    /// `None` if only the usage was asked for.
+    pub(crate) fn parse(arguments: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
+        let (mut idle, mut busy, mut rate_per_s) = (10_000, 1_000, 4);
+        let mut measured = Duration::from_secs(20);
+        let files = DrillFiles::parse("connections", USAGE, arguments, |option, values| {
+            let mut number = || positive(&values.next()?);
+            match option {
+                "--idle" => idle = number()?,
+                "--busy" => busy = number()?,
+                "--seconds" => measured = Duration::from_secs(number()? as u64),
+                "--rate" => rate_per_s = number()?.min(1_000) as u32,
                 "--quick" => {
-                    (parsed.idle, parsed.busy) = (1_000, 200);
-                    parsed.measured = Duration::from_secs(5);
+                    (idle, busy) = (1_000, 200);
+                    measured = Duration::from_secs(5);
                 }
-                "--work" => parsed.work = from_callers_folder(value()?),
-                "--program" => parsed.program = from_callers_folder(value()?),
-                "--json" => parsed.json = Some(from_callers_folder(value()?)),
-                "--help" => return Ok(None),
-                other => return Err(format!("unknown argument {other}\n{USAGE}")),
+                _ => return None,
             }
-        }
-        Ok(Some(parsed))
+            Some(())
+        })?;
+        Ok(files.map(|files| Self {
+            idle,
+            busy,
+            measured,
+            rate_per_s,
+            files,
+        }))
     }
 }
 

@@ -1,9 +1,12 @@
 //! The broker of this drill: a log cache that is soon full, and the default bound on requests and
 //! responses.
 
-use std::{net::SocketAddr, path::Path};
+use std::net::SocketAddr;
 
-use millrace_bench::broker::{Home, Running, Settings};
+use millrace_bench::{
+    broker::{Home, Running, Settings},
+    drill::DrillFiles,
+};
 
 /// The log cache: small, so that it is full, and its size constant, before anything is measured.
 pub(crate) const CACHE_BYTES: usize = 64 << 20;
@@ -20,7 +23,7 @@ pub(crate) struct Broker {
 
 impl Broker {
     /// Starts a broker in an empty folder and waits until it serves.
-    pub(crate) fn start(program: &Path, folder: &Path) -> Result<Self, String> {
+    pub(crate) fn start(files: &DrillFiles) -> Result<Self, String> {
         let settings = Settings {
             wal_bytes: 1 << 30,
             io_depth: 32,
@@ -31,7 +34,7 @@ impl Broker {
                 CACHE_BYTES / 4
             ),
         };
-        let home = Home::create(program, folder, &settings)?;
+        let home = Home::create(&files.program, &files.work, &settings)?;
         Ok(Self {
             running: home.start_and_wait()?,
             address: home.address(),

@@ -31,7 +31,7 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What all producers do.
 #[derive(Debug, Clone)]
-pub(crate) struct Plan {
+pub(crate) struct Load {
     pub(crate) address: SocketAddr,
     pub(crate) topic: &'static str,
     pub(crate) partitions: i32,
@@ -53,21 +53,21 @@ pub(crate) struct Progress {
 /// Runs the producers; what became of each modest one, and the bytes that the greedy one wrote
 /// while it was measured.
 pub(crate) async fn produce(
-    plan: &Plan,
+    load: &Load,
     clock: &SharedClock,
     count: usize,
 ) -> Result<(Vec<Progress>, u64), String> {
     let began = clock.now();
     let mut modest = JoinSet::new();
     for number in 0..count {
-        let (plan, clock) = (plan.clone(), clock.clone());
-        let first = began + period(&plan).mul_f64(number as f64 / count as f64);
+        let (load, clock) = (load.clone(), clock.clone());
+        let first = began + period(&load).mul_f64(number as f64 / count as f64);
         modest.spawn(async move {
-            let done = one(&plan, &clock, number, began, first).await;
+            let done = one(&load, &clock, number, began, first).await;
             done.map_err(|error| format!("producer {number}: {error}"))
         });
     }
-    let greedy = tokio::spawn(greedy(plan.clone(), clock.clone(), began));
+    let greedy = tokio::spawn(greedy(load.clone(), clock.clone(), began));
     let mut all = Vec::with_capacity(count);
     while let Some(done) = modest.join_next().await {
         all.push(done.map_err(|error| error.to_string())??);
@@ -77,24 +77,24 @@ pub(crate) async fn produce(
     Ok((all, written))
 }
 
-fn period(plan: &Plan) -> Duration {
-    Duration::from_secs(1) / plan.rate_per_s
+fn period(load: &Load) -> Duration {
+    Duration::from_secs(1) / load.rate_per_s
 }
 
 async fn one(
-    plan: &Plan,
+    load: &Load,
     clock: &SharedClock,
     number: usize,
     began: Duration,
     first: Duration,
 ) -> io::Result<Progress> {
-    let mut stream = TcpStream::connect(plan.address).await?;
+    let mut stream = TcpStream::connect(load.address).await?;
     stream.set_nodelay(true)?;
     let sizes = REQUEST_BYTES.end() - REQUEST_BYTES.start() + 1;
     let bytes = REQUEST_BYTES.start() + number * 7_919 % sizes;
-    let partition = i32::try_from(number).unwrap_or(0) % plan.partitions;
-    let request = request(plan.topic, partition, bytes, number as u64);
-    let (from, to) = (began + plan.warm_up, began + plan.warm_up + plan.measured);
+    let partition = i32::try_from(number).unwrap_or(0) % load.partitions;
+    let request = request(load.topic, partition, bytes, number as u64);
+    let (from, to) = (began + load.warm_up, began + load.warm_up + load.measured);
     let mut progress = Progress::default();
     let mut due = first;
     while due < to {
@@ -105,19 +105,19 @@ async fn one(
         if due >= from {
             progress.latencies.push(now - due);
             // What is late beyond the end was not served in the time that everybody had.
-            progress.acknowledged += u64::from(now < to + period(plan));
+            progress.acknowledged += u64::from(now < to + period(load));
         }
-        due += period(plan);
+        due += period(load);
     }
     Ok(progress)
 }
 
-async fn greedy(plan: Plan, clock: SharedClock, began: Duration) -> io::Result<u64> {
-    let stream = TcpStream::connect(plan.address).await?;
+async fn greedy(load: Load, clock: SharedClock, began: Duration) -> io::Result<u64> {
+    let stream = TcpStream::connect(load.address).await?;
     stream.set_nodelay(true)?;
     let (mut reading, mut writing) = stream.into_split();
-    let request = request(plan.topic, 0, GREEDY_BYTES, 1);
-    let (from, to) = (began + plan.warm_up, began + plan.warm_up + plan.measured);
+    let request = request(load.topic, 0, GREEDY_BYTES, 1);
+    let (from, to) = (began + load.warm_up, began + load.warm_up + load.measured);
     let in_flight = Arc::new(Semaphore::new(GREEDY_IN_FLIGHT));
     let written = Arc::new(AtomicU64::new(0));
     let (permits, counted, reader_clock) =

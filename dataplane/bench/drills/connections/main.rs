@@ -17,7 +17,6 @@ mod crowd;
 mod verdict;
 
 use std::{
-    fs,
     net::TcpStream,
     process::ExitCode,
     sync::{
@@ -28,6 +27,7 @@ use std::{
 };
 
 use millrace_bench::{
+    drill::print_report,
     machine::pause,
     producer::{BatchTemplate, Connection, Stamp},
 };
@@ -40,7 +40,7 @@ use rustix::{
 use crate::{
     arguments::{Arguments, USAGE},
     broker::{Broker, CACHE_BYTES},
-    busy::Plan,
+    busy::Load,
     verdict::Measured,
 };
 
@@ -64,36 +64,16 @@ const OTHER_DESCRIPTORS: u64 = 64;
 const GREEDY_BYTES_PER_S_MAX: u64 = 500 << 20;
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::from_env() {
-        Ok(Some(arguments)) => arguments,
-        Ok(None) => {
-            println!("{USAGE}");
-            return ExitCode::SUCCESS;
-        }
-        Err(reason) => return fail(&reason),
-    };
-    match drill(&arguments) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => fail(&reason),
-    }
-}
-
-fn fail(reason: &str) -> ExitCode {
-    eprintln!("drill:connections: {reason}");
-    ExitCode::FAILURE
+    millrace_bench::drill::main("connections", USAGE, Arguments::parse, drill)
 }
 
 fn drill(arguments: &Arguments) -> Result<(), String> {
     raise_limit((arguments.idle + arguments.busy + HALVES + SLOW_READERS) as u64)?;
-    let mut broker = Broker::start(&arguments.program, &arguments.work)?;
+    let mut broker = Broker::start(&arguments.files)?;
     check_space(arguments)?;
     let measured = measure(arguments, &mut broker)?;
-    let (report, failures) = measured.judge();
-    let text = format!("{report:#}\n");
-    print!("{text}");
-    if let Some(file) = &arguments.json {
-        fs::write(file, &text).map_err(|error| format!("{}: {error}", file.display()))?;
-    }
+    let (report, failures) = measured.report();
+    print_report(&report, arguments.files.json.as_deref())?;
     if failures.is_empty() {
         broker.remove();
         return Ok(());
@@ -125,7 +105,7 @@ fn measure(arguments: &Arguments, broker: &mut Broker) -> Result<Measured, Strin
     println!("{} producers and a greedy one", arguments.busy);
     settle(broker)?;
     let before_busy = broker.resident_bytes()?;
-    let plan = Plan {
+    let load = Load {
         address: broker.address,
         topic: TOPIC,
         partitions: PARTITIONS,
@@ -133,7 +113,7 @@ fn measure(arguments: &Arguments, broker: &mut Broker) -> Result<Measured, Strin
         warm_up: WARM_UP,
         measured: arguments.measured,
     };
-    let ((producers, greedy_bytes), busy_peak) = produce(&plan, broker, &clock, arguments.busy)?;
+    let ((producers, greedy_bytes), busy_peak) = produce(&load, broker, &clock, arguments.busy)?;
     // The idle ones were there all the time.
     crowd::ask_again(&mut idle[0]).map_err(|error| format!("an idle connection: {error}"))?;
     Ok(Measured {
@@ -239,7 +219,7 @@ type Produced = (Vec<busy::Progress>, u64);
 
 /// Runs the producers, and looks at the broker's memory meanwhile.
 fn produce(
-    plan: &Plan,
+    load: &Load,
     broker: &mut Broker,
     clock: &SharedClock,
     count: usize,
@@ -263,7 +243,7 @@ fn produce(
             }
         };
         tokio::select! {
-            produced = busy::produce(plan, clock, count) => produced,
+            produced = busy::produce(load, clock, count) => produced,
             gone = watching => Err(gone),
         }
     })?;
@@ -280,8 +260,8 @@ fn settle(broker: &mut Broker) -> Result<(), String> {
 fn check_space(arguments: &Arguments) -> Result<(), String> {
     let seconds = (arguments.measured + WARM_UP).as_secs();
     let wanted = seconds * GREEDY_BYTES_PER_S_MAX;
-    let found = statvfs(&arguments.work);
-    let found = found.map_err(|error| format!("{}: {error}", arguments.work.display()))?;
+    let found = statvfs(&arguments.files.work);
+    let found = found.map_err(|error| format!("{}: {error}", arguments.files.work.display()))?;
     let free = found.f_bavail * found.f_frsize;
     if free >= wanted {
         return Ok(());
@@ -289,7 +269,7 @@ fn check_space(arguments: &Arguments) -> Result<(), String> {
     Err(format!(
         "{} has {} MiB left, and a producer without bound may write {} in {seconds} s; name \
          another folder with --work, or fewer --seconds",
-        arguments.work.display(),
+        arguments.files.work.display(),
         free >> 20,
         wanted >> 20,
     ))

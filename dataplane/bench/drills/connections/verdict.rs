@@ -49,7 +49,7 @@ pub(crate) struct Measured {
 
 impl Measured {
     /// The results, and what is not good enough.
-    pub(crate) fn judge(&self) -> (Value, Vec<String>) {
+    pub(crate) fn report(&self) -> (Value, Vec<String>) {
         let grown = |from: u64, to: u64| to.saturating_sub(from) as f64;
         let idle_bytes = grown(self.before, self.with_idle) / self.idle as f64;
         let crowd_bytes = grown(self.before_crowd, self.crowd_peak);
@@ -172,27 +172,27 @@ mod tests {
 
     #[test]
     fn who_gets_less_than_a_fifth_of_the_median_starves() {
-        let (report, failures) = measured(&[100, 100, 20]).judge();
+        let (report, failures) = measured(&[100, 100, 20]).report();
         assert!(failures.is_empty(), "{failures:?}");
         assert_eq!(report["busy_requests_per_s"]["min"], 20.0);
         assert_eq!(report["idle_bytes_each"], 10_240.0);
-        assert_eq!(measured(&[100, 100, 19]).judge().1.len(), 1);
-        assert_eq!(measured(&[0, 0, 0]).judge().1.len(), 1);
+        assert_eq!(measured(&[100, 100, 19]).report().1.len(), 1);
+        assert_eq!(measured(&[0, 0, 0]).report().1.len(), 1);
     }
 
     #[test]
     fn memory_has_bounds() {
         let mut dear = measured(&[100]);
         dear.with_idle = 100 * 20 * 1_024;
-        assert_eq!(dear.judge().1.len(), 1);
+        assert_eq!(dear.report().1.len(), 1);
         dear.crowd_peak = 1 << 30;
-        assert_eq!(dear.judge().1.len(), 2);
+        assert_eq!(dear.report().1.len(), 2);
         dear.probe_max = Duration::from_secs(3);
-        assert_eq!(dear.judge().1.len(), 3);
+        assert_eq!(dear.report().1.len(), 3);
         for in_flight in [0.1, 1.5] {
             let mut wrong = measured(&[100]);
             wrong.crowd_in_flight_peak = in_flight * BROKER_BYTES_MAX as f64;
-            assert_eq!(wrong.judge().1.len(), 1, "{in_flight}");
+            assert_eq!(wrong.report().1.len(), 1, "{in_flight}");
         }
     }
 

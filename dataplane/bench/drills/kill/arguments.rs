@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use millrace_bench::command_line::{
-    beside, broker_program, from_callers_folder, gibibytes, mebibytes, positive,
+use millrace_bench::{
+    command_line::{from_callers_folder, gibibytes, mebibytes, positive},
+    drill::DrillFiles,
 };
 
 pub(crate) const USAGE: &str = "\
@@ -25,22 +26,20 @@ usage: npm run drill:kill -- [--kills N] [--quick] [--seed N] [--rate MIB] [--wo
   --any-disk         also runs on a disk without O_DIRECT
   --json FILE        also writes the results to this file";
 
-/// What to do.
-#[derive(Debug)]
-pub(crate) enum Command {
-    Help,
-    Kill(Place, Kills),
-    Backlog(Place, Backlog),
+/// What to do, and where.
+#[derive(Debug, Clone)]
+pub(crate) struct Arguments {
+    pub(crate) drill: Drill,
+    /// Whether the disk may be one without `O_DIRECT`.
+    pub(crate) any_disk: bool,
+    pub(crate) files: DrillFiles,
 }
 
-/// Where it is done, and with what.
+/// What to do.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
-    pub(crate) work: PathBuf,
-    pub(crate) program: PathBuf,
-    pub(crate) json: Option<PathBuf>,
-    /// Whether a disk will do that takes no `O_DIRECT`.
-    pub(crate) any_disk: bool,
+pub(crate) enum Drill {
+    Kill(Kills),
+    Backlog(Backlog),
 }
 
 /// How the broker is killed.
@@ -66,18 +65,9 @@ pub(crate) struct Backlog {
     pub(crate) s3_server: Option<PathBuf>,
 }
 
-impl Command {
-    pub(crate) fn from_env() -> Result<Self, String> {
-        Self::parse(std::env::args().skip(1))
-    }
-
-    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut place = Place {
-            work: beside("../drill-kill")?,
-            program: broker_program()?,
-            json: None,
-            any_disk: false,
-        };
+impl Arguments {
+    /// `None` if only the usage was asked for.
+    pub(crate) fn parse(arguments: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
         let mut kills = Kills {
             kills: 500,
             seed: millrace_time::SystemRandom::shared().next_u64(),
@@ -87,38 +77,40 @@ impl Command {
             audit_every: 50,
         };
         let (mut backlog, mut cache_bytes, mut s3_server) = (None, None, None);
-        while let Some(argument) = arguments.next() {
-            let mut value = || arguments.next().ok_or(USAGE);
-            match argument.as_str() {
+        let mut any_disk = false;
+        let files = DrillFiles::parse("kill", USAGE, arguments, |option, values| {
+            let mut value = || values.next();
+            match option {
                 "--quick" => kills.kills = 10,
-                "--kills" => kills.kills = positive(&value()?).ok_or(USAGE)?,
-                "--seed" => kills.seed = value()?.parse().map_err(|_| USAGE)?,
-                "--rate" => kills.bytes_per_s = mebibytes(&value()?).ok_or(USAGE)?,
-                "--backlog" => backlog = Some(gibibytes(&value()?).ok_or(USAGE)?),
-                "--cache" => cache_bytes = Some(mebibytes(&value()?).ok_or(USAGE)?),
+                "--kills" => kills.kills = positive(&value()?)?,
+                "--seed" => kills.seed = value()?.parse().ok()?,
+                "--rate" => kills.bytes_per_s = mebibytes(&value()?)?,
+                "--backlog" => backlog = Some(gibibytes(&value()?)?),
+                "--cache" => cache_bytes = Some(mebibytes(&value()?)?),
                 "--s3-server" => s3_server = Some(from_callers_folder(value()?)),
-                "--work" => place.work = from_callers_folder(value()?),
-                "--program" => place.program = from_callers_folder(value()?),
-                "--any-disk" => place.any_disk = true,
-                "--json" => place.json = Some(from_callers_folder(value()?)),
-                "--help" => return Ok(Self::Help),
-                other => return Err(format!("unknown argument {other}\n{USAGE}")),
+                "--any-disk" => any_disk = true,
+                _ => return None,
             }
-        }
+            Some(())
+        })?;
         let seed = kills.seed;
-        place.work.push(seed.to_string());
-        Ok(match backlog {
-            None => Self::Kill(place, kills),
-            Some(bytes) => Self::Backlog(
-                place,
-                Backlog {
-                    bytes,
-                    seed,
-                    cache_bytes,
-                    s3_server,
-                },
-            ),
-        })
+        let drill = match backlog {
+            None => Drill::Kill(kills),
+            Some(bytes) => Drill::Backlog(Backlog {
+                bytes,
+                seed,
+                cache_bytes,
+                s3_server,
+            }),
+        };
+        Ok(files.map(|mut files| {
+            files.work.push(seed.to_string());
+            Self {
+                drill,
+                any_disk,
+                files,
+            }
+        }))
     }
 }
 
@@ -128,15 +120,16 @@ mod tests {
 
     #[test]
     fn the_command_line() {
-        let parse = |text: &str| Command::parse(text.split_whitespace().map(str::to_owned));
-        let Ok(Command::Kill(_, kills)) = parse("--quick --seed 9 --rate 2") else {
+        let parse = |text: &str| Arguments::parse(text.split_whitespace().map(str::to_owned));
+        let drill = |text| parse(text).expect("legal").expect("a drill").drill;
+        let Drill::Kill(kills) = drill("--quick --seed 9 --rate 2") else {
             panic!("kills");
         };
         assert_eq!(
             (kills.kills, kills.seed, kills.bytes_per_s),
             (10, 9, 2 << 20)
         );
-        let Ok(Command::Backlog(_, backlog)) = parse("--backlog 4GiB --cache 512") else {
+        let Drill::Backlog(backlog) = drill("--backlog 4GiB --cache 512") else {
             panic!("a backlog");
         };
         assert_eq!(backlog.bytes, 4 << 30);

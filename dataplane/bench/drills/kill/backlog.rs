@@ -8,14 +8,13 @@ use millrace_bench::{
     broker::{Home, Running, Settings, files_below, free_address},
     drill::{Promises, Readback, Work, Workers},
     machine::pause,
-    s3_server::{S3Server, bucket_uri, fetch},
+    s3_server::{S3Server, bucket_uri, program},
     usage::peak_memory_kib,
 };
 use serde_json::{Value, json};
 
 use crate::arguments::Backlog;
 
-const BUCKET: &str = "drill";
 /// Bounds how long the upload may take: 10 MiB/s.
 const UPLOAD_BYTES_PER_S_MIN: u64 = 10 << 20;
 /// The longest that a restart may take until it acknowledges, with a backlog from this size on.
@@ -40,36 +39,31 @@ impl Endpoint {
     }
 
     /// The broker's settings for this drill.
-    pub(crate) fn settings(&self, plan: &Backlog) -> Settings {
-        let cache = plan
+    pub(crate) fn settings(&self, arguments: &Backlog) -> Settings {
+        let cache = arguments
             .cache_bytes
             .map(|bytes| format!("s3.wal.cache.size={bytes}\n"));
         Settings {
             // What the producers have under way at the kill comes on top, and so does the log's
             // own framing of small records.
-            wal_bytes: (plan.bytes + plan.bytes / 4 + (256 << 20)) >> 20 << 20,
+            wal_bytes: (arguments.bytes + arguments.bytes / 4 + (256 << 20)) >> 20 << 20,
             io_depth: 32,
-            bucket: Some(bucket_uri(self.address, BUCKET)),
+            bucket: Some(bucket_uri(self.address)),
             lines: cache.unwrap_or_default(),
         }
     }
 }
 
 /// Runs the drill in `home`; what it saw, or the reason why it failed.
-pub(crate) fn run(plan: &Backlog, endpoint: &Endpoint, home: &Home) -> Result<Value, String> {
-    let program = match &plan.s3_server {
-        Some(program) => program.clone(),
-        None => fetch().map_err(|error| error.to_string())?,
-    };
+pub(crate) fn run(arguments: &Backlog, endpoint: &Endpoint, home: &Home) -> Result<Value, String> {
+    let program = program(arguments.s3_server.as_deref()).map_err(|error| error.to_string())?;
     let folder = home.folder().join("bucket");
-    let serve = || {
-        S3Server::start(&program, endpoint.address, &folder, BUCKET)
-            .map_err(|error| error.to_string())
-    };
+    let serve =
+        || S3Server::start(&program, endpoint.address, &folder).map_err(|error| error.to_string());
     let server = serve()?;
     let mut running = home.start()?;
     let work = Work {
-        seed: plan.seed,
+        seed: arguments.seed,
         producers: 4,
         partitions: 6,
         bytes_per_s: u64::from(u32::MAX),
@@ -80,7 +74,7 @@ pub(crate) fn run(plan: &Backlog, endpoint: &Endpoint, home: &Home) -> Result<Va
     drop(server);
     let clock = workers.stage.clock.clone();
     let began = clock.now();
-    workers.until_acknowledged(&mut running, plan.bytes)?;
+    workers.until_acknowledged(&mut running, arguments.bytes)?;
     let filled_in = clock.now().saturating_sub(began);
     let memory_before = peak_memory_mib(&running);
     running.kill_9()?;
@@ -101,13 +95,13 @@ pub(crate) fn run(plan: &Backlog, endpoint: &Endpoint, home: &Home) -> Result<Va
     Readback::new(&workers.stage).check_complete(&promises)?;
     drop(server);
     let uploaded = json!({ "seconds": uploaded_in.as_secs(), "peak_memory_mib": memory });
-    if plan.bytes >= JUDGED_FROM_BYTES && took > FIRST_ACK_MAX {
+    if arguments.bytes >= JUDGED_FROM_BYTES && took > FIRST_ACK_MAX {
         return Err(format!(
             "the first acknowledgement took {took:?}, more than {FIRST_ACK_MAX:?}"
         ));
     }
     Ok(json!({
-        "seed": plan.seed,
+        "seed": arguments.seed,
         "backlog_bytes": backlog,
         "filled_in_seconds": filled_in.as_secs_f64(),
         "peak_memory_mib_while_filling": memory_before,

@@ -33,7 +33,7 @@ const STOPPING_MS: std::ops::RangeInclusive<u64> = 0..=400;
 /// The drill while it runs.
 struct Drill<'a> {
     home: &'a Home,
-    plan: &'a Kills,
+    arguments: &'a Kills,
     workers: Workers,
     random: fastrand::Rng,
     starts: Timings,
@@ -58,23 +58,23 @@ pub(crate) fn settings() -> Settings {
 }
 
 /// Runs the drill in `home`; what it saw, or the reason why it failed.
-pub(crate) fn run(plan: &Kills, home: &Home) -> Result<Value, String> {
+pub(crate) fn run(arguments: &Kills, home: &Home) -> Result<Value, String> {
     let running = home.start()?;
     let work = Work {
-        seed: plan.seed,
-        producers: plan.producers,
-        partitions: plan.partitions,
-        bytes_per_s: plan.bytes_per_s,
+        seed: arguments.seed,
+        producers: arguments.producers,
+        partitions: arguments.partitions,
+        bytes_per_s: arguments.bytes_per_s,
     };
     let workers = Workers::begin(&work, home)?;
     let clock = workers.stage.clock.clone();
     let began = clock.now();
     let mut drill = Drill {
         home,
-        plan,
+        arguments,
         readback: Readback::new(&workers.stage),
         workers,
-        random: fastrand::Rng::with_seed(plan.seed),
+        random: fastrand::Rng::with_seed(arguments.seed),
         starts: Timings::default(),
         kills: 0,
         kills_starting: 0,
@@ -91,7 +91,7 @@ impl Drill<'_> {
     fn kill_often(&mut self, mut running: Running) -> Result<Running, String> {
         let started = self.workers.stage.clock.now();
         self.workers.first_ack(&mut running, started)?;
-        while self.kills < self.plan.kills {
+        while self.kills < self.arguments.kills {
             pause(Duration::from_millis(self.random.u64(SERVE_MS)));
             let mut started;
             (running, started) = if self.random.u64(0..100) < KILLED_STOPPING_PERCENT {
@@ -99,7 +99,8 @@ impl Drill<'_> {
             } else {
                 self.kill(running)?
             };
-            while self.kills < self.plan.kills && self.random.u64(0..100) < KILLED_STARTING_PERCENT
+            while self.kills < self.arguments.kills
+                && self.random.u64(0..100) < KILLED_STARTING_PERCENT
             {
                 let median = self.starts.median().unwrap_or(STARTING);
                 let within = u64::try_from(2 * median.as_micros()).unwrap_or(u64::MAX);
@@ -109,7 +110,7 @@ impl Drill<'_> {
             }
             let took = self.workers.first_ack(&mut running, started)?;
             self.starts.add(took);
-            if self.kills - self.kills_audited >= self.plan.audit_every {
+            if self.kills - self.kills_audited >= self.arguments.audit_every {
                 self.audit()?;
             }
         }
@@ -176,7 +177,7 @@ impl Drill<'_> {
             .map(|(code, count)| (code.to_string(), json!(count)))
             .collect();
         Ok(json!({
-            "seed": self.plan.seed,
+            "seed": self.arguments.seed,
             "kills": self.kills,
             "kills_while_starting": self.kills_starting,
             "kills_while_stopping": self.kills_stopping,

@@ -1,8 +1,6 @@
 //! The command line.
 
-use std::path::PathBuf;
-
-use millrace_bench::command_line::{beside, broker_program, from_callers_folder, positive};
+use millrace_bench::{command_line::positive, drill::DrillFiles};
 
 pub(crate) const USAGE: &str = "\
 usage: npm run drill:memory -- [--frames N] [--groups N] [--partitions N] [--quick]
@@ -20,43 +18,30 @@ pub(crate) struct Arguments {
     pub(crate) frames: usize,
     pub(crate) groups: usize,
     pub(crate) partitions: usize,
-    pub(crate) work: PathBuf,
-    pub(crate) program: PathBuf,
-    pub(crate) json: Option<PathBuf>,
+    pub(crate) files: DrillFiles,
 }
 
 impl Arguments {
-    /// What was asked for; nothing where only the usage was.
-    pub(crate) fn from_env() -> Result<Option<Self>, String> {
-        Self::parse(std::env::args().skip(1))
-    }
-
-    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
-        let mut parsed = Self {
-            frames: 1_000,
-            groups: 100_000,
-            partitions: 20_000,
-            work: beside("../drill-memory")?,
-            program: broker_program()?,
-            json: None,
-        };
-        while let Some(argument) = arguments.next() {
-            let mut value = || arguments.next().ok_or(USAGE);
-            match argument.as_str() {
-                "--frames" => parsed.frames = positive(&value()?).ok_or(USAGE)?,
-                "--groups" => parsed.groups = positive(&value()?).ok_or(USAGE)?,
-                "--partitions" => parsed.partitions = positive(&value()?).ok_or(USAGE)?,
-                "--quick" => {
-                    (parsed.frames, parsed.groups, parsed.partitions) = (60, 20_000, 4_000);
-                }
-                "--work" => parsed.work = from_callers_folder(value()?),
-                "--program" => parsed.program = from_callers_folder(value()?),
-                "--json" => parsed.json = Some(from_callers_folder(value()?)),
-                "--help" => return Ok(None),
-                other => return Err(format!("unknown argument {other}\n{USAGE}")),
+    /// `None` if only the usage was asked for.
+    pub(crate) fn parse(arguments: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
+        let (mut frames, mut groups, mut partitions) = (1_000, 100_000, 20_000);
+        let files = DrillFiles::parse("memory", USAGE, arguments, |option, values| {
+            let mut number = || positive(&values.next()?);
+            match option {
+                "--frames" => frames = number()?,
+                "--groups" => groups = number()?,
+                "--partitions" => partitions = number()?,
+                "--quick" => (frames, groups, partitions) = (60, 20_000, 4_000),
+                _ => return None,
             }
-        }
-        Ok(Some(parsed))
+            Some(())
+        })?;
+        Ok(files.map(|files| Self {
+            frames,
+            groups,
+            partitions,
+            files,
+        }))
     }
 }
 

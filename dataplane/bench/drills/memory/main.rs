@@ -16,7 +16,6 @@ mod wire;
 
 use std::{
     collections::BTreeMap,
-    fs,
     net::SocketAddr,
     process::ExitCode,
     sync::atomic::{AtomicBool, Ordering},
@@ -26,6 +25,7 @@ use std::{
 
 use millrace_bench::{
     broker::{Home, Running, Settings},
+    drill::print_report,
     producer::Connection,
     usage::peak_memory_kib,
 };
@@ -61,23 +61,7 @@ const ORDINARY: &str = "ordinary";
 const GREEDY: &str = "greedy";
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::from_env() {
-        Ok(Some(arguments)) => arguments,
-        Ok(None) => {
-            println!("{USAGE}");
-            return ExitCode::SUCCESS;
-        }
-        Err(reason) => return fail(&reason),
-    };
-    match drill(&arguments) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => fail(&reason),
-    }
-}
-
-fn fail(reason: &str) -> ExitCode {
-    eprintln!("drill:memory: {reason}");
-    ExitCode::FAILURE
+    millrace_bench::drill::main("memory", USAGE, Arguments::parse, drill)
 }
 
 fn drill(arguments: &Arguments) -> Result<(), String> {
@@ -93,7 +77,7 @@ fn drill(arguments: &Arguments) -> Result<(), String> {
              log.retention.ms=-1\n"
         ),
     };
-    let home = Home::create(&arguments.program, &arguments.work, &settings)?;
+    let home = Home::create(&arguments.files.program, &arguments.files.work, &settings)?;
     let running = home.start_and_wait()?;
     let clock = SystemClock::shared();
     let mut setup = Connection::connect(home.address(), "memory", PATIENCE)
@@ -122,12 +106,8 @@ fn drill(arguments: &Arguments) -> Result<(), String> {
     let seen = seen?.map_err(|error| format!("the ordinary client: {error}"))?;
     let status = home.get("/v1/status")?;
     let status: Value = serde_json::from_str(&status).map_err(|error| error.to_string())?;
-    let (report, failures) = judge(&phases?, &seen, &status);
-    let text = format!("{report:#}\n");
-    print!("{text}");
-    if let Some(file) = &arguments.json {
-        fs::write(file, &text).map_err(|error| format!("{}: {error}", file.display()))?;
-    }
+    let (report, failures) = report(&phases?, &seen, &status);
+    print_report(&report, arguments.files.json.as_deref())?;
     if !failures.is_empty() {
         return Err(failures.join("; "));
     }
@@ -208,7 +188,7 @@ fn partitions(address: SocketAddr, count: usize) -> std::io::Result<BTreeMap<i16
 }
 
 /// The results, and what is not good enough.
-fn judge(phases: &[Phase], seen: &Seen, status: &Value) -> (Value, Vec<String>) {
+fn report(phases: &[Phase], seen: &Seen, status: &Value) -> (Value, Vec<String>) {
     let parts = status["memory"]["parts"].as_array().cloned();
     let parts = parts.unwrap_or_default();
     let mut failures: Vec<String> = phases.iter().flat_map(Phase::failures).collect();
@@ -298,14 +278,14 @@ mod tests {
             phase("groups", 1, &[0, 81]),
             phase("partitions", 1, &[0, 44]),
         ];
-        assert_eq!(judge(&good, &seen, &status(5)).1, Vec::<String>::new());
-        assert_eq!(judge(&good, &seen, &status(6)).1.len(), 1);
-        assert_eq!(judge(&good, &Seen::default(), &status(5)).1.len(), 1);
+        assert_eq!(report(&good, &seen, &status(5)).1, Vec::<String>::new());
+        assert_eq!(report(&good, &seen, &status(6)).1.len(), 1);
+        assert_eq!(report(&good, &Seen::default(), &status(5)).1.len(), 1);
         let bad = [
             phase("frames", MEMORY_BYTES + 1, &[0]),
             phase("groups", 1, &[0]),
             phase("partitions", 1, &[0, 44, -1]),
         ];
-        assert_eq!(judge(&bad, &seen, &status(5)).1.len(), 3);
+        assert_eq!(report(&bad, &seen, &status(5)).1.len(), 3);
     }
 }

@@ -1,9 +1,10 @@
 //! The command line.
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
-use millrace_bench::command_line::{
-    beside, broker_program, from_callers_folder, mebibytes, positive,
+use millrace_bench::{
+    command_line::{mebibytes, positive},
+    drill::DrillFiles,
 };
 
 pub(crate) const USAGE: &str = "\
@@ -24,17 +25,15 @@ usage: npm run drill:recover -- [--runs N] [--quick] [--seed N] [--rate MIB] [--
 
 /// What to do.
 #[derive(Debug, Clone)]
-pub(crate) struct Plan {
+pub(crate) struct Arguments {
     pub(crate) runs: usize,
     pub(crate) seed: u64,
     /// Bytes per second of all producers together.
     pub(crate) bytes_per_s: u64,
-    pub(crate) work: PathBuf,
-    pub(crate) program: PathBuf,
-    pub(crate) json: Option<PathBuf>,
-    /// Whether a disk will do that takes no `O_DIRECT`.
+    /// Whether the disk may be one without `O_DIRECT`.
     pub(crate) any_disk: bool,
     pub(crate) cost: Option<Cost>,
+    pub(crate) files: DrillFiles,
 }
 
 /// How the cost is measured.
@@ -44,47 +43,41 @@ pub(crate) struct Cost {
     pub(crate) threshold_bytes: u64,
 }
 
-impl Plan {
-    /// `None` where help is asked for.
-    pub(crate) fn from_env() -> Result<Option<Self>, String> {
-        Self::parse(std::env::args().skip(1))
-    }
-
-    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
-        let mut plan = Self {
-            runs: 50,
-            seed: millrace_time::SystemRandom::shared().next_u64(),
-            bytes_per_s: 16 << 20,
-            work: beside("../drill-recover")?,
-            program: broker_program()?,
-            json: None,
-            any_disk: false,
-            cost: None,
-        };
+impl Arguments {
+    /// `None` if only the usage was asked for.
+    pub(crate) fn parse(arguments: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
+        let (mut runs, mut bytes_per_s, mut any_disk) = (50, 16 << 20, false);
+        let mut seed = millrace_time::SystemRandom::shared().next_u64();
         let (mut seconds, mut threshold_bytes) = (None, 64 << 20);
-        while let Some(argument) = arguments.next() {
-            let mut value = || arguments.next().ok_or(USAGE);
-            match argument.as_str() {
-                "--quick" => plan.runs = 3,
-                "--runs" => plan.runs = positive(&value()?).ok_or(USAGE)?,
-                "--seed" => plan.seed = value()?.parse().map_err(|_| USAGE)?,
-                "--rate" => plan.bytes_per_s = mebibytes(&value()?).ok_or(USAGE)?,
-                "--work" => plan.work = from_callers_folder(value()?),
-                "--program" => plan.program = from_callers_folder(value()?),
-                "--cost" => seconds = Some(positive(&value()?).ok_or(USAGE)?),
-                "--threshold" => threshold_bytes = mebibytes(&value()?).ok_or(USAGE)?,
-                "--any-disk" => plan.any_disk = true,
-                "--json" => plan.json = Some(from_callers_folder(value()?)),
-                "--help" => return Ok(None),
-                other => return Err(format!("unknown argument {other}\n{USAGE}")),
+        let files = DrillFiles::parse("recover", USAGE, arguments, |option, values| {
+            let mut value = || values.next();
+            match option {
+                "--quick" => runs = 3,
+                "--runs" => runs = positive(&value()?)?,
+                "--seed" => seed = value()?.parse().ok()?,
+                "--rate" => bytes_per_s = mebibytes(&value()?)?,
+                "--cost" => seconds = Some(positive(&value()?)?),
+                "--threshold" => threshold_bytes = mebibytes(&value()?)?,
+                "--any-disk" => any_disk = true,
+                _ => return None,
             }
-        }
-        plan.cost = seconds.map(|seconds| Cost {
+            Some(())
+        })?;
+        let cost = seconds.map(|seconds| Cost {
             measured: Duration::from_secs(seconds as u64),
             threshold_bytes,
         });
-        plan.work.push(plan.seed.to_string());
-        Ok(Some(plan))
+        Ok(files.map(|mut files| {
+            files.work.push(seed.to_string());
+            Self {
+                runs,
+                seed,
+                bytes_per_s,
+                any_disk,
+                cost,
+                files,
+            }
+        }))
     }
 }
 
@@ -94,12 +87,15 @@ mod tests {
 
     #[test]
     fn the_command_line() {
-        let parse = |text: &str| Plan::parse(text.split_whitespace().map(str::to_owned));
-        let plan = parse("--runs 7 --seed 9 --rate 2")
+        let parse = |text: &str| Arguments::parse(text.split_whitespace().map(str::to_owned));
+        let parsed = parse("--runs 7 --seed 9 --rate 2")
             .expect("legal")
-            .expect("a plan");
-        assert_eq!((plan.runs, plan.seed, plan.bytes_per_s), (7, 9, 2 << 20));
-        assert_eq!(parse("--quick").expect("legal").expect("a plan").runs, 3);
+            .expect("a drill");
+        assert_eq!(
+            (parsed.runs, parsed.seed, parsed.bytes_per_s),
+            (7, 9, 2 << 20)
+        );
+        assert_eq!(parse("--quick").expect("legal").expect("a drill").runs, 3);
         assert!(parse("--help").expect("legal").is_none());
         for wrong in ["--runs", "--runs 0", "--fast"] {
             assert!(parse(wrong).is_err(), "{wrong}");

@@ -9,14 +9,14 @@ use millrace_bench::{
 };
 use serde_json::{Value, json};
 
-use crate::arguments::{Cost, Plan};
+use crate::arguments::{Arguments, Cost};
 
 const KINDS: [&str; 3] = ["changes", "watermarks", "snapshot"];
 /// After a start or a beginning of load, until it goes on evenly.
 const SETTLE: Duration = Duration::from_secs(5);
 
 /// Measures both; prints what it saw.
-pub(crate) fn run(plan: &Plan, cost: &Cost) -> Result<(), String> {
+pub(crate) fn run(arguments: &Arguments, cost: &Cost) -> Result<(), String> {
     let settings = Settings {
         wal_bytes: 1 << 30,
         io_depth: 32,
@@ -26,13 +26,17 @@ pub(crate) fn run(plan: &Plan, cost: &Cost) -> Result<(), String> {
             cost.threshold_bytes
         ),
     };
-    let home = Home::create(&plan.program, &plan.work.join("cost"), &settings)?;
+    let home = Home::create(
+        &arguments.files.program,
+        &arguments.files.work.join("cost"),
+        &settings,
+    )?;
     let mut running = home.start_and_wait()?;
     let work = Work {
-        seed: plan.seed,
+        seed: arguments.seed,
         producers: 4,
         partitions: 24,
-        bytes_per_s: plan.bytes_per_s,
+        bytes_per_s: arguments.bytes_per_s,
     };
     let mut workers = Workers::begin(&work, &home)?;
     let started = workers.stage.clock.now();

@@ -10,24 +10,14 @@ mod runs;
 
 use std::process::ExitCode;
 
-use millrace_bench::drill::exit_code;
-
-use crate::arguments::{Plan, USAGE};
+use crate::arguments::{Arguments, USAGE};
 
 fn main() -> ExitCode {
-    let done = match Plan::from_env() {
-        Ok(None) => {
-            println!("{USAGE}");
-            return ExitCode::SUCCESS;
+    millrace_bench::drill::main("recover", USAGE, Arguments::parse, |arguments| {
+        println!("seed {}", arguments.seed);
+        match &arguments.cost {
+            Some(cost) => cost::run(arguments, cost),
+            None => runs::run(arguments),
         }
-        Ok(Some(plan)) => {
-            println!("seed {}", plan.seed);
-            match &plan.cost {
-                Some(cost) => cost::run(&plan, cost),
-                None => runs::run(&plan),
-            }
-        }
-        Err(error) => Err(error),
-    };
-    exit_code("drill:recover", done)
+    })
 }

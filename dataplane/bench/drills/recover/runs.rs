@@ -9,13 +9,15 @@ use std::{
 
 use millrace_bench::{
     broker::{Home, Running, Settings},
-    drill::{Audit, Promises, Readback, Stage, Work, Workers, connect_patiently, feed},
+    drill::{
+        Audit, Promises, Readback, Stage, Work, Workers, connect_patiently, feed, print_report,
+    },
     machine::pause,
 };
 use serde_json::{Value, json};
 
 use crate::{
-    arguments::Plan,
+    arguments::Arguments,
     loss::{Lost, Report, split},
 };
 
@@ -66,13 +68,13 @@ struct Run<'a> {
 }
 
 /// Runs everything; prints what it saw.
-pub(crate) fn run(plan: &Plan) -> Result<(), String> {
+pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     let mut totals = Totals::default();
-    for number in 0..plan.runs {
-        let mut random = fastrand::Rng::with_seed(plan.seed.wrapping_add(number as u64));
-        let folder = plan.work.join(number.to_string());
-        let home = Home::create(&plan.program, &folder, &settings(&mut random))?;
-        if !plan.any_disk && !home.writes_directly()? {
+    for number in 0..arguments.runs {
+        let mut random = fastrand::Rng::with_seed(arguments.seed.wrapping_add(number as u64));
+        let folder = arguments.files.work.join(number.to_string());
+        let home = Home::create(&arguments.files.program, &folder, &settings(&mut random))?;
+        if !arguments.any_disk && !home.writes_directly()? {
             return Err("the disk takes no O_DIRECT; name a folder on another with --work".into());
         }
         let run = Run {
@@ -82,7 +84,7 @@ pub(crate) fn run(plan: &Plan) -> Result<(), String> {
                 seed: random.u64(..),
                 producers: PRODUCERS,
                 partitions: PARTITIONS,
-                bytes_per_s: plan.bytes_per_s,
+                bytes_per_s: arguments.bytes_per_s,
             },
             random,
         };
@@ -90,7 +92,7 @@ pub(crate) fn run(plan: &Plan) -> Result<(), String> {
         let lost = run.go(&mut totals).map_err(|reason| {
             let evidence = format!(
                 "seed {}, run {number}, {wiped:?} wiped\n{reason}\n",
-                plan.seed
+                arguments.seed
             );
             // The reason is shown all the same.
             let _ = fs::write(folder.join("evidence"), evidence);
@@ -106,15 +108,8 @@ pub(crate) fn run(plan: &Plan) -> Result<(), String> {
         home.remove();
     }
     // Only where every run was sound is nothing worth keeping.
-    let _ = fs::remove_dir(&plan.work);
-    let text = format!("{:#}\n", totals.report(plan));
-    print!("{text}");
-    match &plan.json {
-        None => Ok(()),
-        Some(file) => {
-            fs::write(file, &text).map_err(|error| format!("{}: {error}", file.display()))
-        }
-    }
+    let _ = fs::remove_dir(&arguments.files.work);
+    print_report(&totals.report(arguments), arguments.files.json.as_deref())
 }
 
 fn settings(random: &mut fastrand::Rng) -> Settings {
@@ -317,12 +312,12 @@ impl Totals {
         Ok(())
     }
 
-    fn report(&self, plan: &Plan) -> Value {
+    fn report(&self, arguments: &Arguments) -> Value {
         let mut recover_ms = self.recover_ms.clone();
         recover_ms.sort_unstable();
         json!({
-            "seed": plan.seed,
-            "runs": plan.runs,
+            "seed": arguments.seed,
+            "runs": arguments.runs,
             "wiped": self.by_wipe,
             "acknowledged_records": self.acknowledged,
             "lost_records": self.lost,

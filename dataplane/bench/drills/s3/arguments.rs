@@ -2,7 +2,10 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use millrace_bench::command_line::{beside, broker_program, from_callers_folder, mebibytes, time};
+use millrace_bench::{
+    command_line::{from_callers_folder, mebibytes, time},
+    drill::DrillFiles,
+};
 
 pub(crate) const USAGE: &str = "\
 usage: npm run drill:s3 -- [--minutes N] [--outage-seconds N] [--quick] [--wal MIB] [--rate MIB]
@@ -20,15 +23,8 @@ usage: npm run drill:s3 -- [--minutes N] [--outage-seconds N] [--quick] [--wal M
   --json FILE         also writes the results to this file";
 
 /// What to do.
-#[derive(Debug)]
-pub(crate) enum Command {
-    Help,
-    Run(Plan),
-}
-
-/// One drill.
 #[derive(Debug, Clone)]
-pub(crate) struct Plan {
+pub(crate) struct Arguments {
     pub(crate) faulty: Duration,
     pub(crate) silent: Duration,
     pub(crate) wal_bytes: u64,
@@ -36,58 +32,49 @@ pub(crate) struct Plan {
     pub(crate) bytes_per_s: u64,
     pub(crate) seed: u64,
     pub(crate) s3_server: Option<PathBuf>,
-    pub(crate) work: PathBuf,
-    pub(crate) program: PathBuf,
-    pub(crate) json: Option<PathBuf>,
+    pub(crate) files: DrillFiles,
 }
 
-impl Plan {
+impl Arguments {
     /// Whether what is produced while nothing is uploaded fits the log with room to spare. Where it
     /// does not, the broker must push back.
     pub(crate) fn log_suffices(&self) -> bool {
         let silent = self.bytes_per_s * (self.silent.as_secs() + 15);
         silent < self.wal_bytes / 2
     }
-}
 
-impl Command {
-    pub(crate) fn from_env() -> Result<Self, String> {
-        Self::parse(std::env::args().skip(1))
-    }
-
-    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut plan = Plan {
-            faulty: Duration::from_secs(300),
-            silent: Duration::from_secs(60),
-            wal_bytes: 3 << 30,
-            bytes_per_s: 16 << 20,
-            seed: millrace_time::SystemRandom::shared().next_u64(),
-            s3_server: None,
-            work: beside("../drill-s3")?,
-            program: broker_program()?,
-            json: None,
-        };
-        while let Some(argument) = arguments.next() {
-            let mut value = || arguments.next().ok_or(USAGE);
-            match argument.as_str() {
+    /// `None` if only the usage was asked for.
+    pub(crate) fn parse(arguments: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
+        let (mut faulty, mut silent) = (Duration::from_secs(300), Duration::from_secs(60));
+        let (mut wal_bytes, mut bytes_per_s) = (3 << 30, 16 << 20);
+        let mut seed = millrace_time::SystemRandom::shared().next_u64();
+        let mut s3_server = None;
+        let files = DrillFiles::parse("s3", USAGE, arguments, |option, values| {
+            let mut value = || values.next();
+            match option {
                 "--quick" => {
-                    plan.faulty = Duration::from_secs(30);
-                    plan.silent = Duration::from_secs(10);
+                    faulty = Duration::from_secs(30);
+                    silent = Duration::from_secs(10);
                 }
-                "--minutes" => plan.faulty = time(&value()?, 60.0).ok_or(USAGE)?,
-                "--outage-seconds" => plan.silent = time(&value()?, 1.0).ok_or(USAGE)?,
-                "--wal" => plan.wal_bytes = mebibytes(&value()?).ok_or(USAGE)?,
-                "--rate" => plan.bytes_per_s = mebibytes(&value()?).ok_or(USAGE)?,
-                "--seed" => plan.seed = value()?.parse().map_err(|_| USAGE)?,
-                "--s3-server" => plan.s3_server = Some(from_callers_folder(value()?)),
-                "--work" => plan.work = from_callers_folder(value()?),
-                "--program" => plan.program = from_callers_folder(value()?),
-                "--json" => plan.json = Some(from_callers_folder(value()?)),
-                "--help" => return Ok(Self::Help),
-                other => return Err(format!("unknown argument {other}\n{USAGE}")),
+                "--minutes" => faulty = time(&value()?, 60.0)?,
+                "--outage-seconds" => silent = time(&value()?, 1.0)?,
+                "--wal" => wal_bytes = mebibytes(&value()?)?,
+                "--rate" => bytes_per_s = mebibytes(&value()?)?,
+                "--seed" => seed = value()?.parse().ok()?,
+                "--s3-server" => s3_server = Some(from_callers_folder(value()?)),
+                _ => return None,
             }
-        }
-        Ok(Self::Run(plan))
+            Some(())
+        })?;
+        Ok(files.map(|files| Self {
+            faulty,
+            silent,
+            wal_bytes,
+            bytes_per_s,
+            seed,
+            s3_server,
+            files,
+        }))
     }
 }
 
@@ -95,25 +82,27 @@ impl Command {
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Plan {
-        let words = line.split_whitespace().map(str::to_owned);
-        match Command::parse(words) {
-            Ok(Command::Run(plan)) => plan,
-            other => panic!("{other:?}"),
-        }
+    fn parsed(line: &str) -> Result<Option<Arguments>, String> {
+        Arguments::parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    fn parse(line: &str) -> Arguments {
+        parsed(line).expect("legal").expect("a drill")
     }
 
     #[test]
     fn times_and_sizes() {
-        let plan = parse("--minutes 0.5 --outage-seconds 7 --wal 256 --rate 3 --seed 9");
-        assert_eq!(plan.faulty, Duration::from_secs(30));
-        assert_eq!(plan.silent, Duration::from_secs(7));
-        assert_eq!((plan.wal_bytes, plan.bytes_per_s), (256 << 20, 3 << 20));
-        assert_eq!(plan.seed, 9);
+        let arguments = parse("--minutes 0.5 --outage-seconds 7 --wal 256 --rate 3 --seed 9");
+        assert_eq!(arguments.faulty, Duration::from_secs(30));
+        assert_eq!(arguments.silent, Duration::from_secs(7));
+        assert_eq!(
+            (arguments.wal_bytes, arguments.bytes_per_s),
+            (256 << 20, 3 << 20)
+        );
+        assert_eq!(arguments.seed, 9);
         assert_eq!(parse("--quick").silent, Duration::from_secs(10));
         for wrong in ["--wal 0", "--minutes -1", "--rate", "--what"] {
-            let words = wrong.split_whitespace().map(str::to_owned);
-            assert!(Command::parse(words).is_err(), "{wrong}");
+            assert!(parsed(wrong).is_err(), "{wrong}");
         }
     }
 

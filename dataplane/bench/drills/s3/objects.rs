@@ -2,21 +2,19 @@
 
 use std::{path::Path, process::Command};
 
-use millrace_bench::broker::files_below;
+use millrace_bench::{broker::files_below, s3_server::BUCKET};
 use serde_json::Value;
-
-use crate::{BUCKET, arguments::Plan};
 
 /// The cluster's id in this drill.
 pub(crate) const CLUSTER: &str = "drill";
 
 /// Reads every object to its last byte; what all of them hold together. Fails where one is not
 /// sound, or together they leave something out or hold it twice.
-pub(crate) fn verify(plan: &Plan, bucket_uri: &str) -> Result<Value, String> {
-    let output = Command::new(&plan.program)
+pub(crate) fn verify(program: &Path, bucket_uri: &str) -> Result<Value, String> {
+    let output = Command::new(program)
         .args(["inspect", "objects", bucket_uri, CLUSTER, "--verify"])
         .output()
-        .map_err(|error| format!("{}: {error}", plan.program.display()))?;
+        .map_err(|error| format!("{}: {error}", program.display()))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let last = text.lines().last().unwrap_or_default();
     let sum: Value = serde_json::from_str(last).unwrap_or_default();

@@ -14,8 +14,7 @@ use millrace_time::SharedClock;
 use serde_json::{Value, json};
 
 use crate::{
-    BUCKET,
-    arguments::Plan,
+    arguments::Arguments,
     objects::{self, CLUSTER},
 };
 
@@ -67,9 +66,9 @@ struct Seen {
 }
 
 /// The broker's settings for this drill.
-pub(crate) fn settings(plan: &Plan, bucket: String) -> Settings {
+pub(crate) fn settings(arguments: &Arguments, bucket: String) -> Settings {
     Settings {
-        wal_bytes: plan.wal_bytes,
+        wal_bytes: arguments.wal_bytes,
         io_depth: 16,
         bucket: Some(bucket),
         lines: format!("cluster.id={CLUSTER}\n{LINES}"),
@@ -77,7 +76,7 @@ pub(crate) fn settings(plan: &Plan, bucket: String) -> Settings {
 }
 
 struct Drill<'a> {
-    plan: &'a Plan,
+    arguments: &'a Arguments,
     home: &'a Home,
     proxy: &'a Proxy,
     workers: Workers,
@@ -87,21 +86,21 @@ struct Drill<'a> {
 
 /// Runs the drill in `home`; what it saw, or the reason why it failed.
 pub(crate) fn run(
-    plan: &Plan,
+    arguments: &Arguments,
     home: &Home,
     proxy: &Proxy,
     server: &S3Server,
 ) -> Result<Value, String> {
     let running = home.start()?;
     let work = Work {
-        seed: plan.seed,
+        seed: arguments.seed,
         producers: PRODUCERS,
         partitions: PARTITIONS,
-        bytes_per_s: plan.bytes_per_s,
+        bytes_per_s: arguments.bytes_per_s,
     };
     let workers = Workers::begin(&work, home)?;
     let mut drill = Drill {
-        plan,
+        arguments,
         home,
         proxy,
         clock: workers.stage.clock.clone(),
@@ -114,8 +113,8 @@ pub(crate) fn run(
     };
     let phases = [
         drill.phase("calm", CALM, Faults::default())?,
-        drill.phase("faulty", plan.faulty, FAULTY)?,
-        drill.phase("silent", plan.silent, silent)?,
+        drill.phase("faulty", arguments.faulty, FAULTY)?,
+        drill.phase("silent", arguments.silent, silent)?,
         drill.phase("back", CALM, Faults::default())?,
     ];
     drill.check_phases(&phases)?;
@@ -125,13 +124,13 @@ pub(crate) fn run(
     let uploaded_in = drill.until_uploaded(&promises)?;
     let counters = drill.counters()?;
     let memory = peak_memory_kib(&drill.running.pid().to_string());
-    let direct = bucket_uri(server.address(), BUCKET);
-    let found = objects::verify(plan, &direct)?;
+    let direct = bucket_uri(server.address());
+    let found = objects::verify(&arguments.files.program, &direct)?;
     drill.read_back(&promises)?;
     let abandoned = objects::abandoned_parts(&home.folder().join("bucket"));
     Ok(json!({
-        "seed": plan.seed,
-        "wal_bytes": plan.wal_bytes,
+        "seed": arguments.seed,
+        "wal_bytes": arguments.wal_bytes,
         "phases": phases.iter().map(Seen::to_json).collect::<Vec<_>>(),
         "acked_records": promises.records,
         "acked_bytes": promises.bytes,
@@ -200,7 +199,7 @@ impl Drill<'_> {
 
     fn sample(&self, seen: &mut Seen) -> Result<(), String> {
         let used = self.home.metric("millrace_wal_used_bytes")?;
-        let percent = used * 100.0 / self.plan.wal_bytes as f64;
+        let percent = used * 100.0 / self.arguments.wal_bytes as f64;
         seen.wal_percent_max = seen.wal_percent_max.max(percent);
         let pending = self.home.metric("millrace_upload_pending_bytes")?;
         seen.pending_bytes_max = seen.pending_bytes_max.max(pending);
@@ -227,7 +226,7 @@ impl Drill<'_> {
         let filled = phases
             .iter()
             .any(|seen| seen.wal_percent_max >= FULL_PERCENT_MIN);
-        match (filled, self.plan.log_suffices()) {
+        match (filled, self.arguments.log_suffices()) {
             (true, true) => Err("the log filled up although it is large enough".to_owned()),
             (false, false) => Err("the log did not fill, so the drill proved nothing".to_owned()),
             _ => Ok(()),
@@ -238,7 +237,7 @@ impl Drill<'_> {
     fn check_faults(&self) -> Result<(), String> {
         let counts = self.proxy.counts();
         let fates = ["passed", "slow_down", "lost_reply", "slow_body"];
-        let silent = (self.plan.silent > Duration::ZERO).then_some("unanswered");
+        let silent = (self.arguments.silent > Duration::ZERO).then_some("unanswered");
         let shown = fates
             .into_iter()
             .chain(silent)
@@ -255,7 +254,7 @@ impl Drill<'_> {
         let try_again = ErrorCode::RequestTimedOut.code();
         let follows = ErrorCode::OutOfOrderSequenceNumber.code();
         let allowed =
-            |code: i16| !self.plan.log_suffices() && (code == try_again || code == follows);
+            |code: i16| !self.arguments.log_suffices() && (code == try_again || code == follows);
         let wrong = promises.refusals.iter().find(|(code, _)| !allowed(**code));
         match wrong {
             None => Ok(()),

@@ -346,7 +346,7 @@ impl<'a> Chaos<'a> {
     }
 
     /// What happened, and what did not happen often enough.
-    pub(crate) fn judge(&self) -> (Value, Vec<String>) {
+    pub(crate) fn report(&self) -> (Value, Vec<String>) {
         let named = |counts: &BTreeMap<Event, u64>| {
             let counts = counts.iter();
             let counts = counts.map(|(event, count)| (event.name().to_owned(), json!(count)));

@@ -57,7 +57,7 @@ impl Trend {
     }
 
     /// What was seen, and why it is not flat, if it is not.
-    pub(crate) fn judge(&self) -> (Value, Option<String>) {
+    pub(crate) fn report(&self) -> (Value, Option<String>) {
         let thirds = self.thirds().filter(|_| self.samples.len() >= SAMPLES_MIN);
         let Some((first, last)) = thirds else {
             let reason = format!("{} samples of memory show no trend", self.samples.len());
@@ -101,16 +101,16 @@ mod tests {
     #[test]
     fn what_fills_at_the_beginning_and_stays_is_flat() {
         let filled = trend(|second| (100 + second.min(25) * 10) << 20);
-        let (report, failure) = filled.judge();
+        let (report, failure) = filled.report();
         assert_eq!(failure, None, "{report}");
         let noisy = trend(|second| (200 + second % 7 * 2) << 20);
-        assert_eq!(noisy.judge().1, None);
+        assert_eq!(noisy.report().1, None);
     }
 
     #[test]
     fn a_leak_is_seen_and_its_slope_told() {
         let leaking = trend(|second| (100 << 20) + second * (1 << 20));
-        let (report, failure) = leaking.judge();
+        let (report, failure) = leaking.report();
         assert!(failure.expect("a leak").contains("memory grew"));
         let slope = report["slope_mib_per_minute"].as_f64().expect("a number");
         assert!((slope - 60.0).abs() < 1e-6, "{slope}");
@@ -120,6 +120,6 @@ mod tests {
     fn too_few_samples_are_no_proof() {
         let mut trend = Trend::default();
         trend.add(Duration::ZERO, 1);
-        assert!(trend.judge().1.is_some());
+        assert!(trend.report().1.is_some());
     }
 }

@@ -6,14 +6,12 @@ use millrace_bench::{
     broker::{Home, files_below},
     drill::{Promises, Readback, Stage},
     machine::pause,
+    s3_server::BUCKET,
 };
 use millrace_time::SystemClock;
 use serde_json::Value;
 
-use crate::{
-    BUCKET,
-    soak::{CLUSTER, RETENTION_BYTES},
-};
+use crate::soak::{CLUSTER, RETENTION_BYTES};
 
 /// What is left may take so long to be uploaded, with what a kill has left to do.
 const UPLOAD_PATIENCE: Duration = Duration::from_secs(120);

@@ -11,7 +11,7 @@ use millrace_bench::{
 use serde_json::{Value, json};
 
 use crate::{
-    arguments::Plan,
+    arguments::Arguments,
     chaos::{Chaos, World},
     followers::Followers,
     memory::Trend,
@@ -62,31 +62,31 @@ pub(crate) fn settings(bucket: String) -> Settings {
 /// Runs the drill in `home`; what it saw, and what was not good enough. `Err` where somebody broke
 /// their word, which ends it. `direct` is the bucket's address past the proxy.
 pub(crate) fn run(
-    plan: &Plan,
+    arguments: &Arguments,
     home: &Home,
     proxy: &Proxy,
     direct: &str,
 ) -> Result<(Value, Vec<String>), String> {
     let running = home.start_and_wait()?;
     let work = Work {
-        seed: plan.seed,
+        seed: arguments.seed,
         producers: PRODUCERS,
         partitions: PARTITIONS,
-        bytes_per_s: plan.bytes_per_s,
+        bytes_per_s: arguments.bytes_per_s,
     };
     let workers = Workers::begin(&work, home)?;
     let followers = Followers::begin(&workers.stage);
     let clock = workers.stage.clock.clone();
-    let mut chaos = Chaos::new(home, proxy, clock, plan.seed);
+    let mut chaos = Chaos::new(home, proxy, clock, arguments.seed);
     let world = World {
         running,
         workers,
         followers,
     };
-    let chaotic = plan.length.mul_f64(CHAOS_SHARE);
+    let chaotic = arguments.length.mul_f64(CHAOS_SHARE);
     println!("chaos: {} s", chaotic.as_secs());
     let mut world = chaos.reign(world, chaotic)?;
-    let peaceful = plan.length - chaotic;
+    let peaceful = arguments.length - chaotic;
     println!("calm: {} s", peaceful.as_secs());
     proxy.set(PEACE);
     let trend = live_in_peace(&chaos, &mut world, peaceful)?;
@@ -98,9 +98,9 @@ pub(crate) fn run(
     println!("settling");
     settled::until_uploaded(home)?;
     let retained = settled::until_retained(home, &stage)?;
-    let swept = settled::until_clean(&plan.program, home, direct)?;
+    let swept = settled::until_clean(&arguments.files.program, home, direct)?;
     running.stop_or_kill(PATIENCE)?;
-    let audit = settled::audit(&plan.program, home, direct)?;
+    let audit = settled::audit(&arguments.files.program, home, direct)?;
     let (objects, object_bytes) = settled::stored(home);
     settled::check_files(&audit, objects)?;
     settled::forget_log(home)?;
@@ -110,13 +110,13 @@ pub(crate) fn run(
     let records = settled::read_back(&stage, &promises)?;
     running.kill_9()?;
 
-    let (chaos_report, mut failures) = chaos.judge();
-    let (memory, grown) = trend.judge();
+    let (chaos_report, mut failures) = chaos.report();
+    let (memory, grown) = trend.report();
     failures.extend(grown);
     failures.extend(stuck(&start));
     let report = json!({
-        "seed": plan.seed,
-        "minutes": plan.length.as_secs_f64() / 60.0,
+        "seed": arguments.seed,
+        "minutes": arguments.length.as_secs_f64() / 60.0,
         "chaos": chaos_report,
         "memory": memory,
         "peak_memory_mib": peak.map(|kib| kib >> 10),

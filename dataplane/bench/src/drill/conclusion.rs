@@ -1,24 +1,12 @@
 //! How a drill ends: what it prints, writes and keeps.
 
-use std::{fs, path::Path, process::ExitCode};
+use std::{fs, path::Path};
 
 use serde_json::Value;
 
 use crate::broker::Home;
 
-/// What the program says to the shell; a failure is printed under the drill's `name`.
-#[must_use]
-pub fn exit_code(name: &str, done: Result<(), String>) -> ExitCode {
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => {
-            eprintln!("{name}: {reason}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// Prints the report, and writes it to `json` where that is asked for. The drill's folder goes where
+/// Prints the report, and writes it to `json` if that is given. The drill's folder is removed if
 /// it has no failures; else it is kept, with the reasons and the seed in its file `evidence`.
 ///
 /// # Errors
@@ -30,16 +18,24 @@ pub fn conclude(
     outcome: Result<(Value, Vec<String>), String>,
 ) -> Result<(), String> {
     let (report, failures) = outcome.map_err(|reason| keep(home, seed, &reason))?;
-    let text = format!("{report:#}\n");
-    print!("{text}");
-    if let Some(file) = json {
-        fs::write(file, &text).map_err(|error| format!("{}: {error}", file.display()))?;
-    }
+    print_report(&report, json)?;
     if failures.is_empty() {
         home.remove();
         return Ok(());
     }
     Err(keep(home, seed, &failures.join("; ")))
+}
+
+/// Prints the report, and writes it to `json` if that is given.
+///
+/// # Errors
+/// `json` could not be written.
+pub fn print_report(report: &Value, json: Option<&Path>) -> Result<(), String> {
+    let text = format!("{report:#}\n");
+    print!("{text}");
+    json.map_or(Ok(()), |file| {
+        fs::write(file, &text).map_err(|error| format!("{}: {error}", file.display()))
+    })
 }
 
 fn keep(home: &Home, seed: u64, reason: &str) -> String {
