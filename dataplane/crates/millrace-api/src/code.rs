@@ -44,7 +44,7 @@ pub(crate) fn of_commit(error: &GroupError) -> ErrorCode {
 pub(crate) fn of_batch(error: &InvalidBatch) -> ErrorCode {
     match error.fault() {
         BatchFault::Corrupt => ErrorCode::CorruptMessage,
-        // Kafka judges the format by the version of Produce and finds the record invalid.
+        // Kafka checks the format by the version of Produce and finds the record invalid.
         BatchFault::InvalidRecord | BatchFault::UnsupportedFormat => ErrorCode::InvalidRecord,
         BatchFault::TooLarge => ErrorCode::MessageTooLarge,
         BatchFault::UnsupportedCompression => ErrorCode::UnsupportedCompressionType,

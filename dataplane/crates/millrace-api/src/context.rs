@@ -15,7 +15,7 @@ use millrace_wire::{StrBytes, messages::BrokerId, service::Peer};
 use crate::{
     cold_reads::ColdReads,
     inspection::Inspection,
-    meters::Meters,
+    metrics::Metrics,
     producer_ids::ProducerIds,
     quota::{QuotaConfig, Quotas},
     settings::BrokerSettings,
@@ -89,7 +89,7 @@ pub(crate) struct Context {
     pub(crate) inspection: Inspection,
     pub(crate) quotas: Quotas,
     pub(crate) topic_changes: TopicChanges,
-    pub(crate) meters: Meters,
+    pub(crate) metrics: Metrics,
     pub(crate) settings: Arc<dyn BrokerSettings>,
     pub(crate) config: ApiConfig,
 }
@@ -110,7 +110,7 @@ impl Context {
             inspection: Inspection::new(),
             quotas: Quotas::new(parts.config.quotas),
             topic_changes: TopicChanges::start(&parts.tasks),
-            meters: Meters::new(),
+            metrics: Metrics::new(),
             settings: parts.settings,
             config: parts.config,
         })

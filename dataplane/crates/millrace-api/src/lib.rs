@@ -33,7 +33,7 @@ mod config_resource;
 mod context;
 mod handlers;
 mod inspection;
-mod meters;
+mod metrics;
 mod producer_ids;
 mod quota;
 mod registry;

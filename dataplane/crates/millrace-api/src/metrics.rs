@@ -1,4 +1,4 @@
-//! Measures requests and topics. Handles are looked up once and kept.
+//! Metrics of requests and topics. Handles are looked up once and kept.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -7,18 +7,18 @@ use millrace_model::TopicName;
 use millrace_wire::{ApiKey, SUPPORTED, error_code::ErrorCode};
 use parking_lot::RwLock;
 
-/// Meters of everything that this crate does.
+/// All metrics of this crate.
 #[derive(Debug)]
-pub(crate) struct Meters {
+pub(crate) struct Metrics {
     /// By API key; as many as are served.
-    apis: Vec<(ApiKey, ApiMeters)>,
+    apis: Vec<(ApiKey, ApiMetrics)>,
     /// Bytes that clients have fetched; what they produce, the log counts.
     bytes_out: RwLock<HashMap<TopicName, Counter>>,
     malformed: Counter,
 }
 
 #[derive(Debug)]
-struct ApiMeters {
+struct ApiMetrics {
     name: &'static str,
     whole: Histogram,
     service: Histogram,
@@ -26,17 +26,17 @@ struct ApiMeters {
     outcomes: RwLock<HashMap<i16, Counter>>,
 }
 
-impl Meters {
+impl Metrics {
     pub(crate) fn new() -> Self {
         let of = |key: ApiKey| {
             let name: &'static str = name_of(key);
-            let meters = ApiMeters {
+            let metrics = ApiMetrics {
                 name,
                 whole: metrics::histogram!("millrace_request_seconds", "api" => name),
                 service: metrics::histogram!("millrace_request_service_seconds", "api" => name),
                 outcomes: RwLock::default(),
             };
-            (key, meters)
+            (key, metrics)
         };
         Self {
             apis: SUPPORTED
@@ -83,7 +83,7 @@ impl Meters {
     }
 }
 
-impl ApiMeters {
+impl ApiMetrics {
     fn count(&self, error: i16) {
         if let Some(counter) = self.outcomes.read().get(&error) {
             return counter.increment(1);

@@ -105,7 +105,7 @@ impl ApiService {
     /// What is no request ends the connection, as in Kafka; only a client that asks for our
     /// versions in a version that we do not know is told which ones we do (KIP-511).
     fn refuse(&self, malformed: MalformedRequest) -> Accepted {
-        self.context.meters.malformed();
+        self.context.metrics.malformed();
         if let MalformedRequest::UnsupportedVersion {
             api_key: ApiKey::ApiVersions,
             correlation_id,
@@ -124,7 +124,7 @@ impl ApiService {
 
 fn measure(context: &Context, key: ApiKey, started: Duration, error: i16, waited: Duration) {
     let took = context.now().saturating_sub(started);
-    context.meters.answered(key, error, took, waited);
+    context.metrics.answered(key, error, took, waited);
 }
 
 impl Service for ApiService {

@@ -62,7 +62,7 @@ pub(crate) fn partition(topic: &Topic, index: i32) -> Result<&Arc<PartitionLog>,
     }
 }
 
-/// Judges the leader epoch that a client believes in (KIP-320); −1 for a client that does not.
+/// Checks the leader epoch that a client knows (KIP-320); −1 for a client that does not.
 pub(crate) fn check_leader_epoch(log: &PartitionLog, theirs: i32) -> Result<(), ErrorCode> {
     match theirs {
         ..0 => Ok(()),

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 pub(crate) struct Wakeups {
     purgatory: Purgatory<TopicPartition, Wait>,
-    /// Partitions that have been told to call. A topic that is created anew is another log under
+    /// Partitions that have been told to call. A topic that is created again is another log under
     /// the same name, so the log itself is remembered.
     listening: Mutex<HashMap<TopicPartition, Weak<PartitionLog>>>,
 }

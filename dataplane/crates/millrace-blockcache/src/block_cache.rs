@@ -16,11 +16,10 @@ use tokio::sync::Semaphore;
 
 use crate::{
     config::{BlockCacheConfig, Sources},
-    meters::Meters,
-    plan::Planner,
+    locate::Locator,
+    metrics::{BlockCacheMetrics, Metrics},
     read::{Gathered, ROOM_WAIT_MAX, is_missing},
     state::State,
-    stats::BlockCacheStats,
 };
 
 /// How often a read begins again on fresh metadata, because an object that it was told of is gone:
@@ -46,13 +45,13 @@ pub struct BlockCache {
 pub(crate) struct Inner {
     pub(crate) tasks: Supervisor,
     pub(crate) sources: Sources,
-    pub(crate) planner: Planner,
+    pub(crate) locator: Locator,
     pub(crate) clock: SharedClock,
     /// The memory of the data blocks.
     pub(crate) budget: Budget,
     /// Blocks that are read beside it: bounded by their number, and counted here.
     pub(crate) outside: Budget,
-    pub(crate) meters: Arc<Meters>,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) bypasses: Semaphore,
     /// How long a read waits for room at present.
     pub(crate) room_wait: Mutex<Duration>,
@@ -76,7 +75,7 @@ pub enum ReadError {
     /// The metadata could not be asked: try later.
     #[error(transparent)]
     Meta(#[from] StoreFailure),
-    /// Loads that others had begun failed again and again: try later.
+    /// Loads that others had started failed again and again: try later.
     #[error("the loads that the read waited for were given up")]
     Unsettled,
 }
@@ -101,25 +100,25 @@ impl BlockCache {
         meta: Arc<dyn MetaStore>,
         clock: SharedClock,
     ) -> Self {
-        let meters = Arc::new(Meters::new());
+        let metrics = Arc::new(Metrics::new());
         let index_bytes = config.bytes / INDEX_SHARE;
         let budget = Budget::new(config.bytes - index_bytes);
-        let (storage, counted) = (sources.miss.clone(), Arc::clone(&meters));
-        let planner = Planner::new(config.cluster, meta, storage, index_bytes, counted);
+        let (storage, counted) = (sources.miss.clone(), Arc::clone(&metrics));
+        let locator = Locator::new(config.cluster, meta, storage, index_bytes, counted);
         let state = State::new(
             config.eviction,
             config.prefetch_max_bytes,
             budget.clone(),
-            Arc::clone(&meters),
+            Arc::clone(&metrics),
         );
         let inner = Inner {
             tasks: config.tasks,
             sources,
-            planner,
+            locator,
             clock,
             budget,
             outside: Budget::new(0),
-            meters,
+            metrics,
             bypasses: Semaphore::new(BYPASSES_MAX),
             room_wait: Mutex::new(ROOM_WAIT_MAX),
             state: Mutex::new(state),
@@ -159,7 +158,7 @@ impl BlockCache {
                 Ok(()) => {
                     let payload = |entry: &StreamEntry| entry.payload.len() as u64;
                     let delivered = got.entries.iter().map(payload).sum();
-                    self.inner.meters.delivered_bytes.add(delivered);
+                    self.inner.metrics.delivered_bytes.add(delivered);
                     return Ok(got.entries);
                 }
                 Err(error) if !error.is_not_found() => return Err(error),
@@ -176,7 +175,7 @@ impl BlockCache {
 
     /// The memory that the cache holds now, in bytes, with what is on its way and what answers
     /// still hold; without what is being read beside the budget
-    /// ([`BlockCacheStats::bypass_bytes`]).
+    /// ([`BlockCacheMetrics::bypass_bytes`]).
     #[must_use]
     pub fn used_bytes(&self) -> u64 {
         self.inner.used_bytes()
@@ -186,7 +185,7 @@ impl BlockCache {
     /// load has ended or the answers that hold it have left.
     pub fn set_bytes(&self, bytes: u64) {
         let index_bytes = bytes / INDEX_SHARE;
-        self.inner.planner.set_bytes(index_bytes);
+        self.inner.locator.set_bytes(index_bytes);
         self.inner.budget.set_capacity(bytes - index_bytes);
         let now = self.inner.clock.now();
         self.inner.state.lock().serve_those_who_wait(now);
@@ -199,40 +198,40 @@ impl BlockCache {
 
     /// What the cache has done and holds.
     #[must_use]
-    pub fn stats(&self) -> BlockCacheStats {
-        self.inner.stats()
+    pub fn metrics(&self) -> BlockCacheMetrics {
+        self.inner.snapshot()
     }
 }
 
 impl Inner {
     fn used_bytes(&self) -> u64 {
-        self.planner.used_bytes() + self.budget.used()
+        self.locator.used_bytes() + self.budget.used()
     }
 
-    fn stats(&self) -> BlockCacheStats {
+    fn snapshot(&self) -> BlockCacheMetrics {
         let (readers, windows, loads) = {
             let state = self.state.lock();
             (state.readers(), state.windows(), state.queue.in_flight())
         };
-        let meters = &self.meters;
-        BlockCacheStats {
-            size_bytes: self.planner.size_bytes() + self.budget.capacity(),
+        let metrics = &self.metrics;
+        BlockCacheMetrics {
+            size_bytes: self.locator.size_bytes() + self.budget.capacity(),
             used_bytes: self.used_bytes(),
             peak_bytes: self.budget.peak() + self.outside.peak(),
             bypass_bytes: self.outside.used(),
-            hits: meters.hits.get(),
-            misses: meters.misses.get(),
-            requests: meters.requests.get(),
-            fetched_bytes: meters.fetched_bytes.get(),
-            delivered_bytes: meters.delivered_bytes.get(),
-            evicted_unread_bytes: meters.evicted_unread_bytes.get(),
-            evicted_unread_blocks: meters.evicted_unread_blocks.get(),
+            hits: metrics.hits.get(),
+            misses: metrics.misses.get(),
+            requests: metrics.requests.get(),
+            fetched_bytes: metrics.fetched_bytes.get(),
+            delivered_bytes: metrics.delivered_bytes.get(),
+            evicted_unread_bytes: metrics.evicted_unread_bytes.get(),
+            evicted_unread_blocks: metrics.evicted_unread_blocks.get(),
             readers: readers as u64,
             prefetch_window_max_bytes: windows.last().copied().unwrap_or(0),
             prefetch_window_median_bytes: windows.get(windows.len() / 2).copied().unwrap_or(0),
             loads_in_flight: loads as u64,
-            waits_for_room: meters.waits_for_room.get(),
-            bypasses: meters.bypasses.get(),
+            waits_for_room: metrics.waits_for_room.get(),
+            bypasses: metrics.bypasses.get(),
         }
     }
 
@@ -260,7 +259,7 @@ async fn keep_sweeping(inner: Weak<Inner>) {
             state.is_swept = !is_idle;
             is_idle
         };
-        inner.meters.show(&inner.stats());
+        inner.metrics.show(&inner.snapshot());
         if is_idle {
             return;
         }

@@ -36,7 +36,7 @@
 //! of their own. A reader that needs a block in a prefetch waits for it; if the prefetch still waits
 //! for bandwidth, it continues in the reader's tier and is not sent twice. Blocks that are no longer
 //! wanted are removed from a prefetch that still waits for bandwidth, and release their memory. A
-//! prefetch that was sent releases its memory when it arrives, and that memory is planned with.
+//! prefetch that was sent releases its memory when it arrives, and the next loads count on that memory.
 //!
 //! # Races
 //! If an object is gone (compacted, trimmed), the read starts again on fresh metadata. A block that
@@ -47,18 +47,17 @@ mod block_cache;
 mod config;
 mod in_flight;
 mod load;
+mod locate;
 mod lru;
-mod meters;
-mod plan;
+mod metrics;
 mod queue;
 mod read;
 mod reader;
 mod single_flight;
 mod slots;
 mod state;
-mod stats;
 mod window;
 
+pub use self::metrics::BlockCacheMetrics;
 pub use block_cache::{BYPASSES_MAX, BlockCache, ReadError};
 pub use config::{BlockCacheConfig, Eviction, Sources};
-pub use stats::BlockCacheStats;

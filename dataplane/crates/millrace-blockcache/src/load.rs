@@ -188,10 +188,10 @@ impl Inner {
         read: impl Future<Output = Result<T, GetError>>,
     ) -> Result<T, GetError> {
         self.fetched(bytes);
-        let begun = self.clock.now();
+        let started = self.clock.now();
         let read = read.await;
         if read.is_ok() {
-            let took = self.clock.now().saturating_sub(begun);
+            let took = self.clock.now().saturating_sub(started);
             self.state.lock().queue.answered(bytes, took);
         }
         read
@@ -199,8 +199,8 @@ impl Inner {
 
     /// Counts a request of so many bytes.
     fn fetched(&self, bytes: u64) {
-        self.meters.fetched_bytes.add(bytes);
-        self.meters.requests.add(1);
+        self.metrics.fetched_bytes.add(bytes);
+        self.metrics.requests.add(1);
     }
 
     /// Reads one block, and once more where it comes corrupt: a byte may have been flipped on the

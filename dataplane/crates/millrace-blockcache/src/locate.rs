@@ -10,8 +10,8 @@ use millrace_objects::{self as objects, ObjectKey, ObjectReader, ObjectStorage};
 use crate::{
     block::BlockId,
     block_cache::ReadError,
-    meters::Meters,
-    reader::{Place, Planned},
+    metrics::Metrics,
+    reader::{Located, Place},
     single_flight::SingleFlight,
 };
 
@@ -20,28 +20,28 @@ pub(crate) const OBJECTS_PER_ASK_MAX: usize = 8;
 
 /// Finds blocks. Keeps the indexes that it has read, within a budget.
 #[derive(Debug)]
-pub(crate) struct Planner {
+pub(crate) struct Locator {
     cluster: String,
     meta: Arc<dyn MetaStore>,
     storage: ObjectStorage,
     indexes: Arc<SingleFlight<ObjectId, ObjectReader, objects::ReadError>>,
-    meters: Arc<Meters>,
+    metrics: Arc<Metrics>,
 }
 
-impl Planner {
+impl Locator {
     pub(crate) fn new(
         cluster: String,
         meta: Arc<dyn MetaStore>,
         storage: ObjectStorage,
         index_bytes: u64,
-        meters: Arc<Meters>,
+        metrics: Arc<Metrics>,
     ) -> Self {
         Self {
             cluster,
             meta,
             storage,
             indexes: Arc::new(SingleFlight::new(index_bytes)),
-            meters,
+            metrics,
         }
     }
 
@@ -66,12 +66,12 @@ impl Planner {
 
     /// What holds `stream` from `from` on up to `end`, as far as so many objects go; together without
     /// a gap. Empty where nothing holds `from`.
-    pub(crate) async fn plan(
+    pub(crate) async fn locate(
         &self,
         stream: StreamId,
         (from, end): (Offset, Offset),
         objects: usize,
-    ) -> Result<Vec<Planned>, ReadError> {
+    ) -> Result<Vec<Located>, ReadError> {
         let ranges = self.meta.objects_of(stream, from, objects).await?;
         let mut reached = from;
         let continues = |range: &ObjectRange| {
@@ -82,17 +82,17 @@ impl Planner {
         };
         let ranges: Vec<_> = ranges.into_iter().take_while(continues).collect();
         let indexes = join_all(ranges.iter().map(|range| self.index(range))).await;
-        let mut planned: Vec<Planned> = Vec::new();
+        let mut located: Vec<Located> = Vec::new();
         for (range, index) in ranges.iter().zip(indexes) {
-            let from = planned.last().map_or(from, |last| last.to);
+            let from = located.last().map_or(from, |last| last.to);
             match index {
-                Ok(index) => append(&mut planned, range, &index, from),
-                // What lies before it can be read; the next plan begins with the fault.
-                Err(_) if !planned.is_empty() => break,
+                Ok(index) => append(&mut located, range, &index, from),
+                // What lies before it can be read; the next search starts at the fault.
+                Err(_) if !located.is_empty() => break,
                 Err(error) => return Err(error),
             }
         }
-        Ok(planned)
+        Ok(located)
     }
 
     /// The index of an object. In the tier of a miss, for prefetches too: it is small, and a reader may
@@ -100,13 +100,13 @@ impl Planner {
     async fn index(&self, range: &ObjectRange) -> Result<Arc<ObjectReader>, ReadError> {
         let key = ObjectKey::of(&self.cluster, range.object);
         let (storage, size, wanted) = (self.storage.clone(), range.size, Some(range.range));
-        let meters = Arc::clone(&self.meters);
+        let metrics = Arc::clone(&self.metrics);
         let load = || {
             async move {
                 let index = ObjectReader::open_for(&storage, key, size, wanted).await?;
                 let bytes = index.index_bytes() as u64;
-                meters.fetched_bytes.add(index.read_bytes());
-                meters.requests.add(1);
+                metrics.fetched_bytes.add(index.read_bytes());
+                metrics.requests.add(1);
                 Ok((index, bytes))
             }
             .boxed()
@@ -118,7 +118,7 @@ impl Planner {
 
 /// Appends what one object has from `from` on, up to the end of its range: blocks, each of which
 /// reaches back to where the one before it ended.
-fn append(planned: &mut Vec<Planned>, range: &ObjectRange, index: &ObjectReader, from: Offset) {
+fn append(located: &mut Vec<Located>, range: &ObjectRange, index: &ObjectReader, from: Offset) {
     let (stream, end) = (range.range.stream, range.range.end);
     let mut reached = from;
     for block in index.find(stream, from, end) {
@@ -132,7 +132,7 @@ fn append(planned: &mut Vec<Planned>, range: &ObjectRange, index: &ObjectReader,
             block: *block,
         };
         let to = block.end.min(end);
-        planned.push(Planned {
+        located.push(Located {
             from: reached,
             to,
             place: Some(place),
@@ -140,7 +140,7 @@ fn append(planned: &mut Vec<Planned>, range: &ObjectRange, index: &ObjectReader,
         reached = to;
     }
     if reached < end {
-        planned.push(Planned {
+        located.push(Located {
             from: reached,
             to: end,
             place: None,

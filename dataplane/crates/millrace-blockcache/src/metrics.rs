@@ -4,7 +4,46 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use metrics::{Counter, Gauge};
 
-use crate::stats::BlockCacheStats;
+/// What the cache has done since it was created, and what it holds now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BlockCacheMetrics {
+    /// The budget, in bytes.
+    pub size_bytes: u64,
+    /// What is resident or being loaded, indexes included, in bytes.
+    pub used_bytes: u64,
+    /// The most that data blocks have used, and the most that was read beside the budget, in bytes. The
+    /// two need not have been at one time.
+    pub peak_bytes: u64,
+    /// Blocks that are being read beside the budget, in bytes. What answers take out of them is copied,
+    /// and belongs to the answers.
+    pub bypass_bytes: u64,
+    /// Blocks that a read found in memory.
+    pub hits: u64,
+    /// Blocks that a read had to wait for.
+    pub misses: u64,
+    /// Requests for data and indexes.
+    pub requests: u64,
+    /// Bytes that came from objects, indexes included.
+    pub fetched_bytes: u64,
+    /// Bytes of payload that reads were given.
+    pub delivered_bytes: u64,
+    /// Bytes of blocks that were evicted before a reader had read them.
+    pub evicted_unread_bytes: u64,
+    /// Such blocks.
+    pub evicted_unread_blocks: u64,
+    /// Positions that are being read sequentially.
+    pub readers: u64,
+    /// The largest prefetch window of a reader, in bytes.
+    pub prefetch_window_max_bytes: u64,
+    /// The median of the readers' prefetch windows, in bytes.
+    pub prefetch_window_median_bytes: u64,
+    /// Requests to the bucket under way.
+    pub loads_in_flight: u64,
+    /// Reads that had to wait for room.
+    pub waits_for_room: u64,
+    /// Blocks that were read beyond the budget, because no room came free in time.
+    pub bypasses: u64,
+}
 
 /// A number that grows: for us, and as a metric of the process.
 #[derive(Debug)]
@@ -33,7 +72,7 @@ impl Count {
 
 /// All that is counted: `millrace_block_cache_*`. Bytes are bytes.
 #[derive(Debug)]
-pub(crate) struct Meters {
+pub(crate) struct Metrics {
     pub(crate) hits: Count,
     pub(crate) misses: Count,
     pub(crate) fetched_bytes: Count,
@@ -58,7 +97,7 @@ struct Gauges {
     loads: Gauge,
 }
 
-impl Meters {
+impl Metrics {
     pub(crate) fn new() -> Self {
         let window = |of: &'static str| metrics::gauge!("millrace_block_cache_prefetch_window_bytes", "of" => of);
         let count = |name: &'static str| Count::new(metrics::counter!(name));
@@ -92,19 +131,17 @@ impl Meters {
     }
 
     /// Shows what the cache holds.
-    pub(crate) fn show(&self, stats: &BlockCacheStats) {
+    pub(crate) fn show(&self, now: &BlockCacheMetrics) {
         let gauges = &self.gauges;
-        gauges.size.set(stats.size_bytes as f64);
-        gauges.used.set(stats.used_bytes as f64);
-        gauges.peak.set(stats.peak_bytes as f64);
-        gauges.outside.set(stats.bypass_bytes as f64);
-        gauges.readers.set(stats.readers as f64);
-        gauges
-            .window_max
-            .set(stats.prefetch_window_max_bytes as f64);
+        gauges.size.set(now.size_bytes as f64);
+        gauges.used.set(now.used_bytes as f64);
+        gauges.peak.set(now.peak_bytes as f64);
+        gauges.outside.set(now.bypass_bytes as f64);
+        gauges.readers.set(now.readers as f64);
+        gauges.window_max.set(now.prefetch_window_max_bytes as f64);
         gauges
             .window_median
-            .set(stats.prefetch_window_median_bytes as f64);
-        gauges.loads.set(stats.loads_in_flight as f64);
+            .set(now.prefetch_window_median_bytes as f64);
+        gauges.loads.set(now.loads_in_flight as f64);
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use crate::{
     block::{Block, BlockId},
     block_cache::{Inner, ReadError},
-    plan::OBJECTS_PER_ASK_MAX,
+    locate::OBJECTS_PER_ASK_MAX,
     reader::{Place, ReaderId},
     state::{Ask, Content, Pinned, Step},
 };
@@ -146,7 +146,7 @@ impl Inner {
         if let Err(error) = read {
             let is_gone = error.is_not_found();
             if is_gone {
-                self.state.lock().forget_plan(reader);
+                self.state.lock().forget_blocks(reader);
             }
             // What was read before the fault is given out: the next read begins with the fault.
             if is_gone || got.entries.is_empty() {
@@ -167,7 +167,7 @@ impl Inner {
         got: &mut Gathered,
     ) -> Result<(), ReadError> {
         let mut room = None;
-        let mut is_planned = false;
+        let mut is_located = false;
         // One at first: a read of a few entries should not read many indexes.
         let mut objects = 1;
         let mut lost = 0;
@@ -178,27 +178,27 @@ impl Inner {
                 max_bytes: got.max_bytes as u64,
                 bytes: got.bytes as u64,
                 has_entries: !got.entries.is_empty(),
-                is_planned,
+                is_located,
             };
             let now = self.clock.now();
             let step = self.state.lock().step(lease.reader, &ask, &mut room, now);
             match step {
-                Step::Plan(from) => {
-                    let planned = self.planner.plan(stream, (from, got.end), objects).await;
-                    let planned = match planned {
-                        // What is planned so far is read first.
+                Step::Locate(from) => {
+                    let located = self.locator.locate(stream, (from, got.end), objects).await;
+                    let located = match located {
+                        // What is located so far is read first.
                         Err(error) if from > got.next && !error.is_not_found() => Vec::new(),
-                        planned => planned?,
+                        located => located?,
                     };
                     objects = (objects * 2).min(OBJECTS_PER_ASK_MAX);
-                    if planned.is_empty() {
-                        if from == got.next || is_planned {
+                    if located.is_empty() {
+                        if from == got.next || is_located {
                             return Ok(());
                         }
-                        is_planned = true;
+                        is_located = true;
                         continue;
                     }
-                    self.state.lock().extend_plan(lease.reader, from, planned);
+                    self.state.lock().extend_blocks(lease.reader, from, located);
                 }
                 Step::Nothing(to) => got.pass(to),
                 Step::Room(place, bytes) => {
@@ -212,7 +212,7 @@ impl Inner {
                     }
                 }
                 Step::Take(pinned) => {
-                    // Where somebody else has begun to load the block meanwhile, it was not needed.
+                    // Where somebody else has started to load the block meanwhile, it was not needed.
                     drop(room.take());
                     self.dispatch();
                     lost += u32::from(self.take(pinned, lease, got).await?);
@@ -247,7 +247,7 @@ impl Inner {
                     Ok(Ok(block)) => block,
                     Ok(Err(failure)) if !failure.was_prefetch => {
                         if failure.error.is_not_found() {
-                            self.planner.forget(id.object);
+                            self.locator.forget(id.object);
                         }
                         return Err(ReadError::Object(Arc::clone(&failure.error)));
                     }
@@ -272,7 +272,7 @@ impl Inner {
         let now = self.clock.now();
         let granted = self.budget.take(bytes);
         self.state.lock().serve_those_who_wait(now);
-        self.meters.waits_for_room.add(1);
+        self.metrics.waits_for_room.add(1);
         let patience = *self.room_wait.lock();
         let granted = timeout(patience, granted).await;
         *self.room_wait.lock() = if granted.is_ok() {
@@ -286,13 +286,13 @@ impl Inner {
     /// Reads one block beside the budget. What is taken out of it is copied, so that the answer holds
     /// no more than its own bytes, and the block is gone before the next one comes in its place.
     async fn bypass(&self, place: &Place, bytes: u64, got: &mut Gathered) -> Result<(), ReadError> {
-        self.meters.bypasses.add(1);
+        self.metrics.bypasses.add(1);
         // Nobody closes it.
         let _turn = self.bypasses.acquire().await;
         let charge = self.outside.take_anyway(bytes);
         let decoded = self.read_alone(place).await.map_err(|error| {
             if error.is_not_found() {
-                self.planner.forget(place.id.object);
+                self.locator.forget(place.id.object);
             }
             ReadError::Object(Arc::new(error))
         })?;
@@ -312,7 +312,7 @@ impl Inner {
             let mut state = self.state.lock();
             let ask = state.prefetch(reader, now);
             if ask.is_some() {
-                state.set_planning(reader, true);
+                state.set_locating(reader, true);
             }
             ask
         };
@@ -323,20 +323,20 @@ impl Inner {
         let inner = Arc::clone(self);
         // Not supervised: where it panics, this reader prefetches nothing more.
         tokio::spawn(async move {
-            let planned = inner
-                .planner
-                .plan(stream, stretch, OBJECTS_PER_ASK_MAX)
+            let located = inner
+                .locator
+                .locate(stream, stretch, OBJECTS_PER_ASK_MAX)
                 .await;
-            let planned = planned.unwrap_or_default();
+            let located = located.unwrap_or_default();
             let now = inner.clock.now();
             {
                 let mut state = inner.state.lock();
-                state.set_planning(reader, false);
+                state.set_locating(reader, false);
                 // The reader may have gone on meanwhile, and asked himself.
-                if planned.is_empty() || !state.can_extend(reader, stretch.0) {
+                if located.is_empty() || !state.can_extend(reader, stretch.0) {
                     return;
                 }
-                state.extend_plan(reader, stretch.0, planned);
+                state.extend_blocks(reader, stretch.0, located);
                 let _more_at_the_next_read = state.prefetch(reader, now);
             }
             inner.dispatch();

@@ -9,15 +9,15 @@ use crate::{block::BlockId, window::Window};
 
 /// Blocks that a reader knows of ahead of its position, at most: the widest window in blocks of the
 /// default size, and one read beyond. Bounds its memory to some 10 KiB.
-pub(crate) const PLAN_BLOCKS_MAX: usize = 96;
+pub(crate) const READER_BLOCKS_MAX: usize = 96;
 
 /// Numbers readers in the order in which they came.
 pub(crate) type ReaderId = u64;
 
-/// What is to be read next: a block, or a stretch where compaction has left nothing. Those of a plan
+/// What is to be read next: a block, or a stretch where compaction has left nothing. Those of a reader
 /// follow each other without a gap.
 #[derive(Debug, Clone)]
-pub(crate) struct Planned {
+pub(crate) struct Located {
     /// The first offset that is read from here.
     pub(crate) from: Offset,
     /// One past the last.
@@ -47,9 +47,9 @@ pub(crate) struct Reader {
     /// Nothing from here on was asked for: newer entries are in the log cache.
     pub(crate) end: Offset,
     /// What its last read might have given, bounded, in bytes.
-    pub(crate) wish: u64,
+    pub(crate) asked_bytes: u64,
     /// From the block that holds `start` on.
-    pub(crate) plan: VecDeque<Watched>,
+    pub(crate) blocks: VecDeque<Watched>,
     /// The first so many are watched: they are in memory or on their way.
     pub(crate) held: usize,
     /// Reads under way.
@@ -60,8 +60,8 @@ pub(crate) struct Reader {
     /// Reads that went on where the one before had ended.
     pub(crate) went_on: u32,
     pub(crate) window: Window,
-    /// Somebody asks the metadata for what follows the plan.
-    pub(crate) is_planning: bool,
+    /// Somebody asks the metadata for what follows its blocks.
+    pub(crate) is_locating: bool,
     pub(crate) last_use: Duration,
     /// Its place among all uses of all readers.
     pub(crate) used_at: u64,
@@ -69,10 +69,10 @@ pub(crate) struct Reader {
     pub(crate) listed: Listed,
 }
 
-/// A planned block, and which incarnation of it is watched.
+/// A located block, and which incarnation of it is watched.
 #[derive(Debug)]
 pub(crate) struct Watched {
-    pub(crate) planned: Planned,
+    pub(crate) located: Located,
     pub(crate) generation: u64,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct Listed {
     pub(crate) ahead: Option<u64>,
 }
 
-impl Planned {
+impl Located {
     /// Bytes in the object.
     pub(crate) fn size(&self) -> u64 {
         self.place
@@ -102,43 +102,43 @@ impl Reader {
             start,
             next: start,
             end: 0,
-            wish: 0,
-            plan: VecDeque::new(),
+            asked_bytes: 0,
+            blocks: VecDeque::new(),
             held: 0,
             busy: 0,
             waiting: 0,
             went_on: 0,
             window: Window::new(),
-            is_planning: false,
+            is_locating: false,
             last_use: now,
             used_at: 0,
             listed: Listed::default(),
         }
     }
 
-    /// Which of the plan is read at `offset`; its length where the plan ends before.
+    /// Which block is read at `offset`; the number of blocks if they end before.
     pub(crate) fn index_of(&self, offset: Offset) -> usize {
-        self.plan
-            .partition_point(|watched| watched.planned.to <= offset)
+        self.blocks
+            .partition_point(|watched| watched.located.to <= offset)
     }
 
-    /// Where the plan ends; `None` where there is none.
-    pub(crate) fn plan_end(&self) -> Option<Offset> {
-        self.plan.back().map(|last| last.planned.to)
+    /// Where the located blocks end; `None` if there are none.
+    pub(crate) fn blocks_end(&self) -> Option<Offset> {
+        self.blocks.back().map(|last| last.located.to)
     }
 
-    /// Whether the plan says what is at `offset`, or would if it were longer.
+    /// Whether the located blocks cover `offset`, or end there.
     pub(crate) fn can_reach(&self, offset: Offset) -> bool {
-        let first = self.plan.front().map(|first| first.planned.from);
+        let first = self.blocks.front().map(|first| first.located.from);
         first.is_some_and(|first| first <= offset)
-            && self.plan_end().is_some_and(|end| offset <= end)
+            && self.blocks_end().is_some_and(|end| offset <= end)
     }
 
-    /// Keeps of the plan what is held and so many blocks more, and no memory for others.
+    /// Keeps the blocks that are held and so many more, and no memory for others.
     pub(crate) fn forget_beyond(&mut self, ahead: usize) {
         let kept = self.held + ahead;
-        self.plan.truncate(kept);
-        self.plan.shrink_to(kept);
+        self.blocks.truncate(kept);
+        self.blocks.shrink_to(kept);
     }
 
     /// Blocks that are kept only because the last read may be repeated.
@@ -148,7 +148,7 @@ impl Reader {
 
     /// Bytes of the blocks that are in memory, or on their way, and not read through yet.
     pub(crate) fn ahead_bytes(&self) -> u64 {
-        let ahead = self.plan.range(self.behind()..self.held);
-        ahead.map(|watched| watched.planned.size()).sum()
+        let ahead = self.blocks.range(self.behind()..self.held);
+        ahead.map(|watched| watched.located.size()).sum()
     }
 }

@@ -19,7 +19,7 @@ type WeakLoad<V, E> = WeakShared<BoxFuture<'static, Result<Arc<V>, Arc<E>>>>;
 /// have stopped waiting for is dropped.
 pub(crate) struct SingleFlight<K, V, E> {
     state: Mutex<State<K, V, E>>,
-    meters: Meters,
+    metrics: Metrics,
 }
 
 struct State<K, V, E> {
@@ -27,14 +27,14 @@ struct State<K, V, E> {
     loading: HashMap<K, WeakLoad<V, E>>,
 }
 
-struct Meters {
+struct Metrics {
     hits: Counter,
     misses: Counter,
     evictions: Counter,
     bytes: Gauge,
 }
 
-impl Meters {
+impl Metrics {
     fn new() -> Self {
         Self {
             hits: metrics::counter!("millrace_block_index_hits_total"),
@@ -59,7 +59,7 @@ where
         };
         Self {
             state: Mutex::new(state),
-            meters: Meters::new(),
+            metrics: Metrics::new(),
         }
     }
 
@@ -73,10 +73,10 @@ where
         let pending = {
             let mut state = self.state.lock();
             if let Some(value) = state.loaded.get(&key) {
-                self.meters.hits.increment(1);
+                self.metrics.hits.increment(1);
                 return Ok(value);
             }
-            self.meters.misses.increment(1);
+            self.metrics.misses.increment(1);
             match state.loading.get(&key).and_then(WeakShared::upgrade) {
                 Some(pending) => pending,
                 None => self.begin(&mut state, key, load()),
@@ -89,15 +89,15 @@ where
     pub(crate) fn forget(&self, key: &K) {
         let mut state = self.state.lock();
         state.loaded.remove(key);
-        self.meters.bytes.set(state.loaded.used_bytes() as f64);
+        self.metrics.bytes.set(state.loaded.used_bytes() as f64);
     }
 
     /// Changes the budget; what is above a smaller one is forgotten.
     pub(crate) fn set_budget(&self, bytes: u64) {
         let mut state = self.state.lock();
         let forgotten = state.loaded.set_budget(bytes);
-        self.meters.evictions.increment(forgotten as u64);
-        self.meters.bytes.set(state.loaded.used_bytes() as f64);
+        self.metrics.evictions.increment(forgotten as u64);
+        self.metrics.bytes.set(state.loaded.used_bytes() as f64);
     }
 
     /// The budget, in bytes.
@@ -135,8 +135,8 @@ where
         let (value, bytes) = outcome.map_err(Arc::new)?;
         let value = Arc::new(value);
         let forgotten = state.loaded.insert(key, Arc::clone(&value), bytes);
-        self.meters.evictions.increment(forgotten as u64);
-        self.meters.bytes.set(state.loaded.used_bytes() as f64);
+        self.metrics.evictions.increment(forgotten as u64);
+        self.metrics.bytes.set(state.loaded.used_bytes() as f64);
         Ok(value)
     }
 }

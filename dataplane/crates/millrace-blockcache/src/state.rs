@@ -19,9 +19,9 @@ use crate::{
     block::{Block, BlockId, Decoded, cost},
     config::Eviction,
     in_flight::InFlight,
-    meters::Meters,
+    metrics::Metrics,
     queue::{Queue, Urgency},
-    reader::{PLAN_BLOCKS_MAX, Place, Planned, Reader, ReaderId, Watched},
+    reader::{Located, Place, READER_BLOCKS_MAX, Reader, ReaderId, Watched},
 };
 
 mod evict;
@@ -34,14 +34,14 @@ pub(crate) use step::{Ask, Content, Pinned, Step};
 const READERS_MAX: usize = 10_000;
 
 /// Blocks that a reader knows of beyond those that it holds when a read is over, at most: the rest of
-/// its plan is soon made again out of indexes that are in memory.
+/// its blocks are soon found again in indexes that are in memory.
 const PLAN_AHEAD_MAX: usize = 32;
 
 /// And at least: the next read should not have to ask.
-const PLAN_AHEAD_MIN: usize = 4;
+const READER_BLOCKS_AHEAD_MIN: usize = 4;
 
 /// Where there are many readers, they share so many. Readers that came when there were fewer keep
-/// theirs until they read on, so all plans together may have thrice as many: some 20 MiB, which are in
+/// theirs until they read on, so all readers together may have thrice as many: some 20 MiB, which are in
 /// no budget.
 const PLANS_AHEAD: usize = 64 << 10;
 
@@ -49,7 +49,7 @@ const PLANS_AHEAD: usize = 64 << 10;
 pub(crate) const IDLE: Duration = Duration::from_secs(60);
 
 /// The largest answer that a reader is thought to come back for, in bytes.
-const WISH_BYTES_MAX: u64 = 8 << 20;
+const ASKED_BYTES_MAX: u64 = 8 << 20;
 
 /// What a load came to.
 pub(crate) type Outcome = Result<Arc<Block>, Arc<Failure>>;
@@ -80,7 +80,7 @@ struct Slot {
     /// Its place in the order of use, where nobody watches it.
     unwatched_at: Option<u64>,
     /// It is on its way, and nobody wants it any more.
-    is_doomed: bool,
+    is_abandoned: bool,
     phase: Phase,
 }
 
@@ -124,7 +124,7 @@ impl Dropped {
 pub(crate) struct State {
     eviction: Eviction,
     budget: Budget,
-    meters: Arc<Meters>,
+    metrics: Arc<Metrics>,
     pub(crate) prefetch_max_bytes: u64,
     readers: HashMap<ReaderId, Reader>,
     /// Readers by where their last read ended, and by where it began.
@@ -142,7 +142,7 @@ pub(crate) struct State {
     /// still be taken out of the queue or of their request.
     unwatched: BTreeMap<u64, BlockId>,
     /// What comes free when the blocks have come that nobody wants any more, in bytes.
-    doomed_bytes: u64,
+    abandoned_bytes: u64,
     pub(crate) queue: Queue,
     /// Grows with everything that is numbered here.
     count: u64,
@@ -157,12 +157,12 @@ impl State {
         eviction: Eviction,
         prefetch_max_bytes: u64,
         budget: Budget,
-        meters: Arc<Meters>,
+        metrics: Arc<Metrics>,
     ) -> Self {
         Self {
             eviction,
             budget,
-            meters,
+            metrics,
             prefetch_max_bytes,
             readers: HashMap::new(),
             positions: HashMap::new(),
@@ -172,7 +172,7 @@ impl State {
             ahead: BTreeSet::new(),
             slots: HashMap::new(),
             unwatched: BTreeMap::new(),
-            doomed_bytes: 0,
+            abandoned_bytes: 0,
             queue: Queue::default(),
             count: 0,
             is_swept: false,
@@ -227,7 +227,7 @@ impl State {
         reader.busy += 1;
         reader.last_use = now;
         reader.end = reader.end.max(end);
-        reader.wish = max_bytes.min(WISH_BYTES_MAX);
+        reader.asked_bytes = max_bytes.min(ASKED_BYTES_MAX);
         let moves_on = reader.next == start && reader.start < start;
         if moves_on {
             reader.went_on = reader.went_on.saturating_add(1);
@@ -286,7 +286,7 @@ impl State {
         if let Some(reader) = self.readers.get_mut(&id) {
             reader.busy -= 1;
             reader.last_use = now;
-            reader.forget_beyond(ahead.clamp(PLAN_AHEAD_MIN, PLAN_AHEAD_MAX));
+            reader.forget_beyond(ahead.clamp(READER_BLOCKS_AHEAD_MIN, PLAN_AHEAD_MAX));
             self.used(id);
         }
         self.serve_those_who_wait(now);
@@ -326,7 +326,7 @@ impl State {
     }
 
     fn drop_reader(&mut self, id: ReaderId) {
-        self.forget_plan(id);
+        self.forget_blocks(id);
         if let Some(reader) = self.readers.remove(&id) {
             self.forget_position(reader.stream, reader.start, id);
             self.forget_position(reader.stream, reader.next, id);
@@ -400,56 +400,56 @@ impl State {
         self.list(id);
     }
 
-    /// Whether what stands at `from` would continue the plan of a reader, or begin it where he goes on.
+    /// Whether what stands at `from` would continue the located blocks of a reader, or start them where it goes on.
     pub(crate) fn can_extend(&self, id: ReaderId, from: Offset) -> bool {
         let continues = |reader: &Reader| {
             reader
-                .plan_end()
+                .blocks_end()
                 .map_or(reader.next == from, |end| end == from)
         };
         self.readers.get(&id).is_some_and(continues)
     }
 
-    /// What follows the plan of a reader at `from`, as the metadata says. Replaces the plan where it
+    /// Appends the blocks that follow at `from`, as the metadata says. Replaces the reader's blocks if they
     /// does not continue it.
-    pub(crate) fn extend_plan(&mut self, id: ReaderId, from: Offset, found: Vec<Planned>) {
+    pub(crate) fn extend_blocks(&mut self, id: ReaderId, from: Offset, found: Vec<Located>) {
         let Some(reader) = self.readers.get(&id) else {
             return;
         };
-        if reader.plan_end().is_some_and(|end| end != from) {
+        if reader.blocks_end().is_some_and(|end| end != from) {
             if reader.can_reach(from) {
                 return;
             }
-            self.forget_plan(id);
+            self.forget_blocks(id);
         }
         if self
             .readers
             .get(&id)
-            .is_some_and(|reader| reader.plan.len() >= PLAN_BLOCKS_MAX)
+            .is_some_and(|reader| reader.blocks.len() >= READER_BLOCKS_MAX)
         {
-            // A read that is longer than a plan may be: what it has passed will not be repeated.
-            self.forget_plan(id);
+            // A read that is longer than the list of blocks may be: what it has passed will not be repeated.
+            self.forget_blocks(id);
         }
         if let Some(reader) = self.readers.get_mut(&id) {
-            let room = PLAN_BLOCKS_MAX - reader.plan.len();
-            let watched = |planned| Watched {
-                planned,
+            let room = READER_BLOCKS_MAX - reader.blocks.len();
+            let watched = |located| Watched {
+                located,
                 generation: 0,
             };
             reader
-                .plan
+                .blocks
                 .extend(found.into_iter().take(room).map(watched));
         }
     }
 
     /// Forgets what a reader was going to read: the metadata is asked again.
-    pub(crate) fn forget_plan(&mut self, id: ReaderId) {
+    pub(crate) fn forget_blocks(&mut self, id: ReaderId) {
         let Some(reader) = self.readers.get_mut(&id) else {
             return;
         };
         let held = std::mem::take(&mut reader.held);
-        let plan = std::mem::take(&mut reader.plan);
-        for watched in plan.into_iter().take(held) {
+        let blocks = std::mem::take(&mut reader.blocks);
+        for watched in blocks.into_iter().take(held) {
             self.unwatch(&watched);
         }
         self.list(id);
@@ -459,13 +459,13 @@ impl State {
     fn let_go_before(&mut self, id: ReaderId, offset: Offset) {
         while let Some(reader) = self.readers.get_mut(&id) {
             let passed = reader
-                .plan
+                .blocks
                 .front()
-                .is_some_and(|first| first.planned.to <= offset);
+                .is_some_and(|first| first.located.to <= offset);
             if !passed {
                 break;
             }
-            let Some(first) = reader.plan.pop_front() else {
+            let Some(first) = reader.blocks.pop_front() else {
                 break;
             };
             if reader.held > 0 {
@@ -477,7 +477,7 @@ impl State {
 
     /// One reader less watches a block; it goes when he was the last.
     fn unwatch(&mut self, watched: &Watched) -> Option<Dropped> {
-        let id = watched.planned.place.as_ref()?.id;
+        let id = watched.located.place.as_ref()?.id;
         let slot = self.slots.get_mut(&id)?;
         if slot.generation != watched.generation || self.eviction == Eviction::Lru {
             return None;
@@ -499,8 +499,8 @@ impl State {
                 charge,
                 ..
             } if request.is_admitted() => {
-                if !std::mem::replace(&mut slot.is_doomed, true) {
-                    self.doomed_bytes += charge.bytes();
+                if !std::mem::replace(&mut slot.is_abandoned, true) {
+                    self.abandoned_bytes += charge.bytes();
                 }
                 return None;
             }
@@ -529,10 +529,10 @@ impl State {
         let Some(slot) = self.slots.get_mut(&id) else {
             return;
         };
-        if std::mem::take(&mut slot.is_doomed)
+        if std::mem::take(&mut slot.is_abandoned)
             && let Phase::Coming { charge, .. } = &slot.phase
         {
-            self.doomed_bytes -= charge.bytes();
+            self.abandoned_bytes -= charge.bytes();
         }
     }
 
@@ -565,7 +565,7 @@ impl State {
             was_prefetched: urgency == Urgency::Prefetch,
             arrived_at: Duration::ZERO,
             unwatched_at: is_unwatched.then_some(generation),
-            is_doomed: false,
+            is_abandoned: false,
             phase: Phase::Coming {
                 charge,
                 place: place.clone(),
@@ -630,7 +630,7 @@ impl State {
             wasted: Some(size), ..
         }) = self.drop_if_unwanted(id)
         {
-            self.meters.evicted_unread(size);
+            self.metrics.evicted_unread(size);
         }
     }
 
@@ -651,8 +651,8 @@ impl State {
 }
 
 /// What a block costs in memory, bytes; 0 where compaction has left nothing.
-fn cost_of(planned: &Planned) -> u64 {
-    planned.place.as_ref().map_or(0, |place| cost(&place.block))
+fn cost_of(located: &Located) -> u64 {
+    located.place.as_ref().map_or(0, |place| cost(&place.block))
 }
 
 #[cfg(test)]

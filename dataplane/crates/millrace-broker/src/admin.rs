@@ -235,7 +235,7 @@ pub(crate) trait Inspect: Send + Sync + 'static {
 }
 
 #[derive(Clone)]
-struct Desk {
+struct AdminState {
     broker: Arc<dyn Inspect>,
     telemetry: Telemetry,
     token: Token,
@@ -261,7 +261,7 @@ impl Admin {
         tasks: &Supervisor,
     ) -> io::Result<Self> {
         let address = listener.local_addr()?;
-        let router = router(Desk {
+        let router = router(AdminState {
             broker,
             telemetry,
             token,
@@ -290,27 +290,27 @@ impl Admin {
     }
 }
 
-fn router(desk: Desk) -> Router {
+fn router(state: AdminState) -> Router {
     let guarded = Router::new()
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
         .route("/v1/status", get(status))
         .route("/v1/config", get(config))
         .route("/v1/catch-up", get(catch_up))
-        .route_layer(middleware::from_fn_with_state(desk.clone(), authorize));
+        .route_layer(middleware::from_fn_with_state(state.clone(), authorize));
     Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
         .merge(guarded)
-        .with_state(desk)
+        .with_state(state)
 }
 
-async fn authorize(State(desk): State<Desk>, request: Request, next: Next) -> Response {
+async fn authorize(State(state): State<AdminState>, request: Request, next: Next) -> Response {
     let shown = request
         .headers()
         .get(header::AUTHORIZATION)
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.strip_prefix("Bearer "));
-    if shown.is_some_and(|token| desk.token.admits(token.trim())) {
+    if shown.is_some_and(|token| state.token.admits(token.trim())) {
         return next.run(request).await;
     }
     let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
@@ -318,8 +318,8 @@ async fn authorize(State(desk): State<Desk>, request: Request, next: Next) -> Re
     (StatusCode::UNAUTHORIZED, challenge, text).into_response()
 }
 
-async fn readyz(State(desk): State<Desk>) -> Response {
-    match desk.broker.readiness() {
+async fn readyz(State(state): State<AdminState>) -> Response {
+    match state.broker.readiness() {
         Ok(()) => "ready\n".into_response(),
         Err(reason) => {
             let text = format!("not ready: {reason}\n");
@@ -328,21 +328,21 @@ async fn readyz(State(desk): State<Desk>) -> Response {
     }
 }
 
-async fn metrics(State(desk): State<Desk>) -> impl IntoResponse {
+async fn metrics(State(state): State<AdminState>) -> impl IntoResponse {
     let kind = [(
         header::CONTENT_TYPE,
         "text/plain; version=0.0.4; charset=utf-8",
     )];
-    desk.broker.show_memory();
-    (kind, desk.telemetry.render())
+    state.broker.show_memory();
+    (kind, state.telemetry.render())
 }
 
-async fn status(State(desk): State<Desk>) -> Json<Status> {
-    Json(desk.broker.status())
+async fn status(State(state): State<AdminState>) -> Json<Status> {
+    Json(state.broker.status())
 }
 
-async fn catch_up(State(desk): State<Desk>) -> Response {
-    match desk.broker.catch_up() {
+async fn catch_up(State(state): State<AdminState>) -> Response {
+    match state.broker.catch_up() {
         Some(answer) => Json(answer).into_response(),
         None => (
             StatusCode::SERVICE_UNAVAILABLE,
@@ -357,9 +357,9 @@ struct Config {
     settings: Vec<ShownSetting>,
 }
 
-async fn config(State(desk): State<Desk>) -> Json<Config> {
+async fn config(State(state): State<AdminState>) -> Json<Config> {
     Json(Config {
-        settings: desk.broker.settings(),
+        settings: state.broker.settings(),
     })
 }
 

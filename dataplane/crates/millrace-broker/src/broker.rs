@@ -18,7 +18,7 @@ use crate::{
     catch_up::{CatchUp, Tracker},
     config::{BrokerConfig, Endpoint, HostPort, InjectedPanic},
     folder::{DataFolder, FolderError},
-    memory::{MemoryError, MemoryPlan},
+    memory::{MemoryBudgets, MemoryError},
     settings::LiveSettings,
     state::{Identity, Phase, Serving, State},
     storage::{Seams, Storage, StorageError},
@@ -132,7 +132,7 @@ impl Broker {
     async fn start_parts(mut config: BrokerConfig, seams: Seams) -> Result<Self, StartError> {
         let tasks = &seams.tasks;
         let telemetry = Telemetry::install()?;
-        let memory = MemoryPlan::make(&mut config, &*seams.machine)?;
+        let memory = MemoryBudgets::divide(&mut config, &*seams.machine)?;
         memory.report();
         for unknown in &config.unknown {
             tracing::warn!("unknown setting, it has no effect: {unknown}");
@@ -274,7 +274,7 @@ impl Broker {
 fn new_state(
     config: &BrokerConfig,
     settings: &Arc<LiveSettings>,
-    memory: MemoryPlan,
+    memory: MemoryBudgets,
     seams: &Seams,
 ) -> Arc<State> {
     let (clock, tasks) = (seams.clock.clone(), seams.tasks.clone());

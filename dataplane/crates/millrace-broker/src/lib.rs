@@ -40,7 +40,7 @@ pub use admin::AdminError;
 pub use broker::{Broker, BrokerFailure, StartError, StopReport};
 pub use config::{BrokerConfig, ConfigError};
 pub use folder::FolderError;
-pub use identity::{AdoptError, Adoption, Age, BucketSilent, Loss, Mismatch, plan_adoption};
+pub use identity::{AdoptError, Adoption, Age, BucketSilent, Loss, Mismatch, prepare_adoption};
 pub use machine::{Machine, ThisMachine};
 pub use memory::MemoryError;
 pub use millrace_stream::Closed;

@@ -95,7 +95,7 @@ impl Part {
 
 /// Who has how much of the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct MemoryPlan {
+pub(crate) struct MemoryBudgets {
     /// What the machine, or this process's part of it, has, in bytes; `u64::MAX` where that cannot be
     /// told.
     pub(crate) machine_bytes: u64,
@@ -106,23 +106,23 @@ pub(crate) struct MemoryPlan {
 
 /// The settings ask for more than there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub struct MemoryError(MemoryPlan);
+pub struct MemoryError(MemoryBudgets);
 
 impl fmt::Display for MemoryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(plan) = self;
+        let Self(budgets) = self;
         write!(
             f,
             "the settings ask for {} bytes of memory, and the broker may have {} ({}, {MEMORY_PERCENT} \
              % of the machine's {} bytes unless it is set):",
-            plan.sum(),
-            plan.bound_bytes,
+            budgets.sum(),
+            budgets.bound_bytes,
             config::MEMORY_MAX,
-            plan.machine_bytes,
+            budgets.machine_bytes,
         )?;
         for part in Part::ALL {
             let setting = part.setting().unwrap_or("not a setting");
-            write!(f, " {} {} ({setting}),", part.name(), plan.bytes(part))?;
+            write!(f, " {} {} ({setting}),", part.name(), budgets.bytes(part))?;
         }
         write!(
             f,
@@ -138,16 +138,16 @@ impl BrokerConfig {
     /// # Errors
     /// The settings ask for more than there is.
     pub fn fit(&mut self, machine: &dyn Machine) -> Result<(), MemoryError> {
-        MemoryPlan::make(self, machine).map(|_| ())
+        MemoryBudgets::divide(self, machine).map(|_| ())
     }
 }
 
-impl MemoryPlan {
+impl MemoryBudgets {
     /// Divides the memory of the machine, and writes what follows from it into the configuration.
     ///
     /// # Errors
     /// The settings ask for more than there is.
-    pub(crate) fn make(
+    pub(crate) fn divide(
         config: &mut BrokerConfig,
         machine: &dyn Machine,
     ) -> Result<Self, MemoryError> {
@@ -189,15 +189,15 @@ impl MemoryPlan {
             Part::Partitions => partitions.saturating_mul(PARTITION_BYTES),
             Part::Work => work_bytes(config),
         });
-        let plan = Self {
+        let budgets = Self {
             machine_bytes,
             bound_bytes: bound,
             parts,
         };
-        if plan.sum() > bound {
-            return Err(MemoryError(plan));
+        if budgets.sum() > bound {
+            return Err(MemoryError(budgets));
         }
-        Ok(plan)
+        Ok(budgets)
     }
 
     /// What a part may have, in bytes.
@@ -274,26 +274,26 @@ mod tests {
         }
     }
 
-    fn plan(file: &str, machine: u64) -> (BrokerConfig, Result<MemoryPlan, MemoryError>) {
+    fn budgets(file: &str, machine: u64) -> (BrokerConfig, Result<MemoryBudgets, MemoryError>) {
         let properties = Properties::parse(file).expect("legal");
         let mut config = BrokerConfig::new(&properties).expect("legal");
-        let plan = MemoryPlan::make(&mut config, &Memory(machine));
-        (config, plan)
+        let budgets = MemoryBudgets::divide(&mut config, &Memory(machine));
+        (config, budgets)
     }
 
     #[test]
     fn the_defaults_fit_every_machine_from_two_gibibytes_on() {
         for gib in [2, 4, 16, 64, 1_024] {
-            let (config, plan) = plan("", gib << 30);
-            let plan = plan.expect("fits");
-            assert!(plan.sum() <= plan.bound_bytes && plan.bound_bytes < gib << 30);
+            let (config, budgets) = budgets("", gib << 30);
+            let budgets = budgets.expect("fits");
+            assert!(budgets.sum() <= budgets.bound_bytes && budgets.bound_bytes < gib << 30);
             let shown = |key: &str| {
                 let setting = config.settings.iter().find(|setting| setting.key == key);
                 setting.and_then(|setting| setting.value.clone())
             };
             assert_eq!(
                 shown("memory.max.bytes"),
-                Some(plan.bound_bytes.to_string())
+                Some(budgets.bound_bytes.to_string())
             );
             assert_eq!(
                 shown("queued.max.request.bytes"),
@@ -304,18 +304,21 @@ mod tests {
                 Some(config.log.partitions_max.to_string())
             );
         }
-        let (config, plan) = plan("", u64::MAX);
-        assert!(plan.is_ok(), "a machine that tells nothing bounds nothing");
+        let (config, budgets) = budgets("", u64::MAX);
+        assert!(
+            budgets.is_ok(),
+            "a machine that tells nothing bounds nothing"
+        );
         assert_eq!(config.log.partitions_max, PARTITIONS_MAX);
     }
 
     #[test]
     fn what_does_not_fit_is_refused_with_every_part_and_a_remedy() {
-        let (_, plan) = plan(
+        let (_, budgets) = budgets(
             "s3.wal.cache.size=1GiB\nqueued.max.request.bytes=1GiB",
             2 << 30,
         );
-        let text = plan.expect_err("too much").to_string();
+        let text = budgets.expect_err("too much").to_string();
         for expected in [
             "memory.max.bytes",
             "log_cache 1073741824 (s3.wal.cache.size)",
@@ -331,17 +334,17 @@ mod tests {
     fn what_is_set_holds_and_the_rest_follows_from_the_bound() {
         let file = "memory.max.bytes=3GiB\ngroup.memory.max.bytes=64MiB\nproducer.ids.max=10\n\
                     partitions.max=7";
-        let (config, plan) = plan(file, 64 << 30);
-        let plan = plan.expect("fits");
-        assert_eq!(plan.bound_bytes, 3_072 * MIB);
-        assert_eq!(plan.bytes(Part::Network), 384 * MIB);
-        assert_eq!(plan.bytes(Part::Groups), 64 * MIB);
-        assert_eq!(plan.bytes(Part::Producers), 10 * PRODUCER_BYTES);
+        let (config, budgets) = budgets(file, 64 << 30);
+        let budgets = budgets.expect("fits");
+        assert_eq!(budgets.bound_bytes, 3_072 * MIB);
+        assert_eq!(budgets.bytes(Part::Network), 384 * MIB);
+        assert_eq!(budgets.bytes(Part::Groups), 64 * MIB);
+        assert_eq!(budgets.bytes(Part::Producers), 10 * PRODUCER_BYTES);
         assert_eq!(
             (config.log.partitions_max, config.log.producer_ids_max),
             (7, 10)
         );
-        let caches = plan.bytes(Part::LogCache) + plan.bytes(Part::BlockCache);
-        assert_eq!(plan.beside_caches(), plan.sum() - caches);
+        let caches = budgets.bytes(Part::LogCache) + budgets.bytes(Part::BlockCache);
+        assert_eq!(budgets.beside_caches(), budgets.sum() - caches);
     }
 }

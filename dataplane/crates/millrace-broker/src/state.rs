@@ -24,7 +24,7 @@ use crate::{
         OfflinePartition, Status, StorageStatus,
     },
     catch_up::{CatchUp, CatchUpAnswer},
-    memory::{MemoryPlan, Part},
+    memory::{MemoryBudgets, Part},
     settings::{LiveSettings, ShownSetting},
 };
 
@@ -51,7 +51,7 @@ impl Phase {
 pub(crate) struct State {
     node_id: NodeId,
     settings: Arc<LiveSettings>,
-    memory: MemoryPlan,
+    memory: MemoryBudgets,
     clock: SharedClock,
     started: Duration,
     phase: AtomicU8,
@@ -80,7 +80,7 @@ pub(crate) struct Serving {
 
 impl Serving {
     fn storage(&self) -> StorageStatus {
-        let (wal, store) = (self.wal.stats(), self.store.stats());
+        let (wal, store) = (self.wal.metrics(), self.store.metrics());
         StorageStatus {
             wal_capacity_bytes: wal.capacity,
             wal_used_bytes: wal.used,
@@ -93,7 +93,7 @@ impl Serving {
     }
 
     fn groups(&self) -> GroupStatus {
-        let groups = self.groups.stats();
+        let groups = self.groups.metrics();
         GroupStatus {
             groups: groups.groups,
             groups_max: GROUPS_MAX,
@@ -103,27 +103,27 @@ impl Serving {
     }
 
     /// What a part may have now and what it has, in bytes; the latter is not known of work.
-    fn part(&self, part: Part, planned: u64) -> (u64, Option<u64>) {
+    fn part(&self, part: Part, budget: u64) -> (u64, Option<u64>) {
         match part {
             Part::LogCache => {
-                let store = self.store.stats();
+                let store = self.store.metrics();
                 (store.cache_capacity_bytes, Some(store.cache_used_bytes))
             }
             Part::BlockCache => {
-                let cache = self.catch_up.block_cache.stats();
+                let cache = self.catch_up.block_cache.metrics();
                 (cache.size_bytes, Some(cache.used_bytes))
             }
-            Part::Network => (planned, Some(self.server.stats().bytes_in_flight)),
-            Part::Groups => (planned, Some(self.groups.memory_bytes())),
+            Part::Network => (budget, Some(self.server.metrics().bytes_in_flight)),
+            Part::Groups => (budget, Some(self.groups.memory_bytes())),
             Part::Producers => {
-                let producers = self.logs.stats().producers;
-                (planned, Some(producers * PRODUCER_BYTES))
+                let producers = self.logs.metrics().producers;
+                (budget, Some(producers * PRODUCER_BYTES))
             }
             Part::Partitions => {
-                let partitions = self.logs.stats().partitions;
-                (planned, Some(partitions * PARTITION_BYTES))
+                let partitions = self.logs.metrics().partitions;
+                (budget, Some(partitions * PARTITION_BYTES))
             }
-            Part::Work => (planned, None),
+            Part::Work => (budget, None),
         }
     }
 }
@@ -152,7 +152,7 @@ impl State {
     pub(crate) fn new(
         node_id: NodeId,
         settings: Arc<LiveSettings>,
-        memory: MemoryPlan,
+        memory: MemoryBudgets,
         clock: SharedClock,
         tasks: Supervisor,
     ) -> Self {
@@ -177,9 +177,9 @@ impl State {
     fn memory(&self) -> MemoryStatus {
         let serving = self.serving.get();
         let part = |part: Part| {
-            let planned = self.memory.bytes(part);
+            let budget = self.memory.bytes(part);
             let (bound_bytes, used_bytes) =
-                serving.map_or((planned, None), |serving| serving.part(part, planned));
+                serving.map_or((budget, None), |serving| serving.part(part, budget));
             MemoryPartStatus {
                 name: part.name(),
                 setting: part.setting(),
@@ -222,7 +222,7 @@ impl Inspect for State {
         let uptime = self.clock.now().saturating_sub(self.started);
         let identity = self.identity.get();
         let serving = self.serving.get();
-        let net = serving.map(|serving| serving.server.stats());
+        let net = serving.map(|serving| serving.server.metrics());
         let topics = serving
             .map(|serving| serving.logs.topics())
             .unwrap_or_default();

@@ -239,7 +239,7 @@ fn read_sources(storage: &ObjectStorage, network: &Network) -> Sources {
 }
 
 fn report(cluster_id: &str, node_id: NodeId, node_epoch: NodeEpoch, store: &StreamStore) {
-    let recovery = store.stats().recovery;
+    let recovery = store.metrics().recovery;
     tracing::info!(cluster_id, %node_id, %node_epoch, ?recovery, "storage is open");
 }
 
@@ -326,7 +326,7 @@ pub(crate) async fn wal_device(
     }
 }
 
-/// The log's settings. Where it is blank, it is formatted under the id that is made up here.
+/// The log's settings. Where it is blank, it is formatted under the id that is generated here.
 pub(crate) fn wal_config(uri: &WalUri, seams: &Seams) -> WalConfig {
     WalConfig {
         depth: uri.io_depth,

@@ -27,7 +27,7 @@ struct State {
     overdrawn: bool,
     /// Charges that need more.
     growing: VecDeque<Waiter>,
-    /// Those that have not begun.
+    /// Those that have not started.
     starting: VecDeque<Waiter>,
 }
 

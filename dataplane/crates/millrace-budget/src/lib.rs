@@ -5,7 +5,7 @@
 //!
 //! Three rules keep waiting free of deadlock:
 //!
-//! - A charge that has to grow goes before those that have not begun. When growing charges hold all
+//! - A charge that has to grow goes before those that have not started. When growing charges hold all
 //!   of the capacity, **one** of them may go over it and so reach its end.
 //! - Into an empty budget everything fits, however small its capacity.
 //! - What fitted when it began to wait, and never will because the capacity has become smaller, is

@@ -63,7 +63,7 @@ pub struct GroupConfig {
     pub retention_check_interval: Duration,
     /// `offset.metadata.max.bytes`: the text that a commit may carry.
     pub offset_metadata_bytes_max: usize,
-    /// Records that the log of one partition gathers before its live state is written anew at its
+    /// Records that the log of one partition gathers before its live state is rewritten at its
     /// tail and the rest is trimmed. At least twice the live state is always allowed.
     pub rewrite_after_records: u64,
 }

@@ -27,7 +27,7 @@ use crate::{
     load::{Loaded, load},
     log::{StateLog, StateTopic},
     messages::{
-        Caller, CommittedOffset, GroupDescription, GroupListing, GroupState, GroupStats,
+        Caller, CommittedOffset, GroupDescription, GroupListing, GroupMetrics, GroupState,
         JoinRequest, Joined, Leaving, PartitionOffsets, SyncRequest, Synced,
     },
     records::{GroupRecord, Key},
@@ -248,21 +248,21 @@ impl GroupCoordinator {
 
     /// What the groups hold now. Looks at every group.
     #[must_use]
-    pub fn stats(&self) -> GroupStats {
+    pub fn metrics(&self) -> GroupMetrics {
         let Ground { memory, writes, .. } = &self.0.ground;
-        let mut stats = GroupStats {
+        let mut metrics = GroupMetrics {
             memory_bytes: memory.used(),
             memory_bytes_max: memory.capacity(),
             writes_bytes: writes.used(),
-            ..GroupStats::default()
+            ..GroupMetrics::default()
         };
         for cell in self.0.shards().flat_map(|shard| shard.cells()) {
-            let (members, offsets) = cell.look(crate::group::Group::counts);
-            stats.groups += 1;
-            stats.members += members;
-            stats.offsets += offsets;
+            let (members, offsets) = cell.read(crate::group::Group::counts);
+            metrics.groups += 1;
+            metrics.members += members;
+            metrics.offsets += offsets;
         }
-        stats
+        metrics
     }
 
     /// The settings.
@@ -378,7 +378,7 @@ impl GroupCoordinator {
             None => return Err(GroupError::IllegalGeneration),
         };
         let (reply, answer) = oneshot::channel();
-        let begun = shard.with(&cell, |turn| {
+        let started = shard.with(&cell, |turn| {
             turn.group.check_commit(caller, turn.now)?;
             self.0.ground.room(turn.group.commit_growth(&offsets))?;
             turn.group.commit_started();
@@ -391,7 +391,7 @@ impl GroupCoordinator {
             Ok(())
         });
         // Nor a group for offsets that are refused.
-        begun.inspect_err(|_| shard.forget_if_nothing(&cell))?;
+        started.inspect_err(|_| shard.forget_if_nothing(&cell))?;
         Ok(Waiting(answer))
     }
 
@@ -417,7 +417,7 @@ impl GroupCoordinator {
         let Some(cell) = self.shard(group_id)?.cell(group_id) else {
             return Ok(vec![None; partitions.len()]);
         };
-        Ok(cell.look(|group| {
+        Ok(cell.read(|group| {
             partitions
                 .iter()
                 .map(|p| group.offset(p).cloned())
@@ -432,7 +432,7 @@ impl GroupCoordinator {
     pub fn all_offsets(&self, group_id: &str) -> Result<PartitionOffsets, GroupError> {
         let cell = self.shard(group_id)?.cell(group_id);
         Ok(cell
-            .map(|cell| cell.look(crate::group::Group::offsets))
+            .map(|cell| cell.read(crate::group::Group::offsets))
             .unwrap_or_default())
     }
 
@@ -443,7 +443,7 @@ impl GroupCoordinator {
     pub fn assigned(&self, group_id: &str, max: usize) -> Result<Vec<TopicPartition>, GroupError> {
         let cell = self.shard(group_id)?.cell(group_id);
         Ok(cell
-            .map(|cell| cell.look(|group| group.assigned(max)))
+            .map(|cell| cell.read(|group| group.assigned(max)))
             .unwrap_or_default())
     }
 
@@ -453,7 +453,7 @@ impl GroupCoordinator {
         let shards = self.0.shards();
         let cells = shards.flat_map(|shard| shard.cells());
         let mut groups: Vec<GroupListing> = cells
-            .map(|cell| cell.look(crate::group::Group::listing))
+            .map(|cell| cell.read(crate::group::Group::listing))
             .filter(|listing| listing.state != GroupState::Dead)
             .collect();
         groups.sort_by(|a, b| a.group_id.cmp(&b.group_id));
@@ -469,7 +469,7 @@ impl GroupCoordinator {
             .shard(group_id)?
             .cell(group_id)
             .ok_or(GroupError::GroupIdNotFound)?;
-        Ok(cell.look(crate::group::Group::describe))
+        Ok(cell.read(crate::group::Group::describe))
     }
 
     /// Deletes a group without members and its offsets; the answer comes when that is durable.

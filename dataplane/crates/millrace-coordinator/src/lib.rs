@@ -35,7 +35,7 @@ pub use error::GroupError;
 pub use load::LoadError;
 pub use log::{BoxFuture, Durable, LogFault, StateLog, StateTopic};
 pub use messages::{
-    Caller, CommittedOffset, GroupDescription, GroupListing, GroupState, GroupStats, JoinRequest,
+    Caller, CommittedOffset, GroupDescription, GroupListing, GroupMetrics, GroupState, JoinRequest,
     Joined, JoinedMember, Leaving, MemberDescription, PartitionOffsets, Protocol, SyncRequest,
     Synced,
 };

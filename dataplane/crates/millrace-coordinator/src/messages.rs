@@ -204,7 +204,7 @@ pub struct MemberDescription {
 
 /// What all groups hold, and what they may.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct GroupStats {
+pub struct GroupMetrics {
     /// Groups.
     pub groups: usize,
     /// Their members, with those that were given an id and have not joined.

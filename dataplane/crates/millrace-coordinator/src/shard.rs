@@ -406,7 +406,7 @@ impl Shard {
             nothing && turn.group.begin_delete(turn.now).is_ok()
         });
         if is_nothing {
-            debug_assert_eq!(cell.look(Group::state), GroupState::Dead);
+            debug_assert_eq!(cell.read(Group::state), GroupState::Dead);
             self.remove(cell);
         }
     }
@@ -456,8 +456,8 @@ impl Cell {
     }
 
     /// Looks at the group without changing it.
-    pub(crate) fn look<R>(&self, look: impl FnOnce(&Group) -> R) -> R {
-        look(&self.slot.lock().group)
+    pub(crate) fn read<R>(&self, read: impl FnOnce(&Group) -> R) -> R {
+        read(&self.slot.lock().group)
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct Writer {
     in_flight: FuturesOrdered<BoxFuture<'static, Finished>>,
     /// Records that the log holds, live and dead.
     records: u64,
-    /// At how many of them the live ones are written anew.
+    /// At how many of them the live ones are rewritten.
     rewrite_at: u64,
 }
 
@@ -74,7 +74,7 @@ impl Writer {
             records,
             rewrite_at: 0,
         };
-        writer.plan_rewrite(writer.shard.durable_count() as u64);
+        writer.schedule_rewrite(writer.shard.durable_count() as u64);
         writer
     }
 
@@ -194,13 +194,13 @@ impl Writer {
         let live = self.records - before;
         match self.trim_after_rewrite(start).await {
             Ok(()) => {
-                tracing::info!(before, live, "group log written anew");
+                tracing::info!(before, live, "group log rewritten");
                 self.records = live;
-                self.plan_rewrite(live);
+                self.schedule_rewrite(live);
             }
             Err(fault) => {
-                tracing::warn!(%fault, "group log could not be written anew; tried again later");
-                self.plan_rewrite(self.records);
+                tracing::warn!(%fault, "group log could not be rewritten; tried again later");
+                self.schedule_rewrite(self.records);
             }
         }
     }
@@ -214,7 +214,7 @@ impl Writer {
         self.log.trim(start).await
     }
 
-    fn plan_rewrite(&mut self, live: u64) {
+    fn schedule_rewrite(&mut self, live: u64) {
         self.rewrite_at = (2 * live).max(live + self.ground.config.rewrite_after_records);
     }
 }

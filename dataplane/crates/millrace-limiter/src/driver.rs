@@ -141,7 +141,7 @@ fn share(rate: u64) -> u64 {
 /// Grants until nobody waits.
 pub(crate) async fn drive(core: Arc<Core>) {
     let mut driving = Driving { core, done: false };
-    while let Some(wait) = look(&driving.core) {
+    while let Some(wait) = grant_due(&driving.core) {
         tokio::select! {
             biased;
             () = driving.core.changed.notified() => {}
@@ -153,7 +153,7 @@ pub(crate) async fn drive(core: Arc<Core>) {
 
 /// Grants what may move now and returns when to look again; nothing when nobody waits, and then
 /// somebody else drives the next who do.
-fn look(core: &Core) -> Option<Duration> {
+fn grant_due(core: &Core) -> Option<Duration> {
     let now = core.now();
     let mut state = core.state.lock();
     let complete = state.grant(now);
@@ -175,7 +175,7 @@ fn look(core: &Core) -> Option<Duration> {
 }
 
 /// The task that grants. Where it is dropped before its work is done, as a runtime does that shuts
-/// down, those who wait are sent back to enter anew, and the first of them starts another.
+/// down, those who wait are sent back to enter again, and the first of them starts another.
 struct Driving {
     core: Arc<Core>,
     done: bool,

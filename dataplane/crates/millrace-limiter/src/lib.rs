@@ -23,14 +23,14 @@
 mod bucket;
 mod driver;
 mod limiter;
-mod measures;
+mod metrics;
 mod network;
 mod pacer;
 mod queue;
 mod tier;
 
+pub use self::metrics::{LimiterMetrics, TierMetrics};
 pub use limiter::Limiter;
-pub use measures::{LimiterStats, TierStats};
 pub use network::{LimiterMode, Network, NetworkConfig, UnknownLimiterMode};
 pub use pacer::Pacer;
 pub use tier::Tier;

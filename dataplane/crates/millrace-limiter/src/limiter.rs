@@ -16,7 +16,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::{
     driver::{State, drive},
-    measures::{LimiterStats, Measures},
+    metrics::{LimiterMetrics, Metrics},
     queue::Ticket,
     tier::Tier,
 };
@@ -28,7 +28,7 @@ const NO_FLOW: u64 = 0;
 #[derive(Clone)]
 pub struct Limiter {
     core: Arc<Core>,
-    measures: Arc<Measures>,
+    metrics: Arc<Metrics>,
 }
 
 /// What the limiters of one bandwidth share.
@@ -47,21 +47,21 @@ impl Limiter {
     #[must_use]
     pub fn new(clock: SharedClock, bytes_per_second: Option<u64>) -> Self {
         let core = Core::new(clock, Supervisor::new(), bytes_per_second);
-        Self::over(core, Measures::private())
+        Self::over(core, Metrics::private())
     }
 
-    pub(crate) fn over(core: Arc<Core>, measures: Measures) -> Self {
-        measures.set_baseline(core.rate());
+    pub(crate) fn over(core: Arc<Core>, metrics: Metrics) -> Self {
+        metrics.set_baseline(core.rate());
         Self {
             core,
-            measures: Arc::new(measures),
+            metrics: Arc::new(metrics),
         }
     }
 
     /// Changes the rate at once, for those too who wait already.
     pub fn set_rate(&self, bytes_per_second: Option<u64>) {
         self.core.set_rate(bytes_per_second);
-        self.measures.set_baseline(bytes_per_second);
+        self.metrics.set_baseline(bytes_per_second);
     }
 
     /// The rate, in bytes per second; none is without bound.
@@ -72,8 +72,8 @@ impl Limiter {
 
     /// What has passed, and how long it waited.
     #[must_use]
-    pub fn stats(&self) -> LimiterStats {
-        self.measures.stats(self.rate())
+    pub fn metrics(&self) -> LimiterMetrics {
+        self.metrics.snapshot(self.rate())
     }
 
     /// Waits until `bytes` may move, as [`Limiter::acquire_for`] does for those who name no flow.
@@ -92,7 +92,7 @@ impl Limiter {
             return self.charge(tier, bytes);
         }
         if self.is_unbounded() {
-            return self.measures.moved(tier, bytes);
+            return self.metrics.moved(tier, bytes);
         }
         let since = self.core.clock.now();
         let mut waited = false;
@@ -104,9 +104,9 @@ impl Limiter {
         }
         if waited {
             let now = self.core.clock.now();
-            self.measures.waited(tier, now.saturating_sub(since));
+            self.metrics.waited(tier, now.saturating_sub(since));
         }
-        self.measures.moved(tier, bytes);
+        self.metrics.moved(tier, bytes);
     }
 
     /// Takes `bytes` if they may move now: there are so many, and nobody waits.
@@ -116,7 +116,7 @@ impl Limiter {
         if passes && tier.never_waits() {
             self.charge(tier, bytes);
         } else if passes {
-            self.measures.moved(tier, bytes);
+            self.metrics.moved(tier, bytes);
         }
         passes
     }
@@ -127,7 +127,7 @@ impl Limiter {
         if !self.is_unbounded() {
             self.core.charge(bytes);
         }
-        self.measures.moved(tier, bytes);
+        self.metrics.moved(tier, bytes);
     }
 
     /// Number of those who wait.
@@ -143,7 +143,7 @@ impl Limiter {
     /// Takes the bytes if nobody waits and there are enough; else a place in the queue.
     fn enter(&self, tier: Tier, flow: u64, bytes: u64) -> Option<Place<'_>> {
         let (ticket, wait) = Core::enter(&self.core, tier, flow, bytes)?;
-        self.measures.begins_to_wait(tier);
+        self.metrics.begins_to_wait(tier);
         Some(Place {
             limiter: self,
             ticket,
@@ -280,8 +280,8 @@ impl Place<'_> {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let Limiter { core, measures } = self.limiter;
-        measures.waits_no_more(self.ticket.tier);
+        let Limiter { core, metrics } = self.limiter;
+        metrics.waits_no_more(self.ticket.tier);
         if self.left {
             return;
         }

@@ -11,16 +11,16 @@ use crate::tier::Tier;
 
 /// A limiter at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LimiterStats {
+pub struct LimiterMetrics {
     /// The rate; none is without bound.
     pub bytes_per_second: Option<u64>,
     /// What has passed since the start, in the order of [`Tier::ALL`].
-    pub tiers: [TierStats; Tier::ALL.len()],
+    pub tiers: [TierMetrics; Tier::ALL.len()],
 }
 
 /// What has passed of one tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TierStats {
+pub struct TierMetrics {
     /// The tier.
     pub tier: Tier,
     /// Bytes that passed.
@@ -36,13 +36,13 @@ pub struct TierStats {
 /// with `direction` and `tier`, and `millrace_network_baseline_bytes_per_second{direction}`, where
 /// 0 is without bound.
 #[derive(Debug)]
-pub(crate) struct Measures {
-    tiers: [TierMeasures; Tier::ALL.len()],
+pub(crate) struct Metrics {
+    tiers: [TierCounters; Tier::ALL.len()],
     baseline: Gauge,
 }
 
 #[derive(Debug)]
-struct TierMeasures {
+struct TierCounters {
     bytes: AtomicU64,
     waited_ns: AtomicU64,
     waiting: AtomicU64,
@@ -51,10 +51,10 @@ struct TierMeasures {
     waiting_now: Gauge,
 }
 
-impl Measures {
-    /// Counts that only [`Measures::stats`] shows.
+impl Metrics {
+    /// Counts that only [`Metrics::snapshot`] shows.
     pub(crate) fn private() -> Self {
-        let tier = |_| TierMeasures::new(Counter::noop(), Histogram::noop(), Gauge::noop());
+        let tier = |_| TierCounters::new(Counter::noop(), Histogram::noop(), Gauge::noop());
         Self {
             tiers: Tier::ALL.map(tier),
             baseline: Gauge::noop(),
@@ -65,7 +65,7 @@ impl Measures {
     pub(crate) fn public(direction: &'static str) -> Self {
         let tier = |tier: Tier| {
             let labels = [("direction", direction), ("tier", tier.as_str())];
-            TierMeasures::new(
+            TierCounters::new(
                 metrics::counter!("millrace_network_bytes_total", &labels),
                 metrics::histogram!("millrace_network_wait_seconds", &labels),
                 metrics::gauge!("millrace_network_waiting", &labels),
@@ -108,24 +108,24 @@ impl Measures {
         self.baseline.set(bytes_per_second.unwrap_or(0) as f64);
     }
 
-    pub(crate) fn stats(&self, bytes_per_second: Option<u64>) -> LimiterStats {
-        let stats = |tier: Tier| {
-            let measures = &self.tiers[tier as usize];
-            TierStats {
+    pub(crate) fn snapshot(&self, bytes_per_second: Option<u64>) -> LimiterMetrics {
+        let of_tier = |tier: Tier| {
+            let tier_counters = &self.tiers[tier as usize];
+            TierMetrics {
                 tier,
-                bytes: measures.bytes.load(Ordering::Relaxed),
-                waited: Duration::from_nanos(measures.waited_ns.load(Ordering::Relaxed)),
-                waiting: measures.waiting.load(Ordering::Relaxed),
+                bytes: tier_counters.bytes.load(Ordering::Relaxed),
+                waited: Duration::from_nanos(tier_counters.waited_ns.load(Ordering::Relaxed)),
+                waiting: tier_counters.waiting.load(Ordering::Relaxed),
             }
         };
-        LimiterStats {
+        LimiterMetrics {
             bytes_per_second,
-            tiers: Tier::ALL.map(stats),
+            tiers: Tier::ALL.map(of_tier),
         }
     }
 }
 
-impl TierMeasures {
+impl TierCounters {
     fn new(bytes_total: Counter, wait_seconds: Histogram, waiting_now: Gauge) -> Self {
         Self {
             bytes: AtomicU64::new(0),

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use crate::{
     limiter::{Core, Limiter},
-    measures::Measures,
+    metrics::Metrics,
 };
 
 /// How the two directions share the machine's bandwidth.
@@ -90,8 +90,8 @@ impl Network {
             LimiterMode::Shared => Arc::clone(&ingress_core),
         };
         Self {
-            ingress: Limiter::over(ingress_core, Measures::public("ingress")),
-            egress: Limiter::over(egress_core, Measures::public("egress")),
+            ingress: Limiter::over(ingress_core, Metrics::public("ingress")),
+            egress: Limiter::over(egress_core, Metrics::public("egress")),
             config: Arc::new(Mutex::new(config)),
         }
     }

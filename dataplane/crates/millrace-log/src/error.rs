@@ -165,7 +165,7 @@ pub enum TrimError {
     /// The new start could not be made durable. The class of the cause says whether to retry.
     #[error("the new log start could not be stored: {0}")]
     Storage(Cause),
-    /// The metadata store has not answered in time. What was begun goes on.
+    /// The metadata store has not answered in time. What has started continues.
     #[error("no answer within {0:?}")]
     TimedOut(Duration),
 }

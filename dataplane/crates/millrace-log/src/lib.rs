@@ -3,7 +3,7 @@
 //! A partition is two streams. Its *data* stream holds the record batches, one batch per entry, and
 //! its offsets are the partition's offsets. Its *meta* stream holds checkpoints of what the broker
 //! knows about the data: the last sequences of each idempotent producer, the time index, sizes, and
-//! leader epochs. A checkpoint is written only when everything it was judged on is durable; a
+//! leader epochs. A checkpoint is written only when everything it was based on is durable; a
 //! partition opens from the newest checkpoint plus the batch headers written after it.
 //!
 //! | module | what it holds |
@@ -37,7 +37,7 @@ pub use error::{
     LookupError, OpenError, ReadError, SetTopicConfigsError, TooManyPartitions, TrimError,
 };
 pub use leader_epochs::EpochEnd;
-pub use manager::{LogManager, LogParts, LogStats, PARTITION_BYTES, Topic};
+pub use manager::{LogManager, LogMetrics, LogParts, PARTITION_BYTES, Topic};
 pub use millrace_stream::Bottleneck;
 pub use partition::{
     AdvanceListener, AppendOrigin, AppendTicket, Appended, PartitionLog, ReadResult,

@@ -96,7 +96,7 @@ impl Topic {
 
 /// What the logs hold, and what they may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LogStats {
+pub struct LogMetrics {
     /// Partitions of all topics.
     pub partitions: u64,
     /// [`LogDefaults::partitions_max`]
@@ -322,14 +322,14 @@ impl LogManager {
 
     /// What the logs hold, and what they may.
     #[must_use]
-    pub fn stats(&self) -> LogStats {
+    pub fn metrics(&self) -> LogMetrics {
         let Inner {
             defaults,
             registry,
             producer_memory,
             ..
         } = &*self.inner;
-        LogStats {
+        LogMetrics {
             partitions: registry.partitions(),
             partitions_max: defaults.partitions_max,
             producers: producer_memory.used() / PRODUCER_BYTES,

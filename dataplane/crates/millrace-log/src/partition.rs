@@ -1,7 +1,7 @@
 //! One partition of a topic.
 //!
 //! - this file: what it is, and what others ask of it
-//! - `append`: judge, assign offsets, stamp, write
+//! - `append`: check, assign offsets, stamp, write
 //! - `read`: whole batches by offset, records by timestamp
 //! - `retain`: delete what is old or too much
 //! - `persist`: open from the newest checkpoint, write the next one
@@ -142,7 +142,7 @@ impl PartitionLog {
     }
 
     /// Where `epoch` ends (KIP-320): one past the last offset that was appended under it, or under
-    /// the last epoch before it that appended anything. `None` for an epoch that has not begun.
+    /// the last epoch before it that appended anything. `None` for an epoch that has not started.
     #[must_use]
     pub fn epoch_end(&self, epoch: i32) -> Option<EpochEnd> {
         let (current, end) = (self.leader_epoch(), self.end_offset());

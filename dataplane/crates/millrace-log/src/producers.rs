@@ -91,7 +91,7 @@ fn after(last: i32) -> i32 {
 }
 
 impl Producer {
-    fn judge(&self, batch: &Sequenced) -> Result<Verdict, AppendError> {
+    fn check(&self, batch: &Sequenced) -> Result<Verdict, AppendError> {
         let &Sequenced {
             producer_id,
             epoch,
@@ -107,7 +107,7 @@ impl Producer {
             });
         }
         if epoch > self.epoch {
-            // A new epoch begins its sequences anew.
+            // A new epoch restarts its sequences.
             return match first {
                 0 => Ok(Verdict::Append),
                 got => Err(AppendError::OutOfOrderSequence {
@@ -190,8 +190,8 @@ impl Producers {
         self.by_id.len() as u64 * PRODUCER_BYTES
     }
 
-    /// Judges a batch against what has been written.
-    pub(crate) fn judge(&self, batch: &Sequenced) -> Result<Verdict, AppendError> {
+    /// Checks a batch against what has been written.
+    pub(crate) fn check(&self, batch: &Sequenced) -> Result<Verdict, AppendError> {
         if batch.epoch < 0 || batch.first < 0 {
             return Err(AppendError::InvalidSequence {
                 producer_id: batch.producer_id,
@@ -199,10 +199,10 @@ impl Producers {
         }
         self.by_id
             .get(&batch.producer_id)
-            .map_or(Ok(Verdict::Append), |known| known.judge(batch))
+            .map_or(Ok(Verdict::Append), |known| known.check(batch))
     }
 
-    /// Takes note of a batch that was judged [`Verdict::Append`], or that is in the log already.
+    /// Takes note of a batch that was checked as [`Verdict::Append`], or that is in the log already.
     pub(crate) fn write(&mut self, batch: &Sequenced, base_offset: Offset, stamped: Stamped) {
         let written = WrittenBatch {
             first_sequence: batch.first,
@@ -280,7 +280,7 @@ mod tests {
     }
 
     fn write(producers: &mut Producers, batch: &Sequenced, base_offset: Offset) {
-        assert_eq!(producers.judge(batch), Ok(Verdict::Append), "{batch:?}");
+        assert_eq!(producers.check(batch), Ok(Verdict::Append), "{batch:?}");
         let count = batch.last.wrapping_sub(batch.first) as u32 & 0x7fff_ffff;
         let last_offset = base_offset + u64::from(count);
         producers.write(
@@ -308,8 +308,8 @@ mod tests {
         let mut producers = Producers::default();
         write(&mut producers, &batch(0, 0, 9), 100);
         write(&mut producers, &batch(0, 10, 10), 110);
-        assert_eq!(producers.judge(&batch(0, 12, 12)), out_of_order(11, 12, 0));
-        assert_eq!(producers.judge(&batch(0, 10, 11)), out_of_order(11, 10, 0));
+        assert_eq!(producers.check(&batch(0, 12, 12)), out_of_order(11, 12, 0));
+        assert_eq!(producers.check(&batch(0, 10, 11)), out_of_order(11, 10, 0));
         write(&mut producers, &batch(0, 11, 20), 111);
     }
 
@@ -321,7 +321,7 @@ mod tests {
         }
         for n in 2..7 {
             let verdict = producers
-                .judge(&batch(0, n * 10, n * 10 + 9))
+                .check(&batch(0, n * 10, n * 10 + 9))
                 .expect("known");
             let Verdict::Duplicate(written) = verdict else {
                 panic!("batch {n} is a duplicate")
@@ -331,23 +331,23 @@ mod tests {
                 (n as u64 * 10, n as u64 * 10 + 9)
             );
         }
-        assert_eq!(producers.judge(&batch(0, 10, 19)), out_of_order(70, 10, 0));
+        assert_eq!(producers.check(&batch(0, 10, 19)), out_of_order(70, 10, 0));
     }
 
     #[test]
     fn an_unknown_producer_begins_anywhere_and_a_new_epoch_at_zero() {
         let mut producers = Producers::default();
         write(&mut producers, &batch(3, 55, 56), 0);
-        assert_eq!(producers.judge(&batch(4, 57, 57)), out_of_order(0, 57, 4));
+        assert_eq!(producers.check(&batch(4, 57, 57)), out_of_order(0, 57, 4));
         write(&mut producers, &batch(4, 0, 0), 2);
         let zombie = AppendError::InvalidProducerEpoch {
             producer_id: 7,
             current: 4,
             batch: 3,
         };
-        assert_eq!(producers.judge(&batch(3, 57, 57)), Err(zombie));
+        assert_eq!(producers.check(&batch(3, 57, 57)), Err(zombie));
         // The batches of the old epoch are no duplicates any more.
-        assert_eq!(producers.judge(&batch(4, 55, 56)), out_of_order(1, 55, 4));
+        assert_eq!(producers.check(&batch(4, 55, 56)), out_of_order(1, 55, 4));
     }
 
     #[test]
@@ -364,7 +364,7 @@ mod tests {
     fn impossible_numbers_are_refused() {
         for sequenced in [batch(-1, 0, 0), batch(0, -1, -1)] {
             let error = AppendError::InvalidSequence { producer_id: 7 };
-            assert_eq!(Producers::default().judge(&sequenced), Err(error));
+            assert_eq!(Producers::default().check(&sequenced), Err(error));
         }
     }
 
@@ -414,7 +414,7 @@ mod tests {
             for (n, _) in sizes.iter().enumerate() {
                 for resend in n.saturating_sub(rewinds[n])..=n {
                     let sequenced = batch(0, starts[resend], starts[resend + 1] - 1);
-                    match producers.judge(&sequenced).expect("in order or known") {
+                    match producers.check(&sequenced).expect("in order or known") {
                         Verdict::Duplicate(known) => {
                             prop_assert_eq!(known.base_offset, written[resend].1);
                         }

@@ -286,7 +286,7 @@ impl Segments {
     }
 
     /// The end of the longest run of oldest segments that all go, at most `limit`, and why the last
-    /// of them goes. `goes` judges a segment and the bytes that the log has behind it.
+    /// of them goes. `goes` decides on a segment and the bytes that the log has behind it.
     pub(crate) fn end_of_run<R>(
         &self,
         limit: Offset,

@@ -1,4 +1,4 @@
-//! Objects: prepared (an id is given out), committed (its ranges count), doomed (to be deleted).
+//! Objects: prepared (an id is given out), committed (its ranges count), retired (to be deleted).
 
 use millrace_model::{NodeEpoch, ObjectId, Offset, StreamId, StreamRange};
 
@@ -111,7 +111,7 @@ pub enum CommitError {
     Store(#[from] StoreFailure),
 }
 
-/// Why doomed objects were not listed or forgotten.
+/// Why retired objects were not listed or forgotten.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
     /// The caller has been replaced: delete nothing more.

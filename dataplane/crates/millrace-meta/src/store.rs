@@ -57,7 +57,7 @@ pub trait MetaStore: Debug + Send + Sync + 'static {
     async fn cluster_id(&self, default: &str) -> Result<String, StoreFailure>;
 
     /// Begins a new epoch of `node`, above all epochs of all nodes, and fences its former one. Ids
-    /// that the former one reserved and did not commit are doomed.
+    /// that the former one reserved and did not commit are retired.
     ///
     /// # Errors
     /// The store failed.
@@ -80,7 +80,7 @@ pub trait MetaStore: Debug + Send + Sync + 'static {
     ) -> Result<Topic, CreatePartitionsError>;
 
     /// Deletes a topic and its streams; gives back what it was. Objects that hold nothing else are
-    /// doomed. Uploads of the deleted streams that are under way may still be committed.
+    /// retired. Uploads of the deleted streams that are under way may still be committed.
     ///
     /// # Errors
     /// See [`TopicError`].
@@ -161,7 +161,7 @@ pub trait MetaStore: Debug + Send + Sync + 'static {
     ) -> Result<Vec<ObjectRange>, StoreFailure>;
 
     /// Moves a stream's start to `new_start`, never back; gives the start that now holds. Objects
-    /// that hold nothing else are doomed.
+    /// that hold nothing else are retired.
     ///
     /// # Errors
     /// See [`TrimError`].
@@ -172,7 +172,7 @@ pub trait MetaStore: Debug + Send + Sync + 'static {
         new_start: Offset,
     ) -> Result<Offset, TrimError>;
 
-    /// Dooms ids that were reserved and will not be committed; the objects may exist in the bucket or
+    /// Retires ids that were reserved and will not be committed; the objects may exist in the bucket or
     /// not. Ids that were committed, or belong to another node epoch, are left as they are.
     ///
     /// # Errors
@@ -213,7 +213,7 @@ pub trait MetaStore: Debug + Send + Sync + 'static {
         object: ObjectId,
     ) -> Result<Option<ObjectContents>, StoreFailure>;
 
-    /// Replaces objects by others that hold the same, at one moment for every reader, and dooms the
+    /// Replaces objects by others that hold the same, at one moment for every reader, and retires the
     /// former. Of each stream the outputs must hold exactly the offsets that the inputs hold and that
     /// have not been trimmed; what was trimmed may be missing, ranges of deleted streams are accepted
     /// and forgotten. No stream's end moves, so uploads are not concerned. Committing the same
@@ -223,18 +223,18 @@ pub trait MetaStore: Debug + Send + Sync + 'static {
     /// See [`CompactionError`].
     async fn commit_compaction(&self, compaction: Compaction) -> Result<(), CompactionError>;
 
-    /// Up to `limit` objects that have been doomed for longer than any read takes: delete them from
+    /// Up to `limit` objects that have been retired for longer than any read takes: delete them from
     /// the bucket, then call [`MetaStore::mark_deleted`].
     ///
     /// # Errors
     /// See [`SweepError`].
-    async fn doomed_objects(
+    async fn retired_objects(
         &self,
         node_epoch: NodeEpoch,
         limit: usize,
     ) -> Result<Vec<ObjectId>, SweepError>;
 
-    /// Forgets doomed objects that have been deleted from the bucket. Others are left as they are.
+    /// Forgets retired objects that have been deleted from the bucket. Others are left as they are.
     ///
     /// # Errors
     /// See [`SweepError`].

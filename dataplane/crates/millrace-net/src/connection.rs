@@ -24,7 +24,7 @@ use crate::{
         WRITE_TURN_BYTES,
     },
     frame::{FrameError, FrameReader, Step},
-    meters::{Meters, MuteReason, Reasons},
+    metrics::{Metrics, MuteReason, Reasons},
     outbox::Outbox,
     pipeline::{Finished, Pipeline},
     registry::{Entry, Pulse},
@@ -41,7 +41,7 @@ pub(crate) struct Shared {
     pub(crate) clock: SharedClock,
     /// Ends of throttles.
     pub(crate) timers: Timers,
-    pub(crate) meters: Meters,
+    pub(crate) metrics: Metrics,
 }
 
 /// Why reading from a connection ended.
@@ -105,11 +105,11 @@ pub(crate) async fn serve(
     shared: Arc<Shared>,
     entry: Entry,
 ) {
-    shared.meters.opened.increment(1);
-    shared.meters.connections.increment(1.0);
+    shared.metrics.opened.increment(1);
+    shared.metrics.connections.increment(1.0);
     let connection = Connection {
         transport,
-        desk: Desk::new(&shared.config),
+        exchange: Exchange::new(&shared.config),
         peer,
         shared,
         pulse: Arc::clone(&entry.pulse),
@@ -125,7 +125,7 @@ pub(crate) async fn serve(
 
 struct Connection<T> {
     transport: T,
-    desk: Desk,
+    exchange: Exchange,
     peer: Arc<Peer>,
     shared: Arc<Shared>,
     pulse: Arc<Pulse>,
@@ -133,18 +133,18 @@ struct Connection<T> {
 
 impl<T> Drop for Connection<T> {
     fn drop(&mut self) {
-        self.shared.meters.connections.decrement(1.0);
+        self.shared.metrics.connections.decrement(1.0);
     }
 }
 
 /// Where the two halves meet. Both run in one task, so the lock is never contended.
-struct Desk {
-    state: Mutex<DeskState>,
+struct Exchange {
+    state: Mutex<ExchangeState>,
     /// The reading half waits here for a request or bytes to leave.
     freed: Notify,
 }
 
-struct DeskState {
+struct ExchangeState {
     pipeline: Pipeline,
     /// Requests read whose responses have not been written.
     in_flight: usize,
@@ -154,9 +154,9 @@ struct DeskState {
     writer: Option<std::task::Waker>,
 }
 
-impl Desk {
+impl Exchange {
     fn new(config: &NetConfig) -> Self {
-        let state = DeskState {
+        let state = ExchangeState {
             pipeline: Pipeline::new(config.connection_bytes_max),
             in_flight: 0,
             input_ended: false,
@@ -184,7 +184,7 @@ impl<T: Transport> Connection<T> {
     async fn run(&self) -> End {
         let mut reading = pin!(async {
             let end = self.read_all().await.err().unwrap_or(End::Eof);
-            self.desk.end_input();
+            self.exchange.end_input();
             end
         });
         let mut writing = pin!(self.write_all());
@@ -214,7 +214,7 @@ impl<T: Transport> Connection<T> {
     }
 
     fn report(&self, end: &End) {
-        self.shared.meters.closed(end.code());
+        self.shared.metrics.closed(end.code());
         let Peer {
             id,
             address,
@@ -244,7 +244,7 @@ impl<T: Transport> Connection<T> {
             };
             self.begin(frame.len());
             let accepted = self.shared.service.accept(&self.peer, frame).await;
-            let pushed = self.desk.state.lock().pipeline.push(accepted, charge);
+            let pushed = self.exchange.state.lock().pipeline.push(accepted, charge);
             pushed.map_err(End::Service)?;
             // Lets the other connections of this thread have their turn when much has arrived.
             tokio::task::consume_budget().await;
@@ -252,8 +252,8 @@ impl<T: Transport> Connection<T> {
     }
 
     fn begin(&self, frame_bytes: usize) {
-        self.shared.meters.bytes_in.increment(frame_bytes as u64);
-        let mut state = self.desk.state.lock();
+        self.shared.metrics.bytes_in.increment(frame_bytes as u64);
+        let mut state = self.exchange.state.lock();
         state.in_flight += 1;
         self.pulse
             .in_flight
@@ -301,7 +301,7 @@ impl<T: Transport> Connection<T> {
             reader.release();
             self.transport.readable().await?;
             // A request in flight may have used the quota up since this one was waited for. A frame
-            // that has begun is read to its end, because it holds memory that others wait for.
+            // that has started is read to its end, because it holds memory that others wait for.
             if !inside_frame {
                 self.until_unmuted().await;
             }
@@ -320,7 +320,7 @@ impl<T: Transport> Connection<T> {
 
     /// Waits until nothing forbids to read one more request from this connection.
     async fn until_unmuted(&self) {
-        let mut muted = self.shared.meters.unmuted();
+        let mut muted = self.shared.metrics.unmuted();
         loop {
             let throttled = self.peer.throttle.left(self.shared.clock.now());
             let reasons = self
@@ -331,7 +331,7 @@ impl<T: Transport> Connection<T> {
                 return;
             }
             // Whatever leaves may end a reason, and may begin a throttle: all are looked at again.
-            let freed = self.desk.freed.notified();
+            let freed = self.exchange.freed.notified();
             match throttled {
                 None => freed.await,
                 Some(left) => tokio::select! {
@@ -349,7 +349,7 @@ impl<T: Transport> Connection<T> {
         let config = &self.shared.config;
         let share = self.shared.budget.unused() / SHARE_OF_FREE_MEMORY;
         let bytes_max = share.min(config.connection_bytes_max as u64);
-        let state = self.desk.state.lock();
+        let state = self.exchange.state.lock();
         let too_many = state.in_flight >= config.pipeline_depth;
         // Without bytes of its own in flight, nothing would wake it up.
         let bytes = state.pipeline.bytes();
@@ -364,7 +364,7 @@ impl<T: Transport> Connection<T> {
         match self.shared.budget.try_take(bytes) {
             Some(charge) => charge,
             None => {
-                let _muted = self.shared.meters.mute(MuteReason::BrokerMemory);
+                let _muted = self.shared.metrics.mute(MuteReason::BrokerMemory);
                 let _starved = self.pulse.starve(&self.shared.clock);
                 self.shared.budget.take(bytes).await
             }
@@ -374,7 +374,7 @@ impl<T: Transport> Connection<T> {
     async fn reserve_more(&self, charge: &mut Charge, bytes: usize) {
         let bytes = bytes as u64;
         if !charge.try_grow(bytes) {
-            let _muted = self.shared.meters.mute(MuteReason::BrokerMemory);
+            let _muted = self.shared.metrics.mute(MuteReason::BrokerMemory);
             let _starved = self.pulse.starve(&self.shared.clock);
             charge.grow(bytes).await;
         }
@@ -390,7 +390,7 @@ impl<T: Transport> Connection<T> {
             if !client_gone && let Err(error) = self.flush(&mut outbox).await {
                 tracing::debug!(connection = self.peer.id, "writing failed: {error}");
                 client_gone = true;
-                self.pulse.condemn("write_failed");
+                self.pulse.give_up("write_failed");
                 self.pulse.stop.cancel();
             }
             outbox.clear();
@@ -401,7 +401,7 @@ impl<T: Transport> Connection<T> {
     /// Collects what is finished; false when nothing will come any more.
     async fn gather(&self, outbox: &mut Outbox, charges: &mut Vec<Charge>) -> bool {
         poll_fn(|context| {
-            let mut state = self.desk.state.lock();
+            let mut state = self.exchange.state.lock();
             while outbox.bytes() < WRITE_GATHER_BYTES && charges.len() < WRITE_SEGMENTS_MAX {
                 let Poll::Ready(Finished { response, charge }) = state.pipeline.poll_next(context)
                 else {
@@ -442,7 +442,7 @@ impl<T: Transport> Connection<T> {
             match progress {
                 Ok(written) => {
                     turn_bytes += written;
-                    self.shared.meters.bytes_out.increment(written as u64);
+                    self.shared.metrics.bytes_out.increment(written as u64);
                     self.pulse.moved(&self.shared.clock);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -458,7 +458,7 @@ impl<T: Transport> Connection<T> {
     /// The responses have been written: their requests are no longer in flight.
     fn leave(&self, charges: &mut Vec<Charge>) {
         {
-            let mut state = self.desk.state.lock();
+            let mut state = self.exchange.state.lock();
             state.in_flight -= charges.len();
             charges
                 .iter()
@@ -468,6 +468,6 @@ impl<T: Transport> Connection<T> {
                 .store(state.in_flight, Ordering::Relaxed);
         }
         charges.clear();
-        self.desk.freed.notify_one();
+        self.exchange.freed.notify_one();
     }
 }

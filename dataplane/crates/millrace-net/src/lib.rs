@@ -19,7 +19,7 @@
 mod config;
 mod connection;
 mod frame;
-mod meters;
+mod metrics;
 mod outbox;
 mod pipeline;
 mod registry;
@@ -28,6 +28,6 @@ mod server;
 mod tests;
 mod transport;
 
+pub use self::metrics::MuteReason;
 pub use config::{ListenerConfig, NetConfig};
-pub use meters::MuteReason;
-pub use server::{BindError, DrainReport, Listeners, NetStats, Server};
+pub use server::{BindError, DrainReport, Listeners, NetMetrics, Server};

@@ -57,7 +57,7 @@ impl Reasons {
 }
 
 /// The network layer's metrics.
-pub(crate) struct Meters {
+pub(crate) struct Metrics {
     pub(crate) connections: Gauge,
     pub(crate) opened: Counter,
     pub(crate) bytes_in: Counter,
@@ -66,7 +66,7 @@ pub(crate) struct Meters {
     muted: [(Counter, Gauge); MuteReason::ALL.len()],
 }
 
-impl Meters {
+impl Metrics {
     pub(crate) fn new() -> Self {
         Self {
             connections: gauge!("millrace_connections"),
@@ -86,7 +86,7 @@ impl Meters {
     /// A connection that is not muted yet.
     pub(crate) fn unmuted(&self) -> Muted<'_> {
         Muted {
-            meters: self,
+            metrics: self,
             reasons: Reasons::NONE,
         }
     }
@@ -107,14 +107,14 @@ impl Meters {
 
 /// One connection's reasons, counted until they change or this is dropped.
 pub(crate) struct Muted<'a> {
-    meters: &'a Meters,
+    metrics: &'a Metrics,
     reasons: Reasons,
 }
 
 impl Muted<'_> {
     /// Counts the reasons that begin, and no longer those that have ended.
     pub(crate) fn become_of(&mut self, reasons: Reasons) {
-        let counted = MuteReason::ALL.into_iter().zip(&self.meters.muted);
+        let counted = MuteReason::ALL.into_iter().zip(&self.metrics.muted);
         for (reason, (episodes, now)) in counted {
             match (self.reasons.has(reason), reasons.has(reason)) {
                 (false, true) => {

@@ -24,7 +24,7 @@ use crate::config::{
 #[derive(Debug)]
 pub(crate) struct Pulse {
     last_moved_ms: AtomicU64,
-    /// A frame has begun and its rest has not arrived.
+    /// A frame has started and its rest has not arrived.
     inside_frame: AtomicBool,
     /// When it began.
     frame_began_ms: AtomicU64,
@@ -49,7 +49,7 @@ impl Pulse {
             .store(millis(clock.now()), Ordering::Relaxed);
     }
 
-    /// The next bytes belong to a frame that has begun, or do not.
+    /// The next bytes belong to a frame that has started, or do not.
     pub(crate) fn enter_frame(&self, inside: bool, clock: &SharedClock) {
         if inside && !self.inside_frame.load(Ordering::Relaxed) {
             self.frame_began_ms
@@ -70,8 +70,8 @@ impl Pulse {
     }
 
     /// Records why the broker gives the connection up; the first reason stays.
-    pub(crate) fn condemn(&self, verdict: &'static str) {
-        self.verdict.lock().get_or_insert(verdict);
+    pub(crate) fn give_up(&self, reason: &'static str) {
+        self.verdict.lock().get_or_insert(reason);
     }
 
     /// Why the broker gave the connection up, if it did.
@@ -81,7 +81,7 @@ impl Pulse {
 
     /// Why the connection should be closed at `now`, if it should; `short` where others wait for the
     /// broker's memory.
-    fn judge(&self, now: Duration, idle_max: Duration, short: bool) -> Option<&'static str> {
+    fn close_reason(&self, now: Duration, idle_max: Duration, short: bool) -> Option<&'static str> {
         let since =
             |at: &AtomicU64| now.saturating_sub(Duration::from_millis(at.load(Ordering::Relaxed)));
         let still = since(&self.last_moved_ms);
@@ -190,8 +190,8 @@ impl Registry {
     /// Closes every connection that has stood still for too long.
     pub(crate) fn sweep(&self, now: Duration, idle_max: Duration, short: bool) {
         for pulse in self.pulses.lock().values() {
-            if let Some(verdict) = pulse.judge(now, idle_max, short) {
-                pulse.condemn(verdict);
+            if let Some(reason) = pulse.close_reason(now, idle_max, short) {
+                pulse.give_up(reason);
                 pulse.kill.cancel();
             }
         }
@@ -224,35 +224,38 @@ mod tests {
     const IDLE: Duration = Duration::from_secs(600);
 
     #[test]
-    fn stillness_is_judged_by_what_is_waited_for() {
+    fn stillness_depends_on_what_is_waited_for() {
         let clock = ManualClock::shared();
         let shared: SharedClock = clock.clone();
         let entry = Registry::new().enter(1, &shared);
         let pulse = &entry.pulse;
         clock.advance(Duration::from_secs(61));
-        assert_eq!(pulse.judge(shared.now(), IDLE, true), None);
+        assert_eq!(pulse.close_reason(shared.now(), IDLE, true), None);
         pulse.enter_frame(true, &shared);
         assert_eq!(
-            pulse.judge(shared.now(), IDLE, false),
+            pulse.close_reason(shared.now(), IDLE, false),
             Some("stalled_frame")
         );
         pulse.leave_frame();
         clock.advance(IDLE);
-        assert_eq!(pulse.judge(shared.now(), IDLE, false), Some("idle"));
+        assert_eq!(pulse.close_reason(shared.now(), IDLE, false), Some("idle"));
         pulse.in_flight.store(1, Ordering::Relaxed);
         assert_eq!(
-            pulse.judge(shared.now(), IDLE, true),
+            pulse.close_reason(shared.now(), IDLE, true),
             None,
             "the broker is at work"
         );
         pulse.write_blocked.store(true, Ordering::Relaxed);
-        assert_eq!(pulse.judge(shared.now(), IDLE, false), Some("slow_reader"));
-        pulse.moved(&shared);
-        assert_eq!(pulse.judge(shared.now(), IDLE, false), None);
-        clock.advance(Duration::from_secs(6));
-        assert_eq!(pulse.judge(shared.now(), IDLE, false), None);
         assert_eq!(
-            pulse.judge(shared.now(), IDLE, true),
+            pulse.close_reason(shared.now(), IDLE, false),
+            Some("slow_reader")
+        );
+        pulse.moved(&shared);
+        assert_eq!(pulse.close_reason(shared.now(), IDLE, false), None);
+        clock.advance(Duration::from_secs(6));
+        assert_eq!(pulse.close_reason(shared.now(), IDLE, false), None);
+        assert_eq!(
+            pulse.close_reason(shared.now(), IDLE, true),
             Some("slow_reader"),
             "others wait for the memory of its answers"
         );
@@ -264,18 +267,24 @@ mod tests {
         let shared: SharedClock = clock.clone();
         let entry = Registry::new().enter(1, &shared);
         let pulse = &entry.pulse;
-        let judge = |short| pulse.judge(shared.now(), IDLE, short);
+        let close_reason = |short| pulse.close_reason(shared.now(), IDLE, short);
         pulse.enter_frame(true, &shared);
         clock.advance(Duration::from_secs(6));
-        assert_eq!((judge(false), judge(true)), (None, Some("stalled_frame")));
+        assert_eq!(
+            (close_reason(false), close_reason(true)),
+            (None, Some("stalled_frame"))
+        );
         for _ in 0..14 {
             // A byte now and then.
             pulse.moved(&shared);
             pulse.enter_frame(true, &shared);
-            assert_eq!(judge(true), None);
+            assert_eq!(close_reason(true), None);
             clock.advance(Duration::from_secs(4));
         }
-        assert_eq!((judge(false), judge(true)), (None, Some("slow_frame")));
+        assert_eq!(
+            (close_reason(false), close_reason(true)),
+            (None, Some("slow_frame"))
+        );
     }
 
     #[test]
@@ -292,8 +301,11 @@ mod tests {
             // A byte now and then.
             pulse.moved(&shared);
         }
-        assert_eq!(pulse.judge(shared.now(), IDLE, false), None);
-        assert_eq!(pulse.judge(shared.now(), IDLE, true), Some("slow_frame"));
+        assert_eq!(pulse.close_reason(shared.now(), IDLE, false), None);
+        assert_eq!(
+            pulse.close_reason(shared.now(), IDLE, true),
+            Some("slow_frame")
+        );
     }
 
     #[test]
@@ -305,12 +317,12 @@ mod tests {
         pulse.enter_frame(true, &shared);
         let starved = pulse.starve(&shared);
         clock.advance(IDLE * 2);
-        assert_eq!(pulse.judge(shared.now(), IDLE, true), None);
+        assert_eq!(pulse.close_reason(shared.now(), IDLE, true), None);
         drop(starved);
-        assert_eq!(pulse.judge(shared.now(), IDLE, true), None);
+        assert_eq!(pulse.close_reason(shared.now(), IDLE, true), None);
         clock.advance(Duration::from_secs(6));
         assert_eq!(
-            pulse.judge(shared.now(), IDLE, true),
+            pulse.close_reason(shared.now(), IDLE, true),
             Some("stalled_frame"),
             "its time runs again"
         );

@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 use crate::{
     config::{ACCEPT_RETRY, LISTEN_BACKLOG, ListenerConfig, NetConfig},
     connection::{self, Shared},
-    meters::Meters,
+    metrics::Metrics,
     registry::Registry,
 };
 
@@ -103,7 +103,7 @@ impl Listeners {
             service,
             clock,
             timers,
-            meters: Meters::new(),
+            metrics: Metrics::new(),
         });
         let server = Server {
             core: Arc::new(Core {
@@ -173,7 +173,7 @@ struct Core {
 
 /// What is going on now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NetStats {
+pub struct NetMetrics {
     /// Open connections.
     pub connections: usize,
     /// Requests whose responses have not been written.
@@ -192,8 +192,8 @@ pub struct DrainReport {
 impl Server {
     /// What is going on now.
     #[must_use]
-    pub fn stats(&self) -> NetStats {
-        NetStats {
+    pub fn metrics(&self) -> NetMetrics {
+        NetMetrics {
             connections: self.core.registry.len(),
             requests_in_flight: self.core.registry.in_flight(),
             bytes_in_flight: self.core.shared.budget.used(),
@@ -247,7 +247,7 @@ impl Core {
     fn admit(&self, stream: TcpStream, address: SocketAddr, listener: &str) {
         let connections = self.registry.len();
         if connections >= self.shared.config.connections_max {
-            self.shared.meters.closed("too_many_connections");
+            self.shared.metrics.closed("too_many_connections");
             tracing::warn!(client = %address, connections, "connection refused: max.connections reached");
             return;
         }
@@ -284,7 +284,7 @@ async fn sweep_loop(core: Arc<Core>) {
             .sweep(now, idle_max, core.shared.budget.has_waiters());
         #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
         core.shared
-            .meters
+            .metrics
             .bytes_in_flight
             .set(core.shared.budget.used() as f64);
     }

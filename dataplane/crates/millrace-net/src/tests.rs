@@ -272,7 +272,7 @@ async fn at_most_the_depth_is_in_flight_on_one_connection() {
     rig.probe.accepted(8).await;
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(rig.probe.accepted.lock().len(), 8);
-    assert_eq!(rig.server.stats().requests_in_flight, 8);
+    assert_eq!(rig.server.metrics().requests_in_flight, 8);
     let mut other = rig.connect().await;
     send(&mut other, &frame(ECHO, 99)).await;
     assert_eq!(
@@ -306,8 +306,8 @@ async fn illegal_frames_close_their_connection_and_no_other() {
     send(&mut truncated, &[0, 0, 0, 9, 1]).await;
     truncated.shutdown().await.expect("open");
     assert!(is_closed(&mut truncated).await);
-    until(|| rig.server.stats().connections == 1).await;
-    assert_eq!(rig.server.stats().bytes_in_flight, 0);
+    until(|| rig.server.metrics().connections == 1).await;
+    assert_eq!(rig.server.metrics().bytes_in_flight, 0);
 }
 
 #[tokio::test]
@@ -345,14 +345,14 @@ async fn a_client_that_does_not_read_costs_bounded_memory() {
         made <= 8,
         "{made} of 60 responses were made for a client that reads none"
     );
-    assert!(rig.server.stats().bytes_in_flight <= (limit + 2 * BIG_BYTES) as u64);
+    assert!(rig.server.metrics().bytes_in_flight <= (limit + 2 * BIG_BYTES) as u64);
     let mut other = rig.connect().await;
     send(&mut other, &frame(ECHO, 1)).await;
     assert_eq!(receive(&mut other).await, [1]);
     for name in 0..60 {
         assert_eq!(receive(&mut slow).await, vec![name; BIG_BYTES]);
     }
-    until(|| rig.server.stats().bytes_in_flight == 0).await;
+    until(|| rig.server.metrics().bytes_in_flight == 0).await;
 }
 
 #[tokio::test]
@@ -379,7 +379,7 @@ async fn the_brokers_memory_is_shared_fairly_and_given_back() {
     rig.probe.release(1);
     assert_eq!(receive(&mut first).await, [1]);
     assert_eq!(receive(&mut second).await.len(), 899);
-    until(|| rig.server.stats().bytes_in_flight == 0).await;
+    until(|| rig.server.metrics().bytes_in_flight == 0).await;
 }
 
 #[tokio::test]
@@ -391,10 +391,10 @@ async fn idle_and_stalled_connections_are_closed_and_waiting_ones_are_not() {
     let mut waiting = rig.connect().await;
     send(&mut waiting, &frame(WAIT, 1)).await;
     rig.probe.accepted(1).await;
-    until(|| rig.server.stats().bytes_in_flight > 256).await;
+    until(|| rig.server.metrics().bytes_in_flight > 256).await;
     rig.clock.advance(Duration::from_secs(61));
     assert!(is_closed(&mut stalled).await);
-    until(|| rig.server.stats().connections == 2).await;
+    until(|| rig.server.metrics().connections == 2).await;
     rig.clock.advance(Duration::from_secs(600));
     assert!(is_closed(&mut idle).await);
     rig.probe.release(1);
@@ -422,7 +422,7 @@ async fn a_drain_answers_what_is_in_flight_and_then_closes() {
     assert_eq!(
         *rig.probe.accepted.lock(),
         [1],
-        "nothing is read once the drain has begun"
+        "nothing is read once the drain has started"
     );
     assert!(TcpStream::connect(rig.address).await.is_err());
 }
@@ -435,7 +435,7 @@ async fn a_drain_is_bounded() {
     rig.probe.accepted(1).await;
     assert_eq!(rig.server.drain(Duration::from_millis(50)).await.cut, 1);
     assert!(is_closed(&mut client).await);
-    assert_eq!(rig.server.stats().connections, 0);
+    assert_eq!(rig.server.metrics().connections, 0);
 }
 
 #[tokio::test]
@@ -446,9 +446,9 @@ async fn requests_of_a_client_that_left_run_to_their_end() {
     rig.probe.accepted(1).await;
     drop(client);
     tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!(rig.server.stats().requests_in_flight, 1);
+    assert_eq!(rig.server.metrics().requests_in_flight, 1);
     rig.probe.release(1);
-    until(|| rig.server.stats().connections == 0).await;
+    until(|| rig.server.metrics().connections == 0).await;
     assert_eq!(rig.probe.disconnected.load(Ordering::SeqCst), 1);
 }
 
@@ -477,7 +477,7 @@ async fn a_panicking_handler_costs_its_own_connection_only() {
     assert!(is_closed(&mut client).await);
     send(&mut bystander, &frame(ECHO, 2)).await;
     assert_eq!(receive(&mut bystander).await, [2]);
-    until(|| rig.server.stats().connections == 1).await;
+    until(|| rig.server.metrics().connections == 1).await;
     assert_eq!(rig.probe.disconnected.load(Ordering::SeqCst), 1);
-    assert_eq!(rig.server.stats().bytes_in_flight, 0);
+    assert_eq!(rig.server.metrics().bytes_in_flight, 0);
 }

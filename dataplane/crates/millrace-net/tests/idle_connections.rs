@@ -67,7 +67,7 @@ async fn an_idle_connection_costs_less_than_20_kib() {
     }
     let each = resident_bytes().saturating_sub(before) / CONNECTIONS;
     println!("{each} bytes per idle connection, both ends");
-    assert_eq!(server.stats().connections, CONNECTIONS);
+    assert_eq!(server.metrics().connections, CONNECTIONS);
     assert!(each < IDLE_BYTES_MAX, "{each} bytes per idle connection");
 }
 

@@ -1,7 +1,7 @@
 //! An object that is put together from the blocks of others.
 //!
 //! A block is moved as it stands, bytes and checksum, since nothing in it says where it is; only the
-//! index says so, and is written anew. Bytes that pass through this process are checked on the way; bytes
+//! index says so, and is rewritten. Bytes that pass through this process are checked on the way; bytes
 //! that the store copies by itself are not seen here, and their blocks' checksums go with them.
 
 use bytes::Bytes;
@@ -173,7 +173,7 @@ impl ObjectAssembly {
             self.copy_from_bytes = None;
             return Ok(false);
         }
-        let upload = self.upload.clone().expect("it has begun");
+        let upload = self.upload.clone().expect("it has started");
         let bytes = bytes_of(blocks);
         // The copy first: a store that cannot copy also takes no pending part of an odd size.
         let before = usize::from(self.pending_bytes > 0);
@@ -255,7 +255,7 @@ impl ObjectAssembly {
             copied_bytes: self.copied_bytes,
         };
         if self.parts.is_empty() {
-            // One was begun where a copy was tried that the store refused.
+            // One was started where a copy was tried that the store refused.
             self.abort_upload().await;
             let chunks = std::mem::take(&mut self.pending);
             self.storage.put(&self.key, chunks).await?;

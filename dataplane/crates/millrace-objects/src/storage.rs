@@ -21,6 +21,9 @@ use crate::{
 /// The largest object, in bytes: S3's bound for one PUT.
 pub(crate) const OBJECT_BYTES_MAX: u64 = 5 * 1024 * 1024 * 1024;
 
+/// Objects that are listed in one request: S3's bound.
+const PAGE: usize = 1_000;
+
 /// Objects and parts that are being written at a time, however many are asked for: each may hold a
 /// connection, and memory on both ends.
 const WRITES_IN_FLIGHT_MAX: usize = 32;
@@ -430,6 +433,41 @@ impl ObjectStorage {
             self.corrupt().deleted(keys);
         }
         Ok(())
+    }
+
+    /// What `pick` returns for the objects in the folder `prefix` (empty: all), in the order of their
+    /// keys.
+    ///
+    /// # Errors
+    /// [`ListError`]: list again.
+    pub async fn list_all<T>(
+        &self,
+        prefix: &str,
+        mut pick: impl FnMut(Listed) -> Option<T>,
+    ) -> Result<Vec<T>, ListError> {
+        let (mut picked, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.list(prefix, after.as_ref(), PAGE).await?;
+            let is_last = page.len() < PAGE;
+            after = page.last().map(|last| last.key.clone());
+            picked.extend(page.into_iter().filter_map(&mut pick));
+            if is_last {
+                return Ok(picked);
+            }
+        }
+    }
+
+    /// All data objects of a cluster.
+    ///
+    /// # Errors
+    /// [`ListError`]: list again.
+    pub async fn list_cluster(&self, cluster: &str) -> Result<Vec<Listed>, ListError> {
+        let is_ours = |listed: &Listed| {
+            let id = listed.key.object_id();
+            id.is_some_and(|id| ObjectKey::of(cluster, id) == listed.key)
+        };
+        self.list_all("", |listed| is_ours(&listed).then_some(listed))
+            .await
     }
 
     /// Up to `limit` objects in the folder `prefix` (empty: all), in the order of their keys,

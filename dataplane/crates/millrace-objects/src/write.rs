@@ -23,7 +23,7 @@ const PART_GRAIN_BYTES: u64 = 1024 * 1024;
 /// Parts of one object that are under way at a time.
 const PARTS_IN_FLIGHT: usize = 4;
 
-/// An upload that has all its parts, and that so many runs could not complete, is begun again: a part
+/// An upload that has all its parts, and that so many runs could not complete, is restarted: a part
 /// that was sent twice, as hedges and deadlines do, may have arrived last under another receipt than
 /// the one that is known (S3 gives each arrival its own where it encrypts with a customer's key), and
 /// then the store refuses these receipts for ever.

@@ -229,7 +229,7 @@ impl<O> Registry<O> {
 
 impl<O: DelayedOperation> Registry<O> {
     /// Tries an operation; true where this call completed it. Where another thread has it, that
-    /// thread tries it again: what the caller knew is judged afterwards, by somebody.
+    /// thread tries it again: what the caller knew is checked afterwards, by somebody.
     pub(crate) fn attempt(&self, id: OperationId) -> bool {
         let Some(mut operation) = self.take_turn(id) else {
             return false;

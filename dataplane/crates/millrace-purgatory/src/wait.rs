@@ -66,7 +66,7 @@ impl<K: Hash + Eq + Clone> Drop for CancelOnDrop<'_, K> {
 }
 
 impl<K: Hash + Eq + Clone> Purgatory<K, Wait> {
-    /// Waits until `ready` holds or `timeout` has passed. `ready` is judged at once and at every
+    /// Waits until `ready` holds or `timeout` has passed. `ready` is checked at once and at every
     /// [`Purgatory::check`] of one of `keys`, by whoever checks: it must be quick and must not
     /// block. Dropping the future forgets the wait.
     pub async fn wait(

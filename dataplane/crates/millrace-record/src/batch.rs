@@ -93,9 +93,9 @@ impl Batch {
         u32::try_from(self.header.count).unwrap_or(0)
     }
 
-    /// Judges size, count, sequence, compression and CRC. Looks at no record.
+    /// Checks size, count, sequence, compression and CRC. Looks at no record.
     ///
-    /// The header's timestamps are not judged: some clients leave the largest one unset, and
+    /// The header's timestamps are not checked: some clients leave the largest one unset, and
     /// Kafka corrects it ([`Batch::set_max_timestamp`]).
     ///
     /// # Errors

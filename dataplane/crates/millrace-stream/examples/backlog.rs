@@ -83,7 +83,7 @@ impl Load {
         });
         let store = store.await.expect("opens");
         let opened = clock.now() - began;
-        let recovery = store.stats().recovery;
+        let recovery = store.metrics().recovery;
         println!("log read in {scanned:?}, store open after {opened:?}: {recovery:?}");
         let streams = store.open_streams(&ids).await.expect("opens");
         Opened {
@@ -163,7 +163,7 @@ impl Load {
             }
         };
         join_all(opened.streams.iter().cloned().map(fill)).await;
-        let pending = opened.store.stats().pending_bytes / MIB;
+        let pending = opened.store.metrics().pending_bytes / MIB;
         println!("pending {pending} MiB; {}", peak_memory());
         println!("full");
         std::future::pending::<()>().await;

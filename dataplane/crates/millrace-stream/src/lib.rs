@@ -44,7 +44,7 @@ pub use error::{AppendError, Bottleneck, FetchError, FlushError, OpenError, Trim
 pub use recovery::{KeptRecords, LostRecords, RecoveredLog, RecoveryReport, Straddles};
 pub use state::ConfirmListener;
 pub use store::{
-    COMPACTION_BYTES_MAX, Closed, CompactError, CompactionReport, Permit, StreamParts, StreamStats,
-    StreamStore,
+    COMPACTION_BYTES_MAX, Closed, CompactError, CompactionReport, Permit, StreamMetrics,
+    StreamParts, StreamStore,
 };
 pub use stream::Stream;

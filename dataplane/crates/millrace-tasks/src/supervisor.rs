@@ -306,7 +306,10 @@ mod tests {
         for task in Task::ALL {
             assert_eq!(task.name().parse(), Ok(*task));
         }
-        let error = "spill".parse::<Task>().expect_err("unknown").to_string();
+        let error = "no-such-task"
+            .parse::<Task>()
+            .expect_err("unknown")
+            .to_string();
         assert!(error.contains("upload-pace"), "{error}");
     }
 }

@@ -295,7 +295,7 @@ impl<T> TimingWheel<T> {
         Some(level.slots[(level.current % SLOTS) as usize].head)
     }
 
-    /// Expires an entry or places it anew, nearer to its deadline.
+    /// Expires an entry or places it again, nearer to its deadline.
     fn handle(&mut self, index: u32, expired: &mut Vec<T>) {
         self.unlink(index);
         let deadline = self.links[index as usize].deadline;

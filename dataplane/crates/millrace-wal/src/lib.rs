@@ -30,4 +30,6 @@ pub use error::{AppendError, CloseError, OpenError, ReadError, ReserveError, Wal
 pub use format::{BLOCK_BYTES, RECORD_HEAD_BYTES};
 pub use recovery::{Inspection, Recovered, inspect};
 pub use ring::WalRange;
-pub use wal::{Append, Reservation, ScannedWal, UnopenedWal, Wal, WalIdentity, WalOwner, WalStats};
+pub use wal::{
+    Append, Reservation, ScannedWal, UnopenedWal, Wal, WalIdentity, WalMetrics, WalOwner,
+};

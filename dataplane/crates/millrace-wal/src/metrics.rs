@@ -12,7 +12,7 @@ const RATE_WINDOW: Duration = Duration::from_secs(10);
 const SECONDS_LEFT_MAX: f64 = 86_400.0;
 
 /// Handles to the log's metrics, looked up once.
-pub(crate) struct WalMetrics {
+pub(crate) struct Metrics {
     pub(crate) capacity_bytes: Gauge,
     pub(crate) used_bytes: Gauge,
     pub(crate) trim_position: Gauge,
@@ -28,7 +28,7 @@ pub(crate) struct WalMetrics {
     pub(crate) failures: Counter,
 }
 
-impl WalMetrics {
+impl Metrics {
     pub(crate) fn new() -> Self {
         Self {
             capacity_bytes: metrics::gauge!("millrace_wal_capacity_bytes"),

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use millrace_broker::{AdoptError, Adoption, FolderError, Seams, plan_adoption};
+use millrace_broker::{AdoptError, Adoption, FolderError, Seams, prepare_adoption};
 
 use crate::{broker::EXIT_IN_USE, command::AdoptOptions, configuration};
 
@@ -22,7 +22,7 @@ pub(crate) fn run(options: &AdoptOptions) -> ExitCode {
         }
     };
     let adopted = runtime.block_on(async {
-        let Some(adoption) = plan_adoption(config, Seams::system()).await? else {
+        let Some(adoption) = prepare_adoption(config, Seams::system()).await? else {
             println!("Nothing to adopt: metadata, write-ahead log and bucket belong together.");
             return Ok(());
         };

@@ -68,7 +68,7 @@ const KEPT_MAX: Duration = Duration::from_secs(10);
 const KEPT_MAX_SHORT: Duration = Duration::from_secs(1);
 
 /// Clients ask again within the time that they let a fetch wait, half a second mostly. A read that
-/// nobody asked for lately is not begun, and not paid for.
+/// nobody asked for lately is not started, and not paid for.
 const ABANDONED_AFTER: Duration = Duration::from_secs(5);
 
 /// How often that is looked for: it means a look at all reads.
@@ -238,7 +238,7 @@ impl ColdReads {
             key,
             read: Arc::clone(&read),
         };
-        // Not supervised: where it panics, its end wakes whoever waits, and the next fetch reads anew.
+        // Not supervised: where it panics, its end wakes whoever waits, and the next fetch reads again.
         let task = tokio::spawn(run(Arc::clone(&self.shared), under_way, place, is_local));
         read.is_done_by(task.abort_handle());
         Some(bytes_max)
@@ -403,7 +403,7 @@ impl Drop for UnderWay {
     fn drop(&mut self) {
         if let Some(shared) = self.shared.upgrade() {
             let mut reads = shared.reads.lock();
-            // Another may have been begun meanwhile.
+            // Another may have been started meanwhile.
             let read = reads.get(&self.key);
             if read.is_some_and(|read| Arc::ptr_eq(read, &self.read)) {
                 reads.remove(&self.key);

@@ -106,7 +106,7 @@ async fn delete(context: &Context, topic: &Topic) -> Result<(), Refused> {
             Refused::new(code::of_delete_topic(&error), error.to_string())
         })?;
     tracing::info!(topic = %topic.name, id = %topic.id, "deleted");
-    context.meters.forget_topic(&topic.name);
+    context.metrics.forget_topic(&topic.name);
     // Fetches that wait for its data are told now.
     for log in &topic.partitions {
         context.purgatory.check(log.id());

@@ -25,7 +25,7 @@ const FIRST_WITH_REBALANCE_TIMEOUT: i16 = 1;
 const FIRST_WITH_REQUIRED_ID: i16 = 4;
 /// The first version whose answer names the protocol type, and no protocol on an error.
 const FIRST_WITH_PROTOCOL_TYPE: i16 = 7;
-/// The first version in which a static leader need not assign anew (KIP-814).
+/// The first version in which a static leader need not assign again (KIP-814).
 const FIRST_WITH_SKIP_ASSIGNMENT: i16 = 9;
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {

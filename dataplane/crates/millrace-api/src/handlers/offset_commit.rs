@@ -28,7 +28,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let topics: Vec<_> = request
         .topics
         .iter()
-        .map(|topic| judge_topic(context, topic, retention_ms, &mut offsets))
+        .map(|topic| validate_topic(context, topic, retention_ms, &mut offsets))
         .collect();
     if offsets.is_empty() && !request.topics.is_empty() {
         return Ok(Taken::Now(answer(reply, topics, NONE)));
@@ -46,7 +46,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
 }
 
 /// Takes what may be committed out of one topic, and says of each partition what is wrong with it.
-fn judge_topic(
+fn validate_topic(
     context: &Context,
     topic: &OffsetCommitRequestTopic,
     retention_ms: i64,
@@ -54,9 +54,9 @@ fn judge_topic(
 ) -> OffsetCommitResponseTopic {
     let name = TopicName::new(topic.name.as_str()).ok();
     let partition = |asked: &OffsetCommitRequestPartition| {
-        let judged = judge(context, name.as_ref(), asked, retention_ms);
-        let error = code_of(&judged);
-        offsets.extend(judged.ok());
+        let validated = validate(context, name.as_ref(), asked, retention_ms);
+        let error = code_of(&validated);
+        offsets.extend(validated.ok());
         OffsetCommitResponsePartition::default()
             .with_partition_index(asked.partition_index)
             .with_error_code(error)
@@ -67,7 +67,7 @@ fn judge_topic(
         .with_partitions(partitions)
 }
 
-fn judge(
+fn validate(
     context: &Context,
     name: Option<&TopicName>,
     asked: &OffsetCommitRequestPartition,
@@ -101,7 +101,7 @@ fn judge(
     Ok((partition, committed))
 }
 
-/// Partitions that had nothing wrong with them share the fate of the commit.
+/// Partitions that had nothing wrong with them get the result of the commit.
 fn answer(reply: Reply, mut topics: Vec<OffsetCommitResponseTopic>, committed: i16) -> Answer {
     let partitions = topics.iter_mut().flat_map(|topic| &mut topic.partitions);
     for partition in partitions.filter(|partition| partition.error_code == NONE) {

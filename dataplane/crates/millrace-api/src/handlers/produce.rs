@@ -192,7 +192,7 @@ fn check_writable(topic: Arc<Topic>) -> Result<Arc<Topic>, Refused> {
     Ok(topic)
 }
 
-/// Judges what is to be appended to a partition.
+/// Validates what is to be appended to a partition.
 async fn batch_for<'a>(
     context: &Context,
     topic: &'a Topic,
@@ -202,7 +202,7 @@ async fn batch_for<'a>(
 ) -> Result<(&'a PartitionLog, Batch), Refused> {
     let log = partition(topic, index)?;
     let batch = only_batch(records, reply.version)?;
-    let batch = judge(&context.inspection, topic, batch).await?;
+    let batch = validate(&context.inspection, topic, batch).await?;
     Ok((log, batch))
 }
 
@@ -252,9 +252,9 @@ fn refused_batch(error: &millrace_record::InvalidBatch) -> Refused {
     Refused::new(code::of_batch(error), error.to_string())
 }
 
-/// Judges the batch and every record in it, as Kafka does, so that no consumer meets a record that
+/// Validates the batch and every record in it, as Kafka does, so that no consumer meets a record that
 /// it cannot read.
-async fn judge(inspection: &Inspection, topic: &Topic, batch: Batch) -> Result<Batch, Refused> {
+async fn validate(inspection: &Inspection, topic: &Topic, batch: Batch) -> Result<Batch, Refused> {
     let limits = BatchLimits {
         bytes_max: topic.config.max_message_bytes,
         control: false,

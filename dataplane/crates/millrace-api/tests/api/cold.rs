@@ -275,11 +275,11 @@ async fn what_was_read_is_kept_while_its_client_takes_an_answer() {
     assert!(short > 0, "there was no lack of memory");
     assert_eq!(counted("millrace_cold_reads_unclaimed_total"), 0);
     drop(its_answer);
-    let before = world.network.egress.stats().tiers[Tier::CatchUpMiss as usize].bytes;
+    let before = world.network.egress.metrics().tiers[Tier::CatchUpMiss as usize].bytes;
     let next = fetch_request("old", &[(1, 0)]);
     let sent = world.send_as(&slow_client, NAMED_FETCH, &next).await;
     assert!(matches!(sent, Sent::Answer(_)), "it is at hand");
-    let paid = world.network.egress.stats().tiers[Tier::CatchUpMiss as usize].bytes;
+    let paid = world.network.egress.metrics().tiers[Tier::CatchUpMiss as usize].bytes;
     assert_eq!(paid, before, "and paid for");
 }
 
@@ -316,7 +316,7 @@ async fn what_was_read_survives_that_its_client_must_not_fetch() {
     assert_eq!((throttled.error_code, throttled.responses.len()), (0, 0));
     let told_ms = u64::try_from(throttled.throttle_time_ms).expect("positive");
     sleep(Duration::from_millis(told_ms + 20)).await;
-    let paid = || world.network.egress.stats().tiers[Tier::CatchUpMiss as usize].bytes;
+    let paid = || world.network.egress.metrics().tiers[Tier::CatchUpMiss as usize].bytes;
     let read = paid();
     assert!((8_000..9_000).contains(&read), "{read}");
     let fetched = world.fetch_from("old", 0, 0).await;
@@ -326,7 +326,7 @@ async fn what_was_read_survives_that_its_client_must_not_fetch() {
 
 /// A read belongs to its connection: later fetches wait for the same one, and take what it found.
 #[tokio::test]
-async fn a_slow_read_is_begun_once_however_often_its_client_asks() {
+async fn a_slow_read_starts_once_however_often_its_client_asks() {
     let world = with_old(Settings::default(), "old").await;
     slow(&world, Duration::from_secs(2));
     let began = now();
@@ -539,7 +539,7 @@ async fn a_short_network_slows_what_is_behind_and_nothing_else() {
     // 1.8 MB, of which a tenth of a second's worth was saved up.
     assert!(took >= Duration::from_secs(4), "{took:?}");
     assert!(took <= Duration::from_secs(9), "{took:?}");
-    let egress = world.network.egress.stats().tiers;
+    let egress = world.network.egress.metrics().tiers;
     let bytes = |tier: Tier| egress[tier as usize].bytes;
     assert!(
         (1_800_000..1_801_000).contains(&bytes(Tier::CatchUpMiss)),
@@ -549,7 +549,7 @@ async fn a_short_network_slows_what_is_behind_and_nothing_else() {
         (6_000..12_000).contains(&bytes(Tier::TailRead)),
         "{egress:?}"
     );
-    let produced = world.network.ingress.stats().tiers[Tier::WalUpload as usize].bytes;
+    let produced = world.network.ingress.metrics().tiers[Tier::WalUpload as usize].bytes;
     assert!((8_000..20_000).contains(&produced), "{produced}");
 }
 

@@ -284,7 +284,7 @@ async fn groups_and_offsets_survive_a_restart() {
 }
 
 #[tokio::test]
-async fn commits_are_judged_partition_by_partition() {
+async fn commits_are_validated_partition_by_partition() {
     let world = World::new().await;
     world.create("t", 1, &[]).await;
     world.find_coordinator().await;

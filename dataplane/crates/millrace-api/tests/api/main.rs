@@ -5,7 +5,7 @@ mod cold;
 mod configs;
 mod fetch;
 mod groups;
-mod measures;
+mod metrics;
 mod overload;
 mod produce;
 mod quota;

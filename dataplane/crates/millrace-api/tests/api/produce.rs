@@ -364,6 +364,6 @@ async fn more_producers_than_may_be_remembered_are_refused_and_the_others_go_on(
             .error_code,
         0
     );
-    let stats = world.logs.stats();
-    assert_eq!((stats.producers, stats.producers_max), (2, 2));
+    let metrics = world.logs.metrics();
+    assert_eq!((metrics.producers, metrics.producers_max), (2, 2));
 }

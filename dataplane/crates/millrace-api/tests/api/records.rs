@@ -98,7 +98,7 @@ async fn what_cannot_be_deleted_is_refused_for_itself_alone() {
             "{name}"
         );
     }
-    // Whoever does not wait is told one or the other, and what was begun is not left half done.
+    // Whoever does not wait is told one or the other, and what was started is not left half done.
     let hasty = delete_records("t", &[(0, 2)]).with_timeout_ms(0);
     let hasty = world.ask(2, &hasty).await.topics.remove(0);
     let told = (

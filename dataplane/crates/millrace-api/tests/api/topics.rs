@@ -477,7 +477,7 @@ async fn the_cluster_is_described() {
 async fn changes_happen_in_order_and_to_the_end() {
     let world = World::new().await;
     world.create("t", 1, &[]).await;
-    // One behind the other without waiting: delete, create anew, grow. The client then goes away.
+    // One behind the other without waiting: delete, create again, grow. The client then goes away.
     let delete = DeleteTopicsRequest::default().with_topic_names(vec![topic_name("t")]);
     let create = CreateTopicsRequest::default().with_topics(vec![creatable("t", 2, 1)]);
     let more = CreatePartitionsTopic::default()

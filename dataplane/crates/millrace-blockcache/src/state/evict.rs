@@ -35,7 +35,7 @@ impl State {
         let mut promised = 0;
         loop {
             let missing = self.budget.missing(bytes);
-            if missing <= promised + self.doomed_bytes {
+            if missing <= promised + self.abandoned_bytes {
                 return missing == 0;
             }
             let Some(more) = self.evict_one(pressure, now) else {
@@ -96,7 +96,7 @@ impl State {
         }
         let dropped = Dropped::of(slot);
         if let Some(size) = dropped.wasted {
-            self.meters.evicted_unread(size);
+            self.metrics.evicted_unread(size);
         }
         Some(dropped.promised)
     }
@@ -105,7 +105,7 @@ impl State {
     fn give_up_first(&mut self, id: ReaderId) -> u64 {
         let first = self.readers.get_mut(&id).and_then(|reader| {
             reader.held = reader.held.checked_sub(1)?;
-            reader.plan.pop_front()
+            reader.blocks.pop_front()
         });
         let dropped = first.and_then(|first| self.unwatch(&first));
         self.list(id);
@@ -118,11 +118,11 @@ impl State {
             return 0;
         };
         reader.held = reader.held.saturating_sub(1);
-        let Some(last) = reader.plan.get_mut(reader.held) else {
+        let Some(last) = reader.blocks.get_mut(reader.held) else {
             return 0;
         };
         let given_up = crate::reader::Watched {
-            planned: last.planned.clone(),
+            located: last.located.clone(),
             generation: std::mem::take(&mut last.generation),
         };
         reader.window.evicted(now);
@@ -130,7 +130,7 @@ impl State {
         self.list(id);
         dropped.map_or(0, |dropped| {
             if let Some(size) = dropped.wasted {
-                self.meters.evicted_unread(size);
+                self.metrics.evicted_unread(size);
             }
             dropped.promised
         })

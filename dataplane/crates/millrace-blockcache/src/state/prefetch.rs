@@ -8,7 +8,7 @@ use super::{State, cost_of, evict::Pressure};
 use crate::{
     config::Eviction,
     queue::Urgency,
-    reader::{PLAN_BLOCKS_MAX, Planned, ReaderId},
+    reader::{Located, READER_BLOCKS_MAX, ReaderId},
 };
 
 /// Prefetching leaves this much free for those who wait, at most.
@@ -32,18 +32,18 @@ impl State {
         let mut index = reader.held.max(reader.behind());
         loop {
             let reader = self.readers.get(&id)?;
-            let Some(watched) = reader.plan.get(index) else {
-                let end = reader.plan_end().unwrap_or(reader.next);
-                let can_plan = !reader.is_planning && reader.plan.len() < PLAN_BLOCKS_MAX;
-                return (can_plan && end < reader.end).then_some((end, reader.end));
+            let Some(watched) = reader.blocks.get(index) else {
+                let end = reader.blocks_end().unwrap_or(reader.next);
+                let can_locate = !reader.is_locating && reader.blocks.len() < READER_BLOCKS_MAX;
+                return (can_locate && end < reader.end).then_some((end, reader.end));
             };
-            let planned = watched.planned.clone();
-            let fits = ahead == 0 || ahead + planned.size() <= window;
-            if planned.from >= reader.end || !fits || !self.prefetch_block(id, index, &planned, now)
+            let located = watched.located.clone();
+            let fits = ahead == 0 || ahead + located.size() <= window;
+            if located.from >= reader.end || !fits || !self.prefetch_block(id, index, &located, now)
             {
                 return None;
             }
-            ahead += planned.size();
+            ahead += located.size();
             index += 1;
         }
     }
@@ -54,7 +54,7 @@ impl State {
         let equal_part = match self.eviction {
             Eviction::Watch => {
                 let part = self.budget.capacity() / self.readers.len().max(1) as u64;
-                part.saturating_sub(reader.wish)
+                part.saturating_sub(reader.asked_bytes)
             }
             Eviction::Lru => u64::MAX,
         };
@@ -73,16 +73,16 @@ impl State {
         &mut self,
         id: ReaderId,
         index: usize,
-        planned: &Planned,
+        located: &Located,
         now: Duration,
     ) -> bool {
-        let Some(place) = &planned.place else {
+        let Some(place) = &located.place else {
             return true;
         };
         if !self.slots.contains_key(&place.id) {
             let size = self.budget.capacity();
             let headroom = (size / HEADROOM_PART).min(HEADROOM_BYTES_MAX);
-            let bytes = cost_of(planned);
+            let bytes = cost_of(located);
             match self.eviction {
                 Eviction::Watch if self.budget.free() < bytes + headroom => return false,
                 Eviction::Watch => {}
@@ -100,9 +100,9 @@ impl State {
     }
 
     /// Marks that somebody asks the metadata for the reader, or no longer does.
-    pub(crate) fn set_planning(&mut self, id: ReaderId, is_planning: bool) {
+    pub(crate) fn set_locating(&mut self, id: ReaderId, is_locating: bool) {
         if let Some(reader) = self.readers.get_mut(&id) {
-            reader.is_planning = is_planning;
+            reader.is_locating = is_locating;
             self.list(id);
         }
     }

@@ -5,12 +5,12 @@ use std::{sync::Arc, time::Duration};
 use millrace_budget::Charge;
 use millrace_model::Offset;
 
-use super::{Arrival, Phase, Slot, State, WISH_BYTES_MAX, cost_of, evict::Pressure};
+use super::{ASKED_BYTES_MAX, Arrival, Phase, Slot, State, cost_of, evict::Pressure};
 use crate::{
     block::{Block, BlockId},
     config::Eviction,
     queue::Urgency,
-    reader::{PLAN_BLOCKS_MAX, Place, ReaderId},
+    reader::{Place, READER_BLOCKS_MAX, ReaderId},
 };
 
 /// Blocks that one step takes; a read of many small ones takes more steps.
@@ -29,15 +29,15 @@ pub(crate) struct Ask {
     pub(crate) bytes: u64,
     /// Whether it has an entry, so that it may end here.
     pub(crate) has_entries: bool,
-    /// The metadata knows no more than the plan.
-    pub(crate) is_planned: bool,
+    /// The metadata knows no more than the located blocks.
+    pub(crate) is_located: bool,
 }
 
 /// What to do next.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// Ask the metadata what is there from this offset on.
-    Plan(Offset),
+    Locate(Offset),
     /// Nothing is there up to this offset.
     Nothing(Offset),
     /// Take entries out of these, in this order.
@@ -75,69 +75,69 @@ impl State {
         now: Duration,
     ) -> Step {
         let Some(known) = self.readers.get(&reader) else {
-            return Step::Plan(ask.from);
+            return Step::Locate(ask.from);
         };
         if !known.can_reach(ask.from) {
-            return Step::Plan(ask.from);
+            return Step::Locate(ask.from);
         }
         let first = known.index_of(ask.from);
-        let Some(watched) = known.plan.get(first) else {
-            return Step::Plan(ask.from);
+        let Some(watched) = known.blocks.get(first) else {
+            return Step::Locate(ask.from);
         };
-        if watched.planned.place.is_none() {
-            return Step::Nothing(watched.planned.to);
+        if watched.located.place.is_none() {
+            return Step::Nothing(watched.located.to);
         }
         let (chosen, reaches) = self.choose(reader, first, ask);
         if chosen == 0 {
             return Step::End;
         }
         let known = self.readers.get(&reader);
-        let can_plan =
-            !ask.is_planned && known.is_some_and(|known| known.plan.len() < PLAN_BLOCKS_MAX);
-        if !reaches && can_plan {
-            let end = known.and_then(|known| known.plan_end());
-            return Step::Plan(end.unwrap_or(ask.from));
+        let can_locate =
+            !ask.is_located && known.is_some_and(|known| known.blocks.len() < READER_BLOCKS_MAX);
+        if !reaches && can_locate {
+            let end = known.and_then(|known| known.blocks_end());
+            return Step::Locate(end.unwrap_or(ask.from));
         }
         self.take(reader, first..first + chosen, ask, room, now)
     }
 
-    /// How many blocks of the plan, from the one at `first` on, the read should take now, and
-    /// whether the plan was long enough to tell.
+    /// How many located blocks, from the one at `first` on, the read should take now, and
+    /// whether enough blocks were located to tell.
     fn choose(&self, reader: ReaderId, first: usize, ask: &Ask) -> (usize, bool) {
         let Some(known) = self.readers.get(&reader) else {
             return (0, true);
         };
         let wanted = ask.max_bytes.saturating_sub(ask.bytes);
         let (mut chosen, mut sum) = (0, 0_u64);
-        for watched in known.plan.range(first..) {
-            let planned = &watched.planned;
-            let Some(place) = planned.place.as_ref().filter(|_| planned.from < ask.end) else {
+        for watched in known.blocks.range(first..) {
+            let located = &watched.located;
+            let Some(place) = located.place.as_ref().filter(|_| located.from < ask.end) else {
                 return (chosen, true);
             };
             let resident = self.resident(place.id);
-            let bytes = resident.map_or(planned.size(), |block| block.bytes_from(ask.from));
+            let bytes = resident.map_or(located.size(), |block| block.bytes_from(ask.from));
             let is_first = chosen == 0 && !ask.has_entries;
             if chosen > 0 && (sum >= wanted || chosen >= STEP_BLOCKS_MAX) {
                 return (chosen, true);
             }
-            // What is begun must be kept until the next read, or be loaded twice.
+            // What is started must be kept until the next read, or be loaded twice.
             let is_partial = sum.saturating_add(bytes) > wanted;
-            if !is_first && is_partial && resident.is_none() && self.is_short(ask, planned.size()) {
+            if !is_first && is_partial && resident.is_none() && self.is_short(ask, located.size()) {
                 return (chosen, true);
             }
             chosen += 1;
             sum = sum.saturating_add(bytes);
         }
-        let is_all = known.plan_end().is_some_and(|end| end >= ask.end);
+        let is_all = known.blocks_end().is_some_and(|end| end >= ask.end);
         (chosen, sum >= wanted || is_all)
     }
 
     /// Whether readers cannot all keep a block that they are in the middle of beside their answers.
     fn is_short(&self, ask: &Ask, block_size: u64) -> bool {
         let readers = self.readers.len().max(1) as u64;
-        let wish = ask.max_bytes.min(WISH_BYTES_MAX) + block_size;
+        let asked_bytes = ask.max_bytes.min(ASKED_BYTES_MAX) + block_size;
         self.eviction == Eviction::Watch
-            && (self.budget.has_waiters() || self.budget.capacity() / readers < wish)
+            && (self.budget.has_waiters() || self.budget.capacity() / readers < asked_bytes)
     }
 
     fn resident(&self, id: BlockId) -> Option<&Arc<Block>> {
@@ -162,18 +162,18 @@ impl State {
             let known = self
                 .readers
                 .get(&reader)
-                .and_then(|known| known.plan.get(index));
-            let Some(planned) = known.map(|watched| watched.planned.clone()) else {
+                .and_then(|known| known.blocks.get(index));
+            let Some(located) = known.map(|watched| watched.located.clone()) else {
                 break;
             };
-            let Some(place) = &planned.place else {
+            let Some(place) = &located.place else {
                 break;
             };
             if !self.slots.contains_key(&place.id) {
                 let is_first = taken.is_empty() && !ask.has_entries;
-                let Some(charge) = self.room_for(cost_of(&planned), is_first, room, now) else {
+                let Some(charge) = self.room_for(cost_of(&located), is_first, room, now) else {
                     if is_first {
-                        return Step::Room(place.clone(), cost_of(&planned));
+                        return Step::Room(place.clone(), cost_of(&located));
                     }
                     break;
                 };
@@ -186,7 +186,7 @@ impl State {
             taken.push(Pinned {
                 id: place.id,
                 generation,
-                to: planned.to,
+                to: located.to,
                 content,
             });
         }
@@ -242,7 +242,7 @@ impl State {
         let was_unread = std::mem::take(&mut slot.is_unread);
         match &slot.phase {
             Phase::Resident(block) => {
-                self.meters.hits.add(1);
+                self.metrics.hits.add(1);
                 if was_unread
                     && slot.was_prefetched
                     && let Some(reader) = self.readers.get_mut(&reader)
@@ -252,14 +252,14 @@ impl State {
                 Some(Content::Here(Arc::clone(block)))
             }
             Phase::Coming { arrival, .. } => {
-                self.meters.misses.add(1);
+                self.metrics.misses.add(1);
                 *waits = true;
                 Some(Content::Coming(arrival.clone()))
             }
         }
     }
 
-    /// The reader watches a block of its plan. Gives the block's generation.
+    /// The reader watches a located block. Returns the block's generation.
     pub(super) fn watch(&mut self, reader: ReaderId, index: usize, id: BlockId) -> u64 {
         let eviction = self.eviction;
         if eviction == Eviction::Watch {
@@ -269,7 +269,7 @@ impl State {
         else {
             return 0;
         };
-        let Some(watched) = known.plan.get_mut(index) else {
+        let Some(watched) = known.blocks.get_mut(index) else {
             return 0;
         };
         let Slot {

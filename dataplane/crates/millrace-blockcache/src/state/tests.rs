@@ -4,12 +4,12 @@ use super::*;
 use millrace_model::ObjectId;
 
 fn state() -> State {
-    let meters = Arc::new(Meters::new());
-    State::new(Eviction::Watch, 0, Budget::new(1 << 20), meters)
+    let metrics = Arc::new(Metrics::new());
+    State::new(Eviction::Watch, 0, Budget::new(1 << 20), metrics)
 }
 
 /// A stretch of blocks of one offset each, from `from` on.
-fn planned(stream: StreamId, from: Offset, blocks: u64) -> Vec<Planned> {
+fn located(stream: StreamId, from: Offset, blocks: u64) -> Vec<Located> {
     let object = ObjectId(stream.get() + 1);
     let key = ObjectKey::of("c", object);
     let of = |from: Offset| {
@@ -23,7 +23,7 @@ fn planned(stream: StreamId, from: Offset, blocks: u64) -> Vec<Planned> {
             entries: 1,
         };
         let (id, key) = (BlockId { object, position }, key.clone());
-        Planned {
+        Located {
             from,
             to: from + 1,
             place: Some(Place { id, key, block }),
@@ -32,27 +32,30 @@ fn planned(stream: StreamId, from: Offset, blocks: u64) -> Vec<Planned> {
     (from..from + blocks).map(of).collect()
 }
 
-/// What all plans take of memory, with what they have reserved, in bytes.
-fn plan_bytes(state: &State) -> usize {
+/// What the block lists of all readers take of memory, with what they have reserved, in bytes.
+fn blocks_bytes(state: &State) -> usize {
     let readers = state.readers.values();
-    readers.map(|reader| reader.plan.capacity()).sum::<usize>() * size_of::<Watched>()
+    readers
+        .map(|reader| reader.blocks.capacity())
+        .sum::<usize>()
+        * size_of::<Watched>()
 }
 
 #[test]
-fn the_plans_of_ten_thousand_readers_are_small() {
+fn the_block_lists_of_ten_thousand_readers_are_small() {
     let mut state = state();
     for nth in 0..READERS_MAX as u64 + 10 {
         let now = Duration::from_millis(nth);
         let stream = StreamId(nth);
         let reader = state.enter((stream, 0), 1_000, 1_024, now);
-        let found = planned(stream, 0, PLAN_BLOCKS_MAX as u64);
-        state.extend_plan(reader, 0, found);
-        assert_eq!(state.readers[&reader].plan.len(), PLAN_BLOCKS_MAX);
+        let found = located(stream, 0, READER_BLOCKS_MAX as u64);
+        state.extend_blocks(reader, 0, found);
+        assert_eq!(state.readers[&reader].blocks.len(), READER_BLOCKS_MAX);
         state.leave(reader, now);
-        assert!(state.readers[&reader].plan.len() >= PLAN_AHEAD_MIN);
+        assert!(state.readers[&reader].blocks.len() >= READER_BLOCKS_AHEAD_MIN);
     }
     assert_eq!(state.readers(), READERS_MAX);
-    let bytes = plan_bytes(&state);
+    let bytes = blocks_bytes(&state);
     assert!(bytes <= 20 << 20, "{bytes}");
 }
 

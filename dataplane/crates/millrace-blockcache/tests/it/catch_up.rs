@@ -11,7 +11,7 @@ use std::{
 use crate::fake_meta::{FakeMeta, Objects};
 use bytes::Bytes;
 use millrace_blockcache::{
-    BlockCache, BlockCacheConfig, BlockCacheStats, Eviction, ReadError, Sources,
+    BlockCache, BlockCacheConfig, BlockCacheMetrics, Eviction, ReadError, Sources,
 };
 use millrace_limiter::{Limiter, Tier};
 use millrace_meta::{ObjectKind, ObjectRange};
@@ -148,7 +148,7 @@ impl World {
         }
     }
 
-    /// Writes all that is left of a stream anew, as one object, and deletes objects that nothing
+    /// Rewrites all that is left of a stream as one object, and deletes objects that nothing
     /// refers to any more.
     async fn compact(&mut self, stream: StreamId, block_bytes: usize) {
         let start = self.start(stream);
@@ -282,16 +282,16 @@ impl Consumer {
             .last()
             .and_then(StreamEntry::end_offset)
             .expect("an end");
-        let stats = cache.stats();
-        let all = stats.used_bytes + stats.bypass_bytes;
+        let metrics = cache.metrics();
+        let all = metrics.used_bytes + metrics.bypass_bytes;
         let beside_max = READS_AT_ONCE * world.block_cost_max;
-        assert!(all <= stats.size_bytes + beside_max, "{stats:?}");
+        assert!(all <= metrics.size_bytes + beside_max, "{metrics:?}");
         true
     }
 }
 
-fn ratio(stats: &BlockCacheStats) -> f64 {
-    stats.fetched_bytes as f64 / stats.delivered_bytes as f64
+fn ratio(metrics: &BlockCacheMetrics) -> f64 {
+    metrics.fetched_bytes as f64 / metrics.delivered_bytes as f64
 }
 
 /// Until the sweeper has seen that a minute has passed.
@@ -301,7 +301,7 @@ async fn everybody_leaves(world: &World) {
 }
 
 /// 200 partitions, read in turns to their ends, with a cache of `part` of what their reads need.
-async fn crowd(part: u64, eviction: Eviction) -> BlockCacheStats {
+async fn crowd(part: u64, eviction: Eviction) -> BlockCacheMetrics {
     let shape = Shape {
         streams: 200,
         objects: 4,
@@ -322,35 +322,35 @@ async fn crowd(part: u64, eviction: Eviction) -> BlockCacheStats {
             more |= futures_util::future::join_all(reads).await.contains(&true);
         }
     }
-    let stats = cache.stats();
-    assert!(stats.peak_bytes <= wish / part, "{stats:?}");
-    assert_eq!(stats.bypasses, 0);
+    let metrics = cache.metrics();
+    assert!(metrics.peak_bytes <= wish / part, "{metrics:?}");
+    assert_eq!(metrics.bypasses, 0);
     everybody_leaves(&world).await;
-    let left = cache.stats();
+    let left = cache.metrics();
     assert_eq!((left.readers, left.loads_in_flight), (0, 0));
     // Indexes stay; they have a sixteenth.
     assert!(left.used_bytes <= wish / part / 16, "{left:?}");
-    stats
+    metrics
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_crowd_reads_everything_once() {
-    let stats = crowd(1, Eviction::Watch).await;
-    assert!(ratio(&stats) <= 1.05, "{} {stats:?}", ratio(&stats));
+    let metrics = crowd(1, Eviction::Watch).await;
+    assert!(ratio(&metrics) <= 1.05, "{} {metrics:?}", ratio(&metrics));
     // At most three blocks for each, although more would fit.
-    assert!(stats.peak_bytes <= 200 * 3 * 9 * KIB);
+    assert!(metrics.peak_bytes <= 200 * 3 * 9 * KIB);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_crowd_with_a_quarter_of_the_cache_reads_almost_everything_once() {
-    let stats = crowd(4, Eviction::Watch).await;
-    assert!(ratio(&stats) <= 1.2, "{} {stats:?}", ratio(&stats));
+    let metrics = crowd(4, Eviction::Watch).await;
+    assert!(ratio(&metrics) <= 1.2, "{} {metrics:?}", ratio(&metrics));
     let lru = crowd(4, Eviction::Lru).await;
     assert!(ratio(&lru) > 1.3, "{} {lru:?}", ratio(&lru));
 }
 
 /// A reader that reads ten times as fast as another, and both in a cache that has room for both.
-async fn fast_beside_slow(eviction: Eviction) -> BlockCacheStats {
+async fn fast_beside_slow(eviction: Eviction) -> BlockCacheMetrics {
     let shape = Shape {
         streams: 2,
         objects: 1,
@@ -367,7 +367,7 @@ async fn fast_beside_slow(eviction: Eviction) -> BlockCacheStats {
         }
         slow.read(&world, &cache, 4 * KIB).await;
     }
-    cache.stats()
+    cache.metrics()
 }
 
 #[tokio::test(start_paused = true)]
@@ -404,12 +404,12 @@ async fn a_reader_that_reads_on_is_prefetched_for() {
     let reads = async { while consumer.read(&world, &cache, 1 << 20).await {} };
     // One after the other, 32 MiB in reads of almost 1 MiB would take 3.4 s.
     let all = tokio::time::timeout(Duration::from_millis(1_500), reads).await;
-    let stats = cache.stats();
-    assert!(all.is_ok(), "{stats:?}");
-    assert!(ratio(&stats) <= 1.05, "{} {stats:?}", ratio(&stats));
-    assert!(stats.prefetch_window_max_bytes >= 4 << 20, "{stats:?}");
-    assert!(stats.requests < 32, "{stats:?}");
-    assert_eq!(stats.evicted_unread_blocks, 0);
+    let metrics = cache.metrics();
+    assert!(all.is_ok(), "{metrics:?}");
+    assert!(ratio(&metrics) <= 1.05, "{} {metrics:?}", ratio(&metrics));
+    assert!(metrics.prefetch_window_max_bytes >= 4 << 20, "{metrics:?}");
+    assert!(metrics.requests < 32, "{metrics:?}");
+    assert_eq!(metrics.evicted_unread_blocks, 0);
 }
 
 /// A world of one stream of 4 MiB per object, and a bucket of whose network prefetches get nothing.
@@ -447,9 +447,12 @@ async fn a_prefetch_without_bandwidth_holds_no_reader_up() {
     let mut consumer = Consumer::of(0);
     let reads = async { while consumer.read(&world, &cache, 1 << 20).await {} };
     let all = tokio::time::timeout(Duration::from_secs(5), reads).await;
-    assert!(all.is_ok(), "{:?}", cache.stats());
-    let stats = cache.stats();
-    assert!(ratio(&stats) <= 1.05, "nothing was read twice: {stats:?}");
+    assert!(all.is_ok(), "{:?}", cache.metrics());
+    let metrics = cache.metrics();
+    assert!(
+        ratio(&metrics) <= 1.05,
+        "nothing was read twice: {metrics:?}"
+    );
 }
 
 /// A reader that is gone takes along what was to be prefetched for it.
@@ -463,10 +466,10 @@ async fn a_prefetch_that_nobody_wants_any_more_is_given_up() {
         consumer.read(&world, &cache, 256 * KIB).await;
     }
     tokio::time::sleep(Duration::from_millis(10)).await;
-    let stats = cache.stats();
-    assert_eq!(stats.loads_in_flight, 1, "a prefetch waits: {stats:?}");
+    let metrics = cache.metrics();
+    assert_eq!(metrics.loads_in_flight, 1, "a prefetch waits: {metrics:?}");
     everybody_leaves(&world).await;
-    let left = cache.stats();
+    let left = cache.metrics();
     assert_eq!((left.readers, left.loads_in_flight), (0, 0));
     assert!(left.used_bytes < 64 * KIB, "only indexes stay: {left:?}");
 }
@@ -485,7 +488,7 @@ async fn a_read_makes_no_more_give_up_than_it_needs() {
         }
     }
     tokio::time::sleep(Duration::from_millis(10)).await;
-    let before = cache.stats();
+    let before = cache.metrics();
     assert_eq!(
         before.loads_in_flight, streams,
         "prefetches wait: {before:?}"
@@ -494,10 +497,10 @@ async fn a_read_makes_no_more_give_up_than_it_needs() {
     let prefetched = before.used_bytes / 2 + 200 * KIB;
     cache.set_bytes(prefetched * 16 / 15);
     tokio::time::sleep(Duration::from_millis(10)).await;
-    assert_eq!(cache.stats().loads_in_flight, streams);
+    assert_eq!(cache.metrics().loads_in_flight, streams);
     Consumer::of(streams).read(&world, &cache, 256 * KIB).await;
     tokio::time::sleep(Duration::from_millis(10)).await;
-    let after = cache.stats();
+    let after = cache.metrics();
     assert_eq!(after.bypasses, 0, "{after:?}");
     assert_eq!(after.loads_in_flight, streams - 1, "{after:?}");
 }
@@ -540,15 +543,15 @@ async fn a_repeated_read_and_a_second_consumer_cost_nothing() {
         assert!(other.read(&world, &cache, 20 * KIB).await);
         assert_eq!(one.at, other.at);
     }
-    let stats = cache.stats();
-    assert_eq!(stats.readers, 1, "they are one position");
-    assert!(ratio(&stats) <= 0.55, "{} {stats:?}", ratio(&stats));
+    let metrics = cache.metrics();
+    assert_eq!(metrics.readers, 1, "they are one position");
+    assert!(ratio(&metrics) <= 0.55, "{} {metrics:?}", ratio(&metrics));
     // What was read through is gone, but for the last read.
-    assert!(stats.used_bytes <= 64 * KIB, "{stats:?}");
+    assert!(metrics.used_bytes <= 64 * KIB, "{metrics:?}");
     // A rewind is a new reader, and reads again.
     let mut again = Consumer::of(0);
     while again.read(&world, &cache, 20 * KIB).await {}
-    assert!(cache.stats().fetched_bytes > stats.fetched_bytes + 120 * KIB);
+    assert!(cache.metrics().fetched_bytes > metrics.fetched_bytes + 120 * KIB);
 }
 
 /// Repetitions that come to other ends make a reader each, however often they come.
@@ -569,9 +572,9 @@ async fn repetitions_of_other_lengths_do_not_gather_readers() {
         let read = cache.read(stream, 0, end, max_bytes).await.expect("reads");
         world.check(stream, 0, &read);
     }
-    let stats = cache.stats();
+    let metrics = cache.metrics();
     // The index, and each block once.
-    assert_eq!((stats.readers, stats.misses), (3, 3), "{stats:?}");
+    assert_eq!((metrics.readers, metrics.misses), (3, 3), "{metrics:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -622,10 +625,10 @@ async fn clients_that_keep_their_answers_stop_nobody_for_good() {
     };
     let all = tokio::time::timeout(Duration::from_secs(3), reads).await;
     assert!(all.is_ok(), "waits get shorter while nothing comes free");
-    let stats = cache.stats();
-    assert!(stats.bypasses > 0, "{stats:?}");
+    let metrics = cache.metrics();
+    assert!(metrics.bypasses > 0, "{metrics:?}");
     // What was read beside the budget was copied, and is the answers' own.
-    assert_eq!(stats.bypass_bytes, 0);
+    assert_eq!(metrics.bypass_bytes, 0);
     drop(answers);
     assert!(cache.used_bytes() < 40 * KIB);
 }
@@ -647,7 +650,7 @@ async fn a_smaller_budget_holds_at_once() {
     }
     assert!(cache.used_bytes() > 500 * KIB);
     cache.set_bytes(100 * KIB);
-    assert!(cache.used_bytes() <= 100 * KIB, "{:?}", cache.stats());
+    assert!(cache.used_bytes() <= 100 * KIB, "{:?}", cache.metrics());
     for consumer in &mut consumers {
         while consumer.read(&world, &cache, 12 * KIB).await {}
     }
@@ -693,11 +696,15 @@ async fn many_threads_agree() {
         task.expect("reads what was written");
     }
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let stats = cache.stats();
-    assert_eq!((stats.loads_in_flight, stats.bypasses), (0, 0), "{stats:?}");
+    let metrics = cache.metrics();
+    assert_eq!(
+        (metrics.loads_in_flight, metrics.bypasses),
+        (0, 0),
+        "{metrics:?}"
+    );
     world.clock.advance(Duration::from_secs(61));
     tokio::time::sleep(Duration::from_millis(2_500)).await;
-    let left = cache.stats();
+    let left = cache.metrics();
     assert_eq!(left.readers, 0);
     assert!(left.used_bytes <= left.size_bytes / 16, "{left:?}");
 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use crate::fake_meta::{FakeMeta, Objects};
 use bytes::Bytes;
 use futures_util::future::join_all;
-use millrace_blockcache::{BlockCache, BlockCacheConfig, BlockCacheStats, Sources};
+use millrace_blockcache::{BlockCache, BlockCacheConfig, BlockCacheMetrics, Sources};
 use millrace_limiter::{Limiter, Tier};
 use millrace_meta::{ObjectKind, ObjectRange};
 use millrace_model::{ObjectId, Offset, StreamEpoch, StreamId};
@@ -149,11 +149,11 @@ async fn most_memory(cache: &BlockCache, of: impl Future<Output = ()>) -> u64 {
     let mut most = 0;
     let watch = async {
         loop {
-            let BlockCacheStats {
+            let BlockCacheMetrics {
                 used_bytes,
                 bypass_bytes,
                 ..
-            } = cache.stats();
+            } = cache.metrics();
             most = most.max(used_bytes + bypass_bytes);
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -189,13 +189,13 @@ async fn answers_that_nobody_takes_hold_no_blocks_beside_the_budget() {
             .iter()
             .all(|read| read.as_ref().is_ok_and(|read| read.len() == 1))
     );
-    let stats = cache.stats();
-    assert!(stats.bypasses > BYPASSES_MAX, "{stats:?}");
+    let metrics = cache.metrics();
+    assert!(metrics.bypasses > BYPASSES_MAX, "{metrics:?}");
     assert!(
         most <= size + BYPASSES_MAX * COST_BYTES,
-        "{most} of {size}: {stats:?}"
+        "{most} of {size}: {metrics:?}"
     );
-    assert_eq!(stats.bypass_bytes, 0, "the answers are still there");
+    assert_eq!(metrics.bypass_bytes, 0, "the answers are still there");
 }
 
 #[tokio::test(start_paused = true)]
@@ -211,7 +211,7 @@ async fn what_a_read_needs_is_taken_of_prefetches_under_way_and_no_more() {
     }
     world.clock.advance(Duration::from_secs(61));
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let before = cache.stats();
+    let before = cache.metrics();
     assert_eq!(before.readers, 0);
     for stream in 0..old {
         world.read(&cache, stream, 0).await;
@@ -219,32 +219,32 @@ async fn what_a_read_needs_is_taken_of_prefetches_under_way_and_no_more() {
     world.delay(Duration::from_millis(200));
     join_all((0..old).map(|stream| world.read(&cache, stream, 1))).await;
     tokio::time::sleep(Duration::from_millis(10)).await;
-    let stats = cache.stats();
+    let metrics = cache.metrics();
     assert!(
-        stats.used_bytes > size * 3 / 4,
-        "windows fill it: {stats:?}"
+        metrics.used_bytes > size * 3 / 4,
+        "windows fill it: {metrics:?}"
     );
-    assert!(stats.loads_in_flight >= old, "{stats:?}");
+    assert!(metrics.loads_in_flight >= old, "{metrics:?}");
     // More than is free, and than was read through.
     join_all((old..old + new).map(|stream| world.read(&cache, stream, 0))).await;
-    let stats = cache.stats();
-    assert_eq!(stats.bypasses, 0, "{stats:?}");
+    let metrics = cache.metrics();
+    assert_eq!(metrics.bypasses, 0, "{metrics:?}");
     assert!(
-        (1..=new).contains(&stats.evicted_unread_blocks),
-        "what came for nobody counts: {stats:?}"
+        (1..=new).contains(&metrics.evicted_unread_blocks),
+        "what came for nobody counts: {metrics:?}"
     );
     for nth in 2..10 {
         join_all((0..old).map(|stream| world.read(&cache, stream, nth))).await;
     }
-    let stats = cache.stats();
-    let delivered = stats.delivered_bytes - before.delivered_bytes;
+    let metrics = cache.metrics();
+    let delivered = metrics.delivered_bytes - before.delivered_bytes;
     let windows_ahead = old * 8 * BLOCK_BYTES;
-    let again = (stats.fetched_bytes - before.fetched_bytes).saturating_sub(delivered);
+    let again = (metrics.fetched_bytes - before.fetched_bytes).saturating_sub(delivered);
     assert!(
         again <= windows_ahead + (new + 2) * BLOCK_BYTES,
-        "{again} {stats:?}"
+        "{again} {metrics:?}"
     );
-    assert!(stats.evicted_unread_blocks <= new, "{stats:?}");
+    assert!(metrics.evicted_unread_blocks <= new, "{metrics:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -255,13 +255,13 @@ async fn a_prefetch_without_bandwidth_goes_with_its_reader() {
     world.read(&cache, 0, 0).await;
     world.read(&cache, 0, 1).await;
     tokio::time::sleep(Duration::from_millis(10)).await;
-    let stats = cache.stats();
-    assert!(stats.loads_in_flight > 0, "{stats:?}");
-    assert!(stats.used_bytes >= 8 * BLOCK_BYTES, "{stats:?}");
+    let metrics = cache.metrics();
+    assert!(metrics.loads_in_flight > 0, "{metrics:?}");
+    assert!(metrics.used_bytes >= 8 * BLOCK_BYTES, "{metrics:?}");
     let gets = world.bucket.counts().gets;
     world.clock.advance(Duration::from_secs(61));
     tokio::time::sleep(Duration::from_secs(3)).await;
-    let left = cache.stats();
+    let left = cache.metrics();
     assert_eq!((left.readers, left.loads_in_flight), (0, 0), "{left:?}");
     assert!(left.used_bytes <= left.size_bytes / 16, "indexes: {left:?}");
     assert_eq!(world.bucket.counts().gets, gets, "it was never sent");
@@ -280,20 +280,24 @@ async fn a_prefetch_without_bandwidth_makes_room_at_once() {
     world.read(&cache, 0, 0).await;
     world.read(&cache, 0, 1).await;
     tokio::time::sleep(Duration::from_millis(10)).await;
-    let stats = cache.stats();
-    assert!(stats.used_bytes >= 8 * BLOCK_BYTES, "{stats:?}");
+    let metrics = cache.metrics();
+    assert!(metrics.used_bytes >= 8 * BLOCK_BYTES, "{metrics:?}");
     world.delay(Duration::from_millis(50));
     // Of these, some have to be made room for; the prefetch keeps a part.
     let some = 7;
     join_all((1..=some).map(|stream| world.read(&cache, stream, 0))).await;
-    let stats = cache.stats();
-    assert_eq!((stats.bypasses, stats.waits_for_room), (0, 0), "{stats:?}");
-    assert_eq!(stats.evicted_unread_blocks, 0, "nothing was fetched");
+    let metrics = cache.metrics();
+    assert_eq!(
+        (metrics.bypasses, metrics.waits_for_room),
+        (0, 0),
+        "{metrics:?}"
+    );
+    assert_eq!(metrics.evicted_unread_blocks, 0, "nothing was fetched");
     // The reader goes on all the same, over what was taken and what was not.
     for nth in 2..16 {
         world.read(&cache, 0, nth).await;
     }
-    assert_eq!(cache.stats().bypasses, 0, "{:?}", cache.stats());
+    assert_eq!(cache.metrics().bypasses, 0, "{:?}", cache.metrics());
 }
 
 #[tokio::test(start_paused = true)]
@@ -306,7 +310,7 @@ async fn a_long_read_keeps_no_idle_readers() {
     }
     world.clock.advance(Duration::from_secs(61));
     tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(cache.stats().readers, 0);
+    assert_eq!(cache.metrics().readers, 0);
     world.delay(Duration::from_secs(5));
     let long = world.read(&cache, 0, 0);
     let others = async {
@@ -314,13 +318,13 @@ async fn a_long_read_keeps_no_idle_readers() {
         world.delay(Duration::ZERO);
         world.read(&cache, 1, 0).await;
         world.read(&cache, 2, 0).await;
-        assert_eq!(cache.stats().readers, 3);
+        assert_eq!(cache.metrics().readers, 3);
         world.clock.advance(Duration::from_secs(61));
         tokio::time::sleep(Duration::from_secs(3)).await;
-        assert_eq!(cache.stats().readers, 1, "the one that reads");
+        assert_eq!(cache.metrics().readers, 1, "the one that reads");
     };
     tokio::join!(long, others);
     // Its minute begins when the read has ended.
     tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(cache.stats().readers, 1);
+    assert_eq!(cache.metrics().readers, 1);
 }

@@ -85,9 +85,9 @@ impl Fixture {
     /// Uploads one object with, per stream, entries of these counts and payload lengths.
     async fn upload(&mut self, per_stream: &[Vec<(u32, usize)>], block_bytes: usize) {
         let mut builder = ObjectBuilder::new(block_bytes);
-        for (&stream, plan) in self.streams.iter().zip(per_stream) {
+        for (&stream, blocks) in self.streams.iter().zip(per_stream) {
             let written = self.written.entry(stream).or_default();
-            for &(count, len) in plan {
+            for &(count, len) in blocks {
                 let base_offset = written
                     .last()
                     .and_then(StreamEntry::end_offset)
@@ -280,7 +280,7 @@ async fn a_reader_who_leaves_does_not_take_the_load_along() {
     assert!(left.is_err());
     assert_eq!(stayed.expect("reads"), fixture.written[&stream][..1]);
     assert_eq!(fixture.bucket.counts().gets, 2);
-    // When the only reader leaves, the next one begins anew.
+    // When the only reader leaves, the next one starts from zero.
     let other = tokio::time::timeout(Duration::from_millis(10), cache.read(stream, 100, 110, 1));
     assert!(other.await.is_err());
     let again = cache.read(stream, 100, 110, 1).await.expect("reads");
@@ -325,8 +325,8 @@ async fn the_budget_holds_and_the_data_is_right_beyond_it() {
                 }
             }
         }
-        let stats = cache.stats();
-        assert_eq!(stats.bypasses > 0, budget < 20_000, "{stats:?}");
+        let metrics = cache.metrics();
+        assert_eq!(metrics.bypasses > 0, budget < 20_000, "{metrics:?}");
     }
 }
 

@@ -9,14 +9,14 @@ use metrics::{Counter, Gauge, counter, gauge};
 /// `millrace_meta_backup_failures_total`; and `millrace_meta_backup_behind_seconds`: how long the bucket
 /// has not taken what is due.
 #[derive(Debug)]
-pub(super) struct Meters {
+pub(super) struct Metrics {
     kinds: [(&'static str, Counter, Counter); 3],
     deleted: Counter,
     failures: Counter,
     behind: Gauge,
 }
 
-impl Meters {
+impl Metrics {
     pub(super) fn new() -> Self {
         let kind = |kind: &'static str| {
             let items = counter!("millrace_meta_backup_items_total", "kind" => kind);

@@ -22,7 +22,7 @@ use millrace_time::SharedClock;
 
 use tokio::time::{sleep, timeout};
 
-use self::{history::History, metrics::Meters, watermarks::Watermarks};
+use self::{history::History, metrics::Metrics, watermarks::Watermarks};
 
 /// Changes are put at most this often: four requests per second while the metadata changes all the
 /// time, and far below the second within which a change must be in the bucket.
@@ -70,7 +70,7 @@ pub(crate) struct Backup {
     clock: SharedClock,
     watermarks: Watermarks,
     history: History,
-    meters: Meters,
+    metrics: Metrics,
     /// A snapshot that is under way.
     snapshot: Option<Progress>,
     /// This start has put a whole snapshot, and everything since.
@@ -125,7 +125,7 @@ impl Backup {
             ends,
             clock,
             watermarks: Watermarks::default(),
-            meters: Meters::new(),
+            metrics: Metrics::new(),
             snapshot: None,
             is_based: false,
             since_snapshot: Since::default(),
@@ -316,7 +316,7 @@ impl Backup {
                 Ok(()) => break,
                 Err(error @ (PutItemError::Store(_) | PutItemError::Check(_))) => {
                     let behind = self.clock.now().saturating_sub(since);
-                    self.meters.failed(behind);
+                    self.metrics.failed(behind);
                     tracing::warn!(
                         error = &error as &dyn std::error::Error,
                         ?behind,
@@ -330,7 +330,7 @@ impl Backup {
         }
         self.last_put = self.clock.now();
         self.last_put_wall_ms = self.clock.wall_ms();
-        self.meters.put(kind, item.size());
+        self.metrics.put(kind, item.size());
         Ok((item.seq(), item.size()))
     }
 
@@ -352,7 +352,7 @@ impl Backup {
         match self.writer.delete_below(seq).await {
             Ok(items) => {
                 self.history.deleted_below(seq);
-                self.meters.deleted(items);
+                self.metrics.deleted(items);
             }
             Err(error) => {
                 tracing::warn!(

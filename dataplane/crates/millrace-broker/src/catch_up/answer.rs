@@ -1,7 +1,7 @@
 //! The response of `/v1/catch-up`. 64-bit numbers are strings, because JSON numbers lose precision.
 
-use millrace_blockcache::BlockCacheStats;
-use millrace_limiter::{Limiter, LimiterStats, TierStats};
+use millrace_blockcache::BlockCacheMetrics;
+use millrace_limiter::{Limiter, LimiterMetrics, TierMetrics};
 use millrace_model::TopicPartition;
 use millrace_objects::BucketCalls;
 use serde::Serialize;
@@ -101,22 +101,22 @@ pub(crate) struct PartitionAnswer {
 }
 
 impl CacheAnswer {
-    pub(crate) fn new(stats: &BlockCacheStats) -> Self {
+    pub(crate) fn new(metrics: &BlockCacheMetrics) -> Self {
         let ratio = |part: u64, whole: u64| (whole > 0).then(|| as_float(part) / as_float(whole));
         Self {
-            size_bytes: stats.size_bytes.to_string(),
-            used_bytes: stats.used_bytes.to_string(),
-            hits: stats.hits.to_string(),
-            misses: stats.misses.to_string(),
-            hit_ratio: ratio(stats.hits, stats.hits + stats.misses),
-            fetched_bytes: stats.fetched_bytes.to_string(),
-            delivered_bytes: stats.delivered_bytes.to_string(),
-            fetched_per_delivered: ratio(stats.fetched_bytes, stats.delivered_bytes),
-            evicted_unread_bytes: stats.evicted_unread_bytes.to_string(),
-            readers: stats.readers,
+            size_bytes: metrics.size_bytes.to_string(),
+            used_bytes: metrics.used_bytes.to_string(),
+            hits: metrics.hits.to_string(),
+            misses: metrics.misses.to_string(),
+            hit_ratio: ratio(metrics.hits, metrics.hits + metrics.misses),
+            fetched_bytes: metrics.fetched_bytes.to_string(),
+            delivered_bytes: metrics.delivered_bytes.to_string(),
+            fetched_per_delivered: ratio(metrics.fetched_bytes, metrics.delivered_bytes),
+            evicted_unread_bytes: metrics.evicted_unread_bytes.to_string(),
+            readers: metrics.readers,
             prefetch_window_bytes: WindowAnswer {
-                max: stats.prefetch_window_max_bytes.to_string(),
-                median: stats.prefetch_window_median_bytes.to_string(),
+                max: metrics.prefetch_window_max_bytes.to_string(),
+                median: metrics.prefetch_window_median_bytes.to_string(),
             },
         }
     }
@@ -124,15 +124,15 @@ impl CacheAnswer {
 
 impl DirectionAnswer {
     pub(crate) fn new(limiter: &Limiter) -> Self {
-        let LimiterStats {
+        let LimiterMetrics {
             bytes_per_second,
             tiers,
-        } = limiter.stats();
-        let tier = |stats: TierStats| TierAnswer {
-            tier: stats.tier.as_str(),
-            bytes: stats.bytes.to_string(),
-            waited_seconds: stats.waited.as_secs_f64(),
-            waiting: stats.waiting,
+        } = limiter.metrics();
+        let tier = |metrics: TierMetrics| TierAnswer {
+            tier: metrics.tier.as_str(),
+            bytes: metrics.bytes.to_string(),
+            waited_seconds: metrics.waited.as_secs_f64(),
+            waiting: metrics.waiting,
         };
         Self {
             baseline_bytes_per_second: bytes_per_second.map(|rate| rate.to_string()),

@@ -88,7 +88,7 @@ impl Track {
             initial_bytes: None,
             mode: Mode::Idle,
         };
-        track.judge();
+        track.update_mode();
         track
     }
 
@@ -129,7 +129,7 @@ impl Track {
         if (seen.position, seen.high_watermark) != (before.position, before.high_watermark) {
             self.backlog_bytes = bytes(seen.position, seen.high_watermark);
         }
-        self.judge();
+        self.update_mode();
     }
 
     /// Another reading begins at `at`; the one before says nothing about it.
@@ -145,7 +145,7 @@ impl Track {
         self.read_long = Rate::over(LONG);
     }
 
-    fn judge(&mut self) {
+    fn update_mode(&mut self) {
         let shrinks = self.drain_rate() > 0.0 || self.backlog_records() == 0;
         // Nothing is known of a rate at the first sighting.
         self.falling_since = match (shrinks, self.falling_since) {
@@ -249,7 +249,7 @@ impl Track {
         Some((initial.saturating_sub(left), initial))
     }
 
-    /// The group's catching up is over: the next one begins anew.
+    /// The group's catching up is over: the next one starts from zero.
     pub(crate) fn forget_progress(&mut self) {
         self.initial_bytes = None;
     }

@@ -45,7 +45,7 @@ impl CatchUp {
         CatchUpAnswer {
             time: rfc3339::format(self.clock.wall_ms()),
             node_id: self.node_id.get(),
-            cache: CacheAnswer::new(&self.block_cache.stats()),
+            cache: CacheAnswer::new(&self.block_cache.metrics()),
             network: NetworkAnswer {
                 ingress: DirectionAnswer::new(&self.network.ingress),
                 egress: DirectionAnswer::new(&self.network.egress),

@@ -111,7 +111,7 @@ impl Tracker {
                     break;
                 }
                 let track = tracks.remove(&partition);
-                if let Some(track) = inner.look(&partition, position, has_members, track) {
+                if let Some(track) = inner.observe(&partition, position, has_members, track) {
                     partitions.insert(partition, track);
                     left -= 1;
                 }
@@ -154,7 +154,7 @@ impl Inner {
     }
 
     /// A group on a partition now; none where the topic is gone.
-    fn look(
+    fn observe(
         &self,
         partition: &TopicPartition,
         position: Offset,
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(group.progress(), None, "nothing is left");
         let more = ends.map(|end| end + 10_000);
         group.sight(&more, 0);
-        let anew = group.progress().expect("behind again");
-        assert!(anew < 0.01, "the next catching up begins anew: {anew}");
+        let next = group.progress().expect("behind again");
+        assert!(next < 0.01, "the next catching up starts from zero: {next}");
     }
 }

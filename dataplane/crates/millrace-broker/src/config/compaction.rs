@@ -70,7 +70,7 @@ pub(super) fn read_background(r: &mut Reader<'_>) -> BackgroundConfig {
         },
         delete_retention: r.millis(
             "s3.object.delete.retention.ms",
-            SqliteOptions::default().doomed_retention,
+            SqliteOptions::default().retired_retention,
             DELETE_RETENTION_MS_MIN..=MILLIS_MAX,
         ),
     }

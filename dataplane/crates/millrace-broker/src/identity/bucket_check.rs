@@ -9,11 +9,11 @@ use tokio::sync::oneshot;
 use super::{
     agree::{Sides, agree},
     claim::{BackupClaim, claim_bucket, is_lasting},
-    look::{BucketLookError, Question, look_at_bucket},
+    probe::{BucketProbeError, Question, probe_bucket},
 };
 use crate::storage::StorageError;
 
-/// How long one look at the bucket may take.
+/// How long one probe of the bucket may take.
 const WAIT: Duration = Duration::from_secs(30);
 /// The pause between two looks.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -82,10 +82,10 @@ impl BucketCheck {
             node_id: owner.node_id,
             is_first_start: false,
         };
-        let look = look_at_bucket(bucket, question, WAIT).await;
-        let mut found = look.map_err(|error| match error {
-            BucketLookError::Mismatch(mismatch) => StorageError::from(mismatch),
-            BucketLookError::Silent(source) => StorageError::BucketSilent {
+        let probed = probe_bucket(bucket, question, WAIT).await;
+        let mut found = probed.map_err(|error| match error {
+            BucketProbeError::Mismatch(mismatch) => StorageError::from(mismatch),
+            BucketProbeError::Silent(source) => StorageError::BucketSilent {
                 uri: self.uri.to_string(),
                 source,
             },

@@ -14,8 +14,8 @@ use tokio::sync::oneshot;
 use super::{
     BucketCheck,
     agree::{Agreement, BucketIdentity, Sides, agree},
-    look::{BucketLookError, Look, MARK_FORMAT, Mark, Scanned, end_of, look, read_mark},
     mismatch::Mismatch,
+    probe::{BucketProbeError, MARK_FORMAT, Mark, Probe, Scanned, end_of, probe, read_mark},
 };
 use crate::{
     config::BrokerConfig,
@@ -52,7 +52,7 @@ pub(crate) async fn claim(
         scanned,
     } = compare(config, folder, bucket, seams).await?;
     // Nothing has changed so far. From here on everything may.
-    let cluster_id = cluster_id.unwrap_or_else(|| made_up(&seams.random));
+    let cluster_id = cluster_id.unwrap_or_else(|| generate_cluster_id(&seams.random));
     let answers = sides.bucket.is_some();
     if answers {
         claim_bucket(bucket, &config.storage.bucket, &cluster_id).await?;
@@ -116,11 +116,11 @@ async fn compare(
     bucket: &ObjectStorage,
     seams: &Seams,
 ) -> Result<Agreed, StorageError> {
-    let Look {
+    let Probe {
         sides,
         log,
         bucket_silent,
-    } = look(config, folder, bucket, seams).await?;
+    } = probe(config, folder, bucket, seams).await?;
     let Agreement {
         cluster_id,
         needs_bucket,
@@ -151,7 +151,7 @@ async fn open_metadata(
     seams: &Seams,
 ) -> Result<SqliteMeta, StorageError> {
     let options = SqliteOptions {
-        doomed_retention: config.storage.background.delete_retention,
+        retired_retention: config.storage.background.delete_retention,
     };
     let path = folder.metadata_file();
     Ok(SqliteMeta::open(&path, options, seams.clock.clone()).await?)
@@ -237,11 +237,11 @@ pub(super) async fn claim_bucket(
         source,
     };
     let silent = |error| match error {
-        BucketLookError::Silent(source) => StorageError::BucketSilent {
+        BucketProbeError::Silent(source) => StorageError::BucketSilent {
             uri: uri.to_string(),
             source,
         },
-        BucketLookError::Mismatch(mismatch) => mismatch.into(),
+        BucketProbeError::Mismatch(mismatch) => mismatch.into(),
     };
     let mut found = read_mark(bucket).await.map_err(silent)?;
     if found.is_none() {
@@ -277,7 +277,7 @@ pub(super) fn is_lasting(uri: &BucketUri) -> bool {
 }
 
 /// An id for a cluster that has none yet.
-pub(super) fn made_up(random: &SharedRandom) -> String {
+pub(super) fn generate_cluster_id(random: &SharedRandom) -> String {
     let bytes = random.next_bytes16();
     let id: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     debug_assert!(id.len() <= CLUSTER_ID_BYTES_MAX);

@@ -59,7 +59,7 @@ pub enum BucketSilent {
 
 /// Why the bucket's identity is not known.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum BucketLookError {
+pub(crate) enum BucketProbeError {
     #[error(transparent)]
     Silent(#[from] BucketSilent),
     #[error(transparent)]
@@ -68,7 +68,7 @@ pub(crate) enum BucketLookError {
 
 /// What was found.
 #[derive(Debug)]
-pub(crate) struct Look {
+pub(crate) struct Probe {
     pub(crate) sides: Sides,
     /// `None` where there is no file.
     pub(crate) log: Option<UnopenedWal>,
@@ -76,15 +76,15 @@ pub(crate) struct Look {
     pub(crate) bucket_silent: Option<BucketSilent>,
 }
 
-/// Looks at everything.
-pub(crate) async fn look(
+/// Probes everything.
+pub(crate) async fn probe(
     config: &BrokerConfig,
     folder: &DataFolder,
     bucket: &ObjectStorage,
     seams: &Seams,
-) -> Result<Look, StorageError> {
+) -> Result<Probe, StorageError> {
     let metadata = read_identity(&folder.metadata_file()).await?;
-    let log = look_at_log(&config.storage.wal, seams).await?;
+    let log = probe_log(&config.storage.wal, seams).await?;
     let wal = log.as_ref().and_then(UnopenedWal::identity);
     let is_blank = metadata.is_none() || wal.is_none();
     let wait = if is_blank {
@@ -96,16 +96,16 @@ pub(crate) async fn look(
         node_id: config.node_id,
         is_first_start: metadata.is_none() && wal.is_none(),
     };
-    let (bucket, bucket_silent) = match look_at_bucket(bucket, question, wait).await {
+    let (bucket, bucket_silent) = match probe_bucket(bucket, question, wait).await {
         Ok(found) => (Some(found), None),
-        Err(BucketLookError::Silent(silent)) => (None, Some(silent)),
-        Err(BucketLookError::Mismatch(mismatch)) => return Err(mismatch.into()),
+        Err(BucketProbeError::Silent(silent)) => (None, Some(silent)),
+        Err(BucketProbeError::Mismatch(mismatch)) => return Err(mismatch.into()),
     };
     let configured = Configured {
         cluster_id: config.cluster_id.clone(),
         node_id: config.node_id,
     };
-    Ok(Look {
+    Ok(Probe {
         sides: Sides {
             configured,
             metadata,
@@ -118,7 +118,7 @@ pub(crate) async fn look(
 }
 
 /// The log's header; `None` where there is no log yet, which is not created here.
-pub(crate) async fn look_at_log(
+pub(crate) async fn probe_log(
     uri: &WalUri,
     seams: &Seams,
 ) -> Result<Option<UnopenedWal>, StorageError> {
@@ -147,11 +147,11 @@ pub(super) struct Question {
 }
 
 /// Whose bucket it is, and where this node's metadata backup ends.
-pub(super) async fn look_at_bucket(
+pub(super) async fn probe_bucket(
     bucket: &ObjectStorage,
     question: Question,
     wait: Duration,
-) -> Result<BucketIdentity, BucketLookError> {
+) -> Result<BucketIdentity, BucketProbeError> {
     let looked = timeout(wait, ask_bucket(bucket, question)).await;
     looked.unwrap_or(Err(BucketSilent::TimedOut(wait).into()))
 }
@@ -159,7 +159,7 @@ pub(super) async fn look_at_bucket(
 async fn ask_bucket(
     bucket: &ObjectStorage,
     question: Question,
-) -> Result<BucketIdentity, BucketLookError> {
+) -> Result<BucketIdentity, BucketProbeError> {
     let cluster_id = read_mark(bucket).await?;
     let tail = Chain::new(bucket.clone(), question.node_id)
         .read_tail()
@@ -196,7 +196,7 @@ pub(super) fn end_of(tail: &Tail) -> BackupEnd {
 }
 
 /// The cluster in the bucket's mark; `None` where there is no mark.
-pub(super) async fn read_mark(bucket: &ObjectStorage) -> Result<Option<String>, BucketLookError> {
+pub(super) async fn read_mark(bucket: &ObjectStorage) -> Result<Option<String>, BucketProbeError> {
     let key = ObjectKey::cluster_mark();
     let bytes = match bucket.get_start(&key, MARK_BYTES_MAX).await {
         Ok(bytes) => bytes,

@@ -31,16 +31,11 @@ pub use self::{
 use crate::{
     config::BrokerConfig,
     folder::{DataFolder, FolderError},
-    identity,
+    identity::{self, UNSEEN_PRODUCER_IDS, UNSEEN_STARTS},
     read_threads::ReadThreads,
     storage::{Seams, StorageError, open_bucket},
 };
 
-/// Starts that the bucket may not have heard of, because it did not answer: generations and stream
-/// epochs are raised by so many, so that none is used twice.
-const UNSEEN_STARTS: u64 = 1_000;
-/// Producer ids that may have been given out within the second that the backup may lack.
-const UNSEEN_PRODUCER_IDS: u32 = 1_000_000;
 /// The name of the database while it is built.
 const SCRATCH_FILE: &str = "meta.db.recovering";
 /// The files of a database.
@@ -129,7 +124,7 @@ pub async fn recover(
     let folder = DataFolder::lock(&config.data_dir)?;
     let reads = ReadThreads::start().map_err(StorageError::Threads)?;
     let bucket = open_bucket(&config.storage.bucket, &reads, &seams)?;
-    let scratch = Scratch::beside(&folder.metadata_file())?;
+    let scratch = NewMetadata::beside(&folder.metadata_file())?;
     let chain = Chain::new(bucket.clone(), config.node_id);
     let mut restored = restore(&chain, &scratch.file, options.at_ms).await?;
     if let Some(configured) = config
@@ -142,7 +137,7 @@ pub async fn recover(
             found: restored.cluster_id.clone(),
         });
     }
-    let log = identity::look_at_log(&config.storage.wal, &seams).await?;
+    let log = identity::probe_log(&config.storage.wal, &seams).await?;
     let log = Log::read(log, &restored, config.node_id, options).await?;
     restored.warnings.extend(log.unknown(&scratch.file).await?);
     let meta = open(&scratch.file, &seams).await?;
@@ -458,10 +453,12 @@ impl Recovery<'_> {
         };
         self.meta.raise(floors).await?;
         self.meta.allocate_producer_ids(UNSEEN_PRODUCER_IDS).await?;
-        // A generation above all that anybody has seen; what former ones prepared is doomed.
+        // A generation above all that anybody has seen; what former ones prepared is retired.
         self.meta.register_node(self.config.node_id).await?;
         if self.restored.is_complete {
-            self.meta.doom_unknown(self.objects.unknown.clone()).await?;
+            self.meta
+                .retire_unknown(self.objects.unknown.clone())
+                .await?;
         }
         let wal_id = match log {
             Log::Blank => None,
@@ -474,11 +471,11 @@ impl Recovery<'_> {
 }
 
 /// The file that is built; removed with this unless it was put into place.
-struct Scratch {
+struct NewMetadata {
     file: PathBuf,
 }
 
-impl Scratch {
+impl NewMetadata {
     fn beside(metadata: &Path) -> Result<Self, RecoverError> {
         let scratch = Self {
             file: metadata.with_file_name(SCRATCH_FILE),
@@ -523,7 +520,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for NewMetadata {
     fn drop(&mut self) {
         // What stays is removed by the next recovery.
         let _ = self.remove();

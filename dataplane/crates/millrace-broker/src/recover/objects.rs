@@ -4,12 +4,9 @@ use std::{collections::HashSet, path::Path};
 
 use millrace_meta::{ObjectRecords, ObjectState, read_object_records};
 use millrace_model::ObjectId;
-use millrace_objects::{ObjectKey, ObjectStorage};
+use millrace_objects::ObjectStorage;
 
 use super::RecoverError;
-
-/// Objects that one listing answers at most.
-const PAGE: usize = 1_000;
 
 /// What differs.
 #[derive(Debug, Default)]
@@ -32,19 +29,11 @@ impl BucketObjects {
             ..
         } = read_object_records(path).await?;
         let cluster_id = cluster_id.unwrap_or_default();
-        let mut found = HashSet::new();
-        let mut after: Option<ObjectKey> = None;
-        loop {
-            let page = bucket.list("", after.as_ref(), PAGE).await?;
-            found.extend(page.iter().filter_map(|listed| {
-                let id = listed.key.object_id()?;
-                (ObjectKey::of(&cluster_id, id) == listed.key).then_some(id)
-            }));
-            match page.last() {
-                Some(last) if page.len() == PAGE => after = Some(last.key.clone()),
-                _ => break,
-            }
-        }
+        let found = bucket.list_cluster(&cluster_id).await?;
+        let found: HashSet<ObjectId> = found
+            .iter()
+            .filter_map(|listed| listed.key.object_id())
+            .collect();
         let known: HashSet<ObjectId> = objects.iter().map(|record| record.object).collect();
         let committed = objects
             .iter()

@@ -47,8 +47,8 @@ struct Sizes {
 
 impl Caches {
     pub(super) fn new(block_cache: BlockCache, store: StreamStore, tasks: Supervisor) -> Self {
-        let block = block_cache.stats().size_bytes;
-        let wal = store.stats().cache_capacity_bytes;
+        let block = block_cache.metrics().size_bytes;
+        let wal = store.metrics().cache_capacity_bytes;
         let wanted = CacheBytes { block, wal };
         Self {
             shared: Arc::new(Shared {
@@ -97,7 +97,7 @@ impl Shared {
 
     /// Gives the block cache what there is for it; whether that is all it is to have.
     fn grow(&self, sizes: &mut Sizes) -> bool {
-        let bytes = sizes.block_bytes(self.store.stats().cache_capacity_bytes);
+        let bytes = sizes.block_bytes(self.store.metrics().cache_capacity_bytes);
         if bytes != sizes.block {
             self.set_block(sizes, bytes);
         }

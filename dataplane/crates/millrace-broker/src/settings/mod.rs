@@ -45,7 +45,7 @@ use self::{
 };
 use crate::{
     config::{self, BrokerConfig, Setting, StorageConfig},
-    memory::MemoryPlan,
+    memory::MemoryBudgets,
 };
 
 const SCOPES: [SettingScope; 2] = [SettingScope::Broker, SettingScope::Cluster];
@@ -106,7 +106,7 @@ pub(crate) struct ShownSetting {
 
 impl LiveSettings {
     /// What the file says.
-    pub(crate) fn new(config: &BrokerConfig, memory: &MemoryPlan) -> Self {
+    pub(crate) fn new(config: &BrokerConfig, memory: &MemoryBudgets) -> Self {
         Self {
             node_id: config.node_id,
             file: config.settings.clone(),

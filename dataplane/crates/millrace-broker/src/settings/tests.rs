@@ -27,7 +27,7 @@ struct Home {
 struct Start {
     settings: LiveSettings,
     meta: Arc<dyn MetaStore>,
-    memory: MemoryPlan,
+    memory: MemoryBudgets,
 }
 
 impl Home {
@@ -39,7 +39,7 @@ impl Home {
     async fn start(&self, file: &str, memory_mib: u64) -> Start {
         let properties = Properties::parse(file).expect("legal");
         let mut config = BrokerConfig::new(&properties).expect("legal");
-        let memory = MemoryPlan::make(&mut config, &Memory(memory_mib * MIB)).expect("fits");
+        let memory = MemoryBudgets::divide(&mut config, &Memory(memory_mib * MIB)).expect("fits");
         let path = self.folder.path().join("meta.db");
         let clock = SystemClock::shared();
         let meta = SqliteMeta::open(&path, SqliteOptions::default(), clock).await;
@@ -154,7 +154,7 @@ async fn what_was_set_is_there_after_a_restart_before_anything_opens() {
 }
 
 #[tokio::test]
-async fn settings_of_one_request_are_judged_together_and_take_effect_together() {
+async fn settings_of_one_request_are_validated_together_and_take_effect_together() {
     let start = Home::new()
         .start("s3.wal.upload.threshold=100MiB", 16_384)
         .await;

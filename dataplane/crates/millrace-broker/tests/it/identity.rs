@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use millrace_broker::{
     AdoptError, Adoption, Age, Broker, BrokerConfig, Loss, Mismatch, Seams, StartError,
-    StorageError, plan_adoption,
+    StorageError, prepare_adoption,
 };
 use millrace_meta::{Floors, MetaStore, SqliteMeta, SqliteOptions, read_identity};
 use millrace_model::{NodeEpoch, NodeId};
@@ -226,23 +226,23 @@ impl Spoilt {
     /// What an adoption would lose. Looking changes nothing.
     async fn adoption(&self) -> Adoption {
         let before = Image::of(self.home.path());
-        let planned = plan_adoption(config(&self.home, &[]), Seams::system()).await;
-        let planned = planned
-            .expect("can be planned")
+        let prepared = prepare_adoption(config(&self.home, &[]), Seams::system()).await;
+        let prepared = prepared
+            .expect("can be prepared")
             .expect("there is something to adopt");
         assert!(
             before == Image::of(self.home.path()),
-            "planning has changed something"
+            "preparing has changed something"
         );
-        planned
+        prepared
     }
 
     /// Adopts, and starts the broker.
     async fn adopted(&self) -> Broker {
         self.adoption().await.apply().await.expect("adopts");
-        let planned = plan_adoption(config(&self.home, &[]), Seams::system()).await;
+        let prepared = prepare_adoption(config(&self.home, &[]), Seams::system()).await;
         assert!(
-            planned.expect("can be planned").is_none(),
+            prepared.expect("can be prepared").is_none(),
             "everything agrees"
         );
         start(&self.home, &[]).await.expect("starts")
@@ -683,10 +683,10 @@ async fn a_silent_bucket_that_turns_out_to_be_anothers_ends_the_broker() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_agrees_needs_no_adoption_and_settings_allow_none() {
     let stopped = Spoilt::of(Images::STOPPED).await;
-    let planned = plan_adoption(config(&stopped.home, &[]), Seams::system()).await;
-    assert!(planned.expect("can be planned").is_none());
+    let prepared = prepare_adoption(config(&stopped.home, &[]), Seams::system()).await;
+    assert!(prepared.expect("can be prepared").is_none());
     let other = config(&stopped.home, &["cluster.id=other"]);
-    match plan_adoption(other, Seams::system()).await {
+    match prepare_adoption(other, Seams::system()).await {
         Err(AdoptError::Settings(Mismatch::ConfiguredCluster { .. })) => {}
         Err(error) => panic!("another error: {error}"),
         Ok(_) => panic!("it cannot be adopted"),
@@ -790,6 +790,6 @@ async fn adopting_an_empty_bucket_names_what_was_in_the_other() {
     assert!(lost[0].contains("offsets 0 to 4, 5 records"), "{lost:?}");
     // Reading what was in the other bucket fails; that is told, and the bucket is ours from here on.
     adoption.apply().await.expect("adopts");
-    let planned = plan_adoption(config(&spoilt.home, &[]), Seams::system()).await;
-    assert!(planned.expect("can be planned").is_none());
+    let prepared = prepare_adoption(config(&spoilt.home, &[]), Seams::system()).await;
+    assert!(prepared.expect("can be prepared").is_none());
 }

@@ -349,7 +349,7 @@ async fn groups_of_a_corrupt_log_are_not_available_and_all_others_are() {
 }
 
 #[tokio::test]
-async fn a_long_log_is_written_anew_and_says_the_same() {
+async fn a_long_log_is_rewritten_and_says_the_same() {
     let config = GroupConfig {
         rewrite_after_records: 100,
         ..GroupConfig::default()
@@ -780,7 +780,7 @@ async fn what_waits_is_charged_until_it_is_gone() {
         );
     };
     assert_eq!(refused, Err(GroupError::CoordinatorNotAvailable));
-    assert!(coordinator.stats().writes_bytes <= GROUP_WRITES_BYTES_MAX);
+    assert!(coordinator.metrics().writes_bytes <= GROUP_WRITES_BYTES_MAX);
     world.topic.logs[0].durable.send_replace(true);
     let offsets = vec![(partition("t"), at(1))];
     while coordinator
@@ -790,5 +790,5 @@ async fn what_waits_is_charged_until_it_is_gone() {
     {
         tokio::task::yield_now().await;
     }
-    assert_eq!(coordinator.stats().offsets, 1_000);
+    assert_eq!(coordinator.metrics().offsets, 1_000);
 }

@@ -262,7 +262,7 @@ impl Group {
 
     /// What a static member is told that returns to a stable group. A leader that understands
     /// `skip_assignment` learns that it leads; an older one is told that its former self does, so
-    /// that it does not assign anew (KIP-814).
+    /// that it does not assign again (KIP-814).
     fn welcome(&self, id: &str, old_leader: String, can_skip: bool) -> Joined {
         let leads = self.leader.as_deref() == Some(id);
         let joined = self.joined(id);

@@ -147,7 +147,7 @@ impl Group {
         }
     }
 
-    /// Takes on a generation that was read from the log. Sessions start anew: the members' silence
+    /// Takes on a generation that was read from the log. Sessions restart: the members' silence
     /// while the broker was away is not theirs.
     pub(crate) fn restore(&mut self, metadata: GroupMetadata, now: Now) {
         self.generation = metadata.generation;
@@ -294,7 +294,7 @@ impl Group {
         }
     }
 
-    /// Hears from a member: its session starts anew.
+    /// Hears from a member: its session restarts.
     fn refresh(&mut self, member_id: &str, now: Now) {
         if let Some(member) = self.members.get_mut(member_id) {
             member.session_deadline = now.at + member.session_timeout;

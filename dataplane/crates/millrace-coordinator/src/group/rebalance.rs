@@ -96,7 +96,7 @@ impl Group {
             return self.note(deadline);
         }
         self.rebalance = None;
-        // Generations start at 1; after the last one they start anew.
+        // Generations start at 1; after the last one they restart.
         self.generation = self.generation.checked_add(1).unwrap_or(1);
         if self.members.is_empty() {
             self.become_empty(now);

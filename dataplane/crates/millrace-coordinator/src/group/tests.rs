@@ -524,7 +524,7 @@ fn a_static_member_comes_back_without_a_rebalance() {
             (1, GroupState::Stable)
         );
         assert_eq!(after.skip_assignment, can_skip);
-        // An older client must not believe that it leads, or it would assign anew.
+        // An older client must not believe that it leads, or it would assign again.
         let leader = if can_skip {
             &after.member_id
         } else {
@@ -655,7 +655,7 @@ fn the_group_has_a_largest_size() {
 }
 
 #[test]
-fn commits_are_judged_by_member_and_generation() {
+fn commits_are_validated_by_member_and_generation() {
     let mut world = World::plain();
     let now_is = world.now;
     assert_eq!(

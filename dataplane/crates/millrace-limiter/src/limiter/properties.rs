@@ -99,7 +99,7 @@ async fn world(rate: u64, everybody: Vec<Asks>, rates: Vec<(u64, u64)>) -> Came 
     assert_eq!(limiter.waiting(), 0);
     tokio::task::yield_now().await;
     tokio::task::yield_now().await;
-    let waiting = limiter.stats().tiers.map(|tier| tier.waiting);
+    let waiting = limiter.metrics().tiers.map(|tier| tier.waiting);
     assert_eq!(waiting, [0; 5]);
     let mut state = limiter.core().state.lock();
     assert!(!state.is_driven, "it waits for nobody");

@@ -57,7 +57,7 @@ async fn without_a_rate_nothing_waits() {
         assert!(limiter.try_acquire(tier, 5));
     }
     assert_eq!(clock.now(), Duration::ZERO);
-    assert_eq!(limiter.stats().tiers[4].bytes, u64::MAX / 10 + 5);
+    assert_eq!(limiter.metrics().tiers[4].bytes, u64::MAX / 10 + 5);
 }
 
 #[tokio::test(start_paused = true)]
@@ -298,7 +298,7 @@ async fn who_gives_up_leaves_the_bytes_that_it_was_granted() {
     limiter.acquire(Tier::TailRead, 10 * KIB).await;
     assert!(clock.now() - since <= Duration::from_millis(1));
     assert_eq!(
-        limiter.stats().tiers[Tier::TailRead as usize].bytes,
+        limiter.metrics().tiers[Tier::TailRead as usize].bytes,
         10 * KIB
     );
 }
@@ -433,10 +433,10 @@ async fn shared_directions_draw_on_one_bandwidth_and_are_counted_apart() {
     network.egress.acquire(Tier::TailRead, KIB).await;
     let took = clock.now().as_millis();
     assert!((499..=512).contains(&took), "{took} ms");
-    let bytes = |limiter: &Limiter| limiter.stats().tiers.map(|tier| tier.bytes / KIB);
+    let bytes = |limiter: &Limiter| limiter.metrics().tiers.map(|tier| tier.bytes / KIB);
     assert_eq!(bytes(&network.ingress), [60, 0, 0, 0, 0]);
     assert_eq!(bytes(&network.egress), [0, 1, 0, 0, 0]);
-    let waited = network.egress.stats().tiers[1].waited.as_millis();
+    let waited = network.egress.metrics().tiers[1].waited.as_millis();
     assert_eq!(waited, took);
     network.set_ingress(None);
     assert_eq!(network.ingress.rate(), Some(200 * KIB));

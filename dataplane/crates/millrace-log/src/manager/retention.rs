@@ -15,7 +15,7 @@ const FIRST_CHECK: Duration = Duration::from_secs(30);
 /// writers take turns: a commit of an upload waits for so many at most.
 const TRIMS_AT_ONCE: usize = 4;
 
-/// How long one trim may take before the next partition gets its turn. What was begun goes on, and
+/// How long one trim may take before the next partition gets its turn. What has started continues, and
 /// the next check sees what became of it.
 const TRIM_WAIT: Duration = Duration::from_secs(30);
 

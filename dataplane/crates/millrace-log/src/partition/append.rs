@@ -40,7 +40,7 @@ pub struct Appended {
     pub log_start_offset: Offset,
 }
 
-/// The promise of an append: a future that resolves once everything it was judged on is durable, in
+/// The promise of an append: a future that resolves once everything it was based on is durable, in
 /// the order of the partition's appends. Dropping it takes nothing back.
 #[derive(Debug)]
 pub struct AppendTicket {
@@ -93,11 +93,11 @@ impl Stand {
 }
 
 impl PartitionLog {
-    /// Judges `batches`, gives them offsets and sends them on their way; the ticket tells when they
+    /// Checks `batches`, gives them offsets and sends them on their way; the ticket tells when they
     /// are durable. Waits, within bounds, for room; the order in which calls return is the order of
     /// their batches. All batches of a call are appended, or none.
     ///
-    /// The batches have passed [`Batch::validate`]; what is judged here is what depends on the
+    /// The batches have passed [`Batch::validate`]; what is checked here is what depends on the
     /// partition: the size that its topic allows, and the sequence of its producers.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl PartitionLog {
             return Err(AppendError::Closed);
         }
         let verdicts = match origin {
-            AppendOrigin::Client => judge_all(&state, &batches, self.data.next_offset())?,
+            AppendOrigin::Client => check_all(&state, &batches, self.data.next_offset())?,
             AppendOrigin::Coordinator => vec![Verdict::Append; batches.len()],
         };
         let newcomers = match origin {
@@ -326,15 +326,15 @@ impl State {
     }
 }
 
-/// Judges the batches of one request, each on the state that those before it leave.
-fn judge_all(
+/// Checks the batches of one request, each on the state that those before it leave.
+fn check_all(
     state: &State,
     batches: &[Batch],
     mut next: Offset,
 ) -> Result<Vec<Verdict>, AppendError> {
     let sequenced = |batch: &Batch| Sequenced::of(batch.header());
     if let [batch] = batches {
-        let verdict = sequenced(batch).map_or(Ok(Verdict::Append), |s| state.producers.judge(&s));
+        let verdict = sequenced(batch).map_or(Ok(Verdict::Append), |s| state.producers.check(&s));
         return Ok(vec![verdict?]);
     }
     let mut draft = state
@@ -346,7 +346,7 @@ fn judge_all(
         let verdict = match sequenced(batch) {
             None => Verdict::Append,
             Some(sequenced) => {
-                let verdict = draft.judge(&sequenced)?;
+                let verdict = draft.check(&sequenced)?;
                 if verdict == Verdict::Append {
                     let last_offset = next + count - 1;
                     let stamped = Stamped {

@@ -73,7 +73,7 @@ impl DeletionMetrics {
 
 impl PartitionLog {
     /// Deletes the records below `new_start`, which is at most the high watermark. Durable when it
-    /// returns the log start offset. The batch that contains `new_start` stays whole. What was begun
+    /// returns the log start offset. The batch that contains `new_start` stays whole. What has started
     /// goes on when nobody waits for it any more.
     ///
     /// # Errors

@@ -511,8 +511,8 @@ async fn a_deletion_goes_on_when_nobody_waits_for_it() {
     }
     let (log, end) = (Arc::clone(run.log()), run.model.end());
     let mut deletion = Box::pin(log.trim(end));
-    let begun = poll_fn(|cx| Poll::Ready(deletion.as_mut().poll(cx))).await;
-    assert!(begun.is_pending(), "it takes a transaction");
+    let started = poll_fn(|cx| Poll::Ready(deletion.as_mut().poll(cx))).await;
+    assert!(started.is_pending(), "it takes a transaction");
     drop(deletion);
     let is_done = async {
         while log.size_bytes() > 0 {

@@ -53,11 +53,11 @@ impl Inner {
         check(&self.index.read(), &replaced, &outputs)?;
         let (now_ms, now) = (self.clock.wall_ms(), self.clock.now());
         let mut dying: Vec<ObjectId> = replaced.iter().map(|object| object.object).collect();
-        objects::doom(&mut tx, &dying, now_ms).await?;
+        objects::retire(&mut tx, &dying, now_ms).await?;
         for output in &outputs {
             let live = self.index.read().any_live(&output.ranges);
-            let doomed_ms = (!live).then_some(now_ms);
-            if !objects::record(&mut tx, output, node_epoch, doomed_ms).await? {
+            let retired_ms = (!live).then_some(now_ms);
+            if !objects::record(&mut tx, output, node_epoch, retired_ms).await? {
                 return Err(CompactionError::NotPrepared(output.id));
             }
             dying.extend((!live).then_some(output.id));
@@ -65,7 +65,7 @@ impl Inner {
         self.commit(tx, |index| {
             index.remove_objects(&replaced);
             outputs.into_iter().for_each(|output| index.add(output));
-            index.doom(dying, now);
+            index.retire(dying, now);
         })
         .await?;
         Ok(())
@@ -90,7 +90,7 @@ impl Inner {
                     live.extend(self.index.read().contents(input, &ranges));
                 }
                 Some(Found::Prepared) => return Err(CompactionError::NotCommitted(input)),
-                Some(Found::Doomed) | None => {}
+                Some(Found::Retired) | None => {}
             }
         }
         Ok(live)

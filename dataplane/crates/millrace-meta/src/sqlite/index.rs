@@ -11,7 +11,7 @@ use std::{
 
 use millrace_model::{NodeEpoch, ObjectId, Offset, StreamEpoch, StreamId, StreamRange};
 
-use super::doomed::Doomed;
+use super::retired::Retired;
 use crate::{
     CommitError, Compaction, LiveRange, ObjectContents, ObjectKind, ObjectRange, StreamMeta,
     StreamObject, StreamSetObject, StreamSetSummary, StreamSummary, Upload,
@@ -26,7 +26,7 @@ pub(super) struct Index {
     /// Those of them that are stream sets.
     stream_sets: BTreeSet<ObjectId>,
     /// Objects that are to be deleted.
-    pub(super) doomed: Doomed,
+    pub(super) retired: Retired,
     /// The next stream id: a stream below it that is not in `streams` has been deleted.
     pub(super) next_stream: u64,
 }
@@ -321,8 +321,8 @@ impl Index {
     }
 
     /// Notes that objects are to be deleted.
-    pub(super) fn doom(&mut self, objects: impl IntoIterator<Item = ObjectId>, now: Duration) {
-        self.doomed.extend(objects, now);
+    pub(super) fn retire(&mut self, objects: impl IntoIterator<Item = ObjectId>, now: Duration) {
+        self.retired.extend(objects, now);
     }
 
     /// Stream-set objects behind `after`.

@@ -7,7 +7,6 @@
 
 mod backup;
 mod compaction;
-mod doomed;
 mod identity;
 mod index;
 mod journal;
@@ -18,6 +17,7 @@ mod objects;
 mod ranges;
 mod records;
 mod restore;
+mod retired;
 mod streams;
 mod topics;
 
@@ -65,10 +65,10 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// What can be set.
 #[derive(Debug, Clone, Copy)]
 pub struct SqliteOptions {
-    /// How long a doomed object stays readable, counted on the monotonic clock from when this process
-    /// saw it doomed. Must be longer than the longest read, since a reader may hold a range that it
-    /// was given just before the object was doomed.
-    pub doomed_retention: Duration,
+    /// How long a retired object stays readable, counted on the monotonic clock from when this process
+    /// saw it retired. Must be longer than the longest read, since a reader may hold a range that it
+    /// was given just before the object was retired.
+    pub retired_retention: Duration,
 }
 
 impl Default for SqliteOptions {
@@ -76,7 +76,7 @@ impl Default for SqliteOptions {
     /// given up after 14 seconds, with half a minute of pauses in between.
     fn default() -> Self {
         Self {
-            doomed_retention: Duration::from_secs(600),
+            retired_retention: Duration::from_secs(600),
         }
     }
 }
@@ -143,7 +143,7 @@ fn is_corrupt(error: &dyn sqlx::error::DatabaseError) -> bool {
 
 impl SqliteMeta {
     /// Opens the file at `path`, creates or migrates it, and builds the index from it. The clock's
-    /// wall time dates doomed objects.
+    /// wall time dates retired objects.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -265,7 +265,7 @@ impl Inner {
             let mut loaded = load_index(&mut writer, self.clock.now()).await?;
             let revision = identity::revision(&mut writer).await?;
             let mut index = self.index.write();
-            loaded.doomed.keep_times_of(&index.doomed);
+            loaded.retired.keep_times_of(&index.retired);
             *index = loaded;
             self.revision.send_replace(revision);
             self.index_behind.store(false, Ordering::SeqCst);
@@ -463,12 +463,12 @@ impl MetaStore for SqliteMeta {
             .await
     }
 
-    async fn doomed_objects(
+    async fn retired_objects(
         &self,
         node_epoch: NodeEpoch,
         limit: usize,
     ) -> Result<Vec<ObjectId>, SweepError> {
-        self.inner.doomed_objects(node_epoch, limit).await
+        self.inner.retired_objects(node_epoch, limit).await
     }
 
     async fn mark_deleted(

@@ -96,7 +96,7 @@ impl Inner {
         let mut left = Vec::new();
         if let Some(former) = former {
             let former = NodeEpoch(from_sql(former)?);
-            left = objects::doom_prepared(&mut tx, former, self.clock.wall_ms()).await?;
+            left = objects::retire_prepared(&mut tx, former, self.clock.wall_ms()).await?;
         }
         sqlx::query(
             "INSERT INTO nodes (node_id, epoch) VALUES ($1, $2)
@@ -111,7 +111,7 @@ impl Inner {
             .execute(&mut *tx)
             .await?;
         let now = self.clock.now();
-        self.commit(tx, |index| index.doom(left, now)).await?;
+        self.commit(tx, |index| index.retire(left, now)).await?;
         Ok(NodeEpoch(epoch))
     }
 

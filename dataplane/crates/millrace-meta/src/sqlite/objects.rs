@@ -19,7 +19,7 @@ use crate::{CommitError, ObjectKind, ReserveError, StoreFailure, SweepError};
 pub(super) mod state {
     pub(in crate::sqlite) const PREPARED: i64 = 1;
     pub(in crate::sqlite) const COMMITTED: i64 = 2;
-    pub(in crate::sqlite) const DOOMED: i64 = 3;
+    pub(in crate::sqlite) const RETIRED: i64 = 3;
 }
 
 /// Ids given out at once: one upload's objects. Bounds the rows of one transaction.
@@ -42,17 +42,17 @@ fn kind_from_sql(kind: i64) -> Result<ObjectKind, StoreFailure> {
     }
 }
 
-/// Adds all committed objects, and since `now` the doomed ones, to an index that has the streams.
+/// Adds all committed objects, and since `now` the retired ones, to an index that has the streams.
 pub(super) async fn load(
     tx: &mut Transaction<'_, Sqlite>,
     index: &mut Index,
     now: Duration,
 ) -> Result<(), StoreFailure> {
-    let doomed: Vec<i64> = sqlx::query_scalar("SELECT object_id FROM objects WHERE state = $1")
-        .bind(state::DOOMED)
+    let retired: Vec<i64> = sqlx::query_scalar("SELECT object_id FROM objects WHERE state = $1")
+        .bind(state::RETIRED)
         .fetch_all(&mut **tx)
         .await?;
-    index.doom(ids(doomed)?, now);
+    index.retire(ids(retired)?, now);
     let mut rows = sqlx::query_as::<_, (i64, i64, i64, Vec<u8>)>(
         "SELECT object_id, kind, size, ranges FROM objects WHERE state = $1",
     )
@@ -76,14 +76,14 @@ fn ids(rows: Vec<i64>) -> Result<Vec<ObjectId>, StoreFailure> {
 }
 
 /// Marks objects for deletion.
-pub(super) async fn doom(
+pub(super) async fn retire(
     tx: &mut Transaction<'_, Sqlite>,
     objects: &[ObjectId],
     now_ms: i64,
 ) -> Result<(), StoreFailure> {
     for object in objects {
         sqlx::query("UPDATE objects SET state = $1, doomed_ms = $2 WHERE object_id = $3")
-            .bind(state::DOOMED)
+            .bind(state::RETIRED)
             .bind(now_ms)
             .bind(to_sql(object.get())?)
             .execute(&mut **tx)
@@ -94,7 +94,7 @@ pub(super) async fn doom(
 
 /// Marks what a replaced node epoch reserved and can no longer commit. The object may exist in the
 /// bucket or not.
-pub(super) async fn doom_prepared(
+pub(super) async fn retire_prepared(
     tx: &mut Transaction<'_, Sqlite>,
     former: NodeEpoch,
     now_ms: i64,
@@ -103,7 +103,7 @@ pub(super) async fn doom_prepared(
         "UPDATE objects SET state = $1, doomed_ms = $2 WHERE state = $3 AND node_epoch = $4
          RETURNING object_id",
     )
-    .bind(state::DOOMED)
+    .bind(state::RETIRED)
     .bind(now_ms)
     .bind(state::PREPARED)
     .bind(to_sql(former.get())?)
@@ -112,7 +112,7 @@ pub(super) async fn doom_prepared(
     ids(left)
 }
 
-/// Whether the database has exactly this object committed already (or doomed since).
+/// Whether the database has exactly this object committed already (or retired since).
 pub(super) async fn is_recorded(
     tx: &mut Transaction<'_, Sqlite>,
     object: &Committed,
@@ -131,16 +131,16 @@ pub(super) async fn is_recorded(
     Ok(found.is_some())
 }
 
-/// Turns a prepared object into a committed one, or into a doomed one where nothing in it can be
+/// Turns a prepared object into a committed one, or into a retired one where nothing in it can be
 /// read any more. `false` where it is not prepared under this node epoch.
 pub(super) async fn record(
     tx: &mut Transaction<'_, Sqlite>,
     object: &Committed,
     node_epoch: NodeEpoch,
-    doomed_ms: Option<i64>,
+    retired_ms: Option<i64>,
 ) -> Result<bool, StoreFailure> {
-    let to_state = if doomed_ms.is_some() {
-        state::DOOMED
+    let to_state = if retired_ms.is_some() {
+        state::RETIRED
     } else {
         state::COMMITTED
     };
@@ -152,7 +152,7 @@ pub(super) async fn record(
     .bind(kind_to_sql(object.kind))
     .bind(to_sql(object.size)?)
     .bind(ranges::encode(&object.ranges))
-    .bind(doomed_ms)
+    .bind(retired_ms)
     .bind(to_sql(object.id.get())?)
     .bind(state::PREPARED)
     .bind(to_sql(node_epoch.get())?)
@@ -177,7 +177,7 @@ pub(super) async fn find(
     Ok(Some(match (state, blob) {
         (state::PREPARED, _) => Found::Prepared,
         (state::COMMITTED, Some(blob)) => Found::Committed(ranges::decode(&blob)?),
-        _ => Found::Doomed,
+        _ => Found::Retired,
     }))
 }
 
@@ -186,7 +186,7 @@ pub(super) enum Found {
     Prepared,
     /// Its ranges.
     Committed(Vec<StreamRange>),
-    Doomed,
+    Retired,
 }
 
 impl Inner {
@@ -255,7 +255,7 @@ impl Inner {
         }
         self.commit(tx, |index| {
             objects.into_iter().for_each(|object| index.add(object));
-            index.doom(dead, now);
+            index.retire(dead, now);
         })
         .await?;
         Ok(())
@@ -275,7 +275,7 @@ impl Inner {
                 "UPDATE objects SET state = $1, doomed_ms = $2
                  WHERE object_id = $3 AND state = $4 AND node_epoch = $5",
             )
-            .bind(state::DOOMED)
+            .bind(state::RETIRED)
             .bind(self.clock.wall_ms())
             .bind(to_sql(object.get())?)
             .bind(state::PREPARED)
@@ -286,11 +286,11 @@ impl Inner {
             released.extend((done.rows_affected() == 1).then_some(object));
         }
         let now = self.clock.now();
-        self.commit(tx, |index| index.doom(released, now)).await?;
+        self.commit(tx, |index| index.retire(released, now)).await?;
         Ok(())
     }
 
-    pub(super) async fn doomed_objects(
+    pub(super) async fn retired_objects(
         &self,
         node_epoch: NodeEpoch,
         limit: usize,
@@ -299,10 +299,10 @@ impl Inner {
         fence::<SweepError>(&mut tx, node_epoch).await?;
         tx.commit().await.map_err(failure)?;
         let now = self.clock.now();
-        let Some(before) = now.checked_sub(self.options.doomed_retention) else {
+        let Some(before) = now.checked_sub(self.options.retired_retention) else {
             return Ok(Vec::new());
         };
-        Ok(self.index.read().doomed.since_before(before, limit))
+        Ok(self.index.read().retired.since_before(before, limit))
     }
 
     pub(super) async fn mark_deleted(
@@ -316,12 +316,12 @@ impl Inner {
         for object in objects {
             sqlx::query("DELETE FROM objects WHERE object_id = $1 AND state = $2")
                 .bind(to_sql(object.get())?)
-                .bind(state::DOOMED)
+                .bind(state::RETIRED)
                 .execute(&mut *tx)
                 .await
                 .map_err(failure)?;
         }
-        self.commit(tx, |index| index.doomed.forget(objects))
+        self.commit(tx, |index| index.retired.forget(objects))
             .await?;
         Ok(())
     }

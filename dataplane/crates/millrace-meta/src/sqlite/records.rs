@@ -17,7 +17,7 @@ pub enum ObjectState {
     /// It is in the bucket.
     Committed,
     /// It is to be deleted; it may be in the bucket or not.
-    Doomed,
+    Retired,
 }
 
 /// One object, as the metadata has it.
@@ -73,7 +73,7 @@ async fn read(connection: &mut SqliteConnection) -> Result<ObjectRecords, StoreF
         let state = match number {
             state::PREPARED => ObjectState::Prepared,
             state::COMMITTED => ObjectState::Committed,
-            state::DOOMED => ObjectState::Doomed,
+            state::RETIRED => ObjectState::Retired,
             other => {
                 let what = format!("an object is in state {other}");
                 return Err(StoreFailure::Corrupt(what));

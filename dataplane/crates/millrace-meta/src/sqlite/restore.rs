@@ -85,7 +85,7 @@ impl SqliteMeta {
         index.streams.iter().map(meta).collect()
     }
 
-    /// Whether the database is sound, by SQLite's own judgement.
+    /// Whether the database is sound, according to SQLite's own check.
     ///
     /// # Errors
     /// [`StoreFailure::Corrupt`] with the first finding.
@@ -104,23 +104,23 @@ impl SqliteMeta {
         }
     }
 
-    /// Dooms objects that the metadata does not know: they are in the bucket, and nothing refers to them.
+    /// Retires objects that the metadata does not know: they are in the bucket, and nothing refers to them.
     /// Those that it knows are left as they are.
     ///
     /// # Errors
     /// The store failed; nothing has changed.
-    pub async fn doom_unknown(&self, objects: Vec<ObjectId>) -> Result<(), StoreFailure> {
-        self.detached(|inner| async move { inner.doom_unknown(&objects).await })
+    pub async fn retire_unknown(&self, objects: Vec<ObjectId>) -> Result<(), StoreFailure> {
+        self.detached(|inner| async move { inner.retire_unknown(&objects).await })
             .await
     }
 }
 
 impl Inner {
-    async fn doom_unknown(&self, objects: &[ObjectId]) -> Result<(), StoreFailure> {
+    async fn retire_unknown(&self, objects: &[ObjectId]) -> Result<(), StoreFailure> {
         let mut writer = self.writer().await?;
         let mut tx = begin(&mut writer).await?;
         let now_ms = self.clock.wall_ms();
-        let mut doomed = Vec::new();
+        let mut retired = Vec::new();
         for &object in objects {
             // No node has it: 0 is no node's epoch.
             let inserted = sqlx::query(
@@ -128,14 +128,14 @@ impl Inner {
                  VALUES ($1, $2, 0, $3) ON CONFLICT DO NOTHING",
             )
             .bind(to_sql(object.get())?)
-            .bind(state::DOOMED)
+            .bind(state::RETIRED)
             .bind(now_ms)
             .execute(&mut *tx)
             .await
             .map_err(failure)?;
-            doomed.extend((inserted.rows_affected() > 0).then_some(object));
+            retired.extend((inserted.rows_affected() > 0).then_some(object));
         }
         let now = self.clock.now();
-        self.commit(tx, |index| index.doom(doomed, now)).await
+        self.commit(tx, |index| index.retire(retired, now)).await
     }
 }

@@ -1,8 +1,8 @@
-//! How long objects have been doomed, by the monotonic clock.
+//! How long objects have been retired, by the monotonic clock.
 //!
 //! An object may be deleted once no reader can still hold a range of it, which depends on elapsed
 //! time, not on the time of day. So the time is measured on the monotonic clock, from when this
-//! process saw the object doomed; objects doomed by an earlier process count from the opening of the
+//! process saw the object retired; objects retired by an earlier process count from the opening of the
 //! file. So a jump of the wall clock neither deletes early nor delays deletion.
 
 use std::{
@@ -12,15 +12,15 @@ use std::{
 
 use millrace_model::ObjectId;
 
-/// The doomed objects and since when each of them is.
+/// The retired objects and since when each of them is.
 #[derive(Debug, Default)]
-pub(super) struct Doomed {
+pub(super) struct Retired {
     since: HashMap<ObjectId, Duration>,
     order: BTreeSet<(Duration, ObjectId)>,
 }
 
-impl Doomed {
-    /// Notes objects that are doomed from `now` on, or were before.
+impl Retired {
+    /// Notes objects that are retired from `now` on, or were before.
     pub(super) fn extend(&mut self, objects: impl IntoIterator<Item = ObjectId>, now: Duration) {
         for object in objects {
             let since = *self.since.entry(object).or_insert(now);
@@ -39,7 +39,7 @@ impl Doomed {
         }
     }
 
-    /// Up to `limit` objects that are doomed since `before` or longer, the longest first.
+    /// Up to `limit` objects that are retired since `before` or longer, the longest first.
     pub(super) fn since_before(&self, before: Duration, limit: usize) -> Vec<ObjectId> {
         let due = self.order.iter().take_while(|(since, _)| *since <= before);
         due.map(|&(_, object)| object).take(limit).collect()
@@ -65,19 +65,19 @@ mod tests {
 
     #[test]
     fn the_first_time_counts_even_after_the_database_was_read_again() {
-        let mut doomed = Doomed::default();
-        doomed.extend([ObjectId(1), ObjectId(2)], second(10));
-        doomed.extend([ObjectId(2), ObjectId(3)], second(20));
-        assert_eq!(doomed.since_before(second(9), 9), []);
+        let mut retired = Retired::default();
+        retired.extend([ObjectId(1), ObjectId(2)], second(10));
+        retired.extend([ObjectId(2), ObjectId(3)], second(20));
+        assert_eq!(retired.since_before(second(9), 9), []);
         assert_eq!(
-            doomed.since_before(second(10), 9),
+            retired.since_before(second(10), 9),
             [ObjectId(1), ObjectId(2)]
         );
-        assert_eq!(doomed.since_before(second(10), 1), [ObjectId(1)]);
+        assert_eq!(retired.since_before(second(10), 1), [ObjectId(1)]);
 
-        let mut again = Doomed::default();
+        let mut again = Retired::default();
         again.extend([ObjectId(2), ObjectId(3), ObjectId(4)], second(30));
-        again.keep_times_of(&doomed);
+        again.keep_times_of(&retired);
         assert_eq!(
             again.since_before(second(20), 9),
             [ObjectId(2), ObjectId(3)]

@@ -154,11 +154,11 @@ impl Inner {
             .execute(&mut *tx)
             .await
             .map_err(failure)?;
-        objects::doom(&mut tx, &dying, self.clock.wall_ms()).await?;
+        objects::retire(&mut tx, &dying, self.clock.wall_ms()).await?;
         let now = self.clock.now();
         self.commit(tx, |index| {
             index.trim(stream, new_start);
-            index.doom(dying, now);
+            index.retire(dying, now);
         })
         .await?;
         Ok(new_start)

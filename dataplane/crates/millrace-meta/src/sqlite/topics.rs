@@ -193,11 +193,11 @@ impl Inner {
         }
         let all: Vec<_> = gone.iter().map(|&stream| (stream, Offset::MAX)).collect();
         let dying = self.index.read().dying(&all);
-        objects::doom(&mut tx, &dying, self.clock.wall_ms()).await?;
+        objects::retire(&mut tx, &dying, self.clock.wall_ms()).await?;
         let now = self.clock.now();
         self.commit(tx, |index| {
             index.remove_streams(&gone);
-            index.doom(dying, now);
+            index.retire(dying, now);
         })
         .await?;
         Ok(topic)

@@ -195,10 +195,10 @@ async fn whoever_waits_for_the_backup_waits_for_what_was_changed_before() {
 }
 
 #[tokio::test]
-async fn unknown_objects_are_doomed_and_known_ones_left_alone() {
+async fn unknown_objects_are_retired_and_known_ones_left_alone() {
     let folder = tempfile::tempdir().expect("a folder");
     let options = SqliteOptions {
-        doomed_retention: Duration::ZERO,
+        retired_retention: Duration::ZERO,
     };
     let clock = ManualClock::shared();
     let store = SqliteMeta::open(&folder.path().join("meta.db"), options, clock).await;
@@ -207,9 +207,9 @@ async fn unknown_objects_are_doomed_and_known_ones_left_alone() {
     let known = store.reserve_objects(epoch, 1).await.expect("reserves");
     let unknown = ObjectId(known.get() + 7);
     store
-        .doom_unknown(vec![known, unknown])
+        .retire_unknown(vec![known, unknown])
         .await
-        .expect("dooms");
-    let doomed = store.doomed_objects(epoch, 9).await.expect("lists");
-    assert_eq!(doomed, [unknown]);
+        .expect("retires");
+    let retired = store.retired_objects(epoch, 9).await.expect("lists");
+    assert_eq!(retired, [unknown]);
 }

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 type Store = Arc<dyn MetaStore>;
 
-/// Runs every promise on a fresh store. `open` gives one that keeps doomed objects for no time.
+/// Runs every promise on a fresh store. `open` gives one that keeps retired objects for no time.
 async fn keeps_the_contract<F: Future<Output = Store>>(open: impl Fn() -> F) {
     objects_are_replaced_at_once(Two::new(open().await).await).await;
     the_same_compaction_counts_once(Two::new(open().await).await).await;
@@ -23,7 +23,7 @@ async fn keeps_the_contract<F: Future<Output = Store>>(open: impl Fn() -> F) {
     what_was_trimmed_meanwhile_may_be_missing(Two::new(open().await).await).await;
     what_was_deleted_meanwhile_is_forgotten(Two::new(open().await).await).await;
     a_replaced_start_compacts_nothing(Two::new(open().await).await).await;
-    ids_that_are_not_used_are_doomed(Two::new(open().await).await).await;
+    ids_that_are_not_used_are_retired(Two::new(open().await).await).await;
     candidates_are_listed_in_pages(Two::new(open().await).await).await;
 }
 
@@ -35,7 +35,7 @@ async fn sqlite() {
         let number = next.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         let path = folder.path().join(format!("{number}.db"));
         let options = SqliteOptions {
-            doomed_retention: Duration::ZERO,
+            retired_retention: Duration::ZERO,
         };
         let opened = SqliteMeta::open(&path, options, ManualClock::shared()).await;
         Arc::new(opened.expect("opens")) as Store
@@ -149,9 +149,9 @@ impl Two {
         bounds.collect()
     }
 
-    async fn doomed(&self) -> Vec<ObjectId> {
-        let doomed = self.store.doomed_objects(self.node_epoch, 100).await;
-        doomed.expect("a list")
+    async fn retired(&self) -> Vec<ObjectId> {
+        let retired = self.store.retired_objects(self.node_epoch, 100).await;
+        retired.expect("a list")
     }
 
     async fn trim(&self, stream: StreamId, to: Offset) {
@@ -162,7 +162,7 @@ impl Two {
     async fn is_as_uploaded(&self) {
         assert_eq!(self.found(self.a).await, [(0, 10), (10, 20), (20, 30)]);
         assert_eq!(self.found(self.b).await, [(0, 10), (10, 20)]);
-        assert_eq!(self.doomed().await, []);
+        assert_eq!(self.retired().await, []);
     }
 }
 
@@ -183,7 +183,7 @@ async fn objects_are_replaced_at_once(two: Two) {
     two.compact(&two.sets, &[&small]).await.expect("commits");
     assert_eq!(two.found(a).await, [(0, 10), (10, 20), (20, 30)]);
     assert_eq!(two.found(b).await, [(0, 20)]);
-    assert_eq!(two.doomed().await, two.sets);
+    assert_eq!(two.retired().await, two.sets);
 
     let merged = two.store.objects_of(b, 0, 1).await.expect("found")[0];
     assert_eq!((merged.kind, merged.size), (ObjectKind::StreamSet, 600));
@@ -198,10 +198,10 @@ async fn objects_are_replaced_at_once(two: Two) {
     two.trim(a, 30).await;
     two.trim(b, 30).await;
     two.trim(a, 40).await;
-    let mut doomed = two.doomed().await;
-    doomed.sort_unstable();
-    assert_eq!(doomed.len(), 8, "every object of both streams");
-    assert!(doomed.contains(&next));
+    let mut retired = two.retired().await;
+    retired.sort_unstable();
+    assert_eq!(retired.len(), 8, "every object of both streams");
+    assert!(retired.contains(&next));
 }
 
 async fn the_same_compaction_counts_once(two: Two) {
@@ -212,9 +212,9 @@ async fn the_same_compaction_counts_once(two: Two) {
         committed.expect("commits, or has committed");
         assert_eq!(two.found(two.a).await, [(0, 30)]);
     }
-    let doomed = two.doomed().await;
+    let retired = two.retired().await;
     two.store
-        .mark_deleted(two.node_epoch, &doomed)
+        .mark_deleted(two.node_epoch, &retired)
         .await
         .expect("forgets");
     let again = two.store.commit_compaction(compaction).await;
@@ -306,14 +306,14 @@ async fn what_was_trimmed_meanwhile_may_be_missing(two: Two) {
     assert_eq!((of_a.range, of_a.readable_from), (range(a, 0, 10), 5));
     let planned = two.compaction(&two.all(), &whole).await;
     two.trim(a, 25).await;
-    assert_eq!(two.doomed().await, [two.single]);
+    assert_eq!(two.retired().await, [two.single]);
     two.trim(b, 20).await;
-    assert_eq!(two.doomed().await, [two.sets[0], two.single]);
+    assert_eq!(two.retired().await, [two.sets[0], two.single]);
     two.store.commit_compaction(planned).await.expect("commits");
     assert_eq!(two.found(a).await, [(5, 30)]);
     assert_eq!(two.found(b).await, []);
-    // The output of which nothing can be read any more is doomed with the inputs.
-    assert_eq!(two.doomed().await.len(), 4);
+    // The output of which nothing can be read any more is retired with the inputs.
+    assert_eq!(two.retired().await.len(), 4);
     two.upload(&[range(a, 30, 31), range(b, 20, 21)]).await;
     assert_eq!(two.found(b).await, [(20, 21)]);
 }
@@ -340,11 +340,11 @@ async fn what_was_deleted_meanwhile_is_forgotten(two: Two) {
         .commit_compaction(planned.clone())
         .await
         .expect("commits");
-    let mut doomed = two.doomed().await;
-    doomed.sort_unstable();
+    let mut retired = two.retired().await;
+    retired.sort_unstable();
     let mut every = two.all().to_vec();
     every.extend([merged, planned.stream_objects[0].id]);
-    assert_eq!(doomed, every);
+    assert_eq!(retired, every);
 }
 
 async fn a_replaced_start_compacts_nothing(two: Two) {
@@ -363,19 +363,19 @@ async fn a_replaced_start_compacts_nothing(two: Two) {
     };
     let late = two.store.commit_compaction(stolen).await;
     assert!(matches!(late, Err(CompactionError::NotPrepared(_))));
-    let doomed = two.store.doomed_objects(new, 10).await.expect("a list");
-    assert_eq!(doomed, outputs, "ids of the old start");
+    let retired = two.store.retired_objects(new, 10).await.expect("a list");
+    assert_eq!(retired, outputs, "ids of the old start");
     assert_eq!(two.found(two.a).await, [(0, 10), (10, 20), (20, 30)]);
 }
 
-async fn ids_that_are_not_used_are_doomed(two: Two) {
+async fn ids_that_are_not_used_are_retired(two: Two) {
     let (used, unused) = (two.single, two.id().await);
     for _ in 0..2 {
         two.store
             .release_objects(two.node_epoch, &[used, unused, ObjectId(1 << 40)])
             .await
             .expect("releases");
-        assert_eq!(two.doomed().await, [unused]);
+        assert_eq!(two.retired().await, [unused]);
     }
     let late = Upload {
         node_epoch: two.node_epoch,

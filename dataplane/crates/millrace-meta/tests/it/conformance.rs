@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 type Store = Arc<dyn MetaStore>;
 
-/// Runs every promise on a fresh store. `open` gives one that keeps doomed objects for no time.
+/// Runs every promise on a fresh store. `open` gives one that keeps retired objects for no time.
 async fn keeps_the_contract<F: Future<Output = Store>>(open: impl Fn() -> F) {
     ids_are_never_given_twice(open().await).await;
     topics_come_and_go(open().await).await;
@@ -28,11 +28,11 @@ async fn keeps_the_contract<F: Future<Output = Store>>(open: impl Fn() -> F) {
     uploads_that_do_not_fit_change_nothing(open().await).await;
     the_same_upload_counts_once(open().await).await;
     a_replaced_start_is_refused_everywhere(open().await).await;
-    trims_move_forward_and_doom(open().await).await;
+    trims_move_forward_and_retire(open().await).await;
     trims_reach_beyond_what_is_committed(open().await).await;
-    deleted_topics_doom_their_objects(open().await).await;
-    what_was_reserved_and_left_is_doomed(open().await).await;
-    only_doomed_objects_are_forgotten(open().await).await;
+    deleted_topics_retire_their_objects(open().await).await;
+    what_was_reserved_and_left_is_retired(open().await).await;
+    only_retired_objects_are_forgotten(open().await).await;
     values_are_kept(open().await).await;
 }
 
@@ -44,7 +44,7 @@ async fn sqlite() {
         let number = next.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         let path = folder.path().join(format!("{number}.db"));
         let options = SqliteOptions {
-            doomed_retention: std::time::Duration::ZERO,
+            retired_retention: std::time::Duration::ZERO,
         };
         let opened = SqliteMeta::open(&path, options, ManualClock::shared()).await;
         Arc::new(opened.expect("opens")) as Store
@@ -472,7 +472,7 @@ async fn a_replaced_start_is_refused_everywhere(store: Store) {
     assert!(matches!(open, Err(OpenStreamError::Fenced(f)) if f == fenced));
     let trim = store.trim_stream(stream, old, 1).await;
     assert!(matches!(trim, Err(TrimError::Fenced(f)) if f == fenced));
-    let sweep = store.doomed_objects(old, 1).await;
+    let sweep = store.retired_objects(old, 1).await;
     assert!(matches!(sweep, Err(SweepError::Fenced(f)) if f == fenced));
     let sweep = store.mark_deleted(old, &[]).await;
     assert!(matches!(sweep, Err(SweepError::Fenced(f)) if f == fenced));
@@ -489,7 +489,7 @@ async fn a_replaced_start_is_refused_everywhere(store: Store) {
     );
 }
 
-async fn trims_move_forward_and_doom(store: Store) {
+async fn trims_move_forward_and_retire(store: Store) {
     let (node_epoch, streams) = opened(&store, 2).await;
     let [a, b] = streams[..] else {
         panic!("two streams")
@@ -517,7 +517,7 @@ async fn trims_move_forward_and_doom(store: Store) {
             .await
             .expect("trims")
     };
-    let doomed = async || store.doomed_objects(node_epoch, 10).await.expect("a list");
+    let retired = async || store.retired_objects(node_epoch, 10).await.expect("a list");
     assert_eq!(trim(a, 5).await, 5);
     assert_eq!(
         found(&store, a, 0).await,
@@ -528,14 +528,14 @@ async fn trims_move_forward_and_doom(store: Store) {
     assert_eq!(trim(a, 10).await, 10);
     assert_eq!(found(&store, a, 0).await, [(10, 20)]);
     assert_eq!(
-        doomed().await,
+        retired().await,
         [],
         "the other stream still needs the object"
     );
     assert_eq!(trim(a, 20).await, 20);
-    assert_eq!(doomed().await, [own_id]);
+    assert_eq!(retired().await, [own_id]);
     assert_eq!(trim(b, 10).await, 10);
-    assert_eq!(doomed().await, [id, own_id]);
+    assert_eq!(retired().await, [id, own_id]);
     let meta = store.open_stream(a, node_epoch).await.expect("opens");
     assert_eq!((meta.start, meta.end), (20, 20));
     let next = upload(&store, node_epoch, &[range(a, 20, 30)]).await;
@@ -586,7 +586,7 @@ async fn trims_reach_beyond_what_is_committed(store: Store) {
     assert_eq!(found(&store, b, 50).await, [(50, 70)]);
 }
 
-async fn deleted_topics_doom_their_objects(store: Store) {
+async fn deleted_topics_retire_their_objects(store: Store) {
     let (node_epoch, streams) = opened(&store, 1).await;
     let gone = streams[0];
     let kept = store
@@ -618,8 +618,8 @@ async fn deleted_topics_doom_their_objects(store: Store) {
     store.commit_upload(own.clone()).await.expect("commits");
 
     store.delete_topic(&name("t")).await.expect("deletes");
-    let doomed = async || store.doomed_objects(node_epoch, 10).await.expect("a list");
-    assert_eq!(doomed().await, [own.stream_objects[0].id]);
+    let retired = async || store.retired_objects(node_epoch, 10).await.expect("a list");
+    assert_eq!(retired().await, [own.stream_objects[0].id]);
     assert_eq!(found(&store, gone, 0).await, []);
     let open = store.open_stream(gone, node_epoch).await;
     assert!(matches!(open, Err(OpenStreamError::Unknown(_))));
@@ -630,7 +630,7 @@ async fn deleted_topics_doom_their_objects(store: Store) {
         .expect("an upload under way is not held up");
     assert_eq!(found(&store, kept, 0).await, [(0, 10), (10, 20)]);
     assert_eq!(
-        doomed().await,
+        retired().await,
         [own.stream_objects[0].id, late.stream_objects[0].id]
     );
     store
@@ -639,20 +639,20 @@ async fn deleted_topics_doom_their_objects(store: Store) {
         .expect("again, as after a lost reply");
 }
 
-async fn what_was_reserved_and_left_is_doomed(store: Store) {
+async fn what_was_reserved_and_left_is_retired(store: Store) {
     let (old, streams) = opened(&store, 1).await;
     let left = store.reserve_objects(old, 2).await.expect("ids");
     let used = upload(&store, old, &[range(streams[0], 0, 10)]).await;
     store.commit_upload(used).await.expect("commits");
     let other = store.register_node(NodeId(2)).await.expect("registers");
-    assert_eq!(store.doomed_objects(other, 10).await.expect("a list"), []);
+    assert_eq!(store.retired_objects(other, 10).await.expect("a list"), []);
     let new = store.register_node(NodeId(1)).await.expect("registers");
-    let doomed = store.doomed_objects(new, 10).await.expect("a list");
-    assert_eq!(doomed, [left, ObjectId(left.get() + 1)]);
+    let retired = store.retired_objects(new, 10).await.expect("a list");
+    assert_eq!(retired, [left, ObjectId(left.get() + 1)]);
     assert_eq!(found(&store, streams[0], 0).await, [(0, 10)]);
 }
 
-async fn only_doomed_objects_are_forgotten(store: Store) {
+async fn only_retired_objects_are_forgotten(store: Store) {
     let (node_epoch, streams) = opened(&store, 1).await;
     let mut ids = Vec::new();
     for start in [0, 10, 20] {
@@ -664,19 +664,19 @@ async fn only_doomed_objects_are_forgotten(store: Store) {
         .trim_stream(streams[0], node_epoch, 20)
         .await
         .expect("trims");
-    let doomed = async |limit| {
+    let retired = async |limit| {
         store
-            .doomed_objects(node_epoch, limit)
+            .retired_objects(node_epoch, limit)
             .await
             .expect("a list")
     };
-    assert_eq!(doomed(1).await, ids[..1]);
-    assert_eq!(doomed(10).await, ids[..2]);
+    assert_eq!(retired(1).await, ids[..1]);
+    assert_eq!(retired(10).await, ids[..2]);
     store
         .mark_deleted(node_epoch, &[ids[0], ids[2]])
         .await
         .expect("forgets");
-    assert_eq!(doomed(10).await, ids[1..2]);
+    assert_eq!(retired(10).await, ids[1..2]);
     assert_eq!(
         found(&store, streams[0], 0).await,
         [(20, 30)],

@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 async fn open(path: &Path) -> SqliteMeta {
     let options = SqliteOptions {
-        doomed_retention: Duration::ZERO,
+        retired_retention: Duration::ZERO,
     };
     SqliteMeta::open(path, options, ManualClock::shared())
         .await
@@ -193,11 +193,11 @@ async fn a_caller_who_stops_waiting_leaves_the_index_right() {
 }
 
 #[tokio::test]
-async fn doomed_objects_stay_for_as_long_as_a_read_may_take() {
+async fn retired_objects_stay_for_as_long_as_a_read_may_take() {
     let folder = tempfile::tempdir().expect("a folder");
     let clock = ManualClock::shared();
     let options = SqliteOptions {
-        doomed_retention: Duration::from_secs(600),
+        retired_retention: Duration::from_secs(600),
     };
     let path = folder.path().join("meta.db");
     let store = SqliteMeta::open(&path, options, clock.clone())
@@ -214,30 +214,30 @@ async fn doomed_objects_stay_for_as_long_as_a_read_may_take() {
         .trim_stream(stream, node_epoch, 10)
         .await
         .expect("trims");
-    let doomed = async || {
+    let retired = async || {
         store
-            .doomed_objects(node_epoch, 10)
+            .retired_objects(node_epoch, 10)
             .await
             .expect("a list")
             .len()
     };
-    assert_eq!(doomed().await, 0);
+    assert_eq!(retired().await, 0);
     clock.advance(Duration::from_millis(599_999));
-    assert_eq!(doomed().await, 0);
+    assert_eq!(retired().await, 0);
     clock.advance(Duration::from_millis(1));
-    assert_eq!(doomed().await, 1);
+    assert_eq!(retired().await, 1);
 
-    // Another process cannot know how long a reader has been there: it counts anew.
+    // Another process cannot know how long a reader has been there: it starts counting again.
     drop(store);
     let store = SqliteMeta::open(&path, options, clock.clone()).await;
     let store = store.expect("opens");
-    let doomed = async || {
-        let doomed = store.doomed_objects(node_epoch, 10).await;
-        doomed.expect("a list").len()
+    let retired = async || {
+        let retired = store.retired_objects(node_epoch, 10).await;
+        retired.expect("a list").len()
     };
-    assert_eq!(doomed().await, 0);
+    assert_eq!(retired().await, 0);
     clock.advance(Duration::from_secs(600));
-    assert_eq!(doomed().await, 1);
+    assert_eq!(retired().await, 1);
 }
 
 #[tokio::test]
@@ -538,16 +538,16 @@ impl Pair {
             .flat_map(|known| &known.ranges)
             .map(|range| range.2)
             .collect();
-        let doomed = self
+        let retired = self
             .store
-            .doomed_objects(self.node_epoch, 1_000)
+            .retired_objects(self.node_epoch, 1_000)
             .await
             .expect("a list");
         for object in &self.committed {
             assert_ne!(
                 live.contains(object),
-                doomed.contains(object),
-                "{object} live and doomed"
+                retired.contains(object),
+                "{object} live and retired"
             );
         }
     }
@@ -633,7 +633,7 @@ async fn objects_can_be_listed_beside_the_owner_and_after_it() {
         cluster_id: Some("c".into()),
         next_object: ObjectId(prepared.get() + 1),
         objects: vec![
-            record(1, ObjectState::Doomed, Some(100)),
+            record(1, ObjectState::Retired, Some(100)),
             record(2, ObjectState::Committed, Some(100)),
             record(3, ObjectState::Prepared, None),
         ],

@@ -199,7 +199,7 @@ async fn half_a_frame_does_not_keep_the_memory_that_others_wait_for() {
         .await;
         halves.push(half);
     }
-    until(|| rig.server.stats().bytes_in_flight == 4 * 1024 * 1024).await;
+    until(|| rig.server.metrics().bytes_in_flight == 4 * 1024 * 1024).await;
     let mut other = rig.connect().await;
     send(&mut other, &frame(ECHO, 7)).await;
     settle().await;
@@ -209,7 +209,7 @@ async fn half_a_frame_does_not_keep_the_memory_that_others_wait_for() {
     for half in &mut halves {
         assert!(is_closed(half).await);
     }
-    until(|| rig.server.stats().bytes_in_flight == 0).await;
+    until(|| rig.server.metrics().bytes_in_flight == 0).await;
 }
 
 #[tokio::test]
@@ -232,7 +232,7 @@ async fn clients_that_do_not_read_leave_memory_to_the_others() {
             client
         }));
     }
-    let held = || rig.server.stats().bytes_in_flight;
+    let held = || rig.server.metrics().bytes_in_flight;
     until(|| held() > broker_bytes_max as u64 / 2).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(held() < broker_bytes_max as u64, "{} bytes", held());

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use super::*;
 use crate::{
     connection::{self, Shared},
-    meters::Meters,
+    metrics::Metrics,
     registry::Registry,
     transport::Transport,
 };
@@ -149,7 +149,7 @@ async fn veiled_client(probe: &Arc<Probe>, held_back: &Arc<AtomicBool>) -> TcpSt
         budget: Budget::new(1 << 30),
         timers: Timers::new(clock.clone(), Supervisor::new()),
         clock: clock.clone(),
-        meters: Meters::new(),
+        metrics: Metrics::new(),
     });
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let client = TcpStream::connect(listener.local_addr().expect("bound")).await;

@@ -12,7 +12,7 @@ use super::*;
 use crate::{
     config::WRITE_TURN_BYTES,
     connection::{self, Shared},
-    meters::Meters,
+    metrics::Metrics,
     registry::Registry,
     transport::Transport,
 };
@@ -72,7 +72,7 @@ async fn a_large_answer_is_written_in_turns_with_the_others() {
         budget: Budget::new(1 << 30),
         timers: Timers::new(clock.clone(), Supervisor::new()),
         clock: clock.clone(),
-        meters: Meters::new(),
+        metrics: Metrics::new(),
     });
     let transport = Greedy {
         input: Mutex::new(BytesMut::from(&frame(BIG, 1)[..])),

@@ -70,21 +70,21 @@ impl Calls {
 pub(crate) struct Measured<B> {
     inner: B,
     clock: SharedClock,
-    put: Meters,
-    begin: Meters,
-    part: Meters,
-    copy: Meters,
-    complete: Meters,
-    abort: Meters,
-    get: Meters,
-    size: Meters,
-    delete: Meters,
-    list: Meters,
+    put: Metrics,
+    begin: Metrics,
+    part: Metrics,
+    copy: Metrics,
+    complete: Metrics,
+    abort: Metrics,
+    get: Metrics,
+    size: Metrics,
+    delete: Metrics,
+    list: Metrics,
 }
 
 /// The handles of one operation, looked up once.
 #[derive(Debug)]
-struct Meters {
+struct Metrics {
     operation: &'static str,
     counts: Arc<Counts>,
     outcomes: [(&'static str, Counter); OUTCOMES.len()],
@@ -92,7 +92,7 @@ struct Meters {
     bytes: Counter,
 }
 
-impl Meters {
+impl Metrics {
     fn new(operation: &'static str) -> Self {
         let outcome = |outcome: &'static str| {
             let counter = metrics::counter!(
@@ -124,16 +124,16 @@ impl<B: Bucket> Measured<B> {
         Self {
             inner,
             clock,
-            put: Meters::new("put"),
-            begin: Meters::new("begin"),
-            part: Meters::new("part"),
-            copy: Meters::new("copy"),
-            complete: Meters::new("complete"),
-            abort: Meters::new("abort"),
-            get: Meters::new("get"),
-            size: Meters::new("size"),
-            delete: Meters::new("delete"),
-            list: Meters::new("list"),
+            put: Metrics::new("put"),
+            begin: Metrics::new("begin"),
+            part: Metrics::new("part"),
+            copy: Metrics::new("copy"),
+            complete: Metrics::new("complete"),
+            abort: Metrics::new("abort"),
+            get: Metrics::new("get"),
+            size: Metrics::new("size"),
+            delete: Metrics::new("delete"),
+            list: Metrics::new("list"),
         }
     }
 
@@ -151,48 +151,48 @@ impl<B: Bucket> Measured<B> {
             &self.delete,
             &self.list,
         ];
-        let of = |meters: &Meters| (meters.operation, Arc::clone(&meters.counts));
+        let of = |metrics: &Metrics| (metrics.operation, Arc::clone(&metrics.counts));
         Calls(all.map(of).into())
     }
 
     async fn measure<T>(
         &self,
-        meters: &Meters,
+        metrics: &Metrics,
         bytes: impl FnOnce(&T) -> u64,
         run: impl Future<Output = Result<T, BucketError>>,
     ) -> Result<T, BucketError> {
         let mut open = Unanswered {
-            meters,
+            metrics,
             settled: false,
         };
         let started = self.clock.now();
         let result = run.await;
         open.settled = true;
-        meters
+        metrics
             .seconds
             .record((self.clock.now() - started).as_secs_f64());
         match &result {
             Ok(value) => {
-                meters.count("ok");
-                meters.bytes.increment(bytes(value));
+                metrics.count("ok");
+                metrics.bytes.increment(bytes(value));
             }
-            Err(error) => meters.count(error.cause()),
+            Err(error) => metrics.count(error.cause()),
         }
         result
     }
 }
 
 /// Counts a request that was given up before its answer came: deadlines and hedges stand outside of
-/// the meters, and what they cut off is dropped here.
+/// the metrics, and what they cut off is dropped here.
 struct Unanswered<'a> {
-    meters: &'a Meters,
+    metrics: &'a Metrics,
     settled: bool,
 }
 
 impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         if !self.settled {
-            self.meters.count("given_up");
+            self.metrics.count("given_up");
         }
     }
 }

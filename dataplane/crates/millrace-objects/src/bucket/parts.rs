@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-/// The store's name for a multipart upload that was begun.
+/// The store's name for a multipart upload that has started.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct UploadId(Arc<str>);
 

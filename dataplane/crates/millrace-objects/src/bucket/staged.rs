@@ -14,15 +14,15 @@ pub(super) struct Staged {
 
 #[derive(Debug, Default)]
 struct Uploads {
-    begun: u64,
+    started: u64,
     parts: HashMap<UploadId, BTreeMap<usize, Body>>,
 }
 
 impl Staged {
     pub(super) fn begin(&self) -> UploadId {
         let mut uploads = self.uploads.lock();
-        uploads.begun += 1;
-        let upload = UploadId::new(uploads.begun.to_string());
+        uploads.started += 1;
+        let upload = UploadId::new(uploads.started.to_string());
         uploads.parts.insert(upload.clone(), BTreeMap::new());
         upload
     }

@@ -214,8 +214,8 @@ impl Bucket for StoreBucket {
             Kind::Folder(folder) => folder.begin_parts(key).await.map_err(from_write),
             Kind::Memory(staged) => Ok(staged.begin()),
             Kind::S3(s3) => {
-                let begun = s3.parts.create_multipart(&path_of(key)).await;
-                begun.map(UploadId::new).map_err(from_store)
+                let started = s3.parts.create_multipart(&path_of(key)).await;
+                started.map(UploadId::new).map_err(from_store)
             }
         }
     }

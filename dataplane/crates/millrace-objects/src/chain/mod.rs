@@ -19,10 +19,10 @@ pub use self::item::{
     Watermark,
 };
 use self::item::{HEADER_BYTES_MAX, Stamp};
-use crate::{DeleteError, GetError, ListError, ObjectKey, ObjectStorage, PutError};
+use crate::{
+    DELETE_KEYS_MAX, DeleteError, GetError, ListError, Listed, ObjectKey, ObjectStorage, PutError,
+};
 
-/// Items that one listing answers at most: S3's page.
-const PAGE: usize = 1_000;
 /// How often a claim is tried again where another start claims at the same moment.
 const CLAIMS_MAX: u32 = 3;
 /// Items at the end that are looked through for one with a sound header. A store does not lose the
@@ -128,27 +128,16 @@ impl Chain {
     /// [`ReadItemError::List`].
     pub async fn items(&self) -> Result<Vec<ListedItem>, ReadItemError> {
         let folder = ObjectKey::chain_folder(self.node);
-        let (mut items, mut after): (Vec<ListedItem>, Option<ObjectKey>) = (Vec::new(), None);
-        loop {
-            let page = self.storage.list(&folder, after.as_ref(), PAGE).await;
-            let page = page.map_err(ReadItemError::List)?;
-            let Some(last) = page.last() else {
-                return Ok(items);
-            };
-            after = Some(last.key.clone());
-            let is_last = page.len() < PAGE;
-            items.extend(page.iter().filter_map(|listed| {
-                // Anything else in the folder is not ours.
-                let seq = listed.key.object_id()?.get();
-                (self.key(seq) == listed.key).then_some(ListedItem {
-                    seq,
-                    size: listed.size,
-                })
-            }));
-            if is_last {
-                return Ok(items);
-            }
-        }
+        let of_chain = |listed: Listed| {
+            // Anything else in the folder is not ours.
+            let seq = listed.key.object_id()?.get();
+            (self.key(seq) == listed.key).then_some(ListedItem {
+                seq,
+                size: listed.size,
+            })
+        };
+        let items = self.storage.list_all(&folder, of_chain).await;
+        items.map_err(ReadItemError::List)
     }
 
     /// The chain's end; `None` where the node has no chain yet.
@@ -251,7 +240,7 @@ impl Chain {
         Ok(writer)
     }
 
-    /// Claims the chain from whoever writes it: reads the tail, lets `agree` judge it, and claims
+    /// Claims the chain from whoever writes it: reads the tail, lets `agree` decide on it, and claims
     /// behind it; again where the former owner was faster.
     ///
     /// # Errors
@@ -418,7 +407,7 @@ impl ChainWriter {
         let before = self.first_seq;
         while self.first_seq < seq {
             // Oldest first, batch by batch, so that what is left never has a hole in its middle.
-            let end = seq.min(self.first_seq + PAGE as u64);
+            let end = seq.min(self.first_seq + DELETE_KEYS_MAX as u64);
             let keys: Vec<_> = (self.first_seq..end)
                 .map(|seq| self.chain.key(seq))
                 .collect();

@@ -208,7 +208,7 @@ async fn a_store_that_does_not_copy_is_read() {
     assert_eq!(world.entries(9, joined.size).await, expected);
 }
 
-/// A small object for which a copy was tried is written at once, and what the try had begun goes.
+/// A small object for which a copy was tried is written at once, and what the try had started goes.
 #[tokio::test]
 async fn a_copy_that_the_store_refuses_leaves_no_upload() {
     let folder = tempfile::tempdir().expect("a folder");

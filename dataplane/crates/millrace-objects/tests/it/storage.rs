@@ -426,7 +426,7 @@ async fn uploads_never_wait_for_the_network_and_reads_take_turns() {
         let put = uploads.put(&key, vec![body.into()]).await;
         put.expect("time stands still");
     }
-    let charged = network.egress.stats().tiers[Tier::WalUpload as usize].bytes;
+    let charged = network.egress.metrics().tiers[Tier::WalUpload as usize].bytes;
     assert_eq!(charged, 19_000);
 
     // One flow asks for all that a second can bring, ten times; another one once.

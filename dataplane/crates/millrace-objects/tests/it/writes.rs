@@ -161,7 +161,7 @@ async fn parts_that_the_store_has_are_not_sent_again() {
     assert!(failed_runs >= 8 && faults >= 20, "{failed_runs} {faults}");
 }
 
-/// A bucket that refuses to complete the first upload that was begun, however often it is asked.
+/// A bucket that refuses to complete the first upload that was started, however often it is asked.
 #[derive(Debug)]
 struct Refusing {
     inner: StoreBucket,
@@ -197,7 +197,7 @@ impl BucketLayer for Refusing {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_upload_whose_completion_is_refused_for_ever_is_begun_again() {
+async fn an_upload_whose_completion_is_refused_for_ever_starts_again() {
     let bucket = Refusing {
         inner: StoreBucket::memory(),
         refused: OnceLock::new(),
@@ -208,7 +208,7 @@ async fn an_upload_whose_completion_is_refused_for_ever_is_begun_again() {
     let chunks = chunks(40, 1);
     let (key, expected) = (key(1), chunks.concat());
     let written = tokio::time::timeout(Duration::from_secs(600), write(&storage, &key, &chunks));
-    written.await.expect("begun again");
+    written.await.expect("restarted");
     let end = expected.len() as u64;
     let found = storage.get_range(&key, 0..end).await.expect("there");
     assert!(found == expected);

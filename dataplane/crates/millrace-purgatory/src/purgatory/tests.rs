@@ -218,7 +218,7 @@ fn an_operation_may_check_its_own_key_while_it_is_tried() {
     assert!(!purgatory.waits(watched));
 }
 
-/// Is overtaken by the event that it waits for, just after it judged its condition first.
+/// Is overtaken by the event that it waits for, just after it checked its condition first.
 struct Overtaken {
     purgatory: Purgatory<&'static str, Arc<Overtaken>>,
     level: AtomicU64,
@@ -251,12 +251,12 @@ fn what_happens_before_the_operation_is_in_its_lists_is_not_missed() {
     );
 }
 
-/// Judges its condition and then dawdles, so that a test can change the world in between.
+/// Checks its condition and then dawdles, so that a test can change the world in between.
 struct Dawdler {
     level: AtomicU64,
     expired: AtomicUsize,
     dawdles: AtomicBool,
-    judged: Barrier,
+    checked: Barrier,
     go_on: Barrier,
 }
 
@@ -266,7 +266,7 @@ impl Dawdler {
             level: AtomicU64::new(0),
             expired: AtomicUsize::new(0),
             dawdles: AtomicBool::new(false),
-            judged: Barrier::new(2),
+            checked: Barrier::new(2),
             go_on: Barrier::new(2),
         })
     }
@@ -281,7 +281,7 @@ impl Dawdler {
         self.dawdles.store(true, SeqCst);
         thread::scope(|scope| {
             let slow = scope.spawn(|| purgatory.check(&"a"));
-            self.judged.wait();
+            self.checked.wait();
             act();
             self.go_on.wait();
             slow.join().expect("no panic")
@@ -293,7 +293,7 @@ impl DelayedOperation for Dawdler {
     fn try_complete(&self) -> bool {
         let ready = self.level.load(SeqCst) > 0;
         if self.dawdles.swap(false, SeqCst) {
-            self.judged.wait();
+            self.checked.wait();
             self.go_on.wait();
         }
         ready
@@ -465,7 +465,7 @@ fn racing_check_expiry_and_cancel_end_an_operation_once() {
             cancel.join().expect("no panic")
         });
         let (completed, expired) = goal.ends();
-        // A cancel that was only wished for is carried out by whoever has the turn.
+        // A cancel that was only requested is carried out by whoever has the turn.
         let silent = usize::from(round % 2 == 0 && completed + expired == 0);
         assert_eq!(completed + expired + silent, 1);
         assert!(!cancelled || silent == 1);

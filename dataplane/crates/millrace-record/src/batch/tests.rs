@@ -102,7 +102,7 @@ fn append_time_replaces_all_timestamps() {
 #[test]
 fn a_wrong_largest_timestamp_is_corrected() {
     let mut batch = forge(batch_of(2), MAX_TIMESTAMP_AT, &0i64.to_be_bytes());
-    batch.validate(&limits()).expect("not judged");
+    batch.validate(&limits()).expect("not checked");
     let summary = batch
         .inspect_records(DECOMPRESSED_BYTES_MAX)
         .expect("readable");

@@ -127,7 +127,7 @@ pub(crate) struct StoreInner {
 
 /// The store at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StreamStats {
+pub struct StreamMetrics {
     /// Streams that are open.
     pub streams: u64,
     /// Memory charged for entries, bytes.
@@ -285,9 +285,9 @@ impl StreamStore {
 
     /// The store now.
     #[must_use]
-    pub fn stats(&self) -> StreamStats {
+    pub fn metrics(&self) -> StreamMetrics {
         let inner = &self.inner;
-        StreamStats {
+        StreamMetrics {
             streams: inner.streams.read().len() as u64,
             cache_used_bytes: inner.budget.used(),
             cache_capacity_bytes: inner.budget.capacity(),

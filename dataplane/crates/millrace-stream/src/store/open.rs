@@ -75,7 +75,7 @@ pub(super) async fn open(
         sequence,
     );
     let inner = Arc::new(StoreInner {
-        append: Appends::new(sequence, sizing, parts.wal.stats().capacity, sealed),
+        append: Appends::new(sequence, sizing, parts.wal.metrics().capacity, sealed),
         upload: Uploads::new(&parts.storage, pace, sizing.upload_room()),
         evict: Evictor::default(),
         compact: Compactor::default(),

@@ -103,7 +103,7 @@ impl Run {
             .collect()
     }
 
-    /// What is in the bucket is what the metadata knows, with the right sizes, once what is doomed has
+    /// What is in the bucket is what the metadata knows, with the right sizes, once what is retired has
     /// been deleted.
     async fn audit(&self) {
         for _ in 0..500 {
@@ -112,7 +112,7 @@ impl Run {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        panic!("doomed objects are still in the bucket, or are not forgotten");
+        panic!("retired objects are still in the bucket, or are not forgotten");
     }
 
     /// Whether nothing waits for its deletion; everything else must be right at any time.
@@ -127,7 +127,7 @@ impl Run {
                     assert_eq!(stored.get(&record.object), record.size.as_ref());
                 }
                 ObjectState::Prepared => assert!(!stored.contains_key(&record.object)),
-                ObjectState::Doomed => clean = false,
+                ObjectState::Retired => clean = false,
             }
         }
         let known: BTreeSet<ObjectId> = records.iter().map(|record| record.object).collect();
@@ -274,7 +274,7 @@ async fn large_outputs_are_cut_at_the_bound() {
 }
 
 #[tokio::test]
-async fn what_is_mostly_dead_is_written_anew() {
+async fn what_is_mostly_dead_is_rewritten() {
     let config = StreamConfig {
         stream_object_split_bytes: 1024 * 1024 * 1024,
         object_block_bytes: 64 * 1024,
@@ -308,12 +308,12 @@ async fn what_is_mostly_dead_is_written_anew() {
 #[tokio::test]
 async fn trims_and_deletions_under_a_compaction_are_respected() {
     let mut run = in_memory(flushed_only()).await;
-    let (doomed_topic, doomed) = run.world.create_streams(1).await;
-    let doomed_streams = run.store.open_streams(&doomed).await.expect("opens");
+    let (retired_topic, retired) = run.world.create_streams(1).await;
+    let retired_streams = run.store.open_streams(&retired).await.expect("opens");
     for _ in 0..4 {
         run.append(0, 5, 600).await;
         run.append(1, 5, 600).await;
-        let (_, ticket) = append(&doomed_streams[0], 1, 1, 600).await;
+        let (_, ticket) = append(&retired_streams[0], 1, 1, 600).await;
         ticket.await.expect("durable");
         run.flush().await;
     }
@@ -326,9 +326,9 @@ async fn trims_and_deletions_under_a_compaction_are_respected() {
     tokio::time::sleep(Duration::from_millis(15)).await;
     run.trim(0, 7).await;
     run.trim(1, 20).await;
-    let deleted = run.world.meta.delete_topic(&doomed_topic).await;
+    let deleted = run.world.meta.delete_topic(&retired_topic).await;
     deleted.expect("deletes");
-    run.store.discard_streams(&doomed);
+    run.store.discard_streams(&retired);
     let report = compaction.await.expect("runs").expect("compacts");
     assert_eq!((report.groups, report.failed), (1, 0));
     run.world.bucket.set(BucketFaults::default());

@@ -62,7 +62,7 @@ async fn uploads_wait_for_their_turn_and_a_flush_does_not() {
     assert!(early < 6, "{early} blocks were not held back");
     store.flush().await.expect("uploads");
     assert_eq!(world.bucket.counts().puts, 12);
-    assert_eq!(store.stats().pending_bytes, 0);
+    assert_eq!(store.metrics().pending_bytes, 0);
     assert_eq!(read_all(&stream, 100_000).await.len(), 12 * ENTRIES);
 }
 
@@ -95,5 +95,5 @@ async fn a_close_and_what_a_restart_found_are_not_held_back() {
     let store = world.open().await;
     until_written(&world, before + 6).await;
     store.close().await;
-    assert_eq!(store.stats().pending_bytes, 0);
+    assert_eq!(store.metrics().pending_bytes, 0);
 }

@@ -21,7 +21,7 @@ async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 fn used(store: &StreamStore) -> u64 {
-    store.stats().cache_used_bytes
+    store.metrics().cache_used_bytes
 }
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn a_smaller_cache_evicts_what_is_committed_and_a_larger_one_keeps_more() 
     assert!(before > 150 * KIB, "{before} bytes are kept");
     store.set_cache_bytes(64 * KIB);
     assert!(used(&store) <= 64 * KIB, "{} at once", used(&store));
-    assert_eq!(store.stats().cache_capacity_bytes, 64 * KIB);
+    assert_eq!(store.metrics().cache_capacity_bytes, 64 * KIB);
     assert_eq!(read_all(&stream, 10_000).await, written);
     store.set_cache_bytes(MIB);
     for _ in 0..300 {
@@ -80,7 +80,7 @@ async fn a_smaller_cache_loses_nothing_that_is_not_uploaded() {
         ticket.await.expect("durable");
         written.push(entry);
     }
-    assert!(store.stats().pending_bytes >= 300 * 2_000);
+    assert!(store.metrics().pending_bytes >= 300 * 2_000);
     assert_eq!(read_all(&stream, 10_000).await, written, "from the log");
     world.bucket.set(BucketFaults::default());
     store.flush().await.expect("uploads");
@@ -111,7 +111,7 @@ async fn a_lower_threshold_sends_the_open_block_at_once() {
     assert_eq!(world.bucket.counts().puts, 0, "not due yet");
     store.set_upload_threshold_bytes(16 * KIB);
     eventually("the open block is uploaded", || {
-        store.stats().pending_bytes == 0
+        store.metrics().pending_bytes == 0
     })
     .await;
     store.set_upload_threshold_bytes(64 * KIB);

@@ -31,7 +31,7 @@ async fn what_is_acknowledged_is_read_from_memory_and_from_objects() {
         written[which].push(entry);
     }
     store.flush().await.expect("uploads");
-    assert!(store.stats().pending_bytes == 0);
+    assert!(store.metrics().pending_bytes == 0);
     // 800 kB went through a cache of 256 KiB: the beginning is in objects only.
     assert_eq!(streams[0].fetch_cached(0, 10, 1), None);
     assert!(world.bucket.counts().puts > 10);
@@ -87,7 +87,7 @@ async fn a_clean_restart_finds_everything_and_an_empty_log() {
     let mut written = Vec::new();
     for life in 1..4 {
         let store = world.open().await;
-        assert_eq!(store.stats().recovery.kept, 0);
+        assert_eq!(store.metrics().recovery.kept, 0);
         let stream = store.open_stream(ids[2]).await.expect("opens");
         assert_eq!(read_all(&stream, 3_000).await, written);
         for _ in 0..20 {
@@ -109,7 +109,7 @@ async fn a_crash_before_any_upload_loses_nothing_that_was_acknowledged() {
     let mut written = Vec::new();
     for life in 1..4 {
         let store = world.open().await;
-        assert_eq!(store.stats().recovery.kept as usize, written.len());
+        assert_eq!(store.metrics().recovery.kept as usize, written.len());
         let stream = store.open_stream(ids[0]).await.expect("opens");
         assert_eq!(read_all(&stream, 3_000).await, written);
         for _ in 0..10 {
@@ -125,7 +125,7 @@ async fn a_crash_before_any_upload_loses_nothing_that_was_acknowledged() {
     store.flush().await.expect("uploads");
     store.close().await;
     let store = world.open().await;
-    assert_eq!(store.stats().recovery.kept, 0);
+    assert_eq!(store.metrics().recovery.kept, 0);
     let stream = store.open_stream(ids[0]).await.expect("opens");
     assert_eq!(read_all(&stream, 3_000).await, written);
 }
@@ -186,8 +186,8 @@ async fn a_bucket_that_is_down_fills_the_log_and_not_the_memory() {
     assert_eq!(refused, AppendError::Overloaded(Bottleneck::WriteAheadLog));
     let bytes = written.len() as u64 * 4_000;
     assert!(bytes > 6 * cache_bytes, "{bytes} bytes were taken");
-    let stats = store.stats();
-    assert!(stats.pending_bytes == bytes && stats.cache_used_bytes <= cache_bytes);
+    let metrics = store.metrics();
+    assert!(metrics.pending_bytes == bytes && metrics.cache_used_bytes <= cache_bytes);
     for step in [1, 10_000, 1_000_000] {
         assert_eq!(read_all(&stream, step).await, written);
     }
@@ -195,9 +195,9 @@ async fn a_bucket_that_is_down_fills_the_log_and_not_the_memory() {
     drop((store, stream));
 
     let store = world.open().await;
-    let stats = store.stats();
-    assert_eq!(stats.recovery.kept as usize, written.len());
-    assert!(stats.cache_used_bytes < cache_bytes / 2, "{stats:?}");
+    let metrics = store.metrics();
+    assert_eq!(metrics.recovery.kept as usize, written.len());
+    assert!(metrics.cache_used_bytes < cache_bytes / 2, "{metrics:?}");
     let stream = store.open_stream(ids[0]).await.expect("opens");
     assert_eq!(read_all(&stream, 50_000).await, written);
     // A reader that goes on while what it reads moves from the log to objects.
@@ -224,7 +224,7 @@ async fn a_bucket_that_is_down_fills_the_log_and_not_the_memory() {
     assert_eq!(read_all(&stream, 50_000).await, written);
     assert_eq!(store.close().await, Closed::Uploaded);
     let store = world.open().await;
-    assert_eq!(store.stats().recovery.kept, 0);
+    assert_eq!(store.metrics().recovery.kept, 0);
 }
 
 /// While the bucket is down, entries that are large beside the cache fill the log too: uploads leave
@@ -253,7 +253,7 @@ async fn large_entries_fill_the_log_while_the_bucket_is_down() {
         drop((store, stream));
 
         let store = world.open().await;
-        assert_eq!(store.stats().recovery.kept, 8);
+        assert_eq!(store.metrics().recovery.kept, 8);
         let stream = store.open_stream(ids[0]).await.expect("opens");
         let (more, refused) = append_in_turn_until_refused(&stream, lengths).await;
         written.extend(more);
@@ -290,7 +290,7 @@ async fn closing_says_what_became_of_the_data() {
     }
     world.bucket.set(BucketFaults::default());
     let store = world.open().await;
-    assert_eq!(store.stats().recovery.kept, 20);
+    assert_eq!(store.metrics().recovery.kept, 20);
     world.disk.fail_writes_after(0);
     let stream = store.open_stream(ids[0]).await.expect("opens");
     let (_, ticket) = append(&stream, 1, 3, 3_000).await;
@@ -314,8 +314,8 @@ async fn many_tiny_entries_push_back_before_they_outgrow_the_memory() {
     let (mut written, refused) = append_until_refused(&stream, 24).await;
     assert_eq!(refused, AppendError::Overloaded(Bottleneck::LogCache));
     assert!(written.len() > 100, "{} entries", written.len());
-    let stats = store.stats();
-    assert!(stats.cache_used_bytes <= stats.cache_capacity_bytes);
+    let metrics = store.metrics();
+    assert!(metrics.cache_used_bytes <= metrics.cache_capacity_bytes);
     world.bucket.set(BucketFaults::default());
     for _ in 0..100 {
         let (entry, ticket) = append(&stream, 1, 1, 24).await;
@@ -451,17 +451,17 @@ async fn a_deleted_stream_takes_nothing_and_is_forgotten_by_recovery() {
     let world = World::new(9, small(), 16 * MIB).await;
     world.bucket.set(down());
     let (_, kept) = world.create_streams(1).await;
-    let (name, doomed) = world.create_streams(1).await;
+    let (name, retired) = world.create_streams(1).await;
     let store = world.open().await;
     let kept_stream = store.open_stream(kept[0]).await.expect("opens");
-    let doomed_stream = store.open_stream(doomed[0]).await.expect("opens");
+    let retired_stream = store.open_stream(retired[0]).await.expect("opens");
     let (entry, ticket) = append(&kept_stream, 1, 1, 100).await;
     ticket.await.expect("durable");
-    let (_, ticket) = append(&doomed_stream, 1, 1, 100).await;
+    let (_, ticket) = append(&retired_stream, 1, 1, 100).await;
     ticket.await.expect("durable");
     world.meta.delete_topic(&name).await.expect("deleted");
-    store.discard_streams(&doomed);
-    let permit = doomed_stream
+    store.discard_streams(&retired);
+    let permit = retired_stream
         .reserve(1)
         .await
         .expect("room is not the stream's");
@@ -471,16 +471,16 @@ async fn a_deleted_stream_takes_nothing_and_is_forgotten_by_recovery() {
         payload: Bytes::from_static(b"x"),
     };
     assert_eq!(
-        doomed_stream.append(permit, late).await,
+        retired_stream.append(permit, late).await,
         Err(AppendError::Closed)
     );
-    assert!(store.open_stream(doomed[0]).await.is_err());
+    assert!(store.open_stream(retired[0]).await.is_err());
     world.disk.crash(Crash::Killed);
-    drop((store, kept_stream, doomed_stream));
+    drop((store, kept_stream, retired_stream));
 
     world.bucket.set(BucketFaults::default());
     let store = world.open().await;
-    let recovery = store.stats().recovery;
+    let recovery = store.metrics().recovery;
     assert_eq!((recovery.kept, recovery.forgotten), (1, 1));
     store.flush().await.expect("uploads");
     let stream = store.open_stream(kept[0]).await.expect("opens");
@@ -522,7 +522,7 @@ async fn a_payload_that_rots_in_the_log_is_an_error_and_is_not_trimmed() {
     let rotten = (128 * 1024 + 2 * 4_096 + 1_000, 0x40);
     world.disk.flip(rotten.0, rotten.1);
     let store = world.open().await;
-    assert_eq!(store.stats().recovery.kept, 6);
+    assert_eq!(store.metrics().recovery.kept, 6);
     let stream = store.open_stream(ids[0]).await.expect("opens");
     for entry in &written {
         let found = stream.fetch(entry.base_offset, entry.end_offset(), 1).await;
@@ -544,7 +544,7 @@ async fn a_payload_that_rots_in_the_log_is_an_error_and_is_not_trimmed() {
 
     world.disk.flip(rotten.0, rotten.1);
     let store = world.open().await;
-    assert_eq!(store.stats().recovery.kept, 6, "nothing was trimmed");
+    assert_eq!(store.metrics().recovery.kept, 6, "nothing was trimmed");
     let stream = store.open_stream(ids[0]).await.expect("opens");
     assert_eq!(read_all(&stream, 3_000).await, written);
     store.flush().await.expect("uploads");
@@ -765,13 +765,13 @@ async fn what_the_cache_keeps_in_memory_is_what_it_is_charged_for() {
             payload: frame.slice(0..payload),
         };
         drop(frame);
-        let used = store.stats().cache_used_bytes;
+        let used = store.metrics().cache_used_bytes;
         let permit = stream.reserve(payload).await.expect("room");
         let ticket = stream.append_in_buffer(permit, entry, buffer);
         ticket.await.expect("durable");
         let keeps = Arc::strong_count(&alive) > 1;
         assert_eq!(keeps, is_kept, "{payload} of {buffer}");
-        let charged = store.stats().cache_used_bytes - used;
+        let charged = store.metrics().cache_used_bytes - used;
         let kept = if keeps { buffer } else { payload };
         assert!(charged >= kept as u64, "{charged} for {kept}");
     }
@@ -795,18 +795,26 @@ async fn the_log_is_trimmed_and_objects_are_deleted_only_once_the_metadata_is_ba
         .expect("committed, whatever the backup does");
     stream.trim(4).await.expect("trimmed");
     tokio::time::sleep(world.config.reclaim_interval * 5).await;
-    assert_eq!(world.bucket.counts().deletes, 0, "the doom is in no backup");
+    assert_eq!(
+        world.bucket.counts().deletes,
+        0,
+        "the retirement is in no backup"
+    );
     drop((stream, store));
     world.disk.crash(Crash::Killed);
 
     let store = world.open().await;
-    assert_eq!(store.stats().recovery.committed, 4, "the log has all of it");
+    assert_eq!(
+        store.metrics().recovery.committed,
+        4,
+        "the log has all of it"
+    );
     source.backed_up_to(world.meta.revision());
     while world.bucket.counts().deletes == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     store.close().await;
     let store = world.open().await;
-    assert_eq!(store.stats().recovery.committed, 0, "trimmed");
+    assert_eq!(store.metrics().recovery.committed, 0, "trimmed");
     store.close().await;
 }

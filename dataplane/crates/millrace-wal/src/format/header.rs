@@ -38,7 +38,7 @@ pub(crate) const EXTENTS_MAX: usize =
 pub(crate) struct Header {
     /// Grows with every write of the header; the highest valid one counts.
     pub(crate) generation: u64,
-    /// The WAL id: made up when the device was formatted.
+    /// The WAL id: generated when the device was formatted.
     pub(crate) identity: u64,
     /// Bytes of the device.
     pub(crate) capacity: u64,

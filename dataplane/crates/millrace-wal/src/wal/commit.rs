@@ -79,7 +79,7 @@ struct Startable {
     first: Option<Sealed>,
     more: Vec<Sealed>,
     /// The pacer asks to look again after this long.
-    look_again: Option<Duration>,
+    recheck: Option<Duration>,
     /// The next chunk needs a window of this many bytes first.
     grow_to: Option<u64>,
 }
@@ -248,7 +248,7 @@ impl Shared {
             let wait = state.commit.pacer.wait(now);
             if !wait.is_zero() {
                 if !std::mem::replace(&mut state.commit.pacing, true) {
-                    startable.look_again = Some(wait);
+                    startable.recheck = Some(wait);
                 }
                 break;
             }
@@ -314,8 +314,8 @@ impl Shared {
         for sealed in startable.first.into_iter().chain(startable.more) {
             self.spawn(Task::WalWrite, Arc::clone(self).run_slot(sealed));
         }
-        if let Some(wait) = startable.look_again {
-            self.spawn(Task::WalPacing, Arc::clone(self).look_again(wait));
+        if let Some(wait) = startable.recheck {
+            self.spawn(Task::WalPacing, Arc::clone(self).recheck(wait));
         }
         if let Some(bytes) = startable.grow_to {
             self.spawn(Task::WalWindow, Arc::clone(self).grow_window(bytes));
@@ -345,7 +345,7 @@ impl Shared {
     }
 
     /// Waits for the pacer and starts what it then allows.
-    async fn look_again(self: Arc<Self>, wait: Duration) {
+    async fn recheck(self: Arc<Self>, wait: Duration) {
         tokio::time::sleep(wait).await;
         let now = self.clock.now();
         let startable = {

@@ -30,7 +30,7 @@ use crate::{
     aligned::BufferPool,
     config::Limits,
     header_store::HeaderStore,
-    metrics::{FillRate, WalMetrics},
+    metrics::{FillRate, Metrics},
     pacer::Pacer,
     recovery::{Recovered, Scan},
     ring::Ring,
@@ -50,7 +50,7 @@ pub struct Wal {
 
 /// How full the log is, in bytes and positions.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct WalStats {
+pub struct WalMetrics {
     /// Bytes of the ring.
     pub capacity: u64,
     /// Bytes between `trim` and `next`.
@@ -88,7 +88,7 @@ pub(crate) struct Shared {
     /// Notified when the last write in flight has ended.
     idle: Notify,
     failure: watch::Sender<Option<WalFailure>>,
-    metrics: WalMetrics,
+    metrics: Metrics,
 }
 
 /// What changes, under one short lock that no I/O or copying is done under.
@@ -158,9 +158,9 @@ impl Wal {
 
     /// How full the log is.
     #[must_use]
-    pub fn stats(&self) -> WalStats {
+    pub fn metrics(&self) -> WalMetrics {
         let state = self.shared.state.lock();
-        self.shared.stats(&state)
+        self.shared.snapshot(&state)
     }
 
     /// Brings the metrics up to date: writes and trims do so by themselves, and where there are none
@@ -229,7 +229,7 @@ impl Shared {
             header: tokio::sync::Mutex::new(store),
             idle: Notify::new(),
             failure: watch::Sender::new(None),
-            metrics: WalMetrics::new(),
+            metrics: Metrics::new(),
             runtime: Handle::current(),
             device,
             ring,
@@ -246,10 +246,10 @@ impl Shared {
         self.config.tasks.spawn_on(&self.runtime, task, future);
     }
 
-    fn stats(&self, state: &State) -> WalStats {
+    fn snapshot(&self, state: &State) -> WalMetrics {
         let (trim, next) = (state.spans.durable_trim(), state.commit.next());
         let used = next - trim;
-        WalStats {
+        WalMetrics {
             capacity: self.ring.bytes(),
             used,
             trim,
@@ -263,11 +263,11 @@ impl Shared {
     }
 
     fn publish(&self, state: &State) {
-        let stats = self.stats(state);
-        self.metrics.used_bytes.set(stats.used as f64);
-        self.metrics.trim_position.set(stats.trim as f64);
-        self.metrics.next_position.set(stats.next as f64);
-        self.metrics.seconds_left.set(stats.seconds_left);
+        let now = self.snapshot(state);
+        self.metrics.used_bytes.set(now.used as f64);
+        self.metrics.trim_position.set(now.trim as f64);
+        self.metrics.next_position.set(now.next as f64);
+        self.metrics.seconds_left.set(now.seconds_left);
     }
 
     /// Ends the log: nothing that was not acknowledged before ever is.

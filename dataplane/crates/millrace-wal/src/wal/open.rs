@@ -31,7 +31,7 @@ pub struct WalOwner {
 /// What a log's header says of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WalIdentity {
-    /// Made up when the device was formatted.
+    /// Generated when the device was formatted.
     pub wal_id: u64,
     /// `None` where the log was never opened by a version that names an owner.
     pub owner: Option<WalOwner>,

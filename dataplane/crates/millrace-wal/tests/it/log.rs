@@ -39,7 +39,7 @@ async fn open_as(path: &Path, capacity: u64, config: WalConfig) -> (Wal, Vec<(Wa
 
 async fn append(wal: &Wal, payload: &Bytes) -> WalRange {
     let reservation = wal.reserve(payload.len()).await;
-    let reservation = reservation.unwrap_or_else(|error| panic!("{error}: {:?}", wal.stats()));
+    let reservation = reservation.unwrap_or_else(|error| panic!("{error}: {:?}", wal.metrics()));
     let append = wal.append(reservation, std::slice::from_ref(payload));
     let range = append.range;
     append.await.expect("durable");
@@ -155,7 +155,7 @@ async fn the_ring_wraps_many_times() {
             wal.trim(trimmed, 0);
         }
     }
-    assert!(wal.stats().next > 4 << 20, "{:?}", wal.stats());
+    assert!(wal.metrics().next > 4 << 20, "{:?}", wal.metrics());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -233,10 +233,10 @@ async fn producers_share_a_full_log_fairly() {
     futures_util::future::try_join_all(producers)
         .await
         .expect("nobody is refused");
-    let stats = wal.stats();
+    let metrics = wal.metrics();
     assert!(
-        stats.next > 10 << 20 && stats.used <= stats.capacity,
-        "{stats:?}"
+        metrics.next > 10 << 20 && metrics.used <= metrics.capacity,
+        "{metrics:?}"
     );
 }
 
@@ -257,8 +257,12 @@ async fn a_trim_ahead_of_a_slow_write_is_not_forgotten() {
     futures_util::future::try_join_all(appends)
         .await
         .expect("durable");
-    let stats = wal.stats();
-    assert_eq!((stats.trim, stats.used), (stats.next, 0), "{stats:?}");
+    let metrics = wal.metrics();
+    assert_eq!(
+        (metrics.trim, metrics.used),
+        (metrics.next, 0),
+        "{metrics:?}"
+    );
 }
 
 #[tokio::test]
@@ -393,7 +397,7 @@ async fn a_log_says_whose_it_is_and_looking_at_it_changes_nothing() {
     // Nobody named: it stays whose it was. A lower revision later takes nothing back.
     let (wal, records) = open_for(&path, 1, None).await;
     assert_eq!(records, 1);
-    wal.trim(wal.stats().next, 3);
+    wal.trim(wal.metrics().next, 3);
     wal.close().await.expect("closes");
     drop(wal);
     let shown = inspect(device(&path, 1 << 20)).await.expect("reads");

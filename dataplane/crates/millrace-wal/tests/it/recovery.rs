@@ -154,7 +154,7 @@ impl World {
         let (wal, recovered) = Wal::open(self.disk.attach(), config, ManualClock::shared()).await?;
         self.check(&recovered);
         self.asked = 0;
-        self.opened_at = wal.stats().next;
+        self.opened_at = wal.metrics().next;
         let damaged = self.read_back(&wal).await;
         Ok((wal, damaged))
     }
@@ -229,8 +229,8 @@ impl World {
     async fn work(&mut self, wal: &Wal) -> bool {
         let mut pending: FuturesUnordered<_> = FuturesUnordered::new();
         for _ in 0..self.random.below(60) {
-            let stats = wal.stats();
-            if stats.next > self.opened_at + stats.capacity / 8 {
+            let metrics = wal.metrics();
+            if metrics.next > self.opened_at + metrics.capacity / 8 {
                 // No write of a killed process is later than this.
                 self.disk.land_late_writes();
             }
@@ -295,7 +295,7 @@ impl World {
 
     /// Trims up to a record that is acknowledged, as a stream layer does after an upload.
     fn trim(&mut self, wal: &Wal) {
-        let durable = wal.stats().durable;
+        let durable = wal.metrics().durable;
         let below: Vec<u64> = self
             .known
             .values()
@@ -309,12 +309,12 @@ impl World {
         wal.trim(end, 0);
         self.trimmed = self.trimmed.max(end);
         self.asked = self.asked.max(end);
-        self.gone = self.gone.max(wal.stats().trim);
+        self.gone = self.gone.max(wal.metrics().trim);
     }
 
     /// Closes in peace, or crashes.
     async fn end(&mut self, wal: Wal) {
-        self.gone = self.gone.max(wal.stats().trim);
+        self.gone = self.gone.max(wal.metrics().trim);
         if self.chance(5) {
             wal.close().await.expect("closes");
             self.known.values_mut().for_each(|known| known.kept = true);
@@ -329,7 +329,7 @@ impl World {
         self.disk.crash(crash);
     }
 
-    /// An opening that is itself cut short, some time after it has begun.
+    /// An opening that is itself cut short, some time after it has started.
     async fn abort_an_opening(&self) {
         let opening = Wal::open(
             self.disk.attach(),

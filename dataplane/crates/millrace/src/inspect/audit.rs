@@ -54,12 +54,12 @@ pub(super) async fn audit(
     options: &AuditOptions,
 ) -> Result<(), InspectError> {
     let storage = ObjectStorage::open(bucket, SystemClock::shared(), SystemRandom::shared())?;
-    let before = look(&options.metadata, cluster).await?;
+    let before = read_records(&options.metadata, cluster).await?;
     let mut listed = BTreeMap::new();
-    for object in list(&storage, cluster).await? {
+    for object in storage.list_cluster(cluster).await? {
         listed.extend(object.key.object_id().map(|id| (id, object.size)));
     }
-    let after = look(&options.metadata, cluster).await?;
+    let after = read_records(&options.metadata, cluster).await?;
     let audit = compare(&before, &listed, &after);
     if options.json {
         audit.print_json(cluster);
@@ -69,7 +69,7 @@ pub(super) async fn audit(
     audit.verdict()
 }
 
-async fn look(metadata: &Path, cluster: &str) -> Result<ObjectRecords, InspectError> {
+async fn read_records(metadata: &Path, cluster: &str) -> Result<ObjectRecords, InspectError> {
     let records = read_object_records(metadata)
         .await
         .map_err(|source| InspectError::Metadata {
@@ -227,13 +227,13 @@ mod tests {
         ids.iter().map(|&id| (ObjectId(id), id * 10)).collect()
     }
 
-    use ObjectState::{Committed, Doomed, Prepared};
+    use ObjectState::{Committed, Prepared, Retired};
 
     #[test]
     fn what_agrees_is_clean() {
         let known = records(
             9,
-            &[(1, Committed), (2, Doomed), (3, Prepared), (4, Doomed)],
+            &[(1, Committed), (2, Retired), (3, Prepared), (4, Retired)],
         );
         let audit = compare(&known, &listed(&[1, 2, 3]), &known);
         let expected = Audit {
@@ -267,7 +267,7 @@ mod tests {
     fn what_comes_and_goes_meanwhile_is_no_fault() {
         let before = records(
             5,
-            &[(1, Committed), (2, Doomed), (3, Committed), (4, Prepared)],
+            &[(1, Committed), (2, Retired), (3, Committed), (4, Prepared)],
         );
         // 2 was deleted, 3 replaced and deleted, 4 committed after its place was listed, 5 and 6
         // uploaded, 7 reserved, written and given back.

@@ -10,9 +10,6 @@ use serde_json::{Value, json};
 
 use super::{InspectError, print};
 
-/// Objects that one listing answers at most.
-const PAGE: usize = 1_000;
-
 /// Objects that are read at the same time: hides the store's latency, and few enough that a block of
 /// each fits into memory.
 const READS_IN_FLIGHT: usize = 8;
@@ -40,7 +37,7 @@ struct Sum {
 pub(super) async fn inspect(bucket: &str, cluster: &str, verify: bool) -> Result<(), InspectError> {
     let storage = ObjectStorage::open(bucket, SystemClock::shared(), SystemRandom::shared())?;
     let mut sum = Sum::default();
-    for listed in list(&storage, cluster).await?.chunks(READS_IN_FLIGHT) {
+    for listed in storage.list_cluster(cluster).await?.chunks(READS_IN_FLIGHT) {
         let read = |listed: &Listed| {
             let (storage, listed) = (storage.clone(), listed.clone());
             // Not supervised: awaited.
@@ -70,7 +67,7 @@ pub(super) async fn inspect_stream(
 ) -> Result<(), InspectError> {
     let storage = ObjectStorage::open(bucket, SystemClock::shared(), SystemRandom::shared())?;
     let (mut corrupt, mut objects, mut found) = (0, 0_u64, 0_u64);
-    for listed in list(&storage, cluster).await? {
+    for listed in storage.list_cluster(cluster).await? {
         objects += 1;
         let key = listed.key.as_str();
         let reader = match ObjectReader::open(&storage, listed.key.clone(), listed.size).await {
@@ -126,31 +123,6 @@ pub(super) async fn checked(
         }
         Err(error) => Err(error),
     }
-}
-
-/// All objects of the cluster that are in the bucket.
-pub(super) async fn list(
-    storage: &ObjectStorage,
-    cluster: &str,
-) -> Result<Vec<Listed>, InspectError> {
-    let (mut found, mut after) = (Vec::new(), None);
-    loop {
-        let page = storage.list("", after.as_ref(), PAGE).await?;
-        let Some(last) = page.last() else {
-            return Ok(found);
-        };
-        after = Some(last.key.clone());
-        let ours = page
-            .into_iter()
-            .filter(|listed| is_of(&listed.key, cluster));
-        found.extend(ours);
-    }
-}
-
-/// Whether the object is one of the cluster's.
-fn is_of(key: &ObjectKey, cluster: &str) -> bool {
-    key.object_id()
-        .is_some_and(|id: ObjectId| ObjectKey::of(cluster, id) == *key)
 }
 
 async fn contents(
@@ -211,7 +183,7 @@ impl Sum {
     }
 
     /// The last line: what all of them hold. A gap is what compaction or a trim left out, or a loss;
-    /// an overlap is an upload that was begun again after a crash.
+    /// an overlap is an upload that was restarted after a crash.
     fn print(&mut self, verified: bool) {
         let (mut gaps, mut overlaps) = (0, 0);
         let mut streams = Vec::new();

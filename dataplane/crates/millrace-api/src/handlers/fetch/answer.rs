@@ -10,7 +10,7 @@ use millrace_wire::{
     error_code::{ErrorCode, NONE},
 };
 
-use super::plan::{Plan, Wanted};
+use super::resolve::{ResolvedFetch, Wanted};
 use crate::{
     call::{Answer, Reply, first_error},
     code,
@@ -32,7 +32,7 @@ pub(super) enum Part {
     Failed(ErrorCode),
 }
 
-/// What was found of all partitions, in the order of the plan.
+/// What was found of all partitions, in the order of the request.
 #[derive(Debug)]
 pub(super) struct Gathered {
     parts: Vec<Part>,
@@ -117,7 +117,7 @@ impl Gathered {
         self.bytes - self.hot_bytes
     }
 
-    /// The places in the plan of what came from memory, with its bytes.
+    /// The places in the request of what came from memory, with its bytes.
     pub(super) fn hot(&self) -> impl Iterator<Item = (usize, usize)> {
         let parts = self.parts.iter().enumerate();
         parts
@@ -129,7 +129,7 @@ impl Gathered {
         self.missed().next().is_some()
     }
 
-    /// The places in the plan of what was missed.
+    /// The places in the request of what was missed.
     pub(super) fn missed(&self) -> impl Iterator<Item = usize> {
         let parts = self.parts.iter().enumerate();
         parts
@@ -140,13 +140,13 @@ impl Gathered {
     /// Whether this can be answered without waiting: there is enough, or an error to tell, or the
     /// client does not want to wait. Where all that there is would be missing, it is waited for in
     /// any case: a client that is answered with nothing asks again at once.
-    pub(super) fn suffices(&self, plan: &Plan) -> bool {
+    pub(super) fn suffices(&self, fetch: &ResolvedFetch) -> bool {
         let failed = self
             .parts
             .iter()
             .any(|part| matches!(part, Part::Failed(_)));
-        let enough = self.bytes >= plan.bytes_min;
-        let no_wait = plan.wait.is_zero() || plan.partitions.is_empty();
+        let enough = self.bytes >= fetch.bytes_min;
+        let no_wait = fetch.wait.is_zero() || fetch.partitions.is_empty();
         let nothing_but_missed = self.bytes == 0 && self.missed_any();
         failed || (!nothing_but_missed && (enough || no_wait))
     }
@@ -178,8 +178,13 @@ pub(super) fn throttled(context: &Context, reply: Reply, until: Duration) -> Ans
 }
 
 /// Writes the answer and counts what it carries.
-pub(super) fn write(context: &Context, reply: Reply, plan: &Plan, gathered: Gathered) -> Answer {
-    let mut topics: Vec<FetchedTopic> = plan
+pub(super) fn write(
+    context: &Context,
+    reply: Reply,
+    fetch: &ResolvedFetch,
+    gathered: Gathered,
+) -> Answer {
+    let mut topics: Vec<FetchedTopic> = fetch
         .topics
         .iter()
         .map(|key| FetchedTopic {
@@ -189,7 +194,7 @@ pub(super) fn write(context: &Context, reply: Reply, plan: &Plan, gathered: Gath
         })
         .collect();
     let bytes = gathered.bytes;
-    for (wanted, part) in plan.partitions.iter().zip(gathered.parts) {
+    for (wanted, part) in fetch.partitions.iter().zip(gathered.parts) {
         count(context, wanted, &part);
         if let Some(topic) = topics.get_mut(wanted.topic) {
             topic.partitions.push(fetched(wanted, part));
@@ -198,7 +203,7 @@ pub(super) fn write(context: &Context, reply: Reply, plan: &Plan, gathered: Gath
     let all = topics.iter().flat_map(|topic| &topic.partitions);
     let error = first_error(all.map(|partition| partition.error_code));
     let now = context.now();
-    let throttled = plan.payer.as_ref().and_then(|payer| payer.pay(bytes, now));
+    let throttled = fetch.payer.as_ref().and_then(|payer| payer.pay(bytes, now));
     let answer = FetchAnswer {
         throttle_time_ms: throttle_time_ms(throttled, now),
         topics,
@@ -215,7 +220,7 @@ fn count(context: &Context, wanted: &Wanted, part: &Part) {
     let (Ok(source), bytes @ 1..) = (&wanted.source, part.bytes()) else {
         return;
     };
-    context.meters.fetched(&source.log.id().topic, bytes);
+    context.metrics.fetched(&source.log.id().topic, bytes);
 }
 
 fn fetched(wanted: &Wanted, part: Part) -> FetchedPartition {

@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 
 use super::{
     answer::{Gathered, Part},
-    plan::Plan,
+    resolve::ResolvedFetch,
 };
 use crate::{cold_reads::BYTES_MIN, context::Context};
 
@@ -16,39 +16,43 @@ pub(super) struct Awaited {
     connection: u64,
     /// Told when one of the reads has found something, or has given up.
     pub(super) changed: Arc<Notify>,
-    /// The places in the plan of the partitions that are being read.
+    /// The places in the request of the partitions that are being read.
     reading: Vec<usize>,
 }
 
 /// Sees to it that what was missed is read: in the order in which the client wants it, and as much
 /// as an answer can carry.
-pub(super) fn start(context: &Context, plan: &Plan, gathered: &Gathered) -> Option<Awaited> {
+pub(super) fn start(
+    context: &Context,
+    fetch: &ResolvedFetch,
+    gathered: &Gathered,
+) -> Option<Awaited> {
     if !gathered.missed_any() {
         return None;
     }
     let changed = Arc::new(Notify::new());
     let mut reading = Vec::new();
-    let room = plan.bytes_max.saturating_sub(gathered.bytes());
-    let mut planned = 0;
+    let room = fetch.bytes_max.saturating_sub(gathered.bytes());
+    let mut expected = 0;
     for at in gathered.missed() {
-        let wanted = plan.partitions.get(at);
+        let wanted = fetch.partitions.get(at);
         let Some((wanted, Ok(source))) = wanted.map(|wanted| (wanted, &wanted.source)) else {
             continue;
         };
-        if planned > 0 && planned >= room {
+        if expected > 0 && expected >= room {
             break;
         }
         let bytes_max = wanted.bytes_max.min(room.max(BYTES_MIN));
         let ensured = context
             .cold_reads
-            .ensure(plan.connection, source, bytes_max, &changed);
+            .ensure(fetch.connection, source, bytes_max, &changed);
         if let Some(bytes) = ensured {
-            planned += bytes.max(BYTES_MIN);
+            expected += bytes.max(BYTES_MIN);
             reading.push(at);
         }
     }
     Some(Awaited {
-        connection: plan.connection,
+        connection: fetch.connection,
         changed,
         reading,
     })
@@ -61,15 +65,20 @@ impl Awaited {
     }
 
     /// Takes what has been found since.
-    pub(super) fn collect(&mut self, context: &Context, plan: &Plan, gathered: &mut Gathered) {
+    pub(super) fn collect(
+        &mut self,
+        context: &Context,
+        fetch: &ResolvedFetch,
+        gathered: &mut Gathered,
+    ) {
         let cold_reads = &context.cold_reads;
         let connection = self.connection;
         self.reading.retain(|&at| {
-            let wanted = plan.partitions.get(at);
+            let wanted = fetch.partitions.get(at);
             let Some((wanted, Ok(source))) = wanted.map(|wanted| (wanted, &wanted.source)) else {
                 return false;
             };
-            let room = plan.bytes_max.saturating_sub(gathered.bytes());
+            let room = fetch.bytes_max.saturating_sub(gathered.bytes());
             let sizes = (wanted.bytes_max, room, gathered.bytes() == 0);
             match cold_reads.take(connection, source, sizes) {
                 Some(read) => {

@@ -13,7 +13,7 @@
 
 mod answer;
 mod awaited;
-mod plan;
+mod resolve;
 
 use std::{
     pin::pin,
@@ -32,14 +32,14 @@ use millrace_wire::{
 };
 use tokio::time::{sleep, timeout};
 
-use self::{answer::Gathered, awaited::Awaited, plan::Plan};
+use self::{answer::Gathered, awaited::Awaited, resolve::ResolvedFetch};
 use crate::{
     call::{Answer, Call, Outcome, Reply, Taken},
     context::Context,
     quota::Payer,
 };
 
-/// A session that the client wants to begin anew (0) or not at all (−1).
+/// A session that the client wants to restart (0) or not at all (−1).
 const NO_SESSION: i32 = 0;
 
 /// How long a fetch waits at least for what has to be read, where it would be answered with nothing.
@@ -67,23 +67,23 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     if let Some(until) = owes(context, payer.as_ref()) {
         return Ok(Taken::Now(answer::throttled(context, reply, until)));
     }
-    let plan = Plan::new(context, reply, &request, (call.peer.id, payer));
-    let gathered = plan.read_at_hand(context);
-    let awaited = awaited::start(context, &plan, &gathered);
+    let fetch = ResolvedFetch::new(context, reply, &request, (call.peer.id, payer));
+    let gathered = fetch.read_at_hand(context);
+    let awaited = awaited::start(context, &fetch, &gathered);
     let more = awaited
         .as_ref()
-        .is_some_and(|awaited| may_find_more(&plan, &gathered, awaited));
-    let enough = gathered.suffices(&plan) && !more;
+        .is_some_and(|awaited| may_find_more(&fetch, &gathered, awaited));
+    let enough = gathered.suffices(&fetch) && !more;
     if enough && may_go(context, &gathered) {
-        return Ok(Taken::Now(answer::write(context, reply, &plan, gathered)));
+        return Ok(Taken::Now(answer::write(context, reply, &fetch, gathered)));
     }
     let context = Arc::clone(context);
     Taken::later(async move {
         if enough {
-            pay(&context, &plan, &gathered).await;
-            return answer::write(&context, reply, &plan, gathered);
+            pay(&context, &fetch, &gathered).await;
+            return answer::write(&context, reply, &fetch, gathered);
         }
-        wait_and_answer(&context, reply, plan, (gathered, awaited)).await
+        wait_and_answer(&context, reply, fetch, (gathered, awaited)).await
     })
 }
 
@@ -93,9 +93,9 @@ fn owes(context: &Context, payer: Option<&Payer>) -> Option<Duration> {
 }
 
 /// Whether an answer that carries nothing but what was read should wait for more of that.
-fn may_find_more(plan: &Plan, gathered: &Gathered, awaited: &Awaited) -> bool {
+fn may_find_more(fetch: &ResolvedFetch, gathered: &Gathered, awaited: &Awaited) -> bool {
     let only_cold = gathered.cold_bytes() > 0 && gathered.hot_bytes() == 0;
-    only_cold && !awaited.is_empty() && gathered.bytes() < plan.bytes_max / 2
+    only_cold && !awaited.is_empty() && gathered.bytes() < fetch.bytes_max / 2
 }
 
 /// Whether the network takes the answer at once; it is paid for then.
@@ -105,10 +105,10 @@ fn may_go(context: &Context, gathered: &Gathered) -> bool {
 }
 
 /// Waits until the network takes the answer. What was read has been paid for.
-async fn pay(context: &Context, plan: &Plan, gathered: &Gathered) {
+async fn pay(context: &Context, fetch: &ResolvedFetch, gathered: &Gathered) {
     let bytes = u64::try_from(gathered.hot_bytes()).unwrap_or(u64::MAX);
     let egress = &context.network.egress;
-    let paid = egress.acquire_for(Tier::TailRead, plan.connection, bytes);
+    let paid = egress.acquire_for(Tier::TailRead, fetch.connection, bytes);
     if timeout(EGRESS_WAIT_MAX, paid).await.is_err() {
         egress.charge(Tier::TailRead, bytes);
     }
@@ -118,12 +118,12 @@ async fn pay(context: &Context, plan: &Plan, gathered: &Gathered) {
 async fn wait_and_answer(
     context: &Context,
     reply: Reply,
-    plan: Plan,
+    fetch: ResolvedFetch,
     (mut gathered, awaited): (Gathered, Option<Awaited>),
 ) -> Answer {
     let reads = awaited.is_some();
     let began = context.now();
-    wait(context, &plan, &mut gathered, awaited).await;
+    wait(context, &fetch, &mut gathered, awaited).await;
     let mut waited = context.now().saturating_sub(began);
     // Waiting for what has to be read is no wait on purpose.
     if reads {
@@ -131,41 +131,46 @@ async fn wait_and_answer(
     }
     // Its other connections may have used the quota up meanwhile. What has been read and taken is paid
     // for, and would have to be read again.
-    let until = owes(context, plan.payer.as_ref());
+    let until = owes(context, fetch.payer.as_ref());
     if let Some(until) = until.filter(|_| gathered.cold_bytes() == 0) {
         let mut answer = answer::throttled(context, reply, until);
         answer.waited = waited;
         return answer;
     }
-    plan.read_memory_again(&mut gathered);
+    fetch.read_memory_again(&mut gathered);
     if !may_go(context, &gathered) {
-        pay(context, &plan, &gathered).await;
+        pay(context, &fetch, &gathered).await;
     }
-    let mut answer = answer::write(context, reply, &plan, gathered);
+    let mut answer = answer::write(context, reply, &fetch, gathered);
     answer.waited = waited;
     answer
 }
 
 /// Waits until there is enough, or the time is up.
-async fn wait(context: &Context, plan: &Plan, gathered: &mut Gathered, awaited: Option<Awaited>) {
+async fn wait(
+    context: &Context,
+    fetch: &ResolvedFetch,
+    gathered: &mut Gathered,
+    awaited: Option<Awaited>,
+) {
     // What is being read counts for the client's least as well.
     let elsewhere = Arc::new(AtomicUsize::new(0));
-    let watched = plan.watch(context, gathered, Arc::clone(&elsewhere));
+    let watched = fetch.watch(context, gathered, Arc::clone(&elsewhere));
     let Some(mut awaited) = awaited else {
-        return watched.wait(context, plan.wait).await;
+        return watched.wait(context, fetch.wait).await;
     };
-    let mut in_memory = pin!(watched.wait(context, plan.wait.max(COLD_WAIT_MIN)));
+    let mut in_memory = pin!(watched.wait(context, fetch.wait.max(COLD_WAIT_MIN)));
     let mut pause = pin!(sleep(COLD_WAIT_MIN));
     let mut has_some = false;
     loop {
         // What is taken must be sent; where the quota forbids that, it is left to the next fetch.
-        if gathered.cold_bytes() == 0 && owes(context, plan.payer.as_ref()).is_some() {
+        if gathered.cold_bytes() == 0 && owes(context, fetch.payer.as_ref()).is_some() {
             return;
         }
-        awaited.collect(context, plan, gathered);
+        awaited.collect(context, fetch, gathered);
         elsewhere.store(gathered.cold_bytes(), Ordering::Release);
-        let enough = gathered.suffices(plan) || (plan.bytes_min > 1 && watched.is_enough());
-        if enough && !may_find_more(plan, gathered, &awaited) {
+        let enough = gathered.suffices(fetch) || (fetch.bytes_min > 1 && watched.is_enough());
+        if enough && !may_find_more(fetch, gathered, &awaited) {
             return;
         }
         if enough && !has_some {

@@ -35,7 +35,7 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 /// One partition that is asked for.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
-    /// Its topic's place in [`Plan::topics`].
+    /// Its topic's place in [`ResolvedFetch::topics`].
     pub(super) topic: usize,
     pub(super) index: i32,
     pub(super) bytes_max: usize,
@@ -45,7 +45,7 @@ pub(super) struct Wanted {
 
 /// A whole request.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct ResolvedFetch {
     pub(super) topics: Vec<TopicKey>,
     /// In the order of the request, which is the order in which the client wants them served.
     pub(super) partitions: Vec<Wanted>,
@@ -58,7 +58,7 @@ pub(super) struct Plan {
     pub(super) payer: Option<Payer>,
 }
 
-impl Plan {
+impl ResolvedFetch {
     pub(super) fn new(
         context: &Context,
         reply: Reply,
@@ -117,7 +117,7 @@ impl Plan {
         gathered
     }
 
-    /// Reads what is in memory anew, after a wait.
+    /// Reads what is in memory again, after a wait.
     pub(super) fn read_memory_again(&self, gathered: &mut Gathered) {
         let hot: Vec<(usize, usize)> = gathered.hot().collect();
         for (at, bytes) in hot {

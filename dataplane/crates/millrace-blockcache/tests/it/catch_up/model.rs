@@ -189,9 +189,9 @@ impl Model {
                 tokio::time::sleep(Duration::from_secs(2)).await;
             }
         }
-        let stats = self.cache.stats();
-        assert!(stats.used_bytes <= self.size, "{stats:?}");
-        assert_eq!(stats.bypass_bytes, 0, "nobody reads: {stats:?}");
+        let metrics = self.cache.metrics();
+        assert!(metrics.used_bytes <= self.size, "{metrics:?}");
+        assert_eq!(metrics.bypass_bytes, 0, "nobody reads: {metrics:?}");
     }
 }
 
@@ -202,7 +202,7 @@ async fn run_model(events: Vec<Event>, prefetch: u64, is_starved: bool, eviction
     }
     model.fail(0).await;
     everybody_leaves(&model.world).await;
-    let left = model.cache.stats();
+    let left = model.cache.metrics();
     assert_eq!(
         (left.readers, left.loads_in_flight, left.bypass_bytes),
         (0, 0, 0)

@@ -99,7 +99,7 @@ impl<O: Objects> MetaStore for FakeMeta<O> {
     async fn trim_stream(&self, _: StreamId, _: NodeEpoch, _: Offset) -> Result<Offset, TrimError> {
         panic!("not asked")
     }
-    async fn doomed_objects(&self, _: NodeEpoch, _: usize) -> Result<Vec<ObjectId>, SweepError> {
+    async fn retired_objects(&self, _: NodeEpoch, _: usize) -> Result<Vec<ObjectId>, SweepError> {
         panic!("not asked")
     }
     async fn mark_deleted(&self, _: NodeEpoch, _: &[ObjectId]) -> Result<(), SweepError> {

@@ -135,7 +135,7 @@ fn members_that_do_not_move_fall_behind_and_a_group_without_any_is_idle() {
 }
 
 #[test]
-fn what_was_idle_is_judged_anew_when_it_is_read() {
+fn what_was_idle_is_assessed_again_when_it_is_read() {
     let mut rig = Rig::new(0, 100_000, false);
     rig.run(600, 0, 0);
     rig.seen.has_members = true;

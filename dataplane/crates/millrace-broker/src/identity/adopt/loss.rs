@@ -11,7 +11,7 @@ use millrace_objects::Listed;
 use millrace_stream::RecoveredLog;
 use millrace_wal::UnopenedWal;
 
-use super::{AdoptError, Scratch, Sides};
+use super::{AdoptError, MetadataCopy, Sides};
 use crate::{identity::Mismatch, storage::Seams};
 
 /// One thing that is lost.
@@ -124,7 +124,7 @@ pub(super) struct KnownStream {
 impl Known {
     /// Reads the copy, which may be changed.
     pub(super) async fn read(
-        scratch: &Scratch,
+        copy: &MetadataCopy,
         sides: &Sides,
         seams: &Seams,
     ) -> Result<Self, AdoptError> {
@@ -137,8 +137,8 @@ impl Known {
         if sides.metadata.is_none() {
             return Ok(known);
         }
-        let meta = super::open_metadata(&scratch.file(), seams).await?;
-        let records = read_object_records(&scratch.file()).await?;
+        let meta = super::open_metadata(&copy.file(), seams).await?;
+        let records = read_object_records(&copy.file()).await?;
         known.next_object = records.next_object;
         let states = records
             .objects

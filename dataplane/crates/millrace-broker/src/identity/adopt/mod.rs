@@ -13,16 +13,16 @@ use std::{
 
 use millrace_meta::{Floors, MetaStore, SqliteMeta, SqliteOptions};
 use millrace_model::StreamId;
-use millrace_objects::{ListError, Listed, ObjectKey, ObjectStorage};
+use millrace_objects::{ListError, Listed, ObjectStorage};
 use millrace_wal::UnopenedWal;
 
 use self::loss::Known;
 pub use self::loss::Loss;
 use super::{
-    Age, Mismatch,
+    Age, Mismatch, UNSEEN_PRODUCER_IDS, UNSEEN_STARTS,
     agree::{Sides, age_of_wal, agree},
-    claim::{claim_bucket, is_lasting, made_up},
-    look::{Look, Scanned, look},
+    claim::{claim_bucket, generate_cluster_id, is_lasting},
+    probe::{Probe, Scanned, probe},
 };
 use crate::{
     config::BrokerConfig,
@@ -30,13 +30,6 @@ use crate::{
     read_threads::ReadThreads,
     storage::{Seams, StorageError, open_bucket},
 };
-
-/// Objects that are listed in one request: S3's bound.
-const PAGE: usize = 1_000;
-/// Producer ids that newer metadata may have given out.
-const PRODUCER_IDS_SKIPPED: u32 = 1_000_000;
-/// Openings of each stream that newer metadata may have counted.
-const STREAM_EPOCHS_SKIPPED: u64 = 1_000;
 
 /// The storage was not adopted.
 #[derive(Debug, thiserror::Error)]
@@ -105,7 +98,7 @@ enum Log {
 }
 
 impl Log {
-    async fn judge(log: Option<UnopenedWal>, sides: &Sides) -> Result<Self, AdoptError> {
+    async fn classify(log: Option<UnopenedWal>, sides: &Sides) -> Result<Self, AdoptError> {
         Ok(match log {
             Some(log) if sides.log_belongs() => Self::Kept(Scanned::find(log).await?),
             Some(log) if log.identity().is_some() => Self::Discarded(log),
@@ -119,18 +112,18 @@ impl Log {
 ///
 /// # Errors
 /// See [`AdoptError`].
-pub async fn plan_adoption(
+pub async fn prepare_adoption(
     config: BrokerConfig,
     seams: Seams,
 ) -> Result<Option<Adoption>, AdoptError> {
     let folder = DataFolder::lock(&config.data_dir)?;
     let reads = ReadThreads::start().map_err(StorageError::Threads)?;
     let bucket = open_bucket(&config.storage.bucket, &reads, &seams)?;
-    let Look {
+    let Probe {
         sides,
         log,
         bucket_silent,
-    } = look(&config, &folder, &bucket, &seams).await?;
+    } = probe(&config, &folder, &bucket, &seams).await?;
     if let Some(source) = bucket_silent {
         let uri = config.storage.bucket.to_string();
         return Err(StorageError::BucketSilent { uri, source }.into());
@@ -140,14 +133,14 @@ pub async fn plan_adoption(
         return Err(AdoptError::Settings(reason));
     }
     let objects = list_all(&bucket, &sides).await?;
-    let scratch = Scratch::copy_of(&folder.metadata_file(), &seams)?;
-    let known = Known::read(&scratch, &sides, &seams).await?;
+    let copy = MetadataCopy::copy_of(&folder.metadata_file(), &seams)?;
+    let known = Known::read(&copy, &sides, &seams).await?;
     let mut floors = floors(&sides, &objects);
     let mut losses = known.lost_objects(&objects).await?;
     if sides.misses_its_log() {
         losses.extend(known.lost_with_expected_log());
     }
-    let log = Log::judge(log, &sides).await?;
+    let log = Log::classify(log, &sides).await?;
     match &log {
         Log::Kept(scanned) => {
             if reason.is_none() {
@@ -181,7 +174,7 @@ pub async fn plan_adoption(
 
 impl Adoption {
     /// Makes the storage agree, at the cost of [`losses`](Self::losses). Where this fails half-way, it can
-    /// be planned and applied again.
+    /// be prepared and applied again.
     ///
     /// # Errors
     /// See [`AdoptError`].
@@ -197,7 +190,7 @@ impl Adoption {
             ..
         } = self;
         let cluster_id = sides.cluster_id().cloned();
-        let cluster_id = cluster_id.unwrap_or_else(|| made_up(&seams.random));
+        let cluster_id = cluster_id.unwrap_or_else(|| generate_cluster_id(&seams.random));
         claim_bucket(&bucket, &config.storage.bucket, &cluster_id).await?;
         let wal_id = match log {
             Log::Kept(_) => sides.wal.as_ref().map(|wal| wal.wal_id),
@@ -210,7 +203,7 @@ impl Adoption {
         let meta = open_metadata(&folder.metadata_file(), &seams).await?;
         meta.cluster_id(&cluster_id).await?;
         meta.raise(floors).await?;
-        meta.allocate_producer_ids(PRODUCER_IDS_SKIPPED).await?;
+        meta.allocate_producer_ids(UNSEEN_PRODUCER_IDS).await?;
         // A generation above all that anybody has seen.
         meta.register_node(config.node_id).await?;
         meta.set_wal_id(wal_id).await?;
@@ -232,20 +225,7 @@ async fn list_all(bucket: &ObjectStorage, sides: &Sides) -> Result<Vec<Listed>, 
     let Some(cluster_id) = sides.cluster_id() else {
         return Ok(Vec::new());
     };
-    let is_ours = |listed: &Listed| {
-        let id = listed.key.object_id();
-        id.is_some_and(|id| ObjectKey::of(cluster_id, id) == listed.key)
-    };
-    let (mut objects, mut after) = (Vec::new(), None);
-    loop {
-        let page = bucket.list("", after.as_ref(), PAGE).await?;
-        let is_last = page.len() < PAGE;
-        after = page.last().map(|listed| listed.key.clone());
-        objects.extend(page.into_iter().filter(is_ours));
-        if is_last {
-            return Ok(objects);
-        }
-    }
+    Ok(bucket.list_cluster(cluster_id).await?)
 }
 
 /// What log and bucket have seen of the counters.
@@ -275,31 +255,31 @@ fn floors(sides: &Sides, objects: &[Listed]) -> Floors {
             .unwrap_or(0),
         revision: ages.iter().map(|age| age.revision).max().unwrap_or(0),
         next_object: object.map_or(0, |object| object.get() + 1),
-        stream_epochs_by: STREAM_EPOCHS_SKIPPED,
+        stream_epochs_by: UNSEEN_STARTS,
         ..Floors::default()
     }
 }
 
 /// A copy of the metadata that may be opened, and so changed. Removed with this.
-struct Scratch {
+struct MetadataCopy {
     folder: PathBuf,
 }
 
-impl Scratch {
+impl MetadataCopy {
     fn copy_of(metadata: &Path, seams: &Seams) -> Result<Self, AdoptError> {
         let folder = format!("millrace-adopt-{:016x}", seams.random.next_u64());
-        let scratch = Self {
+        let target = Self {
             folder: std::env::temp_dir().join(folder),
         };
         let copy = || {
-            fs::create_dir_all(&scratch.folder)?;
+            fs::create_dir_all(&target.folder)?;
             for suffix in ["", "-wal"] {
                 let with = |path: &Path| {
                     let mut name = path.as_os_str().to_owned();
                     name.push(suffix);
                     PathBuf::from(name)
                 };
-                match fs::copy(with(metadata), with(&scratch.file())) {
+                match fs::copy(with(metadata), with(&target.file())) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                     _ => {}
                 }
@@ -307,10 +287,10 @@ impl Scratch {
             Ok(())
         };
         copy().map_err(|source| AdoptError::Copy {
-            path: scratch.folder.clone(),
+            path: target.folder.clone(),
             source,
         })?;
-        Ok(scratch)
+        Ok(target)
     }
 
     fn file(&self) -> PathBuf {
@@ -318,7 +298,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for MetadataCopy {
     fn drop(&mut self) {
         // Temporary: what cannot be removed harms nobody.
         let _ = fs::remove_dir_all(&self.folder);

@@ -268,7 +268,7 @@ impl StoreInner {
         if self.append.log_waiters.load(Ordering::Acquire) == 0 {
             return false;
         }
-        let wal = self.wal.stats();
+        let wal = self.wal.metrics();
         wal.used >= wal.capacity / 2
     }
 }

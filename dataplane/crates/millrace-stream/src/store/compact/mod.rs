@@ -5,7 +5,7 @@
 //!   of its own;
 //! - small *stream objects* that lie side by side in their stream are merged, by the store itself
 //!   where it can copy;
-//! - an object of which most is dead is written anew without that.
+//! - an object of which most is dead is rewritten without that.
 //!
 //! What it guarantees:
 //! - Outputs hold, of each stream, exactly the offsets that the inputs hold and that are not trimmed;
@@ -16,7 +16,7 @@
 //!   with them, so a read finds out.
 //! - Readers never notice: an input stays in the bucket for as long as a read may take.
 //! - A crash at any point leaves either the inputs or the outputs. Ids that were reserved and not
-//!   committed are doomed at the next start, and with them whatever was written under them. There is
+//!   committed are retired at the next start, and with them whatever was written under them. There is
 //!   nothing to resume: the next pass finds the same group again.
 //! - It does not hold up uploads: it reserves its own ids, touches no stream's end, and everything
 //!   that it reads and writes has the tier of compaction.
@@ -58,7 +58,7 @@ const COMMIT_TRIES: u32 = 5;
 /// A pass that stopped at one of its bounds goes on after this long.
 const GO_ON_AFTER: Duration = Duration::from_secs(1);
 
-/// An object is not written anew where, after all, more than this of it is wanted, percent: the
+/// An object is not rewritten where, after all, more than this of it is wanted, percent: the
 /// metadata knows its ranges, but not their bytes.
 const REWRITE_WANTED_PERCENT_MAX: u64 = 75;
 

@@ -13,10 +13,10 @@ use crate::config::CompactionConfig;
 /// Below this many bytes all objects count as being of one size.
 const SMALL_BYTES: u64 = 1024 * 1024;
 
-/// An object of which less than one part in so many can still be read is written anew.
+/// An object of which less than one part in so many can still be read is rewritten.
 const DEAD_SHARE: u64 = 2;
 
-/// What is written anew for the sake of what is dead in it must have this many dead bytes: below, the
+/// What is rewritten for the sake of what is dead in it must have this many dead bytes: below, the
 /// requests cost more than the room.
 const DEAD_BYTES_MIN: u64 = 1024 * 1024;
 
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_object_is_written_anew_when_it_is_mostly_trimmed() {
+    fn the_first_object_is_rewritten_when_it_is_mostly_trimmed() {
         assert_eq!(runs(&[120, 120], 4), Vec::<Vec<u64>>::new());
         assert_eq!(runs(&[120, 120], 6), [[0]]);
         assert_eq!(runs(&[0, 120], 9), Vec::<Vec<u64>>::new());

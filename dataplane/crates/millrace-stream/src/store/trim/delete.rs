@@ -1,15 +1,15 @@
 //! Deletes objects that nothing refers to any more.
 //!
-//! In two phases. The metadata *dooms* an object when its last range is trimmed, its topic deleted, or
-//! its contents compacted into another, and gives it out here once it has been doomed for longer than
+//! In two phases. The metadata *retires* an object when its last range is trimmed, its topic deleted, or
+//! its contents compacted into another, and gives it out here once it has been retired for longer than
 //! any read takes (`s3.object.delete.retention.ms`). Then it is deleted from the bucket, and only then
 //! forgotten, so a crash in between deletes it once more.
 //!
 //! Why nothing that is needed can be deleted, whoever deletes and however late:
-//! - an object that is doomed never becomes readable again, and its id is never used again, so the key
+//! - an object that is retired never becomes readable again, and its id is never used again, so the key
 //!   that is deleted belongs to no other object, ever;
-//! - a list of doomed objects is given out only to the present start of the node. A start that was
-//!   replaced just after may still delete what it was given, and that is doomed all the same.
+//! - a list of retired objects is given out only to the present start of the node. A start that was
+//!   replaced just after may still delete what it was given, and that is retired all the same.
 //!
 //! A store that refuses to delete some objects for ever must not keep the others: a batch that fails is
 //! halved, and its halves again, until what can be deleted is; an object that fails alone is left out of
@@ -82,15 +82,15 @@ impl Stuck {
 async fn sweep(store: &StoreInner, stuck: &mut HashSet<ObjectId>) -> Result<bool, SweepError> {
     while stuck.len() < STUCK_MAX {
         let limit = SWEEP_OBJECTS_MAX + stuck.len();
-        let mut doomed = store.meta.doomed_objects(store.node_epoch, limit).await?;
-        doomed.retain(|object| !stuck.contains(object));
-        doomed.truncate(SWEEP_OBJECTS_MAX);
-        if doomed.is_empty() {
+        let mut retired = store.meta.retired_objects(store.node_epoch, limit).await?;
+        retired.retain(|object| !stuck.contains(object));
+        retired.truncate(SWEEP_OBJECTS_MAX);
+        if retired.is_empty() {
             return Ok(true);
         }
         // Metadata that is restored from its backup must not refer to what is gone.
         store.meta.backed_up().await;
-        let deleted = delete(store, &doomed, stuck).await;
+        let deleted = delete(store, &retired, stuck).await;
         if deleted.is_empty() {
             // Not even one: most likely the bucket is down, and asking on would not help it.
             return Ok(false);
@@ -105,11 +105,11 @@ async fn sweep(store: &StoreInner, stuck: &mut HashSet<ObjectId>) -> Result<bool
 /// Deletes a batch, or what of it can be; gives what is deleted.
 async fn delete(
     store: &StoreInner,
-    doomed: &[ObjectId],
+    retired: &[ObjectId],
     stuck: &mut HashSet<ObjectId>,
 ) -> Vec<ObjectId> {
     let mut deleted = Vec::new();
-    let mut parts = vec![doomed];
+    let mut parts = vec![retired];
     for _ in 0..=PARTS_MAX {
         let Some(part) = parts.pop() else { break };
         let key = |&id: &ObjectId| ObjectKey::of(&store.cluster_id, id);
@@ -118,7 +118,7 @@ async fn delete(
             deleted.extend(part);
             continue;
         };
-        if part.len() == doomed.len() {
+        if part.len() == retired.len() {
             let (error, objects) = (&error as &dyn std::error::Error, part.len());
             tracing::warn!(
                 error,

@@ -96,7 +96,7 @@ impl Uploads {
 impl StoreInner {
     /// What the pace of uploads depends on.
     fn pressure(&self) -> Pressure {
-        let (wal, pending) = (self.wal.stats(), self.metrics.pending_bytes());
+        let (wal, pending) = (self.wal.metrics(), self.metrics.pending_bytes());
         let percent = |part: u64, whole: u64| part.saturating_mul(100) / whole.max(1);
         Pressure {
             closing: self.closing.load(Ordering::Acquire),
@@ -174,7 +174,6 @@ struct Uploaded {
 /// Uploads and commits the blocks that come out of `queue`, for ever.
 pub(super) async fn run(store: Arc<StoreInner>, queue: UnboundedReceiver<Arc<SealedBlock>>) {
     let spawn = |(room, sealed)| {
-        // Not supervised: awaited, in the order of the blocks.
         // Not supervised: awaited, in the order of the blocks.
         let upload = tokio::spawn(upload(Arc::clone(&store), sealed));
         let upload = AbortOnDropHandle::new(upload);

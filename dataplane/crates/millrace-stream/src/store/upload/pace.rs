@@ -243,7 +243,7 @@ impl Pace {
         Flushing(self)
     }
 
-    /// Sets the rate anew.
+    /// Sets the rate.
     pub(in crate::store) fn adjust(&self, pressure: Pressure) {
         let forced = self.forced(pressure);
         let now = self.clock.now();

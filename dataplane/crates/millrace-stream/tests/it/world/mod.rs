@@ -76,15 +76,15 @@ impl World {
         Self::over(seed, config, wal_bytes, (folder, bucket, Duration::ZERO)).await
     }
 
-    /// A world whose bucket is in memory, and so copies ranges by itself. What is doomed stays for
-    /// `doomed_retention`.
+    /// A world whose bucket is in memory, and so copies ranges by itself. What is retired stays for
+    /// `retired_retention`.
     pub(crate) async fn in_memory(
         seed: u64,
         config: StreamConfig,
         wal_bytes: u64,
-        doomed_retention: Duration,
+        retired_retention: Duration,
     ) -> Self {
-        let bucket = (folder(), StoreBucket::memory(), doomed_retention);
+        let bucket = (folder(), StoreBucket::memory(), retired_retention);
         Self {
             block_cache_bytes: 4 * 1024 * 1024,
             ..Self::over(seed, config, wal_bytes, bucket).await
@@ -95,10 +95,10 @@ impl World {
         seed: u64,
         config: StreamConfig,
         wal_bytes: u64,
-        (folder, bucket, doomed_retention): (TempDir, StoreBucket, Duration),
+        (folder, bucket, retired_retention): (TempDir, StoreBucket, Duration),
     ) -> Self {
         let (random, clock) = (SeededRandom::shared(seed), SystemClock::shared());
-        let options = SqliteOptions { doomed_retention };
+        let options = SqliteOptions { retired_retention };
         let path = folder.path().join("meta.db");
         Self {
             disk: SimDisk::new(wal_bytes, Duration::from_micros(300), random.clone()),
