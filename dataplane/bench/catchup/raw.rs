@@ -14,7 +14,10 @@ use std::{
 };
 
 use millrace_bench::usage::cpu_time_of_threads;
-use millrace_objects::{Bucket, BucketUri, Listed, ObjectKey, StoreBucket};
+use millrace_objects::{
+    Listed, ObjectKey,
+    bucket::{Bucket, BucketUri, StoreBucket},
+};
 use millrace_time::SharedClock;
 use tokio::task::JoinSet;
 
@@ -136,7 +139,7 @@ async fn get(
 mod tests {
     use bytes::Bytes;
     use millrace_model::ObjectId;
-    use millrace_objects::Body;
+    use millrace_objects::bucket::Body;
     use millrace_time::SystemClock;
 
     use super::*;

@@ -18,7 +18,7 @@ use std::{
 
 use millrace_bench::usage;
 use millrace_time::SystemClock;
-use millrace_wal::{AlignedBuf, BLOCK_BYTES, BufferPool, DeviceFuture};
+use millrace_wal::{AlignedBuf, BLOCK_BYTES, BufferPool, device::DeviceFuture};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 

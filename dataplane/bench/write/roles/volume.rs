@@ -3,7 +3,10 @@
 use std::{error::Error, io, path::PathBuf, sync::Arc, time::Duration};
 
 use millrace_time::SystemClock;
-use millrace_wal::{BLOCK_BYTES, BlockDevice, DeviceConfig, Shape, ShapedDevice, open_device};
+use millrace_wal::{
+    BLOCK_BYTES,
+    device::{BlockDevice, DeviceConfig, Shape, ShapedDevice, open_device},
+};
 use tokio::runtime::{Builder, Runtime};
 
 use super::flags::Flags;

@@ -1,7 +1,7 @@
 //! The one place where failures become Kafka's error codes.
 
 use millrace_coordinator::GroupError;
-use millrace_log::{
+use millrace_log::error::{
     AppendError, CreatePartitionsError, CreateTopicError, DeleteTopicError, LookupError, ReadError,
     SetTopicConfigsError, TrimError,
 };
@@ -157,7 +157,10 @@ pub(crate) fn of_delete_topic(error: &DeleteTopicError) -> ErrorCode {
 
 #[cfg(test)]
 mod tests {
-    use millrace_log::{CheckpointFault, InvalidCheckpoint, OpenError};
+    use millrace_log::{
+        InvalidCheckpoint,
+        error::{CheckpointFault, OpenError},
+    };
     use millrace_meta::{OpenStreamError, StoreFailure};
     use millrace_model::{Cause, TopicName, TopicPartition};
     use millrace_stream::OpenError as StreamError;

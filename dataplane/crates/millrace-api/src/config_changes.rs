@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use millrace_log::{SetTopicConfigsError, Topic};
+use millrace_log::{Topic, error::SetTopicConfigsError};
 use millrace_wire::{Encodable, HeaderVersion, StrBytes, error_code::ErrorCode};
 
 use crate::{

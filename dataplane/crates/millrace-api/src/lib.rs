@@ -38,7 +38,7 @@ mod producer_ids;
 mod quota;
 mod registry;
 mod service;
-mod settings;
+pub mod settings;
 mod topic_changes;
 mod topics;
 mod wakeups;
@@ -48,7 +48,3 @@ pub use context::{AdvertisedEndpoint, ApiConfig, ApiParts, FETCH_BYTES_MAX};
 pub use inspection::INSPECTION_BYTES_MAX;
 pub use quota::QuotaConfig;
 pub use service::ApiService;
-pub use settings::{
-    AlterSettingsError, BrokerSetting, BrokerSettings, SettingKind, SettingLayer, SettingScope,
-    SettingSource, SettingsChange,
-};

@@ -60,7 +60,7 @@ pub enum StartError {
     Storage(#[from] StorageError),
     /// The partitions.
     #[error("the partitions cannot be opened: {0}")]
-    Logs(#[from] millrace_log::OpenError),
+    Logs(#[from] millrace_log::error::OpenError),
     /// The consumer groups.
     #[error("the consumer groups cannot be loaded: {0}")]
     Groups(#[from] millrace_coordinator::LoadError),
@@ -342,7 +342,7 @@ async fn open_logs(
     config: &BrokerConfig,
     storage: &Storage,
     seams: &Seams,
-) -> Result<LogManager, millrace_log::OpenError> {
+) -> Result<LogManager, millrace_log::error::OpenError> {
     LogManager::open(LogParts {
         meta: Arc::clone(&storage.meta),
         store: storage.store.clone(),

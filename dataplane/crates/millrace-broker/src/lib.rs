@@ -24,31 +24,23 @@ mod broker;
 mod catch_up;
 pub mod config;
 mod folder;
-mod identity;
+pub mod identity;
 mod machine;
 mod memory;
 pub mod properties;
 mod read_threads;
-mod recover;
+pub mod recover;
 mod rfc3339;
 mod settings;
 mod state;
 mod storage;
 mod telemetry;
 
-pub use admin::AdminError;
 pub use broker::{Broker, BrokerFailure, StartError, StopReport};
-pub use config::{BrokerConfig, ConfigError};
+pub use config::BrokerConfig;
 pub use folder::FolderError;
-pub use identity::{AdoptError, Adoption, Age, BucketSilent, Loss, Mismatch, prepare_adoption};
 pub use machine::{Machine, ThisMachine};
-pub use memory::MemoryError;
 pub use millrace_stream::Closed;
-pub use millrace_tasks::{Failure, Supervisor, Task};
+pub use millrace_tasks::{Supervisor, Task};
 pub use properties::{InvalidProperties, Properties};
-pub use recover::{
-    ChainError, MissingRange, RecoverError, RecoverOptions, RecoveryReport, Source, parse_moment,
-    recover,
-};
 pub use storage::{Seams, StorageError};
-pub use telemetry::TelemetryError;

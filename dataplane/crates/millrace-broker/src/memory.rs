@@ -14,7 +14,7 @@ use millrace_log::{PARTITION_BYTES, PRODUCER_BYTES};
 use millrace_stream::COMPACTION_BYTES_MAX;
 
 use crate::{
-    config::{self, BrokerConfig, Setting},
+    config::{BrokerConfig, Setting, keys},
     machine::Machine,
 };
 
@@ -82,12 +82,12 @@ impl Part {
     /// device.
     pub(crate) const fn setting(self) -> Option<&'static str> {
         match self {
-            Self::LogCache => Some("s3.wal.cache.size"),
-            Self::BlockCache => Some("s3.block.cache.size"),
-            Self::Network => Some(config::NETWORK),
-            Self::Groups => Some(config::GROUPS),
-            Self::Producers => Some(config::PRODUCERS),
-            Self::Partitions => Some(config::PARTITIONS),
+            Self::LogCache => Some(keys::LOG_CACHE),
+            Self::BlockCache => Some(keys::BLOCK_CACHE),
+            Self::Network => Some(keys::NETWORK),
+            Self::Groups => Some(keys::GROUPS),
+            Self::Producers => Some(keys::PRODUCERS),
+            Self::Partitions => Some(keys::PARTITIONS),
             Self::Work => None,
         }
     }
@@ -117,7 +117,7 @@ impl fmt::Display for MemoryError {
              % of the machine's {} bytes unless it is set):",
             budgets.sum(),
             budgets.bound_bytes,
-            config::MEMORY_MAX,
+            keys::MEMORY_MAX,
             budgets.machine_bytes,
         )?;
         for part in Part::ALL {
@@ -172,11 +172,11 @@ impl MemoryBudgets {
         config.log.producer_ids_max = producer_ids;
         config.log.partitions_max = partitions;
         for (key, value) in [
-            (config::MEMORY_MAX, bound),
-            (config::NETWORK, network),
-            (config::GROUPS, groups),
-            (config::PRODUCERS, producer_ids),
-            (config::PARTITIONS, partitions),
+            (keys::MEMORY_MAX, bound),
+            (keys::NETWORK, network),
+            (keys::GROUPS, groups),
+            (keys::PRODUCERS, producer_ids),
+            (keys::PARTITIONS, partitions),
         ] {
             tell(&mut config.settings, key, value);
         }

@@ -4,16 +4,23 @@ use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use millrace_blockcache::{BlockCache, BlockCacheConfig, Sources};
 use millrace_limiter::{Network, NetworkConfig, Tier};
-use millrace_meta::{BackupSource, MetaStore, StoreFailure};
+use millrace_meta::{MetaStore, StoreFailure, sqlite::BackupSource};
 use millrace_model::{NodeEpoch, NodeId};
 use millrace_objects::{
-    BucketError, BucketUri, ChainWriter, ClaimError, Gate, NetworkShare, ObjectStorage, PutError,
-    ReadsApart, RetryPolicy, StoreBucket, TimeoutPolicy,
+    ObjectStorage, PutError,
+    bucket::{
+        BucketError, BucketUri, Gate, NetworkShare, ReadsApart, RetryPolicy, StoreBucket,
+        TimeoutPolicy,
+    },
+    chain::{ChainWriter, ClaimError},
 };
 use millrace_stream::{StreamConfig, StreamParts, StreamStore};
 use millrace_tasks::{Supervisor, Task};
 use millrace_time::{SharedClock, SharedRandom, SystemClock, SystemRandom};
-use millrace_wal::{Backend, BlockDevice, DeviceConfig, DeviceError, ShapedDevice, Wal, WalConfig};
+use millrace_wal::{
+    Wal, WalConfig,
+    device::{Backend, BlockDevice, DeviceConfig, DeviceError, ShapedDevice},
+};
 use tokio::{sync::oneshot, task::JoinHandle};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -32,7 +39,7 @@ use crate::{
 pub enum StorageError {
     /// The metadata file.
     #[error("the metadata in data.dir cannot be opened: {0}")]
-    Meta(#[from] millrace_meta::OpenError),
+    Meta(#[from] millrace_meta::sqlite::OpenError),
     /// The metadata is open and cannot be used.
     #[error("the metadata in data.dir cannot be used: {0}")]
     MetaUse(#[from] StoreFailure),
@@ -366,7 +373,7 @@ fn open_device_blocking(
         tasks,
         ..DeviceConfig::new(uri.capacity_bytes)
     };
-    Ok(millrace_wal::open_device(&uri.path, &config)?)
+    Ok(millrace_wal::device::open_device(&uri.path, &config)?)
 }
 
 /// Makes the device slow where that is asked for, and says so: nobody should run like this unawares.

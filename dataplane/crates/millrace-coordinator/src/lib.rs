@@ -23,20 +23,13 @@ mod error;
 mod group;
 mod load;
 mod log;
-mod messages;
+pub mod messages;
 mod records;
 mod shard;
 mod subscription;
 mod writer;
 
 pub use config::GroupConfig;
-pub use coordinator::{CoordinatorParts, GroupCoordinator, Waiting};
+pub use coordinator::{CoordinatorParts, GroupCoordinator};
 pub use error::GroupError;
 pub use load::LoadError;
-pub use log::{BoxFuture, Durable, LogFault, StateLog, StateTopic};
-pub use messages::{
-    Caller, CommittedOffset, GroupDescription, GroupListing, GroupMetrics, GroupState, JoinRequest,
-    Joined, JoinedMember, Leaving, MemberDescription, PartitionOffsets, Protocol, SyncRequest,
-    Synced,
-};
-pub use records::{GroupMetadata, GroupRecord, Key, MalformedRecord, StoredMember};

@@ -21,7 +21,7 @@
 
 mod checkpoint;
 mod config;
-mod error;
+pub mod error;
 mod leader_epochs;
 mod manager;
 mod partition;
@@ -31,17 +31,11 @@ mod segments;
 mod time_index;
 
 pub use checkpoint::InvalidCheckpoint;
-pub use config::{InvalidTopicConfig, LogDefaults, TopicConfig};
-pub use error::{
-    AppendError, CheckpointFault, CreatePartitionsError, CreateTopicError, DeleteTopicError,
-    LookupError, OpenError, ReadError, SetTopicConfigsError, TooManyPartitions, TrimError,
-};
+pub use config::{LogDefaults, TopicConfig};
 pub use leader_epochs::EpochEnd;
-pub use manager::{LogManager, LogMetrics, LogParts, PARTITION_BYTES, Topic};
-pub use millrace_stream::Bottleneck;
+pub use manager::{LogManager, LogParts, PARTITION_BYTES, Topic};
 pub use partition::{
-    AdvanceListener, AppendOrigin, AppendTicket, Appended, PartitionLog, ReadResult,
-    TimestampOffset,
+    AppendOrigin, AppendTicket, Appended, PartitionLog, ReadResult, TimestampOffset,
 };
 pub use producers::PRODUCER_BYTES;
 

@@ -1,14 +1,14 @@
 //! What exists and who owns it: topics, streams, objects, nodes, epochs. Knows nothing of Kafka's
 //! wire.
 //!
-//! [`MetaStore`] is the contract, [`SqliteMeta`] keeps it for one broker in one file. Every id comes
+//! [`MetaStore`] is the contract, [`sqlite::SqliteMeta`] keeps it for one broker in one file. Every id comes
 //! from a sequence and is never reused; whoever changes a stream or an object names the epoch of its
 //! start, and a store that knows a newer one refuses ([`Fenced`]).
 
 mod class;
 mod compaction;
 mod object;
-mod sqlite;
+pub mod sqlite;
 mod store;
 mod stream;
 mod topic;
@@ -19,11 +19,6 @@ pub use compaction::{
 pub use object::{
     CommitError, ObjectKind, ObjectRange, ReserveError, StreamObject, StreamSetObject, SweepError,
     Upload,
-};
-pub use sqlite::{
-    BackupSource, Captured, ChangedPages, FilePart, Floors, MetaIdentity, ObjectRecord,
-    ObjectRecords, ObjectState, OpenError, Restore, RestoreError, SnapshotStart, SqliteMeta,
-    SqliteOptions, read_identity, read_object_records, unknown_streams,
 };
 pub use store::{Fenced, MetaStore, StoreFailure};
 pub use stream::{OpenStreamError, StreamMeta, TrimError};

@@ -8,7 +8,7 @@
 //!
 //! Everything is bounded: requests in flight, bytes in flight per connection and per broker, the
 //! memory of a frame that is only announced, responses that a client does not read. At a bound the
-//! connection is *muted* (not read from), with its [`MuteReason`]s recorded, until all of them have
+//! connection is *muted* (not read from), with its reasons recorded, until all of them have
 //! ended. The service also mutes a client that exceeds its quota
 //! ([`millrace_wire::service::Throttle`]).
 //!
@@ -28,6 +28,5 @@ mod server;
 mod tests;
 mod transport;
 
-pub use self::metrics::MuteReason;
 pub use config::{ListenerConfig, NetConfig};
 pub use server::{BindError, DrainReport, Listeners, NetMetrics, Server};

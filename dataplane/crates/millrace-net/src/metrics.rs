@@ -4,7 +4,7 @@ use metrics::{Counter, Gauge, counter, gauge};
 
 /// Why a connection is not being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MuteReason {
+pub(crate) enum MuteReason {
     /// It has as many requests in flight as it may.
     InFlight,
     /// It has as many bytes in flight as it may: its bound, or its share of the broker's memory.
@@ -25,7 +25,7 @@ impl MuteReason {
 
     /// The label's value in the metrics.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::InFlight => "in_flight",
             Self::ConnectionBytes => "connection_bytes",

@@ -7,8 +7,8 @@
 use bytes::Bytes;
 
 use crate::{
-    Body, BucketError, Corrupt, ObjectKey, ObjectReader, ObjectStorage, PartSlot, PartTag,
-    PutError, ReadError, UploadId,
+    Corrupt, ObjectKey, ObjectReader, ObjectStorage, PutError, ReadError,
+    bucket::{Body, BucketError, PartSlot, PartTag, UploadId},
     format::{BlockRef, FOOTER_BYTES, Footer, INDEX_UNIT_BYTES, check_block, encode_index},
 };
 

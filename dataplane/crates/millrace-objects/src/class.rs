@@ -3,8 +3,8 @@
 use millrace_model::{Classified, FailureClass};
 
 use crate::{
-    AssemblyError, BucketError, Corrupt, DeleteError, GetError, InvalidEntry, ListError, PutError,
-    ReadError,
+    AssemblyError, Corrupt, GetError, InvalidEntry, ListError, PutError, ReadError,
+    bucket::BucketError, storage::DeleteError,
 };
 
 impl Classified for BucketError {

@@ -11,11 +11,13 @@ use millrace_time::{SharedClock, SharedRandom};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{
-    Bucket, BucketCalls, BucketError, BucketUri, CorruptObjects, DELETE_KEYS_MAX, InvalidUri,
-    Listed, NetworkShare, ObjectKey, ObjectWrite, RetryPolicy, StoreBucket, TimeoutPolicy,
+    Listed, ObjectKey, ObjectWrite,
     bucket::{
-        Calls, Gate, Gated, Hedged, Hedges, Idempotent, Limited, Measured, Retrying, TimedOut, span,
+        Bucket, BucketCalls, BucketError, BucketUri, Calls, DELETE_KEYS_MAX, Gate, Gated, Hedged,
+        Hedges, Idempotent, InvalidUri, Limited, Measured, NetworkShare, RetryPolicy, Retrying,
+        StoreBucket, TimedOut, TimeoutPolicy, span,
     },
+    corrupt::CorruptObjects,
 };
 
 /// The largest object, in bytes: S3's bound for one PUT.

@@ -5,7 +5,8 @@ use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
 use millrace_limiter::Pacer;
 
 use crate::{
-    Body, BucketError, ObjectKey, ObjectStorage, PartSlot, PartTag, PutError, UploadId,
+    ObjectKey, ObjectStorage, PutError,
+    bucket::{Body, BucketError, PartSlot, PartTag, UploadId},
     storage::OBJECT_BYTES_MAX,
 };
 

@@ -19,16 +19,25 @@ use std::{
 use bytes::Bytes;
 use futures_util::future::join_all;
 use millrace_blockcache::{BlockCache, BlockCacheConfig};
-use millrace_meta::{MetaStore, NewTopic, SqliteMeta, SqliteOptions};
+use millrace_meta::{
+    MetaStore, NewTopic,
+    sqlite::{SqliteMeta, SqliteOptions},
+};
 use millrace_model::{NodeId, StreamId, TopicId, TopicName};
-use millrace_objects::{BucketUri, ObjectStorage, RetryPolicy, StoreBucket, TimeoutPolicy};
+use millrace_objects::{
+    ObjectStorage,
+    bucket::{BucketUri, RetryPolicy, StoreBucket, TimeoutPolicy},
+};
 use millrace_stream::{
     AppendTicket, Entry, RecoveredLog, Stream, StreamConfig, StreamParts, StreamStore,
 };
 use millrace_tasks::Supervisor;
 use millrace_testkit::{BucketFaults, FaultyBucket};
 use millrace_time::{SharedClock, SharedRandom, SystemClock, SystemRandom};
-use millrace_wal::{DeviceConfig, Wal, WalConfig, open_device};
+use millrace_wal::{
+    Wal, WalConfig,
+    device::{DeviceConfig, open_device},
+};
 
 const MIB: u64 = 1024 * 1024;
 

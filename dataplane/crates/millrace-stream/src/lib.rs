@@ -39,12 +39,8 @@ mod stream;
 
 pub use acks::AppendTicket;
 pub use config::{CompactionConfig, StreamConfig};
-pub use entry::{Entry, InvalidLoggedEntry};
-pub use error::{AppendError, Bottleneck, FetchError, FlushError, OpenError, TrimError};
-pub use recovery::{KeptRecords, LostRecords, RecoveredLog, RecoveryReport, Straddles};
-pub use state::ConfirmListener;
-pub use store::{
-    COMPACTION_BYTES_MAX, Closed, CompactError, CompactionReport, Permit, StreamMetrics,
-    StreamParts, StreamStore,
-};
+pub use entry::Entry;
+pub use error::{AppendError, Bottleneck, FetchError, OpenError, TrimError};
+pub use recovery::{KeptRecords, RecoveredLog, RecoveryReport, Straddles};
+pub use store::{COMPACTION_BYTES_MAX, Closed, CompactError, Permit, StreamParts, StreamStore};
 pub use stream::Stream;

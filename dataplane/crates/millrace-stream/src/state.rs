@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Called with the new confirm offset after it has moved. Must be quick and must not block.
-pub type ConfirmListener = Arc<dyn Fn(Offset) + Send + Sync>;
+pub(crate) type ConfirmListener = Arc<dyn Fn(Offset) + Send + Sync>;
 
 /// Entries that one turn of the acknowledging task may settle before their tickets leave; keeps the
 /// first of them from waiting for the last.

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use millrace_model::StreamId;
 use millrace_objects::{
-    Body, Bucket, BucketError, Listed, ObjectKey, ObjectReader, ObjectStorage, PartSlot, PartTag,
-    RetryPolicy, TimeoutPolicy, UploadId,
+    Listed, ObjectKey, ObjectReader, ObjectStorage,
+    bucket::{Body, Bucket, BucketError, PartSlot, PartTag, RetryPolicy, TimeoutPolicy, UploadId},
 };
 use millrace_time::{SharedRandom, SystemClock};
 use parking_lot::Mutex;

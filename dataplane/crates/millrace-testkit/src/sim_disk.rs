@@ -16,7 +16,10 @@ use std::{collections::BTreeMap, io, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
 use millrace_time::SharedRandom;
-use millrace_wal::{AlignedBuf, BlockDevice, DeviceFuture};
+use millrace_wal::{
+    AlignedBuf,
+    device::{BlockDevice, DeviceFuture},
+};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 

@@ -7,7 +7,8 @@ use std::{collections::VecDeque, path::Path, sync::Arc, time::Duration};
 use bytes::Bytes;
 use millrace_time::{SharedClock, SystemClock};
 use millrace_wal::{
-    AlignedBuf, BLOCK_BYTES, Backend, BlockDevice, DeviceConfig, Wal, WalConfig, open_device,
+    AlignedBuf, BLOCK_BYTES, Wal, WalConfig,
+    device::{Backend, BlockDevice, DeviceConfig, open_device},
 };
 
 const CAPACITY: u64 = 1 << 30;

@@ -15,7 +15,8 @@
 use std::{io, sync::Arc};
 
 use crate::{
-    BlockDevice, OpenError,
+    OpenError,
+    device::BlockDevice,
     format::{
         HEADER_SLOT_BYTES,
         header::{Header, Slot},

@@ -11,7 +11,7 @@
 
 mod aligned;
 mod config;
-mod device;
+pub mod device;
 mod error;
 mod format;
 mod header_store;
@@ -23,12 +23,9 @@ mod wal;
 
 pub use aligned::{AlignedBuf, BufferPool};
 pub use config::WalConfig;
-pub use device::{
-    Backend, BlockDevice, DeviceConfig, DeviceError, DeviceFuture, Shape, ShapedDevice, open_device,
-};
-pub use error::{AppendError, CloseError, OpenError, ReadError, ReserveError, WalFailure};
+pub use error::{AppendError, OpenError, ReadError, ReserveError};
 pub use format::{BLOCK_BYTES, RECORD_HEAD_BYTES};
-pub use recovery::{Inspection, Recovered, inspect};
+pub use recovery::{Recovered, inspect};
 pub use ring::WalRange;
 pub use wal::{
     Append, Reservation, ScannedWal, UnopenedWal, Wal, WalIdentity, WalMetrics, WalOwner,

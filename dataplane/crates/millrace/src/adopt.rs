@@ -2,7 +2,10 @@
 
 use std::process::ExitCode;
 
-use millrace_broker::{AdoptError, Adoption, FolderError, Seams, prepare_adoption};
+use millrace_broker::{
+    FolderError, Seams,
+    identity::{AdoptError, Adoption, prepare_adoption},
+};
 
 use crate::{broker::EXIT_IN_USE, command::AdoptOptions, configuration};
 

@@ -87,7 +87,7 @@ pub(crate) struct RecoverOptions {
 }
 
 fn moment(text: &str) -> Result<i64, String> {
-    millrace_broker::parse_moment(text)
+    millrace_broker::recover::parse_moment(text)
         .ok_or_else(|| "write a moment such as 2026-11-22T13:00:00Z".to_owned())
 }
 

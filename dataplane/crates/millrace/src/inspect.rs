@@ -11,7 +11,7 @@ use std::{
 use millrace_model::{ObjectId, StreamId};
 use millrace_objects::{ObjectKey, ObjectReader, ObjectStorage};
 use millrace_time::{SystemClock, SystemRandom};
-use millrace_wal::DeviceConfig;
+use millrace_wal::device::DeviceConfig;
 use serde_json::{Value, json};
 
 use self::audit::AuditOptions;
@@ -27,7 +27,7 @@ enum InspectError {
     #[error("{0}: there is no such file or device")]
     NoWal(String),
     #[error("{0}")]
-    Device(#[from] millrace_wal::DeviceError),
+    Device(#[from] millrace_wal::device::DeviceError),
     #[error("{0}")]
     Wal(#[from] millrace_wal::OpenError),
     #[error("{0}")]
@@ -144,7 +144,7 @@ async fn inspect_wal(path: &Path) -> Result<(), InspectError> {
     let length = path
         .metadata()
         .map_err(|_| InspectError::NoWal(path.display().to_string()))?;
-    let device = millrace_wal::open_device(path, &DeviceConfig::new(length.len()))?;
+    let device = millrace_wal::device::open_device(path, &DeviceConfig::new(length.len()))?;
     let Some(log) = millrace_wal::inspect(device).await? else {
         print(&json!({ "path": path.display().to_string(), "blank": true }));
         return Ok(());

@@ -2,7 +2,10 @@
 
 use std::process::ExitCode;
 
-use millrace_broker::{FolderError, RecoverError, RecoverOptions, Seams, recover};
+use millrace_broker::{
+    FolderError, Seams,
+    recover::{RecoverError, RecoverOptions, recover},
+};
 
 use crate::{broker::EXIT_IN_USE, command, configuration};
 

@@ -12,7 +12,7 @@ use std::{
 use bytes::Bytes;
 use metrics::Counter;
 use millrace_budget::Budget;
-use millrace_log::{ReadError, ReadResult};
+use millrace_log::{ReadResult, error::ReadError};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,

@@ -26,7 +26,7 @@ use std::{
 
 use metrics::Counter;
 use millrace_limiter::{Limiter, Tier};
-use millrace_log::{PartitionLog, ReadError, ReadResult};
+use millrace_log::{PartitionLog, ReadResult, error::ReadError};
 use millrace_model::Offset;
 use millrace_time::SharedClock;
 use parking_lot::Mutex;

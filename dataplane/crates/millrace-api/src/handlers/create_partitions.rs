@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use millrace_log::{CreatePartitionsError, TooManyPartitions};
+use millrace_log::error::{CreatePartitionsError, TooManyPartitions};
 use millrace_model::{TopicName, limits::TOPIC_PARTITIONS_MAX};
 use millrace_wire::{
     decode,

@@ -98,7 +98,7 @@ async fn create(
     })
 }
 
-fn refused(error: &millrace_log::CreateTopicError) -> Refused {
+fn refused(error: &millrace_log::error::CreateTopicError) -> Refused {
     let code = code::of_create_topic(error);
     if matches!(
         code,

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use millrace_coordinator::{GroupDescription, GroupError, GroupState, MemberDescription};
+use millrace_coordinator::{
+    GroupError,
+    messages::{GroupDescription, GroupState, MemberDescription},
+};
 use millrace_wire::{
     decode,
     error_code::NONE,

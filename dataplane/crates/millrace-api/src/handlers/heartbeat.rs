@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use millrace_coordinator::Caller;
+use millrace_coordinator::messages::Caller;
 use millrace_wire::{
     decode,
     messages::{HeartbeatRequest, HeartbeatResponse},

@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use millrace_coordinator::{GroupError, JoinRequest, Joined, JoinedMember, Protocol};
+use millrace_coordinator::{
+    GroupError,
+    messages::{JoinRequest, Joined, JoinedMember, Protocol},
+};
 use millrace_wire::{
     decode,
     error_code::NONE,

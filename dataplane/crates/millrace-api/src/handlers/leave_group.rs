@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use millrace_coordinator::{GroupError, Leaving};
+use millrace_coordinator::{GroupError, messages::Leaving};
 use millrace_wire::{
     decode,
     error_code::NONE,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use millrace_coordinator::GroupListing;
+use millrace_coordinator::messages::GroupListing;
 use millrace_wire::{
     StrBytes, decode,
     error_code::NONE,

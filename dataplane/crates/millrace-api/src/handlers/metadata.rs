@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use millrace_log::{CreateTopicError, PartitionLog, Topic};
+use millrace_log::{PartitionLog, Topic, error::CreateTopicError};
 use millrace_model::{TopicId, TopicName};
 use millrace_wire::{
     decode,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use millrace_coordinator::{Caller, CommittedOffset, PartitionOffsets};
+use millrace_coordinator::messages::{Caller, CommittedOffset, PartitionOffsets};
 use millrace_model::{TopicName, TopicPartition};
 use millrace_wire::{
     decode,

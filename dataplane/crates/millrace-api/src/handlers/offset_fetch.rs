@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use millrace_coordinator::{CommittedOffset, GroupError};
+use millrace_coordinator::{GroupError, messages::CommittedOffset};
 use millrace_model::{TopicName, TopicPartition};
 use millrace_wire::{
     decode,

@@ -10,7 +10,7 @@ use std::{
 use bytes::BytesMut;
 use futures_util::future::join_all;
 use millrace_limiter::Tier;
-use millrace_log::{AppendError, AppendOrigin, AppendTicket, Appended, PartitionLog, Topic};
+use millrace_log::{AppendOrigin, AppendTicket, Appended, PartitionLog, Topic, error::AppendError};
 use millrace_record::{Batch, BatchLimits, Compression, split};
 use millrace_wire::{
     StrBytes,

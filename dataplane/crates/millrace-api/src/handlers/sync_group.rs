@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use millrace_coordinator::{Caller, SyncRequest, Synced};
+use millrace_coordinator::messages::{Caller, SyncRequest, Synced};
 use millrace_wire::{
     decode,
     error_code::{ErrorCode, NONE},

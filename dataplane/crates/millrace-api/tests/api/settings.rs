@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use millrace_api::{
+use millrace_api::settings::{
     AlterSettingsError, BrokerSetting, BrokerSettings, SettingKind, SettingLayer, SettingScope,
     SettingSource, SettingsChange,
 };

@@ -20,9 +20,15 @@ use millrace_blockcache::{BlockCache, BlockCacheConfig};
 use millrace_coordinator::{CoordinatorParts, GroupConfig, GroupCoordinator};
 use millrace_limiter::{Network, NetworkConfig};
 use millrace_log::{LogDefaults, LogManager, LogParts};
-use millrace_meta::{MetaStore, SqliteMeta, SqliteOptions};
+use millrace_meta::{
+    MetaStore,
+    sqlite::{SqliteMeta, SqliteOptions},
+};
 use millrace_model::NodeId;
-use millrace_objects::{ObjectStorage, RetryPolicy, StoreBucket, TimeoutPolicy};
+use millrace_objects::{
+    ObjectStorage,
+    bucket::{RetryPolicy, StoreBucket, TimeoutPolicy},
+};
 use millrace_purgatory::Timers;
 use millrace_stream::{RecoveredLog, StreamConfig, StreamParts, StreamStore};
 use millrace_tasks::Supervisor;

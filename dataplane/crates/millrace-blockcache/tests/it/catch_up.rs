@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use crate::fake_meta::{FakeMeta, Objects};
+use crate::{
+    fake_meta::{FakeMeta, Objects},
+    storage::{share, storage},
+};
 use bytes::Bytes;
 use millrace_blockcache::{
     BlockCache, BlockCacheConfig, BlockCacheMetrics, Eviction, ReadError, Sources,
@@ -16,12 +19,9 @@ use millrace_blockcache::{
 use millrace_limiter::{Limiter, Tier};
 use millrace_meta::{ObjectKind, ObjectRange};
 use millrace_model::{ObjectId, Offset, StreamEpoch, StreamId};
-use millrace_objects::{
-    NetworkShare, ObjectBuilder, ObjectKey, ObjectStorage, RetryPolicy, StoreBucket, StreamEntry,
-    TimeoutPolicy,
-};
+use millrace_objects::{ObjectBuilder, ObjectKey, ObjectStorage, StreamEntry};
 use millrace_testkit::{BucketFaults, FaultyBucket};
-use millrace_time::{ManualClock, SeededRandom};
+use millrace_time::ManualClock;
 use parking_lot::Mutex;
 
 const KIB: u64 = 1024;
@@ -68,13 +68,7 @@ struct Shape {
 impl World {
     fn new() -> Self {
         let clock = ManualClock::shared();
-        let bucket = FaultyBucket::new(StoreBucket::memory(), SeededRandom::shared(1));
-        let once = RetryPolicy {
-            tries: 1,
-            ..RetryPolicy::default()
-        };
-        let (timeout, random) = (TimeoutPolicy::default(), SeededRandom::shared(2));
-        let storage = ObjectStorage::over(bucket.clone(), once, timeout, clock.clone(), random);
+        let (bucket, storage) = storage(&clock);
         Self {
             shelf: Shelf::default(),
             bucket,
@@ -223,19 +217,13 @@ impl World {
 
     /// Sources of whose network misses get all that they want and prefetches so many bytes per second.
     fn with_prefetch_rate(&self, bytes_per_s: u64) -> Sources {
-        let share = |rate, tier| NetworkShare {
-            ingress: Limiter::new(self.clock.clone(), rate),
-            egress: Limiter::new(self.clock.clone(), None),
-            tier,
-            flow: 0,
+        let limited = |rate, tier| {
+            let ingress = Limiter::new(self.clock.clone(), rate);
+            self.storage.limited(share(&self.clock, ingress, tier))
         };
-        let (free, short) = (
-            share(None, Tier::CatchUpMiss),
-            share(Some(bytes_per_s), Tier::Prefetch),
-        );
         Sources {
-            miss: self.storage.limited(free),
-            prefetch: self.storage.limited(short),
+            miss: limited(None, Tier::CatchUpMiss),
+            prefetch: limited(Some(bytes_per_s), Tier::Prefetch),
         }
     }
 
@@ -424,16 +412,14 @@ async fn without_bandwidth_to_spare(streams: u64) -> (World, Sources) {
     let world = World::of(shape).await;
     let clock = world.clock.clone();
     let none = Limiter::new(clock.clone(), Some(1));
-    let share = |ingress: &Limiter, tier| NetworkShare {
-        ingress: ingress.clone(),
-        egress: Limiter::new(clock.clone(), None),
-        tier,
-        flow: 0,
-    };
     let free = Limiter::new(clock.clone(), None);
     let sources = Sources {
-        miss: world.storage.limited(share(&free, Tier::CatchUpMiss)),
-        prefetch: world.storage.limited(share(&none, Tier::Prefetch)),
+        miss: world
+            .storage
+            .limited(share(&clock, free, Tier::CatchUpMiss)),
+        prefetch: world
+            .storage
+            .limited(share(&clock, none.clone(), Tier::Prefetch)),
     };
     // What was saved up before is used.
     none.acquire(Tier::Prefetch, 1).await;

@@ -5,3 +5,4 @@ mod fake_meta;
 mod fresh_metadata;
 mod pressure;
 mod read;
+mod storage;

@@ -2,19 +2,19 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::fake_meta::{FakeMeta, Objects};
+use crate::{
+    fake_meta::{FakeMeta, Objects},
+    storage::{share, storage},
+};
 use bytes::Bytes;
 use futures_util::future::join_all;
 use millrace_blockcache::{BlockCache, BlockCacheConfig, BlockCacheMetrics, Sources};
 use millrace_limiter::{Limiter, Tier};
 use millrace_meta::{ObjectKind, ObjectRange};
 use millrace_model::{ObjectId, Offset, StreamEpoch, StreamId};
-use millrace_objects::{
-    NetworkShare, ObjectBuilder, ObjectKey, ObjectStorage, RetryPolicy, StoreBucket, StreamEntry,
-    TimeoutPolicy,
-};
+use millrace_objects::{ObjectBuilder, ObjectKey, ObjectStorage, StreamEntry};
 use millrace_testkit::{BucketFaults, FaultyBucket};
-use millrace_time::{ManualClock, SeededRandom};
+use millrace_time::ManualClock;
 
 const KIB: u64 = 1024;
 
@@ -51,13 +51,7 @@ impl World {
     /// So many streams of so many blocks.
     async fn of(streams: u64, blocks: u64) -> Self {
         let clock = ManualClock::shared();
-        let bucket = FaultyBucket::new(StoreBucket::memory(), SeededRandom::shared(1));
-        let once = RetryPolicy {
-            tries: 1,
-            ..RetryPolicy::default()
-        };
-        let (timeout, random) = (TimeoutPolicy::default(), SeededRandom::shared(2));
-        let storage = ObjectStorage::over(bucket.clone(), once, timeout, clock.clone(), random);
+        let (bucket, storage) = storage(&clock);
         let (mut shelf, end) = (Shelf::default(), blocks * BLOCK_ENTRIES);
         for stream in (0..streams).map(StreamId) {
             let mut builder = ObjectBuilder::new(BLOCK_BYTES as usize);
@@ -103,19 +97,17 @@ impl World {
 
     /// Prefetches have no share of the network, misses all that they want.
     async fn without_prefetch_bandwidth(&self) -> Sources {
-        let share = |ingress: Limiter, tier| NetworkShare {
-            ingress,
-            egress: Limiter::new(self.clock.clone(), None),
-            tier,
-            flow: 0,
-        };
         let none = Limiter::new(self.clock.clone(), Some(1));
         // The saved-up byte would let one large request pass.
         none.acquire(Tier::Prefetch, 1).await;
         let free = Limiter::new(self.clock.clone(), None);
         Sources {
-            miss: self.storage.limited(share(free, Tier::CatchUpMiss)),
-            prefetch: self.storage.limited(share(none, Tier::Prefetch)),
+            miss: self
+                .storage
+                .limited(share(&self.clock, free, Tier::CatchUpMiss)),
+            prefetch: self
+                .storage
+                .limited(share(&self.clock, none, Tier::Prefetch)),
         }
     }
 

@@ -5,15 +5,13 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use bytes::Bytes;
 use millrace_blockcache::{BlockCache, BlockCacheConfig, ReadError};
 use millrace_meta::{
-    MetaStore, NewTopic, SqliteMeta, SqliteOptions, StreamObject, StreamSetObject, Upload,
+    MetaStore, NewTopic, StreamObject, StreamSetObject, Upload,
+    sqlite::{SqliteMeta, SqliteOptions},
 };
 use millrace_model::{NodeEpoch, NodeId, Offset, StreamEpoch, StreamId, TopicId, TopicName};
-use millrace_objects::{
-    Built, ObjectBuilder, ObjectKey, ObjectStorage, RetryPolicy, StoreBucket, StreamEntry,
-    TimeoutPolicy,
-};
+use millrace_objects::{Built, ObjectBuilder, ObjectKey, ObjectStorage, StreamEntry};
 use millrace_testkit::{BucketFaults, FaultyBucket};
-use millrace_time::{ManualClock, SeededRandom};
+use millrace_time::ManualClock;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -52,18 +50,7 @@ impl Fixture {
         meta.open_streams(&streams, node_epoch)
             .await
             .expect("opens");
-        let bucket = FaultyBucket::new(StoreBucket::memory(), SeededRandom::shared(1));
-        let once = RetryPolicy {
-            tries: 1,
-            ..RetryPolicy::default()
-        };
-        let storage = ObjectStorage::over(
-            bucket.clone(),
-            once,
-            TimeoutPolicy::default(),
-            ManualClock::shared(),
-            SeededRandom::shared(2),
-        );
+        let (bucket, storage) = crate::storage::storage(&ManualClock::shared());
         let written = streams.iter().map(|&stream| (stream, Vec::new())).collect();
         Self {
             _folder: folder,

@@ -13,9 +13,12 @@ mod watermarks;
 
 use std::time::Duration;
 
-use millrace_meta::{BackupSource, ChangedPages, FilePart, SnapshotStart, StoreFailure};
+use millrace_meta::{
+    StoreFailure,
+    sqlite::{BackupSource, ChangedPages, FilePart, SnapshotStart},
+};
 use millrace_model::{Offset, StreamId};
-use millrace_objects::{
+use millrace_objects::chain::{
     CHAIN_BODY_BYTES_MAX, ChainWriter, Draft, ItemKind, PutItemError, SnapshotPart, Watermark,
 };
 use millrace_time::SharedClock;

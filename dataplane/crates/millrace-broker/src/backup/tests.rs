@@ -3,11 +3,15 @@
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
-use millrace_meta::{MetaStore, NewTopic, SqliteMeta, SqliteOptions};
+use millrace_meta::{
+    MetaStore, NewTopic,
+    sqlite::{SqliteMeta, SqliteOptions},
+};
 use millrace_model::{NodeEpoch, NodeId, TopicId, TopicName};
 use millrace_objects::{
-    Chain, ChainOwner, ClaimError, ObjectStorage, PutItemError, RetryPolicy, StoreBucket,
-    TimeoutPolicy,
+    ObjectStorage,
+    bucket::{RetryPolicy, StoreBucket, TimeoutPolicy},
+    chain::{Chain, ChainOwner, ClaimError, PutItemError},
 };
 use millrace_testkit::{BucketFaults, FaultyBucket};
 use millrace_time::{SeededRandom, SharedRandom, SystemClock};
@@ -80,7 +84,7 @@ impl World {
             nonce: self.random.next_u64(),
         };
         let writer = loop {
-            let agree = |_: Option<&millrace_objects::Tail>| Ok::<_, ClaimError>(());
+            let agree = |_: Option<&millrace_objects::chain::Tail>| Ok::<_, ClaimError>(());
             let claim = self
                 .chain()
                 .claim_agreed(&owner, meta.revision(), 0, agree)

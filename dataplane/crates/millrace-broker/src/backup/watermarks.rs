@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use millrace_model::{Offset, StreamId};
-use millrace_objects::Watermark;
+use millrace_objects::chain::Watermark;
 
 /// Watermarks in one item, 16 bytes each; others follow with the next item.
 const WATERMARKS_MAX: usize = 65_536;

@@ -3,7 +3,7 @@
 use millrace_blockcache::BlockCacheMetrics;
 use millrace_limiter::{Limiter, LimiterMetrics, TierMetrics};
 use millrace_model::TopicPartition;
-use millrace_objects::BucketCalls;
+use millrace_objects::bucket::BucketCalls;
 use serde::Serialize;
 
 use crate::catch_up::estimator::{Mode, Track, as_float};

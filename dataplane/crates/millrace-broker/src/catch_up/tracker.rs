@@ -8,7 +8,7 @@ use std::{
 };
 
 use metrics::Gauge;
-use millrace_coordinator::{GroupCoordinator, GroupState};
+use millrace_coordinator::{GroupCoordinator, messages::GroupState};
 use millrace_log::LogManager;
 use millrace_model::{Offset, TopicName, TopicPartition};
 use millrace_time::SharedClock;

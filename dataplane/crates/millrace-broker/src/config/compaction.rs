@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use millrace_meta::SqliteOptions;
+use millrace_meta::sqlite::SqliteOptions;
 use millrace_stream::CompactionConfig;
 
 use super::{BYTES_MAX, MILLIS_MAX, reader::Reader};

@@ -1,17 +1,6 @@
 //! Memory settings. Values that are not set derive from the machine ([`crate::memory`]).
 
-use super::{BYTES_MAX, reader::Reader};
-
-/// The setting that bounds the whole broker.
-pub(crate) const MEMORY_MAX: &str = "memory.max.bytes";
-/// Requests and responses in flight.
-pub(crate) const NETWORK: &str = "queued.max.request.bytes";
-/// Consumer groups.
-pub(crate) const GROUPS: &str = "group.memory.max.bytes";
-/// Producers whose sequences are remembered.
-pub(crate) const PRODUCERS: &str = "producer.ids.max";
-/// Partitions of all topics.
-pub(crate) const PARTITIONS: &str = "partitions.max";
+use super::{BYTES_MAX, keys, reader::Reader};
 
 /// A broker with less could not hold the largest request beside its caches.
 const MEMORY_BYTES_MIN: i64 = 256 << 20;
@@ -40,11 +29,11 @@ pub struct MemoryConfig {
 
 pub(super) fn read_memory(r: &mut Reader<'_>) -> MemoryConfig {
     MemoryConfig {
-        max_bytes: read(r, MEMORY_MAX, MEMORY_BYTES_MIN..=BYTES_MAX),
-        network_bytes: read(r, NETWORK, 1..=BYTES_MAX),
-        group_bytes: read(r, GROUPS, GROUP_BYTES_MIN..=BYTES_MAX),
-        producer_ids: read(r, PRODUCERS, 1..=COUNT_MAX),
-        partitions: read(r, PARTITIONS, 1..=COUNT_MAX),
+        max_bytes: read(r, keys::MEMORY_MAX, MEMORY_BYTES_MIN..=BYTES_MAX),
+        network_bytes: read(r, keys::NETWORK, 1..=BYTES_MAX),
+        group_bytes: read(r, keys::GROUPS, GROUP_BYTES_MIN..=BYTES_MAX),
+        producer_ids: read(r, keys::PRODUCERS, 1..=COUNT_MAX),
+        partitions: read(r, keys::PARTITIONS, 1..=COUNT_MAX),
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod accepted;
 mod compaction;
+pub(crate) mod keys;
 mod listeners;
 mod memory;
 mod reader;
@@ -13,7 +14,7 @@ mod wal_uri;
 
 use std::{fmt, num::ParseIntError, path::PathBuf, str::FromStr, time::Duration};
 
-use millrace_api::{FETCH_BYTES_MAX, QuotaConfig, SettingKind};
+use millrace_api::{FETCH_BYTES_MAX, QuotaConfig, settings::SettingKind};
 use millrace_coordinator::GroupConfig;
 use millrace_log::LogDefaults;
 use millrace_model::{NodeId, limits::CLUSTER_ID_BYTES_MAX};
@@ -31,7 +32,6 @@ use crate::properties::{Origin, Properties};
 
 pub(crate) use self::{
     accepted::nearest,
-    memory::{GROUPS, MEMORY_MAX, NETWORK, PARTITIONS, PRODUCERS},
     reader::parse_bytes,
     storage::{
         CACHE_BYTES_DEFAULT, CACHE_BYTES_MIN, PREFETCH_BYTES_DEFAULT, PREFETCH_BYTES_MAX,

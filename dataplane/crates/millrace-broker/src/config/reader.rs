@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use millrace_api::SettingKind;
+use millrace_api::settings::SettingKind;
 
 use crate::{
     config::{ConfigError, Setting, accepted},

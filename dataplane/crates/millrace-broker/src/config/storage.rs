@@ -4,12 +4,13 @@ use std::{path::Path, time::Duration};
 
 use millrace_blockcache::Eviction;
 use millrace_limiter::LimiterMode;
-use millrace_objects::BucketUri;
+use millrace_objects::bucket::BucketUri;
 use millrace_stream::StreamConfig;
 
 use super::{
     BYTES_MAX, MIB, MILLIS_MAX,
     compaction::{BackgroundConfig, read_background},
+    keys,
     reader::{Reader, Shown},
     wal_uri::WalUri,
 };
@@ -83,17 +84,17 @@ pub(super) fn read_storage(r: &mut Reader<'_>, data_dir: &Path) -> Option<Storag
     let remedy = "write 0@file:///path/to/folder or 0@s3://bucket?region=eu-central-1";
     let bucket = r.parsed("s3.data.buckets", &default_bucket, Shown::Hidden, remedy);
     let wal_cache_bytes = r.bytes(
-        "s3.wal.cache.size",
+        keys::LOG_CACHE,
         CACHE_BYTES_DEFAULT,
         CACHE_BYTES_MIN..=BYTES_MAX,
     );
     let threshold = default_upload_threshold(wal_cache_bytes);
     let range = UPLOAD_THRESHOLD_BYTES_MIN..=BYTES_MAX;
-    let upload_threshold_bytes = r.bytes("s3.wal.upload.threshold", threshold, range);
+    let upload_threshold_bytes = r.bytes(keys::UPLOAD_THRESHOLD, threshold, range);
     if upload_threshold_bytes > wal_cache_bytes {
         let problem = "it is larger than s3.wal.cache.size, so it would never be reached";
         r.fail(
-            "s3.wal.upload.threshold",
+            keys::UPLOAD_THRESHOLD,
             problem,
             "write at most a third of s3.wal.cache.size",
         );
@@ -123,7 +124,7 @@ pub(super) fn read_storage(r: &mut Reader<'_>, data_dir: &Path) -> Option<Storag
             10..=MILLIS_MAX,
         ),
         block_cache_bytes: r.bytes(
-            "s3.block.cache.size",
+            keys::BLOCK_CACHE,
             CACHE_BYTES_DEFAULT,
             CACHE_BYTES_MIN..=BYTES_MAX,
         ),
@@ -145,11 +146,7 @@ pub(super) fn read_storage(r: &mut Reader<'_>, data_dir: &Path) -> Option<Storag
 fn read_reading_ahead(r: &mut Reader<'_>) -> (u64, Eviction) {
     let number = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
     let default = usize::try_from(PREFETCH_BYTES_DEFAULT).unwrap_or(usize::MAX);
-    let prefetch = r.bytes(
-        "s3.prefetch.max.bytes",
-        default,
-        0..=number(PREFETCH_BYTES_MAX),
-    );
+    let prefetch = r.bytes(keys::PREFETCH_MAX, default, 0..=number(PREFETCH_BYTES_MAX));
     let eviction = match r.text("s3.block.cache.eviction", "watch").as_str() {
         "watch" => Eviction::Watch,
         "lru" => Eviction::Lru,
@@ -190,9 +187,9 @@ fn read_pace(r: &mut Reader<'_>) -> (Option<u64>, u64) {
 
 /// Bytes per second from and to the bucket; 0 is no bound.
 fn read_bandwidth(r: &mut Reader<'_>) -> (Option<u64>, Option<u64>) {
-    let both = r.number("s3.network.baseline.bandwidth", 0, 0..=BYTES_MAX);
-    let ingress = r.number("s3.network.ingress.baseline.bandwidth", both, 0..=BYTES_MAX);
-    let egress = r.number("s3.network.egress.baseline.bandwidth", both, 0..=BYTES_MAX);
+    let both = r.number(keys::BANDWIDTH, 0, 0..=BYTES_MAX);
+    let ingress = r.number(keys::INGRESS, both, 0..=BYTES_MAX);
+    let egress = r.number(keys::EGRESS, both, 0..=BYTES_MAX);
     let bound = |number: i64| u64::try_from(number).ok().filter(|&bytes| bytes > 0);
     (bound(ingress), bound(egress))
 }

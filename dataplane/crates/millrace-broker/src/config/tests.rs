@@ -1,5 +1,5 @@
 use millrace_limiter::LimiterMode;
-use millrace_objects::BucketUri;
+use millrace_objects::bucket::BucketUri;
 
 use super::*;
 

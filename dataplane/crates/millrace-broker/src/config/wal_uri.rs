@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, str::FromStr, time::Duration};
 
-use millrace_wal::Shape;
+use millrace_wal::device::Shape;
 use url::Url;
 
 /// How a write reaches the device.

@@ -1,6 +1,6 @@
 //! Whether settings, metadata, write-ahead log and bucket belong together: a pure function.
 
-use millrace_meta::MetaIdentity;
+use millrace_meta::sqlite::MetaIdentity;
 use millrace_model::{NodeEpoch, NodeId};
 use millrace_wal::WalIdentity;
 

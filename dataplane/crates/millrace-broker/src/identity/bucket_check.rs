@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use millrace_meta::{MetaStore, SqliteMeta};
-use millrace_objects::{BucketUri, ChainWriter, Gate};
+use millrace_meta::{MetaStore, sqlite::SqliteMeta};
+use millrace_objects::{
+    bucket::{BucketUri, Gate},
+    chain::ChainWriter,
+};
 use tokio::sync::oneshot;
 
 use super::{

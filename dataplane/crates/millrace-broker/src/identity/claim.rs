@@ -1,10 +1,14 @@
 //! From storage that agrees to storage that belongs to this start.
 
-use millrace_meta::{MetaStore, SqliteMeta, SqliteOptions};
+use millrace_meta::{
+    MetaStore,
+    sqlite::{SqliteMeta, SqliteOptions},
+};
 use millrace_model::{NodeEpoch, limits::CLUSTER_ID_BYTES_MAX};
 use millrace_objects::{
-    BucketUri, Chain, ChainOwner, ChainWriter, ObjectKey, ObjectStorage, PutError, StoreBucket,
-    Tail,
+    ObjectKey, ObjectStorage, PutError,
+    bucket::{BucketUri, StoreBucket},
+    chain::{Chain, ChainOwner, ChainWriter, Tail},
 };
 use millrace_stream::RecoveredLog;
 use millrace_time::{SharedClock, SharedRandom};

@@ -3,9 +3,12 @@
 
 use std::{fs, io, time::Duration};
 
-use millrace_meta::{read_identity, unknown_streams};
+use millrace_meta::sqlite::{read_identity, unknown_streams};
 use millrace_model::{NodeId, StreamId, limits::CLUSTER_ID_BYTES_MAX};
-use millrace_objects::{Chain, GetError, ListError, ObjectKey, ObjectStorage, ReadItemError, Tail};
+use millrace_objects::{
+    GetError, ListError, ObjectKey, ObjectStorage,
+    chain::{Chain, ReadItemError, Tail},
+};
 use millrace_stream::RecoveredLog;
 use millrace_wal::{ScannedWal, UnopenedWal};
 use serde::{Deserialize, Serialize};

@@ -14,9 +14,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use millrace_meta::{Floors, MetaStore, SqliteMeta, SqliteOptions, StoreFailure};
+use millrace_meta::{
+    MetaStore, StoreFailure,
+    sqlite::{Floors, SqliteMeta, SqliteOptions},
+};
 use millrace_model::{NodeId, Offset, StreamEpoch, StreamId};
-use millrace_objects::{Chain, ListError};
+use millrace_objects::{ListError, chain::Chain};
 use millrace_stream::{KeptRecords, RecoveredLog, Straddles};
 use millrace_wal::{UnopenedWal, WalIdentity};
 
@@ -67,7 +70,7 @@ pub enum RecoverError {
     Meta(#[from] StoreFailure),
     /// The restored metadata cannot be opened.
     #[error("the restored metadata cannot be opened: {0}")]
-    Open(#[from] millrace_meta::OpenError),
+    Open(#[from] millrace_meta::sqlite::OpenError),
     /// The backup belongs to another cluster.
     #[error(
         "the metadata backup in the bucket belongs to the cluster {found}, cluster.id is {configured}; \
@@ -229,7 +232,7 @@ impl Log {
         };
         let by_stream = records.records_by_stream();
         let streams: Vec<_> = by_stream.keys().copied().collect();
-        let unknown = millrace_meta::unknown_streams(path, &streams).await?;
+        let unknown = millrace_meta::sqlite::unknown_streams(path, &streams).await?;
         let entries: usize = unknown
             .iter()
             .filter_map(|stream| by_stream.get(stream))

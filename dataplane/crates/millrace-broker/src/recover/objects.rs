@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, path::Path};
 
-use millrace_meta::{ObjectRecords, ObjectState, read_object_records};
+use millrace_meta::sqlite::{ObjectRecords, ObjectState, read_object_records};
 use millrace_model::ObjectId;
 use millrace_objects::ObjectStorage;
 

@@ -6,9 +6,9 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream};
-use millrace_meta::{Restore, RestoreError};
+use millrace_meta::sqlite::{Restore, RestoreError};
 use millrace_model::{NodeEpoch, Offset, StreamId};
-use millrace_objects::{Chain, Item, ItemHeader, ItemKind, ListedItem, ReadItemError};
+use millrace_objects::chain::{Chain, Item, ItemHeader, ItemKind, ListedItem, ReadItemError};
 
 /// Items that are read at the same time: hides the store's latency. A part of a snapshot has a few
 /// mebibytes, so this bounds the memory as well.

@@ -1,6 +1,6 @@
 //! The settings that change while the broker runs.
 
-use crate::config::StorageConfig;
+use crate::config::{StorageConfig, keys};
 
 /// One of them. All are whole numbers of bytes, or of bytes per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,6 +13,14 @@ pub(crate) enum Dynamic {
     UploadThreshold,
 }
 
+/// What is fixed about a setting.
+struct Definition {
+    key: &'static str,
+    /// The key whose value holds if this one is not in the file.
+    fallback: Option<&'static str>,
+    documentation: &'static str,
+}
+
 impl Dynamic {
     pub(crate) const ALL: [Self; 6] = [
         Self::BlockCache,
@@ -23,16 +31,50 @@ impl Dynamic {
         Self::UploadThreshold,
     ];
 
+    const fn definition(self) -> Definition {
+        let (key, fallback, documentation) = match self {
+            Self::BlockCache => (
+                keys::BLOCK_CACHE,
+                None,
+                "Memory for what is read from objects, in bytes. Readers that catch up share it.",
+            ),
+            Self::PrefetchMax => (
+                keys::PREFETCH_MAX,
+                None,
+                "How far ahead one reader may be served from objects, in bytes; 0 turns it off.",
+            ),
+            Self::Ingress => (
+                keys::INGRESS,
+                Some(keys::BANDWIDTH),
+                "Bytes per second that come in, from producers and the bucket; 0 is no bound.",
+            ),
+            Self::Egress => (
+                keys::EGRESS,
+                Some(keys::BANDWIDTH),
+                "Bytes per second that go out, to consumers and the bucket; 0 is no bound.",
+            ),
+            Self::WalCache => (
+                keys::LOG_CACHE,
+                None,
+                "Memory for records that are not in objects yet, or were not a moment ago, in bytes.",
+            ),
+            Self::UploadThreshold => (
+                keys::UPLOAD_THRESHOLD,
+                None,
+                "So much is uploaded at once, in bytes; a quarter of s3.wal.cache.size is the most \
+                 that takes effect.",
+            ),
+        };
+        Definition {
+            key,
+            fallback,
+            documentation,
+        }
+    }
+
     /// The property.
     pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::BlockCache => "s3.block.cache.size",
-            Self::PrefetchMax => "s3.prefetch.max.bytes",
-            Self::Ingress => "s3.network.ingress.baseline.bandwidth",
-            Self::Egress => "s3.network.egress.baseline.bandwidth",
-            Self::WalCache => "s3.wal.cache.size",
-            Self::UploadThreshold => "s3.wal.upload.threshold",
-        }
+        self.definition().key
     }
 
     pub(crate) fn find(name: &str) -> Option<Self> {
@@ -41,35 +83,12 @@ impl Dynamic {
 
     /// The property whose value holds where this one is not in the file.
     pub(crate) const fn fallback(self) -> Option<&'static str> {
-        match self {
-            Self::Ingress | Self::Egress => Some("s3.network.baseline.bandwidth"),
-            _ => None,
-        }
+        self.definition().fallback
     }
 
     /// What it does.
     pub(crate) const fn documentation(self) -> &'static str {
-        match self {
-            Self::BlockCache => {
-                "Memory for what is read from objects, in bytes. Readers that catch up share it."
-            }
-            Self::PrefetchMax => {
-                "How far ahead one reader may be served from objects, in bytes; 0 turns it off."
-            }
-            Self::Ingress => {
-                "Bytes per second that come in, from producers and the bucket; 0 is no bound."
-            }
-            Self::Egress => {
-                "Bytes per second that go out, to consumers and the bucket; 0 is no bound."
-            }
-            Self::WalCache => {
-                "Memory for records that are not in objects yet, or were not a moment ago, in bytes."
-            }
-            Self::UploadThreshold => {
-                "So much is uploaded at once, in bytes; a quarter of s3.wal.cache.size is the most \
-                 that takes effect."
-            }
-        }
+        self.definition().documentation
     }
 }
 

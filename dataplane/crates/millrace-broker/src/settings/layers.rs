@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use millrace_api::{SettingLayer, SettingScope, SettingSource, SettingsChange};
+use millrace_api::settings::{SettingLayer, SettingScope, SettingSource, SettingsChange};
 
 use crate::{
     config::{self, BrokerConfig, CACHE_BYTES_DEFAULT, PREFETCH_BYTES_DEFAULT, Setting},

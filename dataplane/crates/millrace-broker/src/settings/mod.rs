@@ -23,7 +23,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use millrace_api::{
+use millrace_api::settings::{
     AlterSettingsError, BrokerSetting, BrokerSettings, SettingLayer, SettingScope, SettingSource,
     SettingsChange,
 };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use millrace_api::SettingScope;
+use millrace_api::settings::SettingScope;
 use millrace_model::NodeId;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use millrace_meta::{SqliteMeta, SqliteOptions};
+use millrace_meta::sqlite::{SqliteMeta, SqliteOptions};
 use millrace_time::SystemClock;
 use tempfile::TempDir;
 

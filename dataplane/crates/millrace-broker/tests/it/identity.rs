@@ -12,15 +12,24 @@ use std::{
 
 use bytes::Bytes;
 use millrace_broker::{
-    AdoptError, Adoption, Age, Broker, BrokerConfig, Loss, Mismatch, Seams, StartError,
-    StorageError, prepare_adoption,
+    Broker, BrokerConfig, Seams, StartError, StorageError,
+    identity::{AdoptError, Adoption, Age, Loss, Mismatch, prepare_adoption},
 };
-use millrace_meta::{Floors, MetaStore, SqliteMeta, SqliteOptions, read_identity};
+use millrace_meta::{
+    MetaStore,
+    sqlite::{Floors, SqliteMeta, SqliteOptions, read_identity},
+};
 use millrace_model::{NodeEpoch, NodeId};
-use millrace_objects::{Chain, ChainOwner, ObjectStorage};
+use millrace_objects::{
+    ObjectStorage,
+    chain::{Chain, ChainOwner},
+};
 use millrace_record::Compression;
 use millrace_time::{SystemClock, SystemRandom};
-use millrace_wal::{DeviceConfig, UnopenedWal, Wal, WalConfig, WalIdentity, open_device};
+use millrace_wal::{
+    UnopenedWal, Wal, WalConfig, WalIdentity,
+    device::{DeviceConfig, open_device},
+};
 use millrace_wire::{
     StrBytes,
     messages::{DeleteTopicsRequest, TopicName},

@@ -7,8 +7,9 @@ use std::{
 };
 
 use millrace_broker::{
-    Broker, BrokerConfig, ChainError, Mismatch, RecoverError, RecoverOptions, RecoveryReport,
-    Seams, Source, StartError, StorageError, recover,
+    Broker, BrokerConfig, Seams, StartError, StorageError,
+    identity::Mismatch,
+    recover::{ChainError, RecoverError, RecoverOptions, RecoveryReport, Source, recover},
 };
 use millrace_record::Compression;
 use millrace_time::{SharedClock, SystemClock};

@@ -6,8 +6,11 @@ use crate::world::{World, small};
 use bytes::Bytes;
 use futures_util::future::join_all;
 use millrace_log::{
-    AppendError, AppendOrigin, Appended, CreatePartitionsError, CreateTopicError, DeleteTopicError,
-    LogDefaults, LogManager, LogParts, PartitionLog, ReadError, TimestampOffset, TrimError,
+    AppendOrigin, Appended, LogDefaults, LogManager, LogParts, PartitionLog, TimestampOffset,
+    error::{
+        AppendError, CreatePartitionsError, CreateTopicError, DeleteTopicError, ReadError,
+        TrimError,
+    },
 };
 use millrace_meta::{MetaStore, NewTopic};
 use millrace_model::{Classified, FailureClass, StreamId, TopicId, TopicName, TopicPartition};

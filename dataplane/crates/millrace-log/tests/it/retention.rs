@@ -17,7 +17,8 @@ use std::{
 use crate::world::{World, small};
 use bytes::Bytes;
 use millrace_log::{
-    AppendOrigin, LogDefaults, LogManager, LogParts, PartitionLog, SetTopicConfigsError, TrimError,
+    AppendOrigin, LogDefaults, LogManager, LogParts, PartitionLog,
+    error::{SetTopicConfigsError, TrimError},
 };
 use millrace_meta::MetaStore;
 use millrace_model::{ObjectId, Offset, TopicName, TopicPartition};

@@ -40,7 +40,7 @@ pub struct ChangedPages {
     pub first_revision: u64,
     /// The last one.
     pub last_revision: u64,
-    /// The pages, as [`crate::Restore::apply`] takes them.
+    /// The pages, as [`crate::sqlite::Restore::apply`] takes them.
     pub body: Vec<u8>,
 }
 

@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use millrace_meta::{
-    BackupSource, Captured, MetaStore, NewTopic, Restore, SqliteMeta, SqliteOptions, Topic,
+    MetaStore, NewTopic, Topic,
+    sqlite::{BackupSource, Captured, Restore, SqliteMeta, SqliteOptions},
 };
 use millrace_model::{NodeEpoch, NodeId, ObjectId, TopicId, TopicName};
 use millrace_time::{ManualClock, SeededRandom};

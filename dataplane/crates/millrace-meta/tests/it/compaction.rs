@@ -3,8 +3,9 @@
 use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
 
 use millrace_meta::{
-    Compaction, CompactionError, Fenced, MetaStore, NewTopic, ObjectKind, ReserveError, SqliteMeta,
-    SqliteOptions, StreamObject, StreamSetObject, StreamSummary, Upload,
+    Compaction, CompactionError, Fenced, MetaStore, NewTopic, ObjectKind, ReserveError,
+    StreamObject, StreamSetObject, StreamSummary, Upload,
+    sqlite::{SqliteMeta, SqliteOptions},
 };
 use millrace_model::{
     NodeEpoch, NodeId, ObjectId, Offset, StreamId, StreamRange, TopicId, TopicName,

@@ -4,8 +4,9 @@ use std::{collections::BTreeMap, future::Future, sync::Arc};
 
 use millrace_meta::{
     CommitError, CreatePartitionsError, CreateTopicError, Fenced, MetaStore, NewTopic, ObjectKind,
-    ObjectRange, OpenStreamError, ReserveError, SqliteMeta, SqliteOptions, StreamObject,
-    StreamSetObject, SweepError, Topic, TopicError, TrimError, Upload,
+    ObjectRange, OpenStreamError, ReserveError, StreamObject, StreamSetObject, SweepError, Topic,
+    TopicError, TrimError, Upload,
+    sqlite::{SqliteMeta, SqliteOptions},
 };
 use millrace_model::{
     NodeEpoch, NodeId, ObjectId, Offset, StreamId, StreamRange, TopicId, TopicName,

@@ -10,9 +10,12 @@ use std::{
 };
 
 use millrace_meta::{
-    CommitError, Compaction, Floors, MetaIdentity, MetaStore, NewTopic, ObjectRecord,
-    ObjectRecords, ObjectState, OpenError, SqliteMeta, SqliteOptions, StreamMeta, StreamObject,
-    StreamSetObject, Upload, read_identity, read_object_records, unknown_streams,
+    CommitError, Compaction, MetaStore, NewTopic, StreamMeta, StreamObject, StreamSetObject,
+    Upload,
+    sqlite::{
+        Floors, MetaIdentity, ObjectRecord, ObjectRecords, ObjectState, OpenError, SqliteMeta,
+        SqliteOptions, read_identity, read_object_records, unknown_streams,
+    },
 };
 use millrace_model::{
     NodeEpoch, NodeId, ObjectId, Offset, StreamId, StreamRange, TopicId, TopicName,

@@ -122,7 +122,7 @@ mod tests {
     use millrace_model::ObjectId;
 
     use super::*;
-    use crate::StoreBucket;
+    use crate::bucket::StoreBucket;
 
     #[tokio::test]
     async fn reads_pass_a_closed_gate_and_writes_wait_for_it() {

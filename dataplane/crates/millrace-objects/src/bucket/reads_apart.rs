@@ -92,7 +92,7 @@ mod tests {
     use millrace_model::ObjectId;
 
     use super::*;
-    use crate::{Body, StoreBucket};
+    use crate::bucket::{Body, StoreBucket};
 
     /// Answers from memory, and tells on which thread it did; the key of object 2 takes for ever.
     #[derive(Debug)]

@@ -20,7 +20,8 @@ pub use self::item::{
 };
 use self::item::{HEADER_BYTES_MAX, Stamp};
 use crate::{
-    DELETE_KEYS_MAX, DeleteError, GetError, ListError, Listed, ObjectKey, ObjectStorage, PutError,
+    GetError, ListError, Listed, ObjectKey, ObjectStorage, PutError, bucket::DELETE_KEYS_MAX,
+    storage::DeleteError,
 };
 
 /// How often a claim is tried again where another start claims at the same moment.

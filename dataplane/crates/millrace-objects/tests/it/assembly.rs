@@ -4,9 +4,9 @@
 use bytes::Bytes;
 use millrace_model::{ObjectId, StreamEpoch, StreamId};
 use millrace_objects::{
-    ASSEMBLY_BYTES_MAX, Assembled, AssemblyError, BlockRef, BucketUri, Built, ObjectAssembly,
-    ObjectBuilder, ObjectKey, ObjectReader, ObjectStorage, PutError, ReadError, RetryPolicy,
-    StoreBucket, StreamEntry, TimeoutPolicy,
+    ASSEMBLY_BYTES_MAX, Assembled, AssemblyError, BlockRef, Built, ObjectAssembly, ObjectBuilder,
+    ObjectKey, ObjectReader, ObjectStorage, PutError, ReadError, StreamEntry,
+    bucket::{BucketUri, RetryPolicy, StoreBucket, TimeoutPolicy},
 };
 use millrace_testkit::{BucketFaults, FaultyBucket};
 use millrace_time::{SeededRandom, SystemClock};

@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use millrace_model::{NodeEpoch, NodeId, StreamId};
 use millrace_objects::{
-    Chain, ChainOwner, ChainWriter, ClaimError, Draft, ItemKind, ObjectKey, ObjectStorage,
-    PutItemError, ReadItemError, Watermark,
+    ObjectKey, ObjectStorage,
+    chain::{
+        Chain, ChainOwner, ChainWriter, ClaimError, Draft, ItemKind, PutItemError, ReadItemError,
+        Watermark,
+    },
 };
 use millrace_testkit::{BucketFaults, FaultyBucket};
 

@@ -4,7 +4,8 @@
 use bytes::Bytes;
 use millrace_model::ObjectId;
 use millrace_objects::{
-    Body, Bucket, BucketError, BucketUri, ObjectKey, PartSlot, PartTag, StoreBucket, UploadId,
+    ObjectKey,
+    bucket::{Body, Bucket, BucketError, BucketUri, PartSlot, PartTag, StoreBucket, UploadId},
 };
 
 fn key(id: u64) -> ObjectKey {

@@ -6,8 +6,9 @@ use bytes::Bytes;
 use millrace_limiter::{Limiter, Network, NetworkConfig, Tier};
 use millrace_model::{ObjectId, StreamEpoch, StreamId};
 use millrace_objects::{
-    Body, Bucket, BucketError, GetError, NetworkShare, ObjectBuilder, ObjectKey, ObjectReader,
-    ObjectStorage, PutError, ReadError, RetryPolicy, StoreBucket, StreamEntry, TimeoutPolicy,
+    GetError, ObjectBuilder, ObjectKey, ObjectReader, ObjectStorage, PutError, ReadError,
+    StreamEntry,
+    bucket::{Body, Bucket, BucketError, NetworkShare, RetryPolicy, StoreBucket, TimeoutPolicy},
 };
 use millrace_tasks::Supervisor;
 use millrace_testkit::{BucketFaults, FaultyBucket};

@@ -10,8 +10,11 @@ use bytes::Bytes;
 use millrace_limiter::Pacer;
 use millrace_model::ObjectId;
 use millrace_objects::{
-    Body, Bucket, BucketError, BucketLayer, ObjectKey, ObjectStorage, PartTag, PutError,
-    RetryPolicy, StoreBucket, TimeoutPolicy, UploadId,
+    ObjectKey, ObjectStorage, PutError,
+    bucket::{
+        Body, Bucket, BucketError, BucketLayer, PartTag, RetryPolicy, StoreBucket, TimeoutPolicy,
+        UploadId,
+    },
 };
 use millrace_testkit::{BucketFaults, FaultyBucket};
 use millrace_time::{Clock, SeededRandom, SharedClock};

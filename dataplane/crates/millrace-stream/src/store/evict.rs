@@ -184,7 +184,10 @@ mod tests {
     use bytes::Bytes;
     use futures_util::poll;
     use millrace_blockcache::{BlockCache, BlockCacheConfig};
-    use millrace_meta::{MetaStore, NewTopic, SqliteMeta, SqliteOptions};
+    use millrace_meta::{
+        MetaStore, NewTopic,
+        sqlite::{SqliteMeta, SqliteOptions},
+    };
     use millrace_model::{NodeId, TopicId, TopicName};
     use millrace_objects::ObjectStorage;
     use millrace_tasks::Supervisor;

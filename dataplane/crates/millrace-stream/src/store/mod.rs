@@ -39,10 +39,16 @@ use parking_lot::RwLock;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
-use self::{append::Appends, compact::Compactor, evict::Evictor, trim::LogTrims, upload::Uploads};
+use self::{
+    append::Appends,
+    compact::{CompactionReport, Compactor},
+    evict::Evictor,
+    trim::LogTrims,
+    upload::Uploads,
+};
 pub use self::{
     append::Permit,
-    compact::{COMPACTION_BYTES_MAX, CompactError, CompactionReport},
+    compact::{COMPACTION_BYTES_MAX, CompactError},
 };
 pub(crate) use self::{append::Placement, compact::Kind, read_back::ReadBackError};
 use crate::{

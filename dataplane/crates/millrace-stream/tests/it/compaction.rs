@@ -14,7 +14,10 @@ use std::{
 };
 
 use crate::world::{World, append, read_all, small};
-use millrace_meta::{MetaStore, ObjectKind, ObjectState, read_object_records};
+use millrace_meta::{
+    MetaStore, ObjectKind,
+    sqlite::{ObjectState, read_object_records},
+};
 use millrace_model::{ObjectId, Offset, StreamId};
 use millrace_objects::ObjectKey;
 use millrace_stream::{CompactError, Entry, FetchError, Stream, StreamConfig, StreamStore};

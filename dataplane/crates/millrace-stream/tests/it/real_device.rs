@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use crate::world::{World, append, read_all, small};
 use futures_util::FutureExt;
 use millrace_stream::Entry;
-use millrace_wal::{DeviceConfig, open_device};
+use millrace_wal::device::{DeviceConfig, open_device};
 
 const LIVES: u64 = 12;
 

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, ops::Range, time::Duration};
 use crate::world::{World, append, small};
 use millrace_meta::MetaStore;
 use millrace_model::{Offset, StreamId};
-use millrace_objects::{ObjectReader, StreamEntry, TimeoutPolicy};
+use millrace_objects::{ObjectReader, StreamEntry, bucket::TimeoutPolicy};
 use millrace_stream::Entry;
 use millrace_testkit::BucketFaults;
 

@@ -21,7 +21,8 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 
 use crate::{
-    BlockDevice, OpenError, WalIdentity, WalRange,
+    OpenError, WalIdentity, WalRange,
+    device::BlockDevice,
     format::{
         BLOCK, BLOCK_BYTES, RING_START,
         chunk::{self, ChunkHeader, ChunkRecord},

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, io, sync::Arc};
 
 use futures_util::{FutureExt, future::BoxFuture};
 
-use crate::{AlignedBuf, BlockDevice, ring::Ring};
+use crate::{AlignedBuf, device::BlockDevice, ring::Ring};
 
 /// One read, in bytes: large enough for a disk's full bandwidth.
 const SEGMENT_BYTES: u64 = 1024 * 1024;

@@ -17,7 +17,8 @@ use futures_util::{
 
 use super::Stretch;
 use crate::{
-    AlignedBuf, BlockDevice,
+    AlignedBuf,
+    device::BlockDevice,
     format::{
         BLOCK,
         chunk::{self, ChunkHeader, ChunkRecord},

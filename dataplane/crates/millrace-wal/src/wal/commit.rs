@@ -17,7 +17,8 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::{Append, Phase, Reservation, Shared, State, Wal, admission, completion::Completion};
 use crate::{
-    AppendError, WalFailure, WalRange,
+    AppendError, WalRange,
+    error::WalFailure,
     format::chunk::{self, Bodies, ChunkHeader, Layout},
     pacer::Pacer,
     recovery::Span,

@@ -9,7 +9,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::{AppendError, WalFailure, WalRange};
+use crate::{AppendError, WalRange, error::WalFailure};
 
 /// Shared by a write and the records in it.
 #[derive(Debug)]

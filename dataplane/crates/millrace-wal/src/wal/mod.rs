@@ -26,9 +26,11 @@ use tokio::{
 };
 
 use crate::{
-    BlockDevice, CloseError, OpenError, WalConfig, WalFailure,
+    OpenError, WalConfig,
     aligned::BufferPool,
     config::Limits,
+    device::BlockDevice,
+    error::{CloseError, WalFailure},
     header_store::HeaderStore,
     metrics::{FillRate, Metrics},
     pacer::Pacer,

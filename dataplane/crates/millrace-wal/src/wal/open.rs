@@ -8,8 +8,9 @@ use millrace_time::SharedClock;
 
 use super::{Shared, Wal};
 use crate::{
-    BlockDevice, OpenError, WalConfig,
+    OpenError, WalConfig,
     config::Limits,
+    device::BlockDevice,
     format::header::{EXTENTS_MAX, Header},
     header_store::{self, HeaderStore, Stored},
     recovery::{self, Depth, Recovered, Scan},

@@ -15,7 +15,7 @@ use std::{
 use millrace_tasks::Task;
 
 use super::{Phase, Shared, State, Wal, admission};
-use crate::{WalFailure, recovery::Span};
+use crate::{error::WalFailure, recovery::Span};
 
 /// Where chunks end, so that a trim can be rounded down to a whole chunk.
 ///

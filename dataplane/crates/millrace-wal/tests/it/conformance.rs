@@ -8,8 +8,8 @@ use millrace_tasks::Supervisor;
 use millrace_testkit::SimDisk;
 use millrace_time::{SeededRandom, SystemClock};
 use millrace_wal::{
-    AlignedBuf, BLOCK_BYTES, Backend, BlockDevice, DeviceConfig, DeviceError, Shape, ShapedDevice,
-    open_device,
+    AlignedBuf, BLOCK_BYTES,
+    device::{Backend, BlockDevice, DeviceConfig, DeviceError, Shape, ShapedDevice, open_device},
 };
 
 const BLOCK: usize = BLOCK_BYTES as usize;

@@ -14,7 +14,10 @@ use std::{
 
 use bytes::Bytes;
 use millrace_time::{Random, SeededRandom, SystemClock, SystemRandom};
-use millrace_wal::{Backend, DeviceConfig, Wal, WalConfig, WalRange, open_device};
+use millrace_wal::{
+    Wal, WalConfig, WalRange,
+    device::{Backend, DeviceConfig, open_device},
+};
 
 /// Kills of an ordinary run.
 const KILLS: u64 = 6;

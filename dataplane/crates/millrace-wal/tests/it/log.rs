@@ -7,8 +7,9 @@ use millrace_model::{NodeEpoch, NodeId};
 use millrace_testkit::SimDisk;
 use millrace_time::{ManualClock, SeededRandom, SystemClock};
 use millrace_wal::{
-    Backend, BlockDevice, DeviceConfig, RECORD_HEAD_BYTES, ReserveError, UnopenedWal, Wal,
-    WalConfig, WalIdentity, WalOwner, WalRange, inspect, open_device,
+    RECORD_HEAD_BYTES, ReserveError, UnopenedWal, Wal, WalConfig, WalIdentity, WalOwner, WalRange,
+    device::{Backend, BlockDevice, DeviceConfig, open_device},
+    inspect,
 };
 
 fn device(path: &Path, capacity: u64) -> Arc<dyn BlockDevice> {
@@ -322,7 +323,7 @@ async fn another_capacity_is_refused() {
     let opened = open_device(&path, &config);
     assert!(matches!(
         opened,
-        Err(millrace_wal::DeviceError::Capacity { .. })
+        Err(millrace_wal::device::DeviceError::Capacity { .. })
     ));
 }
 

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use millrace_meta::{ObjectRecord, ObjectRecords, ObjectState, read_object_records};
+use millrace_meta::sqlite::{ObjectRecord, ObjectRecords, ObjectState, read_object_records};
 use millrace_model::ObjectId;
 use millrace_objects::{ObjectKey, ObjectStorage};
 use millrace_time::{SystemClock, SystemRandom};

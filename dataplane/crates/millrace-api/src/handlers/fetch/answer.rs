@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use millrace_log::{PartitionLog, ReadError, ReadResult};
+use millrace_log::{PartitionLog, ReadResult, error::ReadError};
 use millrace_model::TopicId;
 use millrace_wire::{
     FetchAnswer, FetchedPartition, FetchedTopic, encode_fetch,

@@ -5,7 +5,10 @@ use std::{
     fmt,
 };
 
-use millrace_meta::{MetaStore, ObjectState, SqliteMeta, read_object_records};
+use millrace_meta::{
+    MetaStore,
+    sqlite::{ObjectState, SqliteMeta, read_object_records},
+};
 use millrace_model::{ObjectId, Offset, StreamId};
 use millrace_objects::Listed;
 use millrace_stream::RecoveredLog;

@@ -11,7 +11,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use millrace_meta::{Floors, MetaStore, SqliteMeta, SqliteOptions};
+use millrace_meta::{
+    MetaStore,
+    sqlite::{Floors, SqliteMeta, SqliteOptions},
+};
 use millrace_model::StreamId;
 use millrace_objects::{ListError, Listed, ObjectStorage};
 use millrace_wal::UnopenedWal;
@@ -65,8 +68,8 @@ impl From<millrace_meta::StoreFailure> for AdoptError {
     }
 }
 
-impl From<millrace_meta::OpenError> for AdoptError {
-    fn from(error: millrace_meta::OpenError) -> Self {
+impl From<millrace_meta::sqlite::OpenError> for AdoptError {
+    fn from(error: millrace_meta::sqlite::OpenError) -> Self {
         Self::Storage(error.into())
     }
 }

@@ -6,9 +6,15 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use millrace_blockcache::{BlockCache, BlockCacheConfig};
-use millrace_meta::{MetaStore, NewTopic, SqliteMeta, SqliteOptions};
+use millrace_meta::{
+    MetaStore, NewTopic,
+    sqlite::{SqliteMeta, SqliteOptions},
+};
 use millrace_model::{NodeId, Offset, StreamId, TopicId, TopicName};
-use millrace_objects::{BucketUri, ObjectStorage, RetryPolicy, StoreBucket, TimeoutPolicy};
+use millrace_objects::{
+    ObjectStorage,
+    bucket::{BucketUri, RetryPolicy, StoreBucket, TimeoutPolicy},
+};
 use millrace_stream::{
     AppendTicket, CompactionConfig, Entry, RecoveredLog, Stream, StreamConfig, StreamParts,
     StreamStore,
@@ -16,7 +22,7 @@ use millrace_stream::{
 use millrace_tasks::Supervisor;
 use millrace_testkit::{FaultyBucket, SimDisk};
 use millrace_time::{SeededRandom, SharedClock, SharedRandom, SystemClock};
-use millrace_wal::{BlockDevice, Wal, WalConfig};
+use millrace_wal::{Wal, WalConfig, device::BlockDevice};
 use tempfile::TempDir;
 
 pub(crate) struct World {
