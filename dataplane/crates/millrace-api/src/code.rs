@@ -91,7 +91,7 @@ const NOT_STORED: ErrorCode = ErrorCode::NotController;
 /// A failure of the metadata store, or of what is built on it. Clients retry only what may pass.
 pub(crate) fn of_storage(error: &impl Classified) -> ErrorCode {
     match error.class() {
-        // Whoever took over answers for it.
+        // The broker that took over answers for it.
         FailureClass::Transient | FailureClass::Fenced => NOT_STORED,
         FailureClass::Corrupt | FailureClass::Gone | FailureClass::Rejected => {
             ErrorCode::UnknownServerError

@@ -1,4 +1,4 @@
-//! The broker's settings as clients see and change them: the seam to whoever keeps them.
+//! The broker's settings as clients see and change them: the interface of the component that keeps them.
 
 use std::{collections::BTreeMap, fmt};
 

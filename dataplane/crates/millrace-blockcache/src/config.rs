@@ -42,7 +42,7 @@ pub enum Eviction {
     /// A block goes when its last reader has read it; before that only under pressure.
     #[default]
     Watch,
-    /// The block that was used longest ago goes, whoever is about to read it. For the comparison.
+    /// Evicts the least recently used block, even if a reader is about to need it. For comparison only.
     Lru,
 }
 

@@ -13,7 +13,7 @@ use crate::queue::Urgency;
 #[derive(Debug)]
 pub(crate) struct InFlight {
     is_miss: AtomicBool,
-    /// It will be sent, whoever wants it: it has its share of the network, or somebody waits for it.
+    /// It will be sent in any case: it has its share of the network, or a read waits for it.
     is_admitted: AtomicBool,
     /// Before that: blocks that it is to bring.
     blocks: AtomicUsize,

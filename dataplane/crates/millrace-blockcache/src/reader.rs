@@ -34,7 +34,7 @@ pub(crate) struct Place {
     pub(crate) block: BlockRef,
 }
 
-/// A reader. Whoever reads sequentially is found again by where his last read ended, so a reader is
+/// A reader. A sequential read is recognized by where the last one ended, so a reader is
 /// a consumer's position without his name. It is found too by where its last read began: an answer
 /// may get lost, and two consumers that are one read apart share everything.
 #[derive(Debug)]

@@ -41,7 +41,7 @@ const PLAN_AHEAD_MAX: usize = 32;
 const READER_BLOCKS_AHEAD_MIN: usize = 4;
 
 /// Where there are many readers, they share so many. Readers that came when there were fewer keep
-/// theirs until they read on, so all readers together may have thrice as many: some 20 MiB, which are in
+/// theirs until they read on, so all readers together may have three times as many: some 20 MiB, which are in
 /// no budget.
 const PLANS_AHEAD: usize = 64 << 10;
 
@@ -617,7 +617,7 @@ impl State {
         let block = match loaded {
             Ok(decoded) => decoded.charged(charge),
             Err(failure) => {
-                // Whoever watches it finds that it is not there when he wants it.
+                // A reader that watches it notices that it is missing when it needs it.
                 let _nobody_waits = arrives.send(Err(failure));
                 return;
             }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use parking_lot::Mutex;
 
-/// Upper bounds of every histogram of seconds. The same everywhere and for ever, so that histograms
+/// Upper bounds of every histogram of seconds. The same everywhere and in every version, so that histograms
 /// of many brokers and times can be added up; about √2 apart from 0.5 ms to 1 s, then 2 apart.
 const SECONDS_BUCKETS: &[f64] = &[
     0.0005, 0.001, 0.0015, 0.002, 0.003, 0.004, 0.006, 0.008, 0.012, 0.016, 0.024, 0.032, 0.048,

@@ -72,8 +72,8 @@ impl Budget {
         self.state.lock().capacity
     }
 
-    /// Changes the capacity. Where less is left than is used, nobody is let in until enough has been
-    /// given back; where there is more, whoever fits now is.
+    /// Changes the capacity. If more is used than that, no charge is admitted until enough has been
+    /// released; if it grows, waiting charges that fit now are admitted.
     pub fn set_capacity(&self, capacity: u64) {
         self.state.lock().capacity = capacity;
         self.settle();
@@ -209,7 +209,7 @@ impl Budget {
         Charge::new(self.clone(), bytes, overdraws)
     }
 
-    /// Lets in whoever can be. Grants are sent outside of the lock, since one whose waiter has gone
+    /// Admits every waiting charge that fits. Grants are sent outside of the lock, since one whose waiter has gone
     /// comes back.
     fn settle(&self) {
         loop {
@@ -297,7 +297,7 @@ impl Future for Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.granted.close();
-        // What came in the meantime goes back, and whoever was held up by this one may fit now.
+        // What came in the meantime goes back, and charges that waited behind this one may fit now.
         drop(self.granted.try_recv());
         self.budget.settle();
     }

@@ -1,6 +1,6 @@
 //! Byte budgets: what may be in memory, and who waits for room. Knows nothing of what is in it.
 //!
-//! A [`Budget`] counts bytes against a capacity. Whoever does not fit waits in line, first come,
+//! A [`Budget`] counts bytes against a capacity. A charge that does not fit waits in line, first come,
 //! first served; nobody overtakes. A [`Charge`] is counted until it is dropped.
 //!
 //! Three rules keep waiting free of deadlock:

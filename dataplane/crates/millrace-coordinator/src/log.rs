@@ -8,7 +8,7 @@ use millrace_model::{Cause, Classified, FailureClass, Offset};
 use millrace_record::split;
 
 /// A future on the heap.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What the log could not do, and its class. The groups' clients only learn that the coordinator is
 /// not available.
@@ -34,7 +34,7 @@ impl Classified for LogFault {
 }
 
 /// The offset of an append's first record, once it is durable.
-pub type Durable = BoxFuture<'static, Result<Offset, LogFault>>;
+pub(crate) type Durable = BoxFuture<'static, Result<Offset, LogFault>>;
 
 /// One partition's log.
 pub trait StateLog: Send + Sync + 'static {

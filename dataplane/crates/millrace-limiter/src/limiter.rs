@@ -38,7 +38,7 @@ pub(crate) struct Core {
     pub(crate) state: Mutex<State>,
     /// The rate, 0 where there is no bound, for those who need not look further.
     rate: AtomicU64,
-    /// Tells whoever grants that it may have to do so earlier than it thought.
+    /// Tells the granting task that the next grant may be due earlier.
     pub(crate) changed: Notify,
 }
 
@@ -85,7 +85,7 @@ impl Limiter {
     /// requests are granted in order. The most urgent tier does not wait: see [`Limiter::charge`].
     ///
     /// Dropping the future gives the place up, and the bytes that were granted. Waiters are the
-    /// callers' own tasks: whoever calls bounds how many there are. Must run in a Tokio runtime
+    /// callers' own tasks: the callers bound how many there are. Must run in a Tokio runtime
     /// with timers.
     pub async fn acquire_for(&self, tier: Tier, flow: u64, bytes: u64) {
         if tier.never_waits() {
@@ -269,7 +269,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Resolves when all bytes are granted; to false if whoever grants went away with its runtime,
+    /// Resolves when all bytes are granted; to false if the granting task went away with its runtime,
     /// and somebody else has to.
     async fn granted(mut self) -> bool {
         let granted = (&mut self.wait).await.is_ok();

@@ -40,7 +40,7 @@ pub(crate) struct Portions {
 #[derive(Debug)]
 pub(crate) struct Slice {
     pub(crate) bytes: u64,
-    /// Whoever has all of its bytes now.
+    /// The waiters that have all of their bytes now.
     pub(crate) complete: Option<Waiter>,
 }
 

@@ -8,7 +8,7 @@ pub enum Tier {
     /// Reads at the end of a stream, from memory.
     TailRead,
     /// Reads of old data that somebody waits for. Has a guaranteed share, because producers alone may
-    /// take all there is for ever, and who reads would never get anywhere.
+    /// take all bandwidth indefinitely, and readers would make no progress.
     CatchUpMiss,
     /// Reads of old data that somebody will want.
     Prefetch,

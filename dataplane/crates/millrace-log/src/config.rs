@@ -16,7 +16,7 @@ pub struct LogDefaults {
     pub message_max_bytes: usize,
     /// `log.message.timestamp.type`.
     pub timestamp_type: TimestampType,
-    /// `log.retention.ms`; -1 keeps records for ever.
+    /// `log.retention.ms`; -1 keeps records forever.
     pub retention_ms: i64,
     /// `log.retention.bytes`; -1 means no bound.
     pub retention_bytes: i64,
@@ -77,7 +77,7 @@ pub struct TopicConfig {
     pub max_message_bytes: usize,
     /// `message.timestamp.type`.
     pub timestamp_type: TimestampType,
-    /// `retention.ms`; -1 keeps records for ever.
+    /// `retention.ms`; -1 keeps records forever.
     pub retention_ms: i64,
     /// `retention.bytes`; -1 means no bound.
     pub retention_bytes: i64,

@@ -42,7 +42,7 @@ use crate::{
 };
 
 /// Called with the new high watermark after it has moved. Must be quick and must not block.
-pub type AdvanceListener = Arc<dyn Fn(Offset) + Send + Sync>;
+pub(crate) type AdvanceListener = Arc<dyn Fn(Offset) + Send + Sync>;
 
 /// What a partition is opened on.
 pub(crate) struct PartitionParts {

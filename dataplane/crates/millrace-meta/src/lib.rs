@@ -2,7 +2,7 @@
 //! wire.
 //!
 //! [`MetaStore`] is the contract, [`sqlite::SqliteMeta`] keeps it for one broker in one file. Every id comes
-//! from a sequence and is never reused; whoever changes a stream or an object names the epoch of its
+//! from a sequence and is never reused; each change of a stream or an object names the epoch of its
 //! start, and a store that knows a newer one refuses ([`Fenced`]).
 
 mod class;

@@ -1,4 +1,4 @@
-//! What a failure means for whoever meets it: the class of an error, which decides whether it is
+//! What a failure means for its caller: the class of an error, which decides whether it is
 //! retried and what clients are told.
 
 use std::{error::Error, fmt, sync::Arc};

@@ -27,7 +27,7 @@ const PARTS_IN_FLIGHT: usize = 4;
 /// An upload that has all its parts, and that so many runs could not complete, is restarted: a part
 /// that was sent twice, as hedges and deadlines do, may have arrived last under another receipt than
 /// the one that is known (S3 gives each arrival its own where it encrypts with a customer's key), and
-/// then the store refuses these receipts for ever.
+/// then the store keeps refusing these receipts.
 const COMPLETIONS_MAX: u32 = 6;
 
 /// One object on its way into the bucket. [`ObjectWrite::run`] again goes on where the last one

@@ -23,7 +23,7 @@ const SHARD_BITS: u32 = 4;
 /// Operations that a thread adds to one wheel before it turns to the next: neighbours in a watch
 /// list are found under one lock.
 const RUN: usize = 16;
-/// Ids that are looked up, or timers that are moved, before whoever waits for the lock gets it:
+/// Ids that are looked up, or timers that are moved, before other waiters get the lock:
 /// some microseconds.
 const STEPS_LOCKED: usize = 32;
 
@@ -196,7 +196,7 @@ impl<O> Registry<O> {
         let mut shard = self.shard(id);
         let kept = shard.wheel.get_mut(id.timer())?;
         let operation = kept.operation.take();
-        // Whoever has it shall try it for us; who gets it now tries it anyway.
+        // The holder tries it for us; a thread that gets the lock now tries it anyway.
         kept.wanted = operation.is_none();
         operation
     }

@@ -41,7 +41,7 @@ pub struct TimerHandle {
     id: TimerId,
 }
 
-/// A wheel of somebody else's that the task drives as well. Whoever adds to it then calls
+/// A wheel of another owner that the task drives as well. Code that adds to it then calls
 /// [`Timers::wake_by`].
 pub(crate) trait Source: Send + Sync {
     /// Advances the wheel to a tick and fires what is due.

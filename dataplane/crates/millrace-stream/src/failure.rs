@@ -5,7 +5,7 @@ use tokio::sync::watch;
 
 use crate::error::AppendError;
 
-/// Remembers the first failure and wakes whoever waits for it.
+/// Remembers the first failure and wakes all that wait for one.
 #[derive(Debug)]
 pub(crate) struct Failure {
     reason: watch::Sender<Option<Cause>>,

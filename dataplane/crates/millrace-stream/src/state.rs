@@ -212,7 +212,7 @@ impl StreamState {
             inner.acks.due(end)
         };
         for waiter in due {
-            // Whoever dropped the ticket does not want to know.
+            // A dropped ticket needs no answer.
             let _ = waiter.send(Ok(()));
         }
         for listener in self.listeners.read().iter() {

@@ -158,7 +158,7 @@ fn one(context: &Context, reply: Reply, group_id: &GroupId, asked: Option<Vec<As
     reply.with(&response, error)
 }
 
-/// What is told of an offset; of none, what Kafka tells.
+/// The response for an offset; without one, the same values as Kafka.
 fn known(committed: &Option<CommittedOffset>) -> CommittedOffset {
     let none = || CommittedOffset {
         offset: 0,

@@ -81,7 +81,7 @@ impl Tracker {
         }))
     }
 
-    /// Samples for ever.
+    /// Samples until the broker stops.
     pub(crate) async fn run(self) -> Infallible {
         loop {
             self.sample();

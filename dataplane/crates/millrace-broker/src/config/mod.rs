@@ -51,7 +51,7 @@ pub(crate) const BYTES_MAX: i64 = 1 << 50;
 /// An upper bound for times that only has to catch slips: ten years, in milliseconds.
 const MILLIS_MAX: i64 = 10 * 366 * 24 * 3_600 * 1_000;
 
-/// Everything that a broker is told.
+/// The whole configuration of a broker.
 #[derive(Debug, Clone)]
 pub struct BrokerConfig {
     /// `node.id`

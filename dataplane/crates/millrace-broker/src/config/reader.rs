@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
         text
     }
 
-    /// A setting for tests: nobody is shown it who has not set it.
+    /// A setting for tests: it is listed only if it is set.
     pub(super) fn for_tests(&mut self, key: &'static str) -> Option<String> {
         let text = self.raw(key).map(|value| value.text.clone())?;
         self.note(key, &text, SettingKind::String, false);

@@ -18,11 +18,11 @@ use super::{
 /// The least of each cache: ten partitions that catch up hold three blocks of 512 KiB each, and one
 /// block of the log cache is filled while others are uploaded.
 pub(crate) const CACHE_BYTES_MIN: i64 = 16 << 20;
-/// What each cache has unless it is told.
+/// The default size of each cache.
 pub(crate) const CACHE_BYTES_DEFAULT: usize = 256 * MIB;
 /// Smaller uploads cost more requests than they are worth.
 pub(crate) const UPLOAD_THRESHOLD_BYTES_MIN: i64 = 64 << 10;
-/// How far one reader is served ahead unless it is told.
+/// The default of how far one reader prefetches.
 pub(crate) const PREFETCH_BYTES_DEFAULT: u64 = 32 << 20;
 /// A bucket that takes 100 ms is kept busy by this much at 10 GB/s.
 pub(crate) const PREFETCH_BYTES_MAX: u64 = 1 << 30;

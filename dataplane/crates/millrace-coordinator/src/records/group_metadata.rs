@@ -21,7 +21,7 @@ const LAST: i16 = 4;
 
 /// One generation of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroupMetadata {
+pub(crate) struct GroupMetadata {
     /// `consumer`, `connect`, …; empty for a group that never had a member.
     pub protocol_type: String,
     /// The generation.
@@ -38,7 +38,7 @@ pub struct GroupMetadata {
 
 /// One member of a generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredMember {
+pub(crate) struct StoredMember {
     /// The member's id.
     pub member_id: String,
     /// Its static name.

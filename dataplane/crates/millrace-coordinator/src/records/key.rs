@@ -15,7 +15,7 @@ const GROUP: i16 = 2;
 
 /// What a record is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Key {
+pub(crate) enum Key {
     /// A group's offset in one partition.
     Offset {
         /// The group's id.
@@ -31,14 +31,6 @@ pub enum Key {
 }
 
 impl Key {
-    /// The group that the record belongs to.
-    #[must_use]
-    pub fn group(&self) -> &str {
-        match self {
-            Self::Offset { group, .. } | Self::Group { group } => group,
-        }
-    }
-
     pub(super) fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(64);
         match self {

@@ -13,14 +13,14 @@ mod offset_commit;
 use bytes::Bytes;
 
 pub(crate) use cursor::{Cursor, Form};
-pub use group_metadata::{GroupMetadata, StoredMember};
-pub use key::Key;
+pub(crate) use group_metadata::{GroupMetadata, StoredMember};
+pub(crate) use key::Key;
 
 use crate::messages::CommittedOffset;
 
 /// One record: what it is about, and its new value; without one the thing is deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum GroupRecord {
+pub(crate) enum GroupRecord {
     /// A committed offset.
     Offset(Key, Option<CommittedOffset>),
     /// A group's generation.
@@ -50,7 +50,7 @@ pub enum MalformedRecord {
 impl GroupRecord {
     /// The key's bytes, and the value's unless the record deletes.
     #[must_use]
-    pub fn encode(&self) -> (Bytes, Option<Bytes>) {
+    pub(crate) fn encode(&self) -> (Bytes, Option<Bytes>) {
         match self {
             Self::Offset(key, value) => (key.encode(), value.as_ref().map(offset_commit::encode)),
             Self::Group(key, value) => (key.encode(), value.as_ref().map(GroupMetadata::encode)),
@@ -61,7 +61,10 @@ impl GroupRecord {
     ///
     /// # Errors
     /// Says what is wrong with the bytes.
-    pub fn decode(key: &[u8], value: Option<&[u8]>) -> Result<Option<Self>, MalformedRecord> {
+    pub(crate) fn decode(
+        key: &[u8],
+        value: Option<&[u8]>,
+    ) -> Result<Option<Self>, MalformedRecord> {
         let Some(key) = Key::decode(key)? else {
             return Ok(None);
         };

@@ -198,7 +198,7 @@ impl SqliteMeta {
         self.inner.revision.subscribe()
     }
 
-    /// Closes the file's connections. Whoever uses the store afterwards gets errors.
+    /// Closes the file's connections. Later uses of the store return errors.
     pub async fn close(&self) {
         self.inner.readers.close().await;
         // An open connection to nothing takes the writer's place, so that closing needs no owner.

@@ -16,7 +16,7 @@ pub struct NetworkShare {
     pub ingress: Limiter,
     /// For what is written to it.
     pub egress: Limiter,
-    /// How urgent this use is. What never waits is charged all the same.
+    /// How urgent this use is. A use that never waits is charged as well.
     pub tier: Tier,
     /// Of equally urgent uses, those of different flows take turns.
     pub flow: u64,

@@ -51,7 +51,7 @@ impl<B: Bucket> ReadsApart<B> {
     }
 }
 
-/// A task that ends with whoever waits for it.
+/// A task that is aborted when its waiter is dropped.
 struct Aborting<T>(JoinHandle<T>);
 
 impl<T> Drop for Aborting<T> {
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use crate::bucket::{Body, StoreBucket};
 
-    /// Answers from memory, and tells on which thread it did; the key of object 2 takes for ever.
+    /// Answers from memory, and tells on which thread it did; the key of object 2 never returns.
     #[derive(Debug)]
     struct Telling {
         memory: Arc<StoreBucket>,

@@ -216,7 +216,7 @@ impl Chain {
     }
 
     /// Makes `owner` the writer of the chain, behind `tail`, which is what the caller has read and
-    /// agreed to. Whoever wrote before is fenced from now on.
+    /// agreed to. The former writer is fenced from now on.
     ///
     /// # Errors
     /// [`PutItemError::Fenced`] where another start has claimed the chain, or has gone on writing,
@@ -241,7 +241,7 @@ impl Chain {
         Ok(writer)
     }
 
-    /// Claims the chain from whoever writes it: reads the tail, lets `agree` decide on it, and claims
+    /// Claims the chain from its writer: reads the tail, lets `agree` decide on it, and claims
     /// behind it; again where the former owner was faster.
     ///
     /// # Errors

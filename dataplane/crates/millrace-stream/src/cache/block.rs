@@ -54,7 +54,7 @@ impl Durability {
 
     /// An entry is durable.
     pub(crate) fn done(&self) {
-        // Release: whoever sees zero also sees what was written before.
+        // Release: a thread that sees zero also sees what was written before.
         if self.pending.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.settled.notify_waiters();
         }

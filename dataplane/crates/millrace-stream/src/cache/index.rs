@@ -111,7 +111,7 @@ impl CachedRun {
         {
             self.entries.pop_front();
         }
-        // A long outage of the bucket leaves a long run; its room is not kept for ever.
+        // A long outage of the bucket leaves a long run; its room is not kept forever.
         if self.entries.capacity() > SPARE_ENTRIES + 4 * self.entries.len() {
             self.entries.shrink_to(2 * self.entries.len());
         }

@@ -15,7 +15,7 @@ use millrace_objects::{ObjectKey, ObjectStorage};
 use millrace_time::{SystemClock, SystemRandom};
 use serde_json::{Value, json};
 
-use super::{InspectError, objects::list};
+use super::InspectError;
 
 /// What is audited, and how it is told.
 #[derive(Debug, Clone)]

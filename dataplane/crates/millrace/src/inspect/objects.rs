@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use millrace_model::{Classified, FailureClass, ObjectId, Offset, StreamId};
-use millrace_objects::{BlockRef, Listed, ObjectKey, ObjectReader, ObjectStorage, ReadError};
+use millrace_model::{Classified, FailureClass, Offset, StreamId};
+use millrace_objects::{BlockRef, Listed, ObjectReader, ObjectStorage, ReadError};
 use millrace_time::{SystemClock, SystemRandom};
 use serde_json::{Value, json};
 

@@ -51,7 +51,7 @@ const COLD_WAIT_MIN: Duration = Duration::from_millis(500);
 const GATHER_WAIT: Duration = Duration::from_millis(10);
 
 /// How long an answer waits for its share of the network. Clients give up after 30 s; where what is
-/// more urgent takes all of it for ever, they are answered nevertheless.
+/// more urgent takes all of it indefinitely, they are answered nevertheless.
 const EGRESS_WAIT_MAX: Duration = Duration::from_secs(20);
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {

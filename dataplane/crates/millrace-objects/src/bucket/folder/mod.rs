@@ -126,7 +126,7 @@ impl Folder {
     }
 
     /// Makes the name of an object that was found survive power loss: the write that gave it may not
-    /// have come so far, and whoever finds the object takes it for written.
+    /// have come so far, and a reader that finds the object takes it for complete.
     pub(super) async fn sync_name(&self, key: &ObjectKey) -> io::Result<()> {
         let (root, object) = (self.root.clone(), self.root.join(key.as_str()));
         blocking(move || sync_above(&root, &object)).await

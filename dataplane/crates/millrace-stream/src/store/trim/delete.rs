@@ -5,13 +5,13 @@
 //! any read takes (`s3.object.delete.retention.ms`). Then it is deleted from the bucket, and only then
 //! forgotten, so a crash in between deletes it once more.
 //!
-//! Why nothing that is needed can be deleted, whoever deletes and however late:
+//! Why nothing that is needed can be deleted, by any start of the node and however late:
 //! - an object that is retired never becomes readable again, and its id is never used again, so the key
 //!   that is deleted belongs to no other object, ever;
 //! - a list of retired objects is given out only to the present start of the node. A start that was
-//!   replaced just after may still delete what it was given, and that is retired all the same.
+//!   replaced just after may still delete what it was given, and all of that is retired.
 //!
-//! A store that refuses to delete some objects for ever must not keep the others: a batch that fails is
+//! A store that never deletes some objects must not keep the others: a batch that fails is
 //! halved, and its halves again, until what can be deleted is; an object that fails alone is left out of
 //! the batches until the others are done. So every batch deletes something or learns something, however
 //! many such objects come first.
@@ -40,7 +40,7 @@ const STUCK_MAX: usize = 10_000;
 /// Sweeps after which those that were left out are tried again, if all others are done by then.
 const SWEEPS_UNTIL_RETRY: u32 = 30;
 
-/// Sweeps for ever; what fails is tried again at a later sweep.
+/// Sweeps until the store stops; a failed deletion is retried by a later sweep.
 pub(in crate::store) async fn run(store: Arc<StoreInner>) {
     let mut stuck = Stuck::default();
     loop {

@@ -29,7 +29,7 @@ impl LogTrims {
     }
 }
 
-/// Trims the log for ever.
+/// Trims the log until the store stops.
 pub(in crate::store) async fn run(store: Arc<StoreInner>) -> Infallible {
     let mut wanted = store.log_trims.wanted.subscribe();
     loop {

@@ -171,7 +171,7 @@ struct Uploaded {
     upload: Option<Upload>,
 }
 
-/// Uploads and commits the blocks that come out of `queue`, for ever.
+/// Uploads and commits the blocks that come out of `queue`, until the store stops.
 pub(super) async fn run(store: Arc<StoreInner>, queue: UnboundedReceiver<Arc<SealedBlock>>) {
     let spawn = |(room, sealed)| {
         // Not supervised: awaited, in the order of the blocks.
