@@ -30,8 +30,8 @@ class TagEverything implements IAspect {
 }
 
 /**
- * Gives every taggable resource of `stack` these tags, its own where it has any, and its address:
- * by the address a sweep finds what Terraform made and lost before it could write it down.
+ * Gives every taggable resource of `stack` these tags, any of its own, and its address. A sweep uses the address to
+ * find resources that a killed Terraform created but did not record.
  */
 export function tagEverything(stack: TerraformStack, tags: Tags): void {
   Aspects.of(stack).add(new TagEverything(tags));

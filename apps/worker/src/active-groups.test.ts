@@ -11,7 +11,7 @@ function ids(groups: readonly ConsumerGroup[]): string[] {
   return groups.map(({ groupId }) => groupId);
 }
 
-test("a group that nobody reads adds nothing to the cluster's lag", () => {
+test("an inactive group adds nothing to the cluster's lag", () => {
   const active = new ActiveGroups();
   const groups = [group("read", 2, 5n), group("idle", 0, 5n)];
   expect(ids(active.filter(groups, 0))).toEqual(["read"]);

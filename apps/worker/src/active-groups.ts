@@ -4,20 +4,20 @@ import type { ConsumerGroup } from "@millrace/domain";
 const ACTIVE_MS = 90_000;
 
 /**
- * Tells which consumer groups of one cluster are read: those with members, and those whose committed
- * offsets moved lately (consumers that assign partitions themselves are no members). It holds one
- * entry for each group that the broker has, and the broker bounds those.
+ * Tells which consumer groups of one cluster are active: those with members, and those whose committed
+ * offsets moved recently (consumers that assign partitions themselves are not members). It holds one
+ * entry per group of the broker, which bounds their number.
  */
 export class ActiveGroups {
   #seen: ReadonlyMap<string, { committed: bigint; movedAtMs: number }> | undefined;
 
-  /** Takes one reading of all groups and keeps those that are read. */
+  /** Takes one reading of all groups and returns the active ones. */
   filter(groups: readonly ConsumerGroup[], nowMs: number): ConsumerGroup[] {
     const before = this.#seen;
     const seen = groups.map((group) => {
       const committed = sumOfCommits(group);
       const last = before?.get(group.groupId);
-      // Nothing is known of the time before the first reading. A group that appears later is new.
+      // A group that appears after the first reading is new; before it, nothing is known.
       const moved = before !== undefined && last?.committed !== committed;
       const movedAtMs = moved ? nowMs : (last?.movedAtMs ?? Number.NEGATIVE_INFINITY);
       return { group, committed, movedAtMs };

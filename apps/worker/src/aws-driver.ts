@@ -10,10 +10,10 @@ import {
 import { boundedDriver } from "./bounded-driver.ts";
 import type { AwsEnv } from "./env.ts";
 
-/** Runs of Terraform at the same time in one worker. */
+/** Concurrent Terraform runs in one worker. */
 const TERRAFORM_RUNS_MAX = 2;
 
-/** What brings clusters up on AWS. Throws `ProvisionError` where the settings are wrong. */
+/** The driver for clusters on AWS. Throws `ProvisionError` if the settings are wrong. */
 export async function awsDriver(
   env: AwsEnv,
   home: string,

@@ -14,7 +14,7 @@ function slowDriver() {
   return { begun, ends, driver: { name: "aws", apply } as unknown as ClusterDriver };
 }
 
-test("no more runs than there are turns, the rest in order", async () => {
+test("runs beyond the bound wait, in order", async () => {
   const { driver, begun, ends } = slowDriver();
   const bounded = boundedDriver(driver, 2);
   const runs = ["a", "b", "c", "d"].map((id) => bounded.apply(deployment, id));
@@ -28,7 +28,7 @@ test("no more runs than there are turns, the rest in order", async () => {
   expect(begun).toEqual(["a", "b", "c", "d"]);
 });
 
-test("an organization with many clusters keeps no other waiting for all of them", async () => {
+test("an organization with many clusters does not delay the others", async () => {
   const { driver, begun, ends } = slowDriver();
   const bounded = boundedDriver(driver, 2);
   const of = (organizationId: string) => ({ organizationId }) as ClusterDeployment;
@@ -43,7 +43,7 @@ test("an organization with many clusters keeps no other waiting for all of them"
   await Promise.all(runs);
 });
 
-test("whoever gives up while waiting leaves the queue, and takes nobody's turn", async () => {
+test("a caller that aborts while waiting leaves the queue and uses no slot", async () => {
   const { driver, begun, ends } = slowDriver();
   const bounded = boundedDriver(driver, 1);
   const first = bounded.apply(deployment, "a");
@@ -60,7 +60,7 @@ test("whoever gives up while waiting leaves the queue, and takes nobody's turn",
   await third;
 });
 
-test("a run that fails gives its turn back", async () => {
+test("a run that fails frees its slot", async () => {
   const apply = async () => {
     throw new Error("no");
   };
@@ -69,7 +69,7 @@ test("a run that fails gives its turn back", async () => {
   await expect(bounded.apply(deployment, "b")).rejects.toThrow("no");
 });
 
-test("a preparation is interrupted, fenced and heard like any other run", async () => {
+test("a preparation is aborted, fenced and reported like any other run", async () => {
   const given: unknown[] = [];
   const { driver, ends } = slowDriver();
   const prepare = async (_: ClusterDeployment, options: unknown) => {

@@ -6,8 +6,8 @@ interface Waiting {
 }
 
 /**
- * Takes turns: at most so many at the same time. The next one is the first of those whose owner has
- * the fewest turns then, so that nobody waits for all that somebody else asks for.
+ * Bounds concurrent runs. The next run is the oldest one of the owner with the fewest running, so one owner's
+ * backlog does not delay the others.
  */
 class Turns {
   readonly #waiting: Waiting[] = [];
@@ -57,9 +57,8 @@ class Turns {
 }
 
 /**
- * A driver whose runs take turns: each run of Terraform is some hundred megabytes and a processor. So
- * do the organizations: one with many clusters does not keep the others waiting for all of them.
- * What only looks, or stops a broker, waits for nobody.
+ * A driver with bounded concurrency: each Terraform run takes some hundred megabytes and a CPU. Organizations
+ * take turns, so one with many clusters does not delay the others. Observing and stopping a broker never wait.
  */
 export function boundedDriver(driver: ClusterDriver, runsMax: number): ClusterDriver {
   const turns = new Turns(runsMax);

@@ -75,7 +75,7 @@ afterEach(async () => {
   server.close();
 });
 
-test("a broker that hangs makes no holes in another's series", async () => {
+test("a broker that hangs leaves no gaps in another's series", async () => {
   // The hanging broker's reading takes two seconds; in less, the other one is read three times.
   const rounds = async () => {
     await scraper.runOnce();
@@ -91,7 +91,7 @@ test("a broker that hangs makes no holes in another's series", async () => {
   expect(scrapes.filter(({ bytesIn }) => bytesIn === 0n)).toHaveLength(1);
 });
 
-test("a failure is told once, not at every round", async () => {
+test("a failure is logged once, not every round", async () => {
   clusters = [HEALTHY];
   const rounds = async () => {
     await scraper.runOnce();

@@ -16,7 +16,7 @@ export interface ScraperOptions {
 
 /** A local cluster has one broker, number 0. */
 const BROKER_ID = 0;
-/** Rows per topic are many; ten seconds are fine enough to see which topic is busy. */
+/** There are many rows per topic; ten seconds are enough to see which topic is busy. */
 const TOPIC_INTERVAL_MS = 10_000;
 /** Lag needs a handful of requests per reading. */
 const LAG_INTERVAL_MS = 4_000;
@@ -32,13 +32,13 @@ interface Target {
   readonly groups: ActiveGroups;
   /** Whether the broker's start is among its readings. */
   startRead: boolean;
-  /** Said once when it begins to fail and once when it works again, not at every round. */
+  /** Failures are logged once when they start and once when they end, not every round. */
   failing: boolean;
 }
 
 /**
  * Reads every serving cluster's counters and consumer lag, and stores them. A broker that does not
- * answer leaves a gap in its series, nothing else: telling that it is down is the supervisor's.
+ * answer only leaves a gap in its series; the supervisor reports that it is down.
  */
 export class BrokerScraper {
   readonly #options: ScraperOptions;
@@ -50,8 +50,8 @@ export class BrokerScraper {
   }
 
   /**
-   * Begins a reading of each cluster and does not wait for its end: a broker that hangs must not
-   * make holes in the others' series. Its next reading begins when the last one has ended.
+   * Starts a reading of each cluster and does not wait for it: a broker that hangs must not leave
+   * gaps in the others' series. A cluster's next reading starts after its last one has ended.
    */
   async runOnce(): Promise<void> {
     const serving = await this.#options.db.clusters.inPhases(SERVING_PHASES);
@@ -69,7 +69,7 @@ export class BrokerScraper {
     }
   }
 
-  /** Waits for the readings under way. */
+  /** Waits for the readings in progress. */
   async close(): Promise<void> {
     await Promise.all(this.#underWay.values());
     await Promise.all([...this.#targets.values()].map((target) => target.kafka?.close()));
@@ -119,8 +119,8 @@ export class BrokerScraper {
   }
 
   /**
-   * Every counter was zero when the broker's process started: with that as a reading, what the
-   * broker did before it was first read is not lost.
+   * Every counter was zero when the broker's process started. Taking that as a reading counts what
+   * the broker did before its first one.
    */
   async #addStart(cluster: Cluster, http: BrokerHttp): Promise<void> {
     const { db, clock } = this.#options;
@@ -149,7 +149,7 @@ export class BrokerScraper {
     target.lagAt = at.getTime();
     const samples = target.groups
       .filter(groups, at.getTime())
-      // A group of which no lag is known leaves a gap: 0 would say that it is caught up.
+      // A group with unknown lag leaves a gap: 0 would mean that it is caught up.
       .filter((group) => group.partitions.some(({ lag }) => lag !== undefined))
       .map((group) => ({
         clusterId: cluster.id,
@@ -160,7 +160,7 @@ export class BrokerScraper {
     if (samples.length > 0) await db.metrics.addLag(samples);
   }
 
-  /** Keeps one client per cluster; one that failed is thrown away with its connections. */
+  /** Keeps one client per cluster; a failed one is discarded with its connections. */
   async #kafkaOf<T>(
     target: Target,
     bootstrapServers: string,

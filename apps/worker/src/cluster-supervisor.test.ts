@@ -126,7 +126,7 @@ test("a healthy cluster is left alone", async () => {
   expect([phase, starts]).toEqual(["RUNNING", 0]);
 });
 
-test("a broker that died is started at once, DEGRADED until it is ready", async () => {
+test("a broker that died is restarted at once; the cluster is DEGRADED until it is ready", async () => {
   observation = "stopped";
   await ticks(1);
   expect([phase, message, starts]).toEqual(["DEGRADED", "The broker has stopped.", 1]);
@@ -139,7 +139,7 @@ test("a broker that died is started at once, DEGRADED until it is ready", async 
   expect(message).toMatch(/^The broker serves clients\. Restarted once in 10 min: /);
 });
 
-test("a broker that keeps dying is started ever more rarely, down to every three seconds", async () => {
+test("a broker that keeps dying is restarted with increasing waits of up to three seconds", async () => {
   observation = "stopped";
   await ticks(60);
   // At 0, 1, 2, 3 and 5 seconds, then every three: 8, 11, … 59.
@@ -149,7 +149,7 @@ test("a broker that keeps dying is started ever more rarely, down to every three
 
 const PANICKED = { code: 79, reason: "the task upload panicked: out of order" };
 
-test("the condition counts the restarts of ten minutes and says why", async () => {
+test("the condition counts the restarts of the last ten minutes and gives the reason", async () => {
   lastExit = PANICKED;
   observation = "stopped";
   await ticks(1);
@@ -202,7 +202,7 @@ for (const code of [1, 70, 75, 79, undefined]) {
   });
 }
 
-test("a pause and a resume start a broker again that was given up", async () => {
+test("pausing and resuming starts a broker whose restarts were stopped", async () => {
   lastExit = { code: 65, reason: "another cluster's log" };
   observation = "stopped";
   await ticks(30);
@@ -214,7 +214,7 @@ test("a pause and a resume start a broker again that was given up", async () => 
   expect(starts).toBe(2);
 });
 
-test("a start that fails is tried again and does not end the supervision", async () => {
+test("a failed start is retried and does not end the supervision", async () => {
   observation = "stopped";
   startFails = true;
   await ticks(4);
@@ -240,7 +240,7 @@ test("a cluster whose data folder is missing is reported, never restarted", asyn
   expect(message).toContain("missing");
 });
 
-test("the driver says what is missing where nothing is found", async () => {
+test("an absent cluster is reported in the driver's words", async () => {
   driver.capabilities = REMOTE;
   observation = "absent";
   await ticks(1);
@@ -248,7 +248,7 @@ test("the driver says what is missing where nothing is found", async () => {
   expect(message).toBe("No resources.");
 });
 
-test("a provider that hangs keeps nobody from the other clusters, and is asked once", async () => {
+test("a provider that hangs does not delay other clusters, and gets one request at a time", async () => {
   const asked: string[] = [];
   let answer = () => {};
   const hanging = {
@@ -291,7 +291,7 @@ test("a provider that hangs keeps nobody from the other clusters, and is asked o
   await both.close();
 });
 
-test("beyond this machine it says why no broker starts, where the driver learns it", async () => {
+test("on AWS the condition says why no broker starts, if the driver knows", async () => {
   driver.capabilities = REMOTE;
   observation = "starting";
   lastExit = { code: 65, reason: "the slot's volume was lost: recover the cluster" };
@@ -303,7 +303,7 @@ test("beyond this machine it says why no broker starts, where the driver learns 
 });
 
 test.each(["starting", "stopped"] as const)(
-  "a broker that is %s degrades the cluster although nobody can read why",
+  "a broker that is %s degrades the cluster even if the reason cannot be read",
   async (seen) => {
     driver.capabilities = REMOTE;
     observation = seen;
@@ -316,7 +316,7 @@ test.each(["starting", "stopped"] as const)(
   },
 );
 
-test("beyond this machine a broker that stopped is reported, and left to who runs it", async () => {
+test("on AWS a broker that stopped is reported, and restarted by its Auto Scaling group", async () => {
   driver.capabilities = REMOTE;
   observation = "stopped";
   await ticks(40);
@@ -332,19 +332,19 @@ describe("a paused cluster", () => {
     paused = true;
   });
 
-  test("is left alone while nothing of it runs", async () => {
+  test("is left alone while its broker does not run", async () => {
     observation = "stopped";
     await ticks(3);
     expect([phase, starts, stops]).toEqual(["PAUSED", 0, 0]);
   });
 
-  test("whose broker somebody started all the same is stopped", async () => {
+  test("whose broker was started anyway is stopped", async () => {
     observation = "ready";
     await ticks(3);
     expect([phase, starts, stops]).toEqual(["PAUSED", 0, 1]);
   });
 
-  test("is its operation's on the way into the pause and out of it", async () => {
+  test("is left to its operation during pause and resume", async () => {
     phase = "UPDATING";
     observation = "ready";
     await ticks(2);
@@ -364,7 +364,7 @@ describe("a cluster that is not to run", () => {
     });
   }
 
-  test("is not started when its deletion begins while it is looked at", async () => {
+  test("is not started if its deletion starts during the observation", async () => {
     observation = "stopped";
     const change = clusters.changePhase;
     clusters.changePhase = async (id, to) => {

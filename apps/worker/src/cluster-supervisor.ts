@@ -35,19 +35,19 @@ export interface SupervisorOptions {
   readonly now?: () => number;
 }
 
-/** A broker that runs but does not answer for this long is reported; a busy moment is not. */
+/** A broker that runs but does not answer for this long is reported; shorter pauses are not. */
 const UNRESPONSIVE_MS = 5_000;
 
-/** A paused cluster is looked at too: whoever lost a race may have started its broker. */
+/** Paused clusters are observed too: a concurrent restart may have started the broker. */
 const ATTENDED_PHASES: readonly ClusterPhase[] = [...SERVING_PHASES, "PAUSED"];
 
-/** A degraded cluster counts restarts in its text, which is written this often at most: each write raises the ETag. */
+/** The message of a degraded cluster counts restarts. It is written at most this often, because each write changes the ETag. */
 const REPORT_INTERVAL_MS = 10_000;
 
-/** What the supervisor remembers of one cluster; losing it costs nothing but a shorter backoff. */
+/** The supervisor's memory of one cluster; losing it only shortens the backoff. */
 interface Watch {
   backoff: RestartBackoff;
-  /** When the cluster is observed next. */
+  /** Time of the next observation. */
   nextObservationAt: number;
   unresponsiveSince: number | undefined;
   /** Why the broker's process could not be started. */
@@ -58,17 +58,17 @@ interface Watch {
 }
 
 /**
- * Keeps every cluster's broker running: one that died is started again, and the cluster is DEGRADED
- * from the moment it is seen until the broker is ready. The broker of a paused cluster is kept from
- * running. Beyond this machine it only looks: there a group of one starts a broker again.
+ * Keeps every cluster's broker running. It restarts a broker that died, and shows the cluster as DEGRADED
+ * until the broker is ready. It stops the broker of a paused cluster. On AWS it only observes, because an
+ * Auto Scaling group restarts the broker there.
  *
- * A broker whose last exit says that the next start would fail the same way is started once and then
- * left: the condition says what to do. Pausing and resuming the cluster, or a new worker, tries again.
+ * A broker whose exit code says that every start will fail the same way is restarted once and then left
+ * alone; the condition says what to do. Pausing and resuming the cluster, or a new worker, tries again.
  *
- * It acts on clusters in serving phases alone, and those change under its feet: operations and other
- * workers' supervisors are at work too. Each change of phase is conditional on the phase it starts
- * from; a start finds a broker that another started; a cluster being deleted cannot be started,
- * because its configuration goes first.
+ * It acts only on clusters in serving phases, which operations and other workers' supervisors change
+ * concurrently. Each change of phase is conditional on the current phase, a start adopts a broker that is
+ * running already, and a cluster that is being deleted cannot be started, because its configuration is
+ * removed first.
  */
 export class ClusterSupervisor {
   readonly #options: SupervisorOptions;
@@ -82,8 +82,8 @@ export class ClusterSupervisor {
   }
 
   /**
-   * Begins a look at each cluster and does not wait for its end: whoever answers slowly, such as a
-   * provider that hangs, keeps nobody from the others. The next look begins when the last has ended.
+   * Starts observing each cluster and does not wait for it, so that a provider that hangs does not delay
+   * the other clusters. A cluster's next observation starts after its last one has ended.
    */
   async runOnce(signal?: AbortSignal): Promise<void> {
     const clusters = await this.#options.db.clusters.inPhases(ATTENDED_PHASES);
@@ -96,7 +96,7 @@ export class ClusterSupervisor {
     }
   }
 
-  /** Waits for the looks under way. */
+  /** Waits for the observations in progress. */
   async close(): Promise<void> {
     await Promise.all(this.#underWay.values());
   }
@@ -132,7 +132,7 @@ export class ClusterSupervisor {
     return true;
   }
 
-  /** While the pause is under way its operation drains and stops the broker, not we. */
+  /** During the pause operation, that operation drains and stops the broker. */
   async #keepPaused(
     { id, phase }: Cluster,
     driver: ClusterDriver,
@@ -158,7 +158,7 @@ export class ClusterSupervisor {
     if (observation === "starting") return await this.#isUnresponsive(cluster, driver, watch, log);
     watch.unresponsiveSince = undefined;
     if (observation === "absent") {
-      // Starting would make a new, empty cluster under the old name: that is not a repair.
+      // A start would create a new, empty cluster under the old name.
       await this.#degrade(cluster, watch, brokerDown(driver.capabilities.absentMessage), log);
       return;
     }
@@ -171,7 +171,7 @@ export class ClusterSupervisor {
     await this.#restart(cluster, driver, watch, log);
   }
 
-  /** Only an explanation: where it cannot be read, the cluster is degraded without it. */
+  /** Only an explanation: if it cannot be read, the cluster is degraded without it. */
   async #lastExit(
     driver: ClusterDriver,
     { id }: Cluster,
@@ -185,7 +185,7 @@ export class ClusterSupervisor {
     }
   }
 
-  /** What the last exit says about every further start, once one was tried. */
+  /** Why every further start would fail, once a restart was tried. */
   #finalFailure({ lastExit, backoff }: Watch): BrokerHealth | undefined {
     const remedy = lastExit && remedyOf(lastExit);
     if (lastExit === undefined || remedy === undefined || backoff.starts === 0) return undefined;
@@ -262,14 +262,14 @@ export class ClusterSupervisor {
     watch: Watch,
     log: Logger,
   ): Promise<void> {
-    // The list that named this cluster is a moment old; it may be on its way out by now.
+    // The list is a moment old; the cluster may be in deletion by now.
     const current = await this.#options.db.clusters.load(cluster.id);
     if (current === undefined || current.paused) return;
     if (!(SERVING_PHASES as readonly ClusterPhase[]).includes(current.phase)) return;
     const deployment = this.#options.deploymentOf(current);
     if (deployment === undefined) return;
     watch.backoff.started(this.#now());
-    log.info({ start: watch.backoff.starts }, "starting the broker again");
+    log.info({ start: watch.backoff.starts }, "restarting the broker");
     try {
       await driver.ensureRunning(deployment);
       watch.startFailure = undefined;

@@ -3,7 +3,7 @@ import { z } from "zod";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
 
-/** Unset, or set to nothing: absent. */
+/** An empty variable counts as absent. */
 const optionalText = z
   .string()
   .transform((text) => text || undefined)
@@ -19,9 +19,9 @@ const schema = z.object({
   MILLRACE_HOME: z.string().min(1).default(join(ROOT, ".millrace")),
   /** The broker program; the release build of this repository where absent. */
   MILLRACE_BROKER_BIN: z.string().min(1).default(join(ROOT, "dataplane/target/release/millrace")),
-  /** `1`: brokers end with the worker, as a quick start wants it. They outlive it otherwise. */
+  /** `1`: brokers stop with the worker, as in the quick start. Otherwise they outlive it. */
   MILLRACE_STOP_BROKERS_ON_EXIT: z.enum(["0", "1"]).default("0"),
-  /** Terraform, by which clusters on AWS are made; found on PATH where absent. */
+  /** The Terraform program for clusters on AWS; searched on PATH if absent. */
   MILLRACE_TERRAFORM_BIN: z
     .string()
     .transform((path) => path || "terraform")
@@ -68,7 +68,7 @@ export interface AwsEnv {
     readonly mirror: string | undefined;
     readonly path: string;
     readonly home: string;
-    /** What Terraform's provider finds this program's identity by. */
+    /** From these, Terraform's provider finds this program's identity. */
     readonly credentials: Readonly<Record<string, string>>;
     readonly gogc: string | undefined;
   };
@@ -83,13 +83,13 @@ export interface WorkerEnv {
   readonly driftIntervalMs: number;
   /** Undefined where this installation has no account on AWS. */
   readonly aws: AwsEnv | undefined;
-  /** The whole environment that brokers are given. */
+  /** The brokers' whole environment. */
   readonly brokerEnvironment: Readonly<Record<string, string>>;
 }
 
 /**
- * What a broker may know of this program's environment: how to log, and how to reach object
- * storage. The database's address and the product's secrets are not among it.
+ * The part of this program's environment that brokers get: logging and access to object storage, but not the
+ * database's address or the product's secrets.
  */
 const BROKER_VARIABLE =
   /^(PATH|HOME|TMPDIR|LANG|LC_[A-Z]+|TZ|RUST_LOG|RUST_BACKTRACE|AWS_[A-Z_]+)$/;

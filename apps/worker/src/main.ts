@@ -8,7 +8,7 @@ import { pino } from "pino";
 import { type AwsEnv, readEnv, type WorkerEnv } from "./env.ts";
 import { startWorker, stopAllBrokers, type Worker } from "./worker.ts";
 
-/** Longer than a broker's drain and a database's time-out together; then something hangs. */
+/** Longer than a broker's drain plus a database time-out; after that, something hangs. */
 const STOP_TIMEOUT_MS = 60_000;
 
 const env = environment();
@@ -49,11 +49,11 @@ try {
     logger.fatal({ err: error }, "the worker cannot start");
     process.exit(1);
   }
-  // Told to stop before it had begun. Brokers may run since an earlier life.
+  // The stop came before the start was complete. Brokers of an earlier worker may still run.
   await shutDown(undefined);
 }
 
-/** Loaded where there is an account alone: what stands behind it is larger than all the rest. */
+/** Loaded only with an AWS account, because the AWS SDK is larger than everything else. */
 async function awsDriver(aws: AwsEnv, states: TerraformStates): Promise<ClusterDriver> {
   const module = await import("./aws-driver.ts");
   return module.awsDriver(aws, env.home, states);

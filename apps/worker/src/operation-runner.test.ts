@@ -56,7 +56,7 @@ const asked = (id: OperationId, provider: ClusterProvider, organization = "one")
   waiting.set(id, { provider, organizationId: `org_${organization}` as OrganizationId });
 const begunAt = (provider: ClusterProvider) => begun.filter((id) => id.includes(provider)).length;
 
-test("operations on AWS, however many, leave local ones their slots", async () => {
+test("any number of operations on AWS leaves the local slots free", async () => {
   for (const [index, id] of ids("aws", 40).entries()) asked(id, "aws", `${index}`);
   await start();
   await vi.waitFor(() => expect(begunAt("aws")).toBe(SLOTS.aws));
@@ -66,7 +66,7 @@ test("operations on AWS, however many, leave local ones their slots", async () =
   expect(begunAt("aws")).toBe(SLOTS.aws);
 });
 
-test("an organization, however many clusters it has, leaves room for those who come after", async () => {
+test("an organization with many clusters leaves slots for others", async () => {
   for (const id of ids("aws", 20)) asked(id, "aws", "many");
   await start();
   await vi.waitFor(() => expect(begunAt("aws")).toBe(SLOTS.aws / 2));
@@ -79,7 +79,7 @@ test("an organization, however many clusters it has, leaves room for those who c
   expect(begunAt("aws")).toBeLessThanOrEqual(SLOTS.aws);
 });
 
-test("a delivery takes nobody's turn, and does not hold up the queue", async () => {
+test("a delivery does not jump the queue or block it", async () => {
   for (const [index, id] of ids("aws", SLOTS.aws).entries()) asked(id, "aws", `${index}`);
   await start();
   await vi.waitFor(() => expect(begunAt("aws")).toBe(SLOTS.aws));

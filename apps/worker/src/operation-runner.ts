@@ -4,27 +4,26 @@ import type { Logger } from "pino";
 import { PeriodicTask } from "./periodic-task.ts";
 
 /**
- * Operations that one worker runs at the same time, each provider's by themselves: those on AWS wait
- * minutes for machines and for their turn to run Terraform, and must not keep local ones waiting.
- * Waiting costs next to nothing; what does is bounded by itself.
+ * Concurrent operations of one worker, per provider: those on AWS wait minutes for machines and for a Terraform
+ * slot, and must not delay local ones. Waiting costs almost nothing; Terraform runs have a bound of their own.
  */
 export const SLOTS: Readonly<Record<ClusterProvider, number>> = { local: 12, aws: 12 };
 /**
- * Where operations may wait long for what never comes, an organization takes at most this part of the
- * slots that the others leave, and one at least: so there is room for whoever comes next.
+ * Operations may wait long. So an organization takes at most this part of the slots that the others leave free,
+ * and at least one, which leaves slots for the next organization.
  */
 const SHARE = 1 / 2;
 const SHARED: Readonly<Record<ClusterProvider, boolean>> = { local: false, aws: true };
 const PROVIDERS = Object.keys(SLOTS) as ClusterProvider[];
 const SLOTS_IN_ALL = SLOTS.local + SLOTS.aws;
 /**
- * Looked at for whom there is room: those of organizations that have their share are passed over. In
- * turns, so that each organization's first ones are among them.
+ * Unclaimed operations read per sweep. Organizations that have their share are skipped, and the list alternates
+ * between organizations, so that it holds each one's first operations.
  */
 const UNCLAIMED_MAX = 100;
 /**
- * The queue delivers at once what the API hands in; the sweep finds what a dead worker left, as
- * soon as its lease has run out.
+ * The queue delivers new operations at once; the sweep finds those of a dead worker once their lease has
+ * expired.
  */
 const SWEEP_INTERVAL_MS = 1_000;
 
@@ -35,8 +34,8 @@ export interface OperationRunnerOptions {
   };
   readonly logger: Logger;
   /**
-   * Claims the operation and runs it to its end, or does nothing where it is done or claimed by
-   * another. When `signal` aborts it hands the operation back and returns.
+   * Claims the operation and runs it to its end, or does nothing if it is done or claimed by another
+   * worker. When `signal` aborts, it hands the operation back and returns.
    */
   readonly runOperation: (id: OperationId, signal: AbortSignal) => Promise<unknown>;
 }
@@ -47,7 +46,7 @@ interface Running {
   readonly end: Promise<void>;
 }
 
-/** Gives operations to the engine: delivered ones, and those that nobody works on any more. */
+/** Gives operations to the engine: delivered ones, and those whose worker died. */
 export class OperationRunner {
   readonly #options: OperationRunnerOptions;
   readonly #stopping = new AbortController();
@@ -70,7 +69,7 @@ export class OperationRunner {
     this.#sweep.start();
   }
 
-  /** Takes nothing more, has what runs handed back, and waits for that. */
+  /** Takes no more operations, hands back the running ones, and waits for that. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#sweep.stop();
@@ -78,7 +77,7 @@ export class OperationRunner {
     await this.#options.db.queue.stop();
   }
 
-  /** A delivery says that there is something to do; whose turn it is, the journal says. */
+  /** A delivery only says that there is work; the journal decides which operation is next. */
   async #takeDelivered(id: OperationId): Promise<void> {
     const provider = await this.#options.db.journal.providerOf(id);
     if (provider !== undefined) await this.#takeUnclaimed(provider);
@@ -87,7 +86,7 @@ export class OperationRunner {
   async #takeUnclaimed(provider: ClusterProvider): Promise<void> {
     if (this.#runningAt(provider).length >= SLOTS[provider]) return;
     const waiting = await this.#options.db.journal.unclaimed(UNCLAIMED_MAX, provider);
-    // Not awaited: a sweep that waited for operations would not see the next ones.
+    // Not awaited: waiting for operations would delay the next sweep.
     for (const operation of waiting) void this.#run(operation, provider);
   }
 
@@ -104,7 +103,7 @@ export class OperationRunner {
     return own + 1 <= (SLOTS[provider] - others) * SHARE;
   }
 
-  /** Never rejects: what went wrong is in the journal, or will be found there unfinished. */
+  /** Never rejects: failures are in the journal, or the next sweep finds the operation unfinished. */
   async #run({ id, organizationId }: UnclaimedOperation, provider: ClusterProvider): Promise<void> {
     const { logger, runOperation } = this.#options;
     if (this.#stopping.signal.aborted || this.#running.has(id)) return;

@@ -10,12 +10,12 @@ export interface OrphanSweeperOptions {
 }
 
 /**
- * Removes what no operation would ever come back for: a worker that was frozen in mid-step for
- * longer than its lease can, when it thaws, leave a folder or a process behind a deletion.
+ * Removes what no operation would ever clean up: a worker that was suspended in the middle of a step for
+ * longer than its lease can, when it resumes, leave a folder or a process of a deleted cluster.
  *
- * Data is removed only where the database says that the cluster is deleted. Of a cluster that the
- * database does not know (another installation's folder, a database restored from an old backup)
- * the broker is stopped, and the data stays.
+ * Data is removed only if the database says that the cluster is deleted. If the database does not know
+ * the cluster (another installation's folder, a database restored from an old backup), the broker is
+ * stopped and the data stays.
  */
 export class OrphanSweeper {
   readonly #options: OrphanSweeperOptions;
@@ -29,7 +29,7 @@ export class OrphanSweeper {
       try {
         await this.#sweep(driver, signal);
       } catch (error) {
-        // One place that does not answer keeps nobody from the others.
+        // A provider that does not answer does not stop the others.
         this.#options.logger.error({ err: error, driver: driver.name }, "a sweep failed");
       }
     }
@@ -47,12 +47,12 @@ export class OrphanSweeper {
     try {
       const cluster = await db.clusters.load(id);
       if (cluster?.phase === "DELETED") {
-        // A place where somebody else runs brokers may remember more than there is.
+        // An account that other installations share may list clusters that are gone.
         if (await driver.isDestroyed(id)) return;
         logger.warn({ cluster: id }, "removing what is left of a deleted cluster");
         await driver.destroy(id);
       } else if (!driver.capabilities.exclusive) {
-        // What is not ours to know is not ours to stop: other installations share the account.
+        // Unknown clusters may belong to another installation that shares the account.
         if (cluster === undefined) logger.warn({ cluster: id }, "an unknown cluster has resources");
       } else if (cluster === undefined || cluster.phase === "FAILED") {
         await driver.stop(id);

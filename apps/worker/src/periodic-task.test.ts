@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { PeriodicTask } from "./periodic-task.ts";
 
-test("runs never overlap, failures are told and do not end it", async () => {
+test("runs never overlap; failures are reported and do not stop the task", async () => {
   let running = 0;
   let runs = 0;
   const errors: unknown[] = [];
@@ -28,7 +28,7 @@ test("runs never overlap, failures are told and do not end it", async () => {
   expect(runs).toBe(after);
 });
 
-test("stop aborts the run under way and waits for its end", async () => {
+test("stop aborts the current run and waits for its end", async () => {
   let ended = false;
   const task = new PeriodicTask({
     intervalMs: 60_000,

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 export interface PeriodicTaskOptions {
-  /** From the end of one run to the begin of the next. */
+  /** From the end of one run to the start of the next. */
   readonly intervalMs: number;
   readonly run: (signal: AbortSignal) => Promise<void>;
-  /** Told of every run that fails; the next one comes all the same. */
+  /** Called for every run that fails; the next run still follows. */
   readonly onError: (error: unknown) => void;
 }
 
-/** Runs something again and again, never twice at once, until it is stopped. */
+/** Repeats a task, never twice at the same time, until it is stopped. */
 export class PeriodicTask {
   readonly #options: PeriodicTaskOptions;
   readonly #stopping = new AbortController();
@@ -18,12 +18,12 @@ export class PeriodicTask {
     this.#options = options;
   }
 
-  /** The first run begins at once. */
+  /** The first run starts at once. */
   start(): void {
     this.#loop ??= this.#repeat();
   }
 
-  /** Aborts the signal of the run under way and waits for its end. None follows. */
+  /** Aborts the current run and waits for its end. No other run follows. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#loop;

@@ -3,7 +3,7 @@ import { RESTART_WINDOW_MS, RestartBackoff } from "./restart-backoff.ts";
 
 const options = { firstMs: 1_000, maxMs: 30_000, healthyAfterMs: 30_000 };
 
-test("the first start comes at once, the following ones ever later, up to the bound", () => {
+test("the first restart comes at once, the next ones with increasing waits up to the bound", () => {
   const backoff = new RestartBackoff(options);
   let now = 0;
   const waits = Array.from({ length: 8 }, () => {
@@ -15,7 +15,7 @@ test("the first start comes at once, the following ones ever later, up to the bo
   expect(waits).toEqual([0, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
 });
 
-test("a broker that stays ready is forgiven, one that flaps is not", () => {
+test("staying ready resets the backoff, flapping does not", () => {
   const backoff = new RestartBackoff(options);
   backoff.started(0);
   backoff.started(1_000);

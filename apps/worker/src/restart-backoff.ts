@@ -1,25 +1,24 @@
 /**
- * When a broker that died may be started again. The first start comes at once, because most deaths
- * are accidents; a broker that keeps dying is started ever more rarely, up to the bound, so that it
- * neither burns the machine nor fills the log. Time is monotonic, in milliseconds, and given by the
- * caller.
+ * When a broker that died may be restarted. The first restart comes at once, because most deaths are
+ * accidents. For a broker that keeps dying the wait grows up to a bound, so that restarts neither use up
+ * the machine nor fill the log. Time is monotonic, in milliseconds, and passed in by the caller.
  */
 export interface BackoffOptions {
   /** Wait before the second start in a row; doubles from there. */
   readonly firstMs: number;
   readonly maxMs: number;
-  /** A broker that was ready for this long is healthy again: its deaths are forgotten. */
+  /** A broker that was ready for this long is healthy again, and its backoff is reset. */
   readonly healthyAfterMs: number;
 }
 
-/** Restarts are counted over this long: what `recentStarts` says, and the cluster's condition. */
+/** Window of the restart count in `recentStarts` and in the cluster's condition. */
 export const RESTART_WINDOW_MS = 10 * 60_000;
 /** The bound of that count; at the longest wait a window has 200. */
 const RECENT_STARTS_MAX = 1_000;
 
 /**
- * The longest wait is short: it is an outage for the cluster's clients, and a start every three
- * seconds costs the machine little.
+ * The longest wait is short, because it is an outage for the cluster's clients and a start every three
+ * seconds costs little.
  */
 export const RESTART_BACKOFF: BackoffOptions = {
   firstMs: 250,

@@ -94,7 +94,7 @@ async function round(): Promise<void> {
   await keeper.close();
 }
 
-test("a broker that is back gets what it missed, and is then left alone", async () => {
+test("a broker that is back gets the changes that it missed, and no more requests", async () => {
   running.delete("clu_a");
   await round();
   expect(writes).toEqual([]);
@@ -105,19 +105,19 @@ test("a broker that is back gets what it missed, and is then left alone", async 
   expect(clusters[0]?.tuning.appliedVersion).toBe(1);
 });
 
-test("a value that was changed at the broker is put back", async () => {
+test("a value that was changed at the broker is reset", async () => {
   await round();
   running.set("clu_a", "1");
   await round();
   expect(running.get("clu_a")).toBe("33554432");
 });
 
-test("a broker that refuses is asked again now and then, and at once when the override changes", async () => {
+test("a rejected tuning is retried at intervals, and at once after a change", async () => {
   refusing.add("clu_a");
   for (; now < 60_000; now += 2_000) await round();
   expect(writes).toHaveLength(2);
   expect(clusters[0]?.tuning.problem).toBe("too large");
-  expect(lines.filter((line) => line.includes("refuses"))).toHaveLength(2);
+  expect(lines.filter((line) => line.includes("rejects"))).toHaveLength(2);
   refusing.clear();
   await round();
   writes = [];
@@ -131,7 +131,7 @@ test("a broker that refuses is asked again now and then, and at once when the ov
   expect(writes).toHaveLength(2);
 });
 
-test("a broker that hangs keeps no other from its tuning", async () => {
+test("a broker that hangs does not delay another's tuning", async () => {
   clusters = [cluster("clu_a"), cluster("clu_b")];
   running.set("clu_b", "134217728");
   hanging.add("clu_a");
@@ -150,7 +150,7 @@ test.each(["PROVISIONING", "FAILED", "DELETING"] as const)(
   },
 );
 
-test("a cluster that was never tuned is not even asked", async () => {
+test("a cluster without tuning gets no request", async () => {
   retune("clu_a", () => UNTOUCHED_TUNING);
   hanging.add("clu_a");
   await round();

@@ -10,19 +10,19 @@ export interface TuningKeeperOptions extends TuningTools {
   readonly now?: () => number;
 }
 
-/** A broker that refuses values does so until they, or its machine, have changed. */
+/** A broker that rejects values does so until the values or its machine change. */
 const REFUSED_PAUSE_MS = 30_000;
 
-/** What the keeper remembers of one cluster; losing it costs one more attempt. */
+/** The keeper's memory of one cluster; losing it costs one more attempt. */
 interface Refusal {
   readonly version: number;
   readonly until: number;
 }
 
 /**
- * Sees to it that every running broker has the tuning that was asked for: after a change that it
- * missed, after a restart, and after a change at the broker itself. Several workers may do it at
- * once; they take turns per cluster, with each other and with those who change the tuning.
+ * Makes sure that every running broker has the requested tuning: after a change that it missed, after a
+ * restart, and after a change at the broker itself. Several workers may do so concurrently: a lock per
+ * cluster serializes them with each other and with changes of the tuning.
  */
 export class TuningKeeper {
   readonly #options: TuningKeeperOptions;
@@ -35,7 +35,7 @@ export class TuningKeeper {
     this.#now = options.now ?? (() => performance.now());
   }
 
-  /** Begins a look at each cluster and waits for none: a broker that hangs keeps nobody waiting. */
+  /** Starts a check of each cluster and waits for none, so that a broker that hangs delays no other. */
   async runOnce(): Promise<void> {
     const serving = await this.#options.db.clusters.inPhases(SERVING_PHASES);
     const clusters = serving.filter(({ paused }) => !paused);
@@ -48,7 +48,7 @@ export class TuningKeeper {
     }
   }
 
-  /** Waits for what is under way. */
+  /** Waits for the checks in progress. */
   async close(): Promise<void> {
     await Promise.all(this.#underWay.values());
   }
@@ -64,10 +64,11 @@ export class TuningKeeper {
     const { version } = cluster.tuning;
     try {
       const result = await applyTuning(this.#options, cluster);
-      if (result === "applied") log.info({ version }, "the broker has been given its tuning");
+      if (result === "applied")
+        log.info({ version }, "the stored tuning was applied to the broker");
       if (result !== "refused") return;
       this.#refusals.set(cluster.id, { version, until: this.#now() + REFUSED_PAUSE_MS });
-      log.warn({ version }, "the broker refuses its tuning");
+      log.warn({ version }, "the broker rejects its tuning");
     } catch (error) {
       log.error({ err: error }, "applying the tuning failed");
     }

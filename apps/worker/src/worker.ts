@@ -1,8 +1,8 @@
 /**
- * The composition of a worker: what runs operations, what keeps brokers alive, what reads their
- * metrics. Several workers can run at once on one database; leases and conditional updates keep
- * them apart. Nothing that matters lives in a worker's memory: killed at any instant, the next one
- * goes on from the database, the clusters' folders and the process table.
+ * Composes a worker from the parts that run operations, keep brokers alive and read their metrics. Several
+ * workers can share one database; leases and conditional updates separate them. No essential state is in a
+ * worker's memory: after a kill at any instant, the next worker continues from the database, the clusters'
+ * folders and the process table.
  */
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
@@ -30,7 +30,7 @@ import { TuningKeeper } from "./tuning-keeper.ts";
 
 export interface WorkerOptions {
   readonly databaseUrl: string;
-  /** Made once the database is open: Terraform's states are kept in it. */
+  /** Created after the database is open, which stores Terraform's states. */
   readonly drivers: (states: TerraformStates) => Promise<ClusterDrivers>;
   readonly logger: Logger;
   readonly clock?: Clock;
@@ -45,18 +45,18 @@ export interface WorkerOptions {
 
 export interface Worker {
   /**
-   * Hands back operations, ends every loop, and stops the brokers too if told so: drained, all at
-   * once. Returns when everything has ended.
+   * Hands back operations, ends every loop and, if requested, drains and stops all brokers concurrently.
+   * Returns when everything has ended.
    */
   stop(options: { stopBrokers: boolean }): Promise<void>;
 }
 
 const SUPERVISE_INTERVAL_MS = 1_000;
-/** One to five seconds are wanted; two show a burst and cost little. */
+/** Two seconds show a burst and cost little. */
 const SCRAPE_INTERVAL_MS = 2_000;
-/** A broker that is back has its tuning soon; one request per cluster that has been tuned. */
+/** A broker that is back gets its tuning soon; costs one request per tuned cluster. */
 const TUNING_INTERVAL_MS = 2_000;
-/** Purges, drift checks, and approvals that never came: none of them is pressing. */
+/** Purges, drift checks and expired approvals are not urgent. */
 const SCHEDULE_INTERVAL_MS = 10_000;
 const DRIFT_INTERVAL_MS_DEFAULT = 6 * 60 * 60_000;
 const ORPHAN_INTERVAL_MS = 60_000;
@@ -129,7 +129,7 @@ function tuningKeeper({ db, drivers, logger }: Parts): TuningKeeper {
   return new TuningKeeper({ db, logger, brokerHttp, kafka: withKafkaAdmin });
 }
 
-/** What begins work at each round and is closed when the worker stops. */
+/** Starts work each round, and is closed when the worker stops. */
 interface Regular {
   readonly scraper: BrokerScraper;
   readonly keeper: TuningKeeper;
@@ -169,7 +169,7 @@ function periodicTasks(
   ];
 }
 
-/** Every broker at once: their bounds of time do not add up. One that fails does not keep others. */
+/** All brokers concurrently, so their time limits do not add up. A failure does not stop the others. */
 export async function stopAllBrokers(driver: ClusterDriver, logger: Logger): Promise<void> {
   const ids = await driver.list();
   if (ids.length > 0) logger.info({ clusters: ids.length }, "stopping brokers");

@@ -188,7 +188,7 @@ class Drill {
     assertEqual("states kept of what is gone", await this.#state(), undefined);
   }
 
-  /** Sees an operation to its end through its share of the kills, and looks at everything then. */
+  /** Runs an operation to its end through its share of the kills, then checks everything. */
   async #through(operation: Operation, phase: ClusterPhase, share: number): Promise<void> {
     const kills = Math.round(this.#killsLeft * share);
     const begun = performance.now();
@@ -279,7 +279,7 @@ class Drill {
     assertEqual("state in the database", heads, [here?.serial, here?.lineage]);
   }
 
-  /** The state is what exists: looked at by Terraform, resource by resource. */
+  /** The state matches the real resources, as Terraform refreshes them one by one. */
   async #assertInSync(): Promise<void> {
     const look = await checkDrift(this.#core, this.#principal, { clusterId: this.#clusterId });
     await this.#through(look, "RUNNING", 0);

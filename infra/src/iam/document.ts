@@ -1,4 +1,4 @@
-/** A policy as IAM reads it. */
+/** An IAM policy document. */
 export interface PolicyDocument {
   readonly Version: "2012-10-17";
   readonly Statement: readonly Statement[];
@@ -21,19 +21,19 @@ export function policyDocument(...statements: Statement[]): PolicyDocument {
   return { Version: "2012-10-17", Statement: statements };
 }
 
-/** The tag that says that the product made it, and its value on what belongs to clusters. */
+/** The tag on everything that the product creates, and its value on clusters' resources. */
 export const MANAGED_TAG = "millrace:managed-by";
 export const MANAGED = "millrace";
 /**
- * Its value on what the control plane consists of. Another one, because the provisioner's role may
- * change whatever has the clusters' value: the installation's keys and network are not among it.
+ * Its value on the control plane's resources. It differs because the provisioner's role may change everything
+ * with the clusters' value, but not the installation's keys and network.
  */
 export const MANAGED_CONTROL_PLANE = "millrace-control-plane";
-/** Only what the control plane consists of has it. */
+/** A tag of only the control plane's resources. */
 export const INSTALLATION_TAG = "millrace:installation";
 export const CLUSTER_TAG = "millrace:cluster";
 export const ENVIRONMENT_TAG = "millrace:environment";
-/** Whose it is: an organization's id, on what clusters consist of and on networks that it brings. */
+/** The owner: an organization's id, on clusters' resources and on networks that the organization provides. */
 export const TENANT_TAG = "millrace:tenant";
 
 /**

@@ -1,7 +1,7 @@
 /**
- * IAM's decision over a request, as far as our own policies need it: identity policies, a boundary
- * and a session policy must all allow, and none may deny. Source: "Policy evaluation logic" of the
- * IAM User Guide. It lets tests ask what a role can do without an account.
+ * IAM's decision on a request, as far as our policies need it: identity policies, a boundary and a session
+ * policy must all allow, and none may deny. Source: "Policy evaluation logic" of the
+ * IAM User Guide. With it, tests check a role's rights without an account.
  */
 import type { PolicyDocument, Statement } from "./document.ts";
 

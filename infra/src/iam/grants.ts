@@ -1,18 +1,17 @@
 /**
- * What Terraform's AWS provider (5.100) calls for each resource type of a cluster's stack. The
- * provisioner's policies are made from this table; a type that the stack gains must be added here,
- * and a test says so. Sources: Service Authorization Reference, the provider's resource code.
+ * The calls of Terraform's AWS provider (5.100) for each resource type of a cluster's stack. The provisioner's
+ * policies are generated from this table. A new type in the stack must be added here; a test checks it. Sources: Service Authorization Reference, the provider's resource code.
  */
 export interface TypeGrants {
-  /** Calls that describe; most have no ARN to narrow them to. */
+  /** Calls that describe; most cannot be limited to an ARN. */
   readonly read: readonly string[];
-  /** Calls that make one. By tag: the request must carry the product's tags. */
+  /** Calls that create one. By tag: the request must carry the product's tags. */
   readonly create: readonly string[];
   /** Calls that change, tag or delete one. By tag: it must carry the product's tags already. */
   readonly change: readonly string[];
   /**
-   * How AWS can tell ours from others': by tags (of the request, of the resource), or by the ARN
-   * patterns of {@link namedArns} where the service knows no tag conditions, or they lag.
+   * How AWS can distinguish our resources: by tags (of the request, of the resource), or by the ARN patterns of
+   * {@link namedArns} if the service has no tag conditions, or they lag.
    */
   readonly scope: "tag" | NamedScope;
 }
@@ -125,7 +124,7 @@ export const CLUSTER_GRANTS: Readonly<Record<string, TypeGrants>> = {
     ["RevokeSecurityGroupEgress", "ModifySecurityGroupRules"],
   ),
   aws_ebs_volume: ec2(
-    // Tags as EC2 itself has them: the tagging API lags behind what a killed apply made.
+    // EC2's own view of tags: the tagging API lags behind after a killed apply.
     ["DescribeTags", "DescribeVolumes", "DescribeVolumesModifications"],
     ["CreateVolume"],
     ["ModifyVolume", "DeleteVolume"],

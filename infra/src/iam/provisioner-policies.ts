@@ -1,7 +1,7 @@
 /**
- * What the role in a tenant's account may do: make, change and destroy clusters of Millrace, and
- * nothing that Millrace did not make. AWS bounds a managed policy to 6,144 characters, so there is
- * one per concern.
+ * The policies of the role in a tenant's account: it may create, change and delete Millrace's clusters, and
+ * nothing that Millrace did not create. AWS limits a managed policy to 6,144 characters, so there is one per
+ * concern.
  */
 import {
   ANY_CLUSTER_PREFIX,
@@ -27,7 +27,7 @@ export interface NamedPolicy {
   readonly document: PolicyDocument;
 }
 
-/** Characters that AWS takes for a managed policy; white space is not counted. */
+/** AWS's limit on a managed policy, in characters; white space is not counted. */
 export const MANAGED_POLICY_CHARACTERS_MAX = 6_144;
 
 const MANAGED_REQUEST = { StringEquals: { [`aws:RequestTag/${MANAGED_TAG}`]: MANAGED } };
@@ -35,7 +35,7 @@ const MANAGED_RESOURCE = { StringEquals: { [`aws:ResourceTag/${MANAGED_TAG}`]: M
 /** A tenant's: which one's, the session says. */
 const OF_A_TENANT = { Null: { [`aws:ResourceTag/${TENANT_TAG}`]: "false" } };
 
-/** ARNs of what clusters name themselves, where a service knows no conditions on tags. */
+/** ARNs of named resources of clusters, for services without conditions on tags. */
 function namedArns(scope: NamedScope, accountId: string): string[] {
   const prefix = ANY_CLUSTER_PREFIX;
   switch (scope) {
@@ -79,18 +79,18 @@ export function provisionerPolicies(props: ProvisionerProps): NamedPolicy[] {
 
 const ALIAS_CHANGES = ["kms:CreateAlias", "kms:DeleteAlias", "kms:UpdateAlias"];
 
-/** The few descriptions that AWS authorizes by the ARN of what is described. */
+/** The few describing calls that AWS authorizes by ARN. */
 const READ_BY_ARN = new Set([
   "ec2:DescribeVpcAttribute",
   "ec2:DescribeVpcEndpointServicePermissions",
 ]);
 
-/** Describing actions of services that know no ARN for them. */
+/** Describing actions that cannot be limited to an ARN. */
 const LISTING = /^(ec2|autoscaling|elasticloadbalancing):Describe/;
 
 /**
  * The boundary of the provisioner's role: the same actions in the same account, so that a policy
- * attached to the role by mistake gives it nothing more.
+ * attached to the role by mistake grants nothing more.
  */
 export function provisionerBoundary(props: ProvisionerProps): PolicyDocument {
   const { accountId } = props;
@@ -142,7 +142,7 @@ function shortened(action: string): string {
   return FAMILIES.find((family) => action.startsWith(family.slice(0, -1))) ?? action;
 }
 
-/** The type of resource, as ARNs have it, that each call makes. */
+/** The resource type in ARNs that each call creates. */
 const MADE: Readonly<Record<string, string>> = {
   "ec2:AuthorizeSecurityGroupEgress": "security-group-rule",
   "ec2:AuthorizeSecurityGroupIngress": "security-group-rule",
@@ -159,7 +159,7 @@ const MADE: Readonly<Record<string, string>> = {
   "elasticloadbalancing:CreateTargetGroup": "targetgroup",
 };
 
-/** What AWS cannot narrow to an ARN, beside descriptions. */
+/** Actions, besides describing ones, that AWS cannot limit to an ARN. */
 const WITHOUT_ARN = [
   "kms:CreateKey",
   "kms:ListAliases",
@@ -187,13 +187,13 @@ function byTag(service: string, own: string): Statement[] {
       (action): Statement => ({
         Effect: "Allow",
         Action: action,
-        // Only what is made, and not what it is made in: tags of the request are no right to that.
+        // Only the created resource, not its parent: tags of the request grant nothing on that.
         Resource: own.replace(/[*][/][*]$/, `${MADE[action]}/*`),
         Condition: MANAGED_REQUEST,
       }),
     ),
     {
-      // What is made belongs to something (a subnet to its VPC), which must be ours as well.
+      // The parent of the created resource (the VPC of a subnet) must be ours as well.
       Effect: "Allow",
       Action: [...actions(service, "create"), ...actions(service, "change")].sort(),
       Resource: own,
@@ -245,8 +245,8 @@ function ec2Beside({ accountId }: ProvisionerProps): Statement[] {
       },
     },
     {
-      // In a VPC that the tenant brought: used, never changed. The tag of its owner says that it may
-      // be: a VPC's id alone may be anybody's, the control plane's included.
+      // A VPC that the tenant provides is used, never changed. Its owner's tag permits that: a VPC's id alone
+      // could be any VPC, including the control plane's.
       Sid: "UseWhatTheTenantBrought",
       Effect: "Allow",
       Action: ["ec2:CreateSecurityGroup", "ec2:CreateVpcEndpoint"],
@@ -349,7 +349,7 @@ function storage({ accountId }: ProvisionerProps): Statement[] {
       Effect: "Allow",
       Action: ["kms:CreateKey", "kms:TagResource"],
       Resource: "*",
-      // KMS asks for the right to tag before there is a key, and has no way to say "at creation".
+      // KMS requires the right to tag before the key exists, and has no condition for "at creation".
       Condition: {
         ...MANAGED_REQUEST,
         Null: {
@@ -421,7 +421,7 @@ function identity(props: ProvisionerProps): Statement[] {
       Resource: namedArns("role", accountId),
     },
     {
-      // A role that this one could make without the boundary could be anything.
+      // A role created without the boundary could have any rights.
       Sid: "RolesInsideTheBoundary",
       Effect: "Allow",
       Action: bounded,

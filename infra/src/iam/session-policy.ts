@@ -8,7 +8,7 @@ import {
 
 export interface SessionPolicyProps {
   readonly clusterId: string;
-  /** Whose cluster it is. */
+  /** The cluster's owner. */
   readonly organizationId: string;
   /** Of `clusterNames`. */
   readonly prefix: string;
@@ -16,10 +16,10 @@ export interface SessionPolicyProps {
   readonly dnsZone: string;
 }
 
-/** Characters that STS takes for an inline session policy. */
+/** STS's limit on an inline session policy, in characters. */
 export const SESSION_POLICY_CHARACTERS_MAX = 2_048;
 
-/** Services that a cluster's stack is made of. */
+/** Services of a cluster's stack. */
 const SERVICES = [
   "autoscaling",
   "cloudwatch",
@@ -37,10 +37,9 @@ const SERVICES = [
 ];
 
 /**
- * Narrows the provisioner's role to one cluster for the time of one session. A session has what
- * both its role and this policy allow: the role says what Millrace may do at all, and this refuses
- * whatever belongs to another cluster, by its tag or, where AWS knows no tags, by its name.
- * Throws a RangeError where STS would refuse the text.
+ * Limits the provisioner's role to one cluster for one session. A session may do what both its role and this policy
+ * allow: the role allows everything that Millrace does, and this policy denies access to other clusters, by tag
+ * or, without tag conditions, by name. Throws a RangeError if STS would reject the text.
  */
 export function sessionPolicy(props: SessionPolicyProps): string {
   const { clusterId, organizationId, prefix, dnsZone } = props;
@@ -49,10 +48,10 @@ export function sessionPolicy(props: SessionPolicyProps): string {
       { Effect: "Allow", Action: SERVICES.map((service) => `${service}:*`), Resource: "*" },
       another(`aws:ResourceTag/${CLUSTER_TAG}`, clusterId),
       another(`aws:RequestTag/${CLUSTER_TAG}`, clusterId),
-      // A network that a tenant brought is of no cluster.
+      // A network that a tenant provides belongs to no cluster.
       another(`aws:ResourceTag/${TENANT_TAG}`, organizationId),
       {
-        // What the control plane consists of.
+        // The control plane's resources.
         Effect: "Deny",
         Action: "*",
         Resource: "*",
@@ -106,7 +105,7 @@ export function sessionPolicy(props: SessionPolicyProps): string {
   return text;
 }
 
-/** Refuses what carries, or is about to carry, this tag with another value than `own`. */
+/** Denies access to resources and requests with this tag and another value than `own`. */
 function another(tag: string, own: string): Statement {
   return {
     Effect: "Deny",

@@ -1,12 +1,12 @@
 import { type PolicyDocument, policyDocument } from "./document.ts";
 
 export interface TrustProps {
-  /** The role of the control plane's worker, which alone may assume the provisioner's role. */
+  /** The role of the control plane's worker, the only one that may assume the provisioner's role. */
   readonly principalArns: readonly string[];
   /**
-   * Given to the tenant by Millrace, different for each organization: otherwise a tenant could
-   * make Millrace work in a foreign account by naming that account's role. `*` and `?` stand for
-   * characters where the account is the installation's own and takes every organization.
+   * Assigned by Millrace, different for each organization: otherwise a tenant could make Millrace work in
+   * another tenant's account by naming that account's role. `*` and `?` are wildcards, for the installation's own
+   * account, which accepts every organization.
    */
   readonly externalId: string;
 }

@@ -1,4 +1,4 @@
-/** One thing that a stack or a plan must not have. Source: the rules of this folder. */
+/** One violation in a stack or a plan. Source: the rules of this folder. */
 export interface PolicyFinding {
   /** The rule's name, stable: `encryption-at-rest`, `open-ingress`, … */
   readonly rule: string;
@@ -10,7 +10,7 @@ export interface PolicyFinding {
   readonly message: string;
 }
 
-/** What a document is checked as. */
+/** The context of a check. */
 export interface PolicyContext {
   /** Whose stack it is: the tags, the network and the deletion rules differ. */
   readonly kind: "cluster" | "control-plane";

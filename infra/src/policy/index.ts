@@ -1,6 +1,6 @@
 /**
- * The rules that a stack and each of its plans pass before anything is applied. A stack shows what
- * was written, a plan what will happen; a rule skips what a document cannot know, so both are checked.
+ * The rules that a stack and each of its plans must pass before an apply. A stack has the settings, a plan the
+ * resulting changes; a rule skips what a document does not contain, so both are checked.
  */
 import { readDocument } from "./document.ts";
 import type { PolicyContext, PolicyFinding } from "./finding.ts";
@@ -38,7 +38,7 @@ const POLICY_RULES: readonly PolicyRule[] = [
 ];
 
 /**
- * What is wrong with a document, errors first, then by address. `input` is `cdk.tf.json` or
+ * The findings of a document, errors first, then by address. `input` is `cdk.tf.json` or
  * `terraform show -json`, as text or parsed; anything else throws a TypeError.
  */
 export function checkPolicies(input: unknown, context: PolicyContext): PolicyFinding[] {

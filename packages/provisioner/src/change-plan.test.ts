@@ -31,12 +31,12 @@ test("a diff is bounded and says how much is missing", () => {
   expect(diff).not.toContain("\uFFFD");
 });
 
-test("only reads is as good as empty", () => {
+test("a plan with only reads counts as empty", () => {
   expect(isEmptyPlan(changePlan("p", [{ ...change("x"), action: "read" }]))).toBe(true);
   expect(isEmptyPlan(changePlan("p", [change("x")]))).toBe(false);
 });
 
-test("what differs in what is cut away still differs, and what was bounded is not cut again", () => {
+test("changes that differ only in the cut part still differ, and a bounded value is not cut again", () => {
   const long = "x".repeat(5_000);
   const [one] = changePlan("p", [change("x", `${long}1`)]).changes;
   const [two] = changePlan("p", [change("x", `${long}2`)]).changes;

@@ -1,11 +1,11 @@
 /**
- * What would change: the answer to `validate_only`, what an approver sees, and what is kept with an
- * operation. It is plain data, bounded, and free of secrets.
+ * Planned changes: the answer to `validate_only`, shown to the approver and stored with the operation. Plain
+ * data, bounded and without secrets.
  */
 import { createHash } from "node:crypto";
 import type { RecoveryReport } from "@millrace/domain";
 
-/** Why a plan is made. */
+/** The purpose of a plan. */
 export type PlanPurpose = "apply" | "pause" | "destroy" | "purge" | "drift" | "recover";
 
 export type ChangeAction = "create" | "update" | "replace" | "delete" | "read" | "import";
@@ -15,12 +15,12 @@ export interface AttributeChange {
   readonly name: string;
   /** Text of the value; null where there is or was none. Secrets read `(sensitive)`. */
   readonly before: string | null;
-  /** As `before`; `(known after apply)` where nobody can tell yet. */
+  /** As `before`; `(known after apply)` if not known yet. */
   readonly after: string | null;
 }
 
 export interface PlannedChange {
-  /** Where it stands in the stack, such as `aws_ebs_volume.slot-0-wal`. */
+  /** Terraform address in the stack, such as `aws_ebs_volume.slot-0-wal`. */
   readonly address: string;
   /** Kind of thing, such as `aws_ebs_volume` or `process`. */
   readonly type: string;
@@ -46,43 +46,43 @@ export interface ChangeSummary {
 }
 
 export interface ChangePlan {
-  /** Names the kept plan; `apply` takes exactly it. */
+  /** Id of the stored plan; `apply` applies exactly this one. */
   readonly id: string;
   readonly changes: readonly PlannedChange[];
   readonly summary: ChangeSummary;
   readonly findings: readonly PolicyFinding[];
   /** Text for people, at most `DIFF_BYTES_MAX`. */
   readonly diff: string;
-  /** SHA-256 over the changes, hexadecimal: the same plan made again has the same digest. */
+  /** SHA-256 over the changes, hexadecimal: the same changes have the same digest. */
   readonly digest: string;
   /** Of a plan that recovers a broker: what comes back and what is missing. */
   readonly recovery?: RecoveryReport;
 }
 
-/** One line of what a run does, for an operation's log. */
+/** One event of a run, for an operation's log. */
 export interface RunEvent {
   /** Milliseconds since the epoch. */
   readonly at: number;
   readonly level: "info" | "warning" | "error";
   readonly message: string;
-  /** What it is about, where it is about one thing. */
+  /** The resource, if the event is about one. */
   readonly address?: string;
   readonly kind: RunEventKind;
 }
 
 export type RunEventKind =
-  /** A step of the run itself: began, ended, was interrupted. */
+  /** A step of the run itself: started, ended, was interrupted. */
   | "run"
-  /** A resource's change began. */
+  /** A resource's change started. */
   | "start"
-  /** A resource's change goes on. */
+  /** A resource's change is in progress. */
   | "progress"
   /** A resource's change is done. */
   | "done"
   /** A diagnostic. */
   | "diagnostic";
 
-/** Says which attempt of which operation acts: writes of an older attempt are refused. */
+/** Identifies the attempt of an operation: writes of an older attempt are rejected. */
 export interface RunFence {
   readonly operationId: string;
   readonly attempt: number;
@@ -90,47 +90,46 @@ export interface RunFence {
 
 export interface RunOptions {
   readonly onEvent?: (event: RunEvent) => void;
-  /** Interrupts the run in good order; nothing is undone. */
+  /** Interrupts the run gracefully; nothing is undone. */
   readonly signal?: AbortSignal;
-  /** Absent only outside operations, where nothing is changed. */
+  /** Absent only outside operations, which change nothing. */
   readonly fence?: RunFence;
   /**
-   * Called, and waited for, before the first data of the cluster is destroyed, once all that may
-   * refuse to has been looked at: what is left from then on is not whole. Where it throws, nothing is
-   * destroyed and the error goes to the caller.
+   * Called and awaited before the first data of the cluster is destroyed, after all checks have passed: from
+   * then on the data is incomplete. If it throws, nothing is destroyed and the caller gets the error.
    */
   readonly onDestroying?: () => Promise<void>;
 }
 
 export interface PlanOptions extends RunOptions {
   readonly purpose: PlanPurpose;
-  /** Without any account and without what exists: everything is to be created. Kept nowhere. */
+  /** Without an account and existing resources: everything is to be created. Not stored. */
   readonly offline?: boolean;
 }
 
 export interface SweptResource {
-  /** The provider's own name of it: an ARN or a path. */
+  /** The provider's id: an ARN or a path. */
   readonly id: string;
-  /** Where it belongs in the stack, where that is known. */
+  /** Its address in the stack, if known. */
   readonly address: string | undefined;
 }
 
-/** What a sweep found that was not on record. */
+/** Resources that a sweep found and that were not recorded. */
 export interface SweepReport {
-  /** Taken on record. */
+  /** Imported. */
   readonly imported: readonly SweptResource[];
   readonly removed: readonly SweptResource[];
-  /** Left alone, because it may hold data and nothing says where it belongs. */
+  /** Left alone, because they may hold data and have no address. */
   readonly left: readonly SweptResource[];
 }
 
 /** A diff beyond this is cut, with a note of how much is missing. */
 export const DIFF_BYTES_MAX = 64 * 1024;
-/** More attributes of one change are not listed: their number and hash are. */
+/** Attributes listed per change; of further ones only number and hash. */
 const ATTRIBUTES_MAX = 200;
-/** A longer value is cut: policies and user data have their own place. Its length and hash are told. */
+/** A longer value, such as a policy or user data, is cut; its length and hash follow. */
 const VALUE_CHARACTERS_MAX = 2_000;
-/** Room for what is told of the rest, so that what was bounded once is not cut again. */
+/** Room for that note, so that a value that was cut once is not cut again. */
 const NOTE_CHARACTERS_MAX = 120;
 
 const SIGNS: Record<ChangeAction, string> = {
@@ -175,7 +174,7 @@ function summaryOf(changes: readonly PlannedChange[]): ChangeSummary {
   };
 }
 
-/** Order of changes and attributes is the planner's and may differ between runs. */
+/** The planner's order of changes and attributes may differ between runs. */
 function canonical(changes: readonly PlannedChange[]): string {
   const lines = changes.map((change) =>
     JSON.stringify([
@@ -193,8 +192,7 @@ function sortedAttributes(attributes: readonly AttributeChange[]): string[] {
 }
 
 /**
- * What is cut leaves its hash behind: changes that are alike once they are bounded were alike before,
- * which approvals rely on.
+ * A cut part leaves its hash: changes that are equal after bounding were equal before. Approvals rely on it.
  */
 function boundedChange(change: PlannedChange): PlannedChange {
   const isBounded = change.attributes.length <= ATTRIBUTES_MAX + 1;
@@ -238,7 +236,7 @@ function diffOf(changes: readonly PlannedChange[]): string {
   return `${kept.replace(/\uFFFD+$/, "")}${note}`;
 }
 
-/** What a new thing gets by itself says nothing to a reader, and is most of its attributes. */
+/** Default values of a new resource are most of its attributes and say nothing to a reader. */
 function isUntold({ before, after }: AttributeChange): boolean {
   return before === null && (after === null || after === "(known after apply)");
 }

@@ -1,11 +1,10 @@
 /**
  * The seam between the control plane and the place where brokers run.
  *
- * A driver is told what a cluster should be (`ClusterDeployment`) and makes it so. Every method is
- * idempotent and safe to repeat after a crash at any instant: a caller that does not know whether
- * its last call happened simply calls again. A driver holds no state of its own that matters; what
- * it needs to remember lies beside the cluster (a pid file, a Terraform state), what the product
- * needs to remember (the placement) lies in the control plane's database.
+ * A driver brings a cluster to its desired state (`ClusterDeployment`). Every method is idempotent and safe to
+ * repeat after a crash at any instant: a caller that does not know whether its last call happened calls again.
+ * A driver has no essential state in memory. Its records are stored beside the cluster (a pid file, a Terraform
+ * state), the product's (the placement) in the control plane's database.
  */
 import type { AwsSpec, BrokerExit, ClusterSize, Placement } from "@millrace/domain";
 import type { ChangePlan, PlanOptions, RunOptions, SweepReport } from "./change-plan.ts";
@@ -22,13 +21,13 @@ export function adminUrlOf(placement: Placement): string {
   return `http://${placement.host}:${placement.adminPort}`;
 }
 
-/** What a cluster is on AWS beside what every cluster is. Absent for a cluster on this machine. */
+/** Settings of a cluster on AWS. Absent for a cluster on this machine. */
 export interface AwsDeployment extends AwsSpec {
   /** Availability zones, as `eu-central-1a`; slot n lies in zone n modulo their number. */
   readonly zones: readonly string[];
 }
 
-/** What a cluster should be. */
+/** The desired state of a cluster. */
 export interface ClusterDeployment {
   readonly clusterId: string;
   readonly organizationId: string;
@@ -62,7 +61,7 @@ export interface BrokerAccess {
 }
 
 /**
- * What a driver sees when it looks at a cluster:
+ * What a driver observes of a cluster:
  * - `absent`   nothing of it exists, not even its data;
  * - `stopped`  it is prepared, no broker runs;
  * - `starting` a broker runs but does not answer as ready;
@@ -77,7 +76,7 @@ export interface WaitOptions {
   readonly signal?: AbortSignal;
 }
 
-/** How the place where a driver's brokers run differs from others. Callers ask these, never the name. */
+/** How a driver's environment differs from others. Callers check these, never the driver's name. */
 export interface DriverCapabilities {
   /**
    * The control plane starts and restarts brokers itself. Otherwise the provider does, and a broker
@@ -86,11 +85,11 @@ export interface DriverCapabilities {
   readonly startsBrokers: boolean;
   /** The control plane can connect to every broker. Otherwise listeners may be private to their network. */
   readonly reachesBrokers: boolean;
-  /** No other installation has clusters here: what this one does not know, nobody else uses. */
+  /** No other installation has clusters here, so unknown clusters are not in use. */
   readonly exclusive: boolean;
   /** Shortest time between two observations of a cluster, in milliseconds; 0 where they cost nothing. */
   readonly observeIntervalMs: number;
-  /** What a cluster of which nothing exists lacks: one sentence for the tenant. */
+  /** Describes a cluster of which nothing exists: one sentence for the tenant. */
   readonly absentMessage: string;
 }
 
@@ -100,15 +99,14 @@ export interface ClusterDriver {
   readonly capabilities: DriverCapabilities;
 
   /**
-   * Picks a placement that is free now and collides with none of `taken`. Makes nothing; the caller
-   * records the answer before it calls anything else, and calls again with the same cluster only
-   * when nothing was recorded.
+   * Picks a placement that is free now and not in `taken`. Creates nothing; the caller records the answer
+   * before any other call, and repeats this one for a cluster only if nothing was recorded.
    */
   allocate(clusterId: string, taken: readonly Placement[]): Promise<Placement>;
 
   /**
    * Writes everything a broker needs to start: folders, configuration, admin token; on AWS the stack,
-   * with its providers. Throws `ProvisionError` `aborted` where it was interrupted.
+   * with its providers. Throws `ProvisionError` `aborted` if interrupted.
    */
   prepare(deployment: ClusterDeployment, options?: RunOptions): Promise<void>;
 
@@ -116,8 +114,8 @@ export interface ClusterDriver {
   isPrepared(deployment: ClusterDeployment): Promise<boolean>;
 
   /**
-   * Starts the broker, or adopts the one that runs already: never a second one on the same data.
-   * A broker that starts does so with this deployment's properties, whichever were prepared.
+   * Starts the broker, or adopts the running one: never a second one on the same data. A new broker starts
+   * with this deployment's properties, whichever were prepared.
    * Returns once the process exists, which is before it is ready.
    * Throws `ProvisionError` `not_prepared`, `start_failed`.
    */
@@ -132,8 +130,8 @@ export interface ClusterDriver {
   observe(deployment: ClusterDeployment): Promise<Observation>;
 
   /**
-   * Why no broker serves: how the one that ran last ended, or what keeps the next one from starting.
-   * Undefined where it runs, never ran, or the driver does not learn it.
+   * Why no broker serves: how the last one ended, or what keeps the next one from starting. Undefined if it
+   * runs, never ran, or the driver cannot know.
    */
   lastExit(clusterId: string): Promise<BrokerExit | undefined>;
 
@@ -152,14 +150,13 @@ export interface ClusterDriver {
   /** Ids of all clusters of which anything exists here. */
   list(): Promise<readonly string[]>;
 
-  /** Routine care of one cluster, called every few seconds: bounds its log files and the like. */
+  /** Routine maintenance of one cluster, called every few seconds, such as bounding log files. */
   maintain(clusterId: string): Promise<void>;
 
   /**
-   * What would have to change for the cluster to be as `deployment` says, or to be paused, deleted
-   * with its data kept (`destroy`), or removed with its data (`purge`). Changes nothing. Unless
-   * `offline`, the plan is kept beside the cluster under its id until it is applied, replaced by a
-   * newer plan of the same cluster, or the cluster is gone.
+   * The changes that bring the cluster to `deployment`, or pause it, delete it but keep its data (`destroy`), or
+   * remove it with its data (`purge`). Changes nothing. Unless `offline`, the plan is stored beside the cluster
+   * under its id until it is applied, replaced by a newer one, or the cluster is gone.
    *
    * The purpose `recover` plans to rebuild the metadata of a broker that lost it: the plan's
    * `recovery` says what comes back and what is missing. Throws `not_recoverable` where nothing is
@@ -170,27 +167,27 @@ export interface ClusterDriver {
   plan(deployment: ClusterDeployment, options: PlanOptions): Promise<ChangePlan>;
 
   /**
-   * Carries out exactly the plan of that id. Repeating it after it succeeded does nothing; after an
-   * interruption it throws `plan_stale` where the kept plan no longer fits what exists: plan again.
+   * Applies exactly the plan of that id. Repeating it after a success does nothing. After an interruption it
+   * throws `plan_stale` if the stored plan no longer fits the cluster: plan again.
    * Throws `ProvisionError` `plan_stale`, `apply_failed`, `quota`, `capacity`, `throttled`, `auth`,
    * `config`, `aborted`.
    */
   apply(deployment: ClusterDeployment, planId: string, options?: RunOptions): Promise<void>;
 
   /**
-   * What somebody changed by hand: the difference between what was made and what exists now.
-   * `before` is what was made, `after` what was found. Empty where nothing differs.
+   * Changes made outside Millrace: `before` is what was applied, `after` what exists now. Empty if there is no
+   * drift.
    */
   drift(deployment: ClusterDeployment, options?: RunOptions): Promise<ChangePlan>;
 
   /**
-   * Finds what exists of the cluster and is not on record, such as what a killed run made in its
-   * last instant. What the cluster still wants is taken on record, the rest is removed.
+   * Finds resources of the cluster that exist but are not recorded, for example because a run was killed right
+   * after creating them. Imports those that the cluster needs and removes the others.
    */
   sweep(deployment: ClusterDeployment, options?: RunOptions): Promise<SweepReport>;
 }
 
-/** What went wrong, for the caller to act on. */
+/** The kind of a failure, for the caller to act on. */
 export type ProvisionErrorCode =
   /** No free place: every port of the range is taken. Stop something, then retry. */
   | "no_placement"
@@ -204,19 +201,19 @@ export type ProvisionErrorCode =
   | "broker_running"
   /** There is nothing to recover, or the slot has not reported yet what is lost. */
   | "not_recoverable"
-  /** The broker's process survived even SIGKILL for the bounded time. Look at the machine. */
+  /** The broker's process outlived SIGKILL. Check the machine. */
   | "stop_failed"
-  /** The kept plan is gone or no longer fits what exists. Plan again, and ask again if it differs. */
+  /** The stored plan is gone or no longer fits the cluster. Plan again; a different plan needs another approval. */
   | "plan_stale"
   /** No plan could be made; `detail` holds the diagnostics. */
   | "plan_failed"
-  /** A part of the plan could not be carried out; what was made stays on record. Retry goes on. */
+  /** A part of the plan failed; created resources are recorded. A retry continues. */
   | "apply_failed"
   /** A limit of the account is reached. Raise it at the provider, then retry. */
   | "quota"
   /** The provider asked to slow down. Retry after a while. */
   | "throttled"
-  /** The provider takes such a change only once in hours. Retry after them; at once does not help. */
+  /** The provider accepts such a change only once in several hours. Retry after that. */
   | "too_soon"
   /** The provider has no such machine in that zone now. Retry later, or change zone or size. */
   | "capacity"
@@ -233,7 +230,7 @@ export type ProvisionErrorCode =
   /** The caller aborted. */
   | "aborted";
 
-/** Codes after which the same call may succeed without anybody changing anything. */
+/** Codes after which the same call may succeed without any change. */
 const RETRYABLE: ReadonlySet<ProvisionErrorCode> = new Set([
   "no_placement",
   "start_failed",
@@ -253,7 +250,7 @@ export class ProvisionError extends Error {
   /** Text for operators, such as the end of the broker's log; may be shown to the tenant. */
   readonly detail: string | undefined;
 
-  /** Whether trying again may help without a change of anything. */
+  /** Whether a retry may succeed without any change. */
   get retryable(): boolean {
     return RETRYABLE.has(this.code);
   }

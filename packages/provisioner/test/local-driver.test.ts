@@ -59,7 +59,7 @@ afterEach(async () => {
 });
 
 describe("prepare", () => {
-  test("writes configuration and token for the owner's eyes only, and keeps the token", async () => {
+  test("writes configuration and token readable only by the owner, and keeps the token", async () => {
     const wanted = await deployment("clu_a", { "num.partitions": "3" });
     expect(await driver.isPrepared(wanted)).toBe(false);
     await driver.prepare(wanted);
@@ -78,7 +78,7 @@ describe("prepare", () => {
     expect(await driver.isPrepared(wanted)).toBe(true);
   });
 
-  test("replaces a token that a crash cut short", async () => {
+  test("replaces a token that a crash truncated", async () => {
     const wanted = await deployment("clu_a");
     await driver.prepare(wanted);
     writeFileSync(join(home, "clusters", "clu_a", "admin.token"), "ab");
@@ -87,7 +87,7 @@ describe("prepare", () => {
     expect((await driver.access(wanted)).adminToken).toMatch(/^[0-9a-f]{64}$/);
   });
 
-  test("refuses a property that is the driver's own, and an id that leaves the folder", async () => {
+  test("rejects a property that the driver sets, and an id that leaves the folder", async () => {
     const wanted = await deployment("clu_a", { "data.dir": "/" });
     await expect(driver.prepare(wanted)).rejects.toThrow("data.dir");
     await expect(driver.stop("../clu_a")).rejects.toThrow("not a cluster id");
@@ -95,7 +95,7 @@ describe("prepare", () => {
 });
 
 describe("allocate", () => {
-  test("passes over what is taken and over ports that somebody holds", async () => {
+  test("skips assigned ports and ports in use", async () => {
     const first = await driver.allocate("clu_a", []);
     const second = await driver.allocate("clu_a", [first]);
     expect(second.kafkaPort).not.toBe(first.kafkaPort);
@@ -109,14 +109,14 @@ describe("allocate", () => {
     }
   });
 
-  test("clusters that do not know of each other seldom meet", async () => {
+  test("clusters of different installations rarely collide", async () => {
     const wide = new LocalDriver({ home, program: { command: ["false"], environment: {} } });
     const ids = Array.from({ length: 8 }, (_, index) => `clu_${index}`);
     const placements = await Promise.all(ids.map((id) => wide.allocate(id, [])));
     expect(new Set(placements.map((placement) => placement.kafkaPort)).size).toBeGreaterThan(6);
   });
 
-  test("says so when every place is taken", async () => {
+  test("fails with an error when every port is taken", async () => {
     const small = new LocalDriver({
       home,
       program: { command: ["false"], environment: {} },
@@ -161,7 +161,7 @@ describe("a running broker", () => {
     expect(recordedPid("clu_a")).toBe(pid);
   });
 
-  test("ten starts at once give one process", async () => {
+  test("ten concurrent starts give one process", async () => {
     const wanted = await deployment("clu_a");
     await driver.prepare(wanted);
     await Promise.all(Array.from({ length: 10 }, () => driver.ensureRunning(wanted)));
@@ -217,7 +217,7 @@ describe("a recycled pid", () => {
 });
 
 describe("failures", () => {
-  test("a broker that ends at once is reported with the end of its log, and soon", async () => {
+  test("a broker that ends at once is reported quickly, with the end of its log", async () => {
     const wanted = await deployment("clu_a", { "fake.exit.code": "3" });
     await driver.prepare(wanted);
     await driver.ensureRunning(wanted);
@@ -229,7 +229,7 @@ describe("failures", () => {
     expect(performance.now() - started).toBeLessThan(10_000);
   });
 
-  test("a broker that is slow is given up at the timeout", async () => {
+  test("waiting for a slow broker ends at the timeout", async () => {
     const wanted = await deployment("clu_a", { "fake.ready.delay.ms": "60000" });
     await driver.prepare(wanted);
     await driver.ensureRunning(wanted);
@@ -263,7 +263,7 @@ describe("failures", () => {
 });
 
 describe("destroy", () => {
-  test("stops the broker and leaves nothing; again is fine", async () => {
+  test("stops the broker and leaves nothing; repeating it is fine", async () => {
     const wanted = await deployment("clu_a");
     await driver.prepare(wanted);
     await driver.ensureRunning(wanted);
@@ -277,7 +277,7 @@ describe("destroy", () => {
     await expect(driver.ensureRunning(wanted)).rejects.toMatchObject({ code: "not_prepared" });
   });
 
-  test("says so while everything is there, and destroys nothing where that fails", async () => {
+  test("reports the destruction first, and destroys nothing if that fails", async () => {
     const wanted = await deployment("clu_a");
     await driver.prepare(wanted);
     const { id } = await driver.plan(wanted, { purpose: "purge" });
@@ -340,7 +340,7 @@ describe("recover", () => {
     await driver.apply(wanted, plan.id);
   });
 
-  test("recovers again what is lost again, though the same plan was applied before", async () => {
+  test("recovers a second loss, even if the same plan was applied before", async () => {
     const { wanted } = await lost();
     const plan = await driver.plan(wanted, { purpose: "recover" });
     await driver.apply(wanted, plan.id);
@@ -350,7 +350,7 @@ describe("recover", () => {
     expect(existsSync(metadata)).toBe(true);
   });
 
-  test("refuses a plan that loses something else by now, and changes nothing", async () => {
+  test("rejects a plan whose loss has changed, and changes nothing", async () => {
     const { wanted, report } = await lost();
     const plan = await driver.plan(wanted, { purpose: "recover" });
     const range = { topic: "orders", partition: 0, from_offset: "1", to_offset: "9" };
@@ -360,7 +360,7 @@ describe("recover", () => {
     expect(existsSync(join(home, "clusters", "clu_lost", "data", "meta.db"))).toBe(false);
   });
 
-  test("is refused while a broker runs, with what to do", async () => {
+  test("is rejected while a broker runs, and says what to do", async () => {
     const wanted = await deployment("clu_runs");
     await driver.prepare(wanted);
     await expect(driver.plan(wanted, { purpose: "recover" })).rejects.toMatchObject({

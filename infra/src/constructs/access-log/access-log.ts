@@ -13,7 +13,7 @@ export interface AccessLogProps {
 const KEPT_DAYS = 90;
 const INCOMPLETE_UPLOAD_DAYS = 3;
 
-/** Who asked the front door for what. Load balancers write only where S3's own key encrypts. */
+/** Access log of the front door. Load balancers can only write to buckets encrypted with S3's own key. */
 export class AccessLog extends Construct {
   /** Known once load balancers may write. */
   readonly bucket: string;

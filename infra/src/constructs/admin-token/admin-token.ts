@@ -13,8 +13,8 @@ export interface AdminTokenProps {
 }
 
 /**
- * The token of the brokers' admin HTTP. Whoever applies the stack makes it; it passes through an
- * ephemeral variable into a write-only attribute, so neither plan nor state ever holds it.
+ * The token of the brokers' admin HTTP. The program that applies the stack generates it and passes it as an
+ * ephemeral variable to a write-only attribute, so neither plan nor state contains it.
  */
 export class AdminToken extends Construct {
   constructor(scope: Construct, id: string, props: AdminTokenProps) {
@@ -30,7 +30,7 @@ export class AdminToken extends Construct {
       name: props.name,
       description: props.description,
       kmsKeyId: props.kmsKeyArn,
-      // Nobody needs the token of a cluster that is gone, and a restored one takes the name again.
+      // The token of a deleted cluster is not needed, and a restored cluster uses the name again.
       recoveryWindowInDays: 0,
     });
     new SecretsmanagerSecretVersion(this, "version", {

@@ -7,19 +7,19 @@ import { DataBucket } from "../data-bucket/data-bucket.ts";
 
 export interface ArtefactStoreProps {
   readonly bucketName: string;
-  /** Begins the repositories' names: `<prefix>/api`. */
+  /** Prefix of the repositories' names: `<prefix>/api`. */
   readonly repositoryPrefix: string;
   readonly images: readonly string[];
   readonly kmsKeyArn: string;
   readonly build: { readonly path: string; readonly sha256: string };
 }
 
-/** Images beyond these are older than any roll-back. */
+/** Images kept; older ones are not needed for a roll-back. */
 const IMAGES_KEPT = 20;
-/** Of the checksum, enough to tell builds apart in an address. */
+/** Digits of the checksum that distinguish builds in an address. */
 const ADDRESS_DIGITS = 12;
 
-/** Where broker builds and the control plane's images lie. */
+/** Storage for broker builds and the control plane's images. */
 export class ArtefactStore extends Construct {
   readonly bucketName: string;
   readonly repositoryArns: readonly string[];
@@ -40,8 +40,8 @@ export class ArtefactStore extends Construct {
       versioningConfiguration: { status: "Enabled" },
     });
     this.buildKey = `broker/${build.sha256}/millrace`;
-    // An address of its own for each build: a build that follows another replaces nothing, since
-    // clusters that have not changed meanwhile still name the earlier one.
+    // Each build has its own address, so that a new build replaces none: clusters that have not changed since
+    // still refer to an earlier one.
     new S3Object(this, `build-${build.sha256.slice(0, ADDRESS_DIGITS)}`, {
       bucket: bucket.id,
       key: this.buildKey,

@@ -21,8 +21,8 @@ export interface BrokerSlotProps {
   /** False: no instance. */
   readonly running: boolean;
   /**
-   * What an instance needs while it lives, though the group names none of it: made before the group,
-   * and gone only after it, so that a broker that drains still reaches its bucket.
+   * Resources that an instance needs but the group does not refer to: created before the group and deleted after
+   * it, so that a draining broker still reaches its bucket.
    */
   readonly needs: readonly Construct[];
 }
@@ -32,7 +32,7 @@ const IMAGE = "resolve:ssm:/aws/service/ami-amazon-linux-latest/al2023-ami-kerne
 /** Attaching the volume, fetching the broker and recovering the log take less. */
 const GRACE_SECONDS = 600;
 
-/** Exactly one broker: a group of one instance, which is replaced where it fails. */
+/** Exactly one broker: a group of one instance, which is replaced if it fails. */
 export class BrokerSlot extends Construct {
   constructor(scope: Construct, id: string, props: BrokerSlotProps) {
     super(scope, id);
@@ -47,11 +47,11 @@ export class BrokerSlot extends Construct {
       vpcZoneIdentifier: [props.subnetId],
       launchTemplate: { id: template.id, version: Token.asString(template.latestVersion) },
       targetGroupArns: [...props.targetGroupArns],
-      // Not the balancer's opinion: a broker that recovers its log is not ready for a while, and a
-      // new instance would only begin again.
+      // Not the load balancer's check: a broker that recovers its log is not ready for a while, and a new instance
+      // would only start over.
       healthCheckType: "EC2",
       healthCheckGracePeriod: GRACE_SECONDS,
-      // The control plane waits for healthy brokers itself, and says what it waits for.
+      // The control plane waits for healthy brokers itself, and reports what it waits for.
       waitForCapacityTimeout: "0",
       enabledMetrics: ["GroupDesiredCapacity", "GroupInServiceInstances"],
       dependsOn: props.needs.flatMap((need) =>
@@ -85,8 +85,8 @@ function launchTemplate(slot: BrokerSlot, props: BrokerSlotProps, tags: Tags): L
     blockDeviceMappings: [
       {
         deviceName: "/dev/xvda",
-        // The account's own EBS key: nothing of the tenant lies here, and a key of the cluster
-        // would have to be opened to the role that all Auto Scaling groups share.
+        // The account's EBS key: the disk has no tenant data, and the cluster's key would have to be opened to the
+        // role that all Auto Scaling groups share.
         ebs: {
           encrypted: "true",
           volumeType: "gp3",

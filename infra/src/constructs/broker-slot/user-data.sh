@@ -4,11 +4,10 @@
 # `prepare` at each boot, `backoff` before each start of the broker, `ended` after each of its ends, `tick`
 # each minute. Every step checks before it acts, so each may be repeated, or interrupted at any point.
 #
-# What a slot owns is its volume: the write-ahead log holds acknowledged records that no object has
-# yet, and the metadata says what the objects mean. So a device is formatted only if it is blank
-# throughout where anything could announce itself AND the bucket is empty, or somebody approved what
-# a recovery from the bucket loses. In every other case of doubt this stops and says what it found: a
-# slot that does not start loses nothing.
+# A slot's volume holds the write-ahead log, with acknowledged records that are not uploaded yet, and the
+# metadata, which says what the objects mean. So a device is formatted only if it has no signature AND the bucket
+# is empty, or the loss of a recovery from the bucket was approved. In any other case the script stops and
+# reports what it found: a slot that does not start loses nothing.
 set -euo pipefail
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export AWS_DEFAULT_REGION="$REGION" AWS_RETRY_MODE=standard AWS_MAX_ATTEMPTS=5 AWS_PAGER=''
@@ -29,8 +28,8 @@ ATTACH_MAX=120
 DEVICE_MAX=60
 # Attempts at a call whose permission may be seconds old; with AWS_MAX_ATTEMPTS inside each.
 CALL_MAX=10
-# A fresh volume is zeros. Every file system, partition table, RAID, and write-ahead log says so in
-# its first or its last bytes.
+# A fresh volume is all zeros. Every file system, partition table, RAID and write-ahead log has a signature in
+# its first or last bytes.
 HEAD_MIB=16
 TAIL_MIB=1
 

@@ -12,7 +12,7 @@ export interface BrokerSlotSpec {
   readonly region: string;
   /** The broker's program, one file for the instance's architecture. */
   readonly broker: { readonly bucket: string; readonly key: string; readonly sha256: string };
-  /** Where data goes; `uri` is what `s3.data.buckets` takes, without a number. */
+  /** The data bucket; `uri` as in `s3.data.buckets`, without a number. */
   readonly dataBucket: { readonly name: string; readonly uri: string };
   /** ARN or name of the secret whose text is the token of the broker's admin HTTP. */
   readonly adminTokenSecret: string;
@@ -21,21 +21,21 @@ export interface BrokerSlotSpec {
   readonly advertised: { readonly host: string; readonly port: number };
   readonly wal: WalSettings;
   readonly logGroup: string;
-  /** What follows from the cluster's size, under Kafka's names and `s3.*`. */
+  /** Properties that follow from the cluster's size, under Kafka's names and `s3.*`. */
   readonly properties: Readonly<Record<string, string>>;
 }
 
 /** The write-ahead log as a file on the slot's volume. */
 export interface WalSettings {
-  /** Of a log that is made now; one that exists keeps its capacity. */
+  /** For a new log; an existing one keeps its capacity. */
   readonly capacityBytes: number;
   readonly ioDepth?: number;
-  /** What the volume grants. Absent: the log is not paced. */
+  /** IOPS of the volume. Absent: the log is not paced. */
   readonly iops?: number;
   readonly bandwidthBytes?: number;
 }
 
-/** What EC2 takes, before base64. */
+/** EC2's limit, before base64. */
 const USER_DATA_BYTES_MAX = 16_384;
 
 /** Keys that the script writes itself. */
@@ -77,7 +77,7 @@ function withTabs(document: string): string {
 
 /**
  * The script as an instance runs it.
- * Throws where a value cannot stand in a script, or the whole is larger than EC2 takes.
+ * Throws if a value cannot be quoted in a script, or the script exceeds EC2's limit.
  */
 export function userData(spec: BrokerSlotSpec): string {
   const text = `${head(spec)}${SCRIPT}\n`;

@@ -4,18 +4,18 @@ import { LbTargetGroup } from "@cdktn/provider-aws/lib/lb-target-group/index.js"
 import { Construct } from "constructs";
 
 export interface EndpointProps {
-  /** Name of the balancer; begins those of its target groups. At most 19 characters. */
+  /** Name of the load balancer, and prefix of its target groups' names. At most 19 characters. */
   readonly prefix: string;
   readonly vpcId: string;
   /** One per zone. */
   readonly subnetIds: readonly string[];
   readonly securityGroupId: string;
-  /** Port of the broker's admin HTTP, whose `/readyz` tells whether it serves. */
+  /** Port of the broker's admin HTTP, whose `/readyz` is the health check. */
   readonly healthPort: number;
 }
 
 export interface ListenerProps {
-  /** Ends the target group's name; at most 12 characters. */
+  /** Suffix of the target group's name; at most 12 characters. */
   readonly name: string;
   /** Where the load balancer listens. */
   readonly port: number;
@@ -27,7 +27,7 @@ export interface ListenerProps {
 const HEALTH_INTERVAL_SECONDS = 10;
 const HEALTHY_CHECKS = 2;
 const UNHEALTHY_CHECKS = 3;
-/** A broker that drains answers what it has accepted within this. */
+/** A draining broker answers its accepted requests within this. */
 const DRAIN_SECONDS = 60;
 
 /** The internal load balancer in front of a cluster's slots. */

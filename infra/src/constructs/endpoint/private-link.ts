@@ -8,7 +8,7 @@ export interface PrivateLinkProps {
   readonly allowedPrincipals: readonly string[];
 }
 
-/** Lets named accounts reach the balancer from networks of their own. */
+/** Lets named accounts reach the load balancer from their own networks. */
 export class PrivateLink extends Construct {
   readonly serviceName: string;
 

@@ -9,7 +9,7 @@ export interface FlowLogProps {
   readonly roleArn: string;
 }
 
-/** What the firewalls refused, for who looks into an attack or a wrong rule. */
+/** Connections that the firewalls rejected, to investigate an attack or a wrong rule. */
 export class FlowLog extends Construct {
   constructor(scope: Construct, id: string, props: FlowLogProps) {
     super(scope, id);

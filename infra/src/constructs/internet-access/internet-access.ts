@@ -15,7 +15,7 @@ export interface InternetAccessProps {
   /** Range of the VPC; its last quarter, which private subnets leave free, is used. */
   readonly cidr: string;
   readonly zones: readonly string[];
-  /** Routes of the private subnets: they get a way out. */
+  /** Route tables of the private subnets, which get a route to the internet. */
   readonly privateRouteTableId: string;
 }
 
@@ -24,9 +24,9 @@ const LAST_QUARTER = 3;
 const ANYWHERE = "0.0.0.0/0";
 
 /**
- * Public subnets for a balancer, and a way out for private ones. The worker calls AWS in every
- * region that has clusters, which no endpoint of one region can carry. There is one NAT gateway:
- * where its zone fails, operations wait, and no tenant's broker notices.
+ * Public subnets for a load balancer, and a route to the internet for private ones. The worker calls AWS in every
+ * region that has clusters, which the endpoints of one region cannot serve. There is one NAT gateway: if its zone
+ * fails, operations wait and tenants' brokers are not affected.
  */
 export class InternetAccess extends Construct {
   readonly publicSubnetIds: readonly string[];

@@ -12,15 +12,15 @@ export interface AwsAccessProps {
   /** Subnets that get an address of each interface endpoint: those with a slot. */
   readonly subnetIds: readonly string[];
   readonly securityGroupId: string;
-  /** What passes each interface endpoint; the keys are the services. */
+  /** Allowed calls per interface endpoint; the keys are the services. */
   readonly actions: Readonly<Record<string, readonly string[]>>;
-  /** What passes the way to S3. */
+  /** Allowed calls through S3's gateway endpoint. */
   readonly s3: readonly Statement[];
 }
 
 /**
- * The ways from a network without internet to the services of AWS that brokers call. Each lets
- * through what is needed and, but for S3, only identities of the account.
+ * Endpoints for the AWS services that brokers call from a network without internet access. Each allows only the
+ * calls that are needed and, except S3's, only identities of the account.
  */
 export class AwsAccess extends Construct {
   /** Prefix list of S3's addresses, for security groups. */

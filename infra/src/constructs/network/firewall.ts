@@ -3,7 +3,7 @@ import { VpcSecurityGroupEgressRule } from "@cdktn/provider-aws/lib/vpc-security
 import { VpcSecurityGroupIngressRule } from "@cdktn/provider-aws/lib/vpc-security-group-ingress-rule/index.js";
 import { Construct } from "constructs";
 
-/** Who a rule is about: a group, a range of addresses or one of AWS's prefix lists. */
+/** The peer of a rule: a group, a range of addresses or one of AWS's prefix lists. */
 export type Peer =
   | { readonly group: Firewall }
   | { readonly cidr: string }
@@ -40,7 +40,7 @@ export class Firewall extends Construct {
     this.id = group.id;
   }
 
-  /** Lets TCP in. `id` names the rule among those of the group, `description` says what for. */
+  /** Allows inbound TCP. `id` names the rule within the group, `description` says what it is for. */
   admit(id: string, description: string, ports: PortRange, peer: Peer): void {
     new VpcSecurityGroupIngressRule(this, `in-${id}`, {
       securityGroupId: this.id,
@@ -52,7 +52,7 @@ export class Firewall extends Construct {
     });
   }
 
-  /** Lets TCP out. */
+  /** Allows outbound TCP. */
   release(id: string, description: string, ports: PortRange, peer: Peer): void {
     new VpcSecurityGroupEgressRule(this, `out-${id}`, {
       securityGroupId: this.id,

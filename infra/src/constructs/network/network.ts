@@ -13,7 +13,7 @@ export interface NetworkProps {
   readonly cidr: string;
   /** Zones to have a private subnet in, at most three. */
   readonly zones: readonly string[];
-  /** An existing VPC, with a subnet for each zone in the same order: nothing is made then. */
+  /** An existing VPC, with a subnet for each zone in the same order: nothing is created then. */
   readonly existing?: { readonly vpcId: string; readonly subnetIds: readonly string[] };
 }
 
@@ -21,8 +21,7 @@ export interface NetworkProps {
 const SUBNET_BITS = 2;
 
 /**
- * Private subnets over the zones. There is no way out to the internet: what a broker needs of AWS
- * it reaches through endpoints.
+ * Private subnets over the zones, without a route to the internet: brokers reach AWS through endpoints.
  */
 export class Network extends Construct {
   readonly vpcId: string;
@@ -45,7 +44,7 @@ export class Network extends Construct {
       tags: { Name: props.prefix },
     });
     this.vpcId = vpc.id;
-    // A VPC comes with a group that lets its members talk to each other: it is emptied.
+    // A VPC's default group allows traffic between its members: its rules are removed.
     new DefaultSecurityGroup(this, "closed", { vpcId: vpc.id });
     const routes = new RouteTable(this, "routes", { vpcId: vpc.id, tags: { Name: props.prefix } });
     this.routeTableId = routes.id;

@@ -7,15 +7,15 @@ export interface WalVolumeProps {
   readonly zone: string;
   readonly shape: WalVolumeShape;
   readonly kmsKeyArn: string;
-  /** Beside those of the stack: what the slot's instance finds its volume by. */
+  /** In addition to the stack's: the slot's instance finds its volume by them. */
   readonly tags: Readonly<Record<string, string>>;
   /** False only in the stack that is destroyed next. */
   readonly protected: boolean;
 }
 
 /**
- * The volume below one slot's write-ahead log. It outlives every instance, and no change of the
- * stack can destroy it: what was acknowledged and not yet uploaded is nowhere else.
+ * The volume of one slot's write-ahead log. It outlives every instance, and no change of the stack can destroy it:
+ * records that were acknowledged and not uploaded yet exist only there.
  */
 export class WalVolume extends Construct {
   readonly id: string;

@@ -10,12 +10,12 @@ export const HOLDS_DATA: readonly string[] = [
 ];
 
 /**
- * Broker builds, which instances fetch whenever they start. One that is replaced is uploaded again
- * under its key, as after an upload that broke off.
+ * Broker builds, which instances download at every start. A replaced build is uploaded again under its key, as
+ * after a failed upload.
  */
 const BUILD = "aws_s3_object";
 
-/** No plan but a purge deletes or replaces what holds data. */
+/** Only a purge deletes or replaces resources with data. */
 export const dataLoss: PolicyRule = {
   name: "data-loss",
   check: (document, { purge = false }) =>

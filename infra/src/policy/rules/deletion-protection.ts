@@ -2,7 +2,7 @@ import { blocks, isTrue, type PolicyResource } from "../document.ts";
 import { each, type PolicyRule } from "../rule.ts";
 import { HOLDS_DATA } from "./data-loss.ts";
 
-/** What holds data cannot be destroyed by a change of a stack, only by the deletion of its owner. */
+/** Resources with data are destroyed only by the deletion of their owner, not by a change of the stack. */
 export const deletionProtection: PolicyRule = {
   name: "deletion-protection",
   check: (document, { kind, purge = false }) => [
@@ -20,7 +20,7 @@ export const deletionProtection: PolicyRule = {
       ...(isTrue(values.deletion_protection) ? [] : ["set deletion_protection to true"]),
       ...(values.skip_final_snapshot === true ? ["set skip_final_snapshot to false"] : []),
     ]),
-    // A cluster's balancer holds nothing and goes with the cluster; the control plane's is its address.
+    // A cluster's load balancer is deleted with the cluster; the control plane's is its address.
     ...(kind === "cluster"
       ? []
       : each(document, ["aws_lb"], ({ values }) =>
@@ -36,7 +36,7 @@ export const deletionProtection: PolicyRule = {
   ],
 };
 
-/** AWS's own default and lower bound of the days in which a key's deletion can be taken back. */
+/** AWS's default and minimum number of days in which a key's deletion can be cancelled. */
 const KMS_WINDOW_DAYS_DEFAULT = 30;
 const KMS_WINDOW_DAYS_MIN = 7;
 

@@ -4,7 +4,7 @@ import { each, type PolicyRule } from "../rule.ts";
 /** Policies of AWS that take TLS 1.2 and 1.3 only. */
 const TLS_POLICY = /^ELBSecurityPolicy-TLS13-1-[23]-/;
 
-/** What leaves a network is encrypted; plain TCP ends at balancers that stay inside it. */
+/** Traffic that leaves a network is encrypted; plain TCP ends at internal load balancers. */
 export const encryptionInTransit: PolicyRule = {
   name: "encryption-in-transit",
   check: (document) => [

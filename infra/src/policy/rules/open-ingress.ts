@@ -1,7 +1,7 @@
 import { type Attributes, blocks, list } from "../document.ts";
 import { each, type PolicyRule } from "../rule.ts";
 
-/** Only a listener that was asked for is open to the world. */
+/** Only listeners requested as public are open to the world. */
 export const openIngress: PolicyRule = {
   name: "open-ingress",
   check: (document, context) =>

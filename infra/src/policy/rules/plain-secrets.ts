@@ -13,7 +13,7 @@ export const plainSecrets: PolicyRule = {
         : undefined,
     ),
     ...each(document, ["aws_secretsmanager_secret_version"], ({ values }) =>
-      // A value that was written and is kept nowhere reads as empty text.
+      // A write-only value reads as empty text.
       typeof values.secret_string === "string" &&
       values.secret_string !== "" &&
       !isLater(values.secret_string)

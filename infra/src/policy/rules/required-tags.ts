@@ -14,11 +14,11 @@ import { each, type PolicyRule } from "../rule.ts";
 import { isTaggable } from "../taggable.ts";
 
 interface Required {
-  /** Tags by which a sweep finds what belongs to whom. */
+  /** Tags by which a sweep finds an owner's resources. */
   readonly names: readonly string[];
   /**
-   * Value of the tag that tells clusters' parts from the control plane's: the provisioner's role may
-   * change whatever has the clusters' one.
+   * Value of the tag that distinguishes clusters' resources from the control plane's: the provisioner's role may
+   * change everything with the clusters' value.
    */
   readonly managedBy: string;
 }
@@ -33,10 +33,10 @@ const REQUIRED: Readonly<Record<PolicyContext["kind"], Required>> = {
     managedBy: MANAGED_CONTROL_PLANE,
   },
 };
-/** What an instance and its root volume carry: they have no address in the stack. */
+/** Tags of an instance and its root volume, which have no address in the stack. */
 const LAUNCHED = ["instance", "volume"] as const;
 
-/** Everything that can carry tags carries those of its owner. */
+/** Every taggable resource has its owner's tags. */
 export const requiredTags: PolicyRule = {
   name: "required-tags",
   check: (document, context) => {

@@ -1,6 +1,6 @@
 /**
- * What a stack refuses before Terraform sees it: a spec that cannot stand, and a change that would
- * move or lose what holds data. Terraform would find most of it, an hour into an apply.
+ * Checks before Terraform runs: an invalid spec, and a change that would move or lose data. Terraform would find
+ * most of these only during an apply.
  */
 import {
   AWS_REGIONS,
@@ -131,7 +131,7 @@ function shown(value: unknown): string {
   return value === undefined ? "none" : JSON.stringify(value);
 }
 
-/** A volume stays in its zone, and a slot that goes would take what its log still holds with it. */
+/** A volume stays in its zone, and removing a slot would lose what is only in its log. */
 function slotErrors(before: ClusterStackSpec, after: ClusterStackSpec): FieldError[] {
   const zonesAfter = slotsOf(after).map(({ zone }) => zone);
   if (zonesAfter.length < before.slots) {

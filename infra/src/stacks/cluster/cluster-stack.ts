@@ -18,7 +18,7 @@ function tagText(label: string): string {
   return label.replaceAll(/[^\p{L}\p{Z}\p{N}_.:/=+\-@]/gu, "_");
 }
 
-/** The tenant's labels never stand above what the sweep looks for. */
+/** The tenant's labels never override the tags that a sweep searches for. */
 function tagsOf(spec: ClusterStackSpec): Tags {
   const labels = Object.entries(spec.labels);
   return {
@@ -32,7 +32,7 @@ function tagsOf(spec: ClusterStackSpec): Tags {
 
 /**
  * The Terraform JSON of one tenant's cluster. The same spec and run always give the same text.
- * Throws `StackSpecError` where the spec cannot stand.
+ * Throws `StackSpecError` if the spec is invalid.
  */
 export function synthesizeCluster(spec: ClusterStackSpec, run: SynthRun): string {
   checkClusterStackSpec(spec);

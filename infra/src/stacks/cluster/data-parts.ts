@@ -15,7 +15,7 @@ export interface DataParts {
   readonly logs: LogGroup;
 }
 
-/** What holds data, and the key to it: outlives everything but the purge. */
+/** Resources with data, and their key: they outlive everything except a purge. */
 export function addDataParts(
   stack: TerraformStack,
   spec: ClusterStackSpec,

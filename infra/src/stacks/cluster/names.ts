@@ -3,11 +3,11 @@ import { createHash } from "node:crypto";
 const BASE32 = "abcdefghijklmnopqrstuvwxyz234567";
 const HASH_CHARACTERS = 10;
 
-/** Where the load balancer listens: once for all slots, then for each, in one range. */
+/** Ports of the load balancer: one for all slots, then one for each, in one range. */
 export const KAFKA_PORT_BOOTSTRAP = 9092;
 export const KAFKA_PORT_SLOT_0 = 9093;
 export const ADMIN_PORT_SLOT_0 = 9200;
-/** Where a broker listens on its instance. */
+/** Ports of a broker on its instance. */
 export const BROKER_KAFKA_PORT = 9092;
 export const BROKER_ADMIN_PORT = 9644;
 
@@ -17,9 +17,8 @@ function hashOf(clusterId: string): string {
 }
 
 /**
- * Begins every name that AWS wants to be unique. Nineteen characters, because load balancers and
- * target groups have 32 and the rest of the name needs some; 50 bits of hash, so that two clusters
- * of an account do not meet.
+ * Prefix of every name that must be unique in AWS. Nineteen characters, because names of load balancers and target
+ * groups have at most 32; 50 bits of hash, so that two clusters of an account do not collide.
  */
 export function clusterPrefix(clusterId: string): string {
   return `millrace-${hashOf(clusterId)}`;

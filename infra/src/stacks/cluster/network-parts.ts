@@ -20,7 +20,7 @@ export interface NetworkParts {
   readonly subnetIds: readonly string[];
   readonly balancer: Firewall;
   readonly brokers: Firewall;
-  /** What brokers reach AWS by. */
+  /** The brokers' endpoints of AWS. */
   readonly waysOut: readonly Construct[];
 }
 
@@ -28,7 +28,7 @@ const HTTPS = { from: 443, to: 443 };
 const KAFKA = { from: BROKER_KAFKA_PORT, to: BROKER_KAFKA_PORT };
 const ADMIN = { from: BROKER_ADMIN_PORT, to: BROKER_ADMIN_PORT };
 
-/** Subnets, the ways to AWS, and who may talk to whom. */
+/** Subnets, endpoints and security groups. */
 export function addNetworkParts(
   stack: TerraformStack,
   spec: ClusterStackSpec,
@@ -76,7 +76,7 @@ function admitClients(balancer: Firewall, spec: ClusterStackSpec): void {
   const ranges = new Map<string, readonly [id: string, description: string]>();
   if (vpcId === undefined) ranges.set(cidr, ["network", "Kafka clients of the network"]);
   for (const allowed of allowedCidrs) {
-    // Named by the range, so that taking one away leaves the others' rules alone.
+    // Named by the range, so that removing one does not change the others' rules.
     const id = allowed.replaceAll(/[^0-9]/g, "-");
     if (!ranges.has(allowed)) ranges.set(allowed, [id, "Kafka clients that were allowed"]);
   }
@@ -95,7 +95,7 @@ interface WaysOut {
   readonly made: readonly Construct[];
 }
 
-/** How brokers reach AWS. In a VPC of the tenant's that is the tenant's to say. */
+/** How brokers reach AWS. In a tenant's VPC the tenant decides that. */
 function waysOut(
   stack: TerraformStack,
   spec: ClusterStackSpec,

@@ -23,7 +23,7 @@ import { addNetworkParts, type NetworkParts } from "./network-parts.ts";
 import { slotStatements, slotTags } from "./slot-permissions.ts";
 import { type ClusterStackSpec, type Slot, slotsOf } from "./spec.ts";
 
-/** Everything that clients reach, and that goes when the cluster is deleted. */
+/** Everything that serves clients, and is deleted with the cluster. */
 export function addServingParts(
   stack: TerraformStack,
   spec: ClusterStackSpec,
@@ -140,7 +140,7 @@ function addSlot(around: SlotSurroundings, slot: Slot, bootstrapTargets: string)
   }
 }
 
-/** The volume and the machine set what the broker may ask of them. */
+/** Broker settings that follow from the limits of volume and machine. */
 function slotUserData(spec: ClusterStackSpec, names: ClusterNames, slot: number): string {
   const baselines = baselinesOf(spec.wal, awsSizing(spec.size).instance);
   const { bucket, key, sha256 } = spec.artefact;

@@ -1,6 +1,6 @@
 /**
- * What a slot's instance may do, and what the network's ways to AWS let through: both from the same
- * few facts, so that neither admits what the other refuses.
+ * Permissions of a slot's instance and policies of the network's endpoints, derived from one table so that they
+ * agree.
  */
 
 import type { Statement } from "../../constructs/identity/statement.ts";
@@ -25,7 +25,7 @@ const OBJECT_ACTIONS = [
 ];
 const BUCKET_ACTIONS = ["s3:GetBucketLocation", "s3:ListBucket", "s3:ListBucketMultipartUploads"];
 
-/** Tags that tell a slot's volume and instance from all others. */
+/** Tags that identify a slot's volume and instance. */
 export function slotTags(clusterId: string, slot: number): Readonly<Record<string, string>> {
   return { "millrace:cluster": clusterId, "millrace:slot": String(slot) };
 }
@@ -56,7 +56,7 @@ function artefactStatement({ artefact }: ClusterStackSpec): Statement {
   };
 }
 
-/** What the way to S3 lets through: the cluster's bucket, its broker, and Amazon Linux's packages. */
+/** S3's endpoint allows the cluster's bucket, its broker build, and Amazon Linux's packages. */
 export function s3EndpointStatements(spec: ClusterStackSpec, names: ClusterNames): Statement[] {
   const packages: Statement = {
     Sid: "Packages",
@@ -140,7 +140,7 @@ export function slotStatements(
       Sid: "AdminToken",
       Effect: "Allow",
       Action: ENDPOINT_ACTIONS.secretsmanager,
-      // Secrets Manager ends each ARN with six characters of its own.
+      // Secrets Manager appends six random characters to each ARN.
       Resource: [own("secretsmanager", `secret:${names.adminTokenSecret}-??????`)],
     },
     {

@@ -8,7 +8,7 @@ const server = createServer();
 
 afterEach(() => server.close());
 
-test("an endpoint that takes requests and answers none is given up in bounded time", async () => {
+test("a request to an endpoint that never answers times out", async () => {
   let asked = 0;
   server.on("request", () => {
     asked += 1;

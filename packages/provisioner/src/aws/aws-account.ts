@@ -1,7 +1,6 @@
 /**
- * The AWS account that clusters stand in, and under whose rights the product works there: a role of
- * the tenant's account, assumed for at most an hour with the tenant's external id and a policy that
- * narrows the session to one cluster.
+ * The AWS account of the clusters, and the rights to work in it: a role of the tenant's account, assumed for at
+ * most an hour with the tenant's external id and a session policy that limits it to one cluster.
  */
 import { createHmac } from "node:crypto";
 import { AutoScalingClient } from "@aws-sdk/client-auto-scaling";
@@ -42,27 +41,27 @@ export interface AwsAccountSettings {
   /** The broker build that slots fetch. */
   readonly artefact: BrokerArtefact;
   readonly permissionsBoundaryArn: string;
-  /** Range from which the brokers' admin listeners are reached. */
+  /** Source range of requests to the brokers' admin listeners. */
   readonly controlPlaneCidr?: string | undefined;
-  /** Topic that alarms tell. */
+  /** Topic that alarms are sent to. */
   readonly alarmTopicArn?: string | undefined;
   /** Address of an emulator of all AWS services. */
   readonly endpoint?: string | undefined;
   /** What that emulator lacks: see `SynthRun.without`. */
   readonly without?: readonly string[] | undefined;
-  /** The worker's own identity; what the environment gives it where absent. */
+  /** The worker's own identity; from the environment if absent. */
   readonly credentials?: AwsCredentials | undefined;
-  /** Milliseconds that one request may take, where they are not the usual ones. */
+  /** Time-out of one request, in milliseconds; `REQUEST_MS_MAX` if absent. */
   readonly requestMsMax?: number | undefined;
 }
 
 /** At most an hour: a role that another role assumed cannot have longer sessions. */
 const SESSION_SECONDS = 3_600;
-/** A session that ends within this is not begun with. */
+/** A session that ends within this is not used any more. */
 const SESSION_REST_MS = 5 * 60_000;
-/** Sessions held; a cluster beyond it costs one more call. */
+/** Cached sessions; a cluster beyond it costs one more call. */
 const SESSIONS_MAX = 500;
-/** Of one request: an endpoint that hangs must not hold up whoever waits for it. */
+/** Per request: an endpoint that hangs must not block the caller. */
 const CONNECT_MS_MAX = 5_000;
 const REQUEST_MS_MAX = 30_000;
 const ROLE_ARN = /^arn:aws[a-z-]*:iam::(\d{12}):role\/[\w+=,.@/-]+$/;
@@ -80,7 +79,7 @@ export interface AwsClients {
   readonly tagging: ResourceGroupsTaggingAPIClient;
 }
 
-/** Whose cluster a session is for, and where it stands. */
+/** The cluster that a session is for. */
 export interface AwsPlace {
   readonly clusterId: string;
   readonly organizationId: string;
@@ -97,11 +96,11 @@ export class AwsAccount {
   readonly accountId: string;
   readonly #sessions = new Map<string, Session>();
 
-  /** Throws `ProvisionError` `unconfigured` where the role's ARN is none. */
+  /** Throws `ProvisionError` `unconfigured` if the role's ARN is invalid. */
   constructor(settings: AwsAccountSettings) {
     const [, accountId] = ROLE_ARN.exec(settings.roleArn) ?? [];
     if (accountId === undefined) {
-      const message = `MILLRACE_AWS_ROLE_ARN is no ARN of a role: ${settings.roleArn}`;
+      const message = `MILLRACE_AWS_ROLE_ARN is not the ARN of a role: ${settings.roleArn}`;
       throw new ProvisionError("unconfigured", message);
     }
     this.settings = settings;
@@ -119,7 +118,7 @@ export class AwsAccount {
     };
   }
 
-  /** Clients of a session that can touch this cluster alone. Throws `ProvisionError` `auth`. */
+  /** Clients of a session limited to this cluster. Throws `ProvisionError` `auth`. */
   async clients(place: AwsPlace): Promise<AwsClients> {
     const key = `${place.clusterId} ${place.region}`;
     const known = this.#sessions.get(key);
@@ -191,7 +190,7 @@ export class AwsAccount {
 
   #clientOptions(region: string, credentials: AwsCredentials | undefined) {
     const { endpoint, requestMsMax: requestTimeout = REQUEST_MS_MAX } = this.settings;
-    // An emulator takes any keys; those of the environment are not its business.
+    // An emulator accepts any keys and must not get the environment's.
     const emulated =
       endpoint === undefined ? undefined : { accessKeyId: "a", secretAccessKey: "a" };
     const keys = credentials ?? emulated;
@@ -210,7 +209,7 @@ export class AwsAccount {
   }
 }
 
-/** The external id by which a tenant's account knows that it is that tenant's cluster. */
+/** The external id that a tenant's role requires, so that only this tenant's operations can assume it. */
 export function externalIdOf(base: string, organizationId: string): string {
   const digest = createHmac("sha256", base).update(organizationId).digest("hex");
   return `millrace-${digest.slice(0, 40)}`;

@@ -41,7 +41,7 @@ beforeEach(async () => {
 
 afterEach(async () => await rm(home, { recursive: true }));
 
-describe("what a driver knows without asking AWS", () => {
+describe("without requests to AWS", () => {
   test("a cluster is destroyed when no state holds anything of it", async () => {
     const driver = newDriver();
     expect(await driver.isDestroyed("clu_a")).toBe(true);
@@ -63,12 +63,12 @@ describe("what a driver knows without asking AWS", () => {
     await expect(newDriver().destroy("clu_a")).rejects.toMatchObject({ code: "not_prepared" });
   });
 
-  test("an id that leaves the folder is none", async () => {
+  test("an id that leaves the folder is rejected", async () => {
     await expect(newDriver().isDestroyed("../clu_a")).rejects.toThrow("not a cluster id");
   });
 });
 
-test("the care of a cluster wraps its state's key again, after a rotation", async () => {
+test("maintenance rewraps the state's key after a rotation", async () => {
   await states.save(await new StateSeal(key).seal(identity, state([vpc])), undefined);
   const next = new SymmetricWrappingKey(randomBytes(32));
   const ciphertext = states.saved[0]?.ciphertext;
@@ -78,13 +78,13 @@ test("the care of a cluster wraps its state's key again, after a rotation", asyn
   expect(await newDriver(new StateSeal(next)).isDestroyed("clu_a")).toBe(false);
 });
 
-test("a role that is none is told at the start", () => {
+test("an invalid role ARN is rejected at the start", () => {
   const options = driverOptions(home, NOWHERE);
   const account = { ...options.account, roleArn: "millrace" };
   expect(() => new AwsDriver({ ...options, account })).toThrow("MILLRACE_AWS_ROLE_ARN");
 });
 
-test("an external id is a tenant's own, and tells nothing of what it is made from", () => {
+test("an external id is unique per tenant and does not reveal the secret", () => {
   const [a, b] = [externalIdOf("secret", "org_a"), externalIdOf("secret", "org_b")];
   expect(a).not.toBe(b);
   expect(externalIdOf("another", "org_a")).not.toBe(a);

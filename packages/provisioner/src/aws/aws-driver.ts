@@ -1,10 +1,10 @@
 /**
- * Clusters on AWS, made by Terraform from stacks that this program writes.
+ * Clusters on AWS, which Terraform creates from synthesized stacks.
  *
- * Each cluster has a folder with its stack, its state and its plans (terraform/workspace.ts). Nothing
- * in it is the only copy: the state is kept sealed in the control plane's database as well, and what
- * neither knows is found by its tags or its name before each plan. So any run may be killed anywhere,
- * and the next one, on this machine or another, goes on.
+ * Each cluster has a folder with its stack, its state and its plans (terraform/workspace.ts). Nothing in it is
+ * the only copy: the control plane's database has the encrypted state as well, and resources missing from both
+ * are found by their tags or names before each plan. So a run may be killed at any point, and the next one, on
+ * this machine or another, continues.
  */
 import { randomBytes } from "node:crypto";
 import { readdir } from "node:fs/promises";
@@ -68,18 +68,18 @@ export interface AwsDriverOptions {
   readonly seal: StateSeal;
   readonly table?: ProcessTable;
   /**
-   * Asks the brokers themselves whether they serve, where this program can reach them: through a
-   * peering or from within the VPC. The balancer's opinion decides alone where absent.
+   * Asks the brokers themselves whether they serve, if this program can reach them: through a peering or from
+   * within the VPC. If absent, the load balancer's health check decides alone.
    */
   readonly reach?: (deployment: ClusterDeployment) => Promise<boolean>;
-  /** How long an interrupted Terraform has to end; ten minutes where absent. */
+  /** Time for an interrupted Terraform to end; ten minutes if absent. */
   readonly graceMs?: number;
 }
 
 /** An instance boots, fetches the broker and recovers its log within this. */
 const READY_TIMEOUT_MS = 15 * 60_000;
 const READY_POLL_MS = 5_000;
-/** A token is asked for again after this: it changes only with the cluster. */
+/** A token is read again after this: it changes only with the cluster. */
 const TOKEN_AGE_MAX_MS = 5 * 60_000;
 /** Exit code of a broker whose metadata, log and bucket do not belong together. */
 const EXIT_DATA_MISMATCH = 65;
@@ -92,7 +92,7 @@ export class AwsDriver implements ClusterDriver {
     startsBrokers: false,
     reachesBrokers: false,
     exclusive: false,
-    // An observation costs several requests to AWS, and its group restarts a dead instance anyway.
+    // An observation costs several requests, and the Auto Scaling group replaces a dead instance anyway.
     observeIntervalMs: 30_000,
     absentMessage: "No resources of the cluster exist in the AWS account: check its drift.",
   };
@@ -105,7 +105,7 @@ export class AwsDriver implements ClusterDriver {
   readonly #tokens = new Map<string, { readonly token: string; readonly at: number }>();
   #cliConfig: Promise<string> | undefined;
 
-  /** Throws `ProvisionError` `unconfigured` where the account's settings are wrong. */
+  /** Throws `ProvisionError` `unconfigured` if the account's settings are wrong. */
   constructor(options: AwsDriverOptions) {
     this.#options = options;
     this.#account = new AwsAccount(options.account);
@@ -124,7 +124,7 @@ export class AwsDriver implements ClusterDriver {
     return { host: bootstrapHost, kafkaPort: KAFKA_PORT_BOOTSTRAP, adminPort: ADMIN_PORT_SLOT_0 };
   }
 
-  /** Writes the stack, brings the providers and validates. */
+  /** Writes the stack, installs the providers and validates. */
   async prepare(deployment: ClusterDeployment, options: RunOptions = {}): Promise<void> {
     await this.#locked(deployment, options, "plan_failed", (run) => run.prepare("apply"));
   }
@@ -133,7 +133,7 @@ export class AwsDriver implements ClusterDriver {
     return await (await this.#runOf(deployment, {})).isPrepared();
   }
 
-  /** The slots' groups keep a broker running by themselves. Throws where there are none. */
+  /** The slots' Auto Scaling groups keep the brokers running. Throws if there are none. */
   async ensureRunning(deployment: ClusterDeployment): Promise<void> {
     const state = await this.#stateOf(deployment.clusterId);
     if (state?.resources.some((each) => each.type === "aws_autoscaling_group")) return;
@@ -141,7 +141,7 @@ export class AwsDriver implements ClusterDriver {
     throw new ProvisionError("not_prepared", message);
   }
 
-  /** Waits until every slot serves as the deployment says; replaces instances that began otherwise. */
+  /** Waits until every slot serves as the deployment says; replaces instances of older templates. */
   async waitReady(deployment: ClusterDeployment, options: WaitOptions = {}): Promise<void> {
     const timeoutMs = options.timeoutMs ?? READY_TIMEOUT_MS;
     let deadline = performance.now() + timeoutMs;
@@ -205,12 +205,12 @@ export class AwsDriver implements ClusterDriver {
     await this.#planAndApply(deployment, { ...run, purpose: "pause" });
   }
 
-  /** Everything, data included. Throws `ProvisionError` `not_prepared` where its spec is unknown. */
+  /** Everything, including data. Throws `ProvisionError` `not_prepared` if the spec is unknown. */
   async destroy(clusterId: string, options: RunOptions = {}): Promise<void> {
     if (await this.isDestroyed(clusterId)) return;
     const deployment = await this.#lastDeployment(clusterId);
     if (deployment === undefined) {
-      const message = `what cluster ${clusterId} was is not known here: purge it by a plan`;
+      const message = `the spec of cluster ${clusterId} is not known here: purge it with a plan`;
       throw new ProvisionError("not_prepared", message);
     }
     await this.#planAndApply(deployment, { ...options, purpose: "purge" });
@@ -230,7 +230,7 @@ export class AwsDriver implements ClusterDriver {
     return [...new Set([...here, ...kept])].sort();
   }
 
-  /** Wraps the kept state's key again where the installation's key was changed. */
+  /** Rewraps the stored state's key if the installation's key has changed. */
   async maintain(clusterId: string): Promise<void> {
     const { states, seal } = this.#options;
     const stored = await states.load(clusterId);
@@ -318,7 +318,7 @@ export class AwsDriver implements ClusterDriver {
     });
   }
 
-  /** The program is looked at once; a failure is not kept, since an operator may fix it. */
+  /** The program is checked once; a failure is not cached, because an operator may fix it. */
   async #ready(): Promise<string> {
     this.#cliConfig ??= (async () => {
       const cliConfig = await writeCliConfig(this.#options.program, this.#root());
@@ -333,7 +333,7 @@ export class AwsDriver implements ClusterDriver {
     }
   }
 
-  /** The newest state there is, without touching anything. */
+  /** The newest state of file and database; changes nothing. */
   async #stateOf(clusterId: string): Promise<StateDocument | undefined> {
     const { states, seal } = this.#options;
     const folder = this.#folder(clusterId);
@@ -357,7 +357,7 @@ export class AwsDriver implements ClusterDriver {
     );
   }
 
-  /** Whether an instance was ended: its slot's next one begins as the stack says now. */
+  /** Whether an instance was terminated: the slot's next one uses the current template. */
   async #replaceOutdated(deployment: ClusterDeployment, health: ClusterHealth): Promise<boolean> {
     const clients = await this.#account.clients(deployment);
     const { autoScalingGroup } = this.#names(deployment.clusterId);

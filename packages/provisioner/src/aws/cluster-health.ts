@@ -1,4 +1,4 @@
-/** What AWS says of a cluster's brokers: whether its slots are filled, and whether they serve. */
+/** The health of a cluster's brokers as AWS reports it: whether each slot has an instance, and whether it serves. */
 import { DescribeAutoScalingGroupsCommand } from "@aws-sdk/client-auto-scaling";
 import {
   DescribeTargetGroupsCommand,
@@ -10,15 +10,15 @@ import type { AwsClients } from "./aws-account.ts";
 
 export interface ClusterHealth {
   readonly observation: Exclude<Observation, "absent">;
-  /** What is missing for `ready`, one sentence. */
+  /** Why the cluster is not `ready`, in one sentence. */
   readonly message: string;
-  /** The slot that it is missing at. */
+  /** The slot that is not ready. */
   readonly slot?: number;
 }
 
 /**
- * `ready` where each slot's group has its instance in service and the balancer finds it healthy, by
- * the same question, `/readyz`, that the control plane would ask.
+ * `ready` if each slot's group has its instance in service and the load balancer finds it healthy. The load
+ * balancer requests `/readyz`, as the control plane would.
  */
 export async function clusterHealth(
   clients: AwsClients,
@@ -43,7 +43,7 @@ export async function clusterHealth(
   for (let slot = 0; slot < slots; slot += 1) {
     const health = await targetHealth(clients, `${names.prefix}-kafka-${slot}`);
     if (health !== "healthy") {
-      const message = `Slot ${slot} is ${health} for the balancer.`;
+      const message = `Slot ${slot} is ${health} for the load balancer.`;
       return { observation: "starting", message, slot };
     }
   }

@@ -13,8 +13,8 @@ import {
 const LOOKED_AT = new Set(["vpc", "subnet", "rtb", "sg", "sgr", "vol", "vpce", "vpce-svc"]);
 
 /**
- * Which of these EC2 resources exist. Tags outlive what they were put on: a resource that is found by
- * its tags may be gone already. Ids of other kinds are given back as they came.
+ * Which of these EC2 resources exist. Tags outlive their resources, so a resource that is found by its tags may
+ * be gone. Ids of other kinds are returned unchecked.
  */
 export async function existingOfEc2(
   ec2: EC2Client,
@@ -42,7 +42,7 @@ export async function existingOfEc2(
         (each) => each.GroupId,
       ),
     ),
-    // Of the cluster's groups: AWS has no way to ask for rules that may be absent.
+    // All rules of the cluster's groups: AWS has no query for rules that may be absent.
     look(groups, async (f) =>
       (
         await ec2.send(new DescribeSecurityGroupRulesCommand(f("group-id")))
@@ -65,12 +65,12 @@ export async function existingOfEc2(
   return new Set([...lists.flat(), ...others]);
 }
 
-/** What names the kind of an id: `vpce` of `vpce-0a1b`, `vpce-svc` of `vpce-svc-0a1b`. */
+/** The kind prefix of an id: `vpce` of `vpce-0a1b`, `vpce-svc` of `vpce-svc-0a1b`. */
 export function kindOfId(id: string): string {
   return id.slice(0, id.lastIndexOf("-"));
 }
 
-/** Whether `existingOfEc2` tells of such an id whether it exists. */
+/** Whether `existingOfEc2` can check such an id. */
 export function isLookedAt(id: string): boolean {
   return LOOKED_AT.has(kindOfId(id));
 }
@@ -91,7 +91,7 @@ async function endpoints(ec2: EC2Client): Promise<string[]> {
   return found;
 }
 
-/** A filter does not mind an id that is gone, where a list of ids is refused. */
+/** A filter accepts ids that are gone; a list of ids is rejected then. */
 async function look(
   ids: readonly string[],
   ask: (filter: Filter) => Promise<readonly (string | undefined)[] | undefined>,

@@ -7,8 +7,8 @@ import {
 import { ProvisionError } from "../cluster-driver.ts";
 
 /**
- * Deletes every object and version of a bucket, a page of at most 1,000 at a time, and gives how
- * many. A bucket that is gone has none. Throws `ProvisionError` `apply_failed` where S3 refuses one.
+ * Deletes every object and version of a bucket, a page of at most 1,000 at a time, and returns their
+ * number. A bucket that is gone has none. Throws `ProvisionError` `apply_failed` if S3 rejects a deletion.
  */
 export async function emptyBucket(
   s3: S3Client,
@@ -18,7 +18,7 @@ export async function emptyBucket(
   let deleted = 0;
   try {
     for (;;) {
-      // Always the first page: what it lists is gone when it is asked for again.
+      // Always the first page: its objects are deleted before the next request.
       const page = await s3.send(new ListObjectVersionsCommand({ Bucket: bucket }));
       if (signal?.aborted) throw new ProvisionError("aborted", `emptying ${bucket} was aborted`);
       const objects = [...(page.Versions ?? []), ...(page.DeleteMarkers ?? [])].flatMap(

@@ -1,4 +1,4 @@
-/** Who is connected to a cluster through PrivateLink has to be let go before its service can go. */
+/** PrivateLink connections to a cluster must be rejected before its endpoint service can be deleted. */
 import {
   type EC2Client,
   paginateDescribeVpcEndpointConnections,
@@ -9,7 +9,7 @@ import { ProvisionError } from "../cluster-driver.ts";
 /** Connections in these states keep their service from being deleted. */
 const CONNECTED = /^(available|pending|pendingAcceptance)$/i;
 
-/** Rejects every connection of these services, and gives how many there were. */
+/** Rejects every connection of these services, and returns their number. */
 export async function rejectConnections(
   ec2: EC2Client,
   serviceIds: readonly string[],

@@ -24,7 +24,7 @@ async function survey(
 const VOLUME = "aws_ebs_volume.slot-0";
 const RULE = "aws_vpc_security_group_ingress_rule.kafka";
 
-test("what is on record is neither found nor a stray", async () => {
+test("a resource in the state is neither found again nor a stray", async () => {
   const recorded = [{ address: VOLUME, id: "vol-1" }];
   expect(await survey([{ id: "vol-1", address: VOLUME }], [VOLUME], recorded)).toEqual({
     located: [],
@@ -32,19 +32,19 @@ test("what is on record is neither found nor a stray", async () => {
   });
 });
 
-test("a second volume of an address that is on record is a stray", async () => {
+test("a second volume of an address in the state is a stray", async () => {
   const two = ["vol-1", "vol-2"].map((id) => ({ id, address: VOLUME }));
   const seen = await survey(two, [VOLUME], [{ address: VOLUME, id: "vol-1" }]);
   expect(seen).toEqual({ located: [], strays: ["vol-2"] });
 });
 
-test("both objects of one address are on record while one replaces the other", async () => {
+test("during a replacement both resources of an address are in the state", async () => {
   const two = ["subnet-1", "subnet-2"].map((id) => ({ id, address: "aws_subnet.a" }));
   const recorded = two.map(({ id, address }) => ({ id, address }));
   expect((await survey(two, ["aws_subnet.a"], recorded)).strays).toEqual([]);
 });
 
-test("of two volumes that nothing records the one in use is the cluster's, else the oldest", async () => {
+test("of two volumes missing from the state the attached one is the cluster's, else the oldest", async () => {
   const one = { id: "vol-1", address: VOLUME, state: "available", made: new Date(2) } as const;
   const two = { id: "vol-2", address: VOLUME, state: "available", made: new Date(1) } as const;
   const unused = { located: [[VOLUME, "vol-2"]], strays: ["vol-1"] };
@@ -53,7 +53,7 @@ test("of two volumes that nothing records the one in use is the cluster's, else 
   expect(await survey([{ ...one, state: "in-use" }, two], [VOLUME])).toEqual(used);
 });
 
-test("a rule that the stack no longer names, and nothing records, is a stray", async () => {
+test("a rule that is neither in the stack nor in the state is a stray", async () => {
   const rule = { id: "sgr-1", address: RULE };
   const group = { id: "sg-1", address: "aws_security_group.g" };
   const recorded = [{ address: group.address, id: group.id }];
@@ -63,7 +63,7 @@ test("a rule that the stack no longer names, and nothing records, is a stray", a
   expect((await survey([rule, group], [group.address], both)).strays).toEqual([]);
 });
 
-test("of a kind that is not looked at nothing is a stray: its tags outlive it", async () => {
+test("a kind whose existence is not checked has no strays, because tags outlive resources", async () => {
   expect((await survey([{ id: "lt-1", address: "aws_launch_template.gone" }], [])).strays).toEqual(
     [],
   );

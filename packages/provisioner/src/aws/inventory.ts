@@ -1,10 +1,10 @@
 /**
- * Finds what exists of a stack and is not on record, such as what a killed Terraform made in its last
- * instant: by the tag that holds a resource's address, by its name where AWS demands a name of its
- * own, or by what it connects.
+ * Finds resources of a stack that exist but are missing from its state, for example because Terraform was
+ * killed right after creating them: by the tag that holds a resource's address, by its name if AWS requires
+ * a unique one, or by the resources that it connects.
  *
- * What is not looked for is what may be made twice without harm: settings of a bucket, an alarm, an
- * inline policy and a record in a zone are put, not created.
+ * Resources that can be created twice without harm are not searched for: settings of a bucket, alarms, inline
+ * policies and DNS records are put, not created.
  */
 import { DescribeAutoScalingGroupsCommand } from "@aws-sdk/client-auto-scaling";
 import { DescribeLogGroupsCommand } from "@aws-sdk/client-cloudwatch-logs";
@@ -51,21 +51,21 @@ type Located = Map<string, string>;
 export interface Survey {
   readonly located: ReadonlyMap<string, string>;
   /**
-   * What carries the cluster's tag, exists, and is neither on record nor wanted: a second one of its
-   * address, or one whose address the stack does not have any more.
+   * Existing resources with the cluster's tag that are neither in the state nor in the stack: a duplicate of an
+   * address, or one whose address the stack no longer has.
    */
   readonly strays: readonly SweptResource[];
 }
 
 interface TaggedResource extends RecordedResource {
-  /** Whether it was looked at, so that it exists by now. */
+  /** Whether its existence was checked, rather than taken from its tags. */
   readonly isLooked: boolean;
 }
 
 const CLUSTER_TAG = "millrace:cluster";
-/** Made by an Auto Scaling group, which takes them with it. */
+/** Created, and deleted, by an Auto Scaling group. */
 const OF_A_GROUP = /^(i|eni)-/;
-/** EC2 takes so many values in one filter. */
+/** EC2's limit on the values of one filter. */
 const FILTER_VALUES_MAX = 200;
 const NOT_THERE =
   /NotFound|NoSuchEntity|NoSuchBucket|ResourceNotFoundException|^404$|InvalidRouteTableID/;
@@ -93,7 +93,7 @@ export class AwsInventory {
     this.#clusterId = clusterId;
   }
 
-  /** What exists of the stack `whole` that is not `recorded`, and what exists beside it. */
+  /** Existing resources of the stack `whole` that are not `recorded`, and strays beside it. */
   async survey(
     whole: readonly WantedResource[],
     recorded: readonly RecordedResource[],
@@ -118,7 +118,7 @@ export class AwsInventory {
     return { located, strays: strays.map(({ id, address }) => ({ id, address })) };
   }
 
-  /** One of what is tagged for each address: of volumes the one that is used, or the oldest. */
+  /** One tagged resource per address; of several volumes the attached one, or the oldest. */
   async #chosen(
     missing: readonly WantedResource[],
     tagged: readonly TaggedResource[],
@@ -147,7 +147,7 @@ export class AwsInventory {
     return sorted.flatMap(({ VolumeId }) => VolumeId ?? []);
   }
 
-  /** Everything that carries the cluster's tag now, and the address where it has one. */
+  /** Everything with the cluster's tag, and its address if it has one. */
   async #tagged(): Promise<TaggedResource[]> {
     const [ec2, keys] = await Promise.all([this.#taggedOfEc2(), this.#taggedKeys()]);
     return [
@@ -184,7 +184,7 @@ export class AwsInventory {
     return found.filter(([, id]) => existing.has(id));
   }
 
-  /** Keys are known by nothing but their tags. */
+  /** Keys are found only by their tags. */
   async #taggedKeys(): Promise<[string, string][]> {
     const found: [string, string][] = [];
     const TagFilters = [{ Key: CLUSTER_TAG, Values: [this.#clusterId] }];
@@ -199,7 +199,7 @@ export class AwsInventory {
     return found;
   }
 
-  /** A key that is about to be deleted keeps its tags for the weeks until then. */
+  /** A key that is scheduled for deletion keeps its tags for weeks. */
   async #isKeyAlive(keyId: string): Promise<boolean> {
     const answer = await orUndefined(() =>
       this.#clients.kms.send(new DescribeKeyCommand({ KeyId: keyId })),

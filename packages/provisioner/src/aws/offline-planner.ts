@@ -1,6 +1,6 @@
 /**
- * Plans a cluster without an account, credentials or anything that exists: what `validate_only`
- * answers for a new cluster. It works in a folder of its own that is gone afterwards.
+ * Plans a cluster without an account, credentials or existing resources: the answer of `validate_only` for a
+ * new cluster. It works in a temporary folder.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -23,10 +23,10 @@ import { modeFor, type StackAccount, stackSpec } from "./stack-spec.ts";
 export interface OfflinePlannerOptions {
   readonly program: TerraformProgram;
   readonly providerVersion: string;
-  /** The account's settings, where there is one: the plan then shows its names. */
+  /** The account's settings, if there is one: the plan then shows its names. */
   readonly account?: StackAccount | undefined;
   readonly table?: ProcessTable;
-  /** Folder in which each plan has a folder for its time; the system's where absent. */
+  /** Parent of the temporary folders; the system's if absent. */
   readonly temporaryFolder?: string;
 }
 
@@ -34,12 +34,12 @@ export interface OfflinePlannerOptions {
 const TIMEOUT_MS = 60_000;
 /** Each plan is a Terraform and a provider of some 300 MiB. */
 const AT_ONCE_MAX = 2;
-/** Asked for beyond this, a plan is refused: waiting longer than a caller's time-out helps nobody. */
+/** Requests beyond this are rejected: they would wait longer than a caller's time-out. */
 const WAITING_MAX = 16;
-/** Terraform ends at once where it has asked nobody for anything. */
+/** Terraform ends at once if it has made no requests. */
 const GRACE_MS = 10_000;
 
-/** Stands for what only an account can tell. */
+/** Placeholder for values that only an account can provide. */
 const NO_ACCOUNT: StackAccount = {
   accountId: "000000000000",
   artefact: { bucket: "millrace-artefacts", key: "millrace", sha256: "0".repeat(64) },
@@ -125,12 +125,12 @@ export class OfflinePlanner implements ClusterPlanner {
       return;
     }
     if (this.#waiting.length >= WAITING_MAX) {
-      throw new ProvisionError("busy", "too many plans are being made; ask again in a minute");
+      throw new ProvisionError("busy", "too many plans are in progress; try again in a minute");
     }
     await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
-  /** A place goes to who waits longest, and is not free in between. */
+  /** Passes the slot to the caller that has waited longest. */
   #leave(): void {
     const next = this.#waiting.shift();
     if (next) next();

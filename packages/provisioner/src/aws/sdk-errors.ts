@@ -1,12 +1,12 @@
-/** What AWS's own clients throw, in the words that an operation acts on. */
+/** Maps the errors of AWS's clients to `ProvisionError`. */
 import { ProvisionError, type ProvisionErrorCode } from "../cluster-driver.ts";
 import { classOf } from "../terraform/diagnostics.ts";
 
-/** Somebody is there, or on the way there, who does not answer now. */
+/** The service, or the network on the way to it, does not answer now. */
 const UNANSWERED =
   /^(TimeoutError|RequestTimeout\w*|ECONN\w+|EPIPE|E(HOST|NET)UNREACH|EAI_AGAIN|ENOTFOUND)$/;
 
-/** Gives what `work` gives. What AWS refused in it is a `ProvisionError`, `otherwise` in doubt. */
+/** Runs `work`. Turns AWS's errors into a `ProvisionError`; unclassified ones get the code `otherwise`. */
 export async function askingAws<T>(
   otherwise: ProvisionErrorCode,
   work: () => Promise<T>,
@@ -18,7 +18,7 @@ export async function askingAws<T>(
   }
 }
 
-/** The class of what AWS answered, or did not; undefined where nothing tells. */
+/** The class of an AWS error or time-out; undefined if it is not known. */
 export function classOfAws(error: unknown): ProvisionErrorCode | undefined {
   if (!(error instanceof Error)) return undefined;
   const { name, message } = error;
@@ -34,7 +34,7 @@ export function detailOfAws(error: unknown): string {
   return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
 }
 
-/** The SDK notes on each error how often it asked. */
+/** The SDK counts its attempts on each error. */
 function isOfAws(error: unknown): error is Error {
   return error instanceof Error && !(error instanceof ProvisionError) && "$metadata" in error;
 }

@@ -29,7 +29,7 @@ function autoScaling(groups: AutoScalingGroup[]) {
 
 const READY = { observation: "ready", message: "" } as const;
 
-test("an instance that began with an older template is found, by its slot", async () => {
+test("an instance launched from an older template is found, by its slot", async () => {
   const groups = [group(1, "3", [["i-old", "2"]]), group(0, "3", [["i-new", "3"]])];
   const { clients } = autoScaling(groups);
   expect(await outdatedInstances(clients, ["b0", "b1"])).toEqual([
@@ -37,7 +37,7 @@ test("an instance that began with an older template is found, by its slot", asyn
   ]);
 });
 
-test("one that ends, and one whose beginning is unknown, are left alone", async () => {
+test("instances that terminate, or whose template is unknown, are left alone", async () => {
   const change = (slot: number, how: Partial<Instance>): AutoScalingGroup => {
     const made = group(slot, "3", [[`i-${slot}`, "2"]]);
     return { ...made, Instances: made.Instances?.map((each) => ({ ...each, ...how })) };

@@ -1,7 +1,7 @@
 /**
- * Takes a change of a slot's launch template (its machine, its broker, what volume and settings say)
- * to its instance: AWS leaves the one that runs as it began. One slot at a time, and the next only
- * when all serve again; a slot that does not serve is not waited for, since the change may fix it.
+ * Applies a change of a slot's launch template (machine, broker build, settings) by replacing its instance,
+ * because AWS does not change a running one. One slot at a time, and the next only when all serve again. A slot
+ * that does not serve is replaced at once, since the change may fix it.
  */
 import {
   DescribeAutoScalingGroupsCommand,
@@ -15,7 +15,7 @@ export interface OutdatedInstance {
   readonly instanceId: string;
 }
 
-/** Instances in service that began with another version of the template than their group has now. */
+/** Instances in service that were launched from another version of the template than their group has now. */
 export async function outdatedInstances(
   { autoScaling }: Pick<AwsClients, "autoScaling">,
   groupNames: readonly string[],
@@ -34,7 +34,7 @@ export async function outdatedInstances(
   });
 }
 
-/** The one to replace now; undefined where none is outdated, or a slot that serves must wait. */
+/** The instance to replace now; undefined if none is outdated, or the outdated ones must wait. */
 export function nextToReplace(
   outdated: readonly OutdatedInstance[],
   { observation, slot }: ClusterHealth,
@@ -43,7 +43,7 @@ export function nextToReplace(
   return outdated.find((each) => each.slot === slot);
 }
 
-/** Ends the instance; its group starts another in its place, which takes the volume over. */
+/** Terminates the instance; its group launches another one, which attaches the volume. */
 export async function replaceInstance(
   { autoScaling }: Pick<AwsClients, "autoScaling">,
   { instanceId }: OutdatedInstance,

@@ -23,7 +23,7 @@ test("what a plan does not show is seen in the stack", () => {
   expect(rulesOf(silent, volume(false))).toEqual(["aws_ebs_volume.v"]);
 });
 
-test("what both show is told once", () => {
+test("a finding of both is reported once", () => {
   expect(rulesOf(plan({ encrypted: false }, {}), volume(false))).toHaveLength(1);
 });
 

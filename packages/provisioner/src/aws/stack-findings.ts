@@ -2,13 +2,13 @@ import { checkPolicies, type PolicyContext } from "@millrace/infra";
 import type { PolicyFinding } from "../change-plan.ts";
 
 interface FindingsContext extends PolicyContext {
-  /** Types of resources that the plan shows otherwise than the stack has them. */
+  /** Types of resources that the plan shows differently from the stack. */
   readonly ignoredInPlan?: (type: string | undefined) => boolean;
 }
 
 /**
- * What is wrong with a stack and its plan. A plan does not know what AWS will only tell, and a stack
- * does not say what will happen: both are checked, and a finding of both is reported once, as the plan has it.
+ * Policy findings of a stack and its plan. A plan lacks values that AWS assigns later, and a stack does not say
+ * what will change. So both are checked, and a finding of both is reported once, as the plan has it.
  */
 export function stackFindings(
   planJson: unknown,

@@ -1,4 +1,4 @@
-/** What a driver does with one cluster's stack: plan, apply, tell drift, sweep. */
+/** A driver's work on one cluster's stack: plan, apply, detect drift, sweep. */
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   type ClusterStackMode,
@@ -49,19 +49,19 @@ export interface StackRunOptions {
   readonly deployment: ClusterDeployment;
   readonly account: AwsAccount;
   readonly session: SessionOptions;
-  /** Before a volume is made that was not found it is looked for again after this; 5 s where absent. */
+  /** Wait before the second search for a volume that was not found and would be created; 5 s if absent. */
   readonly secondLookMs?: number;
-  /** How long a purge waits for what cannot be deleted yet; ten minutes where absent. */
+  /** How long a purge waits for resources that cannot be deleted yet; ten minutes if absent. */
   readonly held?: HeldWait;
 }
 
 interface HeldWait {
   readonly msMax: number;
-  /** Until it is tried again. */
+  /** Time until the next try. */
   readonly pauseMs: number;
 }
 
-/** What is kept beside a plan. */
+/** Stored beside a plan. */
 interface PlanRecord {
   readonly purpose: PlanPurpose;
   readonly digest: string;
@@ -69,22 +69,22 @@ interface PlanRecord {
   readonly refused: readonly string[];
   /** Whether Terraform has nothing to do. */
   readonly empty: boolean;
-  /** What it takes back; Terraform does not. */
+  /** Rules and policies added by hand that it removes; Terraform does not. */
   readonly additions?: readonly Addition[];
   /** Endpoint services that it deletes. */
   readonly closing: readonly string[];
   readonly applied: boolean;
 }
 
-/** What the cluster was last asked to be, whether it became so or not. */
+/** The deployment that was last requested, whether it was applied or not. */
 const ASKED_FILE = "asked.json";
-/** What it was last made. */
+/** The deployment that was last applied. */
 const APPLIED_FILE = "applied.json";
-/** What was made a moment ago is not always found by its tags yet. */
+/** A new resource is not always found by its tags at once. */
 const SECOND_LOOK_MS = 5_000;
-/** What every stack but the one of a purge protects. */
+/** Protected in every stack except a purge's. */
 const HOLDS_DATA = new Set(["aws_ebs_volume", "aws_s3_bucket", "aws_kms_key"]);
-/** A purge that finds something new each time is not finding leftovers. */
+/** A purge that still finds something new after these rounds is not finding leftovers. */
 const PURGE_ROUNDS_MAX = 3;
 /** An endpoint takes AWS minutes to delete, and holds its subnet and group until it is gone. */
 const HELD_WAIT: HeldWait = { msMax: 10 * 60_000, pauseMs: 10_000 };
@@ -163,7 +163,7 @@ export class StackRun {
       if (isPurge) await this.#session.onDestroying?.();
       await this.#letGo(run, record.closing);
       await this.#takeBack(run, record.additions ?? []);
-      // Once: an apply that fails later may have made a rule of the same kind, as the stack's own.
+      // Only once: a later, failed apply may have created an equal rule that belongs to the stack.
       await this.#workspace.writeJson(recordFile(planId), { ...record, additions: [] });
       if (isPurge) await this.#purge(run, record.empty ? undefined : planId);
       else if (!record.empty) await run.apply(planId);
@@ -186,8 +186,8 @@ export class StackRun {
   }
 
   /**
-   * Takes on record whatever exists of the whole stack; the next plan removes what is unwanted. What
-   * exists beside it is removed where it holds no data.
+   * Imports everything of the whole stack that exists; the next plan removes what is unwanted. Strays are
+   * removed unless they hold data.
    */
   async sweep(): Promise<SweepReport> {
     const { report, isBare } = await this.#workspace.session(this.#session, async (run) => {
@@ -197,15 +197,14 @@ export class StackRun {
       const recorded = run.state?.resources.length ?? 0;
       return { report: { imported, removed, left }, isBare: recorded + left.length === 0 };
     });
-    // Looking has made a folder, perhaps that of a cluster that is gone.
+    // The search has created the folder, perhaps of a cluster that is gone.
     if (isBare && !(await this.#workspace.hasPlans())) await this.#workspace.remove();
     return report;
   }
 
   /**
-   * Throws `ProvisionError` `config` where the cluster cannot become what is asked for without losing
-   * a volume or a bucket. Terraform would not refuse all of it: what is no longer in a stack is not
-   * protected by it.
+   * Throws `ProvisionError` `config` if the requested change would lose a volume or a bucket. Terraform would not
+   * refuse all of these: it does not protect what is no longer in a stack.
    */
   async #checkChange(purpose: PlanPurpose): Promise<void> {
     const last = await deploymentIn(this.#workspace, APPLIED_FILE);
@@ -214,7 +213,7 @@ export class StackRun {
       const refused = forbiddenChanges(this.#spec("running", last), this.#spec("running"));
       if (refused.length > 0) {
         const detail = refused.map((error) => `${error.pointer} ${error.message}`).join("\n");
-        const message = "the cluster cannot be changed so where it stands";
+        const message = "this change would lose the cluster's volume or bucket";
         throw new ProvisionError("config", message, { detail });
       }
     }
@@ -222,8 +221,8 @@ export class StackRun {
   }
 
   /**
-   * A volume, bucket or key whose creation was interrupted is on record as tainted, and Terraform would
-   * replace it, which its protection refuses, for ever. It is kept, and changed into what is wanted.
+   * A volume, bucket or key whose creation was interrupted is tainted in the state. Terraform would replace it,
+   * which its protection always refuses. It is untainted, so that the plan changes it in place.
    */
   async #keepWhatHoldsData(run: WorkspaceRun): Promise<void> {
     for (const { address, type, isTainted } of run.state?.resources ?? []) {
@@ -234,8 +233,8 @@ export class StackRun {
   }
 
   /**
-   * What a plan for `purpose` has to take on record first. Where the stack still wants it, the plan
-   * itself does, so that it is seen; where things are to go, they are recorded now, to be removed.
+   * Resources that a plan for `purpose` must import. If the stack still has them, the plan imports them, so that
+   * the import is visible; if they are to be deleted, they are imported now.
    */
   async #importsFor(purpose: PlanPurpose, run: WorkspaceRun): Promise<readonly ImportTarget[]> {
     const { found } = await this.#survey(run.state);
@@ -253,7 +252,7 @@ export class StackRun {
     try {
       return { planId, json: await run.plan({ planId, destroy }) };
     } catch (error) {
-      // What was found a moment ago may be on its way out.
+      // It may have been deleted since it was found.
       if (!(error instanceof ProvisionError) || imports.length === 0) throw error;
       if (!/non-existent remote object/i.test(error.detail ?? "")) throw error;
       const there = await this.#importNow(run, imports);
@@ -263,7 +262,7 @@ export class StackRun {
     }
   }
 
-  /** What an emulator lacks is checked as it would be applied elsewhere. */
+  /** Checks parts that the emulator lacks as they would be applied on AWS. */
   #findings(json: unknown, purpose: PlanPurpose): readonly PolicyFinding[] {
     const spec = this.#spec(modeFor(purpose, this.#deployment));
     const { without = [], ...run } = this.#account.synthRun(this.#deployment);
@@ -274,7 +273,7 @@ export class StackRun {
     return stackFindings(json, whole, { kind: "cluster", purge, ignoredInPlan: isLacking });
   }
 
-  /** What exists of the running stack, whatever is wanted now, and is not on record. */
+  /** Existing resources of the running stack, whatever is requested now, that are missing from the state. */
   async #survey(state: StateDocument | undefined): Promise<Surveyed> {
     const recorded = (state?.resources ?? []).map(({ address, attributes }) => ({
       address,
@@ -288,13 +287,13 @@ export class StackRun {
       ({ type, address }) =>
         type === "aws_ebs_volume" && !known.has(address) && !survey.located.has(address),
     );
-    // A second volume is never used and never goes: worth a wait where something was made before.
+    // A duplicate volume would stay for ever, so a wait is worth it if something was created before.
     if (lacksVolume && recorded.length + survey.located.size > 0) {
       const { signal } = this.#session;
       await sleep(this.#secondLookMs, undefined, signal ? { signal } : {}).catch(() => {});
       survey = await inventory.survey(whole, recorded);
     }
-    // Of its own type: a role and its instance profile have one name, which is the id of both.
+    // By type and id: a role and its instance profile share one name, which is the id of both.
     const taken = new Set(recorded.map(({ address, id }) => `${typeOf(address)} ${id}`));
     const unrecorded = [...survey.located].filter(
       ([address, id]) => !taken.has(`${typeOf(address)} ${id}`),
@@ -315,8 +314,8 @@ export class StackRun {
   }
 
   /**
-   * Everything else goes before the bucket, brokers and its policy among it; then nobody writes to it
-   * any more, and its objects can go. What a killed run made beside the record goes too.
+   * Deletes everything else before the bucket, including brokers and its policy. Then nothing writes to the
+   * bucket any more and its objects can be deleted. Resources missing from the state are deleted too.
    */
   async #purge(run: WorkspaceRun, planId: string | undefined): Promise<void> {
     if (planId !== undefined) await this.#destroyAll(run, planId);
@@ -333,7 +332,10 @@ export class StackRun {
       if (performance.now() - heldSince >= this.#held.msMax) break;
       await this.#pause();
     }
-    throw new ProvisionError("apply_failed", "something of the cluster is held or comes back");
+    throw new ProvisionError(
+      "apply_failed",
+      "resources of the cluster cannot be deleted, or come back",
+    );
   }
 
   async #removeStrays(strays: readonly SweptResource[], data: boolean) {
@@ -373,7 +375,7 @@ export class StackRun {
     return planId;
   }
 
-  /** An endpoint service cannot be deleted while anybody is connected to it. */
+  /** An endpoint service cannot be deleted while it has connections. */
   async #letGo(run: WorkspaceRun, serviceIds: readonly string[]): Promise<void> {
     if (serviceIds.length === 0) return;
     const { ec2 } = await this.#clients();
@@ -381,7 +383,7 @@ export class StackRun {
     if (rejected > 0) run.events.say(`${rejected} PrivateLink connections were ended`, "warning");
   }
 
-  /** Before Terraform: what it changes may take long, or fail, and a hole is open until then. */
+  /** Before Terraform, whose run may take long or fail: a rule that opens the cluster would stay until then. */
   async #takeBack(run: WorkspaceRun, additions: readonly Addition[]): Promise<void> {
     if (additions.length === 0) return;
     await takeBack(await this.#clients(), additions, this.#session.signal);
@@ -415,15 +417,15 @@ export class StackRun {
 }
 
 /**
- * What the cluster was last made, or asked to be where it was never made; undefined where nothing was,
- * or the folder is lost.
+ * The deployment that was last applied, or last requested if none was applied; undefined if there was none, or
+ * the folder is lost.
  */
 export async function lastDeployment(workspace: Workspace): Promise<ClusterDeployment | undefined> {
   const applied = await deploymentIn(workspace, APPLIED_FILE);
   return applied ?? (await deploymentIn(workspace, ASKED_FILE));
 }
 
-/** Written by us in a folder that is ours alone. */
+/** Written by this program in a folder that only it uses. */
 async function deploymentIn(
   workspace: Workspace,
   file: string,

@@ -29,7 +29,7 @@ test("a cluster on this machine has no stack", () => {
   expect(() => stackSpec(local, "running", ACCOUNT)).toThrow("has no spec for AWS");
 });
 
-test("what is left of a cluster follows from why it is planned", () => {
+test("the mode of the stack follows from the purpose of the plan", () => {
   const paused = { ...DEPLOYMENT, paused: true };
   expect(modeFor("apply", DEPLOYMENT)).toBe("running");
   expect(modeFor("apply", paused)).toBe("paused");

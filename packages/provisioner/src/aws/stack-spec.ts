@@ -8,13 +8,13 @@ import type { PlanPurpose } from "../change-plan.ts";
 import { type ClusterDeployment, ProvisionError } from "../cluster-driver.ts";
 import type { AwsAccountSettings } from "./aws-account.ts";
 
-/** What of the account's settings a stack is made from. */
+/** The account's settings that a stack needs. */
 export type StackAccount = Pick<
   AwsAccountSettings,
   "artefact" | "permissionsBoundaryArn" | "controlPlaneCidr" | "alarmTopicArn"
 > & { readonly accountId: string };
 
-/** What is left of a cluster after a plan for `purpose`. */
+/** The stack's mode for a plan of `purpose`. */
 export function modeFor(purpose: PlanPurpose, { paused }: ClusterDeployment): ClusterStackMode {
   switch (purpose) {
     case "pause":
@@ -29,8 +29,8 @@ export function modeFor(purpose: PlanPurpose, { paused }: ClusterDeployment): Cl
 }
 
 /**
- * The stack of a deployment. Throws `ProvisionError` `config` for one that is not AWS's, and for one
- * that cannot stand there; the message says which field and why.
+ * The stack of a deployment. Throws `ProvisionError` `config` if it is not for AWS or is invalid; the message
+ * names the field and the reason.
  */
 export function stackSpec(
   deployment: ClusterDeployment,

@@ -24,7 +24,7 @@ const EACH: FakeResource[] = [
   { id: "sgr-2", address: "f", egress: true },
 ];
 
-test("what holds no data goes, in an order that can be; the rest is left", async () => {
+test("strays without data are removed, dependents first; the rest is left", async () => {
   const { ec2, run, scheduled } = removal(EACH, false);
   const { removed, left } = await run();
   expect(ec2.changes).toEqual([
@@ -41,14 +41,14 @@ test("what holds no data goes, in an order that can be; the rest is left", async
   expect(scheduled).toEqual([]);
 });
 
-test("a purge takes the data with it", async () => {
+test("a purge removes strays with data", async () => {
   const { ec2, run, scheduled } = removal(EACH, true);
   expect((await run()).left).toEqual([]);
   expect(ec2.changes).toContain("DeleteVolume vol-1");
   expect(scheduled).toEqual([{ KeyId: KEY, PendingWindowInDays: 7 }]);
 });
 
-test("what another thing holds is left, what is gone is in no list, the rest is an error", async () => {
+test("strays in use are left, those that are gone are in no list, other failures are errors", async () => {
   const held = removal([{ id: "subnet-1", address: "a", held: "DependencyViolation" }], false);
   expect(await held.run()).toEqual({ removed: [], left: [{ id: "subnet-1", address: "a" }] });
   const gone = removal([{ id: "subnet-1", address: "a", held: "InvalidSubnetID.NotFound" }], false);
@@ -70,7 +70,7 @@ test.each(["vpce-1", "vpce-svc-1"])(
   },
 );
 
-test("who is connected to an endpoint service is let go, who was rejected is not again", async () => {
+test("connections to an endpoint service are rejected once", async () => {
   const connected = ["vpce-a", "vpce-b:pendingAcceptance", "vpce-c:rejected", "vpce-d:deleted"];
   const ec2 = new FakeEc2([{ id: "vpce-svc-1", address: "a", connected }]);
   expect(await rejectConnections(ec2.client, ["vpce-svc-1"])).toBe(2);

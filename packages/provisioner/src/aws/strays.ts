@@ -1,6 +1,6 @@
 /**
- * What exists of a cluster twice, or of a stack that it no longer has: a killed run made it and lost
- * it before it was on record, and nothing will ever ask for it again.
+ * Duplicates, and resources that are no longer in the stack: a killed run created them and did not record them,
+ * so nothing else will ever delete them.
  */
 import {
   DeleteRouteTableCommand,
@@ -22,24 +22,24 @@ import { ProvisionError } from "../cluster-driver.ts";
 import type { AwsClients } from "./aws-account.ts";
 import { kindOfId } from "./ec2-existence.ts";
 
-/** Nothing of these holds data. In the order in which one may hold another. */
+/** Kinds that hold no data, ordered so that dependents come first. */
 const WITHOUT_DATA = ["sgr", "vpce", "vpce-svc", "subnet", "rtb", "sg", "vpc"];
 /** As for a key that Terraform deletes. */
 const KEY_DELETION_DAYS = 7;
 const GONE = /NotFound|NotFoundException|KMSInvalidStateException/;
-/** Something else holds it: whoever looks next, or a person, sees further. */
+/** Errors of a resource that is still in use: the next sweep, or a person, deals with it. */
 const HELD = /^(DependencyViolation|CannotDelete|VolumeInUse|ExistingVpcEndpointConnections)$/;
 
 interface RemovalOptions {
-  /** Whether what holds data goes, too. */
+  /** Whether resources with data are removed, too. */
   readonly data: boolean;
-  /** Aborted when the caller lost its right to act: what is not removed by then stays. */
+  /** Aborted when the caller lost its right to act; the rest stays. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Removes what holds no data, and with `data` what does, too; the rest is left. What is gone by now
- * is in neither list. Throws `ProvisionError` `aborted`.
+ * Removes strays without data, and with `data` all; the rest is left. Strays that are gone by now are in neither
+ * list. Throws `ProvisionError` `aborted`.
  */
 export async function removeStrays(
   clients: Pick<AwsClients, "ec2" | "kms">,
@@ -110,10 +110,10 @@ async function revoke(ec2: EC2Client, id: string): Promise<void> {
   else await ec2.send(new RevokeSecurityGroupIngressCommand(input));
 }
 
-/** These two answer with success, and with a list of what did not succeed. */
+/** These two calls return success with a list of failures. */
 function refused({ Unsuccessful }: { Unsuccessful?: UnsuccessfulItem[] | undefined }): void {
   const error = Unsuccessful?.[0]?.Error;
   if (error === undefined) return;
-  // Marked as whatever else AWS refuses is marked by its client.
+  // In the form of the client's other errors.
   throw Object.assign(new Error(error.Message), { name: error.Code ?? "unknown", $metadata: {} });
 }

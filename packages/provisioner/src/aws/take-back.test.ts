@@ -7,7 +7,7 @@ import { takeBack } from "./take-back.ts";
 
 type Command = { readonly constructor: { readonly name: string }; readonly input: unknown };
 
-/** Two services that keep what they are told, or refuse all of it. */
+/** Two services that record requests, or reject all of them. */
 function cloud(refusal?: string) {
   const told: [string, unknown][] = [];
   const answer = ({ constructor: { name }, input }: Command) => {
@@ -32,7 +32,7 @@ const INLINE: Addition = {
 };
 const ARN = "arn:aws:iam::aws:policy/AdministratorAccess";
 
-test("a rule goes by what it says, whoever its peer is", async () => {
+test("a rule is revoked by its content, for any kind of peer", async () => {
   const { told, clients } = cloud();
   const peers: [AddedRule["peer"], object][] = [
     [{ cidrIpv4: "0.0.0.0/0" }, { IpRanges: [{ CidrIp: "0.0.0.0/0" }] }],
@@ -59,7 +59,7 @@ test("a rule goes by what it says, whoever its peer is", async () => {
   ]);
 });
 
-test("a policy of a role's own is deleted, an attached one is detached", async () => {
+test("an inline policy is deleted, an attached one is detached", async () => {
   const { told, clients } = cloud();
   const attached: Addition = { ...INLINE, kind: "managed_policy_arns", policy: ARN };
   await takeBack(clients, [INLINE, attached], undefined);
@@ -69,7 +69,7 @@ test("a policy of a role's own is deleted, an attached one is detached", async (
   ]);
 });
 
-test("what is gone is no error, everything else is, and nothing happens after an abort", async () => {
+test("a missing rule is not an error, other failures are, and an abort stops", async () => {
   const additions = [INLINE, rule("ingress", { cidrIpv4: "0.0.0.0/0" })];
   await takeBack(cloud("InvalidPermission.NotFound").clients, additions, undefined);
   await takeBack(cloud("NoSuchEntityException").clients, additions, undefined);

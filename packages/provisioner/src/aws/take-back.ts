@@ -1,4 +1,4 @@
-/** Takes away what stands beside a stack at its security groups and roles. */
+/** Removes rules and policies that were added by hand to a stack's security groups and roles. */
 import {
   type IpPermission,
   RevokeSecurityGroupEgressCommand,
@@ -9,10 +9,10 @@ import { ProvisionError } from "../cluster-driver.ts";
 import type { AddedRule, Addition } from "../terraform/added-by-hand.ts";
 import type { AwsClients } from "./aws-account.ts";
 
-/** Whoever added it took it away again, or what it was added to is gone. */
+/** It was removed by hand, or its group or role is gone. */
 const GONE = /NotFound|NoSuchEntity/;
 
-/** Throws `ProvisionError` `aborted`. What is gone already is no error. */
+/** Throws `ProvisionError` `aborted`. What is gone already is not an error. */
 export async function takeBack(
   clients: Pick<AwsClients, "ec2" | "iam">,
   additions: readonly Addition[],
@@ -20,7 +20,7 @@ export async function takeBack(
 ): Promise<void> {
   for (const addition of additions) {
     if (signal?.aborted) {
-      throw new ProvisionError("aborted", "taking back what was added by hand was aborted");
+      throw new ProvisionError("aborted", "removing what was added by hand was aborted");
     }
     try {
       await remove(clients, addition);
@@ -47,7 +47,7 @@ async function remove({ ec2, iam }: Pick<AwsClients, "ec2" | "iam">, addition: A
   }
 }
 
-/** By what the rule says: a plan knows no ids of rules that are not the stack's. */
+/** By the rule's content: a plan has no ids of rules that are not in the stack. */
 function revocation({ groupId, protocol, from, to, peer }: AddedRule) {
   const ports = { IpProtocol: protocol, FromPort: from, ToPort: to };
   return { GroupId: groupId, IpPermissions: [{ ...ports, ...peerOf(peer) }] };

@@ -2,10 +2,10 @@
  * The folder of one cluster on this machine:
  *
  *     <home>/clusters/<cluster id>/        0700
- *       server.properties                  0600  what the broker is told
+ *       server.properties                  0600  the broker's configuration
  *       admin.token                        0600  secret of its admin HTTP
  *       broker.pid                         0600  which process it is (see broker-process.ts)
- *       broker.log, broker.log.1           0600  what it says (see broker-log.ts)
+ *       broker.log, broker.log.1           0600  its log (see broker-log.ts)
  *       recovered                          0600  the recovery plan that was applied last
  *       data/                              metadata and the lock
  *       wal/                               the write-ahead log
@@ -80,8 +80,8 @@ export class BrokerFiles {
   }
 
   /**
-   * The deployment as it can be here: a write-ahead log is formatted for its capacity, and a broker
-   * does not open one of another, so a log that exists keeps its own.
+   * The deployment with the capacity of an existing write-ahead log: a log is formatted for its capacity, and a
+   * broker does not open one of another capacity.
    */
   async withExistingWal(deployment: ClusterDeployment): Promise<ClusterDeployment> {
     if ((await stat(join(this.folder, "wal/wal")).catch(() => undefined)) === undefined) {
@@ -93,7 +93,7 @@ export class BrokerFiles {
       : { ...deployment, walCapacityBytes: Number(capacity) };
   }
 
-  /** Brings the configuration of a cluster that has a folder up to date; never makes the folder. */
+  /** Updates the configuration of a cluster that has a folder; never creates the folder. */
   async refresh(wanted: ClusterDeployment): Promise<void> {
     const text = renderProperties(this, await this.withExistingWal(wanted));
     if ((await readIfThere(this.propertiesFile)) !== text) {
@@ -137,13 +137,13 @@ export class BrokerFiles {
     await replaceFile(this.recoveredFile, planId);
   }
 
-  /** `undefined` where there is none or a crash left half of one. */
+  /** `undefined` if there is none, or a crash truncated it. */
   async readToken(): Promise<string | undefined> {
     const text = (await readIfThere(this.tokenFile))?.trim();
     return text !== undefined && TOKEN.test(text) ? text : undefined;
   }
 
-  /** Removes everything; the properties first, so that what remains after a crash cannot start. */
+  /** Removes everything; the properties first, so that the rest cannot start after a crash. */
   async remove(): Promise<void> {
     await rm(this.propertiesFile, { force: true });
     await rm(this.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
@@ -190,13 +190,13 @@ export function renderProperties(files: BrokerFiles, deployment: ClusterDeployme
     "s3.data.buckets": `0@${fileUri("objects")}`,
   };
   for (const key of Object.keys(deployment.properties)) {
-    if (RESERVED_KEYS.has(key)) throw new Error(`the property ${key} is the driver's own`);
+    if (RESERVED_KEYS.has(key)) throw new Error(`the property ${key} is set by the driver`);
   }
   const lines = Object.entries({ ...own, ...deployment.properties }).map(([key, value]) => {
     if (/[\r\n]/.test(value) || !/^[A-Za-z0-9._-]+$/.test(key)) {
       throw new ProvisionError("start_failed", `the property ${key} cannot be written to a file`);
     }
-    // A backslash begins an escape in this format.
+    // A backslash starts an escape in this format.
     return `${key}=${value.replaceAll("\\", "\\\\")}`;
   });
   return `# Written by Millrace; changes are overwritten.\n${lines.join("\n")}\n`;

@@ -4,7 +4,7 @@ import { exitIn } from "./broker-log.ts";
 const LINE = "2026-01-01T00:00:00Z  INFO millrace_broker::broker: the broker is ready";
 const EXIT = "millrace: exit 79: the task upload panicked: out of order";
 
-test("the last line tells how the broker ended", () => {
+test("the last line has the broker's exit", () => {
   const exit = { code: 79, reason: "the task upload panicked: out of order" };
   expect(exitIn(`${LINE}\n${EXIT}`)).toEqual(exit);
   expect(exitIn(`${LINE}\n${EXIT}\n${LINE}`)).toEqual(exit);

@@ -1,14 +1,14 @@
 /**
- * The broker writes straight into `broker.log`, so that it needs nobody to live. Its descriptor is
- * in append mode: the file can be copied away and truncated under it (as logrotate's copytruncate
- * does; lines written between the two are lost, a log is worth that).
+ * The broker writes directly to `broker.log`, so it does not depend on the worker. Its descriptor is in append
+ * mode: the file can be copied and truncated while it is open, as logrotate's copytruncate does. Lines written
+ * between the two are lost, which is acceptable for a log.
  */
 import { copyFile, open, stat, truncate } from "node:fs/promises";
 import type { BrokerExit } from "@millrace/domain";
 
-/** Two files of this size per cluster are the bound. */
+/** Each cluster has at most two log files of this size. */
 export const LOG_BYTES_MAX = 16 * 1024 * 1024;
-/** What an error message can carry of a log. */
+/** Part of a log that an error message shows. */
 const TAIL_BYTES = 4_096;
 
 /** Moves the log to `<file>.1` once it has grown past the bound. */
@@ -19,7 +19,7 @@ export async function boundLog(file: string, bytesMax: number = LOG_BYTES_MAX): 
   await truncate(file, 0);
 }
 
-/** The last lines of the log; empty where there is none. */
+/** The last lines of the log; empty if there is none. */
 export async function logTail(file: string): Promise<string> {
   const size = await sizeOf(file);
   if (size === undefined) return "";
@@ -42,10 +42,10 @@ export async function logTail(file: string): Promise<string> {
 const EXIT_LINE = /^millrace: exit (\d+): (.*)$/;
 /** A thread that has not ended yet may log a little behind it. */
 const LINES_BEHIND_EXIT = 3;
-/** What a condition carries of a reason, in characters. */
+/** Length of a reason in a condition, in characters. */
 const REASON_LENGTH_MAX = 400;
 
-/** How the broker ended whose log ends so; undefined where there is no log. */
+/** The broker's exit from the end of its log; undefined if there is no log. */
 export function exitIn(tail: string): BrokerExit | undefined {
   if (tail === "") return undefined;
   const lines = tail.split("\n").slice(-LINES_BEHIND_EXIT).reverse();

@@ -1,11 +1,10 @@
 /**
  * The operating-system process of one cluster's broker: started at most once, found again, stopped.
  *
- * The broker is a child only by birth: it has its own session and its own log, and outlives the
- * worker that started it. Which process it is stands in `broker.pid`, with its start time. A worker
- * can be killed between the start and the writing of that file; the command line, which holds the
- * path of the cluster's own configuration, finds the process then. The broker's lock on its data
- * folder is the last line: even two workers that both start one leave one running.
+ * The broker has its own session and its own log, and outlives the worker that started it. `broker.pid`
+ * identifies the process, with its start time. If a worker is killed between the start and the writing of that
+ * file, the process is found by its command line, which has the path of the cluster's configuration. The broker's
+ * lock on its data folder is the last safeguard: if two workers start a broker, only one keeps running.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -25,9 +24,9 @@ import { logTail } from "./broker-log.ts";
 import { isSameProcess, type ProcessIdentity, type ProcessTable } from "./process-table.ts";
 
 export interface BrokerProgram {
-  /** The program and what stands before `broker --config …`. */
+  /** The program, and arguments before `broker --config …`. */
   readonly command: readonly [string, ...string[]];
-  /** Its whole environment. The worker's own is full of secrets and is not inherited. */
+  /** Its whole environment. The worker's own has secrets and is not inherited. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
@@ -46,17 +45,17 @@ export class BrokerProcess {
     this.#table = table;
   }
 
-  /** The broker's living process, however it was started. */
+  /** The broker's live process, however it was started. */
   find(): ProcessIdentity | undefined {
     const recorded = this.#readPidFile();
     if (recorded && isSameProcess(recorded, this.#table.find(recorded.pid))) return recorded;
     const [found] = this.#table.findByArguments(this.#arguments());
-    // Without its folder there is nothing to record it in; the caller may still stop it.
+    // Without its folder it cannot be recorded; the caller may still stop it.
     if (found && existsSync(this.#files.folder)) this.#writePidFile(found);
     return found;
   }
 
-  /** Starts the program. The caller has made sure, under its lock, that none runs. */
+  /** Starts the program. The caller has checked, under its lock, that none runs. */
   async start(program: BrokerProgram): Promise<ProcessIdentity> {
     const [file, ...before] = program.command;
     const log = openSync(this.#files.logFile, "a", 0o600);
@@ -67,7 +66,7 @@ export class BrokerProcess {
         env: program.environment as NodeJS.ProcessEnv,
         stdio: ["ignore", log, log],
       });
-      // At once and synchronously: the shorter the gap, the rarer the search by command line.
+      // Synchronous, at once: the shorter the gap, the rarer the search by command line.
       const identity = child.pid === undefined ? undefined : this.#table.find(child.pid);
       if (identity) this.#writePidFile(identity);
       await once(child, "spawn");
@@ -136,7 +135,7 @@ export class BrokerProcess {
       const content: unknown = JSON.parse(readFileSync(this.#files.pidFile, "utf8"));
       return isIdentity(content) ? content : undefined;
     } catch {
-      // Missing, or half written by a crash: the search by command line decides.
+      // Missing, or truncated by a crash: the search by command line decides.
       return undefined;
     }
   }

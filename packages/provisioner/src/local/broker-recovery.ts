@@ -1,7 +1,7 @@
 /**
- * Rebuilds the metadata of a broker that lost it, by `millrace recover`. The program takes the lock of
- * the data folder, so it never works beside a broker. It replaces the metadata by two renames, between
- * which it may be killed: running it again is what makes that safe.
+ * Rebuilds the metadata of a broker that lost it, with `millrace recover`. The program takes the lock of the
+ * data folder, so it never runs beside a broker. It replaces the metadata by two renames; if it is killed between
+ * them, running it again completes the recovery.
  */
 import { spawn } from "node:child_process";
 import type { ChangePlan } from "../change-plan.ts";
@@ -15,7 +15,7 @@ const EXIT_FOLDER_IN_USE = 75;
 const EXIT_BAD_CONFIGURATION = 78;
 /** A report names each partition with missing records, about 200 bytes each. */
 const OUTPUT_BYTES_MAX = 16 * 1024 * 1024;
-/** The end of what the program says of its failure. */
+/** Part of the program's error output that is shown. */
 const DETAIL_CHARACTERS_MAX = 2_000;
 /** The whole metadata is read from the bucket: minutes for the largest over a slow link. */
 const TIMEOUT_MS = 10 * 60_000;
@@ -103,7 +103,7 @@ async function runProgram(
   return await new Promise((resolve, reject) => {
     child.on("close", (code) => resolve({ code, output, errors }));
     child.on("error", (cause) => {
-      // The abort is told by the end of the process.
+      // The process's end reports the abort.
       if (options.signal.aborted) return;
       const message = `cannot run the broker program ${file}`;
       reject(new ProvisionError("unconfigured", message, { cause, detail: String(cause) }));

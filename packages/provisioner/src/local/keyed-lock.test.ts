@@ -17,7 +17,7 @@ test("work of one key runs in order and never overlaps, failures included", asyn
   expect(log).toEqual(["a begins", "a ends", "b begins", "b ends", "c begins", "c ends"]);
 });
 
-test("work of different keys runs at once", async () => {
+test("work of different keys runs concurrently", async () => {
   const lock = new KeyedLock();
   let release = () => {};
   const gate = new Promise<void>((resolve) => {

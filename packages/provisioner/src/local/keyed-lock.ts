@@ -1,4 +1,4 @@
-/** Runs work of one key one after the other, in the order asked; work of different keys at once. */
+/** Runs work of one key sequentially, in the order of requests; work of different keys concurrently. */
 export class KeyedLock {
   readonly #tails = new Map<string, Promise<unknown>>();
 

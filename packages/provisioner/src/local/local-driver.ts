@@ -32,7 +32,7 @@ export interface LocalDriverOptions {
   readonly processTable?: ProcessTable;
 }
 
-/** Recovery of a full write-ahead log of the largest size takes most of this on a slow disk. */
+/** Recovering a full write-ahead log of the largest size takes most of this on a slow disk. */
 const READY_TIMEOUT_MS = 60_000;
 const READY_POLL_MS = 100;
 
@@ -91,7 +91,7 @@ export class LocalDriver implements ClusterDriver {
       if (options.signal?.aborted) {
         throw new ProvisionError("aborted", "waiting for the broker was aborted");
       }
-      // The process first: another program's answer on the broker's port proves nothing.
+      // The process first: another program may answer on the broker's port.
       if (broker.find() === undefined) {
         const detail = await logTail(files.logFile);
         throw new ProvisionError("start_failed", "the broker's process ended", { detail });
@@ -135,8 +135,7 @@ export class LocalDriver implements ClusterDriver {
       await broker.stop();
       await onDestroying?.();
       await files.remove();
-      // Another worker that did not know of the removal may have started one in between. From now
-      // on none can start, for lack of a configuration.
+      // Another worker may have started one meanwhile. Without a configuration none can start from now on.
       await broker.stop();
     });
   }
@@ -175,7 +174,7 @@ export class LocalDriver implements ClusterDriver {
     const deployment = await files.withExistingWal(wanted);
     const purpose = purposeOf(planId);
     if (purpose === undefined || localPlanId(files, deployment, purpose) !== planId) {
-      const message = `plan ${planId} is not what cluster ${deployment.clusterId} shall be now`;
+      const message = `plan ${planId} is not for the current settings of cluster ${deployment.clusterId}`;
       throw new ProvisionError("plan_stale", message);
     }
     if (purpose === "purge") return await this.destroy(deployment.clusterId, options);
@@ -191,7 +190,7 @@ export class LocalDriver implements ClusterDriver {
     return await this.plan(deployment, { purpose: "drift" });
   }
 
-  /** Everything of a cluster lies in its folder or is found by its configuration's path. */
+  /** Everything of a cluster is in its folder or found by its configuration's path. */
   async sweep(): Promise<SweepReport> {
     return { imported: [], removed: [], left: [] };
   }

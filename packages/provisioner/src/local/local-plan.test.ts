@@ -29,18 +29,18 @@ function actions(deployment: ClusterDeployment, purpose: "apply" | "drift", stat
 }
 
 describe("apply", () => {
-  test("makes everything where nothing is", () => {
+  test("creates everything of a new cluster", () => {
     const plan = planLocal(files, wanted, "apply", nothing);
     expect(plan.summary).toEqual({ create: 3, update: 0, replace: 0, delete: 0, import: 0 });
     expect(plan.diff).toContain('kafka_listener = "127.0.0.1:1"');
   });
 
-  test("changes nothing where all is as it should be", () => {
+  test("changes nothing if the cluster is up to date", () => {
     expect(actions(wanted, "apply", there)).toEqual([]);
     expect(planLocal(files, wanted, "apply", there).diff).toBe("No changes.\n");
   });
 
-  test("what a broker takes while it runs needs no new process, the rest does", () => {
+  test("a setting that can change at run time needs no restart, others do", () => {
     const tuned = withProperties({ "s3.wal.cache.size": "2" });
     expect(actions(tuned, "apply", there)).toEqual(["update configuration"]);
     expect(needsRestart(files, tuned, there)).toBe(false);
@@ -69,7 +69,7 @@ describe("drift", () => {
     expect(actions(wanted, "drift", nothing)).toEqual(["delete folder"]);
   });
 
-  test("a tuning that the broker took while it runs is none", () => {
+  test("a tuning that was changed at run time is not drift", () => {
     expect(actions(withProperties({ "s3.wal.cache.size": "2" }), "drift", there)).toEqual([]);
   });
 });

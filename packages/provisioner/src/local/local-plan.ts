@@ -129,7 +129,7 @@ function removal(files: BrokerFiles, state: LocalState): PlannedChange[] {
   return state.folder ? [folderChange(files, "delete")] : [];
 }
 
-/** Here `before` is what was made and `after` what is there. */
+/** Here `before` is what was applied and `after` what exists. */
 function driftChanges(
   files: BrokerFiles,
   deployment: ClusterDeployment,

@@ -18,9 +18,9 @@ export const DEFAULT_PORTS: PortRange = { kafkaFirst: 19_092, adminFirst: 19_592
 const HOST = "127.0.0.1";
 
 /**
- * A pair of ports that nobody holds on this machine and no cluster has been given. The search begins
- * at a place of the cluster's own: clusters made at the same time, and those of another installation
- * on this machine, whose stopped brokers hold no port, would all meet at the lowest pair.
+ * A pair of ports that is free on this machine and assigned to no cluster. The search starts at an offset
+ * derived from the cluster's id. Otherwise clusters that are created concurrently, or by another installation
+ * on this machine whose stopped brokers hold no port, would all pick the lowest pair.
  */
 export async function allocatePorts(
   clusterId: string,

@@ -1,28 +1,28 @@
 /**
- * What the operating system knows of processes: enough to recognise one of ours again after a
- * restart of everything, and never to take a stranger for it.
+ * The operating system's process table: enough to recognize our own process after a restart of everything, and
+ * never to mistake another one for it.
  *
- * A pid alone is worthless, the system reuses it. A pid with the moment its process started is an
- * identity. Linux gives that moment in clock ticks since boot (`/proc/<pid>/stat`, field 22), which
- * the boot id makes unique; macOS gives it in seconds (`ps -o lstart`).
+ * A pid alone is not an identity, because the system reuses it; a pid with its process's start time is. Linux
+ * gives that time in clock ticks since boot (`/proc/<pid>/stat`, field 22), which the boot id makes unique; macOS
+ * gives it in seconds (`ps -o lstart`).
  */
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 
 export interface ProcessIdentity {
   readonly pid: number;
-  /** Opaque; equal for two sightings of one process, different for two processes of one pid. */
+  /** Opaque; equal for the same process, different for two processes with the same pid. */
   readonly startMark: string;
 }
 
 export interface ProcessTable {
-  /** The living process of that pid. Zombies are not alive: they only wait to be collected. */
+  /** The live process with that pid. Zombies do not count: they only wait to be reaped. */
   find(pid: number): ProcessIdentity | undefined;
-  /** Own processes whose command line ends in exactly these arguments. */
+  /** This user's processes whose command line ends in exactly these arguments. */
   findByArguments(lastArguments: readonly string[]): ProcessIdentity[];
-  /** Own processes that have this argument, anywhere on their command line. */
+  /** This user's processes with this argument anywhere on their command line. */
   findByArgument(argument: string): ProcessIdentity[];
-  /** Own processes of that process group, with their command lines. */
+  /** This user's processes of that process group, with their command lines. */
   findByGroup(groupId: number): GroupMember[];
 }
 
@@ -94,7 +94,7 @@ const PS_COLUMNS = "pid=,pgid=,uid=,stat=,lstart=,command=";
 /** A command line of the longest path is about 4 KiB, a busy machine has some 2,000 processes. */
 const PS_OUTPUT_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Works wherever `ps` is BSD-like; used on macOS, tested on Linux too. */
+/** Works with any BSD-like `ps`; used on macOS, tested on Linux too. */
 export class PsProcessTable implements ProcessTable {
   find(pid: number): ProcessIdentity | undefined {
     return this.#rows(["-p", String(pid)])[0]?.identity;
@@ -161,7 +161,7 @@ function isOwn(path: string): boolean {
   }
 }
 
-/** Processes end while they are looked at; then their files vanish with `ENOENT` or `ESRCH`. */
+/** A process may end while it is read; its files then vanish with `ENOENT` or `ESRCH`. */
 function readIfThere(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");

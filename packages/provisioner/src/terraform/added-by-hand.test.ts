@@ -30,7 +30,7 @@ describe("a security group", () => {
   const INGRESS = "aws_vpc_security_group_ingress_rule";
   const EGRESS = "aws_vpc_security_group_egress_rule";
 
-  test("that has what its rules made, however AWS groups it, has nothing added", () => {
+  test("with exactly the stack's rules, however AWS groups them, has no additions", () => {
     const group = {
       id: GROUP,
       ingress: [
@@ -58,7 +58,7 @@ describe("a security group", () => {
     expect(added).toEqual([]);
   });
 
-  test("that lets the world in by hand shows it, and by what", () => {
+  test("that was opened to the world by hand shows the rule", () => {
     const open = permission({ cidr_blocks: ["10.0.0.0/16", "0.0.0.0/0"] });
     const v6 = permission({ protocol: "-1", ipv6_cidr_blocks: ["::/0"] });
     const added = addedByHand(
@@ -82,7 +82,7 @@ describe("a security group", () => {
   });
 });
 
-test("what was added beside one another is shown and taken back each by itself", () => {
+test("several additions are shown and removed separately", () => {
   const ingress = [permission({ cidr_blocks: ["10.9.0.0/16", "0.0.0.0/0"] })];
   const opened = plan(["aws_security_group.g", { id: GROUP, ingress, egress: [] }]);
   const texts = ["tcp 9092-9092 0.0.0.0/0", "tcp 9092-9092 10.9.0.0/16"];
@@ -94,7 +94,7 @@ test("what was added beside one another is shown and taken back each by itself",
   );
 });
 
-test("a role shows the policies that nobody of the stack gave it", () => {
+test("a role shows policies that are not in the stack", () => {
   const role = {
     name: "slot",
     inline_policy: [
@@ -120,7 +120,7 @@ test("a role shows the policies that nobody of the stack gave it", () => {
   ]);
 });
 
-describe("a policy that the same plan makes", () => {
+describe("a policy that the same plan creates", () => {
   const ARN = "arn:aws:iam::aws:policy/ReadOnlyAccess";
   const role = {
     name: "slot",
@@ -134,7 +134,7 @@ describe("a policy that the same plan makes", () => {
   const additionsBeside = (...resource_changes: object[]) =>
     additionsIn({ ...plan(["aws_iam_role.slot", role]), resource_changes });
 
-  test("is the stack's: AWS had it before it was on record", () => {
+  test("belongs to the stack, even if AWS had it before it was recorded", () => {
     const made = [
       planned("aws_iam_role_policy.ours", { role: "slot", name: "ours" }),
       planned("aws_iam_role_policy_attachment.a", { role: "slot", policy_arn: ARN }),
@@ -142,7 +142,7 @@ describe("a policy that the same plan makes", () => {
     expect(additionsBeside(...made)).toEqual([]);
   });
 
-  test("is told from another role's, and from one that goes", () => {
+  test("is distinguished from another role's and from a deleted one", () => {
     const others = [
       planned("aws_iam_role_policy.ours", { role: "other", name: "ours" }),
       planned("aws_iam_role_policy_attachment.a", null, ["delete"]),
@@ -153,7 +153,7 @@ describe("a policy that the same plan makes", () => {
     ]);
   });
 
-  test("is no reason to leave a rule of the same kind: AWS refuses a second one", () => {
+  test("differs from a rule of the same kind, which is removed because AWS rejects a duplicate", () => {
     const open = permission({ cidr_blocks: ["10.0.0.0/16"] });
     const group = plan(["aws_security_group.g", { id: GROUP, ingress: [open], egress: [] }]);
     const address = "aws_vpc_security_group_ingress_rule.a";
@@ -162,7 +162,7 @@ describe("a policy that the same plan makes", () => {
   });
 });
 
-test("what is no plan has nothing added", () => {
+test("text that is not a plan has no additions", () => {
   expect(addedByHand({})).toEqual([]);
   expect(addedByHand(undefined)).toEqual([]);
 });

@@ -1,8 +1,8 @@
 /**
- * What stands beside a stack at its security groups and roles: what somebody added, or what AWS gave a
- * group whose creation was killed. Rules and policies are resources of their own there, so Terraform
- * looks at those that it made and never at others beside them: a group that lets the world in has no
- * drift for it, and no plan of Terraform's closes it.
+ * Rules and policies of a stack's security groups and roles that are not in the stack: added by hand, or by AWS
+ * to a group whose creation was interrupted. Rules and policies are separate resources, so Terraform only checks
+ * those that it created: a rule that opens a group to the world is no drift for it, and no plan of Terraform's
+ * removes it.
  */
 import type { AttributeChange, PlannedChange } from "../change-plan.ts";
 
@@ -37,7 +37,7 @@ export interface AddedPolicy {
   readonly policy: string;
 }
 
-/** What stands beside the stack at one of its resources, under the attribute that shows it. */
+/** What was added to one resource of the stack, by the attribute that shows it. */
 export type Addition = { readonly address: string } & (AddedRule | AddedPolicy);
 
 const GROUPS = new Set(["aws_security_group", "aws_default_security_group"]);
@@ -45,24 +45,24 @@ const ROLE_POLICY = "aws_iam_role_policy";
 const ROLE_ATTACHMENT = "aws_iam_role_policy_attachment";
 const DIRECTIONS = ["ingress", "egress"] as const;
 
-/** What stands beside the stack when a plan, refresh-only or not, was made. */
+/** Everything that had been added by hand when a plan, refresh-only or not, was made. */
 export function additionsIn(plan: unknown): Addition[] {
   const resources = resourcesIn(plan);
   const ofStack = [...resources, ...policiesMadeBy(plan)];
   return resources.flatMap((resource) => additionsTo(resource, ofStack));
 }
 
-/** As drift. Each is an attribute that was nothing, and is what was added. */
+/** As drift: attributes from nothing to what was added. */
 export function addedByHand(plan: unknown): PlannedChange[] {
   return changesOf(additionsIn(plan), (text) => ({ before: null, after: text }));
 }
 
-/** As a plan that takes them back. Each is an attribute that is what was added, and will be nothing. */
+/** As a plan that removes them: attributes from what was added to nothing. */
 export function takenBack(additions: readonly Addition[]): PlannedChange[] {
   return changesOf(additions, (text) => ({ before: text, after: null }));
 }
 
-/** A plan's changes together with what it takes back, but of what it deletes or replaces. */
+/** A plan's changes plus the removals, except on resources that it deletes or replaces. */
 export function withTakenBack(
   planned: readonly PlannedChange[],
   additions: readonly Addition[],
@@ -77,7 +77,7 @@ export function withTakenBack(
   return [...changes, ...takenBack(additions.filter(({ address }) => beside.has(address)))];
 }
 
-/** The plan as it is for its rules: without what it takes back, which does not outlive it. */
+/** The plan for the policy's rules: without what it removes, which does not outlive it. */
 export function withoutAdditions(plan: unknown, additions: readonly Addition[]): unknown {
   if (additions.length === 0) return plan;
   const gone = (address: unknown) =>
@@ -101,7 +101,7 @@ function changesOf(
   const byAddress = Map.groupBy(additions, ({ address }) => address);
   return [...byAddress].map(([address, all]) => {
     const attributes = [...Map.groupBy(all, ({ kind }) => kind)].flatMap(([name, some]) => {
-      // Each by itself, as each is agreed to by itself.
+      // One attribute each, because each is approved separately.
       const texts = [...new Set(some.map(textOf))].sort();
       return texts.map((text) => ({ name, ...valuesOf(text) }));
     });
@@ -165,7 +165,7 @@ function rulesIn({ values }: StateResource, kind: AddedRule["kind"]): AddedRule[
   });
 }
 
-/** The rules that the stack made for the group. */
+/** The group's rules in the stack. */
 function rulesFor(
   { values: { id } }: StateResource,
   direction: string,
@@ -186,7 +186,7 @@ function rulesFor(
 }
 
 function ruleText(protocol: unknown, from: unknown, to: unknown, peer: unknown): string {
-  // A group of another account is written with its owner in front.
+  // A group of another account is prefixed with its owner.
   const of = text(peer).replace(/^\d{12}\//, "");
   return text(protocol) === "-1"
     ? `all ${of}`
@@ -205,10 +205,9 @@ function resourcesIn(plan: unknown): StateResource[] {
 }
 
 /**
- * The policies of roles that the plan makes. A role may have them by now: they are put, so that a second
- * time is no error, and are not looked for when a record is lost. To take one back would leave who runs
- * with that role without its rights until Terraform has put it again. A rule is another matter: AWS
- * refuses a second one of its kind, so the first has to go.
+ * The policies of roles that the plan creates. A role may have them already: putting a policy twice is not an
+ * error, and a missing record is not searched for. Removing one would leave the role's users without their rights
+ * until Terraform puts it again. Rules differ: AWS rejects a duplicate, so the first one has to be removed.
  */
 function policiesMadeBy(plan: unknown): StateResource[] {
   return listOf(record(plan).resource_changes).flatMap((each) => {

@@ -46,7 +46,7 @@ test.each([
   expect(classOf([error(summary, detail)])).toBe(code);
 });
 
-test("what nobody knows has no class, and a warning decides nothing", () => {
+test("unknown errors have no class, and warnings are ignored", () => {
   expect(classOf([error("Plugin did not respond", "The plugin encountered an error")])).toBe(
     undefined,
   );
@@ -67,7 +67,7 @@ test("a failure names the resource, says how, and is bounded", () => {
   expect(few.detail).toContain("… 2 more errors");
 });
 
-test("a change that AWS takes once in hours is not tried again, and says when it may be", () => {
+test("a change that AWS accepts once in several hours is not retried, and says when it may be", () => {
   const refused = error(
     "modifying EBS Volume",
     "api error VolumeModificationRateExceeded: …",

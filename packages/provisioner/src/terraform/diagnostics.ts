@@ -1,6 +1,6 @@
 /**
- * What Terraform and the provider complain about, and what that means for an operation: whether to
- * try again, to wait, or to tell somebody which field to change.
+ * Diagnostics of Terraform and the provider, classified for an operation: retry, wait, or report which field to
+ * change.
  */
 import type { ProvisionErrorCode } from "../cluster-driver.ts";
 import { ProvisionError } from "../cluster-driver.ts";
@@ -14,14 +14,13 @@ export interface Diagnostic {
 }
 
 /**
- * Error codes of AWS's services and Terraform's own sentences, most telling first: a request limit is
- * a throttle and not a quota, a stale plan is neither. Sources: the services' "common errors" pages,
- * Terraform's source.
+ * Error codes of AWS's services and messages of Terraform, most specific first: a request limit is a throttle,
+ * not a quota. Sources: the services' "common errors" pages, Terraform's source.
  */
 const CLASSES: readonly (readonly [ProvisionErrorCode, RegExp])[] = [
-  // Its text speaks of a rate, but another try within the hours that AWS names cannot succeed.
+  // The text speaks of a rate, but a retry within the hours that AWS names cannot succeed.
   ["too_soon", /\bVolumeModificationRateExceeded\b|maximum modification rate per volume/i],
-  // Of an endpoint service that consumers are connected to; rejecting them takes AWS a moment.
+  // An endpoint service with connections; rejecting them takes AWS a moment.
   ["busy", /\bExistingVpcEndpointConnections\b/],
   ["plan_stale", /saved plan (is stale|does not match)/i],
   ["busy", /error acquiring the state lock/i],
@@ -47,7 +46,7 @@ const CLASSES: readonly (readonly [ProvisionErrorCode, RegExp])[] = [
   ],
 ];
 
-/** The class of a failure; undefined where nothing tells. The first error that tells decides. */
+/** The class of a failure; the first classified error decides, undefined if there is none. */
 export function classOf(diagnostics: readonly Diagnostic[]): ProvisionErrorCode | undefined {
   const errors = diagnostics.filter((each) => each.severity === "error");
   for (const [code, pattern] of CLASSES) {
@@ -59,7 +58,7 @@ export function classOf(diagnostics: readonly Diagnostic[]): ProvisionErrorCode 
 const TOO_SOON =
   "AWS takes one change of a volume in six hours: retry the operation six hours after the last one";
 
-/** The error of a run that failed. `otherwise` is what a failure of no known class is. */
+/** The error of a failed run; `otherwise` is the code of an unclassified failure. */
 export function runFailure(
   what: string,
   diagnostics: readonly Diagnostic[],

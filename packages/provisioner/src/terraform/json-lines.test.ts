@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { JsonLines, LINE_BYTES_MAX } from "./json-lines.ts";
 
-test("lines are put together from any pieces, in the middle of a character too", () => {
+test("lines are joined from any pieces, even within a character", () => {
   const text = '{"a":"ü"}\nplain words\n\n[1]\n{"b":2}\n{"cut';
   const bytes = Buffer.from(text);
   for (let size = 1; size <= bytes.length; size += 1) {

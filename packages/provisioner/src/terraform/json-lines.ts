@@ -1,10 +1,9 @@
-/** A line beyond this is not a message of Terraform's: a plan's longest is some hundred KiB. */
+/** Longer lines are not Terraform's messages: a plan's longest is some hundred KiB. */
 export const LINE_BYTES_MAX = 1024 * 1024;
 
 /**
- * Cuts a stream of bytes into lines and parses each as a JSON object. A line that is too long is
- * skipped to its end and counted, so that memory stays bounded whatever the program writes; a line
- * that is no object is given as text.
+ * Splits a stream of bytes into lines and parses each as a JSON object. A line that is too long is skipped and
+ * counted, so that memory stays bounded; a line that is not an object is returned as text.
  */
 export class JsonLines {
   #held: Buffer[] = [];
@@ -12,7 +11,7 @@ export class JsonLines {
   #skipping = false;
   #skipped = 0;
 
-  /** Lines that were too long, since the beginning. */
+  /** Number of lines that were too long. */
   get skipped(): number {
     return this.#skipped;
   }
@@ -40,7 +39,7 @@ export class JsonLines {
       this.#heldBytes = 0;
       return;
     }
-    // A copy: the caller reads into the same buffer again.
+    // A copy, because the caller reuses the buffer.
     this.#held.push(Buffer.from(part));
     this.#heldBytes += part.length;
   }
@@ -61,7 +60,7 @@ function parsed(line: string): Record<string, unknown> | string {
       return value as Record<string, unknown>;
     }
   } catch {
-    // Text: Terraform writes some of its last words without -json's form.
+    // Text: Terraform writes some final messages without the -json form.
   }
   return line;
 }

@@ -46,7 +46,7 @@ describe("a plan", () => {
     });
   });
 
-  test("hides what Terraform calls sensitive, wherever it lies", () => {
+  test("hides sensitive values at any depth", () => {
     const text = JSON.stringify(
       plannedChanges(
         plan(
@@ -75,7 +75,7 @@ describe("a plan", () => {
     expect(changes.map((each) => each.action)).toEqual(action === undefined ? [] : [action]);
   });
 
-  test("an import is one, whether it changes something or not", () => {
+  test("an import counts as one, with or without changes", () => {
     for (const actions of [["no-op"], ["update"]]) {
       const change = { actions, before: { a: 1 }, after: { a: 1 }, importing: { id: "vol-1" } };
       expect(plannedChanges(plan(resource("a.b", change)))).toMatchObject([{ action: "import" }]);
@@ -96,7 +96,7 @@ describe("a plan", () => {
     expect(change?.attributes).toEqual([{ name: "user_data", before: "old", after: "new" }]);
   });
 
-  test("a format that is not known is refused", () => {
+  test("an unknown format is rejected", () => {
     expect(() => plannedChanges({ format_version: "2.0" })).toThrow("format that is unknown");
     expect(() => plannedChanges("text")).toThrow("format that is unknown");
   });
@@ -109,7 +109,7 @@ describe("drift", () => {
     },
   };
 
-  test("is what the stack sets, and not what AWS changes by itself", () => {
+  test("covers what the stack sets, not what AWS changes by itself", () => {
     const before = { throughput: 125, arn: "a", tags: { x: "1" }, tags_all: { x: "1" } };
     const after = { throughput: 250, arn: "b", tags: { x: "2" }, tags_all: { x: "2" } };
     const drifted = resource("aws_ebs_volume.wal", { actions: ["update"], before, after });

@@ -1,6 +1,6 @@
 /**
- * From `terraform show -json` of a plan to what a person reads and approves. Reads only what the
- * format promises (format version 1), and shows no value that Terraform calls sensitive.
+ * Turns `terraform show -json` of a plan into what a person reads and approves. Reads only what the format
+ * guarantees (format version 1), and shows no sensitive value.
  */
 import type { AttributeChange, ChangeAction, PlannedChange } from "../change-plan.ts";
 import { ProvisionError } from "../cluster-driver.ts";
@@ -25,10 +25,10 @@ const UNKNOWN = "(known after apply)";
 
 /** Repeats `tags`, with what the provider adds. */
 const REPEATING = new Set(["tags_all"]);
-/** Names by which a reader recognises what is removed; its other attributes say nothing new. */
+/** Attributes that identify a removed resource; the others say nothing new. */
 const IDENTIFYING = new Set(["id", "arn", "name", "bucket"]);
 
-/** What the plan would change. What is only read, or already as wanted, is left out. */
+/** The plan's changes, without reads and no-ops. */
 export function plannedChanges(plan: unknown): PlannedChange[] {
   return changesIn(plan, "resource_changes").flatMap((resource) => {
     const action = actionOf(resource.change);
@@ -39,9 +39,8 @@ export function plannedChanges(plan: unknown): PlannedChange[] {
 }
 
 /**
- * What differs from what was made, of a refresh-only plan. An attribute that the stack does not set
- * is AWS's own to change (a group's instances, a balancer's addresses) and is no drift; rules and
- * policies that were added beside the stack's are.
+ * The drift in a refresh-only plan. Attributes that the stack does not set belong to AWS (a group's instances, a
+ * load balancer's addresses) and are no drift; added rules and policies are.
  */
 export function driftedChanges(plan: unknown): PlannedChange[] {
   const changed = changedAttributes(plan);
@@ -138,7 +137,7 @@ function attributesOf({ type, change }: ResourceChange, action: ChangeAction): A
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** A script in base64 tells nobody anything: of a changed one the lines that differ are shown. */
+/** A base64 script is not readable: of a changed one, the differing lines are shown. */
 function readable(type: string, attribute: AttributeChange): AttributeChange {
   if (type !== "aws_launch_template" || attribute.name !== "user_data") return attribute;
   const lines = (value: string | null) =>
@@ -157,7 +156,7 @@ function readable(type: string, attribute: AttributeChange): AttributeChange {
   };
 }
 
-/** Every value below `value` by its path, as text. Nulls and empty lists are none. */
+/** Every value below `value` by its path, as text. Nulls and empty lists are left out. */
 function leavesOf(value: unknown, sensitive: unknown, path = ""): Map<string, string> {
   if (value === null || value === undefined) return new Map();
   if (sensitive === true) return new Map([[path, SENSITIVE]]);

@@ -14,7 +14,7 @@ function hook(type: string, addr: string) {
   return { type, "@message": `${addr}: ${type}`, hook: { resource: { addr } } };
 }
 
-test("a change is told from its start over its progress to its end", () => {
+test("a change is reported from start to end", () => {
   const { told, events } = collector();
   events.take({ type: "version", "@message": "Terraform 1.11.4" });
   events.take(hook("refresh_start", "a.b"));
@@ -32,7 +32,7 @@ test("a change is told from its start over its progress to its end", () => {
   ]);
 });
 
-test("diagnostics are kept and told, without secrets", () => {
+test("diagnostics are kept and reported, without secrets", () => {
   const { told, events } = collector(["s3cr3t"]);
   const diagnostic = {
     severity: "error",
@@ -49,7 +49,7 @@ test("diagnostics are kept and told, without secrets", () => {
   ]);
 });
 
-test("a flood is counted; errors pass", () => {
+test("excess events are counted; errors pass", () => {
   const { told, events } = collector();
   for (let n = 0; n < 500; n += 1) events.take(hook("apply_complete", `a.${n}`));
   events.take(hook("apply_errored", "a.bad"));
@@ -61,7 +61,7 @@ test("a flood is counted; errors pass", () => {
   expect(told.at(-1)?.address).toBe("a.last");
 });
 
-test("a message without a resource, or of no form, harms nothing", () => {
+test("messages without a resource, or malformed ones, are harmless", () => {
   const { told, events } = collector();
   events.take({ type: "apply_start", "@message": "x", hook: { resource: 5 } });
   events.take({ type: "diagnostic", diagnostic: null });

@@ -1,24 +1,24 @@
-/** From the lines that `terraform -json` prints to the events of an operation. */
+/** Turns the lines of `terraform -json` into events of an operation. */
 import type { RunEvent } from "../change-plan.ts";
 import { type Diagnostic, diagnosticOf } from "./diagnostics.ts";
 
-/** More events than this in a second are counted, not told; errors are always told. */
+/** Further events within a second are only counted; errors are always reported. */
 export const EVENTS_PER_SECOND_MAX = 50;
-/** "Still creating" comes every ten seconds for each resource; one in a while is enough. */
+/** "Still creating" comes every ten seconds for each resource; fewer are enough. */
 const PROGRESS_INTERVAL_MS = 30_000;
 const MESSAGE_CHARACTERS_MAX = 2_000;
-/** Diagnostics beyond this are not kept: the first ones tell. */
+/** Diagnostics kept; the first ones say what failed. */
 const DIAGNOSTICS_MAX = 200;
 
 export interface RunEventsOptions {
   readonly onEvent: (event: RunEvent) => void;
-  /** Texts that must appear nowhere, such as a token that this run was given. */
+  /** Texts to redact, such as a token passed to this run. */
   readonly secrets?: readonly string[];
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }
 
-/** Takes the messages of one run, tells its events, and keeps its diagnostics. */
+/** Takes the messages of one run, emits its events and keeps its diagnostics. */
 export class RunEvents {
   readonly #options: RunEventsOptions;
   readonly #diagnostics: Diagnostic[] = [];
@@ -66,7 +66,7 @@ export class RunEvents {
     }
   }
 
-  /** A step of the run, told by us. */
+  /** A step of the run, reported by this program. */
   say(message: string, level: RunEvent["level"] = "info"): void {
     this.#tell(level, "run", message);
   }

@@ -48,7 +48,7 @@ afterEach(async () => {
 });
 
 describe("restore", () => {
-  test("a lost folder gets what the database has", async () => {
+  test("a lost folder is restored from the database", async () => {
     await write(stateText(4));
     await newCopy().settle(fence);
     await rm(join(folder, "terraform.tfstate"));
@@ -66,7 +66,7 @@ describe("restore", () => {
     expect((await newCopy().restore()).state?.serial).toBe(4);
   });
 
-  test("a file that was cut short is replaced by the newest of database and backup", async () => {
+  test("a truncated file is replaced by the newer of database and backup", async () => {
     await write(stateText(4));
     await newCopy().settle(fence);
     await write(stateText(6).slice(0, 20));
@@ -76,7 +76,7 @@ describe("restore", () => {
     expect((await newCopy().restore()).state?.serial).toBe(5);
   });
 
-  test("a file of another lineage steps aside, and is kept", async () => {
+  test("a file of another lineage is replaced and kept aside", async () => {
     await write(stateText(4));
     await newCopy().settle(fence);
     await write(stateText(9, "another"));
@@ -85,7 +85,7 @@ describe("restore", () => {
     expect(JSON.parse(aside).serial).toBe(9);
   });
 
-  test("a branch that others have left behind loses, whatever its serial", async () => {
+  test("a superseded branch loses, whatever its serial", async () => {
     const away = await mkdtemp(join(tmpdir(), "millrace-state-"));
     await write(stateText(50));
     await newCopy().settle(fence);
@@ -118,7 +118,7 @@ describe("restore", () => {
     await rm(away, { recursive: true });
   });
 
-  test("a save of which the answer was lost is this file's own", async () => {
+  test("a save whose answer was lost counts as saved", async () => {
     await write(stateText(1));
     const copy = newCopy();
     const save = states.save.bind(states);
@@ -132,7 +132,7 @@ describe("restore", () => {
     expect((await newCopy().restore()).state?.serial).toBe(2);
   });
 
-  test("where only a backup is there, it is put in place, or left where it is another's", async () => {
+  test("a lone backup is restored unless it is of another lineage", async () => {
     await write(stateText(4));
     await newCopy().settle(fence);
     await rm(join(folder, "terraform.tfstate"));
@@ -140,7 +140,7 @@ describe("restore", () => {
     expect((await newCopy().restore()).state).toMatchObject({ serial: 4, lineage: "l" });
   });
 
-  test("a copy that does not open is done without where the file is as new", async () => {
+  test("a copy that cannot be decrypted is ignored if the file is as new", async () => {
     await write(stateText(4));
     await newCopy().settle(fence);
     const other = new StateSeal(new SymmetricWrappingKey(randomBytes(32)));
@@ -158,16 +158,19 @@ describe("restore", () => {
   test.each([
     ["older", 3, "l"],
     ["of another lineage", 5, "m"],
-  ])("a copy that does not open is an error where the file is %s", async (_, serial, lineage) => {
-    await write(stateText(4));
-    await newCopy().settle(fence);
-    await write(stateText(serial, lineage));
-    const other = new StateSeal(new SymmetricWrappingKey(randomBytes(32)));
-    const copy = new StateCopy({ ...options(), seal: other });
-    await expect(copy.restore()).rejects.toMatchObject({ code: "config" });
-  });
+  ])(
+    "a copy that cannot be decrypted is an error if the file is %s",
+    async (_, serial, lineage) => {
+      await write(stateText(4));
+      await newCopy().settle(fence);
+      await write(stateText(serial, lineage));
+      const other = new StateSeal(new SymmetricWrappingKey(randomBytes(32)));
+      const copy = new StateCopy({ ...options(), seal: other });
+      await expect(copy.restore()).rejects.toMatchObject({ code: "config" });
+    },
+  );
 
-  test("nothing anywhere is nothing", async () => {
+  test("no state anywhere gives none", async () => {
     expect(await newCopy().restore()).toEqual({ state: undefined, restored: false });
   });
 });
@@ -191,14 +194,14 @@ describe("saving", () => {
     ]);
   });
 
-  test("half a file is not saved", async () => {
+  test("a truncated file is not saved", async () => {
     const copy = newCopy();
     await write(stateText(1).slice(0, 10));
     await copy.follow(fence);
     expect(states.saved).toEqual([]);
   });
 
-  test("a database that is away for a moment is waited for", async () => {
+  test("a short outage of the database is waited out", async () => {
     const copy = newCopy();
     await write(stateText(1));
     states.failures = 2;
@@ -206,7 +209,7 @@ describe("saving", () => {
     expect(await keptSerial()).toBe(1);
   });
 
-  test("a run whose right is lost stops at the next look", async () => {
+  test("a fenced run stops at the next check", async () => {
     const copy = newCopy();
     await write(stateText(1));
     states.newestAttempt = 2;

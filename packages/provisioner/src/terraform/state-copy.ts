@@ -1,10 +1,9 @@
 /**
- * The state of one cluster in two places: Terraform's own file, which a `kill -9` leaves as it was at
- * the last change, and sealed versions in the control plane's database, at most a second behind.
+ * The state of one cluster in two places: Terraform's own file, which survives a `kill -9` as of the last
+ * change, and encrypted versions in the control plane's database, at most a second behind.
  *
- * Before a run the newer of the two is put in place; during a run and after it each change of the
- * file is saved. A file that a crash cut short counts as absent, and Terraform's backup of it, one
- * change older, takes part.
+ * Before a run the newer of the two is restored; during and after it each change of the file is saved. A file
+ * truncated by a crash counts as absent, and Terraform's backup of it, one change older, is considered.
  */
 import { createHash } from "node:crypto";
 import { rename, rm, stat } from "node:fs/promises";
@@ -16,15 +15,15 @@ import type { StateSeal } from "./state-seal.ts";
 import { readIfThere, replaceFile } from "./terraform-program.ts";
 import { StateConflict, type StoredState, type TerraformStates } from "./terraform-states.ts";
 
-/** How often a run looks at the file; with the time of a save this stays below a second. */
+/** How often a run checks the file; together with a save this stays below a second. */
 const LOOK_INTERVAL_MS = 400;
-/** A database that is away for longer is told of; the file has everything, and the next run saves. */
+/** Longer outages of the database are reported; the file has everything, and the next run saves it. */
 const SAVE_RETRY_MS = 30_000;
 const SAVE_PAUSE_MS = 500;
 /** A state of the largest stack has less than a tenth of this. */
 const STATE_BYTES_MAX = 16 * 1024 * 1024;
 
-/** A resource that a state holds. */
+/** A resource in a state. */
 export interface StateResource {
   /** Without an index: these stacks have no counted resources. */
   readonly address: string;
@@ -62,10 +61,10 @@ interface KeptState {
 
 const NOTHING_KEPT: KeptState = { kept: undefined };
 
-/** What lies beside the file: which sealed version it is, or descends from. */
+/** Stored beside the file: the encrypted version that it is, or descends from. */
 interface SavedNote {
   readonly version: number;
-  /** Of what was saved as that version: more than one where it was not known whether it arrived. */
+  /** Hashes saved as that version: several if a save's answer was lost. */
   readonly hashes: readonly string[];
 }
 
@@ -73,7 +72,7 @@ const NOTED_HASHES_MAX = 100;
 
 export class StateCopy {
   readonly #options: StateCopyOptions;
-  /** Version and content of the newest sealed copy that we know. */
+  /** Version and content of the newest known encrypted copy. */
   #version = 0;
   #savedHash = "";
   #lookedAt = 0;
@@ -83,14 +82,14 @@ export class StateCopy {
     this.#options = options;
   }
 
-  /** The state as the file has it; undefined where there is none that can be read. */
+  /** The file's state; undefined if there is no readable one. */
   async read(): Promise<StateDocument | undefined> {
     return await readState(this.#file());
   }
 
   /**
-   * Puts the newest state in place. `restored` says that it came from elsewhere than the file;
-   * `warning` is for whoever watches the run.
+   * Restores the newest state. `restored` says that it did not come from the file; `warning` is for the
+   * operation's log.
    */
   async restore(): Promise<RestoredState> {
     const { states, clusterId } = this.#options;
@@ -112,8 +111,8 @@ export class StateCopy {
   }
 
   /**
-   * The database's copy. One that does not open is done without where the file is as new and of the
-   * same lineage: the next save seals it again.
+   * The database's copy. If it cannot be decrypted, the file is used if it is as new and of the same lineage;
+   * the next save encrypts it again.
    */
   async #open(stored: StoredState, file: StateDocument | undefined): Promise<KeptState> {
     try {
@@ -128,8 +127,8 @@ export class StateCopy {
   }
 
   /**
-   * Whether the local state is not the cluster's: of another lineage, which is another life of this
-   * folder, or of a branch that others have left behind. Serials of two branches do not compare.
+   * Whether the local state is outdated: of another lineage (an earlier use of this folder), or of a branch that
+   * others have superseded. Serials of two branches cannot be compared.
    */
   async #isStrange(local: StateDocument, kept: StateDocument): Promise<boolean> {
     if (local.lineage !== kept.lineage) return true;
@@ -138,7 +137,7 @@ export class StateCopy {
     return noted.version < this.#version || !noted.hashes.includes(this.#savedHash);
   }
 
-  /** Saves the file where it has changed. For calling often: most calls only look at its time. */
+  /** Saves the file if it has changed. Cheap to call often: most calls only check its time. */
   async follow(fence: RunFence | undefined): Promise<void> {
     const now = performance.now();
     if (now - this.#lookedAt < LOOK_INTERVAL_MS) return;
@@ -146,20 +145,20 @@ export class StateCopy {
     const seen = await markOf(this.#file());
     if (seen === this.#seen) return;
     const state = await this.read();
-    // Terraform is writing it at this moment; the next look finds it whole.
+    // Terraform is writing it now; the next check finds it complete.
     if (state === undefined) return;
     try {
       await this.#save(state, fence);
       this.#seen = seen;
     } catch (error) {
-      // A database that is away is not the run's fault, and nothing is lost: the file is there.
+      // An unavailable database does not fail the run, and nothing is lost: the file is there.
       if (error instanceof StateConflict) throw conflict(error);
     }
   }
 
   /**
-   * Saves what the file has now, however long the database needs within a bound. Gives whether it is
-   * saved; the file and the next run make up for a `false`.
+   * Saves the file's current content, waiting for the database up to a bound. Returns whether it is saved; after
+   * `false` the next run saves the file.
    */
   async settle(fence: RunFence | undefined): Promise<boolean> {
     const state = await this.read();
@@ -177,7 +176,7 @@ export class StateCopy {
     }
   }
 
-  /** Removes the local copies of a state that holds nothing any more. */
+  /** Removes the local copies of a state without resources. */
   async forget(): Promise<void> {
     await rm(this.#file(), { force: true });
     await rm(`${this.#file()}.backup`, { force: true });
@@ -191,7 +190,7 @@ export class StateCopy {
     const { serial, lineage } = state;
     const version = this.#version + 1;
     const identity = { organizationId, clusterId, version, serial, lineage };
-    // Before the save: whoever is killed after it must know the version as descending from this file.
+    // Before the save: after a kill, the next run must know that the version descends from this file.
     const noted = await this.#noted();
     const earlier = noted?.version === version ? noted.hashes : [];
     await this.#note([...earlier, hash].slice(-NOTED_HASHES_MAX), version);
@@ -205,7 +204,7 @@ export class StateCopy {
     await replaceFile(this.#noteFile(), `${JSON.stringify(note)}\n`);
   }
 
-  /** The newest version that this folder's file was saved as, or was to be. */
+  /** The newest version that this folder's file was, or was about to be, saved as. */
   async #noted(): Promise<SavedNote | undefined> {
     return noteIn(await readIfThere(this.#noteFile()));
   }
@@ -219,7 +218,7 @@ export class StateCopy {
   }
 }
 
-/** The state in `text`; undefined where it is not whole. */
+/** The state in `text`; undefined if it is incomplete. */
 export function parseState(text: Buffer): StateDocument | undefined {
   try {
     const value: unknown = JSON.parse(text.toString("utf8"));
@@ -241,7 +240,7 @@ function noteIn(text: Buffer | undefined): SavedNote | undefined {
     if (!Number.isSafeInteger(version) || !Array.isArray(hashes)) return undefined;
     return { version: Number(version), hashes: hashes.map(String) };
   } catch {
-    // Absent, or half written by a machine that lost power: the serials decide.
+    // Absent, or truncated by a power failure: the serials decide.
     return undefined;
   }
 }
@@ -275,7 +274,7 @@ async function readState(path: string): Promise<StateDocument | undefined> {
   return parseState(text);
 }
 
-/** Of equal serials the first: what is in place need not be put there. */
+/** The first of equal serials, so that a file in place is not rewritten. */
 function newest(
   a: StateDocument | undefined,
   b: StateDocument | undefined,
@@ -298,6 +297,6 @@ function hashOf(text: Buffer): string {
 }
 
 function conflict(cause: StateConflict): ProvisionError {
-  const message = "another worker has taken over the cluster; nothing more is changed";
+  const message = "another worker has taken over the cluster; this one makes no more changes";
   return new ProvisionError("aborted", message, { cause });
 }

@@ -29,7 +29,7 @@ function newKey(): WrappingKey {
 }
 
 describe("a sealed state", () => {
-  test("opens, and shows nothing of its text", async () => {
+  test("is decrypted again, and reveals nothing of its text", async () => {
     const seal = new StateSeal(newKey());
     const stored = await seal.seal(identity, text);
     expect(Buffer.from(await seal.open(stored)).equals(text)).toBe(true);
@@ -44,20 +44,22 @@ describe("a sealed state", () => {
     { version: 4 },
     { serial: 8 },
     { lineage: "m" },
-  ])("does not open in another place: %o", async (place) => {
+  ])("cannot be decrypted in another place: %o", async (place) => {
     const seal = new StateSeal(newKey());
     const moved = { ...(await seal.seal(identity, text)), ...place };
     await expect(seal.open(moved)).rejects.toMatchObject({ code: "config" });
   });
 
-  test("does not open with a bit of it changed, wherever that is", async () => {
+  test("cannot be decrypted with any bit changed", async () => {
     const seal = new StateSeal(newKey());
     const stored = await seal.seal(identity, text);
     for (const field of ["ciphertext", "wrappedKey"] as const) {
       for (let at = 0; at < stored[field].length; at += 1) {
         const bytes = Uint8Array.from(stored[field]);
         bytes[at] = (bytes[at] ?? 0) ^ 1;
-        await expect(seal.open({ ...stored, [field]: bytes })).rejects.toThrow("does not open");
+        await expect(seal.open({ ...stored, [field]: bytes })).rejects.toThrow(
+          "cannot be decrypted",
+        );
       }
     }
   });
@@ -75,7 +77,7 @@ describe("a sealed state", () => {
 });
 
 describe("rotation", () => {
-  test("wraps the data key again and leaves the ciphertext as it is", async () => {
+  test("rewraps the data key and leaves the ciphertext unchanged", async () => {
     const [old, next] = [newKey(), newKey()];
     const stored = await new StateSeal(old).seal(identity, text);
     const seal = new StateSeal(next, [old]);
@@ -91,7 +93,7 @@ describe("rotation", () => {
 });
 
 describe("the key's file", () => {
-  test("is made once, for the owner's eyes only", async () => {
+  test("is created once, readable only by its owner", async () => {
     const home = await mkdtemp(join(tmpdir(), "millrace-keys-"));
     const path = join(home, "keys", "state.key");
     const first = await fileWrappingKey(path);
@@ -103,7 +105,7 @@ describe("the key's file", () => {
     await rm(home, { recursive: true });
   });
 
-  test("is one and the same for all who start at once, and leaves nothing beside it", async () => {
+  test("is the same for programs that start concurrently, and leaves no other file", async () => {
     const home = await mkdtemp(join(tmpdir(), "millrace-keys-"));
     for (let round = 0; round < 20; round += 1) {
       const path = join(home, String(round), "state.key");
@@ -116,13 +118,13 @@ describe("the key's file", () => {
   });
 });
 
-test("a key of KMS is named by its whole ARN", () => {
+test("a KMS key is given by its whole ARN", () => {
   const arn = "arn:aws:kms:eu-central-1:123456789012:key/k";
   expect(kmsWrappingKey(arn).id).toBe(`kms:${arn}`);
   expect(() => kmsWrappingKey("alias/k")).toThrow("no ARN of a KMS key");
 });
 
-test("a key of KMS is asked with the tenant as its context", async () => {
+test("a KMS key is used with the tenant as its context", async () => {
   const kms = {
     send: async (command: unknown) => {
       if (command instanceof EncryptCommand) {

@@ -1,9 +1,9 @@
 /**
- * How a Terraform state is kept in a database that must not be able to read it.
+ * Encrypts a Terraform state for a database that must not be able to read it.
  *
- * Each tenant has a data key; the state is sealed with it (AES-256-GCM), the data key is wrapped by
- * the installation's key, which is a file or a key of KMS. What a ciphertext is bound to
- * (organisation, cluster, version) is authenticated with it: moved to another row, it does not open.
+ * Each tenant has a data key, which encrypts the state (AES-256-GCM). The installation's key, a file or a KMS
+ * key, wraps the data key. The ciphertext is bound to organization, cluster and version as authenticated data:
+ * moved to another row, it cannot be decrypted.
  *
  *     ciphertext = format (1 byte, 1) ‖ nonce (12) ‖ sealed state ‖ tag (16)
  */
@@ -18,14 +18,14 @@ const FORMAT = 1;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const KEY_BYTES = 32;
-/** Data keys held in memory; a tenant beyond it costs one unwrapping again. */
+/** Cached data keys; a tenant beyond it costs another unwrap. */
 const DATA_KEYS_MAX = 1_000;
 
-/** The installation's key: it wraps data keys and never leaves its place. */
+/** The installation's key, which wraps data keys. */
 export interface WrappingKey {
-  /** Names the key, so that a rotation knows what it has to wrap again. */
+  /** Id of the key, so that a rotation knows what to rewrap. */
   readonly id: string;
-  /** `context` is authenticated: another one does not unwrap. */
+  /** `context` is authenticated: unwrapping with another one fails. */
   wrap(dataKey: Uint8Array, context: string): Promise<Uint8Array>;
   unwrap(wrapped: Uint8Array, context: string): Promise<Uint8Array>;
 }
@@ -50,7 +50,7 @@ export class SymmetricWrappingKey implements WrappingKey {
   }
 }
 
-/** The key in `path` (hexadecimal, 0600), made where there is none. */
+/** The key in `path` (hexadecimal, 0600); created if there is none. */
 export async function fileWrappingKey(path: string): Promise<WrappingKey> {
   const text = (await readIfThere(path)) ?? (await newKeyFile(path));
   const key = text.toString("utf8").trim();
@@ -61,8 +61,8 @@ export async function fileWrappingKey(path: string): Promise<WrappingKey> {
 }
 
 /**
- * Programs of one installation may start at once, and all must have the same key for ever: the file
- * is linked into place, whole, by the first of them alone, and the others read what it wrote.
+ * Programs of one installation may start concurrently and must all use the same key. The first one links the
+ * complete file into place, and the others read it.
  */
 async function newKeyFile(path: string): Promise<Buffer> {
   const made = `${path}.${process.pid}.${randomBytes(4).toString("hex")}`;
@@ -154,19 +154,19 @@ export class StateSeal {
     };
   }
 
-  /** Throws `ProvisionError` `config` where the key is not at hand or the row was tampered with. */
+  /** Throws `ProvisionError` `config` if the key is missing or the row was tampered with. */
   async open(state: StoredState): Promise<Uint8Array> {
     try {
       const key = await this.#unwrap(state);
       return decrypt(key, state.ciphertext, bindingOf(state));
     } catch (cause) {
       if (cause instanceof ProvisionError) throw cause;
-      const message = `the kept Terraform state of ${state.clusterId} does not open: its key is another, or the row was changed`;
+      const message = `the stored Terraform state of ${state.clusterId} cannot be decrypted: it was encrypted with another key, or the row was changed`;
       throw new ProvisionError("config", message, { cause });
     }
   }
 
-  /** The wrapping that `state` should have now; undefined where it has it. */
+  /** The data key of `state`, wrapped by the current key; undefined if it is already. */
   async rewrapped(
     state: StoredState,
   ): Promise<Pick<StoredState, "wrappedKey" | "keyId"> | undefined> {

@@ -53,7 +53,7 @@ afterEach(async () => {
 });
 
 describe("a run", () => {
-  test("gives its lines while it runs, its end and its environment, which is nothing else", async () => {
+  test("streams its lines and gets only the given environment", async () => {
     const bin = await program('echo "{\\"n\\":1}"; sleep 0.4; echo "{\\"n\\":2}"; env >&2; exit 3');
     const seen: [unknown, number][] = [];
     const began = performance.now();
@@ -67,7 +67,7 @@ describe("a run", () => {
     expect(await read("terraform.pid")).toBeUndefined();
   });
 
-  test("that is aborted gets one interrupt, and its time to end", async () => {
+  test("that is aborted gets one interrupt and the grace period", async () => {
     const bin = await program(
       'n=0; trap "n=\\$((n+1))" INT; echo started; for i in 1 2 3 4 5 6 7 8; do sleep 0.1; done; echo "interrupts: $n" >&2',
     );
@@ -78,7 +78,7 @@ describe("a run", () => {
     expect(await run).toMatchObject({ code: 0, interrupted: true, errors: "interrupts: 1" });
   });
 
-  test("that does not heed its interrupt is killed after the grace, and not before", async () => {
+  test("that ignores its interrupt is killed after the grace period, and not before", async () => {
     const bin = await program('trap "" INT; echo started; while true; do sleep 0.05; done');
     const stop = new AbortController();
     const began = performance.now();
@@ -89,7 +89,7 @@ describe("a run", () => {
     expect(performance.now() - began).toBeGreaterThan(600);
   });
 
-  test("is interrupted where its tick fails, and fails with that", async () => {
+  test("is interrupted if its tick fails, and fails with that error", async () => {
     const bin = await program('trap "exit 0" INT; while true; do sleep 0.05; done');
     let ticks = 0;
     const onTick = async () => {
@@ -119,7 +119,7 @@ describe("a run", () => {
     clearInterval(release);
   });
 
-  test("of a program that is not there says so", async () => {
+  test("of a missing program says so", async () => {
     const run = new TerraformProcess({ folder, table }).run(command("/nonexistent/terraform"));
     await expect(run).rejects.toMatchObject({ code: "unconfigured" });
   });
@@ -167,7 +167,7 @@ describe("a run that outlived its worker", () => {
     expect(await read("interrupts")).toBe("x");
   });
 
-  test("takes its plugins with it, where it was killed", async () => {
+  test("is cleaned up with its plugins if it was killed", async () => {
     const plugin = join(folder, "terraform-provider-test");
     await writeFile(plugin, "#!/bin/bash\nwhile true; do sleep 0.05; done\n");
     await chmod(plugin, 0o700);
@@ -183,7 +183,7 @@ describe("a run that outlived its worker", () => {
     expect(table.find(pluginPid)).toBeUndefined();
   });
 
-  test("of a worker that lives is left alone, unless the fence says that its right is lost", async () => {
+  test("of a live worker is left alone unless it is fenced", async () => {
     await survivor(heeding("exit 0"), false);
     const identity = table.findByArgument(`-chdir=${folder}`)[0];
     const worker = table.find(process.ppid);

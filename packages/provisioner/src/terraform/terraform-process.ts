@@ -1,13 +1,12 @@
 /**
- * One run of Terraform in a folder: at most one at a time, found again after its worker died, and
- * interrupted in good order.
+ * Terraform runs in a folder: at most one at a time, found again after its worker died, and interrupted
+ * gracefully.
  *
- * The child has a session of its own and writes to files, not pipes: a worker that is killed takes
- * neither the signal nor the reader away, so Terraform goes on and writes its state down. Which
- * process it is stands in `terraform.pid`, with its start time and who started it. The next worker
- * interrupts such a survivor before it begins anything: Terraform ends at a moment of its own choice
- * then, with everything it made on record. It is interrupted once; a second interrupt would make it
- * end without a record.
+ * The child has its own session and writes to files, not pipes. So if the worker is killed, Terraform continues
+ * and writes its state. `terraform.pid` identifies the process, with its start time and the worker that started
+ * it. The next worker first interrupts such a survivor: Terraform then finishes its current calls and records
+ * everything that it created. It is interrupted only once, because a second interrupt makes it exit without
+ * recording.
  */
 import { spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -19,7 +18,7 @@ import { ProvisionError } from "../cluster-driver.ts";
 import { isSameProcess, type ProcessIdentity, type ProcessTable } from "../local/process-table.ts";
 import { JsonLines } from "./json-lines.ts";
 
-/** An interrupted Terraform waits for the calls it has begun, the longest of which takes minutes. */
+/** An interrupted Terraform waits for its current calls, the longest of which takes minutes. */
 export const INTERRUPT_GRACE_MS = 10 * 60_000;
 /** After SIGKILL only the kernel's own work is left. */
 const KILL_TIMEOUT_MS = 10_000;
@@ -42,16 +41,16 @@ export interface TerraformCommand {
 }
 
 export interface TerraformResult {
-  /** Null where a signal ended it. */
+  /** Null if a signal ended it. */
   readonly code: number | null;
   readonly interrupted: boolean;
-  /** What a command without `onLine` printed. */
+  /** Output of a command without `onLine`. */
   readonly output: string;
-  /** The end of what it said beside its output. */
+  /** The end of its standard error. */
   readonly errors: string;
 }
 
-/** What `terraform.pid` holds. */
+/** Content of `terraform.pid`. */
 interface RunRecord {
   readonly process: ProcessIdentity;
   readonly worker: ProcessIdentity | undefined;
@@ -77,7 +76,7 @@ export class TerraformProcess {
     this.#graceMs = options.graceMs ?? INTERRUPT_GRACE_MS;
   }
 
-  /** The run that goes on in this folder, whoever started it. */
+  /** The current run in this folder, whichever worker started it. */
   find(): ProcessIdentity | undefined {
     const recorded = this.#readRecord()?.process;
     if (recorded && isSameProcess(recorded, this.#table.find(recorded.pid))) return recorded;
@@ -85,8 +84,8 @@ export class TerraformProcess {
   }
 
   /**
-   * Ends what an earlier worker left running here. Throws `ProvisionError` `busy` where the worker
-   * that started it lives and nothing says that it has lost its right to.
+   * Ends a run that an earlier worker left. Throws `ProvisionError` `busy` if that worker is alive and has not
+   * lost its lease.
    */
   async settle(fence: RunFence | undefined, signal?: AbortSignal): Promise<boolean> {
     const record = this.#readRecord();
@@ -117,7 +116,7 @@ export class TerraformProcess {
     let interruptedAt: number | undefined;
     while (result === undefined) {
       await Promise.race([ended, sleep(POLL_MS)]);
-      // Not waited for: a database that hangs in it must not keep an interrupt from its hour.
+      // Not awaited: a database that hangs in it must not delay an interrupt.
       run.tick();
       if (interruptedAt === undefined && (command.signal?.aborted || run.failure !== undefined)) {
         interruptedAt = performance.now();
@@ -146,7 +145,7 @@ export class TerraformProcess {
         env: command.environment as NodeJS.ProcessEnv,
         stdio: ["ignore", output, errors],
       });
-      // At once and synchronously: the shorter the gap, the rarer the search by command line.
+      // Synchronous, at once: the shorter the gap, the rarer the search by command line.
       const identity = child.pid === undefined ? undefined : this.#table.find(child.pid);
       if (identity) this.#writeRecord(identity, command.fence, false);
       const ended = new Promise<{ code: number | null }>((resolve) => {
@@ -156,7 +155,7 @@ export class TerraformProcess {
       if (child.pid === undefined) {
         throw new ProvisionError("unconfigured", `cannot run ${command.bin}: is it installed?`);
       }
-      // A child that ended before it was looked at has no identity, and needs none.
+      // A child that has ended already has no identity, and needs none.
       return { identity: identity ?? { pid: child.pid, startMark: "" }, ended };
     } finally {
       closeSync(output);
@@ -176,7 +175,7 @@ export class TerraformProcess {
     throw new ProvisionError("stop_failed", `Terraform's process ${survivor.pid} does not end`);
   }
 
-  /** The mark first: whoever comes next must not interrupt a second time. */
+  /** Marks the run first, so that the next worker does not interrupt it a second time. */
   #interrupt(identity: ProcessIdentity, fence: RunFence | undefined): void {
     this.#writeRecord(identity, fence, true);
     this.#signal(identity, "SIGINT");
@@ -184,7 +183,7 @@ export class TerraformProcess {
 
   /** A killed Terraform leaves its provider behind, which may still be in the middle of a call. */
   async #endPlugins(groupId: number): Promise<void> {
-    // A living process of that id is another's: while members of the group lived it was not free.
+    // A live process with that id is unrelated: the id was not free while members of the group lived.
     if (this.#table.find(groupId) !== undefined) return;
     for (const { identity, command } of this.#table.findByGroup(groupId)) {
       if (!command.includes("terraform-provider-")) continue;
@@ -204,8 +203,8 @@ export class TerraformProcess {
     if (!isSameProcess(worker, this.#table.find(worker.pid))) return false;
     if (fence === undefined) return true;
     if (old === undefined) return false;
-    // Of one operation the newer attempt has the right; another operation only began because the
-    // journal says that the old one is over.
+    // Within one operation the newer attempt wins. Another operation starts only after the journal says that the
+    // old one is over.
     return old.operationId === fence.operationId && old.attempt >= fence.attempt;
   }
 
@@ -227,7 +226,7 @@ export class TerraformProcess {
     return isSameProcess(identity, this.#table.find(identity.pid));
   }
 
-  /** To the program alone: its plugins end with it, and must not end before. */
+  /** Only to the program: its plugins end with it, and must not end earlier. */
   #signal(identity: ProcessIdentity, signal: "SIGINT" | "SIGKILL"): void {
     if (!this.#isAlive(identity)) return;
     try {
@@ -256,7 +255,7 @@ export class TerraformProcess {
       const record: unknown = JSON.parse(readFileSync(this.#pidFile(), "utf8"));
       return isRecord(record) ? record : undefined;
     } catch {
-      // Missing, or half written by a crash: the search by command line decides.
+      // Missing, or truncated by a crash: the search by command line decides.
       return undefined;
     }
   }
@@ -270,7 +269,7 @@ export class TerraformProcess {
   }
 }
 
-/** Reads what a run prints while it runs, and calls its tick; the first failure is kept. */
+/** Reads a run's output while it runs and calls its tick; keeps the first failure. */
 class WatchedRun {
   readonly #command: TerraformCommand;
   readonly #path: string;
@@ -285,14 +284,14 @@ class WatchedRun {
     this.#path = path;
   }
 
-  /** Begins a look, unless one is in progress. */
+  /** Starts a read, unless one is in progress. */
   tick(): void {
     this.#looking ??= this.#look().finally(() => {
       this.#looking = undefined;
     });
   }
 
-  /** A last look, once the program has ended. */
+  /** The last read, after the program has ended. */
   async end(): Promise<void> {
     await this.#looking;
     await this.#look();

@@ -1,8 +1,8 @@
 /**
- * The Terraform program, what it may know, and where its plugins come from.
+ * The Terraform program, its environment and the source of its plugins.
  *
- * Its environment is built from nothing: a worker's own holds the database's address and the
- * product's secrets, and `TF_*` variables of whoever started it would change what a plan means.
+ * The environment is built from scratch: the worker's own has the database's address and the product's secrets,
+ * and inherited `TF_*` variables would change what a plan means.
  */
 import { execFile } from "node:child_process";
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
@@ -13,11 +13,11 @@ import { ProvisionError } from "../cluster-driver.ts";
 export interface TerraformProgram {
   /** Path of the program, or its name on `path`. */
   readonly bin: string;
-  /** A folder that holds the providers, in Terraform's layout; the registry where absent. */
+  /** A folder with the providers, in Terraform's layout; the registry if absent. */
   readonly mirror?: string | undefined;
   /** `PATH` of the child. */
   readonly path: string;
-  /** `HOME` of the child; the provider looks for nothing there. */
+  /** `HOME` of the child; the provider reads nothing there. */
   readonly home: string;
   /** Variables by which the provider finds credentials, such as `AWS_ACCESS_KEY_ID`. */
   readonly credentials: Readonly<Record<string, string>>;
@@ -28,7 +28,7 @@ export interface TerraformProgram {
 /** Ephemeral variables and write-only attributes came with this version. */
 const VERSION_MIN = [1, 11] as const;
 
-/** The CLI configuration: no calls home, and providers from the mirror alone where there is one. */
+/** The CLI configuration: no telemetry, and providers only from the mirror if there is one. */
 export function cliConfigOf(program: TerraformProgram, cacheFolder: string): string {
   const mirror = program.mirror;
   if (mirror === undefined) {
@@ -43,7 +43,7 @@ provider_installation {
 `;
 }
 
-/** Writes the CLI configuration and gives its path. */
+/** Writes the CLI configuration and returns its path. */
 export async function writeCliConfig(program: TerraformProgram, folder: string): Promise<string> {
   const cache = join(folder, "plugins");
   await mkdir(cache, { recursive: true, mode: 0o700 });
@@ -52,7 +52,7 @@ export async function writeCliConfig(program: TerraformProgram, folder: string):
   return file;
 }
 
-/** Everything that a run of Terraform knows. `variables` are ephemeral inputs: `TF_VAR_<name>`. */
+/** The environment of a Terraform run. `variables` are ephemeral inputs: `TF_VAR_<name>`. */
 export function environmentOf(
   program: TerraformProgram,
   cliConfig: string,
@@ -68,14 +68,14 @@ export function environmentOf(
     TF_IN_AUTOMATION: "1",
     TF_INPUT: "0",
     CHECKPOINT_DISABLE: "1",
-    // The provider would otherwise read profiles of whoever runs the worker.
+    // Otherwise the provider would read the AWS profiles of the worker's user.
     AWS_CONFIG_FILE: "/dev/null",
     AWS_SHARED_CREDENTIALS_FILE: "/dev/null",
     ...Object.fromEntries(inputs),
   };
 }
 
-/** Throws `ProvisionError` `unconfigured` where the program is absent or too old. */
+/** Throws `ProvisionError` `unconfigured` if the program is absent or too old. */
 export async function checkTerraform(
   program: TerraformProgram,
   cliConfig: string,

@@ -1,14 +1,14 @@
 import type { RunFence } from "../change-plan.ts";
 
 /**
- * One version of a cluster's Terraform state, sealed: the control plane's database keeps it and
- * cannot read it. A run's own copy is a file beside the cluster's stack; this one is at most a
- * second behind and survives the machine.
+ * One encrypted version of a cluster's Terraform state, in the control plane's database, which cannot read it.
+ * A run's own copy is a file beside the cluster's stack; this one is at most a second behind and survives the
+ * machine.
  */
 export interface StoredState {
   readonly organizationId: string;
   readonly clusterId: string;
-  /** Counts the sealed copies of this cluster, from 1. Part of what the ciphertext is bound to. */
+  /** Number of the encrypted copy of this cluster, from 1. The ciphertext is bound to it. */
   readonly version: number;
   /** Terraform's own count of changes within a lineage. */
   readonly serial: number;
@@ -19,23 +19,23 @@ export interface StoredState {
   readonly keyId: string;
 }
 
-/** Where sealed states are kept. Implemented by the control plane's database. */
+/** Storage for encrypted states, implemented by the control plane's database. */
 export interface TerraformStates {
   /** The newest version. */
   load(clusterId: string): Promise<StoredState | undefined>;
 
   /**
-   * Adds a version. Throws `StateConflict` where that version exists already, or where the fence
-   * says that another attempt has taken over.
+   * Adds a version. Throws `StateConflict` if that version exists already, or if the fence says that another
+   * attempt has taken over.
    */
   save(state: StoredState, fence: RunFence | undefined): Promise<void>;
 
-  /** Clusters of which there is a state. */
+  /** Clusters with a stored state. */
   clusterIds(): Promise<readonly string[]>;
 
   /**
-   * Puts the same data key, wrapped by another key, in place of the newest version's: nothing else
-   * of it changes. Does nothing where a newer version came meanwhile.
+   * Replaces the newest version's wrapped data key by the same key, wrapped by another one; nothing else
+   * changes. Does nothing if there is a newer version by now.
    */
   rewrap(state: StoredState, wrapped: Pick<StoredState, "wrappedKey" | "keyId">): Promise<void>;
 }

@@ -32,7 +32,7 @@ beforeEach(async () => {
 
 afterEach(async () => await rm(parent, { recursive: true, force: true }));
 
-test("a stack that is not valid is refused, and trying again does not help", async () => {
+test("an invalid stack is rejected without a retry", async () => {
   const answer = { diagnostics: [{ severity: "error", summary: "Unsupported argument" }] };
   await expect(validated(`echo '${JSON.stringify(answer)}'; exit 1`)).rejects.toMatchObject({
     code: "config",

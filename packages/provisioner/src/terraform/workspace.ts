@@ -5,9 +5,9 @@
  *       cdk.tf.json                     what Terraform reads
  *       terraform.tfstate, .backup      what exists (see state-copy.ts)
  *       terraform.tfstate.saved         which of the database's copies that descends from
- *       asked.json, applied.json        what the cluster was last asked to be, and last made
- *       plans/<plan id>.tfplan, .json   the kept plan, and what it is for
- *       terraform.pid, .out, .err       the run that goes on (see terraform-process.ts)
+ *       asked.json, applied.json        the deployment last requested, and last applied
+ *       plans/<plan id>.tfplan, .json   the stored plan and its purpose
+ *       terraform.pid, .out, .err       the current run (see terraform-process.ts)
  *       .terraform/, .terraform.lock.hcl
  */
 import { randomUUID } from "node:crypto";
@@ -27,7 +27,7 @@ import {
   type TerraformProgram,
 } from "./terraform-program.ts";
 
-/** Another run on the same machine that holds Terraform's own lock has this long to end. */
+/** How long to wait for another run on this machine that holds Terraform's lock. */
 const LOCK_TIMEOUT = "30s";
 const NO_STATE: RestoredState = { state: undefined, restored: false };
 
@@ -36,7 +36,7 @@ export interface WorkspaceOptions {
   readonly program: TerraformProgram;
   readonly cliConfig: string;
   readonly table: ProcessTable;
-  /** Absent for a folder that is thrown away, such as that of an offline plan. */
+  /** Absent for a temporary folder, such as an offline plan's. */
   readonly state?: StateCopy | undefined;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
@@ -69,8 +69,8 @@ export class Workspace {
   }
 
   /**
-   * Works in the folder: what an earlier run left is ended, the newest state put in place, and
-   * whatever happens the state that results is saved.
+   * Works in the folder: ends an earlier run, restores the newest state, and saves the resulting state
+   * whatever happens.
    */
   async session<T>(options: SessionOptions, work: (run: WorkspaceRun) => Promise<T>): Promise<T> {
     const { state: copy, now } = this.#options;
@@ -90,7 +90,8 @@ export class Workspace {
       return await work(run);
     } finally {
       if ((await copy?.settle(options.fence)) === false) {
-        const message = "the state could not be copied to the control plane; the next run does it";
+        const message =
+          "the state could not be saved to the control plane's database; the next run does so";
         events.say(message, "warning");
       }
     }
@@ -102,7 +103,7 @@ export class Workspace {
     try {
       return JSON.parse(text.toString("utf8"));
     } catch {
-      // Half written by a machine that lost power: as good as absent.
+      // Truncated by a power failure: counts as absent.
       return undefined;
     }
   }
@@ -111,7 +112,7 @@ export class Workspace {
     await replaceFile(join(this.folder, name), `${JSON.stringify(value)}\n`);
   }
 
-  /** Removes the kept plans, but for one. */
+  /** Removes the stored plans except one. */
   async dropPlans(except: string): Promise<void> {
     await this.#drop((name) => !name.startsWith(`${except}.`));
   }
@@ -136,13 +137,13 @@ export class Workspace {
     return (await readdir(this.folder).catch(() => [])).length > 0;
   }
 
-  /** Removes the folder and everything in it. The caller has made sure that nothing is on record. */
+  /** Removes the folder with everything in it. The caller has made sure that the state is empty. */
   async remove(): Promise<void> {
     await rm(this.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
   }
 }
 
-/** What can be done within one session. */
+/** The commands of one session. */
 export class WorkspaceRun {
   readonly events: RunEvents;
   readonly #options: WorkspaceOptions;
@@ -169,7 +170,7 @@ export class WorkspaceRun {
     return this.#state;
   }
 
-  /** Puts the stack in place and the providers beside it. */
+  /** Writes the stack and installs the providers. */
   async prepare(stackFile: string, stackText: string): Promise<void> {
     await replaceFile(join(this.#options.folder, stackFile), stackText);
     const { code, errors } = await this.#plain(["init", "-input=false", "-no-color"]);
@@ -177,17 +178,17 @@ export class WorkspaceRun {
     throw this.#failed("terraform init", "plan_failed", errors);
   }
 
-  /** Throws `ProvisionError` `config` with the diagnostics where the stack is not valid. */
+  /** Throws `ProvisionError` `config` with the diagnostics if the stack is invalid. */
   async validate(): Promise<void> {
     const { code, output, errors } = await this.#plain(["validate", "-json"]);
     if (code === 0) return;
     const diagnostics = diagnosticsIn(output);
-    // It says nothing of the stack where it did not come to its answer: another try may.
+    // Without a complete answer nothing is known about the stack; a retry may help.
     if (diagnostics.length === 0) throw this.#failed("terraform validate", "plan_failed", errors);
     throw runFailure("terraform validate", diagnostics, "config");
   }
 
-  /** Makes a plan, keeps it, and gives its JSON. */
+  /** Makes and stores a plan; returns its JSON. */
   async plan(options: TerraformPlanOptions): Promise<unknown> {
     const file = planFile(options.planId);
     await this.#run("terraform plan", "plan_failed", [
@@ -211,7 +212,7 @@ export class WorkspaceRun {
     }
   }
 
-  /** Carries out the kept plan. */
+  /** Applies the stored plan. */
   async apply(planId: string): Promise<void> {
     const file = planFile(planId);
     if ((await readIfThere(join(this.#options.folder, file))) === undefined) {
@@ -222,8 +223,7 @@ export class WorkspaceRun {
   }
 
   /**
-   * Takes what exists on record under `address`. Gives false where AWS says that there is no such
-   * thing after all.
+   * Imports an existing resource as `address`. Returns false if AWS says that it does not exist after all.
    */
   async import(address: string, id: string): Promise<boolean> {
     const lock = `-lock-timeout=${LOCK_TIMEOUT}`;
@@ -235,7 +235,7 @@ export class WorkspaceRun {
     throw this.#failed(`terraform import ${address}`, "apply_failed", errors);
   }
 
-  /** Keeps what an interrupted creation left: the next plan changes it where it is not as wanted. */
+  /** Untaints the resource of an interrupted creation, so that the next plan changes it in place. */
   async untaint(address: string): Promise<void> {
     const lock = `-lock-timeout=${LOCK_TIMEOUT}`;
     const { code, errors } = await this.#plain(["untaint", "-no-color", lock, address]);
@@ -320,7 +320,7 @@ function planFile(planId: string): string {
   return `plans/${planId}.tfplan`;
 }
 
-/** None where the output is cut short. */
+/** None if the output is truncated. */
 function diagnosticsIn(output: string): Diagnostic[] {
   try {
     const answer: unknown = JSON.parse(output);
@@ -331,7 +331,7 @@ function diagnosticsIn(output: string): Diagnostic[] {
       }
     }
   } catch {
-    // Not even started, or killed: what it said beside its output tells.
+    // Not started, or killed: its standard error has the reason.
   }
   return [];
 }
