@@ -28,6 +28,23 @@ export function ConfirmByName(props: DialogProps) {
   return props.name === undefined ? null : <div role="dialog">{props.name}</div>;
 }
 
+interface ReviewProps {
+  opened: boolean;
+  title: string;
+  confirm: string;
+  onConfirm: () => void;
+}
+
+export function ReviewDialog({ opened, title, confirm, onConfirm }: ReviewProps) {
+  if (!opened) return null;
+  return (
+    <div role="dialog">
+      {title}
+      <Button onClick={onConfirm}>{confirm}</Button>
+    </div>
+  );
+}
+
 /** Mantine's, of the one dialog that a component has: it keeps what it holds from render to render. */
 export function useDisclosure() {
   const open = () => {
