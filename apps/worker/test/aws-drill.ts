@@ -1,7 +1,6 @@
 /**
- * A cluster's whole life on an emulated AWS, while the worker or Terraform is killed at random
- * instants. Whatever is killed, each operation ends as it should, nothing is made twice, no data is
- * lost, and in the end nothing is left.
+ * A cluster's life cycle on an emulated AWS, while the worker or Terraform is killed at random instants. Each
+ * operation must still end correctly, create nothing twice and lose no data, and in the end nothing is left.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import {
@@ -59,11 +58,11 @@ const RETRIES_MAX = 20;
 /** Shares of all kills that are left after the pauses, and for the last deletion and the purge. */
 const KILLS_AFTER_PAUSES = 0.5;
 const KILLS_FOR_THE_END = 0.1;
-/** Whoever is through before he is killed cannot be killed for ever. */
+/** A bound, because a run may finish before it is killed. */
 const ROUNDS_MAX = 5;
 const POLL_MS = 100;
 
-/** Ends with a report, or throws what was not as it should be. */
+/** Returns a report, or throws at the first violation. */
 export async function drill(site: AwsSite, options: DrillOptions): Promise<DrillReport> {
   return new Drill(site, options, await tenantOf(site)).run();
 }
@@ -80,7 +79,7 @@ class Drill {
   #operations = 0;
   #attempts = 0;
   #clusterId: ClusterId = "clu_";
-  /** The volumes and buckets of the creation: they stay the same until the purge. */
+  /** The volumes and buckets of the creation, which stay the same until the purge. */
   #data: { volumes: string[]; buckets: string[] } = { volumes: [], buckets: [] };
 
   constructor(
@@ -110,7 +109,7 @@ class Drill {
     this.#data = await dataOf(this.#site.endpoint, this.#clusterId);
     assertEqual("volumes and buckets made", counts(this.#data), [1, 1]);
     await this.#assertSealed();
-    // Before any change: the emulator starts no instance from a launch template's second version.
+    // Before any change: the emulator launches no instance from a template's second version.
     if (!this.#options.short) await this.#rest();
     await this.#change();
     if (!this.#options.short) {
@@ -252,7 +251,7 @@ class Drill {
     }
   }
 
-  /** Who kills Terraform often enough makes an operation fail; its caller asks again. */
+  /** Enough kills of Terraform fail an operation; its caller retries it. */
   async #retriedWhereFailed(operation: Operation): Promise<Operation> {
     const now = await this.#site.db.operations.load(operation.id);
     if (!now) throw new Error(`there is no operation ${operation.id}`);
@@ -263,7 +262,7 @@ class Drill {
     return retryOperation(this.#core, this.#principal, operation.id);
   }
 
-  /** What holds after each operation, whatever was killed in it. */
+  /** Invariants after each operation, whatever was killed in it. */
   async #assertWhole(phase: ClusterPhase): Promise<void> {
     const { endpoint } = this.#site;
     assertEqual("Terraforms at work", this.#site.terraforms(), []);
@@ -286,7 +285,7 @@ class Drill {
     assertEqual("drift", (await this.#cluster()).drift.status, "in_sync");
   }
 
-  /** The state's own words, and what is secret in it, stand in no column of the database. */
+  /** No column of the database contains plain text or secrets of the state. */
   async #assertSealed(): Promise<void> {
     const secrets = await secretsOf(this.#site.endpoint, this.#clusterId);
     if (secrets.length === 0) throw new Error("a cluster has an admin token");

@@ -78,7 +78,7 @@ export class AwsSite {
     child.stdout.resume();
   }
 
-  /** As the kernel does it where memory runs out. */
+  /** Like the kernel's OOM killer. */
   async killWorker(): Promise<void> {
     const child = this.#worker;
     this.#worker = undefined;
@@ -105,12 +105,12 @@ export class AwsSite {
     });
   }
 
-  /** Tables in which one of these texts stands, in whatever column. */
+  /** Tables that contain one of these texts in any column. */
   tablesWith(texts: readonly string[]): Promise<string[]> {
     return tablesWith(this.#database.url, texts);
   }
 
-  /** The state as it lies beside the cluster. */
+  /** The state file beside the cluster's stack. */
   stateFile(
     clusterId: string,
   ): { serial: number; lineage: string; resources: unknown[] } | undefined {

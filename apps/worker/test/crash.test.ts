@@ -1,4 +1,4 @@
-/** The worker is killed at every step and at random instants; the next one always ends it right. */
+/** The worker is killed at every step and at random instants; the next one always completes the operation. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -45,8 +45,8 @@ test("a creation and a deletion are resumed from a crash at every effect", {
   expect((await it.db.clusters.load(cluster.id))?.placement).toBeUndefined();
 });
 
-describe("killed again and again at random instants", () => {
-  test("a creation and a deletion come to their ends", { timeout: 180_000 }, async () => {
+describe("killed repeatedly at random instants", () => {
+  test("a creation and a deletion complete", { timeout: 180_000 }, async () => {
     const { cluster, operation } = await it.requestCluster("kill-at-random");
     let kills = 0;
     for (; kills < 6 && !(await it.operation(cluster, operation.id)).done; kills += 1) {
@@ -78,14 +78,14 @@ describe("killed again and again at random instants", () => {
 });
 
 describe("two workers", () => {
-  test("never run one operation together", { timeout: TIMEOUT_MS }, async () => {
+  test("never run the same operation", { timeout: TIMEOUT_MS }, async () => {
     await Promise.all([it.startWorker(), it.startWorker()]);
     const requests = await Promise.all(
       ["a", "b", "c"].map((name) => it.requestCluster(`two-workers-${name}`)),
     );
     for (const { cluster, operation } of requests) {
       const ended = await it.waitForOperation(cluster, operation.id);
-      // Every step was begun once, by the one claim there was.
+      // Every step was started once, by the only claim.
       expect(ended).toMatchObject({ phase: "SUCCEEDED", attempt: 1 });
       expect(ended.steps.map((step) => step.attempt)).toEqual(ended.steps.map(() => 1));
       expect(it.brokersOf(cluster.id)).toHaveLength(1);

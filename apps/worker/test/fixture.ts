@@ -54,7 +54,7 @@ export class Installation {
     for (const id of await this.#clusterIds()) this.killBrokers(id);
   }
 
-  /** Returns once the worker runs its loops, or at once where the caller wants to kill it early. */
+  /** Returns once the worker runs its loops, or at once if the caller wants to kill it early. */
   async startWorker(
     options: { waitForStart?: boolean; stopBrokers?: boolean; crashAt?: string } = {},
   ): Promise<WorkerProcess> {
@@ -83,12 +83,12 @@ export class Installation {
     };
   }
 
-  /** The program as it is shipped; its broker speaks no Kafka unless another one is given. */
+  /** The shipped program; its default broker does not speak Kafka. */
   async startProduct(options: { stopBrokers: boolean; brokerBin?: string }): Promise<ChildProcess> {
     const child = spawn(process.execPath, [PRODUCT], {
       stdio: ["ignore", "pipe", "inherit"],
       env: {
-        // The fake broker's first line asks PATH for node.
+        // The fake broker's shebang finds node on PATH.
         PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
         DATABASE_URL: this.#database?.url ?? "",
         MILLRACE_HOME: this.home,
@@ -198,7 +198,7 @@ export function installation(): Installation {
   return it;
 }
 
-/** Asks again and again until there is an answer. */
+/** Polls until there is an answer. */
 export async function eventually<T>(
   timeoutMs: number,
   what: string,

@@ -1,4 +1,4 @@
-/** The program as it is shipped. */
+/** The shipped program. */
 import { once } from "node:events";
 import { expect, test } from "vitest";
 import { installation } from "./fixture.ts";

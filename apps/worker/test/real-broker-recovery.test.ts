@@ -1,4 +1,4 @@
-/** A broker that lost its data, recovered by the operation: worker, driver and broker as they are shipped. */
+/** A broker that lost its data is recovered by the operation, with the shipped worker, driver and broker. */
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { BrokerError } from "@millrace/broker-admin";
@@ -26,7 +26,7 @@ async function lose({ id }: Cluster, ...files: string[]): Promise<void> {
   await it.waitForPhase({ id } as Cluster, "DEGRADED");
 }
 
-/** Plans the recovery, approves what the plan says, and waits until the cluster serves. */
+/** Plans the recovery, approves the plan, and waits until the cluster serves. */
 async function recover(cluster: Cluster): Promise<RecoveryReport> {
   const core = createCore({
     db: it.db,
@@ -80,7 +80,7 @@ describe.skipIf(brokerBin === undefined)("with the real broker", () => {
     await lose(cluster, "data/meta.db", "wal/");
     const fromBucket = await recover(cluster);
     expect(fromBucket.source).toBe("bucket");
-    // Nobody but the report says how much of the log was uploaded by then.
+    // Only the report says how much of the log was uploaded by then.
     const known = fromBucket.missing.filter(({ topic }) => topic === TOPIC);
     for (const { fromOffset, toOffset } of known) {
       expect(BigInt(toOffset)).toBeLessThanOrEqual(BigInt(RECORDS / 2));

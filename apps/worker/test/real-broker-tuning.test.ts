@@ -30,7 +30,7 @@ const BLOCK_CACHE = TUNING_PROPERTIES.block_cache_bytes;
 const it = installation();
 
 describe.skipIf(brokerBin === undefined)("with the real broker", () => {
-  test("a tuned cluster has its tuning while it runs, after kill -9, and after a meddler", {
+  test("a cluster keeps its tuning while it runs, after kill -9, and after a change by Kafka's tools", {
     timeout: TIMEOUT_MS,
   }, async () => {
     const product = await runningProduct("tuned");
@@ -38,7 +38,7 @@ describe.skipIf(brokerBin === undefined)("with the real broker", () => {
     const untouched = await look();
     expect(untouched).toMatchObject({ applied: true, cluster: { tuning: { version: 0 } } });
 
-    // Every knob at once, each to another value than it has.
+    // Every setting at once, each to a new value.
     const overrides = {
       block_cache_bytes: 64 * MIB,
       prefetch_max_bytes: 8 * MIB,
@@ -88,7 +88,7 @@ describe.skipIf(brokerBin === undefined)("with the real broker", () => {
     ]);
   });
 
-  test("the bounds that are shown are the broker's too", { timeout: TIMEOUT_MS }, async () => {
+  test("the bounds shown are the broker's", { timeout: TIMEOUT_MS }, async () => {
     const product = await runningProduct("bounded");
     for (const knob of Object.keys(TUNING_PROPERTIES) as (keyof typeof TUNING_PROPERTIES)[]) {
       for (const bound of ["min", "max"] as const) {
@@ -109,7 +109,9 @@ describe.skipIf(brokerBin === undefined)("with the real broker", () => {
     });
   });
 
-  test("who reads behind is told as the broker tells it", { timeout: TIMEOUT_MS }, async () => {
+  test("catch-up reads are reported as the broker reports them", {
+    timeout: TIMEOUT_MS,
+  }, async () => {
     const { core, principal, cluster, address } = await runningProduct("behind");
     await withAdmin(address, (admin) =>
       admin.createTopic({ name: "orders", partitions: 2, configs: {} }),

@@ -1,4 +1,4 @@
-/** The whole of it: the program as it is shipped, with the real broker. */
+/** End to end: the shipped program with the real broker. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { bootstrapServers, type Cluster, type MetricName } from "@millrace/domain";
@@ -13,7 +13,7 @@ const TOPIC = "orders";
 const it = installation();
 
 describe.skipIf(brokerBin === undefined)("with the real broker", () => {
-  test("a cluster is made, used, measured, survives kill -9 of its broker, and is deleted", {
+  test("a cluster is created, used, measured, survives kill -9 of its broker, and is deleted", {
     timeout: TIMEOUT_MS,
   }, async () => {
     await it.startProduct({ stopBrokers: true, brokerBin: brokerBin ?? "" });
@@ -28,7 +28,7 @@ describe.skipIf(brokerBin === undefined)("with the real broker", () => {
     );
     await produce(address, TOPIC, 500);
     const measured = async () => Object.fromEntries(await latest(running));
-    // The lag of a group that nobody reads does not count, so the consumer stays in it meanwhile.
+    // The lag of an inactive group does not count, so the consumer stays in the group.
     await consume(address, TOPIC, 300, () =>
       expect.poll(measured, { timeout: 20_000, interval: 250 }).toMatchObject({
         bytes_in_rate: expect.any(Number),
@@ -57,7 +57,7 @@ describe.skipIf(brokerBin === undefined)("with the real broker", () => {
   });
 });
 
-/** The newest value that each series has. */
+/** The newest value of each series. */
 async function latest(cluster: Cluster): Promise<Map<MetricName, number>> {
   const series = await queryMetrics(it.db.metrics, {
     clusterId: cluster.id,

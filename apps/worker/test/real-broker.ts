@@ -1,4 +1,4 @@
-/** What tests with the real broker have in common. */
+/** Set-up of the tests with the real broker. */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { KafkaAdmin } from "@millrace/broker-admin";
@@ -11,7 +11,7 @@ const CANDIDATES = [
   join(ROOT, "dataplane/target/debug/millrace"),
 ];
 
-/** The broker program; undefined where none has been built. */
+/** The broker program; undefined if none has been built. */
 export const brokerBin = CANDIDATES.find((path) => path !== undefined && existsSync(path));
 
 export async function withAdmin<T>(
@@ -26,7 +26,7 @@ export async function withAdmin<T>(
   }
 }
 
-/** Writes records of 1 KiB, by turns to the topic's two partitions. */
+/** Writes records of 1 KiB, alternating between the topic's two partitions. */
 export async function produce(address: string, topic: string, records: number): Promise<void> {
   const producer = new Producer({ clientId: "test", bootstrapBrokers: [address] });
   try {

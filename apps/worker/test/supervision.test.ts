@@ -17,7 +17,7 @@ async function runningCluster(name: string) {
   return { cluster: await it.waitForPhase(cluster, "RUNNING"), pid };
 }
 
-test("a broker that dies is started again, the cluster DEGRADED meanwhile", {
+test("a broker that dies is restarted, and the cluster is DEGRADED meanwhile", {
   timeout: TIMEOUT_MS,
 }, async () => {
   await it.startWorker();
@@ -33,7 +33,7 @@ test("a broker that dies is started again, the cluster DEGRADED meanwhile", {
   expect(after).not.toContain(pid);
 });
 
-test("what somebody changed by hand is found, undone, and looked for once more", {
+test("changes by hand are detected, undone, and checked again", {
   timeout: TIMEOUT_MS,
 }, async () => {
   await it.startWorker();
@@ -54,7 +54,7 @@ test("what somebody changed by hand is found, undone, and looked for once more",
   expect(await readFile(file, "utf8")).toBe(made);
 });
 
-test("a worker that starts brings back the brokers that should run", {
+test("a starting worker restarts the brokers that should run", {
   timeout: TIMEOUT_MS,
 }, async () => {
   const first = await it.startWorker();
@@ -68,7 +68,7 @@ test("a worker that starts brings back the brokers that should run", {
   await it.waitForPhase(cluster, "RUNNING");
 });
 
-test("a worker that starts adopts the broker that runs", { timeout: TIMEOUT_MS }, async () => {
+test("a starting worker adopts a running broker", { timeout: TIMEOUT_MS }, async () => {
   const first = await it.startWorker();
   const { cluster, pid } = await runningCluster("adopted");
   await first.kill();
@@ -78,7 +78,7 @@ test("a worker that starts adopts the broker that runs", { timeout: TIMEOUT_MS }
   expect((await it.db.clusters.load(cluster.id))?.phase).toBe("RUNNING");
 });
 
-test("SIGTERM leaves brokers running, or drains and stops them when told to", {
+test("SIGTERM leaves brokers running, or drains and stops them if configured", {
   timeout: TIMEOUT_MS,
 }, async () => {
   const first = await it.startWorker();
@@ -93,7 +93,7 @@ test("SIGTERM leaves brokers running, or drains and stops them when told to", {
   expect((await it.db.clusters.load(cluster.id))?.phase).toBe("RUNNING");
 });
 
-test("SIGTERM in mid-operation hands it back: the next worker need not wait for the lease", {
+test("SIGTERM during an operation hands it back, so the next worker does not wait for the lease", {
   timeout: TIMEOUT_MS,
 }, async () => {
   const first = await it.startWorker();
@@ -116,7 +116,7 @@ test("SIGTERM in mid-operation hands it back: the next worker need not wait for 
   expect(ended).toMatchObject({ phase: "SUCCEEDED", attempt: 2 });
 });
 
-test("what a deletion left behind is removed, what nobody knows is kept", {
+test("leftovers of a deletion are removed, unknown folders are kept", {
   timeout: TIMEOUT_MS,
 }, async () => {
   const first = await it.startWorker();

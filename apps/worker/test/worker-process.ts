@@ -1,8 +1,7 @@
 /**
- * A worker as its own process, for tests that kill it. It differs from the product's in what it is
- * given: a fake broker program, ports of its own, a short lease, and a smoke check that takes a
- * while and always passes. With CRASH_AT=<effect>:<before|after> it kills itself there, as
- * `kill -9` would: `after` is the instant at which the effect is made and nobody knows of it yet.
+ * A worker process for tests that kill it. It differs from the product's by a fake broker program, its own ports,
+ * a short lease, and a smoke check that takes a while and always passes. With CRASH_AT=<effect>:<before|after> it
+ * kills itself there, like `kill -9`: at `after` the effect has happened and is not recorded yet.
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -22,7 +21,7 @@ const LEASE_MS = 1_500;
 
 const crashAt = process.env.CRASH_AT;
 
-/** Runs one effect of an operation with the crash that is asked for around it. */
+/** Runs one effect of an operation with the requested crash before or after it. */
 async function withCrash<T>(effect: string, work: () => Promise<T>): Promise<T> {
   if (crashAt === `${effect}:before`) process.kill(process.pid, "SIGKILL");
   const result = await work();

@@ -1,5 +1,5 @@
 /**
- * A client of AWS whose every command `send` answers. It is of the class that the paginators ask for.
+ * An AWS client whose commands are answered by `send`. It is an instance of the class that paginators check.
  */
 export function answering<C>(Client: { prototype: C }, send: (command: never) => unknown): C {
   const value = async (command: never) => send(command);

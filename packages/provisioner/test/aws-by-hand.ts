@@ -1,4 +1,4 @@
-/** What a test does to, and sees of, a cluster on the emulator without asking the driver. */
+/** Direct access of tests to a cluster on the emulator, without the driver. */
 import {
   DescribeTagsCommand,
   DescribeVolumesCommand,
@@ -15,7 +15,7 @@ import { clusterPrefix } from "@millrace/infra";
 import { leftOf } from "./aws-leftovers.ts";
 import { clientOptions } from "./moto.ts";
 
-/** Ids of the cluster's volumes and names of its buckets: what data lies in. */
+/** Ids of the cluster's volumes and names of its buckets, which hold its data. */
 export async function dataOf(endpoint: string, clusterId: string) {
   const ec2 = new EC2Client(clientOptions(endpoint));
   const s3 = new S3Client({ ...clientOptions(endpoint), forcePathStyle: true });
@@ -36,13 +36,13 @@ export async function dataOf(endpoint: string, clusterId: string) {
   };
 }
 
-/** What somebody does in the cloud's own console. */
+/** Changes as in the AWS console. */
 export async function changeThroughput(endpoint: string, VolumeId: string, Throughput: number) {
   const ec2 = new EC2Client(clientOptions(endpoint));
   await ec2.send(new ModifyVolumeCommand({ VolumeId, Throughput }));
 }
 
-/** Addresses in the stack at which more than one thing stands. */
+/** Addresses in the stack with more than one resource. */
 export async function madeTwice(endpoint: string, clusterId: string): Promise<string[]> {
   const ec2 = new EC2Client(clientOptions(endpoint));
   const Filters = [{ Name: "key", Values: ["millrace:address"] }];
@@ -57,7 +57,7 @@ export async function madeTwice(endpoint: string, clusterId: string): Promise<st
   return addresses.filter((address, index) => addresses.indexOf(address) !== index);
 }
 
-/** Values of the cluster's secrets: none of them may stand anywhere else. */
+/** Values of the cluster's secrets, which must not appear anywhere else. */
 export async function secretsOf(endpoint: string, clusterId: string): Promise<string[]> {
   const secrets = new SecretsManagerClient(clientOptions(endpoint));
   const { SecretList } = await secrets.send(new ListSecretsCommand({}));

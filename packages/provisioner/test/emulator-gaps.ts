@@ -1,10 +1,9 @@
 /**
- * What the emulator (moto 5) cannot do of a cluster's stack. Each is left out of the stacks that are
- * applied there, and covered by plans of the whole stack instead; `aws/gaps.test.ts` asserts that each
- * is a gap still, so that an emulator that learned it shortens this list.
+ * Parts of a cluster's stack that the emulator (moto 5) does not support. They are left out of the stacks applied
+ * there, and covered by plans of the whole stack instead. `aws/gaps.test.ts` asserts that each gap still exists.
  */
 export interface EmulatorGap {
-  /** A resource type, or `type.attribute`: what `SynthRun.without` takes. */
+  /** A resource type, or `type.attribute`, as in `SynthRun.without`. */
   readonly without: string;
   readonly reason: string;
 }

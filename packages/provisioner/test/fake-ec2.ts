@@ -1,4 +1,4 @@
-/** A few resources of EC2 in memory, for tests of what is asked and what is done with the answers. */
+/** A few EC2 resources in memory, for tests of requests and the use of their answers. */
 import { EC2Client } from "@aws-sdk/client-ec2";
 import { answering } from "./answering.ts";
 
@@ -12,7 +12,7 @@ export interface FakeResource {
   readonly egress?: boolean;
   /** Endpoint services only: who is connected. */
   readonly connected?: readonly string[];
-  /** Deleting it is refused with this. */
+  /** Error code of its deletion. */
   readonly held?: string;
 }
 
@@ -42,7 +42,7 @@ export class FakeEc2 {
   /** Every change, as `<command> <id>`. */
   readonly changes: string[] = [];
   readonly client: EC2Client;
-  /** Called before each look at tags. */
+  /** Called before each query of tags. */
   onLook: () => void = () => {};
 
   constructor(resources: readonly FakeResource[]) {
@@ -59,7 +59,7 @@ export class FakeEc2 {
     const [id] = idsIn(input);
     if (id === undefined) throw new Error(`not expected: ${name}`);
     const held = this.resources.find((each) => each.id === id)?.held;
-    // These two answer with success whatever became of it.
+    // These two always return success.
     if (held !== undefined && /^DeleteVpcEndpoint/.test(name)) {
       return { Unsuccessful: [{ ResourceId: id, Error: { Code: held, Message: "no" } }] };
     }
@@ -111,7 +111,7 @@ export class FakeEc2 {
   }
 }
 
-/** The ids in a command's input, under whatever name it has for them, the most telling first. */
+/** The ids in a command's input, whatever its field is called; the most specific first. */
 function idsIn(input: object): string[] {
   const values = Object.entries(input).filter(([key]) => /Ids?$/.test(key) && key !== "GroupId");
   const ids =

@@ -1,4 +1,4 @@
-/** A stack's folder and its Terraform in memory: what is asked of it is kept, plans are given. */
+/** A stack's folder and its Terraform in memory: records commands and returns given plans. */
 import type { StateDocument } from "../src/terraform/state-copy.ts";
 import type {
   SessionOptions,

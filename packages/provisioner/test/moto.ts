@@ -19,7 +19,7 @@ const mirror = process.env.MILLRACE_TERRAFORM_MIRROR || undefined;
 const log = process.env.MILLRACE_MOTO_LOG || undefined;
 const terraform = process.env.MILLRACE_TERRAFORM_BIN || "terraform";
 
-/** Whether Terraform, its provider and the emulator are at hand; tests are skipped by name if not. */
+/** Whether Terraform, its provider and the emulator are available; otherwise tests are skipped by name. */
 export const hasEmulator = moto !== undefined && mirror !== undefined;
 /** Whether Terraform and its provider are. */
 export const hasTerraform = mirror !== undefined;

@@ -1,9 +1,8 @@
 /**
- * `npm run aws:plan -- --example`: what a cluster on AWS would be made of, what it would cost, and
- * whether the policy lets it pass. Needs Terraform and its AWS provider, and no account.
+ * `npm run aws:plan -- --example`: the resources of a cluster on AWS, its cost, and whether it passes the policy.
+ * Needs Terraform and its AWS provider, but no account.
  *
- * Ends with 0 where the plan may be applied, 1 where the policy or the spec forbids it, 2 where the
- * command was not understood.
+ * Exits with 0 if the plan may be applied, 1 if the policy or the spec forbids it, 2 for a wrong command line.
  */
 import { homedir } from "node:os";
 import { parseArgs } from "node:util";

@@ -1,4 +1,4 @@
-/** A cluster as somebody writes it down, in the words of the REST API, and what a plan is made from. */
+/** Reads a cluster file, in the fields of the REST API, into the input of a plan. */
 import { readFileSync } from "node:fs";
 import {
   type AwsRegion,
@@ -17,7 +17,7 @@ import {
 } from "@millrace/domain";
 import type { ClusterDeployment } from "../src/index.ts";
 
-/** What is planned where nothing is given: three slots over three zones. */
+/** The example: three slots over three zones. */
 export const EXAMPLE: unknown = {
   name: "orders",
   region: "eu-central-1",
@@ -46,7 +46,7 @@ export function readClusterFile(path: string): unknown {
   }
 }
 
-/** Fields of one JSON object, each asked for once; the rest are unknown and refused. */
+/** Fields of one JSON object; unknown ones are rejected. */
 class Fields {
   readonly #path: string;
   readonly #fields: Map<string, unknown>;

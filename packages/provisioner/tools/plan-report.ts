@@ -1,4 +1,4 @@
-/** A plan as a person reads it on a terminal: by noun, with what it costs and what the policy says. */
+/** A plan for a terminal: by resource, with its cost and the policy's findings. */
 import { type CostEstimate, nounOf, PLAN_NOUNS } from "@millrace/domain";
 import type { ChangePlan, PlannedChange } from "../src/index.ts";
 
@@ -14,7 +14,7 @@ const SIGNS: Record<PlannedChange["action"], string> = {
   import: "→",
 };
 
-/** What tells one of its kind from the others; everything stands in `--json`. */
+/** Attributes that identify a resource among its kind; `--json` has all of them. */
 const TELLING: Readonly<Record<string, readonly string[]>> = {
   aws_autoscaling_group: ["desired_capacity", "health_check_type"],
   aws_cloudwatch_log_group: ["name", "retention_in_days"],

@@ -1,4 +1,4 @@
-/** Each gap of the emulator is a gap still: one that is closed must leave the list. */
+/** Each gap of the emulator still exists: a closed one must leave the list. */
 import { AutoScalingClient, CreateAutoScalingGroupCommand } from "@aws-sdk/client-auto-scaling";
 import {
   AuthorizeSecurityGroupEgressCommand,

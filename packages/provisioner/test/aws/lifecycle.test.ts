@@ -1,4 +1,4 @@
-/** A cluster's whole life on an emulated AWS, by real Terraform: each test goes on from the last. */
+/** A cluster's life cycle on an emulated AWS, with real Terraform: each test continues from the last. */
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -87,7 +87,7 @@ describe.skipIf(!hasEmulator)("a cluster on an emulated AWS", () => {
     };
   }
 
-  /** Opens the group to the world, lets its role do everything, and gives the role's name. */
+  /** Opens the group to the world, allows its role everything, and returns the role's name. */
   async function holeIn(GroupId: string): Promise<string> {
     const IpRanges = [{ CidrIp: "0.0.0.0/0" }];
     const ssh = [{ IpProtocol: "tcp", FromPort: 22, ToPort: 22, IpRanges }];
@@ -138,7 +138,7 @@ describe.skipIf(!hasEmulator)("a cluster on an emulated AWS", () => {
     expect(plan.summary).toMatchObject({ update: 0, replace: 0, delete: 0, import: 0 });
     expect(plan.summary.create).toBeGreaterThan(40);
     await driver.apply(wanted, plan.id, options);
-    // Whoever does not know that it succeeded may ask again.
+    // A caller that does not know that it succeeded may repeat it.
     await driver.apply(wanted, plan.id, options);
     await driver.waitReady(wanted, { timeoutMs: 60_000 });
     expect(await driver.observe(wanted)).toBe("ready");
@@ -151,7 +151,7 @@ describe.skipIf(!hasEmulator)("a cluster on an emulated AWS", () => {
     expect(plan.diff).toBe("No changes.\n");
   });
 
-  test("gives its token to the control plane alone", async () => {
+  test("gives its token only to the control plane", async () => {
     const { adminToken, bootstrapServers } = await driver.access(wanted);
     expect(adminToken).toMatch(/^[\w-]{43}$/);
     expect(bootstrapServers).toBe(`${wanted.placement.host}:9092`);
@@ -162,7 +162,7 @@ describe.skipIf(!hasEmulator)("a cluster on an emulated AWS", () => {
     expect(JSON.stringify(events)).not.toContain(adminToken);
   });
 
-  test("is kept sealed in the database, as the file is", async () => {
+  test("is stored encrypted in the database, equal to the file", async () => {
     const stored = await states.load(CLUSTER);
     expect(stored?.organizationId).toBe("org_a");
     expect(Buffer.from(stored?.ciphertext ?? []).toString("latin1")).not.toContain("aws_vpc");
@@ -186,7 +186,7 @@ describe.skipIf(!hasEmulator)("a cluster on an emulated AWS", () => {
     expect([after?.Throughput, after?.Iops]).toEqual([250, 4000]);
   });
 
-  test("shows what was changed by hand, and undoes it", { timeout: APPLY_MS }, async () => {
+  test("shows changes by hand, and undoes them", { timeout: APPLY_MS }, async () => {
     const [volume] = await volumes();
     const VolumeId = volume?.VolumeId;
     await ec2.send(new ModifyVolumeCommand({ VolumeId, Throughput: 500 }));
@@ -232,14 +232,16 @@ describe.skipIf(!hasEmulator)("a cluster on an emulated AWS", () => {
     await driver.waitReady(wanted, { timeoutMs: 60_000 });
   });
 
-  test("a lost folder is made up for by the database", { timeout: PLAN_MS }, async () => {
+  test("a lost folder is restored from the database", { timeout: PLAN_MS }, async () => {
     await rm(join(home, "terraform", CLUSTER), { recursive: true });
     expect(await driver.observe(wanted)).toBe("ready");
     const plan = await driver.plan(wanted, { ...options, purpose: "apply" });
     expect(plan.diff).toBe("No changes.\n");
   });
 
-  test("what the state lost is found and taken back", { timeout: APPLY_MS }, async () => {
+  test("resources missing from the state are found and imported", {
+    timeout: APPLY_MS,
+  }, async () => {
     // Neither the file nor the database know anything: the worst that can be lost.
     await rm(join(home, "terraform", CLUSTER), { recursive: true });
     states.saved.length = 0;
@@ -274,7 +276,7 @@ describe.skipIf(!hasEmulator)("a cluster on an emulated AWS", () => {
 
   test("is purged with its objects, and nothing is left", { timeout: APPLY_MS }, async () => {
     const Bucket = await dataBucket(moto.endpoint);
-    // It refuses whoever comes without TLS, as this test does.
+    // It rejects requests without TLS, such as this test's.
     await s3.send(new DeleteBucketPolicyCommand({ Bucket }));
     for (const Key of ["a", "b/c"]) await s3.send(new PutObjectCommand({ Bucket, Key, Body: "x" }));
     const plan = await driver.plan(wanted, { ...options, purpose: "purge" });

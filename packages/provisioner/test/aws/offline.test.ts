@@ -29,7 +29,7 @@ describe.skipIf(!hasTerraform)("an offline plan", () => {
 
   afterAll(async () => await rm(folder, { recursive: true, force: true }));
 
-  test("of the whole stack is made in seconds, and leaves nothing behind", async () => {
+  test("of the whole stack takes seconds and leaves nothing behind", async () => {
     const began = performance.now();
     const plan = await planner.plan(wanted, { purpose: "apply", offline: true });
     expect(performance.now() - began).toBeLessThan(LIMIT_MS);
@@ -43,7 +43,7 @@ describe.skipIf(!hasTerraform)("an offline plan", () => {
     expect(await readdir(folder)).toEqual([]);
   });
 
-  test("made again has the same digest, and another for another spec", async () => {
+  test("has the same digest if repeated, and another for another spec", async () => {
     const options = { purpose: "apply", offline: true } as const;
     const paused = { ...wanted, paused: true };
     const [one, again, other] = await Promise.all([
@@ -55,7 +55,7 @@ describe.skipIf(!hasTerraform)("an offline plan", () => {
     expect(other.digest).not.toBe(one.digest);
   });
 
-  test("by a Terraform that is too old is refused by its version", async () => {
+  test("by a Terraform that is too old is rejected", async () => {
     const elsewhere = await mkdtemp(join(tmpdir(), "millrace-old-"));
     const bin = join(elsewhere, "terraform");
     const script = `#!/bin/sh\necho '{"terraform_version":"1.5.7"}'\n`;
@@ -79,13 +79,13 @@ describe.skipIf(!hasTerraform)("an offline plan", () => {
     expect(await readdir(folder)).toEqual([]);
   });
 
-  test("is all that there is without an account", async () => {
+  test("is the only kind without an account", async () => {
     await expect(planner.plan(wanted, { purpose: "apply" })).rejects.toMatchObject({
       code: "unconfigured",
     });
   });
 
-  test("of a Terraform that is not there says what is needed", async () => {
+  test("without Terraform says what is needed", async () => {
     const broken = new OfflinePlanner({
       program: { ...program, bin: "/nonexistent/terraform" },
       providerVersion: PROVIDER_VERSION,

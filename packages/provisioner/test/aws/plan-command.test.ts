@@ -1,4 +1,4 @@
-/** `npm run aws:plan` as somebody runs it who has no account. */
+/** `npm run aws:plan` without an account. */
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -88,13 +88,13 @@ test.each<[string, unknown, string]>([
   expect(() => deploymentOf(cluster)).toThrow(message);
 });
 
-test("a file that is no cluster ends the command as a wrong argument does", async () => {
+test("an invalid cluster file ends the command like a wrong argument", async () => {
   const { code, out, err } = await run("--spec", fileOf({ size: "huge" }));
   expect([code, out]).toEqual([2, ""]);
   expect(err).toContain("/size must be one of");
 });
 
-test("limits are told before Terraform begins", async () => {
+test("limits are reported before Terraform starts", async () => {
   const { code, err } = await run("--spec", fileOf({ wal: { iops: 5 }, brokers: 12 }));
   expect(code).toBe(1);
   expect(err).toContain("/wal/iops must be a whole number of IOPS from 3000 to 16000");

@@ -1,7 +1,6 @@
 /**
- * Terraform is killed at random moments of every kind of change, with SIGKILL; whoever comes next
- * goes on. In the end the cluster is what it should be, nothing exists twice, and a purge, killed as
- * well, leaves nothing.
+ * Terraform is killed with SIGKILL at random moments of every kind of change, and the next run continues. In the
+ * end the cluster is as requested, nothing exists twice, and a purge, killed as well, leaves nothing.
  */
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -105,7 +104,7 @@ describe.skipIf(!hasEmulator)("Terraform killed at random moments", () => {
     }
   }
 
-  /** Every address has one resource: nothing was made twice. */
+  /** Every address has one resource: nothing was created twice. */
   async function expectNothingTwice(): Promise<void> {
     expect(await madeTwice(moto.endpoint, CLUSTER)).toEqual([]);
     const { volumes } = await dataOf(moto.endpoint, CLUSTER);
