@@ -21,16 +21,12 @@ mod writers;
 
 use std::process::ExitCode;
 
+use millrace_bench::command_line::exit_code;
+
 use crate::arguments::Options;
 
 fn main() -> ExitCode {
-    match go() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => {
-            eprintln!("bench:catchup: {reason}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code("bench:catchup", go())
 }
 
 fn go() -> Result<(), String> {

@@ -14,16 +14,12 @@ mod workload;
 
 use std::{error::Error, process::ExitCode};
 
+use millrace_bench::command_line::exit_code;
+
 use crate::arguments::Command;
 
 fn main() -> ExitCode {
-    match go() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("bench:purgatory: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code("bench:purgatory", go())
 }
 
 fn go() -> Result<(), Box<dyn Error>> {

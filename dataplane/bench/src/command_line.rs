@@ -1,9 +1,23 @@
 //! What the command lines of the benchmarks and drills have in common.
 
 use std::{
+    fmt::Display,
     path::{Path, PathBuf},
+    process::ExitCode,
     time::Duration,
 };
+
+/// The exit code of the program `name`, such as `bench:write`; prints the error if it failed.
+#[must_use]
+pub fn exit_code(name: &str, done: Result<(), impl Display>) -> ExitCode {
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{name}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
 
 /// A file in the folder that this program lies in, which is the build's.
 ///

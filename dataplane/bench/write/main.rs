@@ -22,16 +22,12 @@ mod topics;
 
 use std::{error::Error, process::ExitCode};
 
+use millrace_bench::command_line::exit_code;
+
 use crate::arguments::Command;
 
 fn main() -> ExitCode {
-    match go() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("bench:write: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code("bench:write", go())
 }
 
 fn go() -> Result<(), Box<dyn Error>> {

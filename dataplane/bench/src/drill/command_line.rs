@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use crate::command_line::{beside, broker_program, from_callers_folder};
+use crate::command_line::{beside, broker_program, exit_code, from_callers_folder};
 
 /// Where a drill works, with which broker, and where its results go: the options that every drill
 /// has (`--work`, `--program`, `--json`).
@@ -65,13 +65,7 @@ pub fn main<A>(
             Ok(())
         }
     });
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => {
-            eprintln!("drill:{name}: {reason}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(&format!("drill:{name}"), done)
 }
 
 #[cfg(test)]

@@ -7,22 +7,18 @@ use millrace_broker::{
     identity::{AdoptError, Adoption, prepare_adoption},
 };
 
-use crate::{broker::EXIT_IN_USE, command::AdoptOptions, configuration};
+use tokio::runtime::Builder;
+
+use crate::{broker::EXIT_IN_USE, command::AdoptOptions, configuration, runtime};
 
 pub(crate) fn run(options: &AdoptOptions) -> ExitCode {
-    let config = match configuration::load_or_exit(&options.config, &options.overrides) {
+    let config = match configuration::load_or_exit(&options.broker) {
         Ok(config) => config,
         Err(code) => return code,
     };
-    let runtime = match tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-    {
+    let runtime = match runtime::build_or_exit(Builder::new_multi_thread()) {
         Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("millrace: {error}");
-            return ExitCode::FAILURE;
-        }
+        Err(code) => return code,
     };
     let adopted = runtime.block_on(async {
         let Some(adoption) = prepare_adoption(config, Seams::system()).await? else {

@@ -44,16 +44,23 @@ pub(crate) struct BrokerOptions {
     pub(crate) log_format: LogFormat,
 }
 
-/// Options of `millrace adopt`.
+/// Which broker a command is for. Its configuration names the storage.
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("consent").required(true).args(["dry_run", "yes"])))]
-pub(crate) struct AdoptOptions {
+pub(crate) struct BrokerFile {
     /// The broker's server.properties file.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: PathBuf,
     /// Sets one property over what the file says. May be given many times.
     #[arg(long = "override", value_name = "KEY=VALUE")]
     pub(crate) overrides: Vec<String>,
+}
+
+/// Options of `millrace adopt`.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("consent").required(true).args(["dry_run", "yes"])))]
+pub(crate) struct AdoptOptions {
+    #[command(flatten)]
+    pub(crate) broker: BrokerFile,
     /// Prints what would be lost and changes nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -66,12 +73,8 @@ pub(crate) struct AdoptOptions {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("recovery").required(true).args(["dry_run", "yes"])))]
 pub(crate) struct RecoverOptions {
-    /// The broker's server.properties file.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: PathBuf,
-    /// Sets one property over what the file says. May be given many times.
-    #[arg(long = "override", value_name = "KEY=VALUE")]
-    pub(crate) overrides: Vec<String>,
+    #[command(flatten)]
+    pub(crate) broker: BrokerFile,
     /// Prints what would come back, and what is missing, and changes nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -6,6 +6,8 @@ use millrace_broker::{
     BrokerConfig, InvalidProperties, Properties, properties::PROPERTIES_BYTES_MAX,
 };
 
+use crate::command::BrokerFile;
+
 /// The configuration is wrong (`EX_CONFIG`).
 pub(crate) const EXIT_CONFIG: u8 = 78;
 
@@ -33,8 +35,8 @@ pub(crate) fn load(file: Option<&Path>, overrides: &[String]) -> Result<BrokerCo
 }
 
 /// The same; what is wrong is printed, and the exit code says so.
-pub(crate) fn load_or_exit(file: &Path, overrides: &[String]) -> Result<BrokerConfig, ExitCode> {
-    load(Some(file), overrides).map_err(|errors| {
+pub(crate) fn load_or_exit(broker: &BrokerFile) -> Result<BrokerConfig, ExitCode> {
+    load(Some(&broker.config), &broker.overrides).map_err(|errors| {
         errors
             .iter()
             .for_each(|error| eprintln!("millrace: {error}"));

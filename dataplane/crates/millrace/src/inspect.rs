@@ -13,9 +13,10 @@ use millrace_objects::{ObjectKey, ObjectReader, ObjectStorage};
 use millrace_time::{SystemClock, SystemRandom};
 use millrace_wal::device::DeviceConfig;
 use serde_json::{Value, json};
+use tokio::runtime::Builder;
 
 use self::audit::AuditOptions;
-use crate::command::Target;
+use crate::{command::Target, runtime};
 
 /// Objects of one prefix that are looked through for the one that is asked for; a prefix holds the
 /// ids that end in the same 16 bits.
@@ -82,15 +83,9 @@ impl InspectError {
 }
 
 pub(crate) fn run(target: &Target) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-    {
+    let runtime = match runtime::build_or_exit(Builder::new_current_thread()) {
         Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("millrace: {error}");
-            return ExitCode::FAILURE;
-        }
+        Err(code) => return code,
     };
     let shown = runtime.block_on(async {
         match target {

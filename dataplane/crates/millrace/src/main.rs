@@ -22,6 +22,7 @@ mod descriptors;
 mod inspect;
 mod logging;
 mod recover;
+mod runtime;
 
 use std::process::ExitCode;
 
