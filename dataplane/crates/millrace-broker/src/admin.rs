@@ -121,6 +121,9 @@ pub(crate) struct Status {
     pub(crate) groups: Option<GroupStatus>,
     /// The storage engine; `null` until clients are served.
     pub(crate) storage: Option<StorageStatus>,
+    /// Why nothing is uploaded or deleted: the bucket has not been checked since the start. `null` where
+    /// it has.
+    pub(crate) uploads_wait_for: Option<String>,
     /// Partitions that did not open and are not served, [`LISTED_MAX`] of them at most.
     pub(crate) offline_partitions: Vec<OfflinePartition>,
     /// How many there are.
@@ -222,8 +225,8 @@ pub(crate) struct StorageStatus {
 
 /// What the admin HTTP asks the broker.
 pub(crate) trait Inspect: Send + Sync + 'static {
-    /// Whether clients are served now, or why not.
-    fn readiness(&self) -> Result<(), String>;
+    /// Whether clients are served now, and what waits all the same; or why not.
+    fn readiness(&self) -> Result<String, String>;
     /// The answer to `/v1/status`.
     fn status(&self) -> Status;
     /// The answer to `/v1/config`.
@@ -320,7 +323,7 @@ async fn authorize(State(state): State<AdminState>, request: Request, next: Next
 
 async fn readyz(State(state): State<AdminState>) -> Response {
     match state.broker.readiness() {
-        Ok(()) => "ready\n".into_response(),
+        Ok(text) => format!("{text}\n").into_response(),
         Err(reason) => {
             let text = format!("not ready: {reason}\n");
             (StatusCode::SERVICE_UNAVAILABLE, text).into_response()

@@ -176,6 +176,7 @@ impl Broker {
             wal: storage.wal.clone(),
             store: storage.store.clone(),
             bucket: storage.bucket.clone(),
+            held_back: storage.held_back.clone(),
             catch_up: catch_up(&config, &storage, tracker.clone(), &seams),
         };
         let tracking = tasks.spawn(Task::CatchUpTracker, tracker.run());

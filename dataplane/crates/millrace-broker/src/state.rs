@@ -24,6 +24,7 @@ use crate::{
         OfflinePartition, Status, StorageStatus,
     },
     catch_up::{CatchUp, CatchUpAnswer},
+    identity::HeldBack,
     memory::{MemoryBudgets, Part},
     settings::{LiveSettings, ShownSetting},
 };
@@ -75,6 +76,7 @@ pub(crate) struct Serving {
     pub(crate) wal: Wal,
     pub(crate) store: StreamStore,
     pub(crate) bucket: ObjectStorage,
+    pub(crate) held_back: HeldBack,
     pub(crate) catch_up: CatchUp,
 }
 
@@ -194,6 +196,10 @@ impl State {
         }
     }
 
+    fn held_back(&self) -> Option<String> {
+        self.serving.get()?.held_back.reason()
+    }
+
     fn phase(&self) -> Phase {
         match self.phase.load(Ordering::Acquire) {
             0 => Phase::Starting,
@@ -204,7 +210,7 @@ impl State {
 }
 
 impl Inspect for State {
-    fn readiness(&self) -> Result<(), String> {
+    fn readiness(&self) -> Result<String, String> {
         if let Some(failure) = self.tasks.failure() {
             return Err(failure.to_string());
         }
@@ -213,7 +219,10 @@ impl Inspect for State {
             return Err(format!("the storage failed: {reason}"));
         }
         match self.phase() {
-            Phase::Running => Ok(()),
+            Phase::Running => Ok(match self.held_back() {
+                None => "ready".to_owned(),
+                Some(reason) => format!("ready; uploads and deletions wait: {reason}"),
+            }),
             phase => Err(format!("the broker is {}", phase.as_str())),
         }
     }
@@ -249,6 +258,7 @@ impl Inspect for State {
             memory: self.memory(),
             groups: serving.map(Serving::groups),
             storage: serving.map(Serving::storage),
+            uploads_wait_for: self.held_back(),
             offline_partitions_total: offline.len(),
             offline_partitions: offline.into_iter().take(LISTED_MAX).map(shown).collect(),
             corrupt_parts_total: corrupt.len(),

@@ -1,15 +1,15 @@
 //! The storage engine, put together: metadata, bucket, write-ahead log, caches, streams.
 
-use std::{io, path::PathBuf, sync::Arc, time::Duration};
+use std::{io, path::PathBuf, sync::Arc};
 
 use millrace_blockcache::{BlockCache, BlockCacheConfig, Sources};
 use millrace_limiter::{Network, NetworkConfig, Tier};
 use millrace_meta::{MetaStore, StoreFailure, sqlite::BackupSource};
-use millrace_model::{NodeEpoch, NodeId};
+use millrace_model::{Classified, NodeEpoch, NodeId};
 use millrace_objects::{
     ObjectStorage, PutError,
     bucket::{
-        BucketError, BucketUri, Gate, NetworkShare, ReadsApart, RetryPolicy, StoreBucket,
+        Bucket, BucketError, BucketUri, Gate, NetworkShare, ReadsApart, RetryPolicy, StoreBucket,
         TimeoutPolicy,
     },
     chain::{ChainWriter, ClaimError},
@@ -28,7 +28,7 @@ use crate::{
     backup::{Backup, BackupParts},
     config::{BrokerConfig, StorageConfig, WalBackend, WalUri},
     folder::DataFolder,
-    identity::{self, BucketCheck, BucketSilent, Claimed, Mismatch},
+    identity::{self, BucketCheck, BucketSilent, Claimed, HeldBack, Mismatch},
     machine::{Machine, ThisMachine},
     read_threads::ReadThreads,
     settings::{LiveSettings, Parts},
@@ -102,6 +102,17 @@ pub enum StorageError {
 }
 
 impl StorageError {
+    /// Whether the bucket failed in a way that may pass, so that a start can go on without it.
+    pub(crate) fn is_bucket_failure(&self) -> bool {
+        match self {
+            Self::BucketSilent { .. } => true,
+            Self::Mark { source, .. } => source.class().is_transient(),
+            Self::Backup(error) => error.class().is_transient(),
+            Self::Bucket { source, .. } => source.class().is_transient(),
+            _ => false,
+        }
+    }
+
     /// Whether the parts of the storage do not belong together: a restart finds the same.
     #[must_use]
     pub fn is_mismatch(&self) -> bool {
@@ -121,6 +132,8 @@ pub struct Seams {
     pub random: SharedRandom,
     /// The write-ahead log's device; `None` opens the one that is configured.
     pub device: Option<Arc<dyn BlockDevice>>,
+    /// The bucket; `None` opens the one that is configured.
+    pub bucket: Option<Arc<dyn Bucket>>,
     /// The machine's memory bounds what settings may ask for.
     pub machine: Arc<dyn Machine>,
     /// Supervises every task that nobody awaits. A test makes one of them fail.
@@ -135,6 +148,7 @@ impl Seams {
             clock: SystemClock::shared(),
             random: SystemRandom::shared(),
             device: None,
+            bucket: None,
             machine: Arc::new(ThisMachine::default()),
             tasks: Supervisor::new(),
         }
@@ -152,6 +166,8 @@ pub(crate) struct Storage {
     pub(crate) wal: Wal,
     pub(crate) cluster_id: String,
     pub(crate) node_epoch: NodeEpoch,
+    /// Why nothing is uploaded or deleted, where the bucket has not been checked yet.
+    pub(crate) held_back: HeldBack,
     _backup: AbortOnDropHandle<()>,
     _bucket_check: Option<AbortOnDropHandle<()>>,
     /// Last: what the others still read ends with it.
@@ -182,9 +198,9 @@ impl Storage {
         settings.load(Arc::clone(&meta), node_epoch).await?;
         let effective = settings.lay_over(&config.storage);
         let gate = Gate::closed();
-        let storage = match &bucket_check {
-            Some(_) => bucket.gated(gate.clone()),
-            None => bucket,
+        let (storage, held_back) = match &bucket_check {
+            Some(check) => (bucket.gated(gate.clone()), check.held_back()),
+            None => (bucket, HeldBack::default()),
         };
         let network = open_network(&effective, seams);
         let share = |tier| NetworkShare::of(&network, tier);
@@ -216,8 +232,7 @@ impl Storage {
             network: network.clone(),
         });
         report(&cluster_id, config.node_id, node_epoch, &store);
-        let window = config.storage.background.delete_retention;
-        let backup = back_up(source, backup, &store, window, seams);
+        let backup = back_up(source, backup, &store, config, seams);
         let bucket_check = bucket_check
             .map(|check| AbortOnDropHandle::new(check_later(check, gate, &store, &seams.tasks)));
         Ok(Self {
@@ -229,6 +244,7 @@ impl Storage {
             wal,
             cluster_id,
             node_epoch,
+            held_back,
             _backup: AbortOnDropHandle::new(backup),
             _bucket_check: bucket_check,
             _reads: reads,
@@ -264,16 +280,15 @@ fn back_up(
     source: BackupSource,
     claimed: oneshot::Receiver<ChainWriter>,
     store: &StreamStore,
-    window: Duration,
+    config: &BrokerConfig,
     seams: &Seams,
 ) -> JoinHandle<()> {
+    let window = config.storage.background.delete_retention;
     let (store, clock) = (store.clone(), seams.clock.clone());
     seams.tasks.spawn(Task::MetadataBackup, async move {
-        // Without a claim the check of the bucket has failed, and says why.
-        let Ok(writer) = claimed.await else { return };
-        let backup = Backup::new(BackupParts {
+        let backup = Backup::claimed(BackupParts {
             source,
-            writer,
+            claimed,
             ends: Box::new({
                 let store = store.clone();
                 move || store.confirmed_ends()
@@ -281,6 +296,8 @@ fn back_up(
             clock,
             window,
         });
+        // Without a claim the check of the bucket has failed, and says why.
+        let Some(backup) = backup.await else { return };
         let fenced = backup.run().await;
         store.fail(&fenced.to_string());
     })
@@ -306,11 +323,15 @@ pub(crate) fn open_bucket(
     reads: &ReadThreads,
     seams: &Seams,
 ) -> Result<ObjectStorage, StorageError> {
-    let open = || {
-        StoreBucket::open(uri).map_err(|source| StorageError::Bucket {
+    let open = || -> Result<Arc<dyn Bucket>, StorageError> {
+        if let Some(bucket) = &seams.bucket {
+            return Ok(Arc::clone(bucket));
+        }
+        let opened = StoreBucket::open(uri).map_err(|source| StorageError::Bucket {
             uri: uri.to_string(),
             source,
-        })
+        })?;
+        Ok(Arc::new(opened))
     };
     let bucket = ReadsApart::new(open()?, open()?, reads.handle());
     let Seams { clock, random, .. } = seams.clone();

@@ -7,9 +7,10 @@ use std::{
     pin::Pin,
     sync::{Arc, OnceLock, Weak, atomic::AtomicUsize},
     task::{Context, Poll},
+    time::Duration,
 };
 
-use futures_util::{StreamExt, future::join_all, stream};
+use futures_util::future::join_all;
 use millrace_budget::Budget;
 use millrace_model::{TopicName, TopicPartition};
 use millrace_purgatory::Timers;
@@ -17,13 +18,16 @@ use millrace_tasks::{Supervisor, Task};
 use millrace_time::{SharedClock, SharedRandom};
 use parking_lot::Mutex;
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{Semaphore, mpsc, oneshot},
     task::JoinHandle,
+    time::timeout,
 };
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     GroupConfig, GroupError, LoadError,
     config::{GROUP_ID_BYTES_MAX, GROUP_WRITES_BYTES_MAX},
+    group::Now,
     load::{Loaded, load},
     log::{StateLog, StateTopic},
     messages::{
@@ -35,8 +39,12 @@ use crate::{
     writer::Writer,
 };
 
-/// Partitions that are loaded at one time: enough to hide a cold read's round trip.
+/// Reads of logs at one time while they are loaded: enough to hide a cold read's round trip.
 const LOADS_MAX: usize = 8;
+
+/// How long a start waits for the logs of groups. Those that take longer, because the bucket does not
+/// answer or they are long, are loaded while others are served.
+const LOAD_WAIT: Duration = Duration::from_secs(10);
 
 /// What the coordinator is built on.
 pub struct CoordinatorParts {
@@ -63,8 +71,10 @@ struct Inner {
     ground: Ground,
     random: SharedRandom,
     supervisor: Supervisor,
-    /// By partition; `None` where its log could not be read: its groups are not available.
-    shards: OnceLock<Vec<Option<Arc<Shard>>>>,
+    /// By partition; empty as long as its log has not been read: its groups are not available.
+    shards: OnceLock<Vec<OnceLock<Arc<Shard>>>>,
+    /// Set once the groups of a start are served, as far as their logs could be read in time.
+    started: OnceLock<()>,
     /// Held while the topic is created and loaded, so that it happens once.
     starting: tokio::sync::Mutex<()>,
     tasks: Mutex<Tasks>,
@@ -74,6 +84,7 @@ struct Inner {
 struct Tasks {
     writers: Vec<JoinHandle<()>>,
     sweeper: Option<JoinHandle<()>>,
+    loader: Option<AbortOnDropHandle<()>>,
     closed: bool,
 }
 
@@ -105,8 +116,51 @@ impl<T> Future for Waiting<T> {
 impl Inner {
     /// The shards whose logs have been read.
     fn shards(&self) -> impl Iterator<Item = &Arc<Shard>> {
-        self.shards.get().into_iter().flatten().flatten()
+        let slots = self.shards.get().into_iter().flatten();
+        slots.filter_map(OnceLock::get)
     }
+
+    /// Serves the groups of a partition whose log has been read.
+    fn serve(&self, index: usize, log: Arc<dyn StateLog>, loaded: Loaded) {
+        let Some(slot) = self.shards.get().and_then(|slots| slots.get(index)) else {
+            return;
+        };
+        let mut tasks = self.tasks.lock();
+        if tasks.closed {
+            return;
+        }
+        let Loaded { groups, records } = loaded;
+        let (writes, queue) = mpsc::channel(WRITES_MAX);
+        let ground = self.ground.clone();
+        let shard = Shard::new(ground.clone(), groups, writes);
+        let writer = Writer::new(shard.clone(), ground, log, queue, records);
+        let writing = self.supervisor.spawn(Task::GroupWriter, writer.run());
+        tasks.writers.push(writing);
+        // Each partition is loaded once.
+        drop(slot.set(shard));
+    }
+}
+
+/// Reads all logs, and serves the groups of each as soon as it has been read. Ends with the coordinator.
+async fn load_all(
+    inner: Weak<Inner>,
+    logs: Vec<Arc<dyn StateLog>>,
+    config: Arc<GroupConfig>,
+    now: Now,
+) {
+    let reads = Semaphore::new(LOADS_MAX);
+    let loads = logs.into_iter().enumerate().map(async |(index, log)| {
+        let loaded = load(index, &*log, &reads, &config, now).await;
+        match (loaded, inner.upgrade()) {
+            (_, None) => {}
+            (Ok(loaded), Some(inner)) => inner.serve(index, log, loaded),
+            // Nothing may be served from a part of a group's state.
+            (Err(error), Some(_)) => {
+                tracing::error!(%error, "the groups of this partition are not available");
+            }
+        }
+    });
+    join_all(loads).await;
 }
 
 impl fmt::Debug for GroupCoordinator {
@@ -140,11 +194,12 @@ impl GroupCoordinator {
             random: parts.random,
             supervisor: parts.tasks,
             shards: OnceLock::new(),
+            started: OnceLock::new(),
             starting: tokio::sync::Mutex::new(()),
             tasks: Mutex::default(),
         }));
         if let Some(logs) = coordinator.0.topic.partitions() {
-            coordinator.start(logs).await?;
+            coordinator.start(logs).await;
         }
         Ok(coordinator)
     }
@@ -154,61 +209,51 @@ impl GroupCoordinator {
     /// # Errors
     /// The topic could not be created.
     pub async fn ready(&self) -> Result<(), LoadError> {
-        if self.0.shards.get().is_some() {
+        if self.0.started.get().is_some() {
             return Ok(());
         }
         let _starting = self.0.starting.lock().await;
-        if self.0.shards.get().is_some() {
+        if self.0.started.get().is_some() {
             return Ok(());
         }
         let logs = self.0.topic.create().await.map_err(LoadError::Create)?;
-        self.start(logs).await
+        self.start(logs).await;
+        Ok(())
     }
 
-    async fn start(&self, logs: Vec<Arc<dyn StateLog>>) -> Result<(), LoadError> {
-        let ground = &self.0.ground;
-        let now = ground.now();
-        let loads: Vec<_> = logs
-            .iter()
-            .cloned()
-            .enumerate()
-            .map(|(index, log)| {
-                let config = ground.config.clone();
-                async move { load(index, &*log, &config, now).await }
-            })
-            .collect();
-        let loaded: Vec<Result<Loaded, LoadError>> =
-            stream::iter(loads).buffered(LOADS_MAX).collect().await;
-        let mut tasks = self.0.tasks.lock();
-        if tasks.closed {
-            return Ok(());
-        }
-        let mut shards = Vec::with_capacity(logs.len());
-        for (log, loaded) in logs.into_iter().zip(loaded) {
-            let Loaded { groups, records } = match loaded {
-                Ok(loaded) => loaded,
-                // Nothing may be served from a part of a group's state.
-                Err(error) => {
-                    tracing::error!(%error, "the groups of this partition are not available");
-                    shards.push(None);
-                    continue;
-                }
-            };
-            let (writes, queue) = mpsc::channel(WRITES_MAX);
-            let shard = Shard::new(ground.clone(), groups, writes);
-            let writer = Writer::new(shard.clone(), ground.clone(), log, queue, records);
-            let writing = self.0.supervisor.spawn(Task::GroupWriter, writer.run());
-            tasks.writers.push(writing);
-            shards.push(Some(shard));
-        }
-        let loaded = shards.iter().flatten();
-        let groups: usize = loaded.map(|shard| shard.cells().len()).sum();
-        tracing::info!(groups, partitions = shards.len(), "consumer groups loaded");
+    async fn start(&self, logs: Vec<Arc<dyn StateLog>>) {
+        let inner = &self.0;
+        let partitions = logs.len();
         // `ready` holds `starting`, and `open` is alone.
-        drop(self.0.shards.set(shards));
-        let sweeping = sweep_for_ever(Arc::downgrade(&self.0));
-        tasks.sweeper = Some(self.0.supervisor.spawn(Task::GroupSweep, sweeping));
-        Ok(())
+        drop(
+            inner
+                .shards
+                .set(logs.iter().map(|_| OnceLock::new()).collect()),
+        );
+        let (end, ended) = oneshot::channel();
+        let (config, now) = (inner.ground.config.clone(), inner.ground.now());
+        let load = load_all(Arc::downgrade(inner), logs, config, now);
+        let loading = inner.supervisor.spawn(Task::GroupLoad, async move {
+            load.await;
+            // Whoever waited may have stopped.
+            let _ = end.send(());
+        });
+        let loading = AbortOnDropHandle::new(loading);
+        if timeout(LOAD_WAIT, ended).await.is_err() {
+            tracing::warn!(
+                "not all consumer groups could be loaded in time; the others are served"
+            );
+        }
+        let mut tasks = inner.tasks.lock();
+        if tasks.closed {
+            return;
+        }
+        let groups: usize = inner.shards().map(|shard| shard.cells().len()).sum();
+        tracing::info!(groups, partitions, "consumer groups loaded");
+        inner.started.get_or_init(|| ());
+        let sweeping = sweep_for_ever(Arc::downgrade(inner));
+        tasks.loader = Some(loading);
+        tasks.sweeper = Some(inner.supervisor.spawn(Task::GroupSweep, sweeping));
     }
 
     /// Tells everybody who waits for other members that the coordinator is going away, so that a
@@ -228,6 +273,7 @@ impl GroupCoordinator {
             tasks.closed = true;
             std::mem::take(&mut *tasks)
         };
+        drop(tasks.loader);
         if let Some(sweeper) = tasks.sweeper {
             sweeper.abort();
         }
@@ -532,7 +578,7 @@ impl GroupCoordinator {
             .get()
             .ok_or(GroupError::CoordinatorNotAvailable)?;
         let shard = shards.get(partition_of(group_id, shards.len()));
-        let shard = shard.and_then(Option::as_ref);
+        let shard = shard.and_then(OnceLock::get);
         shard.ok_or(GroupError::CoordinatorNotAvailable)
     }
 

@@ -5,6 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use bytes::Bytes;
 use millrace_model::{Classified, Offset, TopicPartition};
 use millrace_record::{InvalidBatch, header_of, records};
+use tokio::sync::Semaphore;
 
 use crate::{
     GroupConfig,
@@ -63,10 +64,11 @@ pub(crate) struct Loaded {
     pub(crate) records: u64,
 }
 
-/// Reads the log of `partition` from start to end.
+/// Reads the log of `partition` from start to end, each time with one of `reads`.
 pub(crate) async fn load(
     partition: usize,
     log: &dyn StateLog,
+    reads: &Semaphore,
     config: &Arc<GroupConfig>,
     now: Now,
 ) -> Result<Loaded, LoadError> {
@@ -80,7 +82,7 @@ pub(crate) async fn load(
             offset,
             fault,
         };
-        let batches = read_patiently(partition, log, offset)
+        let batches = read_patiently(partition, log, reads, offset)
             .await
             .map_err(fault)?;
         let mut next = offset;
@@ -111,11 +113,16 @@ pub(crate) async fn load(
 async fn read_patiently(
     partition: usize,
     log: &dyn StateLog,
+    reads: &Semaphore,
     offset: Offset,
 ) -> Result<Vec<Bytes>, LogFault> {
     let mut pause = READ_PAUSE_MIN;
     loop {
-        match log.read(offset).await {
+        let read = {
+            let _permit = reads.acquire().await;
+            log.read(offset).await
+        };
+        match read {
             Err(fault) if fault.class().is_transient() => {
                 tracing::warn!(partition, %fault, "loading groups waits for the log");
                 tokio::time::sleep(pause).await;

@@ -76,7 +76,8 @@ pub enum AppendError {
     /// The partition is being deleted or the broker is stopping. Refresh metadata and retry.
     #[error("the partition is closed")]
     Closed,
-    /// The partition did not open. Repair its cause, then restart the broker.
+    /// The partition did not open. Where the cause may pass, it opens by itself; otherwise repair the
+    /// cause, then restart the broker.
     #[error("the partition is offline: {0}")]
     Offline(Cause),
     /// The device failed. Whether the batch survives is not known; the broker stops.
@@ -118,7 +119,8 @@ pub enum ReadError {
     /// The partition is being deleted or the broker is stopping. Refresh metadata and retry.
     #[error("the partition is closed")]
     Closed,
-    /// The partition did not open. Repair its cause, then restart the broker.
+    /// The partition did not open. Where the cause may pass, it opens by itself; otherwise repair the
+    /// cause, then restart the broker.
     #[error("the partition is offline: {0}")]
     Offline(Cause),
     /// Storage did not give the batches: it is down, or does not have them. The class of the cause
@@ -159,7 +161,8 @@ pub enum TrimError {
     /// The partition is being deleted or the broker is stopping.
     #[error("the partition is closed")]
     Closed,
-    /// The partition did not open. Repair its cause, then restart the broker.
+    /// The partition did not open. Where the cause may pass, it opens by itself; otherwise repair the
+    /// cause, then restart the broker.
     #[error("the partition is offline: {0}")]
     Offline(Cause),
     /// The new start could not be made durable. The class of the cause says whether to retry.

@@ -1,5 +1,6 @@
 //! All topics of the broker.
 
+mod opening;
 mod registry;
 mod retention;
 
@@ -14,10 +15,10 @@ use millrace_model::{
 use millrace_stream::StreamStore;
 use millrace_tasks::{Supervisor, Task};
 use millrace_time::{SharedClock, SharedRandom};
-use tokio::time::timeout;
+use tokio::{sync::Notify, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-use self::registry::Registry;
+use self::{opening::Opening, registry::Registry};
 use crate::{
     CONSUMER_OFFSETS_TOPIC,
     config::{InvalidTopicConfig, LogDefaults, TopicConfig},
@@ -25,7 +26,7 @@ use crate::{
         CreatePartitionsError, CreateTopicError, DeleteTopicError, OpenError, SetTopicConfigsError,
         TooManyPartitions,
     },
-    partition::{DeletionMetrics, PartitionLog, PartitionParts},
+    partition::{DeletionMetrics, PartitionLog, PartitionParts, Patience},
     producers::PRODUCER_BYTES,
     replay_debt::ReplayDebt,
 };
@@ -44,10 +45,6 @@ const STREAMS_PER_TRANSACTION: usize = 512;
 
 /// Checkpoints that are written at the same time.
 const CHECKPOINTS_AT_ONCE: usize = 8;
-
-/// How long a new topic waits for the backup of the metadata: below the 30 seconds that clients wait for
-/// an answer.
-const BACKUP_WAIT: Duration = Duration::from_secs(10);
 
 /// How long closing waits for the last checkpoints; they only save work.
 const CLOSE_WAIT: Duration = Duration::from_secs(20);
@@ -112,7 +109,7 @@ pub struct LogMetrics {
 #[derive(Debug, Clone)]
 pub struct LogManager {
     inner: Arc<Inner>,
-    _tasks: Arc<[AbortOnDropHandle<()>; 3]>,
+    _tasks: Arc<[AbortOnDropHandle<()>; 5]>,
 }
 
 struct Inner {
@@ -126,16 +123,20 @@ struct Inner {
     deletions: Arc<DeletionMetrics>,
     /// What the producers of all partitions may cost.
     producer_memory: Budget,
-    /// Held while topics are created, changed or deleted: one at a time.
+    /// Held while topics are created, changed, opened or deleted: one at a time. Nobody waits for the
+    /// bucket with it.
     changing: tokio::sync::Mutex<()>,
+    /// Told of each topic that is to be opened once it is backed up.
+    recorded: Notify,
 }
 
 impl LogManager {
     /// Opens all partitions, many at a time. Must be called on a tokio runtime.
     ///
     /// # Errors
-    /// See [`OpenError`]. A partition whose stored state is corrupt or missing fails nothing else: it
-    /// is offline, and [`LogManager::offline_partitions`] says why.
+    /// See [`OpenError`]. A partition whose stored state is corrupt or missing, or in a bucket that does
+    /// not answer, fails nothing else: it is offline, and [`LogManager::offline_partitions`] says why.
+    /// What the bucket did not give is tried again until it does.
     pub async fn open(parts: LogParts) -> Result<Self, OpenError> {
         let LogParts {
             meta,
@@ -160,6 +161,7 @@ impl LogManager {
             debt: Arc::default(),
             deletions: Arc::new(DeletionMetrics::new()),
             changing,
+            recorded: Notify::new(),
         });
         inner.open_topics(topics).await?;
         let shared = || Arc::clone(&inner);
@@ -167,6 +169,8 @@ impl LogManager {
             tasks.spawn(Task::LogCheckpoint, checkpoint_for_ever(shared())),
             tasks.spawn(Task::LogRetention, retention::retain_for_ever(shared())),
             tasks.spawn(Task::LogMeasure, retention::measure_for_ever(shared())),
+            tasks.spawn(Task::TopicOpening, opening::open_for_ever(shared())),
+            tasks.spawn(Task::PartitionReopening, opening::reopen_for_ever(shared())),
         ];
         Ok(Self {
             inner,
@@ -180,7 +184,7 @@ impl LogManager {
         &self.inner.defaults
     }
 
-    /// Creates a topic; `partitions` of `None` means the default.
+    /// Creates a topic; `partitions` of `None` means the default. Resolves once the topic is served.
     ///
     /// # Errors
     /// See [`CreateTopicError`].
@@ -190,6 +194,24 @@ impl LogManager {
         partitions: Option<u32>,
         configs: BTreeMap<String, String>,
     ) -> Result<Arc<Topic>, CreateTopicError> {
+        let served = self.begin_create_topic(name, partitions, configs).await?;
+        served.await
+    }
+
+    /// Creates a topic in the metadata, which takes a moment. The future that this gives resolves once
+    /// the topic is served, which takes the bucket; without it, that happens all the same.
+    ///
+    /// # Errors
+    /// See [`CreateTopicError`].
+    pub async fn begin_create_topic(
+        &self,
+        name: &TopicName,
+        partitions: Option<u32>,
+        configs: BTreeMap<String, String>,
+    ) -> Result<
+        impl Future<Output = Result<Arc<Topic>, CreateTopicError>> + Send + use<>,
+        CreateTopicError,
+    > {
         let _one_at_a_time = self.inner.changing.lock().await;
         self.validate_topic(name, partitions, &configs)?;
         let id = uuid::Builder::from_random_bytes(self.inner.random.next_bytes16()).into_uuid();
@@ -199,26 +221,29 @@ impl LogManager {
             partitions: partitions.unwrap_or(self.inner.defaults.num_partitions),
             configs,
         };
-        let created = self.inner.meta.create_topic(topic).await;
-        if let Err(meta::CreateTopicError::Exists(name)) = &created
-            && self.inner.backed_up_in_time(name).await
-        {
-            self.inner.finish_topic(name).await?;
-        }
-        let created = created.map_err(|error| match error {
-            meta::CreateTopicError::Exists(name) => CreateTopicError::Exists(name),
-            meta::CreateTopicError::Partitions { asked, max } => {
-                CreateTopicError::InvalidPartitions {
-                    requested: asked,
-                    max,
-                }
+        let (opening, exists) = match self.inner.meta.create_topic(topic).await {
+            Ok(created) => (Some(self.inner.open_later(created)), false),
+            Err(meta::CreateTopicError::Exists(name)) => (self.inner.unserved(&name).await?, true),
+            Err(meta::CreateTopicError::Partitions { asked, max }) => {
+                let requested = asked;
+                return Err(CreateTopicError::InvalidPartitions { requested, max });
             }
-            meta::CreateTopicError::Store(failure) => CreateTopicError::Meta(failure),
-        })?;
-        if !self.inner.backed_up_in_time(name).await {
-            return Err(CreateTopicError::NotBackedUp(name.clone()));
-        }
-        Ok(self.inner.open_topic(created).await?)
+            Err(meta::CreateTopicError::Store(failure)) => {
+                return Err(CreateTopicError::Meta(failure));
+            }
+        };
+        let name = name.clone();
+        Ok(async move {
+            let served = match opening {
+                Some(opening) => opening.served().await?,
+                None => None,
+            };
+            match served {
+                _ if exists => Err(CreateTopicError::Exists(name)),
+                Some(topic) => Ok(topic),
+                None => Err(CreateTopicError::NotBackedUp(name)),
+            }
+        })
     }
 
     /// Checks what [`LogManager::create_topic`] would check and creates nothing.
@@ -270,7 +295,7 @@ impl LogManager {
         }
     }
 
-    /// Grows a topic to `total` partitions.
+    /// Grows a topic to `total` partitions. Resolves once all are served.
     ///
     /// # Errors
     /// See [`CreatePartitionsError`].
@@ -279,6 +304,22 @@ impl LogManager {
         name: &TopicName,
         total: u32,
     ) -> Result<Arc<Topic>, CreatePartitionsError> {
+        self.begin_create_partitions(name, total).await?.await
+    }
+
+    /// Grows a topic in the metadata, which takes a moment. The future that this gives resolves once all
+    /// partitions are served, which takes the bucket; without it, that happens all the same.
+    ///
+    /// # Errors
+    /// See [`CreatePartitionsError`].
+    pub async fn begin_create_partitions(
+        &self,
+        name: &TopicName,
+        total: u32,
+    ) -> Result<
+        impl Future<Output = Result<Arc<Topic>, CreatePartitionsError>> + Send + use<>,
+        CreatePartitionsError,
+    > {
         let _one_at_a_time = self.inner.changing.lock().await;
         let max = TOPIC_PARTITIONS_MAX;
         self.validate_growth(name, total)?;
@@ -303,10 +344,11 @@ impl LogManager {
             }
             meta::CreatePartitionsError::Store(failure) => CreatePartitionsError::Meta(failure),
         })?;
-        if !self.inner.backed_up_in_time(name).await {
-            return Err(CreatePartitionsError::NotBackedUp(name.clone()));
-        }
-        Ok(self.inner.open_topic(grown).await?)
+        let (opening, name) = (self.inner.open_later(grown), name.clone());
+        Ok(async move {
+            let served = opening.served().await?;
+            served.ok_or(CreatePartitionsError::NotBackedUp(name))
+        })
     }
 
     /// Checks whether there may be as many partitions as [`LogManager::create_partitions`] would make,
@@ -432,7 +474,7 @@ impl LogManager {
         let topics = self.topics();
         let partitions = topics.iter().flat_map(|topic| &topic.partitions);
         partitions
-            .filter_map(|log| Some((log.id().clone(), log.offline()?.clone())))
+            .filter_map(|log| Some((log.id().clone(), log.offline()?)))
             .collect()
     }
 
@@ -495,10 +537,11 @@ impl Inner {
             .flat_map(|topic| streams_of(&topic.partitions))
             .collect();
         self.open_streams(&streams).await?;
+        let patience = Patience::of_start();
         stream::iter(topics)
             .map(Ok)
             .try_for_each_concurrent(OPENS_AT_ONCE, async |topic| {
-                self.open_topic(topic).await.map(|_| ())
+                self.open_topic(topic, &patience).await.map(|_| ())
             })
             .await
     }
@@ -511,47 +554,29 @@ impl Inner {
         Ok(())
     }
 
-    /// Whether a change of a topic is in the backup of the metadata. Records of a partition that the
-    /// backup does not know would be lost with the metadata, so it must not take any before. Where the
-    /// bucket does not answer in time, the partitions are opened once it has.
-    async fn backed_up_in_time(self: &Arc<Self>, name: &TopicName) -> bool {
-        self.meta.hurry_backup();
-        if timeout(BACKUP_WAIT, self.meta.backed_up()).await.is_ok() {
-            return true;
-        }
-        let (inner, name) = (Arc::downgrade(self), name.clone());
-        let meta = Arc::clone(&self.meta);
-        tracing::warn!(topic = %name, "the bucket does not answer; the topic is served once it does");
-        // Not supervised: it changes nothing that the next start would not do as well.
-        tokio::spawn(async move {
-            meta.backed_up().await;
-            let Some(inner) = inner.upgrade() else { return };
-            let _one_at_a_time = inner.changing.lock().await;
-            if let Err(error) = inner.finish_topic(&name).await {
-                tracing::warn!(topic = %name, %error, "a topic did not open; creating it again opens it");
-            }
-        });
-        false
-    }
-
-    /// Opens a topic that is recorded and not known, or not as large: its creation failed half-way.
-    /// Without this it could be neither used, created nor deleted until the next start.
-    async fn finish_topic(&self, name: &TopicName) -> Result<(), OpenError> {
+    /// A topic that is recorded and not served: its creation waits, or was broken off half-way.
+    async fn unserved(self: &Arc<Self>, name: &TopicName) -> Result<Option<Opening>, OpenError> {
         let topics = self.meta.topics().await?;
-        if let Some(topic) = topics.into_iter().find(|topic| topic.name == *name) {
-            self.open_topic(topic).await?;
-        }
-        Ok(())
+        let topic = topics.into_iter().find(|topic| topic.name == *name);
+        Ok(topic.map(|topic| self.open_later(topic)))
     }
 
     /// Opens the partitions of `topic` that are not open yet, and makes it known.
-    async fn open_topic(&self, topic: meta::Topic) -> Result<Arc<Topic>, OpenError> {
+    async fn open_topic(
+        &self,
+        topic: meta::Topic,
+        patience: &Patience,
+    ) -> Result<Arc<Topic>, OpenError> {
         let known = self
             .registry
             .by_name(&topic.name)
             .filter(|known| known.id == topic.id);
-        let mut partitions = known.map_or_else(Vec::new, |known| known.partitions.clone());
-        let config = TopicConfig::resolve(&self.defaults, &topic.configs);
+        let mut partitions = known
+            .as_ref()
+            .map_or_else(Vec::new, |known| known.partitions.clone());
+        // Its configurations may have changed since it was recorded.
+        let overrides = known.map_or(topic.configs, |known| known.overrides.clone());
+        let config = TopicConfig::resolve(&self.defaults, &overrides);
         let config = config.map_err(|source| OpenError::Config {
             topic: topic.name.clone(),
             source,
@@ -563,20 +588,14 @@ impl Inner {
         self.open_streams(&streams).await?;
         let (name, id) = (&topic.name, topic.id);
         let opened: Vec<Arc<PartitionLog>> = stream::iter(missing.to_vec())
-            .map(|streams| self.open_partition(name, id, streams, Arc::clone(&config)))
+            .map(|streams| self.open_partition((name, id), streams, Arc::clone(&config), patience))
             .buffered(OPENS_AT_ONCE)
             .try_collect()
             .await?;
         partitions.extend(opened);
-        let meta::Topic {
-            id,
-            name,
-            configs: overrides,
-            ..
-        } = topic;
         Ok(self.registry.insert(Topic {
             id,
-            name,
+            name: topic.name,
             overrides,
             config,
             partitions,
@@ -585,10 +604,10 @@ impl Inner {
 
     async fn open_partition(
         &self,
-        topic: &TopicName,
-        topic_id: TopicId,
+        (topic, topic_id): (&TopicName, TopicId),
         streams: PartitionStreams,
         config: Arc<TopicConfig>,
+        patience: &Patience,
     ) -> Result<Arc<PartitionLog>, OpenError> {
         let id = TopicPartition {
             topic: topic.clone(),
@@ -596,7 +615,7 @@ impl Inner {
         };
         let data = self.store.open_stream(streams.data).await?;
         let meta = self.store.open_stream(streams.meta).await?;
-        PartitionLog::open(PartitionParts {
+        let parts = PartitionParts {
             id,
             topic_id,
             data,
@@ -607,8 +626,8 @@ impl Inner {
             clock: Arc::clone(&self.clock),
             debt: Arc::clone(&self.debt),
             deletions: Arc::clone(&self.deletions),
-        })
-        .await
+        };
+        PartitionLog::open(parts, patience).await
     }
 
     /// Works on the partitions that `wanted` names, some at a time; what fails is only told.

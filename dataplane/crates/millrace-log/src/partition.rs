@@ -27,11 +27,11 @@ use millrace_stream::Stream;
 use millrace_time::SharedClock;
 use parking_lot::{Mutex, RwLock};
 
-pub(crate) use self::retain::DeletionMetrics;
 pub use self::{
     append::{AppendOrigin, AppendTicket, Appended},
     read::{ReadResult, TimestampOffset},
 };
+pub(crate) use self::{persist::Patience, retain::DeletionMetrics};
 use crate::{
     config::TopicConfig,
     leader_epochs::{EpochEnd, LeaderEpochs},
@@ -80,7 +80,7 @@ pub struct PartitionLog {
     checkpointing: tokio::sync::Mutex<persist::Written>,
     closed: AtomicBool,
     /// Why it did not open, where it did not: then nothing is read from it or written to it.
-    offline: Option<Cause>,
+    offline: RwLock<Option<Cause>>,
     bytes_in: Counter,
     records_in: Counter,
 }
@@ -113,8 +113,8 @@ impl PartitionLog {
 
     /// Why the partition is offline; `None` where it is served.
     #[must_use]
-    pub fn offline(&self) -> Option<&Cause> {
-        self.offline.as_ref()
+    pub fn offline(&self) -> Option<Cause> {
+        self.offline.read().clone()
     }
 
     /// The first offset that can be read.
@@ -209,7 +209,7 @@ impl PartitionLog {
 impl Drop for PartitionLog {
     fn drop(&mut self) {
         self.debt.settle(self.state.get_mut().dirty_bytes);
-        if self.offline.is_some() {
+        if self.offline.get_mut().is_some() {
             persist::offline_gauge().decrement(1);
         }
     }

@@ -44,8 +44,13 @@ pub trait MetaStore: Debug + Send + Sync + 'static {
     /// Resolves once every change made so far is in the backup of the metadata, with a revision that
     /// is; at once where there is no backup. While the bucket does not answer, it does not resolve.
     async fn backed_up(&self) -> u64 {
-        self.revision()
+        let revision = self.revision();
+        self.backed_up_to(revision).await;
+        revision
     }
+
+    /// The same for the changes up to `revision`.
+    async fn backed_up_to(&self, _revision: u64) {}
 
     /// Asks for the backup now rather than within its interval, for somebody who waits.
     fn hurry_backup(&self) {}

@@ -4,7 +4,9 @@ use millrace_model::{Classified, FailureClass};
 
 use crate::{
     AssemblyError, Corrupt, GetError, InvalidEntry, ListError, PutError, ReadError,
-    bucket::BucketError, storage::DeleteError,
+    bucket::BucketError,
+    chain::{ClaimError, PutItemError, ReadItemError},
+    storage::DeleteError,
 };
 
 impl Classified for BucketError {
@@ -83,5 +85,35 @@ impl Classified for DeleteError {
 impl Classified for ListError {
     fn class(&self) -> FailureClass {
         self.0.class()
+    }
+}
+
+impl Classified for ReadItemError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::NotFound(_) => FailureClass::Gone,
+            Self::Corrupt { .. } => FailureClass::Corrupt,
+            Self::Get(error) => error.class(),
+            Self::List(error) => error.class(),
+        }
+    }
+}
+
+impl Classified for PutItemError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Fenced { .. } => FailureClass::Fenced,
+            Self::Store(error) => error.class(),
+            Self::Check(error) => error.class(),
+        }
+    }
+}
+
+impl Classified for ClaimError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Put(error) => error.class(),
+            Self::Read(error) => error.class(),
+        }
     }
 }

@@ -43,6 +43,8 @@ tasks! {
     CatchUpTracker = "catch-up-tracker",
     /// Merges small objects.
     Compaction = "compaction",
+    /// Reads the logs of consumer groups.
+    GroupLoad = "group-load",
     /// Removes expired consumer groups and offsets.
     GroupSweep = "group-sweep",
     /// Writes the state of one partition of consumer groups.
@@ -69,6 +71,8 @@ tasks! {
     ObjectDeletion = "object-deletion",
     /// Acknowledges the appends of one stream.
     StreamAcknowledge = "stream-acknowledge",
+    /// Opens partitions once the bucket answers that was down at startup.
+    PartitionReopening = "partition-reopening",
     /// Seals blocks that are due, and samples gauges.
     StreamTick = "stream-tick",
     /// Folds metric samples into their buckets.
@@ -77,6 +81,8 @@ tasks! {
     Timers = "timers",
     /// Creates, grows and deletes topics.
     TopicChanges = "topic-changes",
+    /// Opens new partitions once the metadata is backed up.
+    TopicOpening = "topic-opening",
     /// Uploads and commits blocks.
     Upload = "upload",
     /// Sets the pace of uploads.

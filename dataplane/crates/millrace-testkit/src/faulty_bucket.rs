@@ -36,6 +36,8 @@ pub struct BucketFaults {
     pub delay: Duration,
     /// Every request fails, as if the store were unreachable.
     pub down: bool,
+    /// Every write and every deletion is denied; reads are served.
+    pub read_only: bool,
 }
 
 /// How often each operation reached the store behind the faults.
@@ -160,6 +162,15 @@ impl FaultyBucket {
         Ok(faults)
     }
 
+    /// The same for a request that changes something.
+    async fn arrive_to_write(&self) -> Result<BucketFaults, BucketError> {
+        let faults = self.arrive().await?;
+        if faults.read_only {
+            return Err(BucketError::Denied("the test denies writes".into()));
+        }
+        Ok(faults)
+    }
+
     async fn stall(&self, faults: BucketFaults) {
         if self.strikes(faults.stall_permille) {
             tokio::time::sleep(faults.stall).await;
@@ -179,7 +190,7 @@ impl FaultyBucket {
 #[async_trait]
 impl Bucket for FaultyBucket {
     async fn put(&self, key: &ObjectKey, body: &Body) -> Result<(), BucketError> {
-        let faults = self.arrive().await?;
+        let faults = self.arrive_to_write().await?;
         if self.strikes(faults.conflict_permille) {
             return Err(BucketError::AlreadyExists);
         }
@@ -193,7 +204,7 @@ impl Bucket for FaultyBucket {
     }
 
     async fn begin_parts(&self, key: &ObjectKey) -> Result<UploadId, BucketError> {
-        let faults = self.arrive().await?;
+        let faults = self.arrive_to_write().await?;
         let upload = self.inner.begin_parts(key).await?;
         self.reply(faults, upload).await
     }
@@ -205,7 +216,7 @@ impl Bucket for FaultyBucket {
         slot: PartSlot,
         body: &Body,
     ) -> Result<PartTag, BucketError> {
-        let faults = self.arrive().await?;
+        let faults = self.arrive_to_write().await?;
         let tag = self.inner.put_part(key, upload, slot, body).await?;
         self.state.lock().counts.parts += 1;
         if self.strikes(faults.repeat_permille) {
@@ -222,7 +233,7 @@ impl Bucket for FaultyBucket {
         source: &ObjectKey,
         range: Range<u64>,
     ) -> Result<PartTag, BucketError> {
-        let faults = self.arrive().await?;
+        let faults = self.arrive_to_write().await?;
         let tag = self
             .inner
             .copy_part(key, upload, slot, source, range)
@@ -238,7 +249,7 @@ impl Bucket for FaultyBucket {
         parts: &[PartTag],
         whole: &Body,
     ) -> Result<(), BucketError> {
-        let faults = self.arrive().await?;
+        let faults = self.arrive_to_write().await?;
         if self.strikes(faults.conflict_permille) {
             return Err(BucketError::AlreadyExists);
         }
@@ -251,7 +262,7 @@ impl Bucket for FaultyBucket {
     }
 
     async fn abort_parts(&self, key: &ObjectKey, upload: &UploadId) -> Result<(), BucketError> {
-        let faults = self.arrive().await?;
+        let faults = self.arrive_to_write().await?;
         self.inner.abort_parts(key, upload).await?;
         self.reply(faults, ()).await
     }
@@ -276,7 +287,7 @@ impl Bucket for FaultyBucket {
     }
 
     async fn delete(&self, keys: &[ObjectKey]) -> Result<(), BucketError> {
-        let faults = self.arrive().await?;
+        let faults = self.arrive_to_write().await?;
         let refused = {
             let undeletable = &self.state.lock().undeletable;
             keys.iter().any(|key| undeletable.contains(key))

@@ -1,7 +1,7 @@
 //! AlterConfigs: replaces all configurations of a topic or of this broker. Clients older than
 //! IncrementalAlterConfigs (KIP-339) use it.
 
-use std::sync::Arc;
+use std::{future::ready, sync::Arc};
 
 use millrace_wire::{
     decode,
@@ -26,11 +26,8 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let (own, reply) = (Arc::clone(context), call.reply());
     let changes = request.resources.into_iter().map(asked).collect();
     let asked = (changes, request.validate_only);
-    enqueue(
-        context,
-        async move { answer(&own, reply, asked, told).await },
-    )
-    .await
+    let change = async move { answer(&own, reply, asked, told).await };
+    enqueue(context, change, ready).await
 }
 
 fn asked(resource: AlterConfigsResource) -> Change {

@@ -1,7 +1,8 @@
 //! CreatePartitions: topics grow, never shrink.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, future::ready, sync::Arc};
 
+use futures_util::future::join_all;
 use millrace_log::error::{CreatePartitionsError, TooManyPartitions};
 use millrace_model::{TopicName, limits::TOPIC_PARTITIONS_MAX};
 use millrace_wire::{
@@ -12,6 +13,7 @@ use millrace_wire::{
         create_partitions_request::CreatePartitionsTopic,
         create_partitions_response::CreatePartitionsTopicResult,
     },
+    service::BoxFuture,
 };
 
 use super::create_topics::check_replicas;
@@ -23,20 +25,27 @@ use crate::{
     topics::{Refused, is_internal},
 };
 
+/// A topic that has grown in the metadata; resolves once all of it is served.
+type Growing = BoxFuture<'static, Result<(), Refused>>;
+
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: CreatePartitionsRequest = decode(&call.request)?;
     let (own, reply) = (Arc::clone(context), call.reply());
-    enqueue(context, async move { answer(&own, reply, request).await }).await
+    let change = async move { begin(&own, request).await };
+    enqueue(context, change, move |begun| answer(reply, begun)).await
 }
 
-async fn answer(context: &Context, reply: Reply, request: CreatePartitionsRequest) -> Answer {
+async fn begin(
+    context: &Context,
+    request: CreatePartitionsRequest,
+) -> Vec<(WireTopic, Result<Growing, Refused>)> {
     let mut named: HashMap<WireTopic, usize> = HashMap::new();
     for topic in &request.topics {
         *named.entry(topic.name.clone()).or_default() += 1;
     }
-    let mut results = Vec::with_capacity(named.len());
+    let mut begun = Vec::with_capacity(named.len());
     for topic in request.topics {
-        let outcome = match named.get(&topic.name) {
+        let growing = match named.get(&topic.name) {
             Some(1) => grow(context, &topic, request.validate_only).await,
             Some(2..) => Err(Refused::new(
                 ErrorCode::InvalidRequest,
@@ -45,14 +54,24 @@ async fn answer(context: &Context, reply: Reply, request: CreatePartitionsReques
             _ => continue,
         };
         named.remove(&topic.name);
-        let (error, message) = Refused::parts(&outcome);
-        results.push(
-            CreatePartitionsTopicResult::default()
-                .with_name(topic.name)
-                .with_error_code(error)
-                .with_error_message(message),
-        );
+        begun.push((topic.name, growing));
     }
+    begun
+}
+
+async fn answer(reply: Reply, begun: Vec<(WireTopic, Result<Growing, Refused>)>) -> Answer {
+    let served = begun.into_iter().map(async |(name, growing)| {
+        let outcome = match growing {
+            Ok(growing) => growing.await,
+            Err(refused) => Err(refused),
+        };
+        let (error, message) = Refused::parts(&outcome);
+        CreatePartitionsTopicResult::default()
+            .with_name(name)
+            .with_error_code(error)
+            .with_error_message(message)
+    });
+    let results = join_all(served).await;
     let error = first_error(results.iter().map(|result| result.error_code));
     reply.with(
         &CreatePartitionsResponse::default().with_results(results),
@@ -64,7 +83,7 @@ async fn grow(
     context: &Context,
     asked: &CreatePartitionsTopic,
     validate_only: bool,
-) -> Result<(), Refused> {
+) -> Result<Growing, Refused> {
     let unknown = || Refused::from(ErrorCode::UnknownTopicOrPartition);
     let name = TopicName::new(asked.name.as_str()).map_err(|_| unknown())?;
     let topic = context.logs.topic(&name).ok_or_else(unknown)?;
@@ -80,23 +99,24 @@ async fn grow(
         let valid = context.logs.validate_growth(&name, total);
         let refused =
             |error: TooManyPartitions| Refused::new(ErrorCode::PolicyViolation, error.to_string());
-        return valid.map_err(refused);
+        return valid
+            .map(|()| Box::pin(ready(Ok(()))) as _)
+            .map_err(refused);
     }
-    match context.logs.create_partitions(&name, total).await {
-        Ok(_) => {
-            tracing::info!(topic = %name, from = current, to = total, "partitions added");
-            Ok(())
-        }
-        Err(error) => {
-            if !matches!(error, CreatePartitionsError::InvalidTotal { .. }) {
-                tracing::warn!(topic = %name, %error, "partitions could not be added");
-            }
-            Err(Refused::new(
-                code::of_create_partitions(&error),
-                error.to_string(),
-            ))
-        }
+    let served = context.logs.begin_create_partitions(&name, total).await;
+    let served = served.map_err(|error| refused(&name, &error))?;
+    Ok(Box::pin(async move {
+        served.await.map_err(|error| refused(&name, &error))?;
+        tracing::info!(topic = %name, from = current, to = total, "partitions added");
+        Ok(())
+    }))
+}
+
+fn refused(topic: &TopicName, error: &CreatePartitionsError) -> Refused {
+    if !matches!(error, CreatePartitionsError::InvalidTotal { .. }) {
+        tracing::warn!(%topic, %error, "partitions could not be added");
     }
+    Refused::new(code::of_create_partitions(error), error.to_string())
 }
 
 fn check_total(current: u32, count: i32) -> Result<u32, Refused> {

@@ -2,9 +2,11 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    future::ready,
     sync::Arc,
 };
 
+use futures_util::future::join_all;
 use millrace_log::{Topic, TopicConfig};
 use millrace_model::{TopicName, limits::TOPIC_PARTITIONS_MAX};
 use millrace_wire::{
@@ -15,6 +17,7 @@ use millrace_wire::{
         create_topics_request::{CreatableReplicaAssignment, CreatableTopic},
         create_topics_response::{CreatableTopicConfigs, CreatableTopicResult},
     },
+    service::BoxFuture,
 };
 use uuid::Uuid;
 
@@ -36,20 +39,28 @@ struct Created {
     overrides: BTreeMap<String, String>,
 }
 
+/// A topic that is in the metadata; resolves once it is served.
+type Creating = BoxFuture<'static, Result<Created, Refused>>;
+
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: CreateTopicsRequest = decode(&call.request)?;
     let (own, reply) = (Arc::clone(context), call.reply());
-    enqueue(context, async move { answer(&own, reply, request).await }).await
+    let change = async move { begin(&own, request).await };
+    let own = Arc::clone(context);
+    enqueue(context, change, move |begun| answer(own, reply, begun)).await
 }
 
-async fn answer(context: &Context, reply: Reply, request: CreateTopicsRequest) -> Answer {
+async fn begin(
+    context: &Context,
+    request: CreateTopicsRequest,
+) -> Vec<(WireTopic, Result<Creating, Refused>)> {
     let mut named: HashMap<WireTopic, usize> = HashMap::new();
     for topic in &request.topics {
         *named.entry(topic.name.clone()).or_default() += 1;
     }
-    let mut topics = Vec::with_capacity(named.len());
+    let mut begun = Vec::with_capacity(named.len());
     for topic in request.topics {
-        let outcome = match named.get(&topic.name) {
+        let creating = match named.get(&topic.name) {
             Some(1) => create(context, &topic, request.validate_only).await,
             Some(2..) => Err(Refused::new(
                 ErrorCode::InvalidRequest,
@@ -59,8 +70,24 @@ async fn answer(context: &Context, reply: Reply, request: CreateTopicsRequest) -
         };
         // A name that comes twice is answered once.
         named.remove(&topic.name);
-        topics.push(result(context, topic.name, outcome));
+        begun.push((topic.name, creating));
     }
+    begun
+}
+
+async fn answer(
+    context: Arc<Context>,
+    reply: Reply,
+    begun: Vec<(WireTopic, Result<Creating, Refused>)>,
+) -> Answer {
+    let served = begun.into_iter().map(async |(name, creating)| {
+        let outcome = match creating {
+            Ok(creating) => creating.await,
+            Err(refused) => Err(refused),
+        };
+        result(&context, name, outcome)
+    });
+    let topics = join_all(served).await;
     let error = first_error(topics.iter().map(|topic| topic.error_code));
     reply.with(&CreateTopicsResponse::default().with_topics(topics), error)
 }
@@ -69,7 +96,7 @@ async fn create(
     context: &Context,
     asked: &CreatableTopic,
     validate_only: bool,
-) -> Result<Created, Refused> {
+) -> Result<Creating, Refused> {
     let name = check_name(context, &asked.name)?;
     let partitions = check_partitions(context, asked)?;
     let overrides = check_configs(asked)?;
@@ -78,24 +105,28 @@ async fn create(
         let valid = context.logs.validate_topic(&name, partitions, &overrides);
         valid.map_err(|error| refused(&error))?;
         let partitions = partitions.unwrap_or(defaults.num_partitions);
-        return Ok(Created {
+        let created = Created {
             id: Uuid::nil(),
             partitions,
             overrides,
-        });
+        };
+        return Ok(Box::pin(ready(Ok(created))));
     }
-    let topic: Arc<Topic> = context
+    let served = context
         .logs
-        .create_topic(&name, partitions, overrides.clone())
+        .begin_create_topic(&name, partitions, overrides.clone())
         .await
         .map_err(|error| refused(&error))?;
-    tracing::info!(topic = %name, partitions = topic.partitions.len(), "created");
-    let partitions = u32::try_from(topic.partitions.len()).unwrap_or(u32::MAX);
-    Ok(Created {
-        id: topic.id.0,
-        partitions,
-        overrides,
-    })
+    Ok(Box::pin(async move {
+        let topic: Arc<Topic> = served.await.map_err(|error| refused(&error))?;
+        tracing::info!(topic = %name, partitions = topic.partitions.len(), "created");
+        let partitions = u32::try_from(topic.partitions.len()).unwrap_or(u32::MAX);
+        Ok(Created {
+            id: topic.id.0,
+            partitions,
+            overrides,
+        })
+    }))
 }
 
 fn refused(error: &millrace_log::error::CreateTopicError) -> Refused {

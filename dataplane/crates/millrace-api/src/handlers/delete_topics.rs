@@ -1,6 +1,6 @@
 //! DeleteTopics, by name or by id.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, future::ready, sync::Arc};
 
 use millrace_log::Topic;
 use millrace_model::{TopicId, TopicName};
@@ -27,7 +27,8 @@ const FIRST_WITH_IDS: i16 = 6;
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: DeleteTopicsRequest = decode(&call.request)?;
     let (own, reply) = (Arc::clone(context), call.reply());
-    enqueue(context, async move { answer(&own, reply, request).await }).await
+    let change = async move { answer(&own, reply, request).await };
+    enqueue(context, change, ready).await
 }
 
 async fn answer(context: &Context, reply: Reply, request: DeleteTopicsRequest) -> Answer {

@@ -1,7 +1,8 @@
 //! Metadata: the broker, and topics by name, by id, or all. May create topics that do not exist.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, future::ready, sync::Arc};
 
+use futures_util::future::join_all;
 use millrace_log::{PartitionLog, Topic, error::CreateTopicError};
 use millrace_model::{TopicId, TopicName};
 use millrace_wire::{
@@ -14,7 +15,7 @@ use millrace_wire::{
             MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
         },
     },
-    service::Peer,
+    service::{BoxFuture, Peer},
 };
 
 use crate::{
@@ -62,13 +63,18 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     }
     let own = Arc::clone(context);
     let change = async move {
-        let mut topics = Vec::with_capacity(request.topics.iter().flatten().count());
+        let mut begun = Vec::with_capacity(request.topics.iter().flatten().count());
         for topic in request.topics.iter().flatten() {
-            topics.push(existing_or_new(&own, reply, topic).await);
+            begun.push(existing_or_new(&own, reply, topic).await);
         }
+        (begun, request)
+    };
+    let own = Arc::clone(context);
+    let rest = move |(begun, request)| async move {
+        let topics = join_all::<Vec<BoxFuture<'_, _>>>(begun).await;
         answer(&own, &call.peer, reply, &request, topics)
     };
-    enqueue(context, change).await
+    enqueue(context, change, rest).await
 }
 
 /// Whether client and broker agree that topics which do not exist are created.
@@ -109,50 +115,65 @@ fn existing(
     }
 }
 
+/// The answer for one topic, which is created where there is none; resolves once it is served.
 async fn existing_or_new(
-    context: &Context,
+    context: &Arc<Context>,
     reply: Reply,
     asked: &MetadataRequestTopic,
-) -> MetadataResponseTopic {
+) -> BoxFuture<'static, MetadataResponseTopic> {
     if let Some(found) = existing(context, reply, asked) {
-        return found;
+        return Box::pin(ready(found));
     }
     let name = asked.name.clone().unwrap_or_default();
-    match create(context, &name).await {
-        Ok(topic) => describe(context, &topic),
-        Err(error) => failed(&name, error),
-    }
+    let creating = create(context, &name).await;
+    let context = Arc::clone(context);
+    Box::pin(async move {
+        let created = match creating {
+            Ok(creating) => creating.await,
+            Err(error) => Err(error),
+        };
+        match created {
+            Ok(topic) => describe(&context, &topic),
+            Err(error) => failed(&name, error),
+        }
+    })
 }
 
-async fn create(context: &Context, name: &WireTopic) -> Result<Arc<Topic>, ErrorCode> {
+type Creating = BoxFuture<'static, Result<Arc<Topic>, ErrorCode>>;
+
+async fn create(context: &Arc<Context>, name: &WireTopic) -> Result<Creating, ErrorCode> {
     let legal = TopicName::new(name.as_str()).map_err(|_| ErrorCode::InvalidTopicException)?;
+    let context = Arc::clone(context);
     if is_internal(name) {
-        let ready = context.groups.ready().await;
-        ready.map_err(|_| ErrorCode::LeaderNotAvailable)?;
-        return context
-            .logs
-            .topic(&legal)
-            .ok_or(ErrorCode::LeaderNotAvailable);
+        return Ok(Box::pin(async move {
+            let loaded = context.groups.ready().await;
+            loaded.map_err(|_| ErrorCode::LeaderNotAvailable)?;
+            let topic = context.logs.topic(&legal);
+            topic.ok_or(ErrorCode::LeaderNotAvailable)
+        }));
     }
-    match context
-        .logs
-        .create_topic(&legal, None, BTreeMap::new())
-        .await
-    {
-        Ok(topic) => {
-            tracing::info!(topic = %legal, "created because a client asked for it");
-            Ok(topic)
+    let logs = context.logs.clone();
+    let begun = logs.begin_create_topic(&legal, None, BTreeMap::new()).await;
+    Ok(Box::pin(async move {
+        let created = match begun {
+            Ok(served) => served.await,
+            Err(error) => Err(error),
+        };
+        match created {
+            Ok(topic) => {
+                tracing::info!(topic = %legal, "created because a client asked for it");
+                Ok(topic)
+            }
+            // Somebody else was faster.
+            Err(CreateTopicError::Exists(_)) => {
+                logs.topic(&legal).ok_or(ErrorCode::LeaderNotAvailable)
+            }
+            Err(error) => {
+                tracing::warn!(topic = %legal, %error, "could not be created");
+                Err(code::of_auto_create(&error))
+            }
         }
-        // Somebody else was faster.
-        Err(CreateTopicError::Exists(_)) => context
-            .logs
-            .topic(&legal)
-            .ok_or(ErrorCode::LeaderNotAvailable),
-        Err(error) => {
-            tracing::warn!(topic = %legal, %error, "could not be created");
-            Err(code::of_auto_create(&error))
-        }
-    }
+    }))
 }
 
 fn describe(context: &Context, topic: &Topic) -> MetadataResponseTopic {

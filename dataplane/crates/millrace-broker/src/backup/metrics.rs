@@ -31,6 +31,7 @@ impl Metrics {
         }
     }
 
+    /// An item is in the chain.
     pub(super) fn put(&self, kind: &'static str, size: u64) {
         for (known, items, bytes) in &self.kinds {
             if *known == kind {
@@ -38,11 +39,14 @@ impl Metrics {
                 bytes.increment(size);
             }
         }
-        self.behind.set(0.0);
     }
 
-    pub(super) fn failed(&self, behind: Duration) {
+    pub(super) fn failed(&self) {
         self.failures.increment(1);
+    }
+
+    /// The bucket has not taken what is due for so long.
+    pub(super) fn behind(&self, behind: Duration) {
         self.behind.set(behind.as_secs_f64());
     }
 

@@ -23,7 +23,10 @@ use millrace_objects::chain::{
 };
 use millrace_time::SharedClock;
 
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::oneshot,
+    time::{sleep, timeout},
+};
 
 use self::{history::History, metrics::Metrics, watermarks::Watermarks};
 
@@ -47,6 +50,9 @@ const SEAL_INLINE_BYTES: usize = 64 << 10;
 /// The pause after a failure that may pass. The bucket has been asked many times by then.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
+/// While something is awaited from the bucket, the journal's size and the gauge are looked at this often.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
 /// A successor keeps what it finds in the chain for longer than this before it deletes it: the window of
 /// a recovery has minutes.
 const REPLACED_AFTER: Duration = Duration::from_secs(30);
@@ -57,8 +63,8 @@ pub(crate) type ConfirmedEnds = Box<dyn Fn() -> Vec<(StreamId, Offset)> + Send +
 /// What the task works with.
 pub(crate) struct BackupParts {
     pub(crate) source: BackupSource,
-    /// The claimed chain.
-    pub(crate) writer: ChainWriter,
+    /// The claimed chain; comes once the bucket is known to be ours.
+    pub(crate) claimed: oneshot::Receiver<ChainWriter>,
     pub(crate) ends: ConfirmedEnds,
     pub(crate) clock: SharedClock,
     /// How far back a recovery can go: as long as an object outlives its last reference.
@@ -80,10 +86,32 @@ pub(crate) struct Backup {
     is_based: bool,
     /// The last revision that was put.
     put_revision: u64,
-    /// When, by the clock that never jumps, and by the one that goes on while the machine is paused.
-    last_put: Duration,
-    last_put_wall_ms: i64,
+    last_put: LastPut,
     since_snapshot: Since,
+}
+
+/// When an item was put, by the clock that never jumps, and by the one that goes on while the machine is
+/// paused.
+#[derive(Debug, Clone, Copy)]
+struct LastPut {
+    at: Duration,
+    wall_ms: i64,
+}
+
+impl LastPut {
+    fn now(clock: &SharedClock) -> Self {
+        let (at, wall_ms) = (clock.now(), clock.wall_ms());
+        Self { at, wall_ms }
+    }
+
+    /// Whether nothing was put for so long that a successor may have claimed the chain and deleted the
+    /// items in which this start would have met it.
+    fn is_long_ago(self, clock: &SharedClock) -> bool {
+        let quiet = clock.now().saturating_sub(self.at);
+        let quiet_ms = clock.wall_ms().saturating_sub(self.wall_ms);
+        quiet >= REPLACED_AFTER
+            || u128::try_from(quiet_ms).is_ok_and(|ms| ms >= REPLACED_AFTER.as_millis())
+    }
 }
 
 /// A snapshot that is under way.
@@ -110,29 +138,32 @@ impl Since {
 }
 
 impl Backup {
-    pub(crate) fn new(parts: BackupParts) -> Self {
+    /// Waits for the claim; `None` where there will be none.
+    pub(crate) async fn claimed(parts: BackupParts) -> Option<Self> {
         let BackupParts {
-            source,
-            writer,
+            mut source,
+            claimed,
             ends,
             clock,
             window,
         } = parts;
-        Self {
+        let metrics = Metrics::new();
+        let behind = Behind::new(&clock, &metrics);
+        let writer = behind.watch(&mut source, claimed).await.ok()?;
+        Some(Self {
             history: History::new(window),
             put_revision: *source.revisions().borrow(),
-            last_put: clock.now(),
-            last_put_wall_ms: clock.wall_ms(),
+            last_put: LastPut::now(&clock),
             source,
             writer,
             ends,
             clock,
             watermarks: Watermarks::default(),
-            metrics: Metrics::new(),
+            metrics,
             snapshot: None,
             is_based: false,
             since_snapshot: Since::default(),
-        }
+        })
     }
 
     /// Backs up for ever; gives the reason why it may not go on.
@@ -309,41 +340,36 @@ impl Backup {
                 .await
                 .map_err(|error| StoreFailure::Database(Box::new(error)))?
         };
-        let since = self.clock.now();
-        loop {
-            let put = match self.writer.put(&item).await {
-                Ok(()) if self.may_be_replaced() => self.writer.check_last(item.seq()).await,
-                put => put,
-            };
-            match put {
-                Ok(()) => break,
-                Err(error @ (PutItemError::Store(_) | PutItemError::Check(_))) => {
-                    let behind = self.clock.now().saturating_sub(since);
-                    self.metrics.failed(behind);
-                    tracing::warn!(
-                        error = &error as &dyn std::error::Error,
-                        ?behind,
-                        "the metadata backup cannot be written; retrying"
-                    );
-                    sleep(RETRY_PAUSE).await;
-                    self.source.bound_journal().await?;
+        let (writer, metrics) = (&mut self.writer, &self.metrics);
+        let (last_put, clock) = (self.last_put, &self.clock);
+        let put = async {
+            loop {
+                let put = match writer.put(&item).await {
+                    Ok(()) if last_put.is_long_ago(clock) => writer.check_last(item.seq()).await,
+                    put => put,
+                };
+                match put {
+                    Err(error @ (PutItemError::Store(_) | PutItemError::Check(_))) => {
+                        metrics.failed();
+                        tracing::warn!(
+                            error = &error as &dyn std::error::Error,
+                            "the metadata backup cannot be written; retrying"
+                        );
+                        sleep(RETRY_PAUSE).await;
+                    }
+                    settled => return settled,
                 }
-                Err(fenced) => return Err(StepError::Put(fenced)),
             }
-        }
-        self.last_put = self.clock.now();
-        self.last_put_wall_ms = self.clock.wall_ms();
+        };
+        let behind = Behind::new(clock, metrics);
+        let put = behind.watch(&mut self.source, put).await;
+        put.map_err(StepError::Put)?;
+        self.last_put = LastPut::now(&self.clock);
         self.metrics.put(kind, item.size());
+        if self.is_based {
+            self.metrics.behind(Duration::ZERO);
+        }
         Ok((item.seq(), item.size()))
-    }
-
-    /// Whether nothing was put for so long that a successor may have claimed the chain and deleted the
-    /// items in which this start would have met it.
-    fn may_be_replaced(&self) -> bool {
-        let quiet = self.clock.now().saturating_sub(self.last_put);
-        let quiet_ms = self.clock.wall_ms().saturating_sub(self.last_put_wall_ms);
-        quiet >= REPLACED_AFTER
-            || u128::try_from(quiet_ms).is_ok_and(|ms| ms >= REPLACED_AFTER.as_millis())
     }
 
     /// Deletes what no recovery within the window needs. What fails is deleted later.
@@ -363,6 +389,41 @@ impl Backup {
                     "old items of the metadata backup were not deleted; trying later"
                 );
                 self.history.put_off(now);
+            }
+        }
+    }
+}
+
+/// How long the bucket has kept the backup waiting.
+struct Behind<'a> {
+    clock: &'a SharedClock,
+    since: Duration,
+    metrics: &'a Metrics,
+}
+
+impl<'a> Behind<'a> {
+    fn new(clock: &'a SharedClock, metrics: &'a Metrics) -> Self {
+        let since = clock.now();
+        Self {
+            clock,
+            since,
+            metrics,
+        }
+    }
+
+    /// Awaits something from the bucket, however long it takes. Meanwhile the gauge grows, and the journal
+    /// stays within its bound.
+    async fn watch<T>(&self, source: &mut BackupSource, awaited: impl Future<Output = T>) -> T {
+        let mut awaited = std::pin::pin!(awaited);
+        loop {
+            if let Ok(arrived) = timeout(LOOK_INTERVAL, &mut awaited).await {
+                return arrived;
+            }
+            let behind = self.clock.now().saturating_sub(self.since);
+            self.metrics.behind(behind);
+            if let Err(error) = source.bound_journal().await {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(error, "the metadata's journal cannot be bounded; retrying");
             }
         }
     }

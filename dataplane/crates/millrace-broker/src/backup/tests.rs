@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
+use metrics_exporter_prometheus::PrometheusBuilder;
 use millrace_meta::{
     MetaStore, NewTopic,
     sqlite::{SqliteMeta, SqliteOptions},
@@ -33,6 +34,7 @@ const FAULTS: BucketFaults = BucketFaults {
     flip_permille: 0,
     delay: Duration::ZERO,
     down: false,
+    read_only: false,
 };
 
 struct World {
@@ -94,13 +96,9 @@ impl World {
                 Err(error) => tracing::debug!(%error, "claiming again"),
             }
         };
-        let backup = Backup::new(BackupParts {
-            source,
-            writer,
-            ends: Box::new(Vec::new),
-            clock: SystemClock::shared(),
-            window: Duration::from_secs(600),
-        });
+        let (claimed, parts) = parts(source);
+        assert!(claimed.send(writer).is_ok(), "it is awaited");
+        let backup = Backup::claimed(parts).await.expect("claimed");
         Start {
             meta,
             generation,
@@ -122,6 +120,18 @@ impl World {
         meta.close().await;
         (revision, topics)
     }
+}
+
+fn parts(source: BackupSource) -> (oneshot::Sender<ChainWriter>, BackupParts) {
+    let (sender, claimed) = oneshot::channel();
+    let parts = BackupParts {
+        source,
+        claimed,
+        ends: Box::new(Vec::new),
+        clock: SystemClock::shared(),
+        window: Duration::from_secs(600),
+    };
+    (sender, parts)
 }
 
 struct Start {
@@ -258,12 +268,15 @@ async fn of_two_owners_the_former_ends_and_the_latter_comes_back() {
 async fn a_damaged_chain_gives_an_older_state_and_never_half_of_one() {
     let world = World::new(9);
     let start = world.start("meta.db").await;
-    let mut states = BTreeMap::new();
+    // The snapshot may have been taken at any revision of the start itself.
+    let mut states: BTreeMap<u64, Vec<String>> = (0..=start.meta.revision())
+        .map(|revision| (revision, Vec::new()))
+        .collect();
     for nth in 0..6 {
         create(&start.meta, &format!("t{nth}"), 2).await;
+        states.insert(start.meta.revision(), topics(&start.meta).await);
         start.meta.hurry_backup();
-        let revision = start.meta.backed_up().await;
-        states.insert(revision, topics(&start.meta).await);
+        start.meta.backed_up().await;
     }
     drop(start.task);
     let items = world.chain().items().await.expect("lists");
@@ -288,9 +301,10 @@ async fn a_damaged_chain_gives_an_older_state_and_never_half_of_one() {
         let meta = open(&target).await;
         let found = topics(&meta).await;
         meta.close().await;
-        assert!(
-            found.is_empty() || states.get(&revision) == Some(&found),
-            "{revision}: {found:?}"
+        assert_eq!(
+            Some(&found),
+            states.get(&revision),
+            "revision {revision} was never committed like this"
         );
         seen.push(revision);
     }
@@ -299,4 +313,53 @@ async fn a_damaged_chain_gives_an_older_state_and_never_half_of_one() {
         seen.len() > 3,
         "the loop saw the chain get shorter: {seen:?}"
     );
+}
+
+/// While the bucket was down at the start, the backup waited for its claim and nobody gave the journal
+/// back: it grew until the disk was full, and the gauge said 0.
+#[tokio::test]
+async fn before_the_first_claim_the_journal_is_bounded_and_the_gauge_counts() {
+    /// Above the 4 MiB that the file keeps in any case.
+    const JOURNAL_BYTES_MAX: u64 = 6 << 20;
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let gauges = recorder.handle();
+    let _recording = ::metrics::set_default_local_recorder(&recorder);
+    let world = World::new(13);
+    let options = SqliteOptions {
+        journal_bytes_max: JOURNAL_BYTES_MAX,
+        ..SqliteOptions::default()
+    };
+    let path = world.path("meta.db");
+    let meta = SqliteMeta::open(&path, options, SystemClock::shared());
+    let meta = meta.await.expect("opens");
+    let (claimed, parts) = parts(meta.begin_backup());
+    let waiting = AbortOnDropHandle::new(tokio::spawn(Backup::claimed(parts)));
+    let journal_bytes = || {
+        std::fs::metadata(world.path("meta.db-wal"))
+            .expect("there")
+            .len()
+    };
+    let value = vec![7; 1 << 20];
+    while journal_bytes() <= JOURNAL_BYTES_MAX {
+        meta.put_kv("large", &value).await.expect("stored");
+    }
+    let bounded = async {
+        while journal_bytes() > JOURNAL_BYTES_MAX {
+            sleep(PUT_INTERVAL).await;
+            meta.put_kv("small", b"x").await.expect("stored");
+        }
+    };
+    let bounded = timeout(Duration::from_secs(30), bounded).await;
+    bounded.expect("the journal is given back");
+    let shown = gauges.render();
+    let behind = shown
+        .lines()
+        .find_map(|line| line.strip_prefix("millrace_meta_backup_behind_seconds "))
+        .and_then(|seconds| seconds.parse::<f64>().ok());
+    assert!(behind.is_some_and(|seconds| seconds >= 1.0), "{shown}");
+    drop(claimed);
+    let claimed = waiting.await.expect("no panic");
+    assert!(claimed.is_none(), "the check of the bucket failed");
+    let kept = meta.get_kv("large").await.expect("read");
+    assert_eq!(kept, Some(value));
 }

@@ -1,12 +1,13 @@
-//! The check of a bucket that did not answer when the broker started.
+//! The check of a bucket that did not answer, or took no writes, when the broker started.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use millrace_meta::{MetaStore, sqlite::SqliteMeta};
 use millrace_objects::{
     bucket::{BucketUri, Gate},
     chain::ChainWriter,
 };
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::{
@@ -21,28 +22,60 @@ const WAIT: Duration = Duration::from_secs(30);
 /// The pause between two looks.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// Why nothing is uploaded or deleted; shared by the check, which writes it, and those who show it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct HeldBack(Arc<Mutex<Option<String>>>);
+
+impl HeldBack {
+    /// `None` where nothing is held back.
+    pub(crate) fn reason(&self) -> Option<String> {
+        self.0.lock().clone()
+    }
+
+    fn set(&self, reason: Option<&StorageError>) {
+        let is_held_back = f64::from(u8::from(reason.is_some()));
+        metrics::gauge!("millrace_bucket_unchecked").set(is_held_back);
+        *self.0.lock() = reason.map(|reason| match reason {
+            StorageError::BucketSilent { uri, source } => {
+                format!("the bucket {uri} does not answer: {source}")
+            }
+            reason => reason.to_string(),
+        });
+    }
+}
+
 /// What is left to do once the bucket answers.
 pub(crate) struct BucketCheck {
     claim: BackupClaim,
     uri: BucketUri,
     meta: SqliteMeta,
     claimed: oneshot::Sender<ChainWriter>,
+    held_back: HeldBack,
 }
 
 impl BucketCheck {
-    /// `claimed` gets the writer of the metadata backup.
+    /// `claimed` gets the writer of the metadata backup. `reason` says why the bucket was not claimed.
     pub(super) fn new(
         claim: BackupClaim,
         uri: BucketUri,
         meta: SqliteMeta,
         claimed: oneshot::Sender<ChainWriter>,
+        reason: &StorageError,
     ) -> Self {
+        let held_back = HeldBack::default();
+        held_back.set(Some(reason));
         Self {
             claim,
             uri,
             meta,
             claimed,
+            held_back,
         }
+    }
+
+    /// Why nothing is uploaded or deleted.
+    pub(crate) fn held_back(&self) -> HeldBack {
+        self.held_back.clone()
     }
 
     /// Waits for the bucket, compares it, claims it, and opens the gate.
@@ -53,21 +86,26 @@ impl BucketCheck {
         let uri = self.uri.to_string();
         tracing::warn!(
             uri,
-            "the bucket does not answer; nothing is uploaded before it has been checked"
+            reason = self.held_back.reason(),
+            "the bucket cannot be used; clients are served, and uploads and deletions wait for it"
         );
         let writer = loop {
             match self.check().await {
                 Ok(writer) => break writer,
                 Err(error @ StorageError::Mismatch(_)) => return Err(error),
                 // Everything else says nothing about whose bucket it is.
-                Err(error) => tracing::debug!(%error, "the bucket is checked again"),
+                Err(error) => {
+                    tracing::debug!(%error, "the bucket is checked again");
+                    self.held_back.set(Some(&error));
+                }
             }
             tokio::time::sleep(PAUSE).await;
         };
         tracing::info!(
             uri,
-            "the bucket answers and belongs to this cluster; uploads start"
+            "the bucket can be used and belongs to this cluster; uploads start"
         );
+        self.held_back.set(None);
         // Nobody takes it where the broker is about to end.
         let _ = self.claimed.send(writer);
         gate.open();

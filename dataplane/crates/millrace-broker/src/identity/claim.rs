@@ -13,13 +13,16 @@ use millrace_objects::{
 use millrace_stream::RecoveredLog;
 use millrace_time::{SharedClock, SharedRandom};
 use millrace_wal::{UnopenedWal, Wal, WalOwner};
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::timeout};
 
 use super::{
     BucketCheck,
     agree::{Agreement, BucketIdentity, Sides, agree},
     mismatch::Mismatch,
-    probe::{BucketProbeError, MARK_FORMAT, Mark, Probe, Scanned, end_of, probe, read_mark},
+    probe::{
+        BUCKET_WAIT, BucketProbeError, BucketSilent, MARK_FORMAT, Mark, Probe, Scanned, end_of,
+        probe, read_mark,
+    },
 };
 use crate::{
     config::BrokerConfig,
@@ -54,17 +57,19 @@ pub(crate) async fn claim(
         sides,
         cluster_id,
         scanned,
+        mut held_back,
     } = compare(config, folder, bucket, seams).await?;
     // Nothing has changed so far. From here on everything may.
     let cluster_id = cluster_id.unwrap_or_else(|| generate_cluster_id(&seams.random));
-    let answers = sides.bucket.is_some();
-    if answers {
-        claim_bucket(bucket, &config.storage.bucket, &cluster_id).await?;
+    let uri = &config.storage.bucket;
+    if held_back.is_none() {
+        let marked = claim_bucket(bucket, uri, &cluster_id);
+        held_back = unless_usable(&sides, uri, marked).await?.err();
     }
     let meta = open_metadata(config, folder, seams).await?;
     meta.cluster_id(&cluster_id).await?;
     let node_epoch = meta.register_node(config.node_id).await?;
-    if answers && is_lasting(&config.storage.bucket) {
+    if held_back.is_none() && is_lasting(uri) {
         meta.set_bucket_claimed().await?;
     }
     let scanned = match scanned {
@@ -84,13 +89,20 @@ pub(crate) async fn claim(
         clock: seams.clock.clone(),
     };
     let (claimed, backup) = oneshot::channel();
-    let bucket_check = if answers {
-        // The receiver is in this function.
-        let _ = claimed.send(claim.claim(meta.revision()).await?);
-        None
-    } else {
-        let uri = config.storage.bucket.clone();
-        Some(BucketCheck::new(claim, uri, meta.clone(), claimed))
+    let writer = match held_back {
+        Some(reason) => Err(reason),
+        None => unless_usable(&claim.sides, uri, claim.claim(meta.revision())).await?,
+    };
+    let bucket_check = match writer {
+        Ok(writer) => {
+            // The receiver is in this function.
+            let _ = claimed.send(writer);
+            None
+        }
+        Err(reason) => {
+            let (uri, meta) = (uri.clone(), meta.clone());
+            Some(BucketCheck::new(claim, uri, meta, claimed, &reason))
+        }
     };
     let (wal, recovered) = open_log(scanned, &cluster_id, node_epoch, &meta, config, seams).await?;
     Ok(Claimed {
@@ -104,6 +116,27 @@ pub(crate) async fn claim(
     })
 }
 
+/// Takes a step of the claim in the bucket. A failure that may pass is given back, for the broker to
+/// serve without the bucket, unless something is blank: then the start fails with it.
+async fn unless_usable<T>(
+    sides: &Sides,
+    uri: &BucketUri,
+    step: impl Future<Output = Result<T, StorageError>>,
+) -> Result<Result<T, StorageError>, StorageError> {
+    let is_blank = sides.metadata.is_none() || sides.wal.is_none();
+    if is_blank {
+        return step.await.map(Ok);
+    }
+    match timeout(BUCKET_WAIT, step).await {
+        Err(_) => Ok(Err(StorageError::BucketSilent {
+            uri: uri.to_string(),
+            source: BucketSilent::TimedOut(BUCKET_WAIT),
+        })),
+        Ok(Err(error)) if error.is_bucket_failure() => Ok(Err(error)),
+        Ok(settled) => settled.map(Ok),
+    }
+}
+
 /// Storage that agrees.
 struct Agreed {
     sides: Sides,
@@ -111,6 +144,8 @@ struct Agreed {
     cluster_id: Option<String>,
     /// `None`: there is no log yet.
     scanned: Option<Scanned>,
+    /// Why the bucket cannot be used yet.
+    held_back: Option<StorageError>,
 }
 
 /// Looks at everything and compares it; changes nothing.
@@ -129,9 +164,12 @@ async fn compare(
         cluster_id,
         needs_bucket,
     } = agree(&sides)?;
-    if let (true, Some(source)) = (needs_bucket, bucket_silent) {
+    let held_back = bucket_silent.map(|source| {
         let uri = config.storage.bucket.to_string();
-        return Err(StorageError::BucketSilent { uri, source });
+        StorageError::BucketSilent { uri, source }
+    });
+    if needs_bucket && let Some(silent) = held_back {
+        return Err(silent);
     }
     let scanned = match log {
         Some(log) => Some(Scanned::find(log).await?),
@@ -146,6 +184,7 @@ async fn compare(
         sides,
         cluster_id,
         scanned,
+        held_back,
     })
 }
 
@@ -156,6 +195,7 @@ async fn open_metadata(
 ) -> Result<SqliteMeta, StorageError> {
     let options = SqliteOptions {
         retired_retention: config.storage.background.delete_retention,
+        ..SqliteOptions::default()
     };
     let path = folder.metadata_file();
     Ok(SqliteMeta::open(&path, options, seams.clock.clone()).await?)

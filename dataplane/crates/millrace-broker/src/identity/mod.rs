@@ -5,8 +5,8 @@
 //! 2. `agree` compares; a [`Mismatch`] ends the start with everything as it was.
 //! 3. `claim` migrates, registers the node, and writes the new start into bucket and log.
 //!
-//! A bucket that does not answer is checked later, unless something is blank that it alone can vouch
-//! for. Until then writes to it wait behind a gate (`bucket_check`).
+//! A bucket that does not answer, or takes no writes, is checked later, unless something is blank that it
+//! alone can vouch for. Until then writes to it wait behind a gate (`bucket_check`).
 
 mod adopt;
 mod agree;
@@ -27,7 +27,7 @@ pub use self::{
     probe::BucketSilent,
 };
 pub(crate) use self::{
-    bucket_check::BucketCheck,
+    bucket_check::{BucketCheck, HeldBack},
     claim::{Claimed, claim},
     probe::probe_log,
 };

@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use millrace_meta as meta;
 use millrace_model::{TopicId, TopicName};
 use parking_lot::RwLock;
 
@@ -20,12 +21,26 @@ pub(super) struct Registry {
 struct Topics {
     by_name: BTreeMap<TopicName, Arc<Topic>>,
     by_id: HashMap<TopicId, Arc<Topic>>,
+    /// Topics with partitions that are in the metadata and not open yet. They count as partitions, so
+    /// `partitions.max` bounds them.
+    recorded: BTreeMap<TopicName, meta::Topic>,
+}
+
+impl Topics {
+    fn open_partitions(&self, name: &TopicName) -> usize {
+        let topic = self.by_name.get(name);
+        topic.map_or(0, |topic| topic.partitions.len())
+    }
 }
 
 impl Registry {
     pub(super) fn insert(&self, topic: Topic) -> Arc<Topic> {
         let topic = Arc::new(topic);
         let mut topics = self.topics.write();
+        let is_whole = |recorded: &meta::Topic| recorded.partitions.len() <= topic.partitions.len();
+        if topics.recorded.get(&topic.name).is_some_and(is_whole) {
+            topics.recorded.remove(&topic.name);
+        }
         topics.by_id.insert(topic.id, Arc::clone(&topic));
         topics
             .by_name
@@ -35,6 +50,7 @@ impl Registry {
 
     pub(super) fn remove(&self, name: &TopicName) -> Option<Arc<Topic>> {
         let mut topics = self.topics.write();
+        topics.recorded.remove(name);
         let topic = topics.by_name.remove(name)?;
         topics.by_id.remove(&topic.id);
         Some(topic)
@@ -48,14 +64,34 @@ impl Registry {
         self.topics.read().by_id.get(&id).cloned()
     }
 
-    /// How many partitions all topics have.
+    /// The metadata has a topic with partitions that are not open yet.
+    pub(super) fn record(&self, topic: meta::Topic) {
+        let mut topics = self.topics.write();
+        topics.recorded.insert(topic.name.clone(), topic);
+    }
+
+    /// Whether partitions of the topic are still to be opened.
+    pub(super) fn is_recorded(&self, id: TopicId) -> bool {
+        let topics = self.topics.read();
+        topics.recorded.values().any(|topic| topic.id == id)
+    }
+
+    /// The topics with partitions that are still to be opened.
+    pub(super) fn recorded(&self) -> Vec<meta::Topic> {
+        self.topics.read().recorded.values().cloned().collect()
+    }
+
+    /// How many partitions all topics have, with those that are still to be opened.
     pub(super) fn partitions(&self) -> u64 {
         let topics = self.topics.read();
-        let partitions = topics
-            .by_name
-            .values()
-            .map(|topic| topic.partitions.len() as u64);
-        partitions.sum()
+        let open = topics.by_name.values().map(|topic| topic.partitions.len());
+        let recorded = topics.recorded.values().map(|recorded| {
+            let open = topics.open_partitions(&recorded.name);
+            recorded.partitions.len().saturating_sub(open)
+        });
+        open.chain(recorded)
+            .map(|partitions| partitions as u64)
+            .sum()
     }
 
     pub(super) fn all(&self) -> Vec<Arc<Topic>> {

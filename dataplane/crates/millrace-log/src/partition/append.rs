@@ -114,7 +114,7 @@ impl PartitionLog {
             batches.iter().try_for_each(|batch| self.check(batch))?;
         }
         if let Some(cause) = self.offline() {
-            return Err(AppendError::Offline(cause.clone()));
+            return Err(AppendError::Offline(cause));
         }
         if self.is_closed() {
             return Err(AppendError::Closed);

@@ -6,7 +6,10 @@
 //! sequence, and the producer's retry would be taken for a duplicate and acknowledged for nothing.
 
 use std::{
-    sync::{Arc, atomic::AtomicBool},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -15,6 +18,7 @@ use millrace_model::{Cause, Classified, FailureClass, Offset};
 use millrace_record::header_of;
 use millrace_stream::{Entry, FetchError, Stream};
 use parking_lot::{Mutex, RwLock};
+use tokio::time::timeout;
 
 use super::{PartitionLog, PartitionParts, State, append::Extent};
 use crate::{
@@ -34,6 +38,35 @@ const REPLAY_BYTES: usize = 4 * 1024 * 1024;
 /// The first pause before an opening asks the bucket again, and the longest.
 const OPEN_PAUSE_MIN: Duration = Duration::from_millis(100);
 const OPEN_PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// How long a start waits for one read from the bucket, and how long a later attempt does.
+const OPEN_WAIT: Duration = Duration::from_secs(5);
+const REOPEN_WAIT: Duration = Duration::from_secs(60);
+
+/// How long partitions that open wait for the bucket. The first that has waited in vain has done so for
+/// all: the others, thousands perhaps, then open from what the broker itself has, or are offline.
+#[derive(Debug)]
+pub(crate) struct Patience {
+    wait: Duration,
+    is_out: AtomicBool,
+}
+
+impl Patience {
+    fn new(wait: Duration) -> Self {
+        let is_out = AtomicBool::new(false);
+        Self { wait, is_out }
+    }
+
+    /// That of a start.
+    pub(crate) fn of_start() -> Self {
+        Self::new(OPEN_WAIT)
+    }
+
+    /// That of a later attempt, which nobody waits for.
+    pub(crate) fn of_retry() -> Self {
+        Self::new(REOPEN_WAIT)
+    }
+}
 
 /// Which checkpoints there are.
 #[derive(Debug, Default)]
@@ -58,22 +91,49 @@ pub(crate) enum CheckpointError {
 
 impl PartitionLog {
     /// Opens a partition from its newest checkpoint and the batches behind it. Where these are corrupt,
-    /// missing or not understood, the partition is offline: it is there, and says why it is not served.
+    /// missing or not understood, or the bucket does not answer, the partition is offline: it is there,
+    /// and says why it is not served.
     ///
     /// # Errors
-    /// See [`OpenError`]; only what may pass, or concerns the whole broker.
-    pub(crate) async fn open(parts: PartitionParts) -> Result<Arc<Self>, OpenError> {
-        let mut log = Self::unopened(parts);
-        match log.restore().await {
-            Ok(()) => {}
-            Err(error) => match error.class() {
-                FailureClass::Transient | FailureClass::Fenced => return Err(error),
-                FailureClass::Corrupt | FailureClass::Gone | FailureClass::Rejected => {
-                    log.take_offline(error);
-                }
-            },
+    /// See [`OpenError`]; only what concerns the whole broker.
+    pub(crate) async fn open(
+        parts: PartitionParts,
+        patience: &Patience,
+    ) -> Result<Arc<Self>, OpenError> {
+        let log = Arc::new(Self::unopened(parts));
+        match log.restore(patience).await {
+            Ok(()) => Ok(log),
+            Err(error) if error.class() == FailureClass::Fenced => Err(error),
+            Err(error) => {
+                log.take_offline(Cause::new(error));
+                Ok(log)
+            }
         }
-        Ok(Arc::new(log))
+    }
+
+    /// Whether the partition is offline for a reason that may pass.
+    pub(crate) fn may_reopen(&self) -> bool {
+        let offline = self.offline();
+        !self.is_closed() && offline.is_some_and(|cause| cause.class().is_transient())
+    }
+
+    /// Tries again to open a partition that is offline because the bucket did not answer.
+    pub(crate) async fn reopen(&self, patience: &Patience) {
+        match self.restore(patience).await {
+            Ok(()) => {
+                *self.offline.write() = None;
+                offline_gauge().decrement(1);
+                tracing::info!(partition = %self.id, "the partition is served");
+            }
+            Err(error) if error.class().is_transient() => {
+                tracing::debug!(partition = %self.id, %error, "the partition stays offline");
+                self.forget_state();
+            }
+            Err(error) => {
+                offline_gauge().decrement(1);
+                self.take_offline(Cause::new(error));
+            }
+        }
     }
 
     fn unopened(parts: PartitionParts) -> Self {
@@ -107,13 +167,13 @@ impl PartitionLog {
             state: Mutex::default(),
             checkpointing: tokio::sync::Mutex::default(),
             closed: AtomicBool::new(false),
-            offline: None,
+            offline: RwLock::default(),
         }
     }
 
     /// Finds out what is known about the data.
-    async fn restore(&self) -> Result<(), OpenError> {
-        let checkpoint = self.newest_checkpoint().await;
+    async fn restore(&self, patience: &Patience) -> Result<(), OpenError> {
+        let checkpoint = self.newest_checkpoint(patience).await;
         let checkpoint = checkpoint.map_err(|source| OpenError::Checkpoint {
             partition: self.id.clone(),
             source,
@@ -140,7 +200,7 @@ impl PartitionLog {
         };
         // The checkpoint may be older than the last trim.
         self.state.lock().trim(self.start_offset());
-        let replayed = self.replay(from).await;
+        let replayed = self.replay(from, patience).await;
         replayed.map_err(|source| OpenError::Replay {
             partition: self.id.clone(),
             source,
@@ -149,8 +209,7 @@ impl PartitionLog {
         Ok(())
     }
 
-    fn take_offline(&mut self, error: OpenError) {
-        let cause = Cause::new(error);
+    fn take_offline(&self, cause: Cause) {
         tracing::error!(
             partition = %self.id,
             class = %cause.class(),
@@ -161,17 +220,26 @@ impl PartitionLog {
             metrics::counter!("millrace_corrupt_reads_total", "kind" => "partition").increment(1);
         }
         offline_gauge().increment(1);
-        let state = std::mem::take(self.state.get_mut());
-        self.debt.settle(state.dirty_bytes);
-        self.offline = Some(cause);
+        self.forget_state();
+        *self.offline.write() = Some(cause);
     }
 
-    async fn newest_checkpoint(&self) -> Result<Option<Checkpoint>, CheckpointFault> {
+    /// Forgets what an opening found out before it failed.
+    fn forget_state(&self) {
+        let state = std::mem::take(&mut *self.state.lock());
+        self.debt.settle(state.dirty_bytes);
+    }
+
+    async fn newest_checkpoint(
+        &self,
+        patience: &Patience,
+    ) -> Result<Option<Checkpoint>, CheckpointFault> {
         let (start, end) = (self.meta.start_offset(), self.meta.confirm_offset());
         let Some(newest) = end.checked_sub(1).filter(|&newest| newest >= start) else {
             return Ok(None);
         };
-        let found = self.fetch_patiently(&self.meta, newest, usize::MAX).await?;
+        let found = self.fetch_patiently(patience, &self.meta, newest, usize::MAX);
+        let found = found.await?;
         let Some(entry) = found.into_iter().next_back() else {
             return Ok(None);
         };
@@ -183,34 +251,53 @@ impl PartitionLog {
         Ok(Some(checkpoint))
     }
 
-    /// Reads what opening cannot do without. While the bucket does not answer, the partition waits
-    /// for it: opening without its state would accept duplicates, and giving up would turn an
-    /// outage of the bucket into one of the broker. Nothing but what may pass is retried.
+    /// Reads what opening cannot do without, again and again as long as the patience lasts. Opening
+    /// without its state would accept duplicates. Nothing but what may pass is retried.
     async fn fetch_patiently(
         &self,
+        patience: &Patience,
         stream: &Stream,
         from: Offset,
         max_bytes: usize,
     ) -> Result<Vec<Entry>, FetchError> {
-        let mut pause = OPEN_PAUSE_MIN;
-        loop {
-            match stream.fetch(from, Offset::MAX, max_bytes).await {
-                Err(error) if error.class().is_transient() => {
-                    tracing::warn!(partition = %self.id, %error, "opening waits for the bucket");
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(OPEN_PAUSE_MAX);
+        let silent = || {
+            let silent = "the bucket does not answer";
+            FetchError::Storage(Cause::of(FailureClass::Transient, silent))
+        };
+        if patience.is_out.load(Ordering::Acquire) {
+            let found = stream.fetch_local(from, Offset::MAX, max_bytes).await?;
+            return found.ok_or_else(silent);
+        }
+        let mut failed = None;
+        let fetching = async {
+            let mut pause = OPEN_PAUSE_MIN;
+            loop {
+                match stream.fetch(from, Offset::MAX, max_bytes).await {
+                    Err(error) if error.class().is_transient() => {
+                        tracing::warn!(partition = %self.id, %error, "opening waits for the bucket");
+                        failed = Some(error);
+                        tokio::time::sleep(pause).await;
+                        pause = (pause * 2).min(OPEN_PAUSE_MAX);
+                    }
+                    settled => return settled,
                 }
-                settled => return settled,
+            }
+        };
+        match timeout(patience.wait, fetching).await {
+            Ok(settled) => settled,
+            Err(_) => {
+                patience.is_out.store(true, Ordering::Release);
+                Err(failed.unwrap_or_else(silent))
             }
         }
     }
 
     /// Takes note of the batches from `from` on, as if they were appended now.
-    async fn replay(&self, mut from: Offset) -> Result<(), ReadError> {
+    async fn replay(&self, mut from: Offset, patience: &Patience) -> Result<(), ReadError> {
         let (end, now_ms) = (self.data.confirm_offset(), self.clock.wall_ms());
         while from < end {
-            let found = self.fetch_patiently(&self.data, from, REPLAY_BYTES).await;
-            let found = found.map_err(|error| self.read_error(from, error))?;
+            let found = self.fetch_patiently(patience, &self.data, from, REPLAY_BYTES);
+            let found = found.await.map_err(|error| self.read_error(from, error))?;
             let mut state = self.state.lock();
             for entry in &found {
                 let header = header_of(&entry.payload).map_err(|error| ReadError::Corrupt {
@@ -247,7 +334,7 @@ impl PartitionLog {
     /// # Errors
     /// See [`CheckpointError`].
     pub(crate) async fn checkpoint(&self) -> Result<(), CheckpointError> {
-        if self.offline.is_some() {
+        if self.offline().is_some() {
             // Nothing is known that could be written.
             return Ok(());
         }

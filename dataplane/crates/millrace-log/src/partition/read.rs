@@ -178,7 +178,7 @@ impl PartitionLog {
 
     fn check_open(&self) -> Result<(), ReadError> {
         if let Some(cause) = self.offline() {
-            return Err(ReadError::Offline(cause.clone()));
+            return Err(ReadError::Offline(cause));
         }
         if self.is_closed() {
             return Err(ReadError::Closed);

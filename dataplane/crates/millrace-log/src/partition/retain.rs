@@ -102,7 +102,7 @@ impl PartitionLog {
 
     async fn trim_whole(&self, new_start: Offset, reason: Reason) -> Result<Offset, TrimError> {
         if let Some(cause) = self.offline() {
-            return Err(TrimError::Offline(cause.clone()));
+            return Err(TrimError::Offline(cause));
         }
         if self.is_closed() {
             return Err(TrimError::Closed);

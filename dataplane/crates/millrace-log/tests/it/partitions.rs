@@ -62,6 +62,10 @@ fn partition(broker: &Broker, topic: &str) -> Arc<PartitionLog> {
     broker.logs.partition(&id).expect("there")
 }
 
+fn pair(name: &str, value: &str) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}
+
 async fn create(broker: &Broker, topic: &str, configs: &[(&str, &str)]) -> Arc<PartitionLog> {
     let configs = configs
         .iter()
@@ -254,11 +258,15 @@ async fn producers_are_remembered_across_crashes_and_restarts() {
     );
 }
 
+/// A bucket that was down at startup kept all partitions from opening, and clients from being served, for
+/// as long as one of them had to read an object.
 #[tokio::test]
-async fn opening_waits_for_a_bucket_that_does_not_answer() {
+async fn a_partition_that_waits_for_the_bucket_is_offline_until_it_answers_and_all_others_are_served()
+ {
     let world = World::new(12, small(), 16 * MIB).await;
     let broker = open(&world).await;
     let log = create(&broker, "t", &[]).await;
+    create(&broker, "empty", &[]).await;
     append(&log, batch(Some((7, 0, 0)), &[1]))
         .await
         .expect("appended");
@@ -268,14 +276,31 @@ async fn opening_waits_for_a_bucket_that_does_not_answer() {
         down: true,
         ..BucketFaults::default()
     });
-    let opening = open(&world);
-    let mut opening = std::pin::pin!(opening);
-    let early = tokio::time::timeout(Duration::from_millis(300), &mut opening).await;
-    assert!(early.is_err(), "its checkpoint cannot be read");
+    let broker = open_soon(&world).await;
+    let offline = broker.logs.offline_partitions();
+    let [(id, cause)] = &offline[..] else {
+        panic!("one partition is offline: {offline:?}")
+    };
+    assert_eq!(
+        (id.topic.as_str(), cause.class()),
+        ("t", FailureClass::Transient)
+    );
+    let log = partition(&broker, "t");
+    let refused = append(&log, batch(Some((7, 0, 0)), &[1])).await;
+    assert_eq!(refused, Err(AppendError::Offline(cause.clone())));
+    let served = append(&partition(&broker, "empty"), batch(None, &[1])).await;
+    assert_eq!(served.expect("served").base_offset, 0);
     world.bucket.set(BucketFaults::default());
-    let broker = opening.await;
-    let duplicate = append(&partition(&broker, "t"), batch(Some((7, 0, 0)), &[1])).await;
+    let reopened = async {
+        while log.offline().is_some() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let reopened = tokio::time::timeout(Duration::from_secs(30), reopened).await;
+    reopened.expect("it opens once the bucket answers");
+    let duplicate = append(&log, batch(Some((7, 0, 0)), &[1])).await;
     assert_eq!(duplicate.expect("known").base_offset, 0);
+    broker.close().await;
 }
 
 /// Flips a bit in the first object that holds `stream`; the same again restores it.
@@ -847,5 +872,87 @@ async fn a_new_topic_serves_only_once_its_metadata_is_backed_up() {
     {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
+    broker.close().await;
+}
+
+/// Twenty requests in an outage of the bucket took 200 seconds: each waited for those before it.
+#[tokio::test]
+async fn changes_of_topics_wait_for_the_bucket_together() {
+    let world = World::new(2, small(), 16 * MIB).await;
+    let broker = open(&world).await;
+    create(&broker, "old", &[]).await;
+    let source = world.meta.begin_backup();
+    let topics: Vec<TopicName> = (0..20).map(|nth| name(&format!("t-{nth}"))).collect();
+    let logs = &broker.logs;
+    // None of this waits for the bucket.
+    let recorded = async {
+        let mut waits = Vec::new();
+        for topic in &topics {
+            let begun = logs.begin_create_topic(topic, Some(1), BTreeMap::new());
+            waits.push(begun.await.expect("recorded"));
+        }
+        let configs = BTreeMap::from([pair("retention.ms", "7")]);
+        let changed = logs.set_topic_configs(&name("old"), configs).await;
+        changed.expect("changed");
+        logs.delete_topic(&name("old")).await.expect("deleted");
+        waits
+    };
+    let waits = tokio::time::timeout(Duration::from_secs(9), recorded).await;
+    let waits = waits.expect("no change waits for another's backup");
+    tokio::time::pause();
+    let together = tokio::time::timeout(Duration::from_secs(11), join_all(waits)).await;
+    for created in together.expect("they wait at the same time") {
+        assert!(
+            matches!(created, Err(CreateTopicError::NotBackedUp(_))),
+            "{created:?}"
+        );
+    }
+    assert!(topics.iter().all(|topic| logs.topic(topic).is_none()));
+    assert_eq!(
+        logs.metrics().partitions,
+        20,
+        "they count before they are served"
+    );
+
+    tokio::time::resume();
+    for topic in &topics {
+        while logs.topic(topic).is_none() {
+            source.backed_up_to(world.meta.revision());
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+    assert_eq!(logs.metrics().partitions, 20);
+    append(&partition(&broker, "t-19"), batch(None, &[1]))
+        .await
+        .expect("served");
+    broker.close().await;
+}
+
+/// What a request has waited for is what its own change needs, not what was changed since.
+#[tokio::test]
+async fn of_a_topic_that_grows_twice_only_what_is_backed_up_is_served() {
+    let world = World::new(3, small(), 16 * MIB).await;
+    let broker = open(&world).await;
+    create(&broker, "t", &[]).await;
+    let (source, topic) = (world.meta.begin_backup(), name("t"));
+    let served = |broker: &Broker| broker.logs.topic(&topic).expect("there").partitions.len();
+    let first = broker.logs.begin_create_partitions(&topic, 3).await;
+    let backed_up = world.meta.revision();
+    let configs = BTreeMap::from([pair("retention.ms", "7")]);
+    let changed = broker.logs.set_topic_configs(&topic, configs).await;
+    changed.expect("changed");
+    let second = broker.logs.begin_create_partitions(&topic, 5).await;
+    let (first, second) = (first.expect("recorded"), second.expect("recorded"));
+    let first = tokio::spawn(first);
+    tokio::task::yield_now().await;
+    assert_eq!(served(&broker), 1);
+    source.backed_up_to(backed_up);
+    tokio::task::yield_now().await;
+    assert!(served(&broker) <= 3);
+    source.backed_up_to(world.meta.revision());
+    first.await.expect("no panic").expect("served");
+    let grown = second.await.expect("served");
+    assert_eq!(grown.partitions.len(), 5);
+    assert_eq!(grown.config.retention_ms, 7, "changed in between");
     broker.close().await;
 }

@@ -25,10 +25,6 @@ use crate::StoreFailure;
 /// 1,000 pages.
 pub(super) const CHECKPOINT_BYTES: u64 = 4 << 20;
 
-/// A journal of this size is given back whether the backup has it or not, in bytes; the backup then
-/// begins with a new snapshot. Bounds the disk while the bucket does not answer.
-const JOURNAL_BYTES_MAX: u64 = 64 << 20;
-
 /// Bytes of the database in one part of a snapshot: bounds the memory, and how long changed pages
 /// wait behind it.
 const PART_BYTES: usize = 4 << 20;
@@ -265,26 +261,24 @@ impl BackupSource {
         }))
     }
 
-    /// Keeps the journal within its bound while what was captured cannot be put. Where that gives
-    /// changes back that nobody has captured, the backup begins with a new snapshot.
+    /// Keeps the journal within its bound while the bucket does not take what is due, also before the
+    /// first capture. Where that gives changes back that nobody has captured, the backup begins with a
+    /// new snapshot.
     ///
     /// # Errors
     /// The store failed; call again.
     pub async fn bound_journal(&mut self) -> Result<(), StoreFailure> {
-        if self.journal.file_bytes() < JOURNAL_BYTES_MAX {
+        let inner = Arc::clone(&self.inner);
+        if self.journal.file_bytes() < inner.options.journal_bytes_max {
             return Ok(());
         }
-        let inner = Arc::clone(&self.inner);
         let mut writer = inner.writer().await?;
         let revision = *inner.revision.borrow();
-        // The file keeps its length when its journal begins again, so most calls end here.
-        if self.given == Some(revision) && self.snapshot.is_none() {
-            checkpoint(&mut writer).await?;
-            return Ok(());
-        }
-        // Even an incomplete checkpoint changes the file that a snapshot is read from.
-        let is_reading = self.snapshot.is_some();
-        if checkpoint(&mut writer).await? || is_reading {
+        // Even an incomplete checkpoint changes the file that a snapshot is read from. The file keeps
+        // its length when its journal begins again, so most calls find everything captured.
+        let loses_snapshot = self.snapshot.is_some();
+        let loses_changes = self.given.is_some_and(|given| given != revision);
+        if checkpoint(&mut writer).await? && loses_changes || loses_snapshot {
             tracing::warn!(
                 revision,
                 "the metadata's journal is full, and the bucket does not take it; the backup goes on \

@@ -69,14 +69,20 @@ pub struct SqliteOptions {
     /// saw it retired. Must be longer than the longest read, since a reader may hold a range that it
     /// was given just before the object was retired.
     pub retired_retention: Duration,
+    /// A journal of this size is given back to the database whether the backup has it or not, in bytes;
+    /// the backup then begins with a new snapshot. Bounds the disk while the bucket does not answer.
+    pub journal_bytes_max: u64,
 }
 
 impl Default for SqliteOptions {
+    /// 64 MiB of journal, far more than metadata changes within the minutes of a usual outage.
+    ///
     /// Ten minutes: three times the longest read, which is ten tries of a merged range of 4 MiB, each
     /// given up after 14 seconds, with half a minute of pauses in between.
     fn default() -> Self {
         Self {
             retired_retention: Duration::from_secs(600),
+            journal_bytes_max: 64 << 20,
         }
     }
 }
@@ -314,10 +320,9 @@ impl MetaStore for SqliteMeta {
         *self.inner.revision.borrow()
     }
 
-    async fn backed_up(&self) -> u64 {
-        let revision = self.revision();
+    async fn backed_up_to(&self, revision: u64) {
         let Some(mut reached) = self.inner.backed_up.lock().clone() else {
-            return revision;
+            return;
         };
         let has_ended = reached
             .wait_for(|&reached| reached >= revision)
@@ -327,7 +332,6 @@ impl MetaStore for SqliteMeta {
             // The process ends with it; until then nothing may rely on the backup.
             std::future::pending::<()>().await;
         }
-        revision
     }
 
     fn hurry_backup(&self) {

@@ -200,6 +200,7 @@ async fn unknown_objects_are_retired_and_known_ones_left_alone() {
     let folder = tempfile::tempdir().expect("a folder");
     let options = SqliteOptions {
         retired_retention: Duration::ZERO,
+        ..SqliteOptions::default()
     };
     let clock = ManualClock::shared();
     let store = SqliteMeta::open(&folder.path().join("meta.db"), options, clock).await;

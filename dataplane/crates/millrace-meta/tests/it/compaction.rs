@@ -37,6 +37,7 @@ async fn sqlite() {
         let path = folder.path().join(format!("{number}.db"));
         let options = SqliteOptions {
             retired_retention: Duration::ZERO,
+            ..SqliteOptions::default()
         };
         let opened = SqliteMeta::open(&path, options, ManualClock::shared()).await;
         Arc::new(opened.expect("opens")) as Store

@@ -46,6 +46,7 @@ async fn sqlite() {
         let path = folder.path().join(format!("{number}.db"));
         let options = SqliteOptions {
             retired_retention: std::time::Duration::ZERO,
+            ..SqliteOptions::default()
         };
         let opened = SqliteMeta::open(&path, options, ManualClock::shared()).await;
         Arc::new(opened.expect("opens")) as Store

@@ -28,6 +28,7 @@ use uuid::Uuid;
 async fn open(path: &Path) -> SqliteMeta {
     let options = SqliteOptions {
         retired_retention: Duration::ZERO,
+        ..SqliteOptions::default()
     };
     SqliteMeta::open(path, options, ManualClock::shared())
         .await
@@ -201,6 +202,7 @@ async fn retired_objects_stay_for_as_long_as_a_read_may_take() {
     let clock = ManualClock::shared();
     let options = SqliteOptions {
         retired_retention: Duration::from_secs(600),
+        ..SqliteOptions::default()
     };
     let path = folder.path().join("meta.db");
     let store = SqliteMeta::open(&path, options, clock.clone())

@@ -104,7 +104,10 @@ impl World {
         (folder, bucket, retired_retention): (TempDir, StoreBucket, Duration),
     ) -> Self {
         let (random, clock) = (SeededRandom::shared(seed), SystemClock::shared());
-        let options = SqliteOptions { retired_retention };
+        let options = SqliteOptions {
+            retired_retention,
+            ..SqliteOptions::default()
+        };
         let path = folder.path().join("meta.db");
         Self {
             disk: SimDisk::new(wal_bytes, Duration::from_micros(300), random.clone()),
