@@ -55,8 +55,9 @@ fn a_rate_is_kept_and_its_records_are_not_held_back() {
     // 1,000 a second: the last one comes due at 0.499 s.
     let seconds = shown["seconds"].as_f64().expect("a number");
     assert!(seconds >= 0.499, "{shown}");
-    let p50_ms = shown["p50_ms"].as_f64().expect("a number");
-    assert!((1.0..100.0).contains(&p50_ms), "about one linger: {shown}");
+    // The first record of a batch waits for one linger; those that join it wait less.
+    let [p50_ms, p99_ms] = ["p50_ms", "p99_ms"].map(|key| shown[key].as_f64().expect("a number"));
+    assert!(p99_ms >= 1.0 && p50_ms < 100.0, "about one linger: {shown}");
 }
 
 #[test]
