@@ -28,6 +28,8 @@ const config: NextConfig = {
   // Event streams pass: Next flushes after each chunk, and tRPC's carry `no-transform`.
   compress: true,
   typescript: { ignoreBuildErrors: true },
+  // Browsers that have not seen the page's link to its icon yet ask for this one.
+  rewrites: async () => [{ source: "/favicon.ico", destination: "/icon.svg" }],
   headers: async () => [
     {
       source: "/:path*",

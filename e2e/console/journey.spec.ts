@@ -22,6 +22,7 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
   await test.step("a visitor is sent to sign in, and a wrong password is refused", async () => {
     await page.goto("/clusters");
     await expect(page).toHaveURL(/sign-in/);
+    expect((await page.request.get("/favicon.ico")).ok(), "an icon by its usual name").toBe(true);
     await page.getByLabel("Email").fill(credentials.email);
     await page.getByRole("textbox", { name: "Password" }).fill("not the password");
     await page.getByRole("button", { name: "Sign in" }).click();
