@@ -3,8 +3,8 @@
  * packages start small programs, the AWS stacks wait for an emulator. Integration tests follow as soon as
  * there is a broker; then the kill drill; then everything together, end to end.
  *
- * The data plane is the longest way and goes first. What nothing waits for, the AWS stacks and clippy,
- * has a lower priority and uses the processor when others leave it idle, to the end.
+ * Nothing waits for the AWS stacks, which may last into the end-to-end tests, and for clippy, which runs
+ * beside those: they leave the processor idle.
  *
  * The last line is `N passed, N failed`, with `, N skipped` where a toolchain is absent.
  */
@@ -43,8 +43,6 @@ const LONG_SECONDS_MAX = 2_400;
 const CONCURRENCY = 2;
 /** The longest of these wait for an emulator most of the time, and are to begin at once. */
 const AWS_CONCURRENCY = 4;
-/** A third of the data plane's share: they still have to meet their own time limits. */
-const AWS_NICENESS = 5;
 /** A plan with the AWS provider takes 10 s of CPU; with less garbage collection it takes 6.5 s. */
 const TERRAFORM_GOGC = "400";
 /** Parts named at the end, so that whoever makes the suite slower sees it. */
@@ -126,7 +124,6 @@ async function awsStacks(): Promise<void> {
     env: { ...toolPaths(await tools), GOGC: TERRAFORM_GOGC },
     secondsMax: LONG_SECONDS_MAX,
     concurrency: AWS_CONCURRENCY,
-    niceness: AWS_NICENESS,
   });
 }
 
