@@ -27,7 +27,6 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::{
     GroupConfig, GroupError, LoadError,
     config::{GROUP_ID_BYTES_MAX, GROUP_WRITES_BYTES_MAX},
-    group::Now,
     load::{Loaded, load},
     log::{StateLog, StateTopic},
     messages::{
@@ -73,6 +72,8 @@ struct Inner {
     supervisor: Supervisor,
     /// By partition; empty as long as its log has not been read: its groups are not available.
     shards: OnceLock<Vec<OnceLock<Arc<Shard>>>>,
+    /// Set once all logs have been read, as far as they can be.
+    loaded: OnceLock<()>,
     /// Set once the groups of a start are served, as far as their logs could be read in time.
     started: OnceLock<()>,
     /// Held while the topic is created and loaded, so that it happens once.
@@ -142,15 +143,10 @@ impl Inner {
 }
 
 /// Reads all logs, and serves the groups of each as soon as it has been read. Ends with the coordinator.
-async fn load_all(
-    inner: Weak<Inner>,
-    logs: Vec<Arc<dyn StateLog>>,
-    config: Arc<GroupConfig>,
-    now: Now,
-) {
+async fn load_all(inner: Weak<Inner>, logs: Vec<Arc<dyn StateLog>>, ground: Ground) {
     let reads = Semaphore::new(LOADS_MAX);
     let loads = logs.into_iter().enumerate().map(async |(index, log)| {
-        let loaded = load(index, &*log, &reads, &config, now).await;
+        let loaded = load(index, &*log, &reads, &ground).await;
         match (loaded, inner.upgrade()) {
             (_, None) => {}
             (Ok(loaded), Some(inner)) => inner.serve(index, log, loaded),
@@ -194,6 +190,7 @@ impl GroupCoordinator {
             random: parts.random,
             supervisor: parts.tasks,
             shards: OnceLock::new(),
+            loaded: OnceLock::new(),
             started: OnceLock::new(),
             starting: tokio::sync::Mutex::new(()),
             tasks: Mutex::default(),
@@ -231,10 +228,13 @@ impl GroupCoordinator {
                 .set(logs.iter().map(|_| OnceLock::new()).collect()),
         );
         let (end, ended) = oneshot::channel();
-        let (config, now) = (inner.ground.config.clone(), inner.ground.now());
-        let load = load_all(Arc::downgrade(inner), logs, config, now);
+        let weak = Arc::downgrade(inner);
+        let load = load_all(weak.clone(), logs, inner.ground.clone());
         let loading = inner.supervisor.spawn(Task::GroupLoad, async move {
             load.await;
+            if let Some(inner) = weak.upgrade() {
+                inner.loaded.get_or_init(|| ());
+            }
             // Whoever waited may have stopped.
             let _ = end.send(());
         });
@@ -254,6 +254,14 @@ impl GroupCoordinator {
         let sweeping = sweep_for_ever(Arc::downgrade(inner));
         tasks.loader = Some(loading);
         tasks.sweeper = Some(inner.supervisor.spawn(Task::GroupSweep, sweeping));
+    }
+
+    /// Whether groups of a partition may still appear. Until all are there, no topic may be deleted:
+    /// commits of a group that is not loaded would outlive it, and tell the consumers of a new topic
+    /// with the same name to begin in the middle.
+    #[must_use]
+    pub fn is_loading(&self) -> bool {
+        self.0.shards.get().is_some() && self.0.loaded.get().is_none()
     }
 
     /// Tells everybody who waits for other members that the coordinator is going away, so that a

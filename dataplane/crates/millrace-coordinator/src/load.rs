@@ -13,6 +13,7 @@ use crate::{
     log::{LogFault, StateLog},
     messages::CommittedOffset,
     records::{GroupMetadata, GroupRecord, Key, MalformedRecord},
+    shard::Ground,
 };
 
 /// The first pause before a log that did not answer is read again, and the longest.
@@ -69,8 +70,7 @@ pub(crate) async fn load(
     partition: usize,
     log: &dyn StateLog,
     reads: &Semaphore,
-    config: &Arc<GroupConfig>,
-    now: Now,
+    ground: &Ground,
 ) -> Result<Loaded, LoadError> {
     let mut loading: HashMap<String, Loading> = HashMap::new();
     let mut count = 0;
@@ -99,6 +99,8 @@ pub(crate) async fn load(
         }
         offset = next;
     }
+    // Sessions begin now, not when a bucket that was away was first asked.
+    let (config, now) = (&ground.config, ground.now());
     let groups = loading
         .into_iter()
         .filter_map(|(id, loading)| loading.group(id, config, now));

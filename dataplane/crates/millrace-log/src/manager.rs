@@ -128,6 +128,7 @@ struct Inner {
     changing: tokio::sync::Mutex<()>,
     /// Told of each topic that is to be opened once it is backed up.
     recorded: Notify,
+    tasks: Supervisor,
 }
 
 impl LogManager {
@@ -162,6 +163,7 @@ impl LogManager {
             deletions: Arc::new(DeletionMetrics::new()),
             changing,
             recorded: Notify::new(),
+            tasks: tasks.clone(),
         });
         inner.open_topics(topics).await?;
         let shared = || Arc::clone(&inner);

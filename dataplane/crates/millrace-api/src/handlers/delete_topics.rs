@@ -98,6 +98,10 @@ async fn delete(context: &Context, topic: &Topic) -> Result<(), Refused> {
         let message = "An internal topic cannot be deleted.";
         return Err(Refused::new(ErrorCode::InvalidRequest, message));
     }
+    if context.groups.is_loading() {
+        let message = "Committed offsets are still being loaded. Try again.";
+        return Err(Refused::new(ErrorCode::CoordinatorLoadInProgress, message));
+    }
     context
         .logs
         .delete_topic(&topic.name)

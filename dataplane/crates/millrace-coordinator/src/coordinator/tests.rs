@@ -83,6 +83,10 @@ impl StateLog for MemoryLog {
         if self.corrupt.load(Ordering::SeqCst) {
             return Box::pin(std::future::ready(Err(LogFault::corrupt("a flipped byte"))));
         }
+        if self.broken.load(Ordering::SeqCst) {
+            let fault = LogFault(Cause::of(FailureClass::Transient, "broken"));
+            return Box::pin(std::future::ready(Err(fault)));
+        }
         let batches = self.batches.lock();
         let found = batches.iter().rev().find(|(base, _)| *base <= offset);
         let found = found.map(|(_, batch)| batch.clone()).into_iter().collect();
@@ -725,6 +729,29 @@ async fn a_group_that_is_there_goes_on_where_groups_have_all_their_memory() {
     let more = vec![(partition("t"), at(3)), (partition("other"), at(1))];
     let refused = coordinator.commit("first", &caller, more).await;
     assert_eq!(refused, Err(GroupError::MemoryFull));
+}
+
+/// The bucket may be away for longer than any session.
+#[tokio::test(start_paused = true)]
+async fn groups_that_load_late_keep_their_members_and_until_then_no_topic_may_be_deleted() {
+    let world = ready(1, GroupConfig::default()).await;
+    assert!(!world.coordinator.is_loading());
+    let caller = stable_member(&world.coordinator, "g").await;
+    world.coordinator.close().await;
+    let log = &world.topic.logs[0];
+    log.broken.store(true, Ordering::SeqCst);
+    let again = open(&world.topic, GroupConfig::default()).await;
+    assert!(again.coordinator.is_loading());
+    assert_eq!(
+        again.coordinator.heartbeat("g", &caller),
+        Err(GroupError::CoordinatorNotAvailable)
+    );
+    again.clock.advance(Duration::from_secs(3_600));
+    log.broken.store(false, Ordering::SeqCst);
+    while again.coordinator.is_loading() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(again.coordinator.heartbeat("g", &caller), Ok(()));
 }
 
 /// The bound may have become smaller, with a smaller machine.

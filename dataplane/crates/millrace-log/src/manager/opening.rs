@@ -10,7 +10,11 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream};
 use millrace_meta as meta;
-use tokio::time::{sleep, timeout};
+use millrace_tasks::Task;
+use tokio::{
+    sync::oneshot,
+    time::{sleep, timeout},
+};
 
 use super::{Inner, OPENS_AT_ONCE, Topic};
 use crate::{error::OpenError, partition::Patience};
@@ -47,8 +51,17 @@ impl Opening {
             tracing::warn!(%topic, "the bucket does not answer; the topic is served once it does");
             return Ok(None);
         }
-        let _one_at_a_time = inner.changing.lock().await;
-        inner.open_backed_up(&recorded).await
+        // A task of its own holds the lock on changes: whoever waits for this may be a connection, which
+        // does nothing while its client does not read.
+        let (reply, opened) = oneshot::channel();
+        let tasks = inner.tasks.clone();
+        tasks.spawn(Task::TopicOpening, async move {
+            let _one_at_a_time = inner.changing.lock().await;
+            // Whoever waited may be gone.
+            drop(reply.send(inner.open_backed_up(&recorded).await));
+        });
+        // Without a reply the broker stops.
+        opened.await.unwrap_or(Ok(None))
     }
 }
 

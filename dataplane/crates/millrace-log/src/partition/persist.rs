@@ -39,8 +39,9 @@ const REPLAY_BYTES: usize = 4 * 1024 * 1024;
 const OPEN_PAUSE_MIN: Duration = Duration::from_millis(100);
 const OPEN_PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// How long a start waits for one read from the bucket, and how long a later attempt does.
-const OPEN_WAIT: Duration = Duration::from_secs(5);
+/// How long a start waits for one read from the bucket: longer than a slow GET of [`REPLAY_BYTES`] takes. A
+/// later attempt, which nobody waits for, waits longer.
+const OPEN_WAIT: Duration = Duration::from_secs(15);
 const REOPEN_WAIT: Duration = Duration::from_secs(60);
 
 /// How long partitions that open wait for the bucket. The first that has waited in vain has done so for
@@ -264,9 +265,12 @@ impl PartitionLog {
             let silent = "the bucket does not answer";
             FetchError::Storage(Cause::of(FailureClass::Transient, silent))
         };
+        // What the broker itself has takes as long as the device does, and needs no patience.
+        if let Some(found) = stream.fetch_local(from, Offset::MAX, max_bytes).await? {
+            return Ok(found);
+        }
         if patience.is_out.load(Ordering::Acquire) {
-            let found = stream.fetch_local(from, Offset::MAX, max_bytes).await?;
-            return found.ok_or_else(silent);
+            return Err(silent());
         }
         let mut failed = None;
         let fetching = async {

@@ -310,9 +310,9 @@ async fn flip_first(world: &World, stream: StreamId) {
     world.bucket.flip_block(&key, stream).await;
 }
 
-/// Opens within a time: what is corrupt is not waited for.
+/// Opens within a time: what is corrupt is not waited for, and a bucket that is down for 15 s.
 async fn open_soon(world: &World) -> Broker {
-    let opening = tokio::time::timeout(Duration::from_secs(10), open(world));
+    let opening = tokio::time::timeout(Duration::from_secs(30), open(world));
     opening.await.expect("opens")
 }
 
