@@ -38,6 +38,8 @@ const Environment = z.object({
   MILLRACE_AWS_PROVIDER_VERSION: optionalText,
   /** The provisioner's role; without it clusters on AWS can only be planned. */
   MILLRACE_AWS_ROLE_ARN: optionalText,
+  /** Passed on to Terraform: how much memory it may use to save CPU time. */
+  GOGC: optionalText,
   PATH: z.string().default(""),
   HOME: z.string().default("/"),
   LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),

@@ -14,6 +14,7 @@ type PlanningEnvironment = Pick<
   | "MILLRACE_TERRAFORM_MIRROR"
   | "MILLRACE_AWS_PROVIDER_VERSION"
   | "MILLRACE_AWS_ROLE_ARN"
+  | "GOGC"
   | "PATH"
   | "HOME"
 >;
@@ -26,6 +27,7 @@ export function regionDrivers(env: PlanningEnvironment): RegionDrivers {
     path: env.PATH,
     home: env.HOME,
     credentials: {},
+    gogc: env.GOGC,
   };
   return {
     // Only the worker starts brokers; here the program plans recoveries.

@@ -265,7 +265,7 @@ describe.skipIf(!HAS_TERRAFORM || MOTO === "")("the foundation in an emulator", 
     );
     expect(lower.output).toContain("the installation has version 3; give 4");
     expect(lower.code).toBe(2);
-  }, 600_000);
+  }, 1_200_000);
 });
 
 async function freePort(): Promise<number> {

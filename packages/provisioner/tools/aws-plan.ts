@@ -77,6 +77,7 @@ function plannerOf(): OfflinePlanner {
       path: env.PATH ?? "",
       home: homedir(),
       credentials: {},
+      gogc: env.GOGC,
     },
     providerVersion: env.MILLRACE_AWS_PROVIDER_VERSION || PROVIDER_VERSIONS,
   });
