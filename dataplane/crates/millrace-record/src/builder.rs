@@ -1,16 +1,21 @@
-//! Builds batches: for records that the broker itself writes, and for tests.
+//! Builds batches: for records that the broker itself writes, for producers, and for tests.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 
 use crate::{
     compression::Compression,
     header::{
-        ATTRIBUTES_AT, CONTROL_BIT, CRC_AT, HEADER_BYTES, LENGTH_END, MAGIC, TRANSACTIONAL_BIT,
+        ATTRIBUTES_AT, CONTROL_BIT, CRC_AT, HEADER_BYTES, LENGTH_END, MAGIC, MAGIC_AT,
+        MAX_TIMESTAMP_AT, PRODUCER_AT, TRANSACTIONAL_BIT,
     },
     varint,
 };
 
-/// Collects records into one batch.
+/// Bytes of the fixed and variable-length fields that stand in front of a record's key: five
+/// numbers, of which one is 64 bits wide, and the attributes.
+const RECORD_FIELDS_BYTES_MAX: usize = 1 + 10 + 4 * 5;
+
+/// Collects records into one batch, in the form in which they are sent: a record is copied once.
 ///
 /// ```
 /// use millrace_record::{BatchBuilder, Compression, records};
@@ -30,14 +35,31 @@ pub struct BatchBuilder {
     base_timestamp: Option<i64>,
     max_timestamp: i64,
     count: i32,
-    records: BytesMut,
-    scratch: BytesMut,
+    /// Room for the header, then the records.
+    buffer: BytesMut,
+}
+
+/// A batch without a producer: see [`sign_batch`].
+#[derive(Debug)]
+pub struct ClosedBatch {
+    /// The batch, complete but for its producer and its CRC.
+    pub bytes: BytesMut,
+    /// The memory of the records that were compressed, to be used again.
+    pub spare: Option<BytesMut>,
 }
 
 impl BatchBuilder {
     /// An empty batch at offset 0 without a producer.
     #[must_use]
     pub fn new(compression: Compression) -> Self {
+        Self::with_buffer(compression, BytesMut::new())
+    }
+
+    /// As [`Self::new`], in memory that the caller brings; what it holds is dropped.
+    #[must_use]
+    pub fn with_buffer(compression: Compression, mut buffer: BytesMut) -> Self {
+        buffer.clear();
+        buffer.resize(HEADER_BYTES, 0);
         Self {
             compression,
             attributes: compression as i16,
@@ -46,8 +68,7 @@ impl BatchBuilder {
             base_timestamp: None,
             max_timestamp: -1,
             count: 0,
-            records: BytesMut::new(),
-            scratch: BytesMut::new(),
+            buffer,
         }
     }
 
@@ -92,26 +113,59 @@ impl BatchBuilder {
         headers: &[(&str, Option<&[u8]>)],
     ) {
         let base = *self.base_timestamp.get_or_insert(timestamp);
+        let delta = timestamp.wrapping_sub(base);
+        let body = body_bytes(delta, self.count, key, value, headers);
         self.max_timestamp = self.max_timestamp.max(timestamp);
-        let body = &mut self.scratch;
-        body.clear();
-        body.put_u8(0);
-        varint::write(body, timestamp.wrapping_sub(base));
-        varint::write(body, i64::from(self.count));
-        put_bytes(body, key);
-        put_bytes(body, value);
-        varint::write(body, headers.len() as i64);
+        let mut fields = Fields::default();
+        fields.put(body as i64);
+        fields.put_attributes();
+        fields.put(delta);
+        fields.put(i64::from(self.count));
+        fields.put(length_of(key));
+        // Exactly what the record takes: a caller's buffer that is large enough is not replaced.
+        self.buffer.reserve(varint::len(body as i64) + body);
+        self.buffer.extend_from_slice(fields.bytes());
+        self.buffer.extend_from_slice(key.unwrap_or_default());
+        varint::write(&mut self.buffer, length_of(value));
+        self.buffer.extend_from_slice(value.unwrap_or_default());
+        varint::write(&mut self.buffer, headers.len() as i64);
         for (key, value) in headers {
-            put_bytes(body, Some(key.as_bytes()));
-            put_bytes(body, *value);
+            varint::write(&mut self.buffer, key.len() as i64);
+            self.buffer.extend_from_slice(key.as_bytes());
+            varint::write(&mut self.buffer, length_of(*value));
+            self.buffer.extend_from_slice(value.unwrap_or_default());
         }
-        varint::write(&mut self.records, body.len() as i64);
-        self.records.extend_from_slice(body);
         assert!(
-            i32::try_from(self.records.len()).is_ok(),
+            i32::try_from(self.buffer.len()).is_ok(),
             "batches stay far below 2 GiB"
         );
         self.count += 1;
+    }
+
+    /// Bytes by which [`Self::push`] of this record would grow the batch.
+    #[must_use]
+    pub fn record_bytes(
+        &self,
+        timestamp: i64,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        headers: &[(&str, Option<&[u8]>)],
+    ) -> usize {
+        let base = self.base_timestamp.unwrap_or(timestamp);
+        let delta = timestamp.wrapping_sub(base);
+        let body = body_bytes(delta, self.count, key, value, headers);
+        varint::len(body as i64) + body
+    }
+
+    /// Bytes of a batch with one record, before compression.
+    #[must_use]
+    pub fn bytes_with_one(
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        headers: &[(&str, Option<&[u8]>)],
+    ) -> usize {
+        let body = body_bytes(0, 0, key, value, headers);
+        HEADER_BYTES + varint::len(body as i64) + body
     }
 
     /// Number of records so far.
@@ -129,7 +183,7 @@ impl BatchBuilder {
     /// Size of the batch so far, before compression.
     #[must_use]
     pub fn size_bytes(&self) -> usize {
-        HEADER_BYTES + self.records.len()
+        self.buffer.len()
     }
 
     /// The finished batch, CRC included.
@@ -138,42 +192,184 @@ impl BatchBuilder {
     /// Compression into memory fails only when memory does.
     #[must_use]
     pub fn build(self) -> BytesMut {
-        let packed: Bytes = match self.compression {
-            Compression::None => self.records.freeze(),
-            packing => packing
-                .compress(&self.records)
-                .expect("writing to memory")
-                .into(),
+        let (id, epoch, base_sequence) = self.producer;
+        let mut batch = self.close().bytes;
+        sign_batch(&mut batch, id, epoch, base_sequence);
+        batch
+    }
+
+    /// Compresses the records and writes the header, but for what [`sign_batch`] writes.
+    ///
+    /// # Panics
+    /// Compression into memory fails only when memory does.
+    #[must_use]
+    pub fn close(self) -> ClosedBatch {
+        let (mut bytes, spare) = match self.compression {
+            Compression::None => (self.buffer, None),
+            packing => {
+                let room = vec![0; HEADER_BYTES];
+                let packed = packing.compress_onto(&self.buffer[HEADER_BYTES..], room);
+                let packed = Bytes::from(packed.expect("writing to memory"));
+                (BytesMut::from(packed), Some(self.buffer))
+            }
         };
-        let size = HEADER_BYTES + packed.len();
-        let length = i32::try_from(size - LENGTH_END).expect("batches stay far below 2 GiB");
-        let mut out = BytesMut::with_capacity(size);
-        out.put_i64(self.base_offset);
-        out.put_i32(length);
-        out.put_i32(-1);
-        out.put_i8(MAGIC);
-        out.put_u32(0);
-        out.put_i16(self.attributes);
-        out.put_i32(self.count - 1);
-        out.put_i64(self.base_timestamp.unwrap_or(-1));
-        out.put_i64(self.max_timestamp);
-        out.put_i64(self.producer.0);
-        out.put_i16(self.producer.1);
-        out.put_i32(self.producer.2);
-        out.put_i32(self.count);
-        out.extend_from_slice(&packed);
-        let crc = millrace_model::crc32c(&out[ATTRIBUTES_AT..]);
-        out[CRC_AT..ATTRIBUTES_AT].copy_from_slice(&crc.to_be_bytes());
-        out
+        let length = i32::try_from(bytes.len() - LENGTH_END).expect("batches stay far below 2 GiB");
+        let base_timestamp = self.base_timestamp.unwrap_or(-1);
+        write(&mut bytes, 0, self.base_offset.to_be_bytes());
+        write(&mut bytes, 8, length.to_be_bytes());
+        write(&mut bytes, LENGTH_END, (-1_i32).to_be_bytes());
+        write(&mut bytes, MAGIC_AT, MAGIC.to_be_bytes());
+        write(&mut bytes, ATTRIBUTES_AT, self.attributes.to_be_bytes());
+        write(
+            &mut bytes,
+            ATTRIBUTES_AT + 2,
+            (self.count - 1).to_be_bytes(),
+        );
+        write(
+            &mut bytes,
+            MAX_TIMESTAMP_AT - 8,
+            base_timestamp.to_be_bytes(),
+        );
+        write(
+            &mut bytes,
+            MAX_TIMESTAMP_AT,
+            self.max_timestamp.to_be_bytes(),
+        );
+        write(&mut bytes, HEADER_BYTES - 4, self.count.to_be_bytes());
+        ClosedBatch { bytes, spare }
     }
 }
 
-fn put_bytes(out: &mut BytesMut, bytes: Option<&[u8]>) {
-    match bytes {
-        None => varint::write(out, -1),
-        Some(bytes) => {
-            varint::write(out, bytes.len() as i64);
-            out.extend_from_slice(bytes);
+/// Writes the producer of a whole batch (-1 each for none) and the CRC that depends on it. A batch
+/// may be signed again, for a retry with another epoch.
+///
+/// # Panics
+/// The bytes are shorter than a batch's header.
+pub fn sign_batch(batch: &mut [u8], producer_id: i64, epoch: i16, base_sequence: i32) {
+    write(batch, PRODUCER_AT, producer_id.to_be_bytes());
+    write(batch, PRODUCER_AT + 8, epoch.to_be_bytes());
+    write(batch, PRODUCER_AT + 10, base_sequence.to_be_bytes());
+    let crc = millrace_model::crc32c(&batch[ATTRIBUTES_AT..]);
+    write(batch, CRC_AT, crc.to_be_bytes());
+}
+
+fn write<const N: usize>(batch: &mut [u8], at: usize, field: [u8; N]) {
+    batch[at..at + N].copy_from_slice(&field);
+}
+
+/// Bytes of a record after its length.
+fn body_bytes(
+    timestamp_delta: i64,
+    offset_delta: i32,
+    key: Option<&[u8]>,
+    value: Option<&[u8]>,
+    headers: &[(&str, Option<&[u8]>)],
+) -> usize {
+    let bytes = |bytes: Option<&[u8]>| varint::len(length_of(bytes)) + bytes.map_or(0, <[u8]>::len);
+    let header = |(key, value): &(&str, Option<&[u8]>)| bytes(Some(key.as_bytes())) + bytes(*value);
+    1 + varint::len(timestamp_delta)
+        + varint::len(i64::from(offset_delta))
+        + bytes(key)
+        + bytes(value)
+        + varint::len(headers.len() as i64)
+        + headers.iter().map(header).sum::<usize>()
+}
+
+fn length_of(bytes: Option<&[u8]>) -> i64 {
+    bytes.map_or(-1, |bytes| bytes.len() as i64)
+}
+
+/// The fields in front of a record's key, written to the stack and copied at once.
+#[derive(Default)]
+struct Fields {
+    bytes: [u8; RECORD_FIELDS_BYTES_MAX],
+    len: usize,
+}
+
+impl Fields {
+    fn put(&mut self, value: i64) {
+        varint::each_byte(value, |byte| {
+            self.bytes[self.len] = byte;
+            self.len += 1;
+        });
+    }
+
+    /// They are always 0.
+    fn put_attributes(&mut self) {
+        self.len += 1;
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{BatchLimits, records, split};
+
+    type Part = Option<Vec<u8>>;
+
+    fn part() -> impl Strategy<Value = Part> {
+        prop::option::of(prop::collection::vec(any::<u8>(), 0..200))
+    }
+
+    proptest! {
+        #[test]
+        fn a_signed_batch_has_the_records_and_each_has_the_size_that_was_told(
+            compression in (0_u8..5).prop_map(|id| Compression::from_id(id).expect("known")),
+            wanted in prop::collection::vec(
+                (0_i64..1 << 41, part(), part(), prop::collection::vec(("[a-z]{0,9}", part()), 0..3)),
+                1..50,
+            ),
+            producer in any::<(i64, i16, i32)>(),
+            reused: bool,
+        ) {
+            let memory = if reused { BytesMut::from(&[7; 5_000][..]) } else { BytesMut::new() };
+            let mut builder = BatchBuilder::with_buffer(compression, memory);
+            let mut is_first = true;
+            for (timestamp, key, value, headers) in &wanted {
+                let headers: Vec<_> = headers
+                    .iter()
+                    .map(|(key, value)| (key.as_str(), value.as_deref()))
+                    .collect();
+                let (key, value) = (key.as_deref(), value.as_deref());
+                let told = builder.record_bytes(*timestamp, key, value, &headers);
+                let before = builder.size_bytes();
+                builder.push(*timestamp, key, value, &headers);
+                prop_assert_eq!(builder.size_bytes() - before, told);
+                if std::mem::take(&mut is_first) {
+                    let one = BatchBuilder::bytes_with_one(key, value, &headers);
+                    prop_assert_eq!(builder.size_bytes(), one);
+                }
+            }
+            let ClosedBatch { mut bytes, spare } = builder.close();
+            prop_assert_eq!(spare.is_some(), compression != Compression::None);
+            sign_batch(&mut bytes, 1, 1, 1);
+            sign_batch(&mut bytes, producer.0, producer.1, producer.2);
+            let batches = split(bytes.clone()).expect("one batch");
+            prop_assert_eq!(batches.len(), 1);
+            let (id, _, sequence) = producer;
+            if id < 0 || sequence >= 0 {
+                prop_assert_eq!(batches[0].validate(&BatchLimits::default()), Ok(()));
+            }
+            let read = records(&bytes.freeze()).expect("records");
+            let header = *read.header();
+            prop_assert_eq!(
+                (header.producer_id, header.producer_epoch, header.base_sequence),
+                producer
+            );
+            let read: Vec<_> = read.map(|record| record.expect("a record")).collect();
+            prop_assert_eq!(read.len(), wanted.len());
+            for (record, (timestamp, key, value, headers)) in read.iter().zip(&wanted) {
+                prop_assert_eq!(record.timestamp, *timestamp);
+                prop_assert_eq!(record.key.as_deref(), key.as_deref());
+                prop_assert_eq!(record.value.as_deref(), value.as_deref());
+                prop_assert_eq!(record.headers.len(), headers.len());
+            }
         }
     }
 }

@@ -79,26 +79,32 @@ impl Compression {
         decompressed.map(Cow::Owned)
     }
 
-    /// Compresses as Kafka's Java client does.
-    pub(crate) fn compress(self, bytes: &[u8]) -> io::Result<Vec<u8>> {
+    /// Compresses as Kafka's Java client does, behind what `out` already holds.
+    pub(crate) fn compress_onto(self, bytes: &[u8], mut out: Vec<u8>) -> io::Result<Vec<u8>> {
         match self {
-            Self::None => Ok(bytes.to_vec()),
+            Self::None => {
+                out.extend_from_slice(bytes);
+                Ok(out)
+            }
             Self::Gzip => {
                 let level = flate2::Compression::default();
-                let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
+                let mut encoder = flate2::write::GzEncoder::new(out, level);
                 encoder.write_all(bytes)?;
                 encoder.finish()
             }
-            Self::Snappy => snap_framed(bytes),
+            Self::Snappy => snap_framed(bytes, out),
             Self::Lz4 => {
                 let mut encoder = lz4::EncoderBuilder::new()
                     .block_mode(lz4::BlockMode::Independent)
-                    .build(Vec::new())?;
+                    .build(out)?;
                 encoder.write_all(bytes)?;
                 let (out, result) = encoder.finish();
                 result.map(|()| out)
             }
-            Self::Zstd => zstd::stream::encode_all(bytes, zstd::DEFAULT_COMPRESSION_LEVEL),
+            Self::Zstd => {
+                zstd::stream::copy_encode(bytes, &mut out, zstd::DEFAULT_COMPRESSION_LEVEL)?;
+                Ok(out)
+            }
         }
     }
 }
@@ -159,8 +165,8 @@ fn unsnap_block(block: &[u8], out: &mut Vec<u8>, bytes_max: usize) -> Result<(),
 /// 32 times; the rest is margin for the shortest blocks.
 const SNAPPY_RATIO_MAX: usize = 64;
 
-fn snap_framed(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    let mut out = SNAPPY_MAGIC.to_vec();
+fn snap_framed(bytes: &[u8], mut out: Vec<u8>) -> io::Result<Vec<u8>> {
+    out.extend_from_slice(SNAPPY_MAGIC);
     for block in bytes.chunks(SNAPPY_BLOCK_BYTES) {
         let packed = snap::raw::Encoder::new()
             .compress_vec(block)

@@ -40,6 +40,8 @@ pub const CRC_AT: usize = 17;
 pub const ATTRIBUTES_AT: usize = 21;
 /// Where the largest timestamp stands.
 pub const MAX_TIMESTAMP_AT: usize = 35;
+/// Where the idempotent producer's id, epoch and base sequence stand.
+pub const PRODUCER_AT: usize = 43;
 /// The only message format accepted.
 pub const MAGIC: i8 = 2;
 

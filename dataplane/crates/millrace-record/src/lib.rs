@@ -3,6 +3,7 @@
 //! A batch travels from the socket to the log as the bytes that the client sent. [`split`] divides a
 //! record set into batches without copying, [`Batch::validate`] validates one, [`Batch::restamp`]
 //! writes the assigned offsets into the same bytes, and [`records`] reads single records.
+//! [`BatchBuilder`] makes a batch; [`sign_batch`] writes its producer.
 //! The layout is Kafka's message format 2 (KIP-98), drawn in [`header`].
 
 mod batch;
@@ -14,7 +15,7 @@ mod records;
 mod varint;
 
 pub use batch::{Batch, BatchLimits, split};
-pub use builder::BatchBuilder;
+pub use builder::{BatchBuilder, ClosedBatch, sign_batch};
 pub use compression::{Compression, DECOMPRESSED_BYTES_MAX};
 pub use error::{BatchFault, InvalidBatch};
 pub use header::{BatchHeader, TimestampType, header_of};

@@ -34,12 +34,27 @@ pub(crate) fn read_i64(bytes: &mut &[u8]) -> Option<i64> {
 
 /// Writes a number in as few bytes as it needs; 32-bit numbers have the same form.
 pub(crate) fn write(out: &mut BytesMut, value: i64) {
-    let mut raw = ((value << 1) ^ (value >> 63)) as u64;
+    each_byte(value, |byte| out.put_u8(byte));
+}
+
+/// Hands out the bytes that [`write`] writes.
+pub(crate) fn each_byte(value: i64, mut put: impl FnMut(u8)) {
+    let mut raw = zigzag(value);
     while raw >= 0x80 {
-        out.put_u8((raw as u8 & 0x7f) | 0x80);
+        put((raw as u8 & 0x7f) | 0x80);
         raw >>= 7;
     }
-    out.put_u8(raw as u8);
+    put(raw as u8);
+}
+
+/// Bytes that [`write`] writes.
+pub(crate) fn len(value: i64) -> usize {
+    let bits = u64::BITS - (zigzag(value) | 1).leading_zeros();
+    bits.div_ceil(7) as usize
+}
+
+fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)) as u64
 }
 
 #[cfg(test)]
@@ -53,6 +68,7 @@ mod tests {
         fn numbers_round_trip(long: i64, int: i32) {
             let mut out = BytesMut::new();
             write(&mut out, long);
+            prop_assert_eq!(out.len(), len(long));
             write(&mut out, i64::from(int));
             let mut bytes = &out[..];
             prop_assert_eq!(read_i64(&mut bytes), Some(long));
