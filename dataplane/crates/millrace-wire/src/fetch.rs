@@ -1,15 +1,16 @@
 //! Fetch responses, written by hand so that record bytes are not copied.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{BufMut, Bytes};
 use kafka_protocol::{messages::ApiKey, protocol::StrBytes};
 use millrace_model::TopicId;
 
-use crate::response::{EncodeError, LENGTH_BYTES, Response, begin_frame, length_prefix};
+use crate::{
+    frame_writer::FrameWriter,
+    response::{EncodeError, Response, begin_frame},
+};
 
 /// The first version with compact lengths and tagged fields.
 const FLEXIBLE_FROM: i16 = 12;
-/// Records up to this size are copied between the fields: cheaper than one more segment.
-const INLINE_BYTES_MAX: usize = 512;
 /// A guess at the bytes of one partition's fields, to allocate once.
 const PARTITION_BYTES: usize = 64;
 
@@ -101,94 +102,79 @@ pub fn encode_fetch(
         .map(|topic| topic.partitions.len())
         .sum();
     let capacity = (partitions + answer.topics.len() + 1) * PARTITION_BYTES;
+    let header = begin_frame(ApiKey::Fetch, version, correlation_id, capacity);
     let mut writer = Writer {
         version,
-        out: begin_frame(ApiKey::Fetch, version, correlation_id, capacity),
-        head: None,
-        segments: Vec::new(),
+        frame: FrameWriter::new(ApiKey::Fetch, version, version >= FLEXIBLE_FROM, header),
     };
     writer.message(answer)?;
-    writer.finish()
+    let (head, rest) = writer.frame.finish()?;
+    let segments = std::iter::once(head.freeze()).chain(rest);
+    Ok(Response::from_segments(segments.collect()))
 }
 
 struct Writer {
     version: i16,
-    /// What is being written.
-    out: BytesMut,
-    /// The first segment, kept writable for the length.
-    head: Option<BytesMut>,
-    /// The segments after it.
-    segments: Vec<Bytes>,
+    frame: FrameWriter,
 }
 
 impl Writer {
     fn message(&mut self, answer: FetchAnswer) -> Result<(), EncodeError> {
-        self.out.put_i32(answer.throttle_time_ms);
+        self.frame.out().put_i32(answer.throttle_time_ms);
         if self.version >= 7 {
-            self.out.put_i16(answer.error_code);
-            self.out.put_i32(answer.session_id);
+            self.frame.out().put_i16(answer.error_code);
+            self.frame.out().put_i32(answer.session_id);
         }
-        self.count(Some(answer.topics.len()))?;
+        self.frame.count(Some(answer.topics.len()))?;
         for topic in answer.topics {
             self.topic(topic)?;
         }
-        self.no_tagged_fields();
+        self.frame.no_tagged_fields();
         Ok(())
     }
 
     fn topic(&mut self, topic: FetchedTopic) -> Result<(), EncodeError> {
         if self.version >= 13 {
-            self.out.put_slice(topic.topic_id.0.as_bytes());
+            self.frame.out().put_slice(topic.topic_id.0.as_bytes());
         } else {
-            self.string(&topic.topic)?;
+            self.frame.string(&topic.topic)?;
         }
-        self.count(Some(topic.partitions.len()))?;
+        self.frame.count(Some(topic.partitions.len()))?;
         for partition in topic.partitions {
             self.partition(partition)?;
         }
-        self.no_tagged_fields();
+        self.frame.no_tagged_fields();
         Ok(())
     }
 
     fn partition(&mut self, partition: FetchedPartition) -> Result<(), EncodeError> {
-        self.out.put_i32(partition.index);
-        self.out.put_i16(partition.error_code);
-        self.out.put_i64(partition.high_watermark);
-        self.out.put_i64(partition.last_stable_offset);
+        let out = self.frame.out();
+        out.put_i32(partition.index);
+        out.put_i16(partition.error_code);
+        out.put_i64(partition.high_watermark);
+        out.put_i64(partition.last_stable_offset);
         if self.version >= 5 {
-            self.out.put_i64(partition.log_start_offset);
+            out.put_i64(partition.log_start_offset);
         }
         self.aborted(partition.aborted_transactions.as_deref())?;
         if self.version >= 11 {
-            self.out.put_i32(partition.preferred_read_replica);
+            self.frame.out().put_i32(partition.preferred_read_replica);
         }
-        self.records(partition.records)?;
+        let len = partition.records.iter().map(Bytes::len).sum();
+        self.frame.records(partition.records, len)?;
         match partition.current_leader {
-            Some(leader) if self.is_flexible() => self.current_leader(leader),
-            _ => self.no_tagged_fields(),
+            Some(leader) if self.frame.is_flexible() => self.current_leader(leader),
+            _ => self.frame.no_tagged_fields(),
         }
         Ok(())
     }
 
     fn aborted(&mut self, aborted: Option<&[AbortedTransaction]>) -> Result<(), EncodeError> {
-        self.count(aborted.map(<[_]>::len))?;
+        self.frame.count(aborted.map(<[_]>::len))?;
         for transaction in aborted.unwrap_or_default() {
-            self.out.put_i64(transaction.producer_id);
-            self.out.put_i64(transaction.first_offset);
-            self.no_tagged_fields();
-        }
-        Ok(())
-    }
-
-    fn records(&mut self, records: Vec<Bytes>) -> Result<(), EncodeError> {
-        self.count(Some(records.iter().map(Bytes::len).sum()))?;
-        for batches in records {
-            if batches.len() <= INLINE_BYTES_MAX {
-                self.out.put_slice(&batches);
-            } else {
-                self.cut();
-                self.segments.push(batches);
-            }
+            self.frame.out().put_i64(transaction.producer_id);
+            self.frame.out().put_i64(transaction.first_offset);
+            self.frame.no_tagged_fields();
         }
         Ok(())
     }
@@ -198,82 +184,11 @@ impl Writer {
         const FIELDS: u8 = 1;
         const TAG: u8 = 1;
         const SIZE: u8 = 9;
-        self.out.put_slice(&[FIELDS, TAG, SIZE]);
-        self.out.put_i32(id);
-        self.out.put_i32(epoch);
-        self.out.put_u8(0);
-    }
-
-    fn is_flexible(&self) -> bool {
-        self.version >= FLEXIBLE_FROM
-    }
-
-    fn no_tagged_fields(&mut self) {
-        if self.is_flexible() {
-            self.out.put_u8(0);
-        }
-    }
-
-    /// The length of a list or of bytes.
-    fn count(&mut self, count: Option<usize>) -> Result<(), EncodeError> {
-        let Some(count) = count else {
-            if self.is_flexible() {
-                self.out.put_u8(0);
-            } else {
-                self.out.put_i32(-1);
-            }
-            return Ok(());
-        };
-        let small = i32::try_from(count).map_err(|_| EncodeError::TooLarge(count))?;
-        if self.is_flexible() {
-            self.unsigned_varint(small.unsigned_abs() + 1);
-        } else {
-            self.out.put_i32(small);
-        }
-        Ok(())
-    }
-
-    fn string(&mut self, text: &str) -> Result<(), EncodeError> {
-        if self.is_flexible() {
-            self.count(Some(text.len()))?;
-        } else {
-            let len = i16::try_from(text.len()).map_err(|_| EncodeError::Field {
-                api_key: ApiKey::Fetch,
-                version: self.version,
-                reason: format!("a topic name of {} bytes", text.len()),
-            })?;
-            self.out.put_i16(len);
-        }
-        self.out.put_slice(text.as_bytes());
-        Ok(())
-    }
-
-    fn unsigned_varint(&mut self, mut value: u32) {
-        while value >= 0x80 {
-            self.out.put_u8((value as u8 & 0x7f) | 0x80);
-            value >>= 7;
-        }
-        self.out.put_u8(value as u8);
-    }
-
-    /// Ends the segment that is being written.
-    fn cut(&mut self) {
-        let fields = self.out.split();
-        match self.head {
-            None => self.head = Some(fields),
-            Some(_) if fields.is_empty() => {}
-            Some(_) => self.segments.push(fields.freeze()),
-        }
-    }
-
-    /// Fills in the length, which stands at the beginning of the first segment.
-    fn finish(mut self) -> Result<Response, EncodeError> {
-        self.cut();
-        let mut head = self.head.unwrap_or_default();
-        let len = head.len() + self.segments.iter().map(Bytes::len).sum::<usize>();
-        head[..LENGTH_BYTES].copy_from_slice(&length_prefix(len)?);
-        let segments = std::iter::once(head.freeze()).chain(self.segments);
-        Ok(Response::from_segments(segments.collect()))
+        let out = self.frame.out();
+        out.put_slice(&[FIELDS, TAG, SIZE]);
+        out.put_i32(id);
+        out.put_i32(epoch);
+        out.put_u8(0);
     }
 }
 

@@ -5,13 +5,16 @@
 //! Produce body together with its records as unique bytes. A [`Response`] is a
 //! whole frame in segments: [`encode`] makes one from a message, [`encode_fetch`] one whose
 //! records are not copied. [`service`] is the seam between the network and the handlers.
+//! [`client`] is the other direction: requests are written, responses read.
 //!
 //! No frame can make this crate panic or allocate much more memory than the frame's own size: see
 //! [`REQUEST_ELEMENTS_MAX`].
 
 mod api;
+pub mod client;
 pub mod error_code;
 mod fetch;
+mod frame_writer;
 mod produce;
 mod request;
 mod response;
@@ -22,7 +25,10 @@ pub use api::{ApiSupport, SUPPORTED, advertised_versions, support_of};
 pub use fetch::{AbortedTransaction, FetchAnswer, FetchedPartition, FetchedTopic, encode_fetch};
 pub use kafka_protocol::{
     messages::{self, ApiKey},
-    protocol::{Decodable, Encodable, HeaderVersion, Request as RequestMessage, StrBytes},
+    protocol::{
+        Decodable, Encodable, HeaderVersion, Message, Request as RequestMessage, StrBytes,
+        VersionRange,
+    },
 };
 pub use produce::split_produce;
 pub use request::{MalformedRequest, Request, decode, parse_request};

@@ -20,7 +20,7 @@ pub struct Response {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
     /// A field is set that this version does not have, or a string is too long.
-    #[error("{api_key:?} version {version} cannot encode this response: {reason}")]
+    #[error("{api_key:?} version {version} cannot encode this message: {reason}")]
     Field {
         /// The API.
         api_key: ApiKey,
@@ -30,7 +30,7 @@ pub enum EncodeError {
         reason: String,
     },
     /// A frame's length is a signed 32-bit number.
-    #[error("a response of {0} bytes exceeds the maximum frame size")]
+    #[error("a message of {0} bytes exceeds the maximum frame size")]
     TooLarge(usize),
 }
 

@@ -11,7 +11,7 @@ use kafka_protocol::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::response::encode;
+use crate::{frame_writer::INLINE_BYTES_MAX, response::encode};
 
 fn theirs(version: i16, answer: &FetchAnswer) -> FetchResponse {
     let partition = |ours: &FetchedPartition| {
