@@ -1,0 +1,211 @@
+//! Keeps the metadata fresh, with at most one request at a time.
+
+use std::sync::{
+    Arc, Weak,
+    atomic::{AtomicU64, Ordering},
+};
+
+use millrace_wire::{
+    StrBytes,
+    messages::{
+        BrokerId, MetadataRequest, TopicName, find_coordinator_response::Coordinator,
+        metadata_request::MetadataRequestTopic, produce_response::NodeEndpoint,
+    },
+};
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use super::{Broker, Client, Inner, Interests, Metadata, Wake};
+use crate::{
+    error::{BrokerError, RequestError},
+    transport::BrokerAddress,
+};
+
+/// Since this version a request for no topics means no topics.
+const EMPTY_LIST_FROM: i16 = 1;
+/// Since this version a request can forbid that topics are created.
+const NO_AUTO_CREATE_FROM: i16 = 4;
+
+/// Who needs what, and which requests have run.
+#[derive(Debug, Default)]
+pub(super) struct Refresh {
+    interests: Mutex<Interests>,
+    /// Wakes the task for a refresh that nobody waits for.
+    wake: Wake,
+    /// Numbers the callers.
+    tickets: AtomicU64,
+    /// Held during a request. All callers with a lower number have been served.
+    served: tokio::sync::Mutex<u64>,
+}
+
+impl Refresh {
+    pub(super) fn wake(&self) -> Wake {
+        Arc::clone(&self.wake)
+    }
+
+    pub(super) fn track(&self, name: &Arc<str>) {
+        *self.interests.lock().entry(Arc::clone(name)).or_default() += 1;
+    }
+
+    pub(super) fn untrack(&self, name: &Arc<str>) {
+        let mut interests = self.interests.lock();
+        if let Some(count) = interests.get_mut(name) {
+            *count -= 1;
+            if *count == 0 {
+                interests.remove(name);
+            }
+        }
+    }
+}
+
+impl Client {
+    /// Asks for a refresh of all topics that somebody is interested in, without waiting for it.
+    pub(crate) fn request_refresh(&self) {
+        self.inner.refresh.wake.notify_one();
+    }
+
+    /// Asks a broker about these topics and all others that somebody is interested in. Callers at
+    /// the same time share requests.
+    pub(crate) async fn refresh_topics(
+        &self,
+        names: &[&str],
+    ) -> Result<Arc<Metadata>, RequestError> {
+        let interests: Vec<_> = names.iter().map(|name| self.interest(name)).collect();
+        let ticket = self.inner.refresh.tickets.fetch_add(1, Ordering::SeqCst);
+        let mut served = self.inner.refresh.served.lock().await;
+        if *served > ticket {
+            return Ok(self.metadata());
+        }
+        // Whoever has a number by now has also told what it is interested in.
+        let serves = self.inner.refresh.tickets.load(Ordering::SeqCst);
+        let metadata = self.ask().await?;
+        *served = serves;
+        drop(interests);
+        Ok(metadata)
+    }
+
+    async fn ask(&self) -> Result<Arc<Metadata>, RequestError> {
+        let names: Vec<Arc<str>> = {
+            let interests = self.inner.refresh.interests.lock();
+            interests.keys().cloned().collect()
+        };
+        let topic = |name: &Arc<str>| {
+            let name = TopicName(StrBytes::from_string(name.to_string()));
+            MetadataRequestTopic::default().with_name(Some(name))
+        };
+        let topics: Vec<_> = names.iter().map(topic).collect();
+        let create = self.inner.config.allow_auto_create_topics;
+        let response = self
+            .call_any::<MetadataRequest, _>(i16::MAX, |version| {
+                // Version 0 cannot ask for no topic: it would get all.
+                debug_assert!(
+                    version >= EMPTY_LIST_FROM,
+                    "no supported broker is that old"
+                );
+                let request = MetadataRequest::default().with_topics(Some(topics.clone()));
+                if version >= NO_AUTO_CREATE_FROM {
+                    request.with_allow_auto_topic_creation(create)
+                } else {
+                    request
+                }
+            })
+            .await?;
+        BrokerError::check(response.error_code, None)?;
+        let mut cache = self.inner.cache.lock();
+        cache.retain(|name| names.iter().any(|asked| **asked == *name));
+        let metadata = cache.update(&response);
+        self.inner.metadata.send_replace(Arc::clone(&metadata));
+        Ok(metadata)
+    }
+
+    /// Takes in a leader that an error named.
+    pub(crate) fn learn_leader(
+        &self,
+        topic: &str,
+        partition: i32,
+        leader: (i32, i32),
+        endpoints: &[NodeEndpoint],
+    ) {
+        let endpoint = endpoints
+            .iter()
+            .find(|one| one.node_id == BrokerId(leader.0));
+        let endpoint = endpoint.and_then(|one| {
+            Some(Broker {
+                id: one.node_id.0,
+                address: BrokerAddress::new(&one.host, u16::try_from(one.port).ok()?),
+                rack: one.rack.as_deref().map(Into::into),
+            })
+        });
+        let mut cache = self.inner.cache.lock();
+        if let Some(metadata) = cache.update_leader(topic, partition, leader, endpoint) {
+            self.inner.metadata.send_replace(metadata);
+        }
+    }
+
+    /// Takes in the address of a coordinator, which metadata may not name yet.
+    pub(super) fn learn_coordinator(&self, coordinator: &Coordinator) {
+        let Ok(port) = u16::try_from(coordinator.port) else {
+            return;
+        };
+        let broker = Broker {
+            id: coordinator.node_id.0,
+            address: BrokerAddress::new(&coordinator.host, port),
+            rack: None,
+        };
+        let mut cache = self.inner.cache.lock();
+        if self
+            .metadata()
+            .brokers
+            .get(&broker.id)
+            .map(|one| &one.address)
+            != Some(&broker.address)
+        {
+            let metadata = cache.add_broker(Some(broker));
+            self.inner.metadata.send_replace(metadata);
+        }
+    }
+}
+
+/// Refreshes when asked to and when the metadata is old, until the client is gone.
+pub(super) async fn keep_fresh(client: Weak<Inner>, wake: Wake, ended: CancellationToken) {
+    let mut failures = 0;
+    let Some(mut pause) = client.upgrade().map(|inner| inner.config.metadata_max_age) else {
+        return;
+    };
+    loop {
+        let asked = async {
+            match failures {
+                0 => wake.notified().await,
+                _ => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = ended.cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
+            () = asked => {}
+        }
+        let Some(inner) = client.upgrade() else {
+            return;
+        };
+        let client = Client { inner };
+        let first = client.retry_backoff().first;
+        match client.refresh_topics(&[]).await {
+            Ok(_) => {
+                failures = 0;
+                pause = client.inner.config.metadata_max_age;
+            }
+            Err(error) => {
+                failures += 1;
+                let random = &*client.inner.config.random;
+                pause = client.retry_backoff().after(failures, random);
+                tracing::warn!(%error, "metadata could not be refreshed; retrying in {pause:?}");
+            }
+        }
+        drop(client);
+        // Asked again at once, it waits a little: an election takes this long.
+        tokio::select! {
+            () = ended.cancelled() => return,
+            () = tokio::time::sleep(first) => {}
+        }
+    }
+}

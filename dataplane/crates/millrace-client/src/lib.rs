@@ -1,0 +1,34 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # Modules
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `config` | what all parts share: where the cluster is, how long to wait, how much to hold |
+//! | `transport`, `authenticate` | the seams to the network: connectors (TLS goes here), SASL |
+//! | `connection` | one connection: versions, pipelining, deadlines, throttling |
+//! | `client` | metadata, connections by broker and lane, requests to nodes, controller, coordinators |
+//! | `producer` | records to batches to requests |
+//! | `admin` | topics, configurations, groups, offsets |
+//! | `metrics` | what the client counts |
+//!
+//! `millrace-wire` has the messages and `millrace-record` the batches; no type of theirs is part of
+//! this crate's public face, except [`Compression`].
+
+mod authenticate;
+mod backoff;
+mod client;
+mod config;
+mod connection;
+mod error;
+mod metrics;
+mod throttle;
+mod transport;
+
+pub use authenticate::{Authenticate, SaslExchange};
+pub use client::{Broker, Client, Metadata, PartitionMetadata, TopicMetadata};
+pub use config::ClientConfig;
+pub use error::{BrokerError, ErrorCode, RequestError};
+pub use metrics::{MetricsSnapshot, RequestMetrics};
+pub use millrace_record::Compression;
+pub use transport::{BoxFuture, BrokerAddress, Connector, InvalidAddress, TcpConnector, Transport};

@@ -1,0 +1,43 @@
+//! The throttle time of each response.
+
+use millrace_wire::messages::*;
+
+/// A response that may ask the client to pause.
+pub(crate) trait Throttled {
+    /// For how many milliseconds; 0 for not at all.
+    fn throttle_ms(&self) -> i32;
+}
+
+macro_rules! throttled {
+    ($($response:ident)*) => {
+        $(impl Throttled for $response {
+            fn throttle_ms(&self) -> i32 {
+                self.throttle_time_ms
+            }
+        })*
+    };
+}
+
+throttled! {
+    AlterConfigsResponse ApiVersionsResponse ConsumerGroupDescribeResponse
+    ConsumerGroupHeartbeatResponse CreatePartitionsResponse CreateTopicsResponse
+    DeleteGroupsResponse DeleteRecordsResponse DeleteTopicsResponse DescribeClusterResponse
+    DescribeConfigsResponse DescribeGroupsResponse FetchResponse FindCoordinatorResponse
+    HeartbeatResponse IncrementalAlterConfigsResponse InitProducerIdResponse JoinGroupResponse
+    LeaveGroupResponse ListGroupsResponse ListOffsetsResponse MetadataResponse
+    OffsetCommitResponse OffsetDeleteResponse OffsetFetchResponse OffsetForLeaderEpochResponse
+    ProduceResponse SyncGroupResponse
+}
+
+/// They have none: a client is not yet known when they are sent.
+impl Throttled for SaslHandshakeResponse {
+    fn throttle_ms(&self) -> i32 {
+        0
+    }
+}
+
+impl Throttled for SaslAuthenticateResponse {
+    fn throttle_ms(&self) -> i32 {
+        0
+    }
+}
