@@ -22,6 +22,7 @@ mod config;
 mod connection;
 mod error;
 mod metrics;
+mod producer;
 mod throttle;
 mod transport;
 
@@ -31,4 +32,9 @@ pub use config::ClientConfig;
 pub use error::{BrokerError, ErrorCode, RequestError};
 pub use metrics::{MetricsSnapshot, RequestMetrics};
 pub use millrace_record::Compression;
+pub use producer::{
+    Acks, Delivery, DeliveryError, InvalidProducerConfig, Partitioner, Partitioning, Producer,
+    ProducerConfig, ProducerMetrics, ProducerRecord, RecordMetadata, SendError, TopicView, murmur2,
+    partition_for_key,
+};
 pub use transport::{BoxFuture, BrokerAddress, Connector, InvalidAddress, TcpConnector, Transport};

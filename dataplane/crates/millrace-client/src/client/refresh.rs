@@ -118,14 +118,14 @@ impl Client {
         Ok(metadata)
     }
 
-    /// Takes in a leader that an error named.
+    /// Takes in a leader that an error named. True where that was news.
     pub(crate) fn learn_leader(
         &self,
         topic: &str,
         partition: i32,
         leader: (i32, i32),
         endpoints: &[NodeEndpoint],
-    ) {
+    ) -> bool {
         let endpoint = endpoints
             .iter()
             .find(|one| one.node_id == BrokerId(leader.0));
@@ -137,9 +137,12 @@ impl Client {
             })
         });
         let mut cache = self.inner.cache.lock();
-        if let Some(metadata) = cache.update_leader(topic, partition, leader, endpoint) {
+        let updated = cache.update_leader(topic, partition, leader, endpoint);
+        let is_news = updated.is_some();
+        if let Some(metadata) = updated {
             self.inner.metadata.send_replace(metadata);
         }
+        is_news
     }
 
     /// Takes in the address of a coordinator, which metadata may not name yet.

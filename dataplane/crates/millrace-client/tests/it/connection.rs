@@ -1,0 +1,103 @@
+//! Connections: versions, reconnects, deadlines.
+
+use std::{sync::Arc, time::Duration};
+
+use millrace_client::{Client, ErrorCode, RequestError};
+use millrace_wire::ApiKey;
+
+use crate::cluster::Cluster;
+
+#[tokio::test(start_paused = true)]
+async fn a_topic_is_found_through_any_bootstrap_server() {
+    let cluster = Cluster::new(3);
+    cluster.create("t", 4);
+    cluster.set_down(1, true);
+    cluster.set_down(2, true);
+    let client = Client::new(cluster.config(1));
+    let topic = client.topic("t").await.expect("broker 3 answers");
+    assert_eq!(topic.partitions.len(), 4);
+    assert_eq!(topic.partitions[1].leader, Some(2));
+    assert_eq!(topic.partitions[1].leader_epoch, Some(3));
+    assert!(topic.id.is_some());
+    let error = client.topic("u").await.expect_err("there is none");
+    assert_eq!(error.code(), Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION));
+    assert!(client.metrics().requests["Metadata"].answered >= 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broker_that_knows_only_old_versions_is_asked_in_them() {
+    let cluster = Cluster::new(1);
+    cluster.create("t", 2);
+    cluster.serve(ApiKey::ApiVersions, 0, 2);
+    cluster.serve(ApiKey::Metadata, 1, 5);
+    let client = Client::new(cluster.config(1));
+    let topic = client.topic("t").await.expect("an answer");
+    assert_eq!((topic.partitions.len(), topic.id), (2, None));
+    assert_eq!(cluster.requests(ApiKey::ApiVersions).len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_is_down_is_tried_with_pauses_and_then_given_up() {
+    let cluster = Cluster::new(1);
+    cluster.set_down(1, true);
+    let client = Client::new(cluster.config(1));
+    let error = client.topic("t").await.expect_err("nobody answers");
+    assert!(matches!(error, RequestError::Connect { .. }), "{error}");
+    let failed = client.metrics().connections_failed;
+    // 30 s of pauses that double from 50 ms up to 1 s.
+    assert!((25..60).contains(&failed), "{failed} attempts");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_comes_back_is_found() {
+    let cluster = Cluster::new(2);
+    cluster.create("t", 1);
+    let client = Client::new(cluster.config(1));
+    client.topic("t").await.expect("up");
+    cluster.set_down(1, true);
+    cluster.set_down(2, true);
+    let again = tokio::spawn({
+        let client = client.clone();
+        async move { client.topic("u").await }
+    });
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    cluster.create("u", 1);
+    cluster.set_down(2, false);
+    let topic = again.await.expect("no panic").expect("found");
+    assert_eq!(&*topic.name, "u");
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_share_metadata_requests() {
+    let cluster = Cluster::new(1);
+    for name in 0..50 {
+        cluster.create(&name.to_string(), 1);
+    }
+    let client = Client::new(cluster.config(1));
+    let asking: Vec<_> = (0..50)
+        .map(|name| {
+            let client = client.clone();
+            tokio::spawn(async move { client.topic(&name.to_string()).await })
+        })
+        .collect();
+    for asked in asking {
+        asked.await.expect("no panic").expect("found");
+    }
+    let requests = cluster.requests(ApiKey::Metadata).len();
+    assert!(requests <= 3, "{requests} requests");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_is_dropped_closes_its_connections() {
+    let cluster = Cluster::new(1);
+    cluster.create("t", 1);
+    let client = Client::new(cluster.config(1));
+    client.topic("t").await.expect("found");
+    let held = Arc::strong_count(&cluster);
+    drop(client);
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert!(
+        Arc::strong_count(&cluster) < held,
+        "the broker's side has ended"
+    );
+}

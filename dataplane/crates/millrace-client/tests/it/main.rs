@@ -1,0 +1,6 @@
+//! Integration tests of the client, in one binary: each further one would be linked by itself.
+
+mod cluster;
+mod connection;
+mod exactly_once;
+mod producer;

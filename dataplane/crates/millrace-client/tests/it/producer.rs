@@ -1,0 +1,418 @@
+//! The producer against a scripted cluster.
+
+use std::{sync::Arc, time::Duration};
+
+use millrace_client::{
+    Acks, Client, Compression, Delivery, DeliveryError, ErrorCode, Partitioning, Producer,
+    ProducerConfig, ProducerRecord, RecordMetadata, SendError,
+};
+use millrace_wire::{ApiKey, error_code};
+
+use crate::cluster::{Cluster, Fault};
+
+fn producer(cluster: &Arc<Cluster>, change: impl FnOnce(&mut ProducerConfig)) -> Producer {
+    let mut config = ProducerConfig::default();
+    change(&mut config);
+    Producer::new(&Client::new(cluster.config(7)), config).expect("a legal configuration")
+}
+
+async fn send(producer: &Producer, value: &str) -> Delivery {
+    let record = ProducerRecord::to("t").partition(0).value(value.as_bytes());
+    producer.send(record).await.expect("accepted")
+}
+
+async fn stored(delivery: Delivery) -> RecordMetadata {
+    delivery.await.expect("stored")
+}
+
+fn texts(cluster: &Cluster, partition: usize) -> Vec<String> {
+    let values = cluster.values("t", partition);
+    let text = |value: &bytes::Bytes| String::from_utf8(value.to_vec()).expect("text");
+    values.iter().map(text).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_that_come_within_linger_share_a_batch() {
+    let cluster = Cluster::new(1);
+    cluster.create("t", 1);
+    let producer = producer(&cluster, |config| config.linger = Duration::from_millis(50));
+    let mut deliveries = Vec::new();
+    for value in ["a", "b", "c"] {
+        deliveries.push(send(&producer, value).await);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    for (offset, delivery) in (0..).zip(deliveries) {
+        let metadata = stored(delivery).await;
+        assert_eq!((metadata.partition, metadata.offset), (0, Some(offset)));
+    }
+    assert_eq!(texts(&cluster, 0), ["a", "b", "c"]);
+    assert_eq!(cluster.batches("t", 0), 1);
+    let (_, sent) = cluster.requests(ApiKey::Produce)[0];
+    assert!(
+        sent >= Duration::from_millis(50) && sent < Duration::from_millis(60),
+        "{sent:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_batch_does_not_wait_for_linger() {
+    let cluster = Cluster::new(1);
+    cluster.create("t", 1);
+    let producer = producer(&cluster, |config| {
+        config.linger = Duration::from_secs(60);
+        config.batch_size = 1_000;
+    });
+    let value = "v".repeat(300);
+    let first = send(&producer, &value).await;
+    for _ in 0..3 {
+        drop(send(&producer, &value).await);
+    }
+    stored(first).await;
+    assert_eq!(
+        cluster.values("t", 0).len(),
+        3,
+        "the fourth record did not fit"
+    );
+    producer.flush().await;
+    assert_eq!(cluster.values("t", 0).len(), 4);
+    assert_eq!(cluster.batches("t", 0), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_compression_and_version_arrives() {
+    for compression in [
+        Compression::None,
+        Compression::Gzip,
+        Compression::Snappy,
+        Compression::Lz4,
+        Compression::Zstd,
+    ] {
+        for version in [3, 7, 8, 9, 10, 12, 13] {
+            let cluster = Cluster::new(1);
+            cluster.create("t", 1);
+            cluster.serve(ApiKey::Produce, 0, version);
+            let producer = producer(&cluster, |config| config.compression = compression);
+            let value = "value ".repeat(500);
+            let record = ProducerRecord::to("t")
+                .key(b"k")
+                .value(value.as_bytes())
+                .headers(&[("h", Some(b"x")), ("n", None)]);
+            let delivery = producer.send(record).await.expect("accepted");
+            assert_eq!(
+                stored(delivery).await.offset,
+                Some(0),
+                "{compression:?} {version}"
+            );
+            assert_eq!(texts(&cluster, 0), [value]);
+            producer.close().await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn acks_0_and_1_have_no_offset_and_one() {
+    for (acks, offset) in [(Acks::None, None), (Acks::Leader, Some(0))] {
+        let cluster = Cluster::new(1);
+        cluster.create("t", 1);
+        let producer = producer(&cluster, |config| {
+            config.acks = acks;
+            config.idempotence = false;
+        });
+        let delivery = send(&producer, "a").await;
+        assert_eq!(stored(delivery).await.offset, offset, "{acks:?}");
+        producer.close().await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert_eq!(texts(&cluster, 0), ["a"]);
+        assert!(cluster.requests(ApiKey::InitProducerId).is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn send_waits_for_memory_and_no_longer_than_it_may() {
+    let cluster = Cluster::new(1);
+    cluster.create("t", 1);
+    let producer = producer(&cluster, |config| {
+        config.batch_size = 1_000;
+        config.buffer_memory = 3_000;
+        config.linger = Duration::from_secs(10);
+        config.max_block = Duration::from_secs(5);
+    });
+    let value = "v".repeat(900);
+    cluster.script([Fault::Delay(Duration::from_secs(2))]);
+    for _ in 0..20 {
+        drop(send(&producer, &value).await);
+        assert!(producer.metrics().buffered_bytes <= 3_000);
+    }
+    producer.flush().await;
+    assert_eq!(cluster.values("t", 0).len(), 20);
+    assert_eq!(producer.metrics().buffered_bytes, 0);
+
+    cluster.script([Fault::Silence]);
+    let mut results = Vec::new();
+    for _ in 0..4 {
+        let record = ProducerRecord::to("t").value(value.as_bytes());
+        results.push(producer.send(record).await);
+    }
+    let error = results.pop().expect("four").expect_err("memory is full");
+    assert!(matches!(error, SendError::NoMemory(_)), "{error}");
+    assert!(results.iter().all(Result::is_ok));
+    let record = ProducerRecord::to("t").value(value.as_bytes());
+    let error = producer.try_send(record).expect_err("memory is full");
+    assert!(matches!(error, SendError::WouldBlock), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_batch_does_not_wait_while_others_wait_for_memory() {
+    let cluster = Cluster::new(1);
+    cluster.create("t", 4);
+    let producer = producer(&cluster, |config| {
+        config.batch_size = 1_000;
+        config.buffer_memory = 2_000;
+        config.linger = Duration::from_secs(30);
+    });
+    let start = tokio::time::timeout(Duration::from_secs(1), async {
+        for partition in 0..4 {
+            let record = ProducerRecord::to("t").partition(partition).value(b"v");
+            drop(producer.send(record).await.expect("accepted"));
+        }
+    });
+    start
+        .await
+        .expect("small batches make room for one another");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_that_is_too_large_is_not_accepted() {
+    let cluster = Cluster::new(1);
+    cluster.create("t", 1);
+    let producer = producer(&cluster, |config| config.max_request_size = 1_000);
+    let record = ProducerRecord::to("t").value(&[0; 1_000]);
+    let error = producer.send(record).await.expect_err("too large");
+    assert!(
+        matches!(error, SendError::TooLarge { max: 1_000, .. }),
+        "{error}"
+    );
+    let record = ProducerRecord::to("t").partition(1).value(b"v");
+    let error = producer.send(record).await.expect_err("no such partition");
+    assert!(
+        matches!(error, SendError::InvalidPartition { partitions: 1, .. }),
+        "{error}"
+    );
+    producer.close().await;
+    let record = ProducerRecord::to("t").value(b"v");
+    let error = producer.send(record).await.expect_err("closed");
+    assert!(matches!(error, SendError::Closed), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_topic_that_does_not_exist_is_waited_for() {
+    let cluster = Cluster::new(1);
+    let producer = producer(&cluster, |config| config.max_block = Duration::from_secs(3));
+    let record = ProducerRecord::to("t").value(b"v");
+    let error = producer.send(record).await.expect_err("there is none");
+    let SendError::Metadata(error) = error else {
+        panic!("{error}")
+    };
+    assert_eq!(error.code(), Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION));
+    let sending = tokio::spawn({
+        let producer = producer.clone();
+        async move { producer.send(ProducerRecord::to("t").value(b"v")).await }
+    });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    cluster.create("t", 1);
+    let delivery = sending.await.expect("no panic").expect("accepted");
+    stored(delivery).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_record_fails_alone_and_the_next_ones_are_stored() {
+    let cluster = Cluster::new(1);
+    cluster.create("t", 1);
+    let producer = producer(&cluster, |_| {});
+    cluster.script([Fault::InvalidRecord(1)]);
+    let failed: Vec<_> = [send(&producer, "a").await, send(&producer, "b").await].into();
+    producer.flush().await;
+    let next = send(&producer, "c").await;
+    let mut failed = failed.into_iter();
+    let error = failed
+        .next()
+        .expect("a")
+        .await
+        .expect_err("its batch was refused");
+    assert!(matches!(&error, DeliveryError::Broker(_)), "{error}");
+    let error = failed.next().expect("b").await.expect_err("it was refused");
+    assert!(matches!(&error, DeliveryError::InvalidRecord(_)), "{error}");
+    assert!(error.to_string().contains("it is not nice"), "{error}");
+    assert_eq!(stored(next).await.offset, Some(0));
+    // The refused batch had sequences 0 and 1: a new epoch starts at 0 again.
+    assert_eq!(producer.metrics().epoch_bumps, 1);
+    assert_eq!(producer.metrics().failed_records, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_is_too_large_for_the_broker_is_divided() {
+    let cluster = Cluster::new(1);
+    cluster.create("t", 1);
+    cluster.set_message_bytes_max(1_000);
+    let producer = producer(&cluster, |_| {});
+    let mut deliveries = Vec::new();
+    let values: Vec<_> = (0..30).map(|n| format!("{n}{}", "v".repeat(300))).collect();
+    for value in &values {
+        deliveries.push(send(&producer, value).await);
+    }
+    producer.flush().await;
+    assert_eq!(texts(&cluster, 0), values);
+    for (offset, delivery) in (0..).zip(deliveries) {
+        assert_eq!(stored(delivery).await.offset, Some(offset));
+    }
+    let huge = send(&producer, &"v".repeat(1_000)).await;
+    let error = huge.await.expect_err("one record cannot be divided");
+    let DeliveryError::Broker(error) = error else {
+        panic!("{error}")
+    };
+    assert_eq!(error.code, ErrorCode::MESSAGE_TOO_LARGE);
+    assert_eq!(producer.metrics().buffered_bytes, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_fails_after_the_delivery_timeout() {
+    let cluster = Cluster::new(1);
+    cluster.create("t", 1);
+    let client = cluster.config(7);
+    let mut config = client.clone();
+    config.request_timeout = Duration::from_secs(2);
+    let mut settings = ProducerConfig::default();
+    settings.delivery_timeout = Duration::from_secs(5);
+    let producer = Producer::new(&Client::new(config), settings).expect("legal");
+    stored(send(&producer, "a").await).await;
+    cluster.set_down(1, true);
+    #[expect(clippy::disallowed_methods, reason = "a test's clock")]
+    let start = tokio::time::Instant::now();
+    let error = send(&producer, "b")
+        .await
+        .await
+        .expect_err("nobody takes it");
+    let took = start.elapsed();
+    assert!(matches!(error, DeliveryError::TimedOut { .. }), "{error}");
+    let expected = Duration::from_secs(5)..Duration::from_secs(6);
+    assert!(expected.contains(&took), "{took:?}");
+    cluster.set_down(1, false);
+    assert_eq!(stored(send(&producer, "c").await).await.offset, Some(1));
+    assert_eq!(texts(&cluster, 0), ["a", "c"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_broker_is_disconnected_and_the_batch_is_stored_once() {
+    let cluster = Cluster::new(1);
+    cluster.create("t", 1);
+    let producer = producer(&cluster, |_| {});
+    cluster.script([Fault::Silence]);
+    let delivery = send(&producer, "a").await;
+    assert_eq!(stored(delivery).await.offset, Some(0));
+    assert_eq!(texts(&cluster, 0), ["a"]);
+    let requests = cluster.requests(ApiKey::Produce);
+    let waited = requests[1].1 - requests[0].1;
+    assert!(waited >= Duration::from_secs(30), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_throttled_producer_pauses() {
+    let cluster = Cluster::new(1);
+    cluster.create("t", 1);
+    let producer = producer(&cluster, |_| {});
+    cluster.script([Fault::Throttle(3_000)]);
+    stored(send(&producer, "a").await).await;
+    stored(send(&producer, "b").await).await;
+    let requests = cluster.requests(ApiKey::Produce);
+    let waited = requests[1].1 - requests[0].1;
+    assert!(waited >= Duration::from_secs(3), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_moves_is_followed() {
+    for named in [true, false] {
+        let cluster = Cluster::new(2);
+        cluster.create("t", 1);
+        let producer = producer(&cluster, |_| {});
+        cluster.script([Fault::Move { named }]);
+        assert_eq!(stored(send(&producer, "a").await).await.offset, Some(0));
+        let brokers: Vec<_> = cluster.requests(ApiKey::Produce);
+        let brokers: Vec<_> = brokers.iter().map(|(broker, _)| *broker).collect();
+        assert_eq!(brokers, [1, 2], "named: {named}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_producer_still_sends_what_it_has_accepted() {
+    let cluster = Cluster::new(1);
+    cluster.create("t", 1);
+    let producer = producer(&cluster, |config| config.linger = Duration::from_secs(30));
+    drop(send(&producer, "a").await);
+    drop(producer);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(texts(&cluster, 0), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_within_a_time_fails_what_is_left() {
+    let cluster = Cluster::new(1);
+    cluster.create("t", 1);
+    let producer = producer(&cluster, |_| {});
+    cluster.script([Fault::Silence]);
+    let delivery = send(&producer, "a").await;
+    producer.close_within(Duration::from_secs(1)).await;
+    let error = delivery.await.expect_err("given up");
+    assert!(matches!(error, DeliveryError::Closed), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_producer_without_permission_ends() {
+    let cluster = Cluster::new(1);
+    cluster.create("t", 1);
+    let producer = producer(&cluster, |_| {});
+    cluster.script([Fault::Error(
+        error_code::ErrorCode::ClusterAuthorizationFailed,
+    )]);
+    let error = send(&producer, "a").await.await.expect_err("forbidden");
+    let DeliveryError::Broker(error) = error else {
+        panic!("{error}")
+    };
+    assert_eq!(error.code, ErrorCode::CLUSTER_AUTHORIZATION_FAILED);
+    let error = producer.send(ProducerRecord::to("t").value(b"v")).await;
+    let error = error.expect_err("the producer has failed");
+    assert!(
+        matches!(error, SendError::Failed(_) | SendError::Closed),
+        "{error}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_without_a_key_are_spread_as_the_partitioner_says() {
+    for (partitioning, batches) in [
+        (Partitioning::RoundRobin, 8..=8),
+        (Partitioning::Sticky, 1..=1),
+        (Partitioning::UniformSticky, 1..=1),
+    ] {
+        let cluster = Cluster::new(1);
+        cluster.create("t", 8);
+        let producer = producer(&cluster, |config| {
+            config.partitioning = partitioning.clone()
+        });
+        for _ in 0..80 {
+            let record = ProducerRecord::to("t").value(b"v");
+            drop(producer.send(record).await.expect("accepted"));
+        }
+        producer.flush().await;
+        let sent: usize = (0..8)
+            .map(|partition| cluster.batches("t", partition))
+            .sum();
+        assert!(
+            batches.contains(&sent),
+            "{partitioning:?} made {sent} batches"
+        );
+        let stored: usize = (0..8)
+            .map(|partition| cluster.values("t", partition).len())
+            .sum();
+        assert_eq!(stored, 80);
+    }
+}
