@@ -15,6 +15,7 @@
 //! `millrace-wire` has the messages and `millrace-record` the batches; no type of theirs is part of
 //! this crate's public face, except [`Compression`].
 
+mod admin;
 mod authenticate;
 mod backoff;
 mod client;
@@ -24,8 +25,14 @@ mod error;
 mod metrics;
 mod producer;
 mod throttle;
+mod topic_partition;
 mod transport;
 
+pub use admin::{
+    Admin, ClusterDescription, CommittedOffset, ConfigChange, ConfigEntry, ConfigResource,
+    ConfigSource, GroupDescription, GroupListing, GroupMember, ListedOffset, NewTopic, OffsetSpec,
+    Offsets, PartitionOffsets, Results, TopicListing,
+};
 pub use authenticate::{Authenticate, SaslExchange};
 pub use client::{Broker, Client, Metadata, PartitionMetadata, TopicMetadata};
 pub use config::ClientConfig;
@@ -37,4 +44,5 @@ pub use producer::{
     ProducerConfig, ProducerMetrics, ProducerRecord, RecordMetadata, SendError, TopicView, murmur2,
     partition_for_key,
 };
+pub use topic_partition::TopicPartition;
 pub use transport::{BoxFuture, BrokerAddress, Connector, InvalidAddress, TcpConnector, Transport};

@@ -2,6 +2,7 @@
 
 mod bucket_outage;
 mod catch_up;
+mod client;
 mod data;
 mod failure;
 mod identity;

@@ -68,8 +68,14 @@ impl Client {
             Some(address) => address,
             None => {
                 self.refresh_topics(&[]).await?;
-                let unknown = BrokerError::from(ErrorCode::LEADER_NOT_AVAILABLE);
-                self.address_of(node).ok_or(unknown)?
+                match self.address_of(node) {
+                    Some(address) => address,
+                    None => {
+                        // Whoever asks again at once would ask for metadata without a pause.
+                        tokio::time::sleep(self.inner.config.retry_backoff).await;
+                        return Err(BrokerError::from(ErrorCode::LEADER_NOT_AVAILABLE).into());
+                    }
+                }
             }
         };
         self.inner.brokers.connection(&address, lane).await

@@ -20,6 +20,9 @@
 //!    producer, then nothing behind it can be stored either. It is *lost*: once nothing is in flight,
 //!    all unsettled batches start over at sequence 0 under a new epoch (KIP-360).
 //! 4. After a gap, with nothing unsettled, new batches start at sequence 0 under a new epoch.
+//! 5. Until the broker has stored the first batch under an identity, no second one is in flight: a
+//!    broker that knows nothing of a producer accepts any sequence, so that the second batch could
+//!    be stored although the first was refused.
 
 use std::{
     collections::VecDeque,
@@ -357,6 +360,8 @@ pub(super) struct Sequences {
     unsettled: VecDeque<u64>,
     has_gap: bool,
     is_lost: bool,
+    /// The broker has stored a batch under this identity.
+    is_established: bool,
 }
 
 impl Sequences {
@@ -369,9 +374,10 @@ impl Sequences {
         }
     }
 
-    /// Rules 2 to 4.
+    /// Rules 2 to 5.
     fn may_send_new(&self) -> bool {
-        !self.has_gap && !self.is_lost
+        let is_first = self.unsettled.is_empty();
+        !self.has_gap && !self.is_lost && (self.is_established || is_first)
     }
 
     fn assign(&mut self, identity: Identity, batch: &mut Batch) {
@@ -386,14 +392,19 @@ impl Sequences {
     }
 
     /// The broker has the batch.
-    pub(super) fn settled(&mut self, number: u64) {
+    pub(super) fn stored(&mut self, number: u64) {
+        self.settle(number);
+        self.is_established = true;
+    }
+
+    fn settle(&mut self, number: u64) {
         self.unsettled.retain(|other| *other != number);
     }
 
     /// The batch is given up. Whether the broker has it, it may not be known.
     pub(super) fn gave_up(&mut self, number: u64) {
         if self.unsettled.contains(&number) {
-            self.settled(number);
+            self.settle(number);
             self.has_gap = true;
         }
     }

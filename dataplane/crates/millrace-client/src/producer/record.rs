@@ -6,10 +6,8 @@
 /// ```
 /// use millrace_client::ProducerRecord;
 ///
-/// let record = ProducerRecord::to("orders")
-///     .key(b"42")
-///     .value(b"paid")
-///     .headers(&[("source", Some(b"web".as_slice()))]);
+/// let headers = [("source", Some(&b"web"[..]))];
+/// let record = ProducerRecord::to("orders").key(b"42").value(b"paid").headers(&headers);
 /// # let _ = record;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,12 +8,12 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use millrace_client::{BoxFuture, BrokerAddress, ClientConfig, Connector, Transport};
 use millrace_record::{header_of, records};
 use millrace_time::{Clock, SeededRandom};
 use millrace_wire::{
-    ApiKey, Encodable, HeaderVersion, Request, StrBytes, decode, encode,
+    ApiKey, Decodable, Encodable, HeaderVersion, Request, StrBytes, decode, encode,
     encode_unsupported_api_versions,
     error_code::ErrorCode,
     messages::{
@@ -42,7 +42,7 @@ const KNOWN_BATCHES: usize = 5;
 
 /// Tells tokio's time, which a test can pause.
 #[derive(Debug)]
-pub struct TokioClock(tokio::time::Instant);
+pub(crate) struct TokioClock(tokio::time::Instant);
 
 impl Clock for TokioClock {
     fn now(&self) -> Duration {
@@ -56,7 +56,7 @@ impl Clock for TokioClock {
 
 /// What happens to one Produce request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// Nothing.
     None,
     /// Every partition answers this, and appends nothing.
@@ -79,8 +79,16 @@ pub enum Fault {
     InvalidRecord(i32),
 }
 
+/// What a broker does about a request.
+enum Answer {
+    Frame(Bytes),
+    None,
+    Close,
+    Silence,
+}
+
 #[derive(Debug)]
-pub struct Cluster {
+pub(crate) struct Cluster {
     state: Mutex<State>,
     /// The faults of the Produce requests to come, and of those after them.
     script: Mutex<VecDeque<Fault>>,
@@ -97,7 +105,6 @@ struct State {
     requests: HashMap<ApiKey, Vec<(i32, Duration)>>,
     connections: usize,
     message_bytes_max: usize,
-    most_in_flight: usize,
     start: Option<tokio::time::Instant>,
 }
 
@@ -108,7 +115,7 @@ struct Topic {
 }
 
 #[derive(Debug)]
-pub struct Partition {
+pub(crate) struct Partition {
     leader: i32,
     epoch: i32,
     values: Vec<Bytes>,
@@ -127,7 +134,7 @@ struct Producer {
 
 impl Cluster {
     /// Brokers 1 to `brokers`.
-    pub fn new(brokers: i32) -> Arc<Self> {
+    pub(crate) fn new(brokers: i32) -> Arc<Self> {
         let state = State {
             brokers: (1..=brokers).collect(),
             next_producer_id: 1_000,
@@ -148,7 +155,7 @@ impl Cluster {
     }
 
     /// A client's settings for this cluster; tokio's clock, and randomness from a seed.
-    pub fn config(self: &Arc<Self>, seed: u64) -> ClientConfig {
+    pub(crate) fn config(self: &Arc<Self>, seed: u64) -> ClientConfig {
         let brokers = self.state().brokers.clone();
         let addresses = brokers
             .iter()
@@ -162,7 +169,7 @@ impl Cluster {
         config
     }
 
-    pub fn create(&self, name: &str, partitions: usize) {
+    pub(crate) fn create(&self, name: &str, partitions: usize) {
         let mut state = self.state();
         let brokers = state.brokers.clone();
         let partition = |index: usize| Partition {
@@ -180,21 +187,21 @@ impl Cluster {
         state.topics.insert(name.to_owned(), topic);
     }
 
-    pub fn script(&self, faults: impl IntoIterator<Item = Fault>) {
+    pub(crate) fn script(&self, faults: impl IntoIterator<Item = Fault>) {
         self.script.lock().expect("no panic").extend(faults);
     }
 
     /// Serves an API only in these versions.
-    pub fn serve(&self, api_key: ApiKey, min: i16, max: i16) {
+    pub(crate) fn serve(&self, api_key: ApiKey, min: i16, max: i16) {
         self.state().versions.insert(api_key, (min, max));
     }
 
-    pub fn set_message_bytes_max(&self, bytes: usize) {
+    pub(crate) fn set_message_bytes_max(&self, bytes: usize) {
         self.state().message_bytes_max = bytes;
     }
 
     /// Ends all connections to a broker and refuses new ones, or accepts them again.
-    pub fn set_down(&self, broker: i32, down: bool) {
+    pub(crate) fn set_down(&self, broker: i32, down: bool) {
         let mut state = self.state();
         if down {
             state.down.insert(broker);
@@ -206,7 +213,7 @@ impl Cluster {
     }
 
     /// Lets a broker lead all partitions of a topic.
-    pub fn lead(&self, topic: &str, broker: i32) {
+    pub(crate) fn lead(&self, topic: &str, broker: i32) {
         let mut state = self.state();
         let partitions = &mut state.topics.get_mut(topic).expect("created").partitions;
         for partition in partitions {
@@ -216,19 +223,19 @@ impl Cluster {
     }
 
     /// The values of a partition, in the order of the log.
-    pub fn values(&self, topic: &str, partition: usize) -> Vec<Bytes> {
+    pub(crate) fn values(&self, topic: &str, partition: usize) -> Vec<Bytes> {
         self.state().topics[topic].partitions[partition]
             .values
             .clone()
     }
 
     /// Batches that a partition has appended.
-    pub fn batches(&self, topic: &str, partition: usize) -> usize {
+    pub(crate) fn batches(&self, topic: &str, partition: usize) -> usize {
         self.state().topics[topic].partitions[partition].batches
     }
 
     /// Broker and time of each request of an API.
-    pub fn requests(&self, api_key: ApiKey) -> Vec<(i32, Duration)> {
+    pub(crate) fn requests(&self, api_key: ApiKey) -> Vec<(i32, Duration)> {
         self.state()
             .requests
             .get(&api_key)
@@ -237,7 +244,7 @@ impl Cluster {
     }
 
     /// Connections that were opened.
-    pub fn connections(&self) -> usize {
+    pub(crate) fn connections(&self) -> usize {
         self.state().connections
     }
 
@@ -252,27 +259,31 @@ impl Cluster {
                 }
             };
             let Ok(frame) = frame else { return };
-            let Some(answer) = self.answer(broker, frame).await else {
-                return;
+            let written = match self.answer(broker, frame).await {
+                Answer::Frame(answer) => stream.write_all(&answer).await,
+                Answer::None => Ok(()),
+                Answer::Close => return,
+                Answer::Silence => {
+                    // Until the client gives up.
+                    let _ = stream.read_to_end(&mut Vec::new()).await;
+                    return;
+                }
             };
-            if stream.write_all(&answer).await.is_err() {
+            if written.is_err() {
                 return;
             }
         }
     }
 
-    /// The answer's frame, empty for none; nothing where the connection ends.
-    async fn answer(&self, broker: i32, frame: Bytes) -> Option<Bytes> {
+    async fn answer(&self, broker: i32, frame: Bytes) -> Answer {
+        if let Some(answer) = self.authenticate(&frame) {
+            return Answer::Frame(answer);
+        }
         let request = match parse_request(frame) {
             Ok(request) => request,
             Err(error) => panic!("the client sent {error}"),
         };
-        let mut state = self.state();
-        let at = state.start.map_or(Duration::ZERO, |start| start.elapsed());
-        let seen = state.requests.entry(request.api_key).or_default();
-        seen.push((broker, at));
-        let served = state.versions.get(&request.api_key).copied();
-        drop(state);
+        let served = self.note(broker, request.api_key);
         let (key, version, id) = (request.api_key, request.version, request.correlation_id);
         if let Some((min, max)) = served
             && !(min..=max).contains(&version)
@@ -282,15 +293,72 @@ impl Cluster {
                 ApiKey::ApiVersions,
                 "{key:?} {version} was not offered"
             );
-            return Some(whole(encode_unsupported_api_versions(id)));
+            return Answer::Frame(whole(encode_unsupported_api_versions(id)));
         }
-        Some(match key {
+        Answer::Frame(match key {
             ApiKey::ApiVersions => frame_of(key, version, id, &self.api_versions()),
             ApiKey::Metadata => frame_of(key, version, id, &self.metadata(&request)),
             ApiKey::InitProducerId => frame_of(key, version, id, &self.init_producer_id()),
             ApiKey::Produce => return self.produce(broker, request).await,
             other => panic!("this cluster does not know {other:?}"),
         })
+    }
+
+    /// The answer to a SASL request; nothing for any other.
+    fn authenticate(&self, frame: &Bytes) -> Option<Bytes> {
+        let mut rest = frame.clone();
+        let key = ApiKey::try_from(rest.get_i16()).ok()?;
+        let (version, id) = (rest.get_i16(), rest.get_i32());
+        let client_id = rest.get_i16();
+        rest.advance(usize::try_from(client_id).expect("a client id"));
+        if matches!(key, ApiKey::SaslHandshake | ApiKey::SaslAuthenticate) {
+            self.note(0, key);
+        }
+        match key {
+            ApiKey::SaslHandshake => {
+                let asked = SaslHandshakeRequest::decode(&mut rest, version).expect("legal");
+                let plain = StrBytes::from_static_str("PLAIN");
+                let code = if asked.mechanism == plain {
+                    0
+                } else {
+                    ErrorCode::UnsupportedSaslMechanism.code()
+                };
+                let answer = SaslHandshakeResponse::default()
+                    .with_error_code(code)
+                    .with_mechanisms(vec![plain]);
+                Some(frame_of(key, version, id, &answer))
+            }
+            ApiKey::SaslAuthenticate => {
+                if version >= 2 {
+                    assert_eq!(rest.get_u8(), 0, "no tagged fields");
+                }
+                let asked = SaslAuthenticateRequest::decode(&mut rest, version).expect("legal");
+                let is_known = asked.auth_bytes == &b"\0alice\0secret"[..];
+                let answer = SaslAuthenticateResponse::default();
+                let answer = if is_known {
+                    answer
+                } else {
+                    let text = StrBytes::from_static_str("wrong password");
+                    answer
+                        .with_error_code(ErrorCode::SaslAuthenticationFailed.code())
+                        .with_error_message(Some(text))
+                };
+                Some(frame_of(key, version, id, &answer))
+            }
+            _ => None,
+        }
+    }
+
+    /// Notes a request; the versions of its API that differ from what the crate knows.
+    fn note(&self, broker: i32, api_key: ApiKey) -> Option<(i16, i16)> {
+        let mut state = self.state();
+        let at = state.start.map_or(Duration::ZERO, |start| start.elapsed());
+        state
+            .requests
+            .entry(api_key)
+            .or_default()
+            .push((broker, at));
+        state.versions.get(&api_key).copied()
     }
 
     fn api_versions(&self) -> ApiVersionsResponse {
@@ -303,8 +371,14 @@ impl Cluster {
                 .with_min_version(min)
                 .with_max_version(max)
         };
-        let keys = millrace_wire::SUPPORTED.iter().map(offer).collect();
-        ApiVersionsResponse::default().with_api_keys(keys)
+        let sasl = [(ApiKey::SaslHandshake, 1), (ApiKey::SaslAuthenticate, 2)];
+        let sasl = sasl.map(|(key, max)| {
+            ApiVersion::default()
+                .with_api_key(key as i16)
+                .with_max_version(max)
+        });
+        let keys = millrace_wire::SUPPORTED.iter().map(offer).chain(sasl);
+        ApiVersionsResponse::default().with_api_keys(keys.collect())
     }
 
     fn metadata(&self, request: &Request) -> MetadataResponse {
@@ -357,26 +431,26 @@ impl Cluster {
             .with_producer_epoch(0)
     }
 
-    async fn produce(&self, broker: i32, request: Request) -> Option<Bytes> {
+    async fn produce(&self, broker: i32, request: Request) -> Answer {
         let (version, id) = (request.version, request.correlation_id);
         let fault = self.script.lock().expect("no panic").pop_front();
         let fault = fault.unwrap_or(Fault::None);
         let (message, sets) = split_produce(request).expect("a Produce request");
         match fault {
-            Fault::CutBefore => return None,
-            Fault::Silence => std::future::pending().await,
+            Fault::CutBefore => return Answer::Close,
+            Fault::Silence => return Answer::Silence,
             _ => {}
         }
         let response = self.append(broker, version, &message, sets, fault);
         match fault {
-            Fault::CutAfter => return None,
+            Fault::CutAfter => return Answer::Close,
             Fault::Delay(time) => tokio::time::sleep(time).await,
             _ => {}
         }
         if message.acks == 0 {
-            return Some(Bytes::new());
+            return Answer::None;
         }
-        Some(frame_of(ApiKey::Produce, version, id, &response))
+        Answer::Frame(frame_of(ApiKey::Produce, version, id, &response))
     }
 
     fn append(

@@ -2,7 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use millrace_client::{Client, ErrorCode, RequestError};
+use bytes::Bytes;
+use millrace_client::{Authenticate, BoxFuture, Client, ErrorCode, RequestError, SaslExchange};
 use millrace_wire::ApiKey;
 
 use crate::cluster::Cluster;
@@ -100,4 +101,53 @@ async fn a_client_that_is_dropped_closes_its_connections() {
         Arc::strong_count(&cluster) < held,
         "the broker's side has ended"
     );
+}
+
+/// SASL PLAIN (RFC 4616).
+#[derive(Debug)]
+struct Plain {
+    mechanism: &'static str,
+    password: &'static str,
+}
+
+impl Authenticate for Plain {
+    fn authenticate<'a>(
+        &'a self,
+        exchange: &'a mut SaslExchange<'_>,
+    ) -> BoxFuture<'a, Result<(), RequestError>> {
+        Box::pin(async move {
+            assert_eq!(exchange.host(), "broker");
+            exchange.handshake(self.mechanism).await?;
+            let message = format!("\0alice\0{}", self.password);
+            exchange.send(Bytes::from(message)).await.map(drop)
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_is_authenticated_before_it_is_used() {
+    let cluster = Cluster::new(1);
+    cluster.create("t", 1);
+    let find = |mechanism, password| {
+        let mut config = cluster.config(1);
+        config.authenticate = Some(Arc::new(Plain {
+            mechanism,
+            password,
+        }));
+        async move { Client::new(config).topic("t").await }
+    };
+    find("PLAIN", "secret").await.expect("the right password");
+    assert_eq!(cluster.requests(ApiKey::SaslAuthenticate).len(), 1);
+    let error = find("PLAIN", "guess")
+        .await
+        .expect_err("the wrong password");
+    assert!(
+        matches!(error, RequestError::Authentication { .. }),
+        "{error}"
+    );
+    assert!(error.to_string().contains("wrong password"), "{error}");
+    let error = find("SCRAM-SHA-256", "secret")
+        .await
+        .expect_err("not offered");
+    assert!(error.to_string().contains("it offers PLAIN"), "{error}");
 }

@@ -107,12 +107,13 @@ async fn run(case: Case) {
     assert_eq!(producer.metrics().buffered_bytes, 0);
     producer.close().await;
     drop((producer, client));
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    // A broker may still be about to answer somebody who has left.
+    tokio::time::sleep(Duration::from_secs(30)).await;
     assert_eq!(Arc::strong_count(&cluster), 1, "every task has ended");
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn records_are_stored_once_and_in_order(case in case()) {
@@ -131,7 +132,7 @@ async fn a_broker_that_forgets_the_producer_gets_a_new_epoch() {
     cluster.create("t", 1);
     let client = Client::new(cluster.config(1));
     let producer = Producer::new(&client, ProducerConfig::default()).expect("legal");
-    let mut faults = vec![Fault::None; 20];
+    let mut faults = vec![Fault::None; 10];
     faults[3] = Fault::Forget;
     faults[9] = Fault::Forget;
     cluster.script(faults);
@@ -140,7 +141,8 @@ async fn a_broker_that_forgets_the_producer_gets_a_new_epoch() {
         let value = number.to_string();
         let record = ProducerRecord::to("t").value(value.as_bytes());
         deliveries.push(producer.send(record).await.expect("accepted"));
-        tokio::time::sleep(Duration::from_millis(if number % 3 == 0 { 6 } else { 1 })).await;
+        // Longer than linger: each record is a request.
+        tokio::time::sleep(Duration::from_millis(6)).await;
     }
     for (number, delivery) in (0..).zip(deliveries) {
         assert_eq!(delivery.await.expect("stored").offset, Some(number));

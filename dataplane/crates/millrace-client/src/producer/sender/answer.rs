@@ -13,12 +13,15 @@ use super::{Answer, Sender, request::Request};
 use crate::{
     error::{BrokerError, ErrorCode, RequestError},
     producer::{
-        completion::Outcome,
+        completion::{BatchCompletion, Outcome},
         config::Acks,
         error::DeliveryError,
         partition::{Batch, PartitionQueue},
     },
 };
+
+/// The two halves of a batch: completion, bytes and number of records.
+type Parts = [(Arc<BatchCompletion>, (Bytes, u32)); 2];
 
 /// What to do with a batch that was not stored.
 enum Verdict {
@@ -214,7 +217,7 @@ impl Sender {
         {
             let mut state = queue.lock();
             state.landed(&batch);
-            state.sequences.settled(batch.number());
+            state.sequences.stored(batch.number());
             state.failures = 0;
         }
         let outcome = Outcome::Stored {
@@ -250,9 +253,12 @@ impl Sender {
             }
             Verdict::Split(error) if !is_over => {
                 state.sequences.gave_up(batch.number());
-                match self.halve(batch) {
-                    Ok(halves) => halves.into_iter().for_each(|half| state.requeue(half)),
-                    Err(batch) => self.fail(batch, Outcome::Failed(error.into())),
+                match self.parts(&batch) {
+                    Some(parts) => {
+                        let halves = self.halve(batch, parts);
+                        halves.into_iter().for_each(|half| state.requeue(half));
+                    }
+                    None => self.fail(batch, Outcome::Failed(error.into())),
                 }
             }
             Verdict::GiveUp(outcome) => {
@@ -272,16 +278,11 @@ impl Sender {
         self.visit(queue);
     }
 
-    /// Divides a batch in two. The batch itself where that cannot be.
-    fn halve(&self, batch: Batch) -> Result<[Batch; 2], Batch> {
-        let Some((completions, [first, second])) =
-            batch.completion.halves().zip(self.parts(&batch))
-        else {
-            return Err(batch);
-        };
-        let [one, other] = completions;
-        let parts = vec![(0, Arc::clone(&one)), (first.1, Arc::clone(&other))];
-        self.accumulator.split(&batch.completion, parts);
+    /// Divides a batch in two.
+    fn halve(&self, batch: Batch, parts: Parts) -> [Batch; 2] {
+        let [(one, first), (other, second)] = parts;
+        let completions = vec![(0, Arc::clone(&one)), (first.1, Arc::clone(&other))];
+        self.accumulator.split(&batch.completion, completions);
         let [memory, more_memory] = batch.reserved.halves();
         let half = |completion, (bytes, count): (Bytes, u32), reserved| Batch {
             completion,
@@ -293,14 +294,15 @@ impl Sender {
             attempts: 0,
             last_error: None,
         };
-        Ok([half(one, first, memory), half(other, second, more_memory)])
+        [half(one, first, memory), half(other, second, more_memory)]
     }
 
-    /// Two batches with the records of one, and how many each has.
-    fn parts(&self, batch: &Batch) -> Option<[(Bytes, u32); 2]> {
+    /// The halves of a batch. Nothing where it cannot be divided.
+    fn parts(&self, batch: &Batch) -> Option<Parts> {
+        let [one, other] = batch.completion.halves()?;
         let all: Vec<_> = records(&batch.bytes).ok()?.collect::<Result<_, _>>().ok()?;
         let (first, second) = all.split_at(all.len().div_ceil(2));
-        Some([self.build(first)?, self.build(second)?])
+        Some([(one, self.build(first)?), (other, self.build(second)?)])
     }
 
     fn build(&self, records: &[Record]) -> Option<(Bytes, u32)> {

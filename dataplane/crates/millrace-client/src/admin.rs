@@ -1,0 +1,224 @@
+//! Topics, configurations, groups and offsets.
+//!
+//! A call fails as a whole only if no broker answers. Otherwise each topic, group or partition has
+//! its own result: a broker carries out the part that it can.
+
+mod configs;
+mod groups;
+mod offsets;
+mod topics;
+
+use std::{collections::BTreeMap, future::Future};
+
+use millrace_wire::{
+    StrBytes,
+    messages::{GroupId, TopicName},
+};
+
+pub use self::{
+    configs::{ConfigChange, ConfigEntry, ConfigResource, ConfigSource},
+    groups::{CommittedOffset, GroupDescription, GroupListing, GroupMember, Offsets},
+    offsets::{ListedOffset, OffsetSpec, PartitionOffsets},
+    topics::{ClusterDescription, NewTopic, TopicListing},
+};
+use crate::{
+    client::{Client, Retry},
+    error::{BrokerError, ErrorCode, RequestError},
+    topic_partition::TopicPartition,
+};
+
+/// Results by topic, group or partition.
+pub type Results<K, T> = BTreeMap<K, Result<T, BrokerError>>;
+
+/// Administers a cluster. It has no connections of its own, so it costs nothing to make one.
+///
+/// Requests are retried, for as long as [`ClientConfig::request_timeout`](crate::ClientConfig), when
+/// the broker that was asked is not the right one or not ready. A create or delete whose answer is
+/// lost is therefore sent twice; the second answer may be `TOPIC_ALREADY_EXISTS` or
+/// `UNKNOWN_TOPIC_OR_PARTITION`.
+///
+/// ```no_run
+/// use millrace_client::{Admin, Client, ClientConfig, NewTopic};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let admin = Admin::new(&Client::new(ClientConfig::new("localhost:9092")?));
+/// let topic = NewTopic::new("orders").partitions(12).config("retention.ms", "86400000");
+/// for (name, result) in admin.create_topics(&[topic]).await? {
+///     result.map_err(|error| format!("{name}: {error}"))?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Admin {
+    client: Client,
+}
+
+impl Admin {
+    /// Administers the client's cluster.
+    #[must_use]
+    pub fn new(client: &Client) -> Self {
+        Self {
+            client: client.clone(),
+        }
+    }
+
+    /// How long a broker may take for an operation, in milliseconds.
+    fn timeout_ms(&self) -> i32 {
+        let timeout = self.client.config().request_timeout;
+        i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX)
+    }
+
+    /// Repeats an attempt while it fails in a way that a retry may repair. What the client knows of
+    /// the cluster is refreshed before each retry.
+    async fn retried<T, F>(&self, mut attempt: impl FnMut() -> F) -> Result<T, RequestError>
+    where
+        F: Future<Output = Result<T, RequestError>>,
+    {
+        let mut retry = Retry::new(&self.client, self.client.config().request_timeout);
+        loop {
+            match attempt().await {
+                Ok(result) => return Ok(result),
+                Err(error) => {
+                    let is_stale = error.code().is_some_and(ErrorCode::is_stale_metadata);
+                    retry.after(error).await?;
+                    if is_stale {
+                        self.client.refresh_topics(&[]).await?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks the leader of each partition, and again where a partition has another leader than was
+    /// thought. `ask` gets a node and what to ask it.
+    async fn at_leaders<V, T, F>(
+        &self,
+        wanted: BTreeMap<TopicPartition, V>,
+        ask: impl Fn(i32, BTreeMap<TopicPartition, V>) -> F,
+    ) -> Result<Results<TopicPartition, T>, RequestError>
+    where
+        V: Clone,
+        F: Future<Output = Result<Results<TopicPartition, T>, RequestError>>,
+    {
+        let mut retry = Retry::new(&self.client, self.client.config().request_timeout);
+        let mut done = Results::new();
+        let mut left = wanted;
+        loop {
+            let (by_leader, unknown) = self.group_by_leader(&left).await?;
+            let mut failed = RequestError::from(unknown);
+            for (node, part) in by_leader {
+                match ask(node, part).await {
+                    Ok(answers) => {
+                        for (partition, answer) in answers {
+                            let again = matches!(&answer, Err(error) if error.code.is_retriable());
+                            if !again {
+                                left.remove(&partition);
+                            }
+                            done.insert(partition, answer);
+                        }
+                    }
+                    Err(error) => failed = error,
+                }
+            }
+            if left.is_empty() {
+                return Ok(done);
+            }
+            if let Err(error) = retry.after(failed).await {
+                // What a broker has answered stands.
+                let is_answered = left.keys().all(|partition| done.contains_key(partition));
+                return if is_answered { Ok(done) } else { Err(error) };
+            }
+            let topics: Vec<_> = left.keys().map(|partition| &*partition.topic).collect();
+            self.client.refresh_topics(&topics).await?;
+        }
+    }
+
+    /// What to ask each leader, and the error of those without one.
+    async fn group_by_leader<V: Clone>(
+        &self,
+        wanted: &BTreeMap<TopicPartition, V>,
+    ) -> Result<(BTreeMap<i32, BTreeMap<TopicPartition, V>>, BrokerError), RequestError> {
+        let is_known = |partition: &TopicPartition| {
+            let metadata = self.client.metadata();
+            metadata.topic(&partition.topic).is_some()
+        };
+        if !wanted.keys().all(is_known) {
+            let topics: Vec<_> = wanted.keys().map(|partition| &*partition.topic).collect();
+            self.client.refresh_topics(&topics).await?;
+        }
+        let metadata = self.client.metadata();
+        let mut by_leader: BTreeMap<i32, BTreeMap<TopicPartition, V>> = BTreeMap::new();
+        let mut unknown = BrokerError::from(ErrorCode::LEADER_NOT_AVAILABLE);
+        for (partition, value) in wanted {
+            let known = metadata.partition(&partition.topic, partition.partition);
+            match known.map(|known| known.leader) {
+                Some(Some(leader)) => {
+                    let part = by_leader.entry(leader).or_default();
+                    part.insert(partition.clone(), value.clone());
+                }
+                Some(None) => {}
+                None => unknown = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION.into(),
+            }
+        }
+        Ok((by_leader, unknown))
+    }
+
+    /// Asks the coordinator of a group, and the next one where it has moved.
+    async fn at_coordinator<T, F>(
+        &self,
+        group: &str,
+        ask: impl Fn(i32) -> F,
+    ) -> Result<T, RequestError>
+    where
+        F: Future<Output = Result<T, RequestError>>,
+    {
+        self.retried(|| async {
+            let node = self.client.find_coordinator(group).await?;
+            ask(node).await
+        })
+        .await
+    }
+}
+
+/// Fails as a whole where every part fails in a way that a retry may repair: the broker is the wrong
+/// one or not ready, and has done nothing.
+fn whole<K, T>(results: Results<K, T>) -> Result<Results<K, T>, RequestError> {
+    let may_repair = |code: ErrorCode| {
+        code.is_retriable()
+            && code != ErrorCode::UNKNOWN_TOPIC_OR_PARTITION
+            && code != ErrorCode::UNKNOWN_TOPIC_ID
+    };
+    let first = results.values().find_map(|result| result.as_ref().err());
+    let repairable = results
+        .values()
+        .all(|result| matches!(result, Err(error) if may_repair(error.code)));
+    match first.cloned() {
+        Some(error) if repairable => Err(error.into()),
+        _ => Ok(results),
+    }
+}
+
+/// Partitions by topic, as requests have them.
+fn by_topic<V: Clone>(
+    partitions: &BTreeMap<TopicPartition, V>,
+) -> BTreeMap<TopicName, Vec<(i32, V)>> {
+    let mut topics: BTreeMap<TopicName, Vec<(i32, V)>> = BTreeMap::new();
+    for (partition, value) in partitions {
+        let topic = topics.entry(topic_name(&partition.topic)).or_default();
+        topic.push((partition.partition, value.clone()));
+    }
+    topics
+}
+
+fn topic_name(name: &str) -> TopicName {
+    TopicName(text(name))
+}
+
+fn group_id(group: &str) -> GroupId {
+    GroupId(text(group))
+}
+
+fn text(text: &str) -> StrBytes {
+    StrBytes::from_string(text.to_owned())
+}
