@@ -103,7 +103,6 @@ struct State {
     next_producer_id: i64,
     versions: HashMap<ApiKey, (i16, i16)>,
     requests: HashMap<ApiKey, Vec<(i32, Duration)>>,
-    connections: usize,
     message_bytes_max: usize,
     start: Option<tokio::time::Instant>,
 }
@@ -212,16 +211,6 @@ impl Cluster {
         }
     }
 
-    /// Lets a broker lead all partitions of a topic.
-    pub(crate) fn lead(&self, topic: &str, broker: i32) {
-        let mut state = self.state();
-        let partitions = &mut state.topics.get_mut(topic).expect("created").partitions;
-        for partition in partitions {
-            partition.leader = broker;
-            partition.epoch += 1;
-        }
-    }
-
     /// The values of a partition, in the order of the log.
     pub(crate) fn values(&self, topic: &str, partition: usize) -> Vec<Bytes> {
         self.state().topics[topic].partitions[partition]
@@ -241,11 +230,6 @@ impl Cluster {
             .get(&api_key)
             .cloned()
             .unwrap_or_default()
-    }
-
-    /// Connections that were opened.
-    pub(crate) fn connections(&self) -> usize {
-        self.state().connections
     }
 
     async fn serve_connection(self: Arc<Self>, broker: i32, mut stream: DuplexStream) {
@@ -298,7 +282,7 @@ impl Cluster {
         Answer::Frame(match key {
             ApiKey::ApiVersions => frame_of(key, version, id, &self.api_versions()),
             ApiKey::Metadata => frame_of(key, version, id, &self.metadata(&request)),
-            ApiKey::InitProducerId => frame_of(key, version, id, &self.init_producer_id()),
+            ApiKey::InitProducerId => frame_of(key, version, id, &self.init_producer_id(&request)),
             ApiKey::Produce => return self.produce(broker, request).await,
             other => panic!("this cluster does not know {other:?}"),
         })
@@ -333,7 +317,7 @@ impl Cluster {
                     assert_eq!(rest.get_u8(), 0, "no tagged fields");
                 }
                 let asked = SaslAuthenticateRequest::decode(&mut rest, version).expect("legal");
-                let is_known = asked.auth_bytes == &b"\0alice\0secret"[..];
+                let is_known = asked.auth_bytes == b"\0alice\0secret"[..];
                 let answer = SaslAuthenticateResponse::default();
                 let answer = if is_known {
                     answer
@@ -423,7 +407,9 @@ impl Cluster {
             .with_topics(topics.map(topic).collect())
     }
 
-    fn init_producer_id(&self) -> InitProducerIdResponse {
+    fn init_producer_id(&self, request: &Request) -> InitProducerIdResponse {
+        let asked: InitProducerIdRequest = decode(request).expect("an InitProducerId request");
+        assert_eq!(asked.transactional_id, None);
         let mut state = self.state();
         state.next_producer_id += 1;
         InitProducerIdResponse::default()
@@ -641,11 +627,10 @@ impl Connector for Pipes {
     ) -> BoxFuture<'a, io::Result<Box<dyn Transport>>> {
         Box::pin(async move {
             let broker = i32::from(address.port()) - 9_000;
-            let mut state = self.0.state();
+            let state = self.0.state();
             if !state.brokers.contains(&broker) || state.down.contains(&broker) {
                 return Err(io::ErrorKind::ConnectionRefused.into());
             }
-            state.connections += 1;
             drop(state);
             let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
             tokio::spawn(Arc::clone(&self.0).serve_connection(broker, theirs));

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use millrace_client::{Client, Compression, Producer, ProducerConfig, ProducerRecord};
+use millrace_client::{Client, Compression, Delivery, Producer, ProducerConfig, ProducerRecord};
 use millrace_wire::error_code::ErrorCode;
 use proptest::prelude::*;
 
@@ -126,6 +126,11 @@ proptest! {
     }
 }
 
+async fn send(producer: &Producer, value: &str) -> Delivery {
+    let record = ProducerRecord::to("t").value(value.as_bytes());
+    producer.send(record).await.expect("accepted")
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_broker_that_forgets_the_producer_gets_a_new_epoch() {
     let cluster = Cluster::new(1);
@@ -166,24 +171,17 @@ async fn a_record_that_is_given_up_leaves_no_hole_for_the_next_ones() {
     settings.delivery_timeout = Duration::from_secs(3);
     settings.linger = Duration::ZERO;
     let producer = Producer::new(&Client::new(config), settings).expect("legal");
-    let send = |value: &'static str| {
-        let producer = producer.clone();
-        async move {
-            let record = ProducerRecord::to("t").value(value.as_bytes());
-            producer.send(record).await.expect("accepted")
-        }
-    };
-    send("a").await.await.expect("stored");
+    send(&producer, "a").await.await.expect("stored");
     // Nobody can know whether this one was stored: it was, and no answer came.
     cluster.script([Fault::CutAfter, Fault::Silence, Fault::Silence]);
-    let lost = send("b").await;
+    let lost = send(&producer, "b").await;
     tokio::time::sleep(Duration::from_millis(10)).await;
-    let behind = send("c").await;
+    let behind = send(&producer, "c").await;
     lost.await.expect_err("no answer in time");
     behind
         .await
         .expect_err("it waited behind the other for as long");
-    send("d").await.await.expect("stored");
+    send(&producer, "d").await.await.expect("stored");
     let values = cluster.values("t", 0);
     assert_eq!(
         values,

@@ -104,7 +104,10 @@ async fn initialize(client: Client) -> Initialized {
     loop {
         let asked = client
             .call_any::<InitProducerIdRequest, _>(i16::MAX, |_| {
-                InitProducerIdRequest::default().with_transaction_timeout_ms(i32::MAX)
+                // The message's own default is an empty id, which is not none.
+                InitProducerIdRequest::default()
+                    .with_transactional_id(None)
+                    .with_transaction_timeout_ms(i32::MAX)
             })
             .await;
         let checked = asked.and_then(|response| {
