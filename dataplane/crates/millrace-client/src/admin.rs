@@ -27,6 +27,9 @@ use crate::{
     topic_partition::TopicPartition,
 };
 
+/// What to ask each leader.
+type ByLeader<V> = BTreeMap<i32, BTreeMap<TopicPartition, V>>;
+
 /// Results by topic, group or partition.
 pub type Results<K, T> = BTreeMap<K, Result<T, BrokerError>>;
 
@@ -106,7 +109,7 @@ impl Admin {
         let mut left = wanted;
         loop {
             let (by_leader, unknown) = self.group_by_leader(&left).await?;
-            let mut failed = RequestError::from(unknown);
+            let mut failed = RequestError::from(BrokerError::from(ErrorCode::LEADER_NOT_AVAILABLE));
             for (node, part) in by_leader {
                 match ask(node, part).await {
                     Ok(answers) => {
@@ -119,6 +122,13 @@ impl Admin {
                         }
                     }
                     Err(error) => failed = error,
+                }
+            }
+            // A second look, after a pause, has not found them either.
+            if retry.has_retried() {
+                for partition in unknown {
+                    left.remove(&partition);
+                    done.insert(partition, Err(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION.into()));
                 }
             }
             if left.is_empty() {
@@ -134,11 +144,12 @@ impl Admin {
         }
     }
 
-    /// What to ask each leader, and the error of those without one.
+    /// What to ask each leader, and the partitions that do not exist. Those without a leader are in
+    /// neither.
     async fn group_by_leader<V: Clone>(
         &self,
         wanted: &BTreeMap<TopicPartition, V>,
-    ) -> Result<(BTreeMap<i32, BTreeMap<TopicPartition, V>>, BrokerError), RequestError> {
+    ) -> Result<(ByLeader<V>, Vec<TopicPartition>), RequestError> {
         let is_known = |partition: &TopicPartition| {
             let metadata = self.client.metadata();
             metadata.topic(&partition.topic).is_some()
@@ -148,8 +159,8 @@ impl Admin {
             self.client.refresh_topics(&topics).await?;
         }
         let metadata = self.client.metadata();
-        let mut by_leader: BTreeMap<i32, BTreeMap<TopicPartition, V>> = BTreeMap::new();
-        let mut unknown = BrokerError::from(ErrorCode::LEADER_NOT_AVAILABLE);
+        let mut by_leader = ByLeader::new();
+        let mut unknown = Vec::new();
         for (partition, value) in wanted {
             let known = metadata.partition(&partition.topic, partition.partition);
             match known.map(|known| known.leader) {
@@ -158,7 +169,7 @@ impl Admin {
                     part.insert(partition.clone(), value.clone());
                 }
                 Some(None) => {}
-                None => unknown = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION.into(),
+                None => unknown.push(partition.clone()),
             }
         }
         Ok((by_leader, unknown))

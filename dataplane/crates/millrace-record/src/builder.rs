@@ -112,9 +112,30 @@ impl BatchBuilder {
         value: Option<&[u8]>,
         headers: &[(&str, Option<&[u8]>)],
     ) {
-        let base = *self.base_timestamp.get_or_insert(timestamp);
-        let delta = timestamp.wrapping_sub(base);
+        let pushed = self.push_within(usize::MAX, timestamp, key, value, headers);
+        debug_assert!(pushed.is_some(), "without a bound every record fits");
+    }
+
+    /// Appends a record if the batch has at most `size_max` bytes with it, before compression. By
+    /// how many bytes the batch grew; nothing where the record does not fit.
+    ///
+    /// # Panics
+    /// As [`Self::push`].
+    pub fn push_within(
+        &mut self,
+        size_max: usize,
+        timestamp: i64,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        headers: &[(&str, Option<&[u8]>)],
+    ) -> Option<usize> {
+        let delta = timestamp.wrapping_sub(self.base_timestamp.unwrap_or(timestamp));
         let body = body_bytes(delta, self.count, key, value, headers);
+        let bytes = varint::len(body as i64) + body;
+        if self.buffer.len() + bytes > size_max {
+            return None;
+        }
+        self.base_timestamp.get_or_insert(timestamp);
         self.max_timestamp = self.max_timestamp.max(timestamp);
         let mut fields = Fields::default();
         fields.put(body as i64);
@@ -123,7 +144,7 @@ impl BatchBuilder {
         fields.put(i64::from(self.count));
         fields.put(length_of(key));
         // Exactly what the record takes: a caller's buffer that is large enough is not replaced.
-        self.buffer.reserve(varint::len(body as i64) + body);
+        self.buffer.reserve(bytes);
         self.buffer.extend_from_slice(fields.bytes());
         self.buffer.extend_from_slice(key.unwrap_or_default());
         varint::write(&mut self.buffer, length_of(value));
@@ -140,21 +161,7 @@ impl BatchBuilder {
             "batches stay far below 2 GiB"
         );
         self.count += 1;
-    }
-
-    /// Bytes by which [`Self::push`] of this record would grow the batch.
-    #[must_use]
-    pub fn record_bytes(
-        &self,
-        timestamp: i64,
-        key: Option<&[u8]>,
-        value: Option<&[u8]>,
-        headers: &[(&str, Option<&[u8]>)],
-    ) -> usize {
-        let base = self.base_timestamp.unwrap_or(timestamp);
-        let delta = timestamp.wrapping_sub(base);
-        let body = body_bytes(delta, self.count, key, value, headers);
-        varint::len(body as i64) + body
+        Some(bytes)
     }
 
     /// Bytes of a batch with one record, before compression.
@@ -337,10 +344,15 @@ mod tests {
                     .map(|(key, value)| (key.as_str(), value.as_deref()))
                     .collect();
                 let (key, value) = (key.as_deref(), value.as_deref());
-                let told = builder.record_bytes(*timestamp, key, value, &headers);
                 let before = builder.size_bytes();
-                builder.push(*timestamp, key, value, &headers);
-                prop_assert_eq!(builder.size_bytes() - before, told);
+                builder.clone().push(*timestamp, key, value, &headers);
+                let bytes = builder.push_within(usize::MAX, *timestamp, key, value, &headers);
+                let after = builder.size_bytes();
+                prop_assert_eq!(bytes, Some(after - before));
+                let mut full = builder.clone();
+                let more = full.push_within(after + after - before - 1, *timestamp, key, value, &headers);
+                prop_assert_eq!(more, None);
+                prop_assert_eq!(full.size_bytes(), after);
                 if std::mem::take(&mut is_first) {
                     let one = BatchBuilder::bytes_with_one(key, value, &headers);
                     prop_assert_eq!(builder.size_bytes(), one);

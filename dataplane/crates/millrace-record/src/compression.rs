@@ -2,7 +2,8 @@
 
 use std::{
     borrow::Cow,
-    io::{self, Read, Write},
+    cell::RefCell,
+    io::{self, Cursor, Read, Write},
 };
 
 use crate::error::InvalidBatch;
@@ -101,12 +102,32 @@ impl Compression {
                 let (out, result) = encoder.finish();
                 result.map(|()| out)
             }
-            Self::Zstd => {
-                zstd::stream::copy_encode(bytes, &mut out, zstd::DEFAULT_COMPRESSION_LEVEL)?;
-                Ok(out)
-            }
+            Self::Zstd => zstd_onto(bytes, out),
         }
     }
+}
+
+thread_local! {
+    /// A context has tables of up to a megabyte, whose creation costs more than the compression of a
+    /// small batch. Bounded by the threads that compress.
+    static ZSTD: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
+}
+
+fn zstd_onto(bytes: &[u8], mut out: Vec<u8>) -> io::Result<Vec<u8>> {
+    ZSTD.with_borrow_mut(|context| {
+        let context = match context {
+            Some(context) => context,
+            None => context.insert(zstd::bulk::Compressor::new(
+                zstd::DEFAULT_COMPRESSION_LEVEL,
+            )?),
+        };
+        let start = out.len();
+        out.reserve(zstd::zstd_safe::compress_bound(bytes.len()));
+        let mut cursor = Cursor::new(out);
+        cursor.set_position(start as u64);
+        context.compress_to_buffer(bytes, &mut cursor)?;
+        Ok(cursor.into_inner())
+    })
 }
 
 fn read_bounded(reader: impl Read, bytes_max: usize) -> Result<Vec<u8>, InvalidBatch> {

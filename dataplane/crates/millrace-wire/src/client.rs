@@ -20,6 +20,7 @@ use millrace_model::TopicId;
 use crate::{
     frame_writer::FrameWriter,
     response::{EncodeError, LENGTH_BYTES, length_prefix},
+    shape::check_response,
 };
 
 /// Where the correlation id stands in a request frame: after length, API key and version.
@@ -221,11 +222,13 @@ pub fn decode_response<M: RequestMessage>(
         let header_bytes = frame.len() - reader.remaining();
         frame.advance(header_bytes);
     }
-    M::Response::decode(&mut frame, version).map_err(|error| MalformedResponse::Body {
+    let malformed = |reason: String| MalformedResponse::Body {
         api_key: key_of::<M>(),
         version,
-        reason: error.to_string(),
-    })
+        reason,
+    };
+    check_response(key_of::<M>(), version, &frame).map_err(|error| malformed(error.to_string()))?;
+    M::Response::decode(&mut frame, version).map_err(|error| malformed(error.to_string()))
 }
 
 /// The API of a message.

@@ -8,7 +8,7 @@
 //! [`client`] is the other direction: requests are written, responses read.
 //!
 //! No frame can make this crate panic or allocate much more memory than the frame's own size: see
-//! [`REQUEST_ELEMENTS_MAX`].
+//! [`REQUEST_ELEMENTS_MAX`] and [`RESPONSE_ELEMENTS_MAX`].
 
 mod api;
 pub mod client;
@@ -33,4 +33,4 @@ pub use kafka_protocol::{
 pub use produce::split_produce;
 pub use request::{MalformedRequest, Request, decode, parse_request};
 pub use response::{EncodeError, Response, encode, encode_unsupported_api_versions};
-pub use shape::{MalformedBody, REQUEST_ELEMENTS_MAX};
+pub use shape::{MalformedBody, REQUEST_ELEMENTS_MAX, RESPONSE_ELEMENTS_MAX};

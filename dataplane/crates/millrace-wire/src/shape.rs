@@ -1,14 +1,17 @@
-//! Checks a request body against its schema before the codec sees it.
+//! Checks a body against its schema before the codec sees it.
 //!
 //! The codec trusts the counts in a body and allocates for them: a ten-byte frame that claims 2^31
 //! topics would abort the process. So every body is first walked, without allocating, along the
-//! schemas in [`requests`], which only know each field's length. A body that passes has as many
-//! elements as it claims, and at most [`REQUEST_ELEMENTS_MAX`] of them.
+//! schemas in [`requests`] or [`responses`], which only know each field's length. A body that passes
+//! has as many elements as it claims, and at most [`REQUEST_ELEMENTS_MAX`] or
+//! [`RESPONSE_ELEMENTS_MAX`] of them.
 
 use kafka_protocol::messages::ApiKey;
 
+mod fields;
 mod reader;
 mod requests;
+mod responses;
 
 pub(crate) use reader::Reader;
 
@@ -16,6 +19,10 @@ pub(crate) use reader::Reader;
 /// one byte in the frame and a hundred in memory, so the frame's size alone is no bound; this is
 /// more than all partitions that a cluster should have.
 pub const REQUEST_ELEMENTS_MAX: usize = 262_144;
+
+/// The most elements of one response: more than the metadata of the largest clusters, whose
+/// partitions each have a dozen, and far less than what a frame of 128 MiB could claim.
+pub const RESPONSE_ELEMENTS_MAX: usize = 16 * REQUEST_ELEMENTS_MAX;
 
 /// What is wrong with the bytes of a header or a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -32,8 +39,8 @@ pub enum MalformedBody {
     /// A tagged field's size is not its value's size.
     #[error("a tagged field's size does not match its value")]
     TaggedFieldSize,
-    /// More than [`REQUEST_ELEMENTS_MAX`] elements.
-    #[error("it has more than {REQUEST_ELEMENTS_MAX} elements")]
+    /// More than [`REQUEST_ELEMENTS_MAX`] or [`RESPONSE_ELEMENTS_MAX`] elements.
+    #[error("it has too many elements")]
     TooManyElements,
     /// The codec refuses: text that is not UTF-8, a null that may not be, a tag too new.
     #[error("a field has a value that its schema does not allow")]
@@ -56,6 +63,8 @@ enum Kind {
     List(&'static Kind),
     /// Fields and, in flexible versions, tagged fields.
     Struct(&'static Schema),
+    /// A byte that is 1 where the structure follows.
+    NullableStruct(&'static Schema),
 }
 
 /// A field and the versions that have it.
@@ -81,9 +90,9 @@ struct Schema {
     tagged: &'static [Tagged],
 }
 
-/// A request's body.
+/// A request's or response's body.
 #[derive(Debug, Clone, Copy)]
-struct RequestShape {
+struct MessageShape {
     /// The first version with compact lengths and tagged fields.
     flexible_from: i16,
     schema: &'static Schema,
@@ -94,17 +103,35 @@ struct RequestShape {
 /// # Errors
 /// The first thing that is wrong. An API without a schema is [`MalformedBody::OtherApi`].
 pub(crate) fn check(api_key: ApiKey, version: i16, body: &[u8]) -> Result<(), MalformedBody> {
-    measure(api_key, version, body).map(drop)
+    let shape = requests::shape_of(api_key).ok_or(MalformedBody::OtherApi)?;
+    measure(shape, version, body, REQUEST_ELEMENTS_MAX).map(drop)
 }
 
-/// Walks the body of a request and tells its length in bytes.
-fn measure(api_key: ApiKey, version: i16, body: &[u8]) -> Result<usize, MalformedBody> {
-    let shape = requests::shape_of(api_key).ok_or(MalformedBody::OtherApi)?;
+/// Walks the body of a response. Bytes after it are ignored.
+///
+/// # Errors
+/// The first thing that is wrong. An API without a schema is [`MalformedBody::OtherApi`].
+pub(crate) fn check_response(
+    api_key: ApiKey,
+    version: i16,
+    body: &[u8],
+) -> Result<(), MalformedBody> {
+    let shape = responses::shape_of(api_key).ok_or(MalformedBody::OtherApi)?;
+    measure(shape, version, body, RESPONSE_ELEMENTS_MAX).map(drop)
+}
+
+/// Walks a body and tells its length in bytes.
+fn measure(
+    shape: MessageShape,
+    version: i16,
+    body: &[u8],
+    elements_max: usize,
+) -> Result<usize, MalformedBody> {
     let mut walk = Walk {
         reader: Reader::new(body),
         version,
         flexible: version >= shape.flexible_from,
-        elements_left: REQUEST_ELEMENTS_MAX,
+        elements_left: elements_max,
     };
     walk.structure(shape.schema)?;
     Ok(body.len() - walk.reader.remaining())
@@ -148,6 +175,10 @@ impl Walk<'_> {
             }
             Kind::List(element) => self.list(element),
             Kind::Struct(schema) => self.structure(schema),
+            Kind::NullableStruct(schema) => match self.reader.i8()? {
+                1 => self.structure(schema),
+                _ => Ok(()),
+            },
         }
     }
 

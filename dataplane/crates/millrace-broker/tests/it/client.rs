@@ -155,7 +155,7 @@ async fn topics_are_administered() {
     assert!(checked.expect("an answer")["t"].is_ok());
     assert!(admin.list_topics().await.expect("an answer").is_empty());
     let created = admin
-        .create_topics(&[topic.clone()])
+        .create_topics(std::slice::from_ref(&topic))
         .await
         .expect("an answer");
     let id = *created["t"].as_ref().expect("created");
@@ -177,6 +177,30 @@ async fn topics_are_administered() {
     let error = described["u"].as_ref().expect_err("unknown");
     assert_eq!(error.code, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
 
+    assert_eq!(
+        admin
+            .describe_cluster()
+            .await
+            .expect("an answer")
+            .brokers
+            .len(),
+        1
+    );
+    let deleted = admin.delete_topics(&["t", "u"]).await.expect("an answer");
+    assert!(deleted["t"].is_ok(), "{deleted:?}");
+    assert!(deleted["u"].is_err(), "{deleted:?}");
+    broker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn configurations_are_changed_one_by_one() {
+    let home = Home::new();
+    let broker = home.start(&[]).await;
+    let client = client(&broker);
+    let admin = Admin::new(&client);
+    let topic = NewTopic::new("t").config("retention.ms", "1000000");
+    let created = admin.create_topics(&[topic]).await.expect("an answer");
+    assert!(created["t"].is_ok(), "{created:?}");
     let resource = ConfigResource::Topic("t".to_owned());
     let change = |change| {
         let changes = BTreeMap::from([("retention.ms".to_owned(), change)]);
@@ -205,23 +229,11 @@ async fn topics_are_administered() {
     assert!(altered.expect("an answer")[&resource].is_ok());
     assert_ne!(retention().await.1, ConfigSource::Topic);
 
-    assert_eq!(
-        admin
-            .describe_cluster()
-            .await
-            .expect("an answer")
-            .brokers
-            .len(),
-        1
-    );
-    let deleted = admin.delete_topics(&["t", "u"]).await.expect("an answer");
-    assert!(deleted["t"].is_ok(), "{deleted:?}");
-    assert!(deleted["u"].is_err(), "{deleted:?}");
     broker.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn offsets_and_groups_are_administered() {
+async fn offsets_are_administered() {
     let home = Home::new();
     let broker = home.start(&[]).await;
     let client = client(&broker);
@@ -252,20 +264,27 @@ async fn offsets_and_groups_are_administered() {
         offsets(OffsetSpec::Timestamp(1_000_004)).await,
         (Some(4), None)
     );
-    let unknown = BTreeMap::from([(at(7), OffsetSpec::Latest)]);
-    let mut config = client.config().clone();
-    config.request_timeout = Duration::from_millis(500);
-    let hasty = Admin::new(&Client::new(config));
-    let error = hasty
-        .list_offsets(unknown)
-        .await
-        .expect_err("no such partition");
-    assert_eq!(error.code(), Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION));
+    let unknown = BTreeMap::from([(at(7), OffsetSpec::Latest), (at(1), OffsetSpec::Latest)]);
+    let listed = admin.list_offsets(unknown).await.expect("an answer");
+    let error = listed[&at(7)].as_ref().expect_err("no such partition");
+    assert_eq!(error.code, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+    assert!(listed[&at(1)].is_ok());
 
     let deleted = admin.delete_records(BTreeMap::from([(at(0), 3)])).await;
     assert_eq!(deleted.expect("an answer")[&at(0)], Ok(3));
     assert_eq!(offsets(OffsetSpec::Earliest).await, (Some(3), Some(0)));
 
+    broker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn groups_are_administered() {
+    let home = Home::new();
+    let broker = home.start(&[]).await;
+    let client = client(&broker);
+    let admin = Admin::new(&client);
+    create(&client, "t", 2).await;
+    let at = |partition| TopicPartition::new("t", partition);
     assert!(admin.list_groups().await.expect("an answer").is_empty());
     let committed = BTreeMap::from([(at(0), CommittedOffset::new(5))]);
     let altered = admin

@@ -128,6 +128,13 @@ impl Brokers {
             .retain(|(_, number), _| *number != lane.number);
     }
 
+    /// Forgets brokers that are not known any more; whoever still uses a connection keeps it.
+    pub(super) fn retain(&self, is_known: impl Fn(&BrokerAddress) -> bool) {
+        self.slots
+            .lock()
+            .retain(|(address, _), _| is_known(address));
+    }
+
     fn slot(&self, address: &BrokerAddress, lane: Lane) -> Arc<Slot> {
         let mut slots = self.slots.lock();
         let key = (address.clone(), lane.number);

@@ -43,6 +43,11 @@ impl<'a> Retry<'a> {
         }
     }
 
+    /// Whether an attempt has failed.
+    pub(crate) fn has_retried(&self) -> bool {
+        self.failures > 0
+    }
+
     /// Waits before the next attempt. The error, where there should be none or no time is left.
     pub(crate) async fn after(&mut self, error: RequestError) -> Result<(), RequestError> {
         self.failures += 1;

@@ -162,6 +162,13 @@ impl MetadataCache {
         Arc::new(self.current.clone())
     }
 
+    /// Forgets all brokers; the merged metadata.
+    pub(super) fn forget_brokers(&mut self) -> Arc<Metadata> {
+        self.current.brokers.clear();
+        self.current.controller = None;
+        Arc::new(self.current.clone())
+    }
+
     /// Forgets all topics but these.
     pub(super) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
         self.current.topics.retain(|name, _| keep(name));

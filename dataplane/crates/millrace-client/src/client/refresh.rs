@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Broker, Client, Inner, Interests, Metadata, Wake};
 use crate::{
-    error::{BrokerError, RequestError},
+    error::{BrokerError, ErrorCode, RequestError},
     transport::BrokerAddress,
 };
 
@@ -78,7 +78,17 @@ impl Client {
         }
         // Whoever has a number by now has also told what it is interested in.
         let serves = self.inner.refresh.tickets.load(Ordering::SeqCst);
-        let metadata = self.ask().await?;
+        let mut metadata = self.ask().await;
+        if let Err(RequestError::Broker(error)) = &metadata
+            && error.code == ErrorCode::REBOOTSTRAP_REQUIRED
+        {
+            // The brokers that the client knows are not those of its cluster any more (KIP-1102).
+            tracing::warn!("the cluster asks the client to start over with its bootstrap servers");
+            let forgotten = self.inner.cache.lock().forget_brokers();
+            self.inner.metadata.send_replace(forgotten);
+            metadata = self.ask().await;
+        }
+        let metadata = metadata?;
         *served = serves;
         drop(interests);
         Ok(metadata)
@@ -115,6 +125,12 @@ impl Client {
         cache.retain(|name| names.iter().any(|asked| **asked == *name));
         let metadata = cache.update(&response);
         self.inner.metadata.send_replace(Arc::clone(&metadata));
+        drop(cache);
+        let bootstrap = &self.inner.config.bootstrap_servers;
+        self.inner.brokers.retain(|address| {
+            let mut known = metadata.brokers.values().map(|broker| &broker.address);
+            bootstrap.contains(address) || known.any(|known| known == address)
+        });
         Ok(metadata)
     }
 

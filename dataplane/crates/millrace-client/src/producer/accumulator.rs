@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use foldhash::fast::RandomState;
 use millrace_record::BatchBuilder;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use tokio::sync::Notify;
@@ -32,7 +33,7 @@ pub(super) struct Accumulator {
     client: Client,
     config: ProducerConfig,
     /// Bounded by the topics that the user sends to.
-    topics: RwLock<HashMap<Arc<str>, Arc<TopicQueue>>>,
+    topics: RwLock<HashMap<Arc<str>, Arc<TopicQueue>, RandomState>>,
     pub(super) memory: Memory,
     /// Partitions that the sender should look at.
     attention: Mutex<Vec<Arc<PartitionQueue>>>,
@@ -231,8 +232,10 @@ impl Accumulator {
                     }
                 },
             };
-            state.open = Some(self.open_batch(queue, memory));
-            let delivery = self.push_first(&mut state, record, timestamp);
+            let open = state.open.insert(self.open_batch(queue, memory));
+            // A record that is larger than `batch_size` is a batch of its own.
+            let pushed = push(open, usize::MAX, record, timestamp);
+            let (delivery, _) = pushed.expect("without a bound every record fits");
             self.after_push(queue, &mut state, topic, chosen, bytes);
             self.attend_new(queue, &mut state, was_open);
             return Ok(Append::Done(delivery));
@@ -330,26 +333,8 @@ impl Accumulator {
         record: &ProducerRecord<'_>,
         timestamp: i64,
     ) -> Option<(Delivery, usize)> {
-        let open = state.open.as_ref()?;
-        let (key, value) = (record.key, record.value);
-        let bytes = open
-            .builder
-            .record_bytes(timestamp, key, value, record.headers);
-        let fits = open.builder.size_bytes() + bytes <= self.config.batch_size;
-        fits.then(|| (self.push_first(state, record, timestamp), bytes))
-    }
-
-    fn push_first(
-        &self,
-        state: &mut Guard<'_>,
-        record: &ProducerRecord<'_>,
-        timestamp: i64,
-    ) -> Delivery {
-        let open = state.open.as_mut().expect("the caller has opened a batch");
-        let index = open.builder.count().unsigned_abs();
-        open.builder
-            .push(timestamp, record.key, record.value, record.headers);
-        Delivery::new(Arc::clone(&open.completion), index, timestamp)
+        let open = state.open.as_mut()?;
+        push(open, self.config.batch_size, record, timestamp)
     }
 
     fn after_push(
@@ -515,3 +500,22 @@ impl Accumulator {
         }
     }
 }
+
+/// Writes a record into a batch if it has at most `size_max` bytes with it; by how many it grew.
+fn push(
+    open: &mut OpenBatch,
+    size_max: usize,
+    record: &ProducerRecord<'_>,
+    timestamp: i64,
+) -> Option<(Delivery, usize)> {
+    let index = open.builder.count().unsigned_abs();
+    let (key, value) = (record.key, record.value);
+    let bytes = open
+        .builder
+        .push_within(size_max, timestamp, key, value, record.headers)?;
+    let delivery = Delivery::new(Arc::clone(&open.completion), index, timestamp);
+    Some((delivery, bytes))
+}
+
+#[cfg(test)]
+mod tests;

@@ -191,6 +191,8 @@ impl Drop for Waiting<'_> {
 
 #[cfg(test)]
 mod tests {
+    use millrace_record::{BatchBuilder, Compression};
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -235,5 +237,26 @@ mod tests {
         let large = memory.try_reserve(70).expect("free");
         let _buffer = memory.buffer(&large);
         assert_eq!(memory.pool.lock().len(), 1, "50 bytes are free");
+    }
+
+    #[test]
+    fn the_buffer_of_a_batch_that_was_sent_is_used_again() {
+        let memory = Memory::new(1_000, 400);
+        let reserved = memory.try_reserve(400).expect("free");
+        let mut builder = BatchBuilder::with_buffer(Compression::None, memory.buffer(&reserved));
+        while builder
+            .push_within(400, 0, None, Some(b"value"), &[])
+            .is_some()
+        {}
+        let batch = builder.build();
+        assert_eq!(batch.capacity(), 400, "it never grew");
+        let sent = batch.freeze();
+        let held = sent.clone();
+        memory.recycle_sent(sent.clone());
+        assert!(memory.pool.lock().is_empty(), "somebody holds the bytes");
+        drop((sent, reserved));
+        memory.recycle_sent(held);
+        let again = memory.pool.lock().pop().expect("free");
+        assert_eq!((again.capacity(), again.len()), (400, 0));
     }
 }

@@ -99,11 +99,14 @@ pub(crate) struct Cluster {
 struct State {
     brokers: Vec<i32>,
     down: HashSet<i32>,
+    /// How much later brokers answer a Produce.
+    slow: HashMap<i32, Duration>,
     topics: BTreeMap<String, Topic>,
     next_producer_id: i64,
     versions: HashMap<ApiKey, (i16, i16)>,
     requests: HashMap<ApiKey, Vec<(i32, Duration)>>,
     message_bytes_max: usize,
+    asks_to_rebootstrap: bool,
     start: Option<tokio::time::Instant>,
 }
 
@@ -197,6 +200,16 @@ impl Cluster {
 
     pub(crate) fn set_message_bytes_max(&self, bytes: usize) {
         self.state().message_bytes_max = bytes;
+    }
+
+    /// The next answer to Metadata says that the client should start over (KIP-1102).
+    pub(crate) fn ask_to_rebootstrap(&self) {
+        self.state().asks_to_rebootstrap = true;
+    }
+
+    /// Lets a broker answer each Produce so much later.
+    pub(crate) fn set_slow(&self, broker: i32, by: Duration) {
+        self.state().slow.insert(broker, by);
     }
 
     /// Ends all connections to a broker and refuses new ones, or accepts them again.
@@ -367,7 +380,11 @@ impl Cluster {
 
     fn metadata(&self, request: &Request) -> MetadataResponse {
         let asked: MetadataRequest = decode(request).expect("a Metadata request");
-        let state = self.state();
+        let mut state = self.state();
+        if std::mem::take(&mut state.asks_to_rebootstrap) {
+            let code = ErrorCode::RebootstrapRequired.code();
+            return MetadataResponse::default().with_error_code(code);
+        }
         let broker = |id: &i32| {
             MetadataResponseBroker::default()
                 .with_node_id(BrokerId(*id))
@@ -432,6 +449,10 @@ impl Cluster {
             Fault::CutAfter => return Answer::Close,
             Fault::Delay(time) => tokio::time::sleep(time).await,
             _ => {}
+        }
+        let slow = self.state().slow.get(&broker).copied();
+        if let Some(slow) = slow {
+            tokio::time::sleep(slow).await;
         }
         if message.acks == 0 {
             return Answer::None;

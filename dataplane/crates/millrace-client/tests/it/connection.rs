@@ -151,3 +151,15 @@ async fn a_connection_is_authenticated_before_it_is_used() {
         .expect_err("not offered");
     assert!(error.to_string().contains("it offers PLAIN"), "{error}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_is_asked_to_starts_over_with_its_bootstrap_servers() {
+    let cluster = Cluster::new(2);
+    cluster.create("t", 1);
+    cluster.create("u", 1);
+    let client = Client::new(cluster.config(1));
+    client.topic("t").await.expect("found");
+    cluster.ask_to_rebootstrap();
+    client.topic("u").await.expect("found at the second try");
+    assert_eq!(client.metadata().brokers.len(), 2);
+}

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use millrace_client::{
-    Acks, Client, Compression, Delivery, DeliveryError, ErrorCode, Partitioning, Producer,
-    ProducerConfig, ProducerRecord, RecordMetadata, SendError,
+    Acks, Client, Compression, Delivery, DeliveryError, ErrorCode, Partitioner, Partitioning,
+    Producer, ProducerConfig, ProducerRecord, RecordMetadata, SendError, TopicView,
 };
 use millrace_wire::{ApiKey, error_code};
 
@@ -419,4 +419,136 @@ async fn records_without_a_key_are_spread_as_the_partitioner_says() {
             .sum();
         assert_eq!(stored, 80);
     }
+}
+
+/// The part of the records that partition 1 gets, whose broker takes 200 ms for a request.
+async fn share_of_the_slow(partitioning: Partitioning, availability: Duration) -> f64 {
+    const RECORDS: u32 = 8_000;
+    let cluster = Cluster::new(2);
+    cluster.create("t", 2);
+    cluster.set_slow(2, Duration::from_millis(200));
+    let producer = producer(&cluster, |config| {
+        config.partitioning = partitioning;
+        config.availability_timeout = availability;
+        config.linger = Duration::ZERO;
+        config.batch_size = 2_000;
+        config.max_in_flight = 1;
+    });
+    for _ in 0..RECORDS {
+        let record = ProducerRecord::to("t").value(&[7; 100]);
+        drop(producer.send(record).await.expect("accepted"));
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    producer.flush().await;
+    cluster.values("t", 1).len() as f64 / f64::from(RECORDS)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_broker_gets_more_from_sticky_and_less_from_uniform_sticky() {
+    let sticky = share_of_the_slow(Partitioning::Sticky, Duration::ZERO).await;
+    assert!(sticky > 0.55, "sticky: {sticky}");
+    let uniform = share_of_the_slow(Partitioning::UniformSticky, Duration::ZERO).await;
+    assert!(uniform < 0.5, "uniform sticky: {uniform}");
+    let avoided = share_of_the_slow(Partitioning::UniformSticky, Duration::from_millis(20)).await;
+    assert!(avoided < uniform, "avoided: {avoided}, otherwise {uniform}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_at_the_same_time_keep_each_ones_order() {
+    let cluster = Cluster::new(3);
+    cluster.create("t", 5);
+    let producer = producer(&cluster, |config| {
+        config.batch_size = 500;
+        config.buffer_memory = 20_000;
+    });
+    let callers: Vec<_> = (0..8)
+        .map(|caller| {
+            let producer = producer.clone();
+            tokio::spawn(async move {
+                let key = format!("caller {caller}");
+                for number in 0..500 {
+                    let value = format!("{caller} {number}");
+                    let record = ProducerRecord::to("t")
+                        .key(key.as_bytes())
+                        .value(value.as_bytes());
+                    drop(producer.send(record).await.expect("accepted"));
+                }
+            })
+        })
+        .collect();
+    for caller in callers {
+        caller.await.expect("no panic");
+    }
+    producer.flush().await;
+    let all: Vec<_> = (0..5)
+        .flat_map(|partition| texts(&cluster, partition))
+        .collect();
+    assert_eq!(all.len(), 4_000);
+    for caller in 0..8 {
+        let own = all
+            .iter()
+            .filter(|text| text.starts_with(&format!("{caller} ")));
+        let expected = (0..500).map(|number| format!("{caller} {number}"));
+        assert!(own.cloned().eq(expected), "caller {caller}");
+    }
+    assert_eq!(producer.metrics().buffered_bytes, 0);
+}
+
+/// Sends everything to the last partition, and counts new batches.
+#[derive(Debug, Default)]
+struct Last(std::sync::atomic::AtomicUsize);
+
+impl Partitioner for Last {
+    fn partition(&self, topic: &TopicView<'_>, _record: &ProducerRecord<'_>) -> i32 {
+        assert_eq!(topic.name(), "t");
+        assert!(topic.is_available(0) && !topic.is_available(9));
+        i32::try_from(topic.partitions() - 1).expect("few")
+    }
+
+    fn on_new_batch(&self, _topic: &TopicView<'_>, previous: i32) {
+        assert_eq!(previous, 3);
+        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_partitioner_of_ones_own_decides_for_records_with_keys_too() {
+    let cluster = Cluster::new(1);
+    cluster.create("t", 4);
+    let last = Arc::new(Last::default());
+    let producer = producer(&cluster, |config| {
+        config.partitioning = Partitioning::Custom(last.clone());
+    });
+    for _ in 0..10 {
+        let record = ProducerRecord::to("t").key(b"k").value(b"v");
+        let delivery = producer.send(record).await.expect("accepted");
+        assert_eq!(delivery.partition(), 3);
+    }
+    producer.flush().await;
+    assert_eq!(cluster.values("t", 3).len(), 10);
+    assert_eq!(last.0.load(std::sync::atomic::Ordering::Relaxed), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_send_that_is_given_up_hands_nothing_over_and_holds_nothing() {
+    let cluster = Cluster::new(1);
+    cluster.create("t", 1);
+    let producer = producer(&cluster, |config| {
+        config.batch_size = 1_000;
+        config.buffer_memory = 2_000;
+        config.linger = Duration::from_secs(1);
+    });
+    let value = "v".repeat(900);
+    let mut accepted = 0;
+    cluster.script([Fault::Delay(Duration::from_secs(5))]);
+    for _ in 0..200 {
+        let record = ProducerRecord::to("t").value(value.as_bytes());
+        let sent = tokio::time::timeout(Duration::from_millis(50), producer.send(record)).await;
+        accepted += usize::from(sent.is_ok());
+    }
+    assert!(accepted < 200, "some had to wait for longer");
+    producer.flush().await;
+    assert_eq!(cluster.values("t", 0).len(), accepted);
+    let metrics = producer.metrics();
+    assert_eq!((metrics.buffered_bytes, metrics.waiting), (0, 0));
 }

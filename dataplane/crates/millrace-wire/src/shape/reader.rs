@@ -42,6 +42,10 @@ impl<'a> Reader<'a> {
         self.take(len).map(drop)
     }
 
+    pub(crate) fn i8(&mut self) -> Result<i8, MalformedBody> {
+        self.array().map(i8::from_be_bytes)
+    }
+
     pub(crate) fn i16(&mut self) -> Result<i16, MalformedBody> {
         self.array().map(i16::from_be_bytes)
     }

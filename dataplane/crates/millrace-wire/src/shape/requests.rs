@@ -3,52 +3,10 @@
 
 use kafka_protocol::messages::ApiKey;
 
-use super::{Field, Kind, RequestShape, Schema, Tagged};
-
-const INT8: Kind = Kind::Fixed(1);
-const INT16: Kind = Kind::Fixed(2);
-const INT32: Kind = Kind::Fixed(4);
-const INT64: Kind = Kind::Fixed(8);
-const UUID: Kind = Kind::Fixed(16);
-const BOOL: Kind = Kind::Fixed(1);
-const TEXT: Kind = Kind::Text;
-const BLOB: Kind = Kind::Blob;
-const INT32S: Kind = Kind::List(&INT32);
-const TEXTS: Kind = Kind::List(&TEXT);
-
-const fn always(kind: Kind) -> Field {
-    between(0, i16::MAX, kind)
-}
-
-const fn since(version: i16, kind: Kind) -> Field {
-    between(version, i16::MAX, kind)
-}
-
-const fn until(version: i16, kind: Kind) -> Field {
-    between(0, version, kind)
-}
-
-const fn between(since: i16, until: i16, kind: Kind) -> Field {
-    Field { kind, since, until }
-}
-
-/// A structure without known tagged fields.
-const fn plain(fields: &'static [Field]) -> Schema {
-    Schema {
-        fields,
-        tagged: &[],
-    }
-}
-
-/// A list of structures.
-macro_rules! list_of {
-    ($schema:expr) => {
-        Kind::List(&Kind::Struct(&$schema))
-    };
-}
+use super::{MessageShape, Schema, Tagged, fields::*};
 
 /// The shape of an API's request; nothing where the API is not served.
-pub(super) fn shape_of(api_key: ApiKey) -> Option<RequestShape> {
+pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
     let (flexible_from, schema) = match api_key {
         ApiKey::Produce => (9, &PRODUCE),
         ApiKey::Fetch => (12, &FETCH),
@@ -78,7 +36,7 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<RequestShape> {
         ApiKey::DescribeCluster => (0, &DESCRIBE_CLUSTER),
         _ => return None,
     };
-    Some(RequestShape {
+    Some(MessageShape {
         flexible_from,
         schema,
     })

@@ -17,43 +17,102 @@ fn codec<M: Decodable + Encodable>(version: i16, body: &Bytes) -> Option<(usize,
     Some((body.len() - rest.remaining(), again))
 }
 
-fn codec_of(api_key: ApiKey, version: i16, body: &Bytes) -> Option<(usize, BytesMut)> {
+/// Whether a body is a request's or a response's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Request,
+    Response,
+}
+
+/// Calls a macro with all messages that have a schema; the last ones have one for responses only.
+macro_rules! for_messages {
+    ($each:ident) => {
+        $each! {
+            Produce ProduceRequest ProduceResponse,
+            Fetch FetchRequest FetchResponse,
+            ListOffsets ListOffsetsRequest ListOffsetsResponse,
+            Metadata MetadataRequest MetadataResponse,
+            OffsetCommit OffsetCommitRequest OffsetCommitResponse,
+            OffsetFetch OffsetFetchRequest OffsetFetchResponse,
+            FindCoordinator FindCoordinatorRequest FindCoordinatorResponse,
+            JoinGroup JoinGroupRequest JoinGroupResponse,
+            Heartbeat HeartbeatRequest HeartbeatResponse,
+            LeaveGroup LeaveGroupRequest LeaveGroupResponse,
+            SyncGroup SyncGroupRequest SyncGroupResponse,
+            DescribeGroups DescribeGroupsRequest DescribeGroupsResponse,
+            ListGroups ListGroupsRequest ListGroupsResponse,
+            ApiVersions ApiVersionsRequest ApiVersionsResponse,
+            CreateTopics CreateTopicsRequest CreateTopicsResponse,
+            DeleteTopics DeleteTopicsRequest DeleteTopicsResponse,
+            DeleteRecords DeleteRecordsRequest DeleteRecordsResponse,
+            InitProducerId InitProducerIdRequest InitProducerIdResponse,
+            OffsetForLeaderEpoch OffsetForLeaderEpochRequest OffsetForLeaderEpochResponse,
+            DescribeConfigs DescribeConfigsRequest DescribeConfigsResponse,
+            AlterConfigs AlterConfigsRequest AlterConfigsResponse,
+            DescribeLogDirs DescribeLogDirsRequest DescribeLogDirsResponse,
+            CreatePartitions CreatePartitionsRequest CreatePartitionsResponse,
+            DeleteGroups DeleteGroupsRequest DeleteGroupsResponse,
+            IncrementalAlterConfigs IncrementalAlterConfigsRequest IncrementalAlterConfigsResponse,
+            DescribeCluster DescribeClusterRequest DescribeClusterResponse,
+            SaslHandshake SaslHandshakeRequest SaslHandshakeResponse,
+            SaslAuthenticate SaslAuthenticateRequest SaslAuthenticateResponse,
+            OffsetDelete OffsetDeleteRequest OffsetDeleteResponse,
+            ConsumerGroupHeartbeat ConsumerGroupHeartbeatRequest ConsumerGroupHeartbeatResponse,
+            ConsumerGroupDescribe ConsumerGroupDescribeRequest ConsumerGroupDescribeResponse,
+        }
+    };
+}
+
+fn codec_of(side: Side, api_key: ApiKey, version: i16, body: &Bytes) -> Option<(usize, BytesMut)> {
     macro_rules! by_key {
-        ($($key:ident => $message:ident,)*) => {
-            match api_key {
-                $(ApiKey::$key => codec::<$message>(version, body),)*
-                other => panic!("{other:?} is served but not tested"),
+        ($($key:ident $request:ident $response:ident,)*) => {
+            match (side, api_key) {
+                $(
+                    (Side::Request, ApiKey::$key) => codec::<$request>(version, body),
+                    (Side::Response, ApiKey::$key) => codec::<$response>(version, body),
+                )*
+                (_, other) => panic!("{other:?} has a schema and is not tested"),
             }
         };
     }
-    by_key! {
-        Produce => ProduceRequest,
-        Fetch => FetchRequest,
-        ListOffsets => ListOffsetsRequest,
-        Metadata => MetadataRequest,
-        OffsetCommit => OffsetCommitRequest,
-        OffsetFetch => OffsetFetchRequest,
-        FindCoordinator => FindCoordinatorRequest,
-        JoinGroup => JoinGroupRequest,
-        Heartbeat => HeartbeatRequest,
-        LeaveGroup => LeaveGroupRequest,
-        SyncGroup => SyncGroupRequest,
-        DescribeGroups => DescribeGroupsRequest,
-        ListGroups => ListGroupsRequest,
-        ApiVersions => ApiVersionsRequest,
-        CreateTopics => CreateTopicsRequest,
-        DeleteTopics => DeleteTopicsRequest,
-        DeleteRecords => DeleteRecordsRequest,
-        InitProducerId => InitProducerIdRequest,
-        OffsetForLeaderEpoch => OffsetForLeaderEpochRequest,
-        DescribeConfigs => DescribeConfigsRequest,
-        AlterConfigs => AlterConfigsRequest,
-        DescribeLogDirs => DescribeLogDirsRequest,
-        CreatePartitions => CreatePartitionsRequest,
-        DeleteGroups => DeleteGroupsRequest,
-        IncrementalAlterConfigs => IncrementalAlterConfigsRequest,
-        DescribeCluster => DescribeClusterRequest,
+    for_messages!(by_key)
+}
+
+/// Every API whose responses have a schema, with the versions that a client speaks.
+fn responses() -> Vec<(ApiKey, i16, i16)> {
+    macro_rules! spoken {
+        ($($key:ident $request:ident $response:ident,)*) => {
+            [$((ApiKey::$key, crate::client::spoken::<$request>()),)*]
+        };
     }
+    let all = for_messages!(spoken).into_iter();
+    all.filter(|(api_key, _)| responses::shape_of(*api_key).is_some())
+        .map(|(api_key, versions)| (api_key, versions.min, versions.max))
+        .collect()
+}
+
+fn shape_of(side: Side, api_key: ApiKey) -> MessageShape {
+    let shape = match side {
+        Side::Request => requests::shape_of(api_key),
+        Side::Response => responses::shape_of(api_key),
+    };
+    shape.expect("a schema")
+}
+
+fn check_side(side: Side, api_key: ApiKey, version: i16, body: &[u8]) -> Result<(), MalformedBody> {
+    match side {
+        Side::Request => check(api_key, version, body),
+        Side::Response => check_response(api_key, version, body),
+    }
+}
+
+fn measured(
+    side: Side,
+    api_key: ApiKey,
+    version: i16,
+    body: &[u8],
+) -> Result<usize, MalformedBody> {
+    measure(shape_of(side, api_key), version, body, REQUEST_ELEMENTS_MAX)
 }
 
 /// Writes a random body along a schema. Nothing is null and all text is ASCII, so that only the
@@ -66,8 +125,7 @@ struct Author {
 }
 
 impl Author {
-    fn body(api_key: ApiKey, version: i16, random: TestRng) -> Bytes {
-        let shape = requests::shape_of(api_key).expect("a schema");
+    fn body(shape: MessageShape, version: i16, random: TestRng) -> Bytes {
         let flexible = version >= shape.flexible_from;
         let mut author = Self {
             random,
@@ -104,7 +162,13 @@ impl Author {
         self.varint(known.len() as u32 + u32::from(with_unknown));
         for field in known {
             let outer = self.out.split();
-            self.value(&field.kind);
+            // The codec leaves out a list that is empty, which is its default.
+            if let Kind::List(element) = field.kind {
+                self.long_len(1);
+                self.value(element);
+            } else {
+                self.value(&field.kind);
+            }
             let value = std::mem::replace(&mut self.out, outer);
             self.varint(field.tag);
             self.varint(value.len() as u32);
@@ -123,7 +187,8 @@ impl Author {
             Kind::Fixed(1) => self.out.put_u8(1),
             Kind::Fixed(len) => {
                 for _ in 0..*len {
-                    let byte = self.below(0x80) as u8;
+                    // Not 0, which may be the default of a field that is then left out.
+                    let byte = 1 + self.below(0x7f) as u8;
                     self.out.put_u8(byte);
                 }
             }
@@ -147,6 +212,14 @@ impl Author {
                 (0..len).for_each(|_| self.value(element));
             }
             Kind::Struct(schema) => self.structure(schema),
+            Kind::NullableStruct(schema) => {
+                if self.below(2) == 0 {
+                    self.out.put_i8(-1);
+                } else {
+                    self.out.put_i8(1);
+                    self.structure(schema);
+                }
+            }
         }
     }
 
@@ -167,24 +240,35 @@ impl Author {
     }
 }
 
-fn api_and_version() -> impl Strategy<Value = (ApiKey, i16)> {
-    (0..SUPPORTED.len()).prop_flat_map(|which| {
-        let support = &SUPPORTED[which];
-        (Just(support.api_key), support.min..=support.max)
-    })
+fn api_and_version() -> impl Strategy<Value = (Side, ApiKey, i16)> {
+    let requests = SUPPORTED
+        .iter()
+        .map(|support| (Side::Request, support.api_key, support.min, support.max));
+    let responses = responses()
+        .into_iter()
+        .map(|(api_key, min, max)| (Side::Response, api_key, min, max));
+    let all: Vec<_> = requests.chain(responses).collect();
+    prop::sample::select(all)
+        .prop_flat_map(|(side, api_key, min, max)| (Just(side), Just(api_key), min..=max))
 }
 
-fn body() -> impl Strategy<Value = (ApiKey, i16, Bytes)> {
-    api_and_version().prop_perturb(|(api_key, version), random| {
-        (api_key, version, Author::body(api_key, version, random))
+fn body() -> impl Strategy<Value = (Side, ApiKey, i16, Bytes)> {
+    api_and_version().prop_perturb(|(side, api_key, version), random| {
+        let shape = shape_of(side, api_key);
+        (side, api_key, version, Author::body(shape, version, random))
     })
 }
 
 /// The codec must read what passed the walk exactly as far as the walk did, or refuse it: then it
 /// met no count that was not walked.
-fn codec_agrees(api_key: ApiKey, version: i16, body: &Bytes) -> Result<(), TestCaseError> {
-    if let Ok(walked) = measure(api_key, version, body)
-        && let Some((read, _)) = codec_of(api_key, version, body)
+fn codec_agrees(
+    side: Side,
+    api_key: ApiKey,
+    version: i16,
+    body: &Bytes,
+) -> Result<(), TestCaseError> {
+    if let Ok(walked) = measured(side, api_key, version, body)
+        && let Some((read, _)) = codec_of(side, api_key, version, body)
     {
         prop_assert_eq!(read, walked);
     }
@@ -192,34 +276,34 @@ fn codec_agrees(api_key: ApiKey, version: i16, body: &Bytes) -> Result<(), TestC
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
-    fn the_codec_reads_what_the_schemas_describe((api_key, version, body) in body()) {
-        prop_assert_eq!(measure(api_key, version, &body), Ok(body.len()));
-        let (read, again) = codec_of(api_key, version, &body).expect("readable");
+    fn the_codec_reads_what_the_schemas_describe((side, api_key, version, body) in body()) {
+        prop_assert_eq!(measured(side, api_key, version, &body), Ok(body.len()));
+        let (read, again) = codec_of(side, api_key, version, &body).expect("readable");
         prop_assert_eq!(read, body.len());
         prop_assert_eq!(again.freeze(), body);
     }
 
     #[test]
-    fn bytes_after_the_body_are_ignored((api_key, version, body) in body(), more in 1..9usize) {
+    fn bytes_after_the_body_are_ignored((side, api_key, version, body) in body(), more in 1..9usize) {
         let longer = Bytes::from([&body[..], &vec![0xff; more]].concat());
-        prop_assert_eq!(measure(api_key, version, &longer), Ok(body.len()));
+        prop_assert_eq!(measured(side, api_key, version, &longer), Ok(body.len()));
     }
 
     #[test]
-    fn a_cut_body_is_refused((api_key, version, body) in body(), cut in any::<prop::sample::Index>()) {
+    fn a_cut_body_is_refused((side, api_key, version, body) in body(), cut in any::<prop::sample::Index>()) {
         if body.is_empty() {
             return Ok(());
         }
         let cut = body.slice(..cut.index(body.len()));
-        prop_assert!(check(api_key, version, &cut).is_err());
+        prop_assert!(check_side(side, api_key, version, &cut).is_err());
     }
 
     #[test]
     fn damaged_bodies_are_walked_as_the_codec_reads_them(
-        (api_key, version, body) in body(),
+        (side, api_key, version, body) in body(),
         at in any::<prop::sample::Index>(),
         damage in prop_oneof![
             Just(vec![0x7f, 0xff, 0xff, 0xff]),
@@ -237,15 +321,15 @@ proptest! {
         for (byte, with) in damaged[at..].iter_mut().zip(damage) {
             *byte = with;
         }
-        codec_agrees(api_key, version, &damaged.freeze())?;
+        codec_agrees(side, api_key, version, &damaged.freeze())?;
     }
 
     #[test]
     fn arbitrary_bodies_are_walked_as_the_codec_reads_them(
-        (api_key, version) in api_and_version(),
+        (side, api_key, version) in api_and_version(),
         body in proptest::collection::vec(prop_oneof![0..4u8, any::<u8>()], 0..120),
     ) {
-        codec_agrees(api_key, version, &body.into())?;
+        codec_agrees(side, api_key, version, &body.into())?;
     }
 }
 
@@ -269,6 +353,11 @@ fn a_count_that_the_frame_cannot_hold_is_refused_before_anything_is_allocated() 
     assert_eq!(
         check(ApiKey::Metadata, 1, &[0xff, 0xff, 0xff, 0xfe]),
         Err(MalformedBody::NegativeLength)
+    );
+    // The same for a client: version 1 of the answer begins with the list of brokers.
+    assert_eq!(
+        check_response(ApiKey::Metadata, 1, &metadata),
+        Err(MalformedBody::TooManyElements)
     );
 }
 

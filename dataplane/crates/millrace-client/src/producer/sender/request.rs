@@ -1,6 +1,6 @@
 //! From lists of partitions to requests.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use millrace_wire::{
     ApiKey,
@@ -112,10 +112,11 @@ impl Sender {
         let mut bytes_left = accumulator.config().max_request_size;
         let mut batches: Vec<(Arc<PartitionQueue>, Batch)> = Vec::new();
         let listed = std::mem::take(&mut self.nodes.entry(id).or_default().ready);
-        let mut rest = std::collections::VecDeque::new();
+        // Those that wait go before those that had their turn.
+        let (mut waiting, mut served) = (VecDeque::new(), Vec::new());
         for queue in listed {
             if bytes_left == 0 {
-                rest.push_back(queue);
+                waiting.push_back(queue);
                 continue;
             }
             let mut state = queue.lock();
@@ -133,19 +134,24 @@ impl Sender {
             } else {
                 bytes_left
             };
-            if let Some(batch) = state.take(bytes_max, identity) {
-                bytes_left = bytes_left.saturating_sub(batch.bytes.len());
-                batches.push((Arc::clone(&queue), batch));
-            }
+            let Some(batch) = state.take(bytes_max, identity) else {
+                drop(state);
+                bytes_left = 0;
+                waiting.push_back(queue);
+                continue;
+            };
+            bytes_left = bytes_left.saturating_sub(batch.bytes.len());
+            batches.push((Arc::clone(&queue), batch));
             if state.has_sendable(now, is_due) {
                 drop(state);
-                rest.push_back(queue);
+                served.push(queue);
             } else {
                 state.is_listed = false;
                 self.arm(&queue, &mut state, now);
             }
         }
-        self.nodes.entry(id).or_default().ready = rest;
+        waiting.extend(served);
+        self.nodes.entry(id).or_default().ready = waiting;
         batches
     }
 
