@@ -31,6 +31,17 @@ fn fault() -> impl Strategy<Value = Fault> {
     ]
 }
 
+/// Faults in which nobody loses an answer: then even a broker that forgets its producers must not
+/// get anything twice.
+fn forgetful() -> impl Strategy<Value = Fault> {
+    prop_oneof![
+        3 => Just(Fault::None),
+        3 => Just(Fault::Forget),
+        2 => (1_u64..2_000).prop_map(|ms| Fault::Delay(Duration::from_millis(ms))),
+        1 => Just(Fault::Error(ErrorCode::NotEnoughReplicas)),
+    ]
+}
+
 #[derive(Debug, Clone)]
 struct Case {
     seed: u64,
@@ -42,11 +53,11 @@ struct Case {
     compression: Compression,
 }
 
-fn case() -> impl Strategy<Value = Case> {
+fn case(fault: impl Strategy<Value = Fault>) -> impl Strategy<Value = Case> {
     let codec = prop::sample::select(&[Compression::None, Compression::Lz4][..]);
     (
         any::<u64>(),
-        prop::collection::vec(fault(), 0..40),
+        prop::collection::vec(fault, 0..40),
         prop::collection::vec(prop_oneof![3 => Just(0), 1 => 1_u64..200], 1..120),
         prop_oneof![Just(100_usize), Just(400), Just(16_384)],
         1_usize..=5,
@@ -113,17 +124,25 @@ async fn run(case: Case) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn records_are_stored_once_and_in_order(case in case()) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .expect("a runtime");
-        runtime.block_on(run(case));
+    fn records_are_stored_once_and_in_order(case in case(fault())) {
+        runtime().block_on(run(case));
     }
+
+    #[test]
+    fn a_forgetful_broker_stores_records_once_and_in_order(case in case(forgetful())) {
+        runtime().block_on(run(case));
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime")
 }
 
 async fn send(producer: &Producer, value: &str) -> Delivery {
