@@ -9,6 +9,7 @@
 //! | `connection` | one connection: versions, pipelining, deadlines, throttling |
 //! | `client` | metadata, connections by broker and lane, requests to nodes, controller, coordinators |
 //! | `producer` | records to batches to requests |
+//! | `consumer` | fetches, buffers, streams, groups |
 //! | `admin` | topics, configurations, groups, offsets |
 //! | `metrics` | what the client counts |
 //!
@@ -21,6 +22,7 @@ mod backoff;
 mod client;
 mod config;
 mod connection;
+mod consumer;
 mod error;
 mod metrics;
 mod producer;
@@ -36,6 +38,11 @@ pub use admin::{
 pub use authenticate::{Authenticate, SaslExchange};
 pub use client::{Broker, Client, Metadata, PartitionMetadata, TopicMetadata};
 pub use config::ClientConfig;
+pub use consumer::{
+    Assignor, AutoCommit, Consumer, ConsumerConfig, ConsumerError, ConsumerRecord,
+    FlowMetrics, IsolationLevel, NoListener, OffsetAndTimestamp, OffsetReset, PartitionStream,
+    RebalanceListener, RecordBatch, RecordHeader, RecordStream, StartAt,
+};
 pub use error::{BrokerError, ErrorCode, RequestError};
 pub use metrics::{MetricsSnapshot, RequestMetrics};
 pub use millrace_record::Compression;

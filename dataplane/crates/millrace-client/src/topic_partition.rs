@@ -22,6 +22,19 @@ impl TopicPartition {
     }
 }
 
+impl TopicPartition {
+    /// As [`Self::new`], sharing the topic's name.
+    pub(crate) fn of(topic: Arc<str>, partition: i32) -> Self {
+        Self { topic, partition }
+    }
+}
+
+impl<T: Into<Arc<str>>> From<(T, i32)> for TopicPartition {
+    fn from((topic, partition): (T, i32)) -> Self {
+        Self::of(topic.into(), partition)
+    }
+}
+
 impl fmt::Display for TopicPartition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.topic, self.partition)

@@ -154,6 +154,12 @@ impl Records {
         &self.header
     }
 
+    /// Bytes of the records that are not yet read, decompressed.
+    #[must_use]
+    pub fn data_bytes(&self) -> usize {
+        self.data.len()
+    }
+
     fn parse_next(&mut self) -> Result<Record, &'static str> {
         let mut rest = &self.data[..];
         let raw = RawRecord::read(&mut rest)?;

@@ -1,0 +1,348 @@
+//! The task that does what [`Flow::plan`] decides: fetches, looks up offsets, retries.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    future::pending,
+    sync::Arc,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use millrace_wire::messages::{
+    FetchRequest, FetchResponse, fetch_response::PartitionData, produce_response,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    coordinator,
+    flow::{Answer, Fetch, Leader, Lookup, Plan, Question},
+    offsets::{self, Found},
+    session::{Session, TOPIC_ID_FROM},
+    shared::Shared,
+};
+use crate::{
+    client::{Client, Lane, Metadata},
+    connection::Limits,
+    error::{ErrorCode, RequestError},
+    topic_partition::TopicPartition,
+    transport::BoxFuture,
+};
+
+/// A session's requests must arrive one after the other.
+const IN_FLIGHT_MAX: usize = 1;
+
+/// What has ended.
+enum Event {
+    Fetched {
+        fetch: Fetch,
+        session: Session,
+        outcome: Result<FetchResponse, RequestError>,
+    },
+    LookedUp {
+        lookups: Vec<Lookup>,
+        outcome: Result<Vec<Found>, RequestError>,
+    },
+}
+
+/// One broker, as this consumer fetches from it.
+#[derive(Default)]
+struct Node {
+    /// Nothing while a request is in flight.
+    session: Option<Session>,
+    is_busy: bool,
+    failures: u32,
+    retry_at: Duration,
+}
+
+struct Fetcher {
+    shared: Arc<Shared>,
+    lane: Lane,
+    /// Bounded by the cluster's brokers.
+    nodes: HashMap<i32, Node>,
+    running: FuturesUnordered<BoxFuture<'static, Event>>,
+}
+
+/// Fetches until the consumer is closed.
+pub(super) async fn run(shared: Arc<Shared>, ended: CancellationToken) {
+    let lane = shared.client.new_lane(Limits {
+        in_flight_max: IN_FLIGHT_MAX,
+    });
+    let mut fetcher = Fetcher {
+        shared,
+        lane,
+        nodes: HashMap::new(),
+        running: FuturesUnordered::new(),
+    };
+    tokio::select! {
+        () = ended.cancelled() => {}
+        () = fetcher.work() => {}
+    }
+    fetcher.shared.client.close_lane(lane);
+}
+
+impl Fetcher {
+    async fn work(&mut self) {
+        let mut metadata = self.shared.client.watch_metadata();
+        loop {
+            let plan = self.plan(&metadata.borrow_and_update().clone());
+            if plan.needs_metadata {
+                self.shared.client.request_refresh();
+            }
+            let pause = self.pause(&plan);
+            self.start(plan);
+            let sleep = async {
+                match pause {
+                    Some(pause) => tokio::time::sleep(pause).await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                Some(event) = self.running.next() => self.ended(event),
+                () = self.shared.work.notified() => {}
+                changed = metadata.changed() => if changed.is_err() { return },
+                () = sleep => {}
+            }
+        }
+    }
+
+    fn plan(&self, metadata: &Metadata) -> Plan {
+        let now = self.shared.now();
+        let may_fetch = |node| {
+            let node = self.nodes.get(&node);
+            node.is_none_or(|node| !node.is_busy && node.retry_at <= now)
+        };
+        self.shared
+            .with(|flow| flow.plan(now, may_fetch, |name| leader_of(metadata, name)))
+    }
+
+    /// How long until something can be tried again.
+    fn pause(&self, plan: &Plan) -> Option<Duration> {
+        let now = self.shared.now();
+        let nodes = self.nodes.values().map(|node| node.retry_at);
+        let waiting = nodes.filter(|retry_at| *retry_at > now);
+        let earliest = waiting.chain(plan.retry_at).min();
+        earliest.map(|at| at.saturating_sub(now))
+    }
+
+    fn start(&mut self, plan: Plan) {
+        for fetch in plan.fetches {
+            let node = self.nodes.entry(fetch.node).or_default();
+            node.is_busy = true;
+            let session = node.session.take().unwrap_or_default();
+            let (shared, lane) = (Arc::clone(&self.shared), self.lane);
+            self.running.push(Box::pin(request(shared, lane, session, fetch)));
+        }
+        let mut by_node: BTreeMap<(bool, i32), Vec<Lookup>> = BTreeMap::new();
+        for lookup in plan.lookups {
+            let key = match lookup.question {
+                Question::Committed => (true, 0),
+                _ => (false, lookup.leader.node),
+            };
+            by_node.entry(key).or_default().push(lookup);
+        }
+        for ((is_committed, node), lookups) in by_node {
+            let shared = Arc::clone(&self.shared);
+            self.running.push(Box::pin(async move {
+                let outcome = if is_committed {
+                    coordinator::committed_for(&shared, &lookups).await
+                } else {
+                    let isolation = shared.config.isolation_level;
+                    offsets::look_up(&shared.client, node, isolation, &lookups).await
+                };
+                Event::LookedUp { lookups, outcome }
+            }));
+        }
+    }
+
+    fn ended(&mut self, event: Event) {
+        match event {
+            Event::Fetched {
+                fetch,
+                session,
+                outcome,
+            } => self.fetched(fetch, session, outcome),
+            Event::LookedUp { lookups, outcome } => self.looked_up(&lookups, outcome),
+        }
+    }
+
+    fn fetched(
+        &mut self,
+        fetch: Fetch,
+        mut session: Session,
+        outcome: Result<FetchResponse, RequestError>,
+    ) {
+        let shared = &self.shared;
+        let now = shared.now();
+        let node = self.nodes.entry(fetch.node).or_default();
+        node.is_busy = false;
+        let retry_after = backoff(&shared.client);
+        let outcome = outcome.and_then(|response| {
+            crate::error::BrokerError::check(response.error_code, None)?;
+            Ok(response)
+        });
+        match outcome {
+            Ok(response) => {
+                node.failures = 0;
+                session.answered(response.session_id);
+                let answers = answers(&shared.client, &fetch, response);
+                let is_stale = |code: ErrorCode| code.is_stale_metadata();
+                if answers.iter().any(|(_, one)| one.error.is_some_and(is_stale)) {
+                    shared.client.request_refresh();
+                }
+                shared.with(|flow| flow.fetched(&fetch, answers, now, &retry_after));
+            }
+            Err(error) => {
+                session.failed(error.code());
+                if !is_session_error(error.code()) {
+                    node.failures = node.failures.saturating_add(1);
+                    node.retry_at = now + retry_after(node.failures);
+                    shared.client.request_refresh();
+                    tracing::debug!(node = fetch.node, %error, "a fetch failed");
+                }
+                shared.with(|flow| flow.fetch_failed(&fetch));
+            }
+        }
+        node.session = Some(session);
+    }
+
+    fn looked_up(&self, lookups: &[Lookup], outcome: Result<Vec<Found>, RequestError>) {
+        let shared = &self.shared;
+        let now = shared.now();
+        let retry_after = backoff(&shared.client);
+        let unsupported = matches!(outcome, Err(RequestError::Unsupported { .. }));
+        let found = match outcome {
+            Ok(found) => found,
+            Err(error) => {
+                let code = error.code();
+                shared.client.request_refresh();
+                tracing::debug!(%error, "offsets could not be looked up");
+                shared.with(|flow| {
+                    for lookup in lookups {
+                        if unsupported && matches!(lookup.question, Question::EpochEnd(_)) {
+                            // A broker that cannot tell has no newer epoch to compare with.
+                            flow.looked_up(lookup, Some((i64::MAX, None)));
+                        } else {
+                            flow.lookup_failed(lookup, code, now, &retry_after);
+                        }
+                    }
+                });
+                return;
+            }
+        };
+        let mut is_stale = false;
+        shared.with(|flow| {
+            for (lookup, found) in lookups.iter().zip(found) {
+                match found {
+                    Ok(found) => flow.looked_up(lookup, found),
+                    Err(code) => {
+                        is_stale |= code.is_stale_metadata();
+                        flow.lookup_failed(lookup, Some(code), now, &retry_after);
+                    }
+                }
+            }
+        });
+        if is_stale {
+            shared.client.request_refresh();
+        }
+    }
+}
+
+fn is_session_error(code: Option<ErrorCode>) -> bool {
+    let codes = [
+        ErrorCode::FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode::INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode::FETCH_SESSION_TOPIC_ID_ERROR,
+    ];
+    code.is_some_and(|code| codes.contains(&code))
+}
+
+fn backoff(client: &Client) -> impl Fn(u32) -> Duration {
+    let backoff = client.retry_backoff();
+    let random = Arc::clone(&client.config().random);
+    move |failures| backoff.after(failures, &*random)
+}
+
+fn leader_of(metadata: &Metadata, name: &TopicPartition) -> Option<Leader> {
+    let topic = metadata.topic(&name.topic)?;
+    let partition = metadata.partition(&name.topic, name.partition)?;
+    Some(Leader {
+        node: partition.leader?,
+        epoch: partition.leader_epoch,
+        topic_id: topic.id,
+    })
+}
+
+async fn request(shared: Arc<Shared>, lane: Lane, mut session: Session, fetch: Fetch) -> Event {
+    let outcome = async {
+        let connection = shared.client.connection(fetch.node, lane).await?;
+        let has_ids = fetch.parts.iter().all(|part| part.topic_id.is_some());
+        let newest = if has_ids { i16::MAX } else { TOPIC_ID_FROM - 1 };
+        let version = connection.version::<FetchRequest>(newest)?;
+        let request = session.request(version, &shared.config, &fetch);
+        let timeout = shared.client.config().request_timeout + shared.config.fetch_max_wait;
+        connection.call_within(version, &request, timeout).await
+    };
+    let outcome = outcome.await;
+    Event::Fetched {
+        fetch,
+        session,
+        outcome,
+    }
+}
+
+/// The answers by the position of the part that they are for.
+fn answers(client: &Client, fetch: &Fetch, response: FetchResponse) -> Vec<(usize, Answer)> {
+    let mut by_id = HashMap::new();
+    let mut by_name = HashMap::new();
+    for (at, part) in fetch.parts.iter().enumerate() {
+        let partition = part.name.partition;
+        if let Some(id) = part.topic_id {
+            by_id.insert((id.0, partition), at);
+        }
+        by_name.insert((&*part.name.topic, partition), at);
+    }
+    let endpoint = |node: millrace_wire::messages::fetch_response::NodeEndpoint| {
+        produce_response::NodeEndpoint::default()
+            .with_node_id(node.node_id)
+            .with_host(node.host)
+            .with_port(node.port)
+            .with_rack(node.rack)
+    };
+    let endpoints: Vec<_> = response.node_endpoints.into_iter().map(endpoint).collect();
+    let mut answers = Vec::new();
+    for topic in response.responses {
+        for data in topic.partitions {
+            let index = data.partition_index;
+            let at = by_id
+                .get(&(topic.topic_id, index))
+                .or_else(|| by_name.get(&(topic.topic.as_str(), index)));
+            let Some(&at) = at else {
+                continue;
+            };
+            let leader = &data.current_leader;
+            if leader.leader_id.0 >= 0 {
+                let topic = &fetch.parts[at].name.topic;
+                let leader = (leader.leader_id.0, leader.leader_epoch);
+                client.learn_leader(topic, index, leader, &endpoints);
+            }
+            answers.push((at, answer(data)));
+        }
+    }
+    answers
+}
+
+fn answer(data: PartitionData) -> Answer {
+    let aborted = data.aborted_transactions.unwrap_or_default();
+    Answer {
+        error: ErrorCode::from_code(data.error_code),
+        high_watermark: data.high_watermark,
+        last_stable_offset: data.last_stable_offset,
+        log_start_offset: data.log_start_offset,
+        aborted: aborted
+            .iter()
+            .map(|one| (one.first_offset, one.producer_id.0))
+            .collect(),
+        records: data.records.unwrap_or_else(Bytes::new),
+    }
+}

@@ -1,0 +1,469 @@
+//! The flow control against a model of brokers and readers.
+
+use std::collections::BTreeMap;
+
+use bytes::{Bytes, BytesMut};
+use millrace_record::{BatchBuilder, Compression};
+use proptest::prelude::*;
+
+use super::*;
+use crate::consumer::record::ConsumerRecord;
+
+const PARTITIONS: usize = 3;
+const NODES: i32 = 2;
+const IDLE: Duration = Duration::from_millis(500);
+/// Small, so that budget and shares bind all the time.
+const TOTAL: usize = 1_500;
+const EPOCH: i32 = 4;
+
+fn name(partition: usize) -> TopicPartition {
+    TopicPartition::new("t", i32::try_from(partition).expect("small"))
+}
+
+fn leader(name: &TopicPartition) -> Option<Leader> {
+    Some(Leader {
+        node: name.partition % NODES,
+        epoch: Some(EPOCH),
+        topic_id: None,
+    })
+}
+
+fn config() -> ConsumerConfig {
+    ConsumerConfig {
+        prefetch_bytes: TOTAL,
+        prefetch_partition_bytes: TOTAL,
+        max_partition_fetch_bytes: 300,
+        fetch_max_bytes: 500,
+        prefetch_idle: IDLE,
+        ..ConsumerConfig::default()
+    }
+}
+
+/// One batch of a model log.
+#[derive(Debug, Clone)]
+struct Batch {
+    base: i64,
+    next: i64,
+    bytes: Bytes,
+}
+
+/// The log of one partition.
+#[derive(Debug, Clone, Default)]
+struct Log {
+    batches: Vec<Batch>,
+    /// Offsets of records that readers see.
+    offsets: Vec<i64>,
+}
+
+/// How a batch is written: records, codec, whether it is a marker, offsets that were compacted
+/// away behind it.
+type Shape = (usize, u8, bool, i64);
+
+impl Log {
+    fn new(partition: usize, shapes: &[Shape]) -> Self {
+        let mut log = Self::default();
+        let mut offset = 0;
+        for &(records, codec, is_marker, gap) in shapes {
+            let codec = [Compression::None, Compression::Lz4][usize::from(codec % 2)];
+            let mut builder = BatchBuilder::new(codec).base_offset(offset);
+            if is_marker {
+                builder = BatchBuilder::new(Compression::None)
+                    .base_offset(offset)
+                    .control();
+            }
+            let base = offset;
+            for _ in 0..records.max(1) {
+                let value = format!("{partition}/{offset}/{}", "x".repeat(30));
+                builder.push(1_000, Some(&[0, 0, 0, 1]), Some(value.as_bytes()), &[]);
+                if !is_marker {
+                    log.offsets.push(offset);
+                }
+                offset += 1;
+            }
+            let mut bytes = builder.build();
+            bytes[12..16].copy_from_slice(&EPOCH.to_be_bytes());
+            log.batches.push(Batch {
+                base,
+                next: offset,
+                bytes: bytes.freeze(),
+            });
+            offset += gap;
+        }
+        log
+    }
+
+    /// What a broker returns: whole batches up to `max_bytes`, at least one where `at_least_one`,
+    /// and the beginning of the next one where `cut`.
+    fn read(&self, from: i64, max_bytes: usize, at_least_one: bool, cut: bool) -> (Bytes, usize) {
+        let mut out = BytesMut::new();
+        for batch in self.batches.iter().filter(|batch| batch.next > from) {
+            let fits = out.len() + batch.bytes.len() <= max_bytes;
+            if !fits && (!at_least_one || !out.is_empty()) {
+                let part = if cut && !out.is_empty() { batch.bytes.len() / 2 } else { 0 };
+                out.extend_from_slice(&batch.bytes[..part]);
+                return (out.freeze(), part);
+            }
+            out.extend_from_slice(&batch.bytes);
+        }
+        (out.freeze(), 0)
+    }
+
+    fn end(&self) -> i64 {
+        self.batches.last().map_or(0, |batch| batch.next)
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Op {
+    Take { stream: Option<usize>, whole: bool },
+    Plan,
+    Answer { nth: usize, cut: bool },
+    Fail { nth: usize },
+    Leaderless { nth: usize },
+    Opened { nth: usize },
+    Pause(usize),
+    Resume(usize),
+    Seek(usize, i64),
+    Revoke(usize),
+    Assign(usize),
+    Stream(usize, bool),
+    Advance(u64),
+}
+
+fn op(disturbed: bool) -> impl Strategy<Value = Op> {
+    let partition = 0..PARTITIONS;
+    let rare = if disturbed { 1 } else { 0 };
+    prop_oneof![
+        8 => (prop::option::weighted(0.3, 0..PARTITIONS), any::<bool>())
+            .prop_map(|(stream, whole)| Op::Take { stream, whole }),
+        6 => Just(Op::Plan),
+        6 => (0_usize..4, any::<bool>()).prop_map(|(nth, cut)| Op::Answer { nth, cut }),
+        1 => (0_usize..4).prop_map(|nth| Op::Fail { nth }),
+        1 => (0_usize..4).prop_map(|nth| Op::Leaderless { nth }),
+        4 => (0_usize..3).prop_map(|nth| Op::Opened { nth }),
+        2 => partition.clone().prop_map(Op::Pause),
+        3 => partition.clone().prop_map(Op::Resume),
+        rare => (partition.clone(), 0_i64..60).prop_map(|(at, to)| Op::Seek(at, to)),
+        rare => partition.clone().prop_map(Op::Revoke),
+        2 * rare => partition.clone().prop_map(Op::Assign),
+        1 => (partition, any::<bool>()).prop_map(|(at, on)| Op::Stream(at, on)),
+        2 => (0_u64..800).prop_map(Op::Advance),
+    ]
+}
+
+/// What the model knows of a partition.
+#[derive(Debug, Clone, Default)]
+struct Seen {
+    /// The next offset; nothing while it is not assigned.
+    cursor: Option<i64>,
+    is_paused: bool,
+    has_stream: bool,
+    asked_at: Option<Duration>,
+}
+
+struct World {
+    flow: Flow,
+    logs: Vec<Log>,
+    seen: Vec<Seen>,
+    asked_at: Option<Duration>,
+    now: Duration,
+    fetches: Vec<Fetch>,
+    openings: Vec<Opening>,
+    cut_bytes: u64,
+    delivered: BTreeMap<usize, Vec<i64>>,
+}
+
+impl World {
+    fn new(logs: Vec<Log>) -> Self {
+        let mut world = Self {
+            flow: Flow::new(config()),
+            seen: vec![Seen::default(); logs.len()],
+            logs,
+            asked_at: None,
+            now: Duration::from_secs(1),
+            fetches: Vec::new(),
+            openings: Vec::new(),
+            cut_bytes: 0,
+            delivered: BTreeMap::new(),
+        };
+        for at in 0..world.logs.len() {
+            world.assign(at);
+        }
+        world
+    }
+
+    fn id(&self, at: usize) -> Option<PartitionId> {
+        self.flow.id(&name(at))
+    }
+
+    fn assign(&mut self, at: usize) {
+        if self.id(at).is_none() {
+            let id = self.flow.assign(&name(at), Standing::Stuck);
+            self.flow.seek(id, 0, None);
+            self.seen[at] = Seen {
+                cursor: Some(0),
+                ..Seen::default()
+            };
+        }
+    }
+
+    fn run(&mut self, op: &Op) {
+        match *op {
+            Op::Take { stream, whole } => self.take(stream, whole),
+            Op::Plan => self.plan(),
+            Op::Answer { nth, cut } => self.answer(nth, cut, false),
+            Op::Leaderless { nth } => self.answer(nth, false, true),
+            Op::Fail { nth } => {
+                if nth < self.fetches.len() {
+                    let fetch = self.fetches.swap_remove(nth);
+                    self.flow.fetch_failed(&fetch);
+                }
+            }
+            Op::Opened { nth } => self.opened(nth),
+            Op::Pause(at) => self.pause(at, true),
+            Op::Resume(at) => self.pause(at, false),
+            Op::Seek(at, to) => {
+                let to = to.min(self.logs[at].end());
+                if let Some(id) = self.id(at) {
+                    self.flow.seek(id, to, None);
+                    self.seen[at].cursor = Some(to);
+                }
+            }
+            Op::Revoke(at) => {
+                self.flow.unassign(&name(at));
+                self.seen[at] = Seen::default();
+            }
+            Op::Assign(at) => self.assign(at),
+            Op::Stream(at, on) => self.stream(at, on),
+            Op::Advance(ms) => self.now += Duration::from_millis(ms),
+        }
+        self.check();
+    }
+
+    fn pause(&mut self, at: usize, paused: bool) {
+        if let Some(id) = self.id(at) {
+            if paused {
+                self.flow.pause(id);
+            } else {
+                self.flow.resume(id);
+            }
+            self.seen[at].is_paused = paused;
+        }
+    }
+
+    fn stream(&mut self, at: usize, on: bool) {
+        if let Some(id) = self.id(at) {
+            let seen = &mut self.seen[at];
+            assert_eq!(self.flow.set_stream(id, on), !(on && seen.has_stream));
+            if seen.has_stream != on {
+                seen.asked_at = None;
+            }
+            seen.has_stream = on;
+        }
+    }
+
+    fn take(&mut self, stream: Option<usize>, whole: bool) {
+        let scope = match stream {
+            None => {
+                self.asked_at = Some(self.now);
+                Scope::All
+            }
+            Some(at) => {
+                let Some(id) = self.id(at).filter(|_| self.seen[at].has_stream) else {
+                    return;
+                };
+                self.seen[at].asked_at = Some(self.now);
+                Scope::One(id)
+            }
+        };
+        match self.flow.take(scope, whole, self.now) {
+            Taken::Record(record) => self.delivered(stream, &record),
+            Taken::Batch(batch) => {
+                let at = usize::try_from(batch.name.partition).expect("small");
+                let next = batch.next_offset();
+                for record in batch {
+                    self.delivered(stream, &record.expect("a record"));
+                }
+                self.seen[at].cursor = Some(next);
+            }
+            Taken::Open(opening) => self.openings.push(opening),
+            Taken::Empty => {}
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Each record is the next one of its partition, which is not paused and belongs to the reader.
+    fn delivered(&mut self, stream: Option<usize>, record: &ConsumerRecord) {
+        let at = usize::try_from(record.partition).expect("small");
+        let seen = &mut self.seen[at];
+        assert!(!seen.is_paused, "{record:?} of a paused partition");
+        assert_eq!(stream == Some(at), seen.has_stream, "{record:?}");
+        let cursor = seen.cursor.expect("only of assigned partitions");
+        let mut offsets = self.logs[at].offsets.iter();
+        let expected = offsets.find(|offset| **offset >= cursor);
+        assert_eq!(Some(&record.offset), expected, "partition {at} at {cursor}");
+        let value = format!("{at}/{}/", record.offset);
+        let told = record.value.as_deref().expect("a value");
+        assert!(told.starts_with(value.as_bytes()));
+        assert_eq!(record.leader_epoch, Some(EPOCH));
+        seen.cursor = Some(record.offset + 1);
+        self.delivered.entry(at).or_default().push(record.offset);
+    }
+
+    fn plan(&mut self) {
+        let busy: Vec<_> = self.fetches.iter().map(|fetch| fetch.node).collect();
+        let plan = self
+            .flow
+            .plan(self.now, |node| !busy.contains(&node), leader);
+        assert!(plan.lookups.is_empty() && !plan.needs_metadata, "{plan:?}");
+        for fetch in &plan.fetches {
+            for part in &fetch.parts {
+                let seen = &self.seen[usize::try_from(part.name.partition).expect("small")];
+                let asked_at = if seen.has_stream { seen.asked_at } else { self.asked_at };
+                let asked = asked_at.is_some_and(|at| self.now < at + IDLE);
+                assert!(!seen.is_paused && asked, "{part:?} is fetched for nobody");
+            }
+        }
+        self.fetches.extend(plan.fetches);
+    }
+
+    fn answer(&mut self, nth: usize, cut: bool, leaderless: bool) {
+        if nth >= self.fetches.len() {
+            return;
+        }
+        let fetch = self.fetches.swap_remove(nth);
+        let mut answers = Vec::new();
+        let mut left = fetch.max_bytes;
+        for (at, part) in fetch.parts.iter().enumerate() {
+            let log = &self.logs[usize::try_from(part.name.partition).expect("small")];
+            let (records, cut) = log.read(part.offset, part.max_bytes.min(left), left == fetch.max_bytes, cut);
+            let mut answer = Answer {
+                high_watermark: log.end(),
+                last_stable_offset: log.end(),
+                ..Answer::default()
+            };
+            if leaderless {
+                answer.error = Some(crate::ErrorCode::NOT_LEADER_OR_FOLLOWER);
+            } else {
+                left = left.saturating_sub(records.len());
+                self.cut_bytes += cut as u64;
+                answer.records = records;
+            }
+            answers.push((at, answer));
+        }
+        self.flow
+            .fetched(&fetch, answers, self.now, &|_| Duration::from_millis(100));
+    }
+
+    fn opened(&mut self, nth: usize) {
+        if nth < self.openings.len() {
+            let opening = self.openings.swap_remove(nth);
+            let outcome = open(&opening);
+            self.flow.opened(opening, outcome, self.now);
+        }
+    }
+
+    fn check(&self) {
+        let budget = &self.flow.budget;
+        // Each partition may have one batch that is larger than its part, each frame waste.
+        let largest = self.logs.iter().flat_map(|log| &log.batches);
+        let largest = largest.map(|batch| batch.bytes.len()).max().unwrap_or(0);
+        // A compressed batch is charged with its records while they are delivered.
+        let bound = TOTAL + 2 * PARTITIONS * largest.max(500);
+        assert!(budget.charged() <= bound, "{} > {bound}", budget.charged());
+        let opening: usize = self.openings.iter().map(|one| one.len()).sum();
+        let buffered = self.flow.partitions.iter().flatten();
+        let buffered: usize = buffered.map(|partition| partition.buffered).sum();
+        assert!(budget.live() <= buffered + opening, "bytes that nobody has");
+        assert!(budget.live() >= buffered, "bytes that nobody paid for");
+        assert!(budget.charged() >= budget.live());
+    }
+
+    /// Lets everything that was begun end, reads all that is left, and gives everything back.
+    fn finish(&mut self) {
+        for _ in 0..self.fetches.len() {
+            self.answer(0, false, false);
+        }
+        for _ in 0..self.openings.len() {
+            self.opened(0);
+        }
+        for at in 0..PARTITIONS {
+            self.stream(at, false);
+            self.pause(at, false);
+        }
+        self.now += Duration::from_secs(1);
+        let left = |world: &Self| {
+            (0..PARTITIONS).any(|at| {
+                let last = world.logs[at].offsets.last().copied();
+                let cursor = world.seen[at].cursor;
+                cursor.is_some_and(|cursor| last.is_some_and(|last| last >= cursor))
+            })
+        };
+        let mut rounds = 0;
+        while left(self) {
+            rounds += 1;
+            assert!(rounds < 5_000, "a partition is stuck: {:?}", self.seen);
+            self.take(None, rounds % 3 == 0);
+            self.opened(0);
+            self.plan();
+            self.answer(0, rounds % 2 == 0, false);
+            self.check();
+        }
+        for _ in 0..self.fetches.len() {
+            self.answer(0, false, false);
+        }
+        for at in 0..PARTITIONS {
+            self.flow.unassign(&name(at));
+        }
+        let budget = &self.flow.budget;
+        assert_eq!((budget.charged(), budget.reserved(), budget.live()), (0, 0, 0));
+    }
+}
+
+fn logs() -> impl Strategy<Value = Vec<Log>> {
+    let shape = (1_usize..6, any::<u8>(), prop::bool::weighted(0.15), 0_i64..3);
+    let shapes = prop::collection::vec(shape, 0..14);
+    prop::collection::vec(shapes, PARTITIONS..=PARTITIONS).prop_map(|all| {
+        let log = |(at, shapes): (usize, &Vec<Shape>)| Log::new(at, shapes);
+        all.iter().enumerate().map(log).collect()
+    })
+}
+
+proptest! {
+    /// No interleaving of pause, resume, seek, revoke and demand loses, repeats or reorders a
+    /// record, or leaks budget.
+    #[test]
+    fn no_interleaving_loses_repeats_or_reorders_a_record_or_leaks_budget(
+        logs in logs(),
+        ops in prop::collection::vec(op(true), 0..150),
+    ) {
+        let mut world = World::new(logs);
+        for op in &ops {
+            world.run(op);
+        }
+        world.finish();
+    }
+
+    /// Without seeks and revocations every byte is fetched once, but for batches that the broker
+    /// cut off.
+    #[test]
+    fn whatever_is_paused_no_byte_is_fetched_twice(
+        logs in logs(),
+        ops in prop::collection::vec(op(false), 0..150),
+    ) {
+        let mut world = World::new(logs);
+        for op in &ops {
+            world.run(op);
+        }
+        world.finish();
+        let metrics = world.flow.metrics();
+        let bytes = world.logs.iter().flat_map(|log| &log.batches);
+        let bytes: usize = bytes.map(|batch| batch.bytes.len()).sum();
+        let fetched = metrics.fetched_bytes - world.cut_bytes;
+        prop_assert!(fetched <= bytes as u64, "{fetched} of {bytes}");
+        for at in 0..PARTITIONS {
+            let delivered = world.delivered.remove(&at).unwrap_or_default();
+            prop_assert_eq!(&delivered, &world.logs[at].offsets);
+        }
+    }
+}
