@@ -34,14 +34,11 @@ mod stream;
 
 use std::{collections::HashMap, fmt, future::poll_fn, sync::Arc, time::Duration};
 
+use futures_util::stream::{BoxStream, StreamExt};
 use parking_lot::Mutex;
+use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::{
-    flow::{PartitionId, Scope, Standing, Taken},
-    membership::Membership,
-    shared::{Reader, Shared},
-};
 pub use self::{
     assignor::Assignor,
     config::{AutoCommit, ConsumerConfig, IsolationLevel, OffsetReset},
@@ -49,8 +46,13 @@ pub use self::{
     flow::FlowMetrics,
     membership::{NoListener, RebalanceListener},
     offsets::OffsetAndTimestamp,
-    record::{ConsumerRecord, RecordBatch, RecordHeader},
+    record::{ConsumerRecord, RecordBatch, RecordHeader, RecordRef},
     stream::{PartitionStream, RecordStream},
+};
+use self::{
+    flow::{PartitionId, Scope, Standing, Taken},
+    membership::Membership,
+    shared::{Reader, Shared},
 };
 use crate::{admin::CommittedOffset, client::Client, topic_partition::TopicPartition};
 
@@ -196,6 +198,7 @@ impl Consumer {
             }
         });
         shared.assignment_changed();
+        shared.assigned.send_modify(|count| *count += 1);
         Ok(())
     }
 
@@ -293,7 +296,10 @@ impl Consumer {
     /// All records as a stream; see [`Self::next`].
     #[must_use]
     pub fn stream(&self) -> RecordStream {
-        RecordStream::new(self.clone(), Reader::new(Arc::clone(self.shared()), Scope::All))
+        RecordStream::new(
+            self.clone(),
+            Reader::new(Arc::clone(self.shared()), Scope::All),
+        )
     }
 
     /// The records of one partition as a stream, which alone gets them. The stream ends when the
@@ -317,6 +323,32 @@ impl Consumer {
             id,
             reader,
         ))
+    }
+
+    /// A stream of streams: one for each partition that is assigned, when it is. The partitions are
+    /// read side by side, each at its reader's pace. Ends when the consumer is closed.
+    #[must_use]
+    pub fn partition_streams(&self) -> BoxStream<'static, PartitionStream> {
+        let mut assigned = self.shared().assigned.subscribe();
+        assigned.mark_changed();
+        let next = |(consumer, mut assigned): (Self, watch::Receiver<u64>)| async move {
+            loop {
+                if let Some(stream) = consumer.unread() {
+                    return Some((stream, (consumer, assigned)));
+                }
+                if consumer.shared().with(|flow| flow.is_closed()) {
+                    return None;
+                }
+                assigned.changed().await.ok()?;
+            }
+        };
+        futures_util::stream::unfold((self.clone(), assigned), next).boxed()
+    }
+
+    /// A stream of some partition that has none.
+    fn unread(&self) -> Option<PartitionStream> {
+        let mut names = self.assignment().into_iter();
+        names.find_map(|name| self.partition_stream(&name).ok())
     }
 
     /// Delivers nothing of these partitions until [`Self::resume`], and fetches nothing for them.
@@ -553,6 +585,7 @@ impl Consumer {
             Ok(())
         };
         shared.with(flow::Flow::close);
+        shared.assigned.send_modify(|count| *count += 1);
         if let Some(membership) = membership {
             membership.leave().await;
         }

@@ -39,9 +39,9 @@ pub use authenticate::{Authenticate, SaslExchange};
 pub use client::{Broker, Client, Metadata, PartitionMetadata, TopicMetadata};
 pub use config::ClientConfig;
 pub use consumer::{
-    Assignor, AutoCommit, Consumer, ConsumerConfig, ConsumerError, ConsumerRecord,
-    FlowMetrics, IsolationLevel, NoListener, OffsetAndTimestamp, OffsetReset, PartitionStream,
-    RebalanceListener, RecordBatch, RecordHeader, RecordStream, StartAt,
+    Assignor, AutoCommit, Consumer, ConsumerConfig, ConsumerError, ConsumerRecord, FlowMetrics,
+    IsolationLevel, NoListener, OffsetAndTimestamp, OffsetReset, PartitionStream,
+    RebalanceListener, RecordBatch, RecordHeader, RecordRef, RecordStream, StartAt,
 };
 pub use error::{BrokerError, ErrorCode, RequestError};
 pub use metrics::{MetricsSnapshot, RequestMetrics};

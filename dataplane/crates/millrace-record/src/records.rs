@@ -61,8 +61,31 @@ pub struct RecordsSummary {
 pub struct Records {
     header: BatchHeader,
     data: Bytes,
+    /// Where the next record begins.
+    at: usize,
     next: i32,
     failed: bool,
+}
+
+/// One record that borrows the batch: reading it costs no reference count.
+#[derive(Debug, Clone, Copy)]
+pub struct RecordView<'a> {
+    /// Absolute offset.
+    pub offset: i64,
+    /// Milliseconds since 1970; the batch's append time where the broker gave it.
+    pub timestamp: i64,
+    /// The key.
+    pub key: Option<&'a [u8]>,
+    /// The value; none is a tombstone.
+    pub value: Option<&'a [u8]>,
+    raw: RawRecord<'a>,
+}
+
+impl<'a> RecordView<'a> {
+    /// Keys and values of the headers, in order; nothing follows one that is malformed.
+    pub fn headers(&self) -> impl Iterator<Item = (&'a [u8], Option<&'a [u8]>)> + use<'a> {
+        self.raw.headers().map_while(Result::ok)
+    }
 }
 
 /// Looks inside a batch, decompressing it within [`crate::DECOMPRESSED_BYTES_MAX`]. Bytes after
@@ -102,6 +125,7 @@ pub fn records(batch: &Bytes) -> Result<Records, InvalidBatch> {
     Ok(Records {
         header,
         data,
+        at: 0,
         next: 0,
         failed: false,
     })
@@ -157,11 +181,63 @@ impl Records {
     /// Bytes of the records that are not yet read, decompressed.
     #[must_use]
     pub fn data_bytes(&self) -> usize {
-        self.data.len()
+        self.data.len() - self.at
+    }
+
+    /// The next record, as [`Iterator::next`] gives it, without a share in the batch's bytes.
+    pub fn next_view(&mut self) -> Option<Result<RecordView<'_>, InvalidBatch>> {
+        let index = match self.step()? {
+            Ok(index) => index,
+            Err(error) => return Some(Err(error)),
+        };
+        let mut rest = self.data.get(self.at..).unwrap_or_default();
+        let parsed = RawRecord::read(&mut rest).and_then(|raw| {
+            Ok(RecordView {
+                offset: raw.offset(&self.header)?,
+                timestamp: raw.timestamp(&self.header)?,
+                key: raw.key,
+                value: raw.value,
+                raw,
+            })
+        });
+        self.at = self.data.len() - rest.len();
+        self.failed = parsed.is_err();
+        Some(parsed.map_err(|reason| InvalidBatch::Record { index, reason }))
+    }
+
+    /// The offset of the next record, or of the first that it may have; nothing at the end.
+    #[must_use]
+    pub fn next_offset(&self) -> Option<i64> {
+        if self.failed || self.data_bytes() == 0 {
+            return None;
+        }
+        let mut rest = self.data.get(self.at..).unwrap_or_default();
+        let raw = RawRecord::read(&mut rest);
+        let offset = raw.and_then(|raw| raw.offset(&self.header));
+        // What is malformed is found when it is read.
+        Some(offset.unwrap_or(i64::MAX))
+    }
+
+    /// The index of the next record; an error where there is something else, nothing at the end.
+    fn step(&mut self) -> Option<Result<i32, InvalidBatch>> {
+        if self.failed {
+            return None;
+        }
+        let index = self.next;
+        if index < self.header.count {
+            self.next = index.saturating_add(1);
+            return Some(Ok(index));
+        }
+        if self.at == self.data.len() {
+            return None;
+        }
+        self.failed = true;
+        let reason = "bytes follow the last record";
+        Some(Err(InvalidBatch::Record { index, reason }))
     }
 
     fn parse_next(&mut self) -> Result<Record, &'static str> {
-        let mut rest = &self.data[..];
+        let mut rest = self.data.get(self.at..).unwrap_or_default();
         let raw = RawRecord::read(&mut rest)?;
         let share = |bytes: &[u8]| self.data.slice_ref(bytes);
         let headers = raw.headers().map(|header| {
@@ -170,19 +246,14 @@ impl Records {
                 value: value.map(share),
             })
         });
-        let offset = self
-            .header
-            .base_offset
-            .checked_add(i64::from(raw.offset_delta));
         let record = Record {
-            offset: offset.ok_or("offset overflows")?,
+            offset: raw.offset(&self.header)?,
             timestamp: raw.timestamp(&self.header)?,
             key: raw.key.map(share),
             value: raw.value.map(share),
             headers: headers.collect::<Result<_, _>>()?,
         };
-        let used = self.data.len() - rest.len();
-        self.data = self.data.slice(used..);
+        self.at = self.data.len() - rest.len();
         Ok(record)
     }
 }
@@ -191,24 +262,18 @@ impl Iterator for Records {
     type Item = Result<Record, InvalidBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.failed {
-            return None;
-        }
-        let index = self.next;
-        let result = if index < self.header.count {
-            self.parse_next()
-        } else if self.data.is_empty() {
-            return None;
-        } else {
-            Err("bytes follow the last record")
+        let index = match self.step()? {
+            Ok(index) => index,
+            Err(error) => return Some(Err(error)),
         };
-        self.next = index.saturating_add(1);
+        let result = self.parse_next();
         self.failed = result.is_err();
         Some(result.map_err(|reason| InvalidBatch::Record { index, reason }))
     }
 }
 
 /// A record whose outer fields are read; the headers are still bytes.
+#[derive(Debug, Clone, Copy)]
 struct RawRecord<'a> {
     timestamp_delta: i64,
     offset_delta: i32,
@@ -252,6 +317,11 @@ impl<'a> RawRecord<'a> {
         })
     }
 
+    fn offset(&self, header: &BatchHeader) -> Result<i64, &'static str> {
+        let offset = header.base_offset.checked_add(i64::from(self.offset_delta));
+        offset.ok_or("offset overflows")
+    }
+
     fn timestamp(&self, header: &BatchHeader) -> Result<i64, &'static str> {
         match header.timestamp_type() {
             TimestampType::LogAppendTime => Ok(header.max_timestamp),
@@ -262,7 +332,7 @@ impl<'a> RawRecord<'a> {
         }
     }
 
-    fn headers(&self) -> impl Iterator<Item = Result<RawHeader<'a>, &'static str>> {
+    fn headers(&self) -> impl Iterator<Item = Result<RawHeader<'a>, &'static str>> + use<'a> {
         let mut rest = self.header_bytes;
         let count = self.header_count;
         (1..=count).map(move |nth| {

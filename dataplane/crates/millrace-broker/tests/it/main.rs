@@ -3,6 +3,7 @@
 mod bucket_outage;
 mod catch_up;
 mod client;
+mod client_consumer;
 mod data;
 mod failure;
 mod identity;

@@ -147,7 +147,9 @@ impl Coordinator {
             let connection = client.connection(node, lane).await?;
             let version = connection.version::<M>(newest)?;
             let timeout = timeout.max(client.config().request_timeout);
-            connection.call_within(version, &make(version), timeout).await
+            connection
+                .call_within(version, &make(version), timeout)
+                .await
         };
         let outcome = outcome.await;
         if let Err(error) = &outcome {
@@ -205,8 +207,12 @@ impl Coordinator {
             for one in topic.partitions {
                 let name = TopicPartition::new(topic.name.as_str(), one.partition_index);
                 let text = one.metadata.as_deref();
-                let outcome =
-                    committed(one.error_code, one.committed_offset, one.committed_leader_epoch, text);
+                let outcome = committed(
+                    one.error_code,
+                    one.committed_offset,
+                    one.committed_leader_epoch,
+                    text,
+                );
                 found.insert(name, outcome);
             }
         }
@@ -289,7 +295,11 @@ impl Coordinator {
         instance: Option<&str>,
         offsets: &HashMap<TopicPartition, CommittedOffset>,
     ) -> Result<(), RequestError> {
-        let topics = by_topic(offsets.iter().map(|(name, offset)| (name, (name.partition, offset))));
+        let topics = by_topic(
+            offsets
+                .iter()
+                .map(|(name, offset)| (name, (name.partition, offset))),
+        );
         let identity = self.identity();
         let text = |text: &String| StrBytes::from_string(text.clone());
         let make = |version| {
@@ -315,8 +325,9 @@ impl Coordinator {
                 .with_member_id(StrBytes::from_string(identity.member_id.clone()))
                 .with_topics(topics.iter().map(topic).collect());
             match instance {
-                Some(instance) if version >= COMMIT_INSTANCE_FROM => request
-                    .with_group_instance_id(Some(StrBytes::from_string(instance.to_owned()))),
+                Some(instance) if version >= COMMIT_INSTANCE_FROM => {
+                    request.with_group_instance_id(Some(StrBytes::from_string(instance.to_owned())))
+                }
                 _ => request,
             }
         };
@@ -352,7 +363,10 @@ fn by_topic<'a, T>(
 ) -> Vec<(TopicPartition, Vec<T>)> {
     let mut topics: Vec<(TopicPartition, Vec<T>)> = Vec::new();
     for (name, part) in parts {
-        match topics.iter_mut().find(|(known, _)| known.topic == name.topic) {
+        match topics
+            .iter_mut()
+            .find(|(known, _)| known.topic == name.topic)
+        {
             Some((_, parts)) => parts.push(part),
             None => topics.push((name.clone(), vec![part])),
         }

@@ -131,7 +131,8 @@ impl Fetcher {
             node.is_busy = true;
             let session = node.session.take().unwrap_or_default();
             let (shared, lane) = (Arc::clone(&self.shared), self.lane);
-            self.running.push(Box::pin(request(shared, lane, session, fetch)));
+            self.running
+                .push(Box::pin(request(shared, lane, session, fetch)));
         }
         let mut by_node: BTreeMap<(bool, i32), Vec<Lookup>> = BTreeMap::new();
         for lookup in plan.lookups {
@@ -187,7 +188,10 @@ impl Fetcher {
                 session.answered(response.session_id);
                 let answers = answers(&shared.client, &fetch, response);
                 let is_stale = |code: ErrorCode| code.is_stale_metadata();
-                if answers.iter().any(|(_, one)| one.error.is_some_and(is_stale)) {
+                if answers
+                    .iter()
+                    .any(|(_, one)| one.error.is_some_and(is_stale))
+                {
                     shared.client.request_refresh();
                 }
                 shared.with(|flow| flow.fetched(&fetch, answers, now, &retry_after));

@@ -347,6 +347,10 @@ impl Flow {
         }
     }
 
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
     /// Ends all readers; one of them gets the reason.
     pub(super) fn fail(&mut self, error: ConsumerError) {
         self.failure = Some(error);

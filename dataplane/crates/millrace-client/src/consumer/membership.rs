@@ -457,7 +457,8 @@ impl Task {
         });
         self.shared.assignment_changed();
         let listener = Arc::clone(&self.listener);
-        self.while_heartbeating(listener.on_assigned(&added)).await?;
+        self.while_heartbeating(listener.on_assigned(&added))
+            .await?;
         self.shared.with(|flow| {
             for name in &added {
                 flow.set_leaving(name, false);

@@ -42,9 +42,7 @@ pub(super) fn subscription(
         Assignor::Range => None,
         Assignor::Sticky if last.is_empty() => None,
         Assignor::Sticky => Some(sticky_data(last, generation)),
-        Assignor::CooperativeSticky => {
-            Some(Bytes::copy_from_slice(&generation.to_be_bytes()))
-        }
+        Assignor::CooperativeSticky => Some(Bytes::copy_from_slice(&generation.to_be_bytes())),
     };
     let owned = by_topic(owned).into_iter().map(|(topic, partitions)| {
         consumer_protocol_subscription::TopicPartition::default()
@@ -85,7 +83,11 @@ pub(super) fn member(
     let mut member = Member {
         id: id.to_owned(),
         instance_id: instance_id.map(ToOwned::to_owned),
-        topics: message.topics.iter().map(|topic| (&**topic).into()).collect(),
+        topics: message
+            .topics
+            .iter()
+            .map(|topic| (&**topic).into())
+            .collect(),
         owned: Vec::new(),
         generation: None,
     };
@@ -108,7 +110,9 @@ pub(super) fn member(
             }
         }
         Assignor::CooperativeSticky => {
-            let fallback = user_data.first_chunk().map(|bytes| i32::from_be_bytes(*bytes));
+            let fallback = user_data
+                .first_chunk()
+                .map(|bytes| i32::from_be_bytes(*bytes));
             member.generation = told.filter(|told| *told != NO_GENERATION).or(fallback);
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use millrace_record::{Record, Records};
+use millrace_record::{InvalidBatch, Record, RecordView, Records};
 
 use super::error::ConsumerError;
 use crate::topic_partition::TopicPartition;
@@ -72,7 +72,7 @@ impl ConsumerRecord {
 pub struct RecordBatch {
     pub(super) name: TopicPartition,
     pub(super) leader_epoch: Option<i32>,
-    /// Records before this offset are skipped: a batch is fetched as a whole.
+    /// Where the reader stood.
     pub(super) from: i64,
     /// The offset that follows the batch.
     pub(super) next_offset: i64,
@@ -80,6 +80,25 @@ pub struct RecordBatch {
 }
 
 impl RecordBatch {
+    /// What is left of an open batch, from an offset on: a batch is fetched as a whole.
+    pub(super) fn new(
+        name: TopicPartition,
+        leader_epoch: Option<i32>,
+        (from, next_offset): (i64, i64),
+        mut records: Records,
+    ) -> Self {
+        while records.next_offset().is_some_and(|offset| offset < from) {
+            records.next_view();
+        }
+        Self {
+            name,
+            leader_epoch,
+            from,
+            next_offset,
+            records,
+        }
+    }
+
     /// The partition.
     #[must_use]
     pub fn topic_partition(&self) -> &TopicPartition {
@@ -93,25 +112,59 @@ impl RecordBatch {
     }
 }
 
+/// One record that borrows its batch: for readers that look at many and keep few.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct RecordRef<'a> {
+    /// The offset in the partition.
+    pub offset: i64,
+    /// Milliseconds since 1970: the producer's time, or the broker's where the topic says so.
+    pub timestamp_ms: i64,
+    /// The key.
+    pub key: Option<&'a [u8]>,
+    /// The value; none is a tombstone.
+    pub value: Option<&'a [u8]>,
+    view: RecordView<'a>,
+}
+
+impl<'a> RecordRef<'a> {
+    /// Keys and values of the headers, in order.
+    pub fn headers(&self) -> impl Iterator<Item = (&'a [u8], Option<&'a [u8]>)> + use<'a> {
+        self.view.headers()
+    }
+}
+
+impl RecordBatch {
+    /// The next record without a share in the batch's memory; otherwise as the iterator.
+    pub fn next_ref(&mut self) -> Option<Result<RecordRef<'_>, ConsumerError>> {
+        match self.records.next_view()? {
+            Ok(view) => Some(Ok(RecordRef {
+                offset: view.offset,
+                timestamp_ms: view.timestamp,
+                key: view.key,
+                value: view.value,
+                view,
+            })),
+            Err(reason) => Some(Err(corrupt(&self.name, self.from, &reason))),
+        }
+    }
+}
+
+fn corrupt(name: &TopicPartition, offset: i64, reason: &InvalidBatch) -> ConsumerError {
+    ConsumerError::Corrupt {
+        partition: name.clone(),
+        offset,
+        reason: reason.to_string(),
+    }
+}
+
 impl Iterator for RecordBatch {
     type Item = Result<ConsumerRecord, ConsumerError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            match self.records.next()? {
-                Ok(record) if record.offset < self.from => {}
-                Ok(record) => {
-                    let record = ConsumerRecord::new(&self.name, self.leader_epoch, record);
-                    return Some(Ok(record));
-                }
-                Err(reason) => {
-                    return Some(Err(ConsumerError::Corrupt {
-                        partition: self.name.clone(),
-                        offset: self.from,
-                        reason: reason.to_string(),
-                    }));
-                }
-            }
-        }
+        Some(match self.records.next()? {
+            Ok(record) => Ok(ConsumerRecord::new(&self.name, self.leader_epoch, record)),
+            Err(reason) => Err(corrupt(&self.name, self.from, &reason)),
+        })
     }
 }

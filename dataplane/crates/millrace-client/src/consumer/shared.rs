@@ -14,8 +14,8 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
 use super::{
-    coordinator::Coordinator,
     config::ConsumerConfig,
+    coordinator::Coordinator,
     flow::{Flow, Scope, Taken, WaiterId, open},
 };
 use crate::client::{Client, Interest};

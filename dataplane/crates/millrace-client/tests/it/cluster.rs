@@ -42,7 +42,7 @@ const KNOWN_BATCHES: usize = 5;
 
 /// Tells tokio's time, which a test can pause.
 #[derive(Debug)]
-pub(crate) struct TokioClock(tokio::time::Instant);
+pub(crate) struct TokioClock(pub(crate) tokio::time::Instant);
 
 impl Clock for TokioClock {
     fn now(&self) -> Duration {

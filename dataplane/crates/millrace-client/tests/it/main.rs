@@ -2,5 +2,7 @@
 
 mod cluster;
 mod connection;
+mod consumer;
 mod exactly_once;
+mod logs;
 mod producer;

@@ -101,6 +101,24 @@ fn theirs(offset: i64, given: &Given) -> TheirRecord {
 
 proptest! {
     #[test]
+    fn views_and_records_agree(given in given(), which in 0..ALL.len()) {
+        let batch = build(ALL[which], &given).freeze();
+        let mut views = records(&batch).expect("a batch");
+        for record in records(&batch).expect("a batch") {
+            let record = record.expect("a record");
+            prop_assert_eq!(views.next_offset(), Some(record.offset));
+            let view = views.next_view().expect("as many").expect("a record");
+            prop_assert_eq!((view.offset, view.timestamp), (record.offset, record.timestamp));
+            prop_assert_eq!(view.key, record.key.as_deref());
+            prop_assert_eq!(view.value, record.value.as_deref());
+            let headers = record.headers.iter();
+            let headers: Vec<_> = headers.map(|one| (&one.key[..], one.value.as_deref())).collect();
+            prop_assert_eq!(view.headers().collect::<Vec<_>>(), headers);
+        }
+        prop_assert!(views.next_view().is_none() && views.next_offset().is_none());
+    }
+
+    #[test]
     fn what_is_built_is_read_back(given in given(), which in 0..ALL.len()) {
         let batch = build(ALL[which].0, &given).freeze();
         let read: Vec<_> = records(&batch).unwrap().collect::<Result<_, _>>().unwrap();

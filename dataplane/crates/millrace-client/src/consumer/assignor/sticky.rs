@@ -45,7 +45,8 @@ fn valid_ownership(partitions: &BTreeMap<Arc<str>, i32>, members: &[Member]) -> 
     let mut owned = Owned::new();
     let mut claims: HashMap<&TopicPartition, usize> = HashMap::new();
     for member in members {
-        let is_current = member.generation == newest || member.generation.is_none() && newest.is_none();
+        let is_current =
+            member.generation == newest || member.generation.is_none() && newest.is_none();
         let valid = |name: &&TopicPartition| {
             let exists = partitions
                 .get(&name.topic)

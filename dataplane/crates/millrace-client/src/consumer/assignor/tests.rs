@@ -53,7 +53,11 @@ fn range_cuts_each_topic_by_itself() {
             ("C1", &[("t0", 2), ("t1", 2)]),
         ],
     );
-    let members = [member("a", &["t0"]), member("b", &both), member("c", &["t0"])];
+    let members = [
+        member("a", &["t0"]),
+        member("b", &both),
+        member("c", &["t0"]),
+    ];
     check(
         Assignor::Range.assign(&topics(&[("t0", 3), ("t1", 2)]), &members),
         &[
@@ -66,12 +70,20 @@ fn range_cuts_each_topic_by_itself() {
 
 #[test]
 fn range_puts_static_members_first_by_their_instance() {
-    let mut members = [member("z", &["t"]), member("a", &["t"]), member("m", &["t"])];
+    let mut members = [
+        member("z", &["t"]),
+        member("a", &["t"]),
+        member("m", &["t"]),
+    ];
     members[0].instance_id = Some("1".to_owned());
     members[2].instance_id = Some("0".to_owned());
     check(
         Assignor::Range.assign(&topics(&[("t", 4)]), &members),
-        &[("a", &[("t", 3)]), ("m", &[("t", 0), ("t", 1)]), ("z", &[("t", 2)])],
+        &[
+            ("a", &[("t", 3)]),
+            ("m", &[("t", 0), ("t", 1)]),
+            ("z", &[("t", 2)]),
+        ],
     );
 }
 
@@ -80,7 +92,11 @@ fn range_puts_static_members_first_by_their_instance() {
 fn sticky_deals_out_in_turns_and_keeps_what_members_have() {
     let all = topics(&[("t0", 2), ("t1", 2), ("t2", 2), ("t3", 2)]);
     let read = ["t0", "t1", "t2", "t3"];
-    let members = [member("C0", &read), member("C1", &read), member("C2", &read)];
+    let members = [
+        member("C0", &read),
+        member("C1", &read),
+        member("C2", &read),
+    ];
     let first = Assignor::Sticky.assign(&all, &members);
     check(
         first.clone(),

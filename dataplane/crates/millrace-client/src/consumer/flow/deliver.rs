@@ -3,24 +3,17 @@
 use std::{task::Waker, time::Duration};
 
 use bytes::Bytes;
-use millrace_record::{
-    BatchHeader, Compression, Records,
-    header::ATTRIBUTES_AT,
-    records,
-};
+use millrace_record::{BatchHeader, Compression, Records, header::ATTRIBUTES_AT, records};
 
 use super::{
     Flow, PartitionId, WaiterId,
     budget::FrameId,
     partition::{OpenBatch, Partition},
 };
-use crate::{
-    consumer::{
-        config::AutoCommit,
-        error::ConsumerError,
-        record::{ConsumerRecord, RecordBatch},
-    },
-    topic_partition::TopicPartition,
+use crate::consumer::{
+    config::AutoCommit,
+    error::ConsumerError,
+    record::{ConsumerRecord, RecordBatch},
 };
 
 /// Whose records a reader wants.
@@ -218,7 +211,8 @@ impl Flow {
                 Some(Taken::Batch(partition.hand_over(open, &mut self.budget)))
             } else {
                 let taken = partition.deliver(open, &mut self.budget);
-                self.metrics.delivered_records += u64::from(matches!(taken, Some(Taken::Record(_))));
+                self.metrics.delivered_records +=
+                    u64::from(matches!(taken, Some(Taken::Record(_))));
                 taken
             };
             self.metrics.delivered_batches += u64::from(partition.open.is_none());
@@ -366,12 +360,7 @@ impl Partition {
         let from = self.next;
         self.pass(&open.header);
         self.release(open.frame, open.bytes, budget);
-        RecordBatch {
-            name: TopicPartition::clone(&self.name),
-            leader_epoch: self.next_epoch,
-            from,
-            next_offset: self.next,
-            records: open.records,
-        }
+        let offsets = (from, self.next);
+        RecordBatch::new(self.name.clone(), self.next_epoch, offsets, open.records)
     }
 }

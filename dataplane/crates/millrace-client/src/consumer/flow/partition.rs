@@ -178,7 +178,10 @@ impl Partition {
 
     /// Takes the next batch out of the buffer, unless it has nothing to deliver: control batches,
     /// aborted transactions, offsets before the position.
-    pub(super) fn next_batch(&mut self, budget: &mut Budget) -> Option<(BatchHeader, Bytes, FrameId)> {
+    pub(super) fn next_batch(
+        &mut self,
+        budget: &mut Budget,
+    ) -> Option<(BatchHeader, Bytes, FrameId)> {
         loop {
             let chunk = self.chunks.front_mut()?;
             let frame = chunk.frame;

@@ -103,7 +103,10 @@ impl Flow {
     ) -> Plan {
         let mut plan = Plan::default();
         let share = self.share();
-        let (low, part_max) = (share / 2, self.config.max_partition_fetch_bytes.min(share / 2));
+        let (low, part_max) = (
+            share / 2,
+            self.config.max_partition_fetch_bytes.min(share / 2),
+        );
         let mut by_node: BTreeMap<i32, Vec<FetchPart>> = BTreeMap::new();
         let count = self.partitions.len();
         self.rotation = (self.rotation + 1) % count.max(1);
@@ -352,7 +355,10 @@ impl Flow {
             return;
         }
         match (end, policy) {
-            (Some(end), OffsetReset::Earliest | OffsetReset::Latest | OffsetReset::ByDuration(_)) => {
+            (
+                Some(end),
+                OffsetReset::Earliest | OffsetReset::Latest | OffsetReset::ByDuration(_),
+            ) => {
                 tracing::warn!(partition = %name, from = next, to = end, "the log was truncated");
                 partition.restart(end, None);
                 partition.progress.restart(end);
@@ -381,7 +387,9 @@ impl Partition {
             return None;
         }
         if now < self.retry_at {
-            let earliest = plan.retry_at.map_or(self.retry_at, |at| at.min(self.retry_at));
+            let earliest = plan
+                .retry_at
+                .map_or(self.retry_at, |at| at.min(self.retry_at));
             plan.retry_at = Some(earliest);
             return None;
         }

@@ -43,9 +43,7 @@ impl Progress {
 
     /// The record at this offset, or the batch that it is the last one of, is processed.
     pub(super) fn processed(&mut self, next: i64) {
-        let found = self
-            .unprocessed
-            .binary_search_by_key(&next, |one| one.next);
+        let found = self.unprocessed.binary_search_by_key(&next, |one| one.next);
         if let Ok(at) = found {
             self.unprocessed[at].is_processed = true;
         }

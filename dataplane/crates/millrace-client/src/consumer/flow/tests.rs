@@ -99,7 +99,11 @@ impl Log {
         for batch in self.batches.iter().filter(|batch| batch.next > from) {
             let fits = out.len() + batch.bytes.len() <= max_bytes;
             if !fits && (!at_least_one || !out.is_empty()) {
-                let part = if cut && !out.is_empty() { batch.bytes.len() / 2 } else { 0 };
+                let part = if cut && !out.is_empty() {
+                    batch.bytes.len() / 2
+                } else {
+                    0
+                };
                 out.extend_from_slice(&batch.bytes[..part]);
                 return (out.freeze(), part);
             }
@@ -319,7 +323,11 @@ impl World {
         for fetch in &plan.fetches {
             for part in &fetch.parts {
                 let seen = &self.seen[usize::try_from(part.name.partition).expect("small")];
-                let asked_at = if seen.has_stream { seen.asked_at } else { self.asked_at };
+                let asked_at = if seen.has_stream {
+                    seen.asked_at
+                } else {
+                    self.asked_at
+                };
                 let asked = asked_at.is_some_and(|at| self.now < at + IDLE);
                 assert!(!seen.is_paused && asked, "{part:?} is fetched for nobody");
             }
@@ -336,7 +344,12 @@ impl World {
         let mut left = fetch.max_bytes;
         for (at, part) in fetch.parts.iter().enumerate() {
             let log = &self.logs[usize::try_from(part.name.partition).expect("small")];
-            let (records, cut) = log.read(part.offset, part.max_bytes.min(left), left == fetch.max_bytes, cut);
+            let (records, cut) = log.read(
+                part.offset,
+                part.max_bytes.min(left),
+                left == fetch.max_bytes,
+                cut,
+            );
             let mut answer = Answer {
                 high_watermark: log.end(),
                 last_stable_offset: log.end(),
@@ -416,12 +429,20 @@ impl World {
             self.flow.unassign(&name(at));
         }
         let budget = &self.flow.budget;
-        assert_eq!((budget.charged(), budget.reserved(), budget.live()), (0, 0, 0));
+        assert_eq!(
+            (budget.charged(), budget.reserved(), budget.live()),
+            (0, 0, 0)
+        );
     }
 }
 
 fn logs() -> impl Strategy<Value = Vec<Log>> {
-    let shape = (1_usize..6, any::<u8>(), prop::bool::weighted(0.15), 0_i64..3);
+    let shape = (
+        1_usize..6,
+        any::<u8>(),
+        prop::bool::weighted(0.15),
+        0_i64..3,
+    );
     let shapes = prop::collection::vec(shape, 0..14);
     prop::collection::vec(shapes, PARTITIONS..=PARTITIONS).prop_map(|all| {
         let log = |(at, shapes): (usize, &Vec<Shape>)| Log::new(at, shapes);
