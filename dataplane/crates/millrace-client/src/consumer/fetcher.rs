@@ -342,7 +342,6 @@ fn answer(data: PartitionData) -> Answer {
         error: ErrorCode::from_code(data.error_code),
         high_watermark: data.high_watermark,
         last_stable_offset: data.last_stable_offset,
-        log_start_offset: data.log_start_offset,
         aborted: aborted
             .iter()
             .map(|one| (one.first_offset, one.producer_id.0))

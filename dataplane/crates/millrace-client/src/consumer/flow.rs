@@ -50,7 +50,7 @@ pub(super) use self::{
     plan::{Answer, Fetch, FetchPart, Leader, Lookup, Plan, Question},
 };
 use super::{
-    config::{AutoCommit, ConsumerConfig, OffsetReset},
+    config::{AutoCommit, ConsumerConfig, IsolationLevel, OffsetReset},
     error::ConsumerError,
 };
 use crate::topic_partition::TopicPartition;
@@ -261,6 +261,7 @@ impl Flow {
         partition.has_stream = has_stream;
         partition.demand = Demand::default();
         self.offer(id, false);
+        self.want(id);
         true
     }
 
@@ -271,18 +272,12 @@ impl Flow {
             .map(|partition| partition.next)
     }
 
-    /// High watermark and last stable offset, as the last answer told them.
-    pub(super) fn ends(&self, id: PartitionId) -> Option<(i64, i64)> {
-        let partition = self.get(id)?;
-        Some((partition.high_watermark?, partition.last_stable_offset?))
-    }
-
     /// How many offsets lie between the position and the end that this reader can reach.
     pub(super) fn lag(&self, id: PartitionId) -> Option<i64> {
         let partition = self.get(id)?;
         partition.lag(match self.config.isolation_level {
-            super::config::IsolationLevel::ReadUncommitted => partition.high_watermark,
-            super::config::IsolationLevel::ReadCommitted => partition.last_stable_offset,
+            IsolationLevel::ReadUncommitted => partition.high_watermark,
+            IsolationLevel::ReadCommitted => partition.last_stable_offset,
         })
     }
 

@@ -95,7 +95,6 @@ pub(super) struct Partition {
     pub(super) progress: Progress,
     pub(super) high_watermark: Option<i64>,
     pub(super) last_stable_offset: Option<i64>,
-    pub(super) log_start_offset: Option<i64>,
 }
 
 impl Partition {
@@ -128,7 +127,6 @@ impl Partition {
             progress: Progress::default(),
             high_watermark: None,
             last_stable_offset: None,
-            log_start_offset: None,
         }
     }
 

@@ -63,7 +63,6 @@ pub(in crate::consumer) struct Answer {
     pub(in crate::consumer) error: Option<ErrorCode>,
     pub(in crate::consumer) high_watermark: i64,
     pub(in crate::consumer) last_stable_offset: i64,
-    pub(in crate::consumer) log_start_offset: i64,
     /// First offset and producer id.
     pub(in crate::consumer) aborted: Vec<(i64, i64)>,
     pub(in crate::consumer) records: Bytes,
@@ -155,7 +154,14 @@ impl Flow {
         }
         let free = self.budget.free();
         if parts.first().is_some_and(|part| free < part.max_bytes) {
-            parts.retain(|part| self.get(part.id).is_some_and(|one| one.buffered == 0));
+            parts.retain(|part| {
+                let partition = self.get_mut(part.id);
+                // The others ask again when more of them is delivered.
+                partition.is_some_and(|one| {
+                    one.is_wanted = one.buffered == 0;
+                    one.is_wanted
+                })
+            });
         }
         if parts.is_empty() {
             return None;
@@ -450,7 +456,6 @@ impl Partition {
         let known = |offset: i64| (offset >= 0).then_some(offset);
         self.high_watermark = known(answer.high_watermark).or(self.high_watermark);
         self.last_stable_offset = known(answer.last_stable_offset).or(self.last_stable_offset);
-        self.log_start_offset = known(answer.log_start_offset).or(self.log_start_offset);
     }
 
     fn back_off(&mut self, now: Duration, retry_after: &dyn Fn(u32) -> Duration) {

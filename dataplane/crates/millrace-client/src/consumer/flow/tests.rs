@@ -136,8 +136,7 @@ enum Op {
 
 fn op(disturbed: bool) -> impl Strategy<Value = Op> {
     let partition = 0..PARTITIONS;
-    let rare = if disturbed { 1 } else { 0 };
-    prop_oneof![
+    let ops = prop_oneof![
         8 => (prop::option::weighted(0.3, 0..PARTITIONS), any::<bool>())
             .prop_map(|(stream, whole)| Op::Take { stream, whole }),
         6 => Just(Op::Plan),
@@ -147,12 +146,16 @@ fn op(disturbed: bool) -> impl Strategy<Value = Op> {
         4 => (0_usize..3).prop_map(|nth| Op::Opened { nth }),
         2 => partition.clone().prop_map(Op::Pause),
         3 => partition.clone().prop_map(Op::Resume),
-        rare => (partition.clone(), 0_i64..60).prop_map(|(at, to)| Op::Seek(at, to)),
-        rare => partition.clone().prop_map(Op::Revoke),
-        2 * rare => partition.clone().prop_map(Op::Assign),
+        1 => (partition.clone(), 0_i64..60).prop_map(|(at, to)| Op::Seek(at, to)),
+        1 => partition.clone().prop_map(Op::Revoke),
+        2 => partition.clone().prop_map(Op::Assign),
         1 => (partition, any::<bool>()).prop_map(|(at, on)| Op::Stream(at, on)),
         2 => (0_u64..800).prop_map(Op::Advance),
-    ]
+    ];
+    ops.prop_map(move |op| match op {
+        Op::Seek(..) | Op::Revoke(_) if !disturbed => Op::Plan,
+        op => op,
+    })
 }
 
 /// What the model knows of a partition.
@@ -174,6 +177,9 @@ struct World {
     fetches: Vec<Fetch>,
     openings: Vec<Opening>,
     cut_bytes: u64,
+    /// The fetcher would plan: a request has ended, or a pause.
+    is_due: bool,
+    retry_at: Option<Duration>,
     delivered: BTreeMap<usize, Vec<i64>>,
 }
 
@@ -188,6 +194,8 @@ impl World {
             fetches: Vec::new(),
             openings: Vec::new(),
             cut_bytes: 0,
+            is_due: true,
+            retry_at: None,
             delivered: BTreeMap::new(),
         };
         for at in 0..world.logs.len() {
@@ -220,6 +228,7 @@ impl World {
             Op::Fail { nth } => {
                 if nth < self.fetches.len() {
                     let fetch = self.fetches.swap_remove(nth);
+                    self.is_due = true;
                     self.flow.fetch_failed(&fetch);
                 }
             }
@@ -315,11 +324,16 @@ impl World {
     }
 
     fn plan(&mut self) {
+        let is_due = std::mem::take(&mut self.flow.has_work)
+            || std::mem::take(&mut self.is_due)
+            || self.retry_at.is_some_and(|at| at <= self.now);
         let busy: Vec<_> = self.fetches.iter().map(|fetch| fetch.node).collect();
         let plan = self
             .flow
             .plan(self.now, |node| !busy.contains(&node), leader);
         assert!(plan.lookups.is_empty() && !plan.needs_metadata, "{plan:?}");
+        assert!(is_due || plan.fetches.is_empty(), "nobody told the fetcher");
+        self.retry_at = plan.retry_at;
         for fetch in &plan.fetches {
             for part in &fetch.parts {
                 let seen = &self.seen[usize::try_from(part.name.partition).expect("small")];
@@ -340,6 +354,7 @@ impl World {
             return;
         }
         let fetch = self.fetches.swap_remove(nth);
+        self.is_due = true;
         let mut answers = Vec::new();
         let mut left = fetch.max_bytes;
         for (at, part) in fetch.parts.iter().enumerate() {
