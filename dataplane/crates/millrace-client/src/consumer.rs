@@ -10,7 +10,7 @@
 //! - `flow`: what is fetched, buffered and delivered; a state machine without I/O
 //! - `fetcher`, `session`: the task that fetches, and KIP-227
 //! - `offsets`: the first, the last, by time, by epoch
-//! - `coordinator`: commits and committed offsets
+//! - `coordinator`, `commits`: committed offsets
 //! - `assignor`, `membership`, `protocol`: groups
 //! - `stream`: streams over everything or over one partition
 //!
@@ -18,7 +18,8 @@
 //! whether somebody reads or not. Reading is demand. A reader that stops asking stops the fetches
 //! of its partitions, and of no others.
 
-pub(crate) mod assignor;
+mod assignor;
+mod commits;
 mod config;
 mod coordinator;
 mod error;
@@ -75,8 +76,8 @@ pub enum StartAt {
 
 /// Reads records from topics.
 ///
-/// Clones share everything. After the last one and the last stream are dropped, the consumer leaves
-/// its group without a last commit; [`Consumer::close`] commits first.
+/// Clones share everything. After the last one and the last stream are dropped, the consumer commits
+/// and leaves its group, for as long as the runtime lives; [`Consumer::close`] waits for that.
 ///
 /// ```no_run
 /// use millrace_client::{Client, ClientConfig, Consumer, ConsumerConfig};
@@ -138,7 +139,7 @@ impl Consumer {
         // Not supervised: it ends with its consumer, and retries every failure.
         tokio::spawn(fetcher::run(Arc::clone(&shared), ended.clone()));
         if shared.commits_by_itself() {
-            tokio::spawn(membership::commit_regularly(
+            tokio::spawn(commits::commit_regularly(
                 Arc::clone(&shared),
                 ended.clone(),
             ));
@@ -579,20 +580,13 @@ impl Consumer {
             Mode::Group(membership) => Some(Arc::clone(membership)),
             Mode::None | Mode::Manual => None,
         };
-        let committed = if shared.commits_by_itself() {
-            shared.commit(false, self.timeout()).await
-        } else {
-            Ok(())
-        };
         shared.with(flow::Flow::close);
         shared.assigned.send_modify(|count| *count += 1);
-        if let Some(membership) = membership {
-            membership.leave().await;
-        }
+        let committed = match membership {
+            Some(membership) => membership.leave().await,
+            None => shared.commit_last(&self.assignment()).await,
+        };
         self.handle.ended.cancel();
-        if let Some(coordinator) = &shared.coordinator {
-            coordinator.close(&shared.client);
-        }
         committed
     }
 }

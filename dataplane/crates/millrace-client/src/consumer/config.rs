@@ -48,6 +48,10 @@ pub struct ConsumerConfig {
     /// The most records of one partition that are delivered and not yet reported as processed,
     /// with [`AutoCommit::WhenProcessed`]; at the bound the partition waits. 10,000.
     pub unprocessed_records_max: usize,
+    /// For how long a rebalance, or closing, waits for records that are delivered and not yet
+    /// reported as processed, with [`AutoCommit::WhenProcessed`]. After that another member gets
+    /// them again. 1 s.
+    pub revocation_wait: Duration,
     /// `session.timeout.ms`: a member that is silent for so long loses its partitions. 45 s.
     pub session_timeout: Duration,
     /// `heartbeat.interval.ms`: 3 s.
@@ -78,6 +82,7 @@ impl Default for ConsumerConfig {
             auto_commit: AutoCommit::WhenAsked,
             auto_commit_interval: Duration::from_secs(5),
             unprocessed_records_max: 10_000,
+            revocation_wait: Duration::from_secs(1),
             session_timeout: Duration::from_secs(45),
             heartbeat_interval: Duration::from_secs(3),
             rebalance_timeout: Duration::from_mins(5),

@@ -294,6 +294,13 @@ impl Flow {
         }
     }
 
+    /// Whether something of these partitions is delivered and not reported as processed.
+    pub(super) fn has_unprocessed(&self, names: &[TopicPartition]) -> bool {
+        let ids = names.iter().filter_map(|name| self.id(name));
+        let mut partitions = ids.filter_map(|id| self.get(id));
+        partitions.any(|partition| partition.progress.unprocessed() > 0)
+    }
+
     /// What to commit: offset and epoch by partition. `explicit` is a commit that the caller asks
     /// for, which says that all that was delivered is processed (unless processing is reported).
     pub(super) fn to_commit(&self, explicit: bool) -> Vec<(TopicPartition, i64, Option<i32>)> {

@@ -39,7 +39,6 @@ use super::{
     shared::Shared,
 };
 use crate::{
-    admin::CommittedOffset,
     client::Interest,
     error::{BrokerError, ErrorCode, RequestError},
     topic_partition::TopicPartition,
@@ -96,6 +95,7 @@ pub(super) struct Membership {
     topics_changed: Notify,
     leaving: CancellationToken,
     left: watch::Sender<bool>,
+    last_commit: Mutex<Option<Result<(), ConsumerError>>>,
 }
 
 impl fmt::Debug for Membership {
@@ -118,6 +118,7 @@ impl Membership {
             topics_changed: Notify::new(),
             leaving: ended.child_token(),
             left: watch::Sender::new(false),
+            last_commit: Mutex::new(None),
         });
         let task = Task {
             membership: Arc::clone(&membership),
@@ -137,12 +138,13 @@ impl Membership {
         self.topics_changed.notify_one();
     }
 
-    /// Leaves the group, and waits for that.
-    pub(super) async fn leave(&self) {
+    /// Commits what is processed, leaves the group, and waits for that.
+    pub(super) async fn leave(&self) -> Result<(), ConsumerError> {
         self.leaving.cancel();
         let mut left = self.left.subscribe();
         // The task tells in any case: it waits for nothing that is not bounded.
         drop(left.wait_for(|left| *left).await);
+        self.last_commit.lock().take().unwrap_or(Ok(()))
     }
 }
 
@@ -209,7 +211,9 @@ impl Task {
         }
         let given_up = std::mem::take(&mut self.owned);
         self.listener.on_revoked(&given_up).await;
+        let committed = self.shared.commit_last(&given_up).await;
         self.leave_group().await;
+        *self.membership.last_commit.lock() = Some(committed);
         self.membership.left.send_replace(true);
     }
 
@@ -483,11 +487,8 @@ impl Task {
         let outcome = self
             .while_heartbeating(async {
                 listener.on_revoked(&partitions).await;
-                if shared.commits_by_itself() {
-                    let timeout = shared.client.config().request_timeout;
-                    if let Err(error) = shared.commit(false, timeout).await {
-                        tracing::warn!(%error, "what was processed last could not be committed");
-                    }
+                if let Err(error) = shared.commit_last(&partitions).await {
+                    tracing::warn!(%error, "what was processed last could not be committed");
                 }
             })
             .await;
@@ -659,79 +660,5 @@ impl Task {
         if !matches!(left, Ok(Ok(_))) {
             tracing::debug!(group = %self.coordinator().group, "the coordinator was not told");
         }
-    }
-}
-
-/// Commits what is processed, every
-/// [`auto_commit_interval`](super::ConsumerConfig::auto_commit_interval).
-pub(super) async fn commit_regularly(shared: Arc<Shared>, ended: CancellationToken) {
-    loop {
-        tokio::select! {
-            () = ended.cancelled() => return,
-            () = tokio::time::sleep(shared.config.auto_commit_interval) => {}
-        }
-        let timeout = shared.client.config().request_timeout;
-        let outcome = tokio::select! {
-            () = ended.cancelled() => return,
-            outcome = shared.commit(false, timeout) => outcome,
-        };
-        if let Err(error) = outcome {
-            tracing::warn!(%error, "offsets could not be committed; trying again later");
-        }
-    }
-}
-
-impl Shared {
-    /// Whether commits follow what is processed, without being asked for.
-    pub(super) fn commits_by_itself(&self) -> bool {
-        self.coordinator.is_some() && self.config.auto_commit != super::AutoCommit::Off
-    }
-
-    pub(super) fn coordinator(&self) -> Result<&Coordinator, ConsumerError> {
-        let missing = ConsumerError::Misuse("commits need a group_id");
-        self.coordinator.as_ref().ok_or(missing)
-    }
-
-    /// Commits what is processed and not yet committed.
-    pub(super) async fn commit(
-        &self,
-        explicit: bool,
-        timeout: Duration,
-    ) -> Result<(), ConsumerError> {
-        self.coordinator()?;
-        let offsets = self.with(|flow| flow.to_commit(explicit));
-        let offset = |(name, offset, leader_epoch)| {
-            let committed = CommittedOffset {
-                offset,
-                leader_epoch,
-                metadata: String::new(),
-            };
-            (name, committed)
-        };
-        let offsets = offsets.into_iter().map(offset).collect();
-        self.commit_offsets(&offsets, timeout).await
-    }
-
-    pub(super) async fn commit_offsets(
-        &self,
-        offsets: &HashMap<TopicPartition, CommittedOffset>,
-        timeout: Duration,
-    ) -> Result<(), ConsumerError> {
-        let coordinator = self.coordinator()?;
-        if offsets.is_empty() {
-            return Ok(());
-        }
-        let instance = self.config.group_instance_id.as_deref();
-        // Commits of the same consumer must not overtake each other.
-        let _turn = self.committing.lock().await;
-        coordinator
-            .commit(&self.client, instance, offsets, timeout)
-            .await?;
-        self.with(|flow| {
-            for (name, offset) in offsets {
-                flow.committed(name, offset.offset);
-            }
-        });
-        Ok(())
     }
 }

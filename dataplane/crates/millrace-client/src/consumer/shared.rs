@@ -108,6 +108,14 @@ impl Shared {
     }
 }
 
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some(coordinator) = &self.coordinator {
+            coordinator.close(&self.client);
+        }
+    }
+}
+
 /// One reader: a future or a stream that asks for records. While it waits it is demand; dropped, it
 /// is not any more.
 pub(super) struct Reader {

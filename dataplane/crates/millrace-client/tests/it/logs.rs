@@ -307,7 +307,7 @@ impl Logs {
             let (offset, timestamp) = match partition.timestamp {
                 -1 => (log.next, -1),
                 -2 => (log.start, -1),
-                at if at - 1_000 >= log.next => (-1, -1),
+                at if (at - 1_000).max(log.start) >= log.next => (-1, -1),
                 at => ((at - 1_000).max(log.start), at.max(1_000 + log.start)),
             };
             answers.push(answer.with_offset(offset).with_timestamp(timestamp));

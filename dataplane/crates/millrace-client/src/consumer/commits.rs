@@ -1,0 +1,102 @@
+//! Commits: of what is processed, regularly and before partitions are given up.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use tokio_util::sync::CancellationToken;
+
+use super::{config::AutoCommit, coordinator::Coordinator, error::ConsumerError, shared::Shared};
+use crate::{admin::CommittedOffset, topic_partition::TopicPartition};
+
+/// How often a rebalance looks whether everything is processed.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Commits what is processed, every
+/// [`auto_commit_interval`](super::ConsumerConfig::auto_commit_interval).
+pub(super) async fn commit_regularly(shared: Arc<Shared>, ended: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = ended.cancelled() => return,
+            () = tokio::time::sleep(shared.config.auto_commit_interval) => {}
+        }
+        let timeout = shared.client.config().request_timeout;
+        let outcome = tokio::select! {
+            () = ended.cancelled() => return,
+            outcome = shared.commit(false, timeout) => outcome,
+        };
+        if let Err(error) = outcome {
+            tracing::warn!(%error, "offsets could not be committed; trying again later");
+        }
+    }
+}
+
+impl Shared {
+    /// Whether commits follow what is processed, without being asked for.
+    pub(super) fn commits_by_itself(&self) -> bool {
+        self.coordinator.is_some() && self.config.auto_commit != AutoCommit::Off
+    }
+
+    pub(super) fn coordinator(&self) -> Result<&Coordinator, ConsumerError> {
+        let missing = ConsumerError::Misuse("commits need a group_id");
+        self.coordinator.as_ref().ok_or(missing)
+    }
+
+    /// Commits before partitions are given up: waits for what is being processed, where the reader
+    /// reports that.
+    pub(super) async fn commit_last(
+        &self,
+        partitions: &[TopicPartition],
+    ) -> Result<(), ConsumerError> {
+        if !self.commits_by_itself() {
+            return Ok(());
+        }
+        let deadline = self.now() + self.config.revocation_wait;
+        while self.now() < deadline && self.with(|flow| flow.has_unprocessed(partitions)) {
+            tokio::time::sleep(DRAIN_INTERVAL).await;
+        }
+        let timeout = self.client.config().request_timeout;
+        self.commit(false, timeout).await
+    }
+
+    /// Commits what is processed and not yet committed.
+    pub(super) async fn commit(
+        &self,
+        explicit: bool,
+        timeout: Duration,
+    ) -> Result<(), ConsumerError> {
+        self.coordinator()?;
+        let offsets = self.with(|flow| flow.to_commit(explicit));
+        let offset = |(name, offset, leader_epoch)| {
+            let committed = CommittedOffset {
+                offset,
+                leader_epoch,
+                metadata: String::new(),
+            };
+            (name, committed)
+        };
+        let offsets = offsets.into_iter().map(offset).collect();
+        self.commit_offsets(&offsets, timeout).await
+    }
+
+    pub(super) async fn commit_offsets(
+        &self,
+        offsets: &HashMap<TopicPartition, CommittedOffset>,
+        timeout: Duration,
+    ) -> Result<(), ConsumerError> {
+        let coordinator = self.coordinator()?;
+        if offsets.is_empty() {
+            return Ok(());
+        }
+        let instance = self.config.group_instance_id.as_deref();
+        // Commits of the same consumer must not overtake each other.
+        let _turn = self.committing.lock().await;
+        coordinator
+            .commit(&self.client, instance, offsets, timeout)
+            .await?;
+        self.with(|flow| {
+            for (name, offset) in offsets {
+                flow.committed(name, offset.offset);
+            }
+        });
+        Ok(())
+    }
+}
