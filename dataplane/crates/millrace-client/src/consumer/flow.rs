@@ -44,7 +44,7 @@ use std::{
 
 use self::{budget::Budget, demand::Demand, partition::Partition};
 pub(super) use self::{
-    deliver::{Opening, Scope, Taken, open},
+    deliver::{Scope, Taken, open},
     demand::WaiterId,
     partition::Standing,
     plan::{Answer, Fetch, FetchPart, Leader, Lookup, Plan, Question},

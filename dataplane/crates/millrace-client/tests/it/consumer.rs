@@ -301,7 +301,8 @@ async fn faults_of_fetches_lose_and_repeat_nothing() {
 async fn damage_that_stays_is_an_error_and_a_seek_goes_on() {
     let logs = Logs::new(1, 1);
     logs.append(0, &["a"], Compression::None);
-    logs.script([Fault::Damage; 2]);
+    // The second is for the fetch behind the batch, which waits meanwhile.
+    logs.script([Fault::Damage; 3]);
     let consumer = consumer(&logs, |_| {});
     consumer
         .assign([("t", 0)], StartAt::Beginning)

@@ -170,18 +170,14 @@ fn general(all: &[TopicPartition], members: &[Member], owned: Owned) -> Assignme
         }
         assignment.insert(member, names);
     }
-    let readers = |name: &TopicPartition| {
-        let reads = |member: &&Member| member.topics.contains(&name.topic);
-        members.iter().filter(reads).map(|member| &member.id)
-    };
     // The hardest to place first: those that the fewest can read.
     let mut sorted: Vec<_> = all.iter().collect();
-    sorted.sort_by_key(|name| (readers(name).count(), *name));
+    sorted.sort_by_key(|name| (readers(members, name).count(), *name));
     for name in &sorted {
         if owner_of.contains_key(*name) {
             continue;
         }
-        let least = readers(name).min_by_key(|id| (assignment[*id].len(), (*id).clone()));
+        let least = readers(members, name).min_by_key(|id| (assignment[*id].len(), (*id).clone()));
         if let Some(member) = least.cloned() {
             assignment
                 .entry(member.clone())
@@ -197,7 +193,8 @@ fn general(all: &[TopicPartition], members: &[Member], owned: Owned) -> Assignme
             let Some(from) = owner_of.get(*name).cloned() else {
                 continue;
             };
-            let least = readers(name).min_by_key(|id| (assignment[*id].len(), (*id).clone()));
+            let least =
+                readers(members, name).min_by_key(|id| (assignment[*id].len(), (*id).clone()));
             let Some(to) = least.cloned() else {
                 continue;
             };
@@ -218,4 +215,13 @@ fn general(all: &[TopicPartition], members: &[Member], owned: Owned) -> Assignme
             return assignment;
         }
     }
+}
+
+/// The ids of the members that read a partition's topic.
+fn readers<'a>(
+    members: &'a [Member],
+    name: &'a TopicPartition,
+) -> impl Iterator<Item = &'a String> + Clone {
+    let reads = move |member: &&Member| member.topics.contains(&name.topic);
+    members.iter().filter(reads).map(|member| &member.id)
 }

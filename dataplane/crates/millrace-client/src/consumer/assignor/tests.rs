@@ -116,8 +116,8 @@ fn sticky_deals_out_in_turns_and_keeps_what_members_have() {
     check(
         Assignor::Sticky.assign(&all, &left),
         &[
-            ("C0", &[("t0", 0), ("t1", 1), ("t2", 0), ("t3", 0)]),
-            ("C2", &[("t0", 1), ("t1", 0), ("t2", 1), ("t3", 1)]),
+            ("C0", &[("t0", 0), ("t0", 1), ("t1", 1), ("t3", 0)]),
+            ("C2", &[("t1", 0), ("t2", 0), ("t2", 1), ("t3", 1)]),
         ],
     );
 }

@@ -59,6 +59,7 @@ impl Budget {
         self.charged_max
     }
 
+    #[cfg(test)]
     pub(super) fn reserved(&self) -> usize {
         self.reserved
     }

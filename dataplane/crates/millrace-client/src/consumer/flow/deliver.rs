@@ -291,10 +291,11 @@ impl Flow {
             }
         }
         self.offer(id, true);
+        self.want(id);
     }
 
     /// Fetches a damaged batch once more: the connection may have done it. Then it is an error.
-    fn damaged(&mut self, id: PartitionId, reason: String, now: Duration) {
+    pub(super) fn damaged(&mut self, id: PartitionId, reason: String, now: Duration) {
         let Some(partition) = self.invalidate(id) else {
             return;
         };
