@@ -44,7 +44,7 @@ pub use self::{
     assignor::Assignor,
     config::{AutoCommit, ConsumerConfig, IsolationLevel, OffsetReset},
     error::ConsumerError,
-    flow::FlowMetrics,
+    flow::ConsumerMetrics,
     membership::{NoListener, RebalanceListener},
     offsets::OffsetAndTimestamp,
     record::{ConsumerRecord, RecordBatch, RecordHeader, RecordRef},
@@ -566,7 +566,7 @@ impl Consumer {
 
     /// What it has fetched and delivered so far.
     #[must_use]
-    pub fn metrics(&self) -> FlowMetrics {
+    pub fn metrics(&self) -> ConsumerMetrics {
         self.shared().with(|flow| flow.metrics())
     }
 

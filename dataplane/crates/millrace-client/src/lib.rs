@@ -39,7 +39,7 @@ pub use authenticate::{Authenticate, SaslExchange};
 pub use client::{Broker, Client, Metadata, PartitionMetadata, TopicMetadata};
 pub use config::ClientConfig;
 pub use consumer::{
-    Assignor, AutoCommit, Consumer, ConsumerConfig, ConsumerError, ConsumerRecord, FlowMetrics,
+    Assignor, AutoCommit, Consumer, ConsumerConfig, ConsumerError, ConsumerMetrics, ConsumerRecord,
     IsolationLevel, NoListener, OffsetAndTimestamp, OffsetReset, PartitionStream,
     RebalanceListener, RecordBatch, RecordHeader, RecordRef, RecordStream, StartAt,
 };

@@ -7,7 +7,6 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use millrace_wire::messages::{
     FetchRequest, FetchResponse, fetch_response::PartitionData, produce_response,
@@ -18,7 +17,7 @@ use super::{
     coordinator,
     flow::{Answer, Fetch, Leader, Lookup, Plan, Question},
     offsets::{self, Found},
-    session::{Session, TOPIC_ID_FROM},
+    session::{self, Session, TOPIC_ID_FROM},
     shared::Shared,
 };
 use crate::{
@@ -31,12 +30,17 @@ use crate::{
 
 /// A session's requests must arrive one after the other.
 const IN_FLIGHT_MAX: usize = 1;
+/// A request that is in flight for longer than this waits at the broker for new records. A reader
+/// of another partition, which has nothing left, does not wait for that: a second request goes over
+/// another connection, without a session.
+const EXPRESS_AFTER: Duration = Duration::from_millis(20);
 
 /// What has ended.
 enum Event {
     Fetched {
         fetch: Fetch,
-        session: Session,
+        /// Nothing for a second request.
+        session: Option<Session>,
         outcome: Result<FetchResponse, RequestError>,
     },
     LookedUp {
@@ -50,7 +54,10 @@ enum Event {
 struct Node {
     /// Nothing while a request is in flight.
     session: Option<Session>,
-    is_busy: bool,
+    /// Since when one is.
+    busy_since: Option<Duration>,
+    /// A second request is in flight.
+    is_express_busy: bool,
     failures: u32,
     retry_at: Duration,
 }
@@ -58,6 +65,7 @@ struct Node {
 struct Fetcher {
     shared: Arc<Shared>,
     lane: Lane,
+    express: Lane,
     /// Bounded by the cluster's brokers.
     nodes: HashMap<i32, Node>,
     running: FuturesUnordered<BoxFuture<'static, Event>>,
@@ -65,12 +73,17 @@ struct Fetcher {
 
 /// Fetches until the consumer is closed.
 pub(super) async fn run(shared: Arc<Shared>, ended: CancellationToken) {
-    let lane = shared.client.new_lane(Limits {
+    let limits = Limits {
         in_flight_max: IN_FLIGHT_MAX,
-    });
+    };
+    let (lane, express) = (
+        shared.client.new_lane(limits),
+        shared.client.new_lane(limits),
+    );
     let mut fetcher = Fetcher {
         shared,
         lane,
+        express,
         nodes: HashMap::new(),
         running: FuturesUnordered::new(),
     };
@@ -79,6 +92,17 @@ pub(super) async fn run(shared: Arc<Shared>, ended: CancellationToken) {
         () = fetcher.work() => {}
     }
     fetcher.shared.client.close_lane(lane);
+    fetcher.shared.client.close_lane(express);
+}
+
+impl Node {
+    fn has_room(&self, now: Duration, is_urgent: bool) -> bool {
+        let is_free = match self.busy_since {
+            None => true,
+            Some(since) => is_urgent && !self.is_express_busy && now >= since + EXPRESS_AFTER,
+        };
+        is_free && self.retry_at <= now
+    }
 }
 
 impl Fetcher {
@@ -108,9 +132,9 @@ impl Fetcher {
 
     fn plan(&self, metadata: &Metadata) -> Plan {
         let now = self.shared.now();
-        let may_fetch = |node| {
+        let may_fetch = |node, is_urgent| {
             let node = self.nodes.get(&node);
-            node.is_none_or(|node| !node.is_busy && node.retry_at <= now)
+            node.is_none_or(|node| node.has_room(now, is_urgent))
         };
         self.shared
             .with(|flow| flow.plan(now, may_fetch, |name| leader_of(metadata, name)))
@@ -120,7 +144,9 @@ impl Fetcher {
     fn pause(&self, plan: &Plan) -> Option<Duration> {
         let now = self.shared.now();
         let nodes = self.nodes.values().map(|node| node.retry_at);
-        let waiting = nodes.filter(|retry_at| *retry_at > now);
+        let blocked = plan.blocked.iter().filter_map(|node| self.nodes.get(node));
+        let express = blocked.filter_map(|node| Some(node.busy_since? + EXPRESS_AFTER));
+        let waiting = nodes.chain(express).filter(|at| *at > now);
         let earliest = waiting.chain(plan.retry_at).min();
         earliest.map(|at| at.saturating_sub(now))
     }
@@ -128,9 +154,14 @@ impl Fetcher {
     fn start(&mut self, plan: Plan) {
         for fetch in plan.fetches {
             let node = self.nodes.entry(fetch.node).or_default();
-            node.is_busy = true;
-            let session = node.session.take().unwrap_or_default();
-            let (shared, lane) = (Arc::clone(&self.shared), self.lane);
+            let (lane, session) = if node.busy_since.is_none() {
+                node.busy_since = Some(self.shared.now());
+                (self.lane, Some(node.session.take().unwrap_or_default()))
+            } else {
+                node.is_express_busy = true;
+                (self.express, None)
+            };
+            let shared = Arc::clone(&self.shared);
             self.running
                 .push(Box::pin(request(shared, lane, session, fetch)));
         }
@@ -170,13 +201,16 @@ impl Fetcher {
     fn fetched(
         &mut self,
         fetch: Fetch,
-        mut session: Session,
+        mut session: Option<Session>,
         outcome: Result<FetchResponse, RequestError>,
     ) {
         let shared = &self.shared;
         let now = shared.now();
         let node = self.nodes.entry(fetch.node).or_default();
-        node.is_busy = false;
+        match &session {
+            Some(_) => node.busy_since = None,
+            None => node.is_express_busy = false,
+        }
         let retry_after = backoff(&shared.client);
         let outcome = outcome.and_then(|response| {
             crate::error::BrokerError::check(response.error_code, None)?;
@@ -185,7 +219,9 @@ impl Fetcher {
         match outcome {
             Ok(response) => {
                 node.failures = 0;
-                session.answered(response.session_id);
+                if let Some(session) = &mut session {
+                    session.answered(response.session_id);
+                }
                 let answers = answers(&shared.client, &fetch, response);
                 let is_stale = |code: ErrorCode| code.is_stale_metadata();
                 if answers
@@ -197,7 +233,9 @@ impl Fetcher {
                 shared.with(|flow| flow.fetched(&fetch, answers, now, &retry_after));
             }
             Err(error) => {
-                session.failed(error.code());
+                if let Some(session) = &mut session {
+                    session.failed(error.code());
+                }
                 if !is_session_error(error.code()) {
                     node.failures = node.failures.saturating_add(1);
                     node.retry_at = now + retry_after(node.failures);
@@ -207,7 +245,9 @@ impl Fetcher {
                 shared.with(|flow| flow.fetch_failed(&fetch));
             }
         }
-        node.session = Some(session);
+        if session.is_some() {
+            node.session = session;
+        }
     }
 
     fn looked_up(&self, lookups: &[Lookup], outcome: Result<Vec<Found>, RequestError>) {
@@ -277,13 +317,21 @@ fn leader_of(metadata: &Metadata, name: &TopicPartition) -> Option<Leader> {
     })
 }
 
-async fn request(shared: Arc<Shared>, lane: Lane, mut session: Session, fetch: Fetch) -> Event {
+async fn request(
+    shared: Arc<Shared>,
+    lane: Lane,
+    mut session: Option<Session>,
+    fetch: Fetch,
+) -> Event {
     let outcome = async {
         let connection = shared.client.connection(fetch.node, lane).await?;
         let has_ids = fetch.parts.iter().all(|part| part.topic_id.is_some());
         let newest = if has_ids { i16::MAX } else { TOPIC_ID_FROM - 1 };
         let version = connection.version::<FetchRequest>(newest)?;
-        let request = session.request(version, &shared.config, &fetch);
+        let request = match &mut session {
+            Some(session) => session.request(version, &shared.config, &fetch),
+            None => session::alone(version, &shared.config, &fetch),
+        };
         let timeout = shared.client.config().request_timeout + shared.config.fetch_max_wait;
         connection.call_within(version, &request, timeout).await
     };
@@ -346,6 +394,6 @@ fn answer(data: PartitionData) -> Answer {
             .iter()
             .map(|one| (one.first_offset, one.producer_id.0))
             .collect(),
-        records: data.records.unwrap_or_else(Bytes::new),
+        records: data.records.unwrap_or_default(),
     }
 }

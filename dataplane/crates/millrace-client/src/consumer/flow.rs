@@ -65,7 +65,7 @@ pub(super) struct PartitionId {
 /// Bytes and records so far. All only grow, but for `buffered`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct FlowMetrics {
+pub struct ConsumerMetrics {
     /// Bytes of records that fetches brought.
     pub fetched_bytes: u64,
     /// Of these, bytes that were dropped: after `seek`, a lost partition, a damaged batch.
@@ -95,7 +95,7 @@ pub(super) struct Flow {
     last_taken: Option<PartitionId>,
     next_serial: u64,
     rotation: usize,
-    metrics: FlowMetrics,
+    metrics: ConsumerMetrics,
     is_closed: bool,
     failure: Option<ConsumerError>,
     /// To be woken by the caller, once it has released its lock.
@@ -118,7 +118,7 @@ impl Flow {
             last_taken: None,
             next_serial: 0,
             rotation: 0,
-            metrics: FlowMetrics::default(),
+            metrics: ConsumerMetrics::default(),
             is_closed: false,
             failure: None,
             woken: Vec::new(),
@@ -331,8 +331,8 @@ impl Flow {
         }
     }
 
-    pub(super) fn metrics(&self) -> FlowMetrics {
-        FlowMetrics {
+    pub(super) fn metrics(&self) -> ConsumerMetrics {
+        ConsumerMetrics {
             buffered_bytes: self.budget.charged(),
             buffered_bytes_max: self.budget.charged_max(),
             ..self.metrics.clone()

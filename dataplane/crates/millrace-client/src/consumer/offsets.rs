@@ -97,6 +97,9 @@ fn silent_time() -> Result<Option<OffsetAndTimestamp>, ErrorCode> {
     Err(ErrorCode::UNKNOWN_SERVER_ERROR)
 }
 
+/// A partition, the time to look for, and the leader's epoch.
+type Asked<'a> = (&'a TopicPartition, i64, Option<i32>);
+
 type Times = HashMap<TopicPartition, Result<Option<OffsetAndTimestamp>, ErrorCode>>;
 
 /// One ListOffsets request. Each partition has the time to look for and its leader's epoch.
@@ -104,7 +107,7 @@ async fn list(
     client: &Client,
     node: i32,
     isolation: IsolationLevel,
-    asked: &[(&TopicPartition, i64, Option<i32>)],
+    asked: &[Asked<'_>],
 ) -> Result<Times, RequestError> {
     let make = |version| {
         let mut topics: Vec<ListOffsetsTopic> = Vec::new();
@@ -236,7 +239,7 @@ async fn offsets_once(
     asked: &[&(TopicPartition, i64)],
     found: &mut HashMap<TopicPartition, Option<OffsetAndTimestamp>>,
 ) -> Result<(), RequestError> {
-    let mut by_node: HashMap<i32, Vec<(&TopicPartition, i64, Option<i32>)>> = HashMap::new();
+    let mut by_node: HashMap<i32, Vec<Asked<'_>>> = HashMap::new();
     for (name, timestamp) in asked {
         let topic = client.topic(&name.topic).await?;
         let index = usize::try_from(name.partition).unwrap_or(usize::MAX);

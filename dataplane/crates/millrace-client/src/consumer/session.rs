@@ -70,11 +70,7 @@ impl Session {
         config: &ConsumerConfig,
         fetch: &Fetch,
     ) -> FetchRequest {
-        let request = FetchRequest::default()
-            .with_max_wait_ms(i32::try_from(config.fetch_max_wait.as_millis()).unwrap_or(i32::MAX))
-            .with_min_bytes(config.fetch_min_bytes)
-            .with_max_bytes(i32::try_from(fetch.max_bytes).unwrap_or(i32::MAX))
-            .with_isolation_level(config.isolation_level.code());
+        let request = head(config, fetch);
         if version < SESSION_FROM {
             return request.with_topics(topics(version, fetch.parts.iter()));
         }
@@ -123,6 +119,19 @@ impl Session {
         self.epoch = INITIAL;
         self.sent.clear();
     }
+}
+
+/// A request outside of any session.
+pub(super) fn alone(version: i16, config: &ConsumerConfig, fetch: &Fetch) -> FetchRequest {
+    head(config, fetch).with_topics(topics(version, fetch.parts.iter()))
+}
+
+fn head(config: &ConsumerConfig, fetch: &Fetch) -> FetchRequest {
+    FetchRequest::default()
+        .with_max_wait_ms(i32::try_from(config.fetch_max_wait.as_millis()).unwrap_or(i32::MAX))
+        .with_min_bytes(config.fetch_min_bytes)
+        .with_max_bytes(i32::try_from(fetch.max_bytes).unwrap_or(i32::MAX))
+        .with_isolation_level(config.isolation_level.code())
 }
 
 fn topics<'a>(version: i16, parts: impl Iterator<Item = &'a FetchPart>) -> Vec<FetchTopic> {

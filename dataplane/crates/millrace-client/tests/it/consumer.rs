@@ -430,6 +430,23 @@ async fn a_dropped_call_takes_no_record_and_ends_the_demand() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reader_with_nothing_left_does_not_wait_for_another_partitions_long_poll() {
+    let logs = Logs::new(1, 2);
+    fill(&logs, 0, 0, 1);
+    let consumer = consumer(&logs, |_| {});
+    let both = [("t", 0), ("t", 1)];
+    consumer.assign(both, StartAt::Beginning).expect("manual");
+    consumer.pause(&[t(0)]).expect("assigned");
+    let mut waits = consumer.partition_stream(&t(1)).expect("assigned");
+    tokio::spawn(async move { waits.next().await });
+    // In the middle of a long poll, which takes half a second.
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    consumer.resume(&[t(0)]).expect("assigned");
+    let soon = tokio::time::timeout(Duration::from_millis(100), consumer.next());
+    soon.await.expect("soon").expect("a record");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_batch_is_delivered_as_a_whole_or_what_is_left_of_it() {
     let logs = Logs::new(1, 1);
     logs.append(0, &["a", "b", "c"], Compression::Zstd);

@@ -102,7 +102,7 @@ fn theirs(offset: i64, given: &Given) -> TheirRecord {
 proptest! {
     #[test]
     fn views_and_records_agree(given in given(), which in 0..ALL.len()) {
-        let batch = build(ALL[which], &given).freeze();
+        let batch = build(ALL[which].0, &given).freeze();
         let mut views = records(&batch).expect("a batch");
         for record in records(&batch).expect("a batch") {
             let record = record.expect("a record");

@@ -1,6 +1,9 @@
 //! Which partitions to fetch now, and what came of it.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use millrace_model::TopicId;
@@ -33,6 +36,8 @@ pub(in crate::consumer) struct Plan {
     pub(in crate::consumer) lookups: Vec<Lookup>,
     /// Some partition has no leader.
     pub(in crate::consumer) needs_metadata: bool,
+    /// Nodes with a request in flight while a reader of another partition has nothing left.
+    pub(in crate::consumer) blocked: BTreeSet<i32>,
     /// When some partition may be tried again.
     pub(in crate::consumer) retry_at: Option<Duration>,
 }
@@ -92,12 +97,12 @@ pub(in crate::consumer) enum Question {
 }
 
 impl Flow {
-    /// Decides what to request. `may_fetch` tells whether a node has no request in flight and no
-    /// pause.
+    /// Decides what to request. `may_fetch` tells whether a node has room for one more request and
+    /// no pause; its second argument is whether the partition's reader has nothing left.
     pub(in crate::consumer) fn plan(
         &mut self,
         now: Duration,
-        may_fetch: impl Fn(i32) -> bool,
+        may_fetch: impl Fn(i32, bool) -> bool,
         leader_of: impl Fn(&TopicPartition) -> Option<Leader>,
     ) -> Plan {
         let mut plan = Plan::default();
@@ -129,9 +134,11 @@ impl Flow {
                 continue;
             }
             let fetches = demand && partition.wants_records(low);
-            if fetches && may_fetch(leader.node) {
+            if fetches && may_fetch(leader.node, partition.buffered == 0) {
                 let part = partition.part(id, leader, part_max.max(1));
                 by_node.entry(leader.node).or_default().push(part);
+            } else if fetches && partition.buffered == 0 {
+                plan.blocked.insert(leader.node);
             }
             // Planned again when the node's request is answered: nobody needs to ask for it.
             partition.is_wanted = fetches;

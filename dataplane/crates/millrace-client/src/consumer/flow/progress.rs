@@ -77,8 +77,10 @@ impl Progress {
         self.committed != Some(offset)
     }
 
+    /// An offset is committed. Whoever asked for that says that everything before it is processed.
     pub(super) fn committed(&mut self, offset: i64) {
         self.committed = Some(offset);
+        self.asked = self.asked.max(Some(offset));
     }
 }
 
@@ -104,5 +106,15 @@ mod tests {
         assert!(progress.is_news(16));
         progress.committed(16);
         assert!(!progress.is_news(16));
+    }
+
+    #[test]
+    fn a_commit_that_was_asked_for_is_not_taken_back_by_the_next_regular_one() {
+        let mut progress = Progress::default();
+        progress.restart(0);
+        progress.ask(24);
+        progress.committed(25);
+        assert_eq!(progress.asked_to(), Some(25));
+        assert!(!progress.is_news(25));
     }
 }

@@ -334,7 +334,7 @@ impl World {
             .collect();
         let plan = self
             .flow
-            .plan(self.now, |node| !busy.contains(&node), leader);
+            .plan(self.now, |node, _| !busy.contains(&node), leader);
         assert!(plan.lookups.is_empty() && !plan.needs_metadata, "{plan:?}");
         self.retry_at = plan.retry_at;
         for fetch in &plan.fetches {
