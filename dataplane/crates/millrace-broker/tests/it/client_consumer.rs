@@ -174,6 +174,37 @@ async fn commits_follow_what_was_asked_for_and_a_new_member_goes_on_there() {
     broker.stop().await;
 }
 
+type Rebalances = mpsc::UnboundedReceiver<(bool, Vec<TopicPartition>)>;
+
+/// A member that reads and processes until it is closed.
+fn join(
+    client: &Client,
+    assignors: &[Assignor],
+    read: mpsc::UnboundedSender<usize>,
+) -> (Consumer, Rebalances, tokio::task::JoinHandle<()>) {
+    let config = group(|config| {
+        config.assignors = assignors.to_vec();
+        config.auto_commit = AutoCommit::WhenProcessed;
+        config.auto_commit_interval = Duration::from_millis(100);
+    });
+    let consumer = Consumer::new(client, config);
+    let (events, rebalances) = mpsc::unbounded_channel();
+    consumer
+        .subscribe_with(&["t"], Events(events))
+        .expect("a group");
+    let reading = tokio::spawn({
+        let consumer = consumer.clone();
+        async move {
+            while let Ok(record) = consumer.next().await {
+                let number = number(record.value.as_deref());
+                read.send(number).expect("the test reads them");
+                consumer.processed(&record);
+            }
+        }
+    });
+    (consumer, rebalances, reading)
+}
+
 /// Members come and go; every number is read, and by nobody twice but for what was not committed.
 async fn rebalance(assignors: &[Assignor]) {
     const COUNT: usize = 3_000;
@@ -183,34 +214,7 @@ async fn rebalance(assignors: &[Assignor]) {
     let client = client(&broker);
     create(&client, "t", i32::try_from(PARTITIONS).expect("few")).await;
     let (read, mut reads) = mpsc::unbounded_channel();
-    let member = |name: usize| {
-        let assignors = assignors.to_vec();
-        let consumer = Consumer::new(
-            &client,
-            group(|config| {
-                config.assignors = assignors;
-                config.auto_commit = AutoCommit::WhenProcessed;
-                config.auto_commit_interval = Duration::from_millis(100);
-            }),
-        );
-        let (events, rebalances) = mpsc::unbounded_channel();
-        consumer
-            .subscribe_with(&["t"], Events(events))
-            .expect("a group");
-        let read = read.clone();
-        let reading = tokio::spawn({
-            let consumer = consumer.clone();
-            async move {
-                while let Ok(record) = consumer.next().await {
-                    let at = (record.partition, record.offset);
-                    let read_one = (name, at, number(record.value.as_deref()));
-                    read.send(read_one).expect("the test reads them");
-                    consumer.processed(&record);
-                }
-            }
-        });
-        (consumer, rebalances, reading)
-    };
+    let member = || join(&client, assignors, read.clone());
     let producing = tokio::spawn({
         let client = client.clone();
         async move {
@@ -220,10 +224,10 @@ async fn rebalance(assignors: &[Assignor]) {
             }
         }
     });
-    let (first, mut rebalances, _) = member(0);
+    let (first, mut rebalances, _) = member();
     let (is_assigned, partitions) = rebalances.recv().await.expect("an event");
     assert!(is_assigned && partitions.len() == PARTITIONS);
-    let (second, _, second_reading) = member(1);
+    let (second, _, second_reading) = member();
     let halves = async {
         while first.assignment().len() != 3 || second.assignment().len() != 3 {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -236,7 +240,7 @@ async fn rebalance(assignors: &[Assignor]) {
         let (is_assigned, partitions) = rebalances.recv().await.expect("an event");
         assert!(!is_assigned && partitions.len() == 3, "{partitions:?}");
     }
-    let (third, _, _) = member(2);
+    let (third, _, _) = member();
     tokio::time::sleep(Duration::from_millis(300)).await;
     second.close().await.expect("committed");
     second_reading.await.expect("no panic");
@@ -244,7 +248,7 @@ async fn rebalance(assignors: &[Assignor]) {
     let mut seen: BTreeMap<usize, usize> = BTreeMap::new();
     let all = async {
         while seen.len() < COUNT {
-            let (_, _, number) = reads.recv().await.expect("members");
+            let number = reads.recv().await.expect("members");
             *seen.entry(number).or_default() += 1;
         }
     };
@@ -350,5 +354,120 @@ async fn streams_of_partitions_read_side_by_side_and_a_reader_that_stops_costs_n
     assert_eq!(metrics.discarded_bytes, 0, "{metrics:?}");
     let (consumer, fast) = (Arc::new(consumer), fast);
     drop((consumer, fast));
+    broker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_dies_is_replaced_and_nothing_is_lost() {
+    const COUNT: usize = 400;
+    let home = Home::new();
+    let broker = home.start(&["group.min.session.timeout.ms=500"]).await;
+    let client_of_others = client(&broker);
+    create(&client_of_others, "t", 4).await;
+    produce(&client_of_others, 4, 0..COUNT).await;
+    let config = || {
+        group(|config| {
+            config.session_timeout = Duration::from_secs(1);
+            config.auto_commit = AutoCommit::WhenProcessed;
+            config.auto_commit_interval = Duration::from_millis(50);
+        })
+    };
+    // Its tasks end with its runtime, without a word to the broker.
+    let doomed = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let (read, mut reads) = mpsc::unbounded_channel();
+    let bootstrap = address(&broker).to_string();
+    doomed.spawn(async move {
+        let config_of_client = ClientConfig::new(&bootstrap).expect("an address");
+        let consumer = Consumer::new(&Client::new(config_of_client), config());
+        consumer.subscribe(&["t"]).expect("a group");
+        loop {
+            let record = consumer.next().await.expect("a record");
+            let number = number(record.value.as_deref());
+            if read.send(number).is_err() {
+                return;
+            }
+            // Every third one is never done: it must come again.
+            if !number.is_multiple_of(3) {
+                consumer.processed(&record);
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    });
+    let mut died_with = BTreeSet::new();
+    while died_with.len() < 100 {
+        died_with.insert(reads.recv().await.expect("a member"));
+    }
+    doomed.shutdown_background();
+    let consumer = Consumer::new(&client_of_others, config());
+    consumer.subscribe(&["t"]).expect("a group");
+    let mut seen: BTreeSet<_> = died_with
+        .iter()
+        .copied()
+        .filter(|n| !n.is_multiple_of(3))
+        .collect();
+    let all = async {
+        while seen.len() < COUNT {
+            let record = consumer.next().await.expect("a record");
+            seen.insert(number(record.value.as_deref()));
+        }
+    };
+    let all = tokio::time::timeout(PATIENCE, all).await;
+    assert!(all.is_ok(), "{} of {COUNT} numbers", seen.len());
+    consumer.close().await.expect("committed");
+    broker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_reads_on_over_restarts_of_the_broker() {
+    const COUNT: usize = 3_000;
+    let home = Home::new();
+    let mut broker = home.start(&[]).await;
+    let listener = format!("listeners=PLAINTEXT://{}", address(&broker));
+    let client = client(&broker);
+    create(&client, "t", 3).await;
+    let consumer = Consumer::new(
+        &client,
+        group(|config| config.auto_commit_interval = Duration::from_millis(50)),
+    );
+    consumer.subscribe(&["t"]).expect("a group");
+    let reading = tokio::spawn({
+        let consumer = consumer.clone();
+        async move {
+            let mut ends = [0, 1, 2];
+            let mut seen = 0;
+            while seen < COUNT {
+                let record = consumer.next().await.expect("a record");
+                let at = usize::try_from(record.partition).expect("few");
+                let number = number(record.value.as_deref());
+                assert!(number <= ends[at], "{number} instead of {}", ends[at]);
+                if number == ends[at] {
+                    ends[at] += 3;
+                    seen += 1;
+                }
+            }
+        }
+    });
+    let producing = tokio::spawn({
+        let client = client.clone();
+        async move {
+            for from in (0..COUNT).step_by(100) {
+                produce(&client, 3, from..from + 100).await;
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+    });
+    for _ in 0..2 {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        broker.stop().await;
+        broker = home.start(&[&listener]).await;
+    }
+    producing.await.expect("no panic");
+    let read = tokio::time::timeout(PATIENCE, reading).await;
+    read.expect("every number").expect("in order");
+    consumer.close().await.expect("committed");
     broker.stop().await;
 }
