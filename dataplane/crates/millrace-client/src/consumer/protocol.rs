@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use millrace_wire::{
-    Decodable, Encodable, StrBytes,
+    Encodable, StrBytes,
     messages::{
         ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicName,
         consumer_protocol_assignment, consumer_protocol_subscription,
@@ -77,30 +77,26 @@ pub(super) fn member(
     instance_id: Option<&str>,
     mut metadata: Bytes,
 ) -> Option<Member> {
-    let version = metadata.try_get_i16().ok()?.clamp(0, NEWEST);
-    let message = ConsumerProtocolSubscription::decode(&mut metadata, version).ok()?;
-    let user_data = message.user_data.clone().unwrap_or_default();
+    let version = metadata.try_get_i16().ok()?.max(0);
+    let mut topics = Vec::new();
+    for _ in 0..metadata.try_get_i32().ok()? {
+        topics.push(read_text(&mut metadata)?);
+    }
+    let user_data = read_bytes(&mut metadata)?;
     let mut member = Member {
         id: id.to_owned(),
         instance_id: instance_id.map(ToOwned::to_owned),
-        topics: message
-            .topics
-            .iter()
-            .map(|topic| (&**topic).into())
-            .collect(),
+        topics,
         owned: Vec::new(),
         generation: None,
     };
     if version >= OWNED_FROM {
-        for topic in &message.owned_partitions {
-            let name: Arc<str> = topic.topic.as_str().into();
-            let names = topic.partitions.iter();
-            member
-                .owned
-                .extend(names.map(|index| TopicPartition::of(Arc::clone(&name), *index)));
-        }
+        member.owned = read_partitions(&mut metadata)?;
     }
-    let told = Some(message.generation_id).filter(|_| version >= GENERATION_FROM);
+    let mut told = None;
+    if version >= GENERATION_FROM {
+        told = Some(metadata.try_get_i32().ok()?);
+    }
     match assignor {
         Assignor::Range => {}
         Assignor::Sticky => {
@@ -136,19 +132,36 @@ fn sticky_data(owned: &[TopicPartition], generation: i32) -> Bytes {
 
 /// What a sticky member owned and since when; the oldest version has no generation.
 fn read_sticky_data(mut data: Bytes) -> Option<(Vec<TopicPartition>, Option<i32>)> {
-    let mut owned = Vec::new();
+    let owned = read_partitions(&mut data)?;
+    Some((owned, data.try_get_i32().ok()))
+}
+
+// The members' bytes are read here and not by the codec, which would believe any count.
+
+fn read_partitions(data: &mut Bytes) -> Option<Vec<TopicPartition>> {
+    let mut partitions = Vec::new();
     for _ in 0..data.try_get_i32().ok()? {
-        let length = usize::try_from(data.try_get_i16().ok()?).ok()?;
-        if data.remaining() < length {
-            return None;
-        }
-        let topic: Arc<str> = std::str::from_utf8(&data.split_to(length)).ok()?.into();
+        let topic = read_text(data)?;
         for _ in 0..data.try_get_i32().ok()? {
             let index = data.try_get_i32().ok()?;
-            owned.push(TopicPartition::of(Arc::clone(&topic), index));
+            partitions.push(TopicPartition::of(Arc::clone(&topic), index));
         }
     }
-    Some((owned, data.try_get_i32().ok()))
+    Some(partitions)
+}
+
+fn read_text(data: &mut Bytes) -> Option<Arc<str>> {
+    let length = usize::try_from(data.try_get_i16().ok()?).ok()?;
+    if data.remaining() < length {
+        return None;
+    }
+    Some(std::str::from_utf8(&data.split_to(length)).ok()?.into())
+}
+
+/// Null is empty.
+fn read_bytes(data: &mut Bytes) -> Option<Bytes> {
+    let length = usize::try_from(data.try_get_i32().ok()?).unwrap_or(0);
+    (data.remaining() >= length).then(|| data.split_to(length))
 }
 
 /// What the leader assigns to one member.
@@ -168,15 +181,8 @@ pub(super) fn assigned(mut bytes: Bytes) -> Option<Vec<TopicPartition>> {
     if bytes.is_empty() {
         return Some(Vec::new());
     }
-    let version = bytes.try_get_i16().ok()?.clamp(0, NEWEST);
-    let message = ConsumerProtocolAssignment::decode(&mut bytes, version).ok()?;
-    let mut partitions = Vec::new();
-    for topic in &message.assigned_partitions {
-        let name: Arc<str> = topic.topic.as_str().into();
-        let names = topic.partitions.iter();
-        partitions.extend(names.map(|index| TopicPartition::of(Arc::clone(&name), *index)));
-    }
-    Some(partitions)
+    let _version = bytes.try_get_i16().ok()?;
+    read_partitions(&mut bytes)
 }
 
 fn by_topic(partitions: &[TopicPartition]) -> BTreeMap<&str, Vec<i32>> {
@@ -234,5 +240,9 @@ mod tests {
         assert!(member(Assignor::Range, "m", None, Bytes::from_static(&[0])).is_none());
         assert!(read_sticky_data(Bytes::from_static(&[0, 0, 0, 9])).is_none());
         assert!(assigned(Bytes::from_static(&[0, 3, 0, 0])).is_none());
+        // A count that no bytes follow allocates nothing.
+        let many = b"\x00\x03\x7f\xff\xff\xff";
+        assert!(member(Assignor::Range, "m", None, Bytes::from_static(many)).is_none());
+        assert!(assigned(Bytes::from_static(many)).is_none());
     }
 }
