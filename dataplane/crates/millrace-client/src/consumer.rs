@@ -28,9 +28,10 @@ mod flow;
 mod membership;
 mod offsets;
 mod protocol;
+mod reader;
 mod record;
 mod session;
-mod shared;
+
 mod stream;
 
 use std::{collections::HashMap, fmt, future::poll_fn, sync::Arc, time::Duration};
@@ -53,7 +54,7 @@ pub use self::{
 use self::{
     flow::{PartitionId, Scope, Standing, Taken},
     membership::Membership,
-    shared::{Reader, Shared},
+    reader::{Reader, Shared},
 };
 use crate::{admin::CommittedOffset, client::Client, topic_partition::TopicPartition};
 
@@ -139,6 +140,7 @@ impl Consumer {
         // Not supervised: it ends with its consumer, and retries every failure.
         tokio::spawn(fetcher::run(Arc::clone(&shared), ended.clone()));
         if shared.commits_by_itself() {
+            // Not supervised: the same.
             tokio::spawn(commits::commit_regularly(
                 Arc::clone(&shared),
                 ended.clone(),

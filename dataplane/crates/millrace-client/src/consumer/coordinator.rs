@@ -14,7 +14,7 @@ use millrace_wire::{
 };
 use parking_lot::Mutex;
 
-use super::{error::ConsumerError, flow::Lookup, offsets::Found, session::name_of, shared::Shared};
+use super::{error::ConsumerError, flow::Lookup, offsets::Found, reader::Shared, session::name_of};
 use crate::{
     admin::CommittedOffset,
     client::{Client, Lane, Retry},

@@ -17,8 +17,8 @@ use super::{
     coordinator,
     flow::{Answer, Fetch, Leader, Lookup, Plan, Question},
     offsets::{self, Found},
+    reader::Shared,
     session::{self, Session, TOPIC_ID_FROM},
-    shared::Shared,
 };
 use crate::{
     client::{Client, Lane, Metadata},

@@ -36,7 +36,7 @@ use super::{
     error::ConsumerError,
     flow::Standing,
     protocol,
-    shared::Shared,
+    reader::Shared,
 };
 use crate::{
     client::Interest,

@@ -12,8 +12,8 @@ use super::{
     Consumer,
     error::ConsumerError,
     flow::{PartitionId, Taken},
+    reader::Reader,
     record::{ConsumerRecord, RecordBatch},
-    shared::Reader,
 };
 use crate::topic_partition::TopicPartition;
 

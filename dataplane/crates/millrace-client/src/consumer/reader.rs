@@ -1,4 +1,4 @@
-//! What the handles of one consumer and its tasks share.
+//! Those who read: what the handles and tasks of one consumer share, and one waiting reader.
 
 use std::{
     collections::{HashMap, HashSet},
