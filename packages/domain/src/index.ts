@@ -17,6 +17,7 @@ export * from "./name.ts";
 export * from "./operation.ts";
 export * from "./price.ts";
 export * from "./principal.ts";
+export * from "./record.ts";
 export * from "./recovery.ts";
 export * from "./region.ts";
 export * from "./resource-noun.ts";

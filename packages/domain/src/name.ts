@@ -21,10 +21,15 @@ export function isClusterName(name: string): boolean {
 
 /** Kafka's rule: legal characters, not `.` or `..`, and not one of the broker's internal topics. */
 export function isTopicName(name: string): boolean {
-  return TOPIC_NAME_PATTERN.test(name) && name !== "." && name !== ".." && !isInternalTopic(name);
+  return isKafkaTopicName(name) && !isInternalTopic(name);
 }
 
-/** Topics that a broker keeps its own state in; tenants neither see nor touch them. */
-function isInternalTopic(name: string): boolean {
+/** Kafka's rule for any topic, an internal one included. */
+export function isKafkaTopicName(name: string): boolean {
+  return TOPIC_NAME_PATTERN.test(name) && name !== "." && name !== "..";
+}
+
+/** Topics in which a broker keeps its own state. Tenants can read their records and change nothing. */
+export function isInternalTopic(name: string): boolean {
   return name.startsWith("__");
 }

@@ -16,6 +16,8 @@ export const PERMISSIONS = [
   "operation:write",
   "topic:read",
   "topic:write",
+  "record:read",
+  "record:write",
   "group:read",
   "metrics:read",
   "tuning:read",
@@ -37,7 +39,13 @@ const VIEWER: readonly Permission[] = [
   "tuning:read",
 ];
 /** Whoever operates clusters that others made. */
-const MEMBER: readonly Permission[] = [...VIEWER, "topic:write", "tuning:write"];
+const MEMBER: readonly Permission[] = [
+  ...VIEWER,
+  "topic:write",
+  "record:read",
+  "record:write",
+  "tuning:write",
+];
 const ADMIN: readonly Permission[] = [
   ...MEMBER,
   "environment:write",
