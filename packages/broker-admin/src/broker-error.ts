@@ -33,9 +33,19 @@ export type BrokerErrorCode =
   /** The broker answered with anything else; `kafkaError` names it where Kafka has a name for it. */
   | "refused"
   /** The answer could not be understood. */
-  | "malformed_answer";
+  | "malformed_answer"
+  /** The broker rejects a parameter; `said` tells which and why. */
+  | "invalid_request"
+  | "request_too_large"
+  /** The broker serves as many such requests as it can; retry after `retryAfterSeconds`. */
+  | "busy";
 
-const RETRYABLE: ReadonlySet<BrokerErrorCode> = new Set(["unreachable", "timeout", "not_ready"]);
+const RETRYABLE: ReadonlySet<BrokerErrorCode> = new Set([
+  "unreachable",
+  "timeout",
+  "not_ready",
+  "busy",
+]);
 
 /** Kafka's error names (KIP-less, from the protocol's table) that callers can act on. */
 const CODE_BY_KAFKA_ERROR: Readonly<Record<string, BrokerErrorCode>> = {
@@ -54,20 +64,26 @@ const CODE_BY_KAFKA_ERROR: Readonly<Record<string, BrokerErrorCode>> = {
 export class BrokerError extends Error {
   override readonly name = "BrokerError";
   readonly code: BrokerErrorCode;
-  /** Kafka's own name of the error, such as `POLICY_VIOLATION`, where it came over Kafka's protocol. */
+  /** Kafka's own name of the error, such as `POLICY_VIOLATION`, where the broker gave one. */
   readonly kafkaError: string | undefined;
   /** The broker's own words, where it gave any. */
   readonly said: string | undefined;
+  readonly retryAfterSeconds: number | undefined;
 
   constructor(
     code: BrokerErrorCode,
     message: string,
-    options?: ErrorOptions & { kafkaError?: string | undefined; said?: string | undefined },
+    options?: ErrorOptions & {
+      kafkaError?: string | undefined;
+      said?: string | undefined;
+      retryAfterSeconds?: number | undefined;
+    },
   ) {
     super(message, options);
     this.code = code;
     this.kafkaError = options?.kafkaError;
     this.said = options?.said;
+    this.retryAfterSeconds = options?.retryAfterSeconds;
   }
 
   /** Whether the same call may succeed later without a change. */

@@ -1,5 +1,6 @@
-import type { z } from "zod";
-import { BrokerError, type BrokerErrorCode } from "./broker-error.ts";
+import { type AdminAddress, AdminTransport } from "./admin-transport.ts";
+import { BrokerError } from "./broker-error.ts";
+import { BrokerRecords } from "./broker-records.ts";
 import { type BrokerSettings, SettingsAnswer, settingsOf } from "./broker-setting.ts";
 import { CatchUpAnswer } from "./catch-up.ts";
 import { MalformedMetrics, type MetricSample, parsePrometheusText } from "./prometheus-text.ts";
@@ -8,19 +9,8 @@ import { MalformedMetrics, type MetricSample, parsePrometheusText } from "./prom
 const REQUEST_TIMEOUT_MS = 2_000;
 /** Bound of any answer: a metrics text of the largest broker is about 8 MiB. */
 const BODY_BYTES_MAX = 32 * 1024 * 1024;
-/** What a broker's answers other than a success mean; any other is `refused`. */
-const CODE_BY_STATUS: Readonly<Partial<Record<number, BrokerErrorCode>>> = {
-  401: "unauthorized",
-  403: "unauthorized",
-  // A broker of another version, whose admin HTTP has no such page.
-  404: "unsupported",
-  503: "not_ready",
-};
 
-export interface BrokerHttpOptions {
-  /** `http://host:port`, no path. */
-  readonly adminUrl: string;
-  readonly adminToken: string;
+export interface BrokerHttpOptions extends AdminAddress {
   readonly timeoutMs?: number;
 }
 
@@ -34,18 +24,23 @@ export interface BrokerStatus {
 }
 
 /**
- * A broker's admin HTTP. Every method throws `BrokerError` (`unreachable`, `timeout`,
- * `not_ready`, `unauthorized`, `unsupported`, `refused`, `malformed_answer`) unless it says otherwise.
+ * A broker's admin HTTP. Every method throws `BrokerError` (`unreachable`, `timeout`, `not_ready`,
+ * `unauthorized`, `unsupported`, `refused`, `malformed_answer`, `invalid_request`) unless it says
+ * otherwise.
  */
 export class BrokerHttp {
-  readonly #base: string;
-  readonly #token: string;
-  readonly #timeoutMs: number;
+  /** Records of its topics, which have bounds of their own. */
+  readonly records: BrokerRecords;
+  readonly #transport: AdminTransport;
+  readonly #bounds: { readonly timeoutMs: number; readonly bytesMax: number };
 
   constructor(options: BrokerHttpOptions) {
-    this.#base = options.adminUrl.replace(/\/+$/, "");
-    this.#token = options.adminToken;
-    this.#timeoutMs = options.timeoutMs ?? REQUEST_TIMEOUT_MS;
+    this.#transport = new AdminTransport(options);
+    this.#bounds = {
+      timeoutMs: options.timeoutMs ?? REQUEST_TIMEOUT_MS,
+      bytesMax: BODY_BYTES_MAX,
+    };
+    this.records = new BrokerRecords(this.#transport);
   }
 
   /** Whether the broker serves Kafka clients now. Never throws. */
@@ -79,12 +74,12 @@ export class BrokerHttp {
 
   /** Every setting of the running broker with its bounds. */
   async settings(): Promise<BrokerSettings> {
-    return settingsOf(await this.#json("/v1/config", SettingsAnswer));
+    return settingsOf(await this.#transport.json("/v1/config", SettingsAnswer, this.#bounds));
   }
 
   /** How far each group is behind, and what its reads cost. */
   async catchUp(): Promise<CatchUpAnswer> {
-    return await this.#json("/v1/catch-up", CatchUpAnswer);
+    return await this.#transport.json("/v1/catch-up", CatchUpAnswer, this.#bounds);
   }
 
   async metrics(): Promise<MetricSample[]> {
@@ -97,72 +92,9 @@ export class BrokerHttp {
     }
   }
 
-  async #json<S extends z.ZodType>(path: string, schema: S): Promise<z.output<S>> {
-    const text = await this.#get(path);
-    let value: unknown;
-    try {
-      value = JSON.parse(text);
-    } catch (cause) {
-      throw new BrokerError("malformed_answer", `the broker's ${path} is not JSON`, { cause });
-    }
-    const parsed = schema.safeParse(value);
-    if (parsed.success) return parsed.data;
-    const [issue] = parsed.error.issues;
-    const where = issue === undefined ? "" : `: ${issue.path.join("/")} ${issue.message}`;
-    throw new BrokerError("malformed_answer", `the broker's ${path} is not what it was${where}`, {
-      cause: parsed.error,
-    });
+  #get(path: string): Promise<string> {
+    return this.#transport.text(path, this.#bounds);
   }
-
-  async #get(path: string): Promise<string> {
-    let response: Response;
-    try {
-      response = await fetch(this.#base + path, {
-        headers: { authorization: `Bearer ${this.#token}` },
-        redirect: "error",
-        signal: AbortSignal.timeout(this.#timeoutMs),
-      });
-    } catch (cause) {
-      throw this.#transportError(path, cause);
-    }
-    if (!response.ok) {
-      await response.body?.cancel();
-      const code = CODE_BY_STATUS[response.status] ?? "refused";
-      throw new BrokerError(code, `the broker answered ${response.status} to ${path}`);
-    }
-    try {
-      return await boundedText(response);
-    } catch (cause) {
-      if (cause instanceof BrokerError) throw cause;
-      throw this.#transportError(path, cause);
-    }
-  }
-
-  #transportError(path: string, cause: unknown): BrokerError {
-    const timedOut = cause instanceof Error && cause.name === "TimeoutError";
-    return timedOut
-      ? new BrokerError("timeout", `the broker did not answer ${path} in ${this.#timeoutMs} ms`, {
-          cause,
-        })
-      : new BrokerError("unreachable", `the broker's admin address does not answer (${path})`, {
-          cause,
-        });
-  }
-}
-
-async function boundedText(response: Response): Promise<string> {
-  if (response.body === null) return "";
-  const decoder = new TextDecoder();
-  let text = "";
-  let bytes = 0;
-  for await (const chunk of response.body) {
-    bytes += chunk.byteLength;
-    if (bytes > BODY_BYTES_MAX) {
-      throw new BrokerError("malformed_answer", `an answer of more than ${BODY_BYTES_MAX} bytes`);
-    }
-    text += decoder.decode(chunk, { stream: true });
-  }
-  return text + decoder.decode();
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -1,5 +1,6 @@
 export { BrokerError, type BrokerErrorCode } from "./broker-error.ts";
 export { BrokerHttp } from "./broker-http.ts";
+export type { BrokerRecords, StreamedRecordItem } from "./broker-records.ts";
 export type { BrokerSetting, BrokerSettings } from "./broker-setting.ts";
 export type { CatchUpAnswer } from "./catch-up.ts";
 export {
@@ -8,4 +9,12 @@ export {
   type TopicConfigChanges,
   withKafkaAdmin,
 } from "./kafka-admin.ts";
+export type {
+  ProduceAnswer,
+  ProduceRequest,
+  RecordBudget,
+  RecordItem,
+  RecordPageAnswer,
+  RecordSelection,
+} from "./record-answer.ts";
 export { smokeCheck } from "./smoke-check.ts";
