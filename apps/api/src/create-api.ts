@@ -14,14 +14,13 @@ import { Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { compress } from "hono/compress";
 import type { Logger } from "pino";
+import { bodyBytesMax } from "./body-bounds.ts";
 import { withClientAddress } from "./client-address.ts";
 import { docsRoutes } from "./docs-routes.ts";
 import { problemResponse } from "./problem-response.ts";
 import { type ApiEnv, type ApiParts, requestContext } from "./request-context.ts";
 import { restRoutes } from "./rest/rest-routes.ts";
 
-/** The largest sensible request is a topic with many settings; this is ten of those. */
-const BODY_BYTES_MAX = 1024 * 1024;
 /** Procedures in one tRPC request; the console asks for fewer. */
 const BATCH_MAX = 20;
 const TRPC_PATH = "/trpc";
@@ -76,12 +75,11 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
   });
   // Event streams stay as they are: Hono leaves their media type out.
   app.use(compress());
-  app.use(
-    bodyLimit({
-      maxSize: BODY_BYTES_MAX,
-      onError: (c) => problemResponse(c, log, tooLarge()),
-    }),
-  );
+  app.use((c, next) => {
+    const maxSize = bodyBytesMax(c);
+    const onError = () => problemResponse(c, log, tooLarge(maxSize));
+    return bodyLimit({ maxSize, onError })(c, next);
+  });
   app.get("/healthz", async (c) => {
     await db.ping();
     return c.json({ status: "ok" });
@@ -119,8 +117,8 @@ function originsOf(url: string): string[] {
   return [origin, new URL(`${protocol}//127.0.0.1:${port}`).origin];
 }
 
-function tooLarge(): DomainError {
-  return new DomainError("payload_too_large", `A request has at most ${BODY_BYTES_MAX} bytes.`);
+function tooLarge(maxSize: number): DomainError {
+  return new DomainError("payload_too_large", `This request has at most ${maxSize} bytes.`);
 }
 
 function noRoute(method: string, path: string): DomainError {

@@ -77,6 +77,19 @@ const CASES: Record<string, Case> = {
     body: { partitions: 9 },
   },
   "topic.delete": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/topics/secret` },
+  "record.produce": {
+    kind: "by_id",
+    path: (ids) => `/v1/clusters/${ids.clusterId}/topics/secret/records`,
+    body: { records: [{ value: { encoding: "text", data: "intruder" } }] },
+  },
+  "record.list": {
+    kind: "by_id",
+    path: (ids) => `/v1/clusters/${ids.clusterId}/topics/secret/records`,
+  },
+  "record.stream": {
+    kind: "by_id",
+    path: (ids) => `/v1/clusters/${ids.clusterId}/topics/secret/records/stream`,
+  },
   "consumerGroup.list": {
     kind: "by_id",
     path: (ids) => `/v1/clusters/${ids.clusterId}/consumer-groups`,
@@ -172,6 +185,7 @@ test("nothing of the other tenant has changed", async () => {
   expect(topics.body.items.map((topic: { name: string }) => topic.name)).toEqual(["secret"]);
   const history = `/v1/clusters/${theirs.clusterId}/tuning/history`;
   expect((await call(app, "GET", history, { apiKey })).body.items).toEqual([]);
+  expect(fixture.records.asked).toEqual([]);
 });
 
 test("the header that names a tenant opens only those the person belongs to", async () => {

@@ -38,6 +38,7 @@ import { pino } from "pino";
 import { afterAll, beforeAll } from "vitest";
 import { createApi } from "../src/create-api.ts";
 import type { ApiEnv } from "../src/request-context.ts";
+import { RecordBroker } from "./record-broker.ts";
 
 export const API_URL = "http://localhost:4000";
 export const CONSOLE_URL = "http://localhost:3000";
@@ -59,6 +60,8 @@ export interface ApiFixture {
   app: Hono<ApiEnv>;
   db: Database;
   kafka: FakeKafka;
+  /** Holds the records of every cluster's topics. */
+  records: RecordBroker;
   planner: FakePlanner;
   /** Two tenants that must never see each other's things. */
   ours: Tenant;
@@ -75,7 +78,8 @@ export function apiFixture(
     database = await withPostgres();
     const db = openDatabase({ url: database.url });
     fixture.db = db;
-    fixture.kafka = new FakeKafka();
+    fixture.records = await RecordBroker.start();
+    fixture.kafka = new FakeKafka(fixture.records);
     fixture.planner = new FakePlanner();
     fixture.app = createApi({
       db,
@@ -96,6 +100,7 @@ export function apiFixture(
     fixture.theirs = await newTenant(db, "theirs");
   });
   afterAll(async () => {
+    await fixture.records?.stop();
     await fixture.db?.close();
     await database?.drop();
   });
@@ -203,6 +208,7 @@ function parse(text: string): unknown {
 
 /** Brokers in memory, per bootstrap address. */
 export class FakeKafka {
+  readonly #records: RecordBroker;
   readonly topics = new Map<string, Map<string, DescribedTopic>>();
   /** How often settings of topics were asked for. */
   configRequests = 0;
@@ -217,6 +223,10 @@ export class FakeKafka {
   readonly catchUps = new Map<string, CatchUpAnswer>();
   /** Addresses at which nothing answers. */
   readonly down = new Set<string>();
+
+  constructor(records: RecordBroker) {
+    this.#records = records;
+  }
 
   readonly access: KafkaAccess = async ({ bootstrapServers }, work) => {
     if (this.down.has(bootstrapServers)) throw new BrokerError("unreachable", "nothing listens");
@@ -281,6 +291,7 @@ export class FakeKafka {
         if (answer === undefined) throw new BrokerError("malformed_answer", "nothing was set");
         return answer;
       },
+      records: this.#records.records,
     };
   };
 

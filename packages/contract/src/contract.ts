@@ -6,6 +6,9 @@ export type Shape = Readonly<Record<string, z.ZodType>>;
 
 export type HttpMethod = "GET" | "POST" | "PATCH" | "DELETE";
 
+/** Media types of streams; the first of a contract is the default. */
+export type StreamType = "application/x-ndjson" | "text/event-stream";
+
 /**
  * One operation of the API, transport-free: tRPC calls it with one flat input, REST splits the same
  * input over path, query, headers and body. Field names are therefore unique over the four parts.
@@ -35,8 +38,10 @@ export interface ContractDefinition<
    * that takes effect at once are 200, a change that takes an operation is 202.
    */
   readonly answers?: Readonly<Partial<Record<200 | 202, z.ZodType>>>;
-  /** Set where the answer is a stream of server-sent events, each shaped like `response`. */
-  readonly stream?: boolean;
+  /** Set where the answer is a stream of items shaped like `response`: as what it can be sent. */
+  readonly stream?: readonly StreamType[];
+  /** Largest body; the API's general bound where absent. */
+  readonly bodyBytesMax?: number;
   /** Set where the answer holds a secret: it is never stored, not even for idempotent replays. */
   readonly holdsSecret?: boolean;
   readonly params: P;

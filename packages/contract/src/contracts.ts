@@ -35,6 +35,9 @@ import { getOperationPlan } from "./operation/get-operation-plan.ts";
 import { listOperations } from "./operation/list-operations.ts";
 import { retryOperation } from "./operation/retry-operation.ts";
 import { watchOperation } from "./operation/watch-operation.ts";
+import { listRecords } from "./record/list-records.ts";
+import { produceRecords } from "./record/produce-records.ts";
+import { streamRecords } from "./record/stream-records.ts";
 import { createTopic } from "./topic/create-topic.ts";
 import { deleteTopic } from "./topic/delete-topic.ts";
 import { getTopic } from "./topic/get-topic.ts";
@@ -71,6 +74,9 @@ export const contracts: readonly Contract[] = [
   getTopic,
   updateTopic,
   deleteTopic,
+  produceRecords,
+  listRecords,
+  streamRecords,
   listConsumerGroups,
   getCatchUp,
   getTuning,

@@ -5,6 +5,7 @@ import type { ClusterDriver, ClusterPlanner } from "@millrace/provisioner";
 import type { BrokerHttpAccess } from "./broker-http-access.ts";
 import { PageTokens } from "./page-token.ts";
 import { PlanSlots } from "./planning/plan-slots.ts";
+import { RecordSlots } from "./record/record-slots.ts";
 
 /** The part of Kafka's admin protocol that use cases speak. */
 export type KafkaAdminPort = Pick<
@@ -45,6 +46,7 @@ export interface Core {
   readonly brokerHttp: BrokerHttpAccess;
   readonly drivers: RegionDrivers;
   readonly planSlots: PlanSlots;
+  readonly recordSlots: RecordSlots;
 }
 
 export interface CoreOptions {
@@ -67,5 +69,6 @@ export function createCore({ db, secret, clock, kafka, brokerHttp, drivers }: Co
     brokerHttp,
     drivers,
     planSlots: new PlanSlots(),
+    recordSlots: new RecordSlots(),
   };
 }

@@ -1,4 +1,4 @@
-import { BrokerError, type BrokerSettings } from "@millrace/broker-admin";
+import { BrokerError, BrokerHttp, type BrokerSettings } from "@millrace/broker-admin";
 import {
   type Cluster,
   type ClusterSize,
@@ -34,6 +34,8 @@ let core: Core;
 let cluster: Cluster;
 let principal: Principal;
 let ports = 31_000;
+/** Asked for nothing here. */
+const { records } = new BrokerHttp({ adminUrl: "http://127.0.0.1:1", adminToken: "none" });
 
 beforeEach(async () => {
   const { db } = fixture;
@@ -47,7 +49,7 @@ beforeEach(async () => {
     db,
     secret: "a secret of the tests, long enough",
     drivers,
-    brokerHttp: async () => ({ settings: readSettings, catchUp: neverAsked }),
+    brokerHttp: async () => ({ settings: readSettings, catchUp: neverAsked, records }),
     kafka: async (_address, work) =>
       work({
         setBrokerSettings: write,

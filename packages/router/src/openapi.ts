@@ -169,11 +169,11 @@ function successesOf(contract: Contract) {
 
 function successOf(contract: Contract, status: string, schema: z.ZodType) {
   if (status === "204") return { description: "Done" };
-  const mediaType = contract.stream ? "text/event-stream" : "application/json";
+  const mediaTypes = contract.stream ?? ["application/json"];
   const location = z.string().meta({ description: "Path of the operation" });
   return {
     description: status === "202" ? "Accepted" : "Success",
     ...(status === "202" && { headers: z.object({ Location: location }) }),
-    content: { [mediaType]: { schema } },
+    content: Object.fromEntries(mediaTypes.map((type) => [type, { schema }])),
   };
 }

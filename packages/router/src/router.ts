@@ -35,6 +35,9 @@ import { listOperationsProcedure } from "./operation/list-operations.ts";
 import { retryOperationProcedure } from "./operation/retry-operation.ts";
 import { watchOperationProcedure } from "./operation/watch-operation.ts";
 import { createCallerFactory, router } from "./procedure.ts";
+import { listRecordsProcedure } from "./record/list-records.ts";
+import { produceRecordsProcedure } from "./record/produce-records.ts";
+import { streamRecordsProcedure } from "./record/stream-records.ts";
 import { createTopicProcedure } from "./topic/create-topic.ts";
 import { deleteTopicProcedure } from "./topic/delete-topic.ts";
 import { getTopicProcedure } from "./topic/get-topic.ts";
@@ -86,6 +89,11 @@ export const appRouter = router({
     approve: approveOperationProcedure,
     cancel: cancelOperationProcedure,
     retry: retryOperationProcedure,
+  }),
+  record: router({
+    list: listRecordsProcedure,
+    produce: produceRecordsProcedure,
+    stream: streamRecordsProcedure,
   }),
   region: router({ list: listRegionsProcedure }),
   size: router({ list: listSizesProcedure }),

@@ -1,4 +1,11 @@
-import { type Contract, contracts, type OperationEvent } from "@millrace/contract";
+import {
+  type Contract,
+  contracts,
+  type OperationEvent,
+  type RecordStreamItem,
+  type StreamType,
+  watchOperation,
+} from "@millrace/contract";
 import { createCaller, type RequestContext } from "@millrace/router";
 import { type Context, Hono } from "hono";
 import type { Logger } from "pino";
@@ -7,6 +14,7 @@ import type { ApiEnv } from "../request-context.ts";
 import { eventStream } from "./event-stream.ts";
 import { idempotent } from "./idempotency.ts";
 import { readInput, strongTag } from "./read-input.ts";
+import { recordStream } from "./record-stream.ts";
 
 /** Calls the procedure of a contract with what came over HTTP. */
 type Call = (input: unknown) => Promise<unknown>;
@@ -32,7 +40,7 @@ async function answer(contract: Contract, c: Context<ApiEnv>): Promise<Response>
   await context.authenticate();
   const body = contract.method === "GET" ? "" : await c.req.text();
   const input = await readInput(contract, c.req, body);
-  if (contract.stream) return stream(contract, c, input);
+  if (contract.stream) return stream(contract, c, input, streamType(c, contract.stream));
   const call = callOf(contract, context);
   const run = async () => present(contract, c, await call(input));
   const key = contract.method === "POST" ? c.req.header("idempotency-key") : undefined;
@@ -50,20 +58,35 @@ function callOf(contract: Contract, context: RequestContext): Call {
   return call;
 }
 
-/** Asks for the operation itself first, so that a foreign id is 404 and not a broken stream. */
+/** What the caller accepts, else the contract's first. */
+function streamType(c: Context<ApiEnv>, types: readonly StreamType[]): StreamType {
+  const accepted = c.req.header("accept") ?? "";
+  return types.find((type) => accepted.includes(type)) ?? types[0] ?? "text/event-stream";
+}
+
 async function stream(
   contract: Contract,
   c: Context<ApiEnv>,
   input: Record<string, unknown>,
+  type: StreamType,
 ): Promise<Response> {
   const gone = new AbortController();
   const context = c.get("context");
   context.signal.addEventListener("abort", () => gone.abort(), { once: true });
-  await createCaller(context).operation.get({ operation_id: String(input.operation_id) });
-  // Nobody reads the body of an answer to HEAD, nor would anybody end the stream.
-  if (c.req.method === "HEAD") return c.body(null, 200, { "Content-Type": "text/event-stream" });
-  const events = await callOf(contract, { ...context, signal: gone.signal })(input);
-  return eventStream(c, events as AsyncIterable<[string, OperationEvent]>, gone);
+  // Events begin with the first one read: a foreign id must be 404 and not a broken stream.
+  if (contract.name === watchOperation.name) {
+    await createCaller(context).operation.get({ operation_id: String(input.operation_id) });
+  }
+  const items = await callOf(contract, { ...context, signal: gone.signal })(input);
+  if (c.req.method === "HEAD") {
+    // Nobody reads the body of an answer to HEAD, nor would anybody end the stream.
+    gone.abort();
+    return c.body(null, 200, { "Content-Type": type });
+  }
+  if (contract.name === watchOperation.name) {
+    return eventStream(c, items as AsyncIterable<[string, OperationEvent]>, gone);
+  }
+  return recordStream(c, items as AsyncIterable<[string, RecordStreamItem]>, type, gone);
 }
 
 interface Presented {

@@ -465,6 +465,27 @@ func (e DriftStatus) Valid() bool {
 	}
 }
 
+// Defines values for GivenBytesEncoding.
+const (
+	GivenBytesEncodingBase64 GivenBytesEncoding = "base64"
+	GivenBytesEncodingHex    GivenBytesEncoding = "hex"
+	GivenBytesEncodingText   GivenBytesEncoding = "text"
+)
+
+// Valid indicates whether the value is a known member of the GivenBytesEncoding enum.
+func (e GivenBytesEncoding) Valid() bool {
+	switch e {
+	case GivenBytesEncodingBase64:
+		return true
+	case GivenBytesEncodingHex:
+		return true
+	case GivenBytesEncodingText:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for MeOrganizationsRole.
 const (
 	MeOrganizationsRoleAdmin  MeOrganizationsRole = "admin"
@@ -846,6 +867,93 @@ func (e PolicyFindingSeverity) Valid() bool {
 	}
 }
 
+// Defines values for RecordTimestampType.
+const (
+	RecordTimestampTypeCreateTime    RecordTimestampType = "create_time"
+	RecordTimestampTypeLogAppendTime RecordTimestampType = "log_append_time"
+)
+
+// Valid indicates whether the value is a known member of the RecordTimestampType enum.
+func (e RecordTimestampType) Valid() bool {
+	switch e {
+	case RecordTimestampTypeCreateTime:
+		return true
+	case RecordTimestampTypeLogAppendTime:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RecordBytesEncoding.
+const (
+	RecordBytesEncodingBase64 RecordBytesEncoding = "base64"
+	RecordBytesEncodingHex    RecordBytesEncoding = "hex"
+	RecordBytesEncodingText   RecordBytesEncoding = "text"
+)
+
+// Valid indicates whether the value is a known member of the RecordBytesEncoding enum.
+func (e RecordBytesEncoding) Valid() bool {
+	switch e {
+	case RecordBytesEncodingBase64:
+		return true
+	case RecordBytesEncodingHex:
+		return true
+	case RecordBytesEncodingText:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RecordProduceRequestCompression.
+const (
+	RecordProduceRequestCompressionGzip   RecordProduceRequestCompression = "gzip"
+	RecordProduceRequestCompressionLz4    RecordProduceRequestCompression = "lz4"
+	RecordProduceRequestCompressionNone   RecordProduceRequestCompression = "none"
+	RecordProduceRequestCompressionSnappy RecordProduceRequestCompression = "snappy"
+	RecordProduceRequestCompressionZstd   RecordProduceRequestCompression = "zstd"
+)
+
+// Valid indicates whether the value is a known member of the RecordProduceRequestCompression enum.
+func (e RecordProduceRequestCompression) Valid() bool {
+	switch e {
+	case RecordProduceRequestCompressionGzip:
+		return true
+	case RecordProduceRequestCompressionLz4:
+		return true
+	case RecordProduceRequestCompressionNone:
+		return true
+	case RecordProduceRequestCompressionSnappy:
+		return true
+	case RecordProduceRequestCompressionZstd:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RecordProduceRequestPartitioner.
+const (
+	RecordProduceRequestPartitionerRoundRobin    RecordProduceRequestPartitioner = "round_robin"
+	RecordProduceRequestPartitionerSticky        RecordProduceRequestPartitioner = "sticky"
+	RecordProduceRequestPartitionerUniformSticky RecordProduceRequestPartitioner = "uniform_sticky"
+)
+
+// Valid indicates whether the value is a known member of the RecordProduceRequestPartitioner enum.
+func (e RecordProduceRequestPartitioner) Valid() bool {
+	switch e {
+	case RecordProduceRequestPartitionerRoundRobin:
+		return true
+	case RecordProduceRequestPartitionerSticky:
+		return true
+	case RecordProduceRequestPartitionerUniformSticky:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for RecoveryReportSource.
 const (
 	RecoveryReportSourceBucket    RecoveryReportSource = "bucket"
@@ -1134,6 +1242,84 @@ const (
 func (e TopicListParamsInclude) Valid() bool {
 	switch e {
 	case TopicListParamsIncludeConfigs:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RecordListParamsFrom.
+const (
+	RecordListParamsFromEarliest RecordListParamsFrom = "earliest"
+	RecordListParamsFromLatest   RecordListParamsFrom = "latest"
+)
+
+// Valid indicates whether the value is a known member of the RecordListParamsFrom enum.
+func (e RecordListParamsFrom) Valid() bool {
+	switch e {
+	case RecordListParamsFromEarliest:
+		return true
+	case RecordListParamsFromLatest:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RecordListParamsEncoding.
+const (
+	RecordListParamsEncodingAuto   RecordListParamsEncoding = "auto"
+	RecordListParamsEncodingBase64 RecordListParamsEncoding = "base64"
+	RecordListParamsEncodingHex    RecordListParamsEncoding = "hex"
+)
+
+// Valid indicates whether the value is a known member of the RecordListParamsEncoding enum.
+func (e RecordListParamsEncoding) Valid() bool {
+	switch e {
+	case RecordListParamsEncodingAuto:
+		return true
+	case RecordListParamsEncodingBase64:
+		return true
+	case RecordListParamsEncodingHex:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RecordStreamParamsFrom.
+const (
+	RecordStreamParamsFromEarliest RecordStreamParamsFrom = "earliest"
+	RecordStreamParamsFromLatest   RecordStreamParamsFrom = "latest"
+)
+
+// Valid indicates whether the value is a known member of the RecordStreamParamsFrom enum.
+func (e RecordStreamParamsFrom) Valid() bool {
+	switch e {
+	case RecordStreamParamsFromEarliest:
+		return true
+	case RecordStreamParamsFromLatest:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RecordStreamParamsEncoding.
+const (
+	RecordStreamParamsEncodingAuto   RecordStreamParamsEncoding = "auto"
+	RecordStreamParamsEncodingBase64 RecordStreamParamsEncoding = "base64"
+	RecordStreamParamsEncodingHex    RecordStreamParamsEncoding = "hex"
+)
+
+// Valid indicates whether the value is a known member of the RecordStreamParamsEncoding enum.
+func (e RecordStreamParamsEncoding) Valid() bool {
+	switch e {
+	case RecordStreamParamsEncodingAuto:
+		return true
+	case RecordStreamParamsEncodingBase64:
+		return true
+	case RecordStreamParamsEncodingHex:
 		return true
 	default:
 		return false
@@ -1737,6 +1923,15 @@ type EnvironmentUpdateRequest struct {
 	Name *string `json:"name,omitempty"`
 }
 
+// GivenBytes defines model for GivenBytes.
+type GivenBytes struct {
+	Data     string             `json:"data"`
+	Encoding GivenBytesEncoding `json:"encoding"`
+}
+
+// GivenBytesEncoding defines model for GivenBytes.Encoding.
+type GivenBytesEncoding string
+
 // Me defines model for Me.
 type Me struct {
 	ApiKey *struct {
@@ -1814,6 +2009,24 @@ type NetworkDirection struct {
 
 // NetworkDirectionTiersTier defines model for NetworkDirection.Tiers.Tier.
 type NetworkDirectionTiersTier string
+
+// NewRecord defines model for NewRecord.
+type NewRecord struct {
+	Headers *[]struct {
+		Name  string      `json:"name"`
+		Value *GivenBytes `json:"value"`
+	} `json:"headers,omitempty"`
+	Key *GivenBytes `json:"key,omitempty"`
+
+	// Partition By the hash of the key, or by the partitioner, if absent
+	Partition *int `json:"partition,omitempty"`
+
+	// TimestampMs Milliseconds since the epoch; now by default
+	TimestampMs *string `json:"timestamp_ms,omitempty"`
+
+	// Value null or absent: a tombstone
+	Value *GivenBytes `json:"value,omitempty"`
+}
 
 // Operation defines model for Operation.
 type Operation struct {
@@ -1973,10 +2186,134 @@ type Problem struct {
 	Type       string  `json:"type"`
 }
 
+// ProduceResult defines model for ProduceResult.
+type ProduceResult struct {
+	Results []ProducedRecord `json:"results"`
+}
+
+// ProducedRecord defines model for ProducedRecord.
+type ProducedRecord struct {
+	// Error Set if the record was not written; code is Kafka's error name
+	Error *struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"error,omitempty"`
+
+	// Offset 64-bit integer as a decimal string
+	Offset    *string `json:"offset,omitempty"`
+	Partition *int    `json:"partition,omitempty"`
+
+	// TimestampMs 64-bit integer as a decimal string
+	TimestampMs *string `json:"timestamp_ms,omitempty"`
+}
+
 // Range defines model for Range.
 type Range struct {
 	Max int `json:"max"`
 	Min int `json:"min"`
+}
+
+// Record defines model for Record.
+type Record struct {
+	Headers []struct {
+		Name  string       `json:"name"`
+		Value *RecordBytes `json:"value"`
+	} `json:"headers"`
+
+	// Key null: the record has no key
+	Key *RecordBytes `json:"key"`
+
+	// Offset 64-bit integer as a decimal string
+	Offset    string `json:"offset"`
+	Partition int    `json:"partition"`
+
+	// SizeBytes Key, value and headers, uncompressed
+	SizeBytes int `json:"size_bytes"`
+
+	// TimestampMs 64-bit integer as a decimal string
+	TimestampMs   string              `json:"timestamp_ms"`
+	TimestampType RecordTimestampType `json:"timestamp_type"`
+	Tombstone     bool                `json:"tombstone"`
+
+	// Value null: the record is a tombstone
+	Value *RecordBytes `json:"value"`
+}
+
+// RecordTimestampType defines model for Record.TimestampType.
+type RecordTimestampType string
+
+// RecordBytes defines model for RecordBytes.
+type RecordBytes struct {
+	// Bytes Full length, also if data is truncated
+	Bytes     int                 `json:"bytes"`
+	Data      string              `json:"data"`
+	Encoding  RecordBytesEncoding `json:"encoding"`
+	Truncated bool                `json:"truncated"`
+}
+
+// RecordBytesEncoding defines model for RecordBytes.Encoding.
+type RecordBytesEncoding string
+
+// RecordPage defines model for RecordPage.
+type RecordPage struct {
+	// Cursor Continues after this answer; after newest, with records produced later
+	Cursor *string `json:"cursor"`
+
+	// End True if everything up to the end was scanned
+	End        bool              `json:"end"`
+	Partitions []RecordPartition `json:"partitions"`
+
+	// Records newest: newest first. Otherwise in order per partition, partitions merged by time
+	Records        []Record `json:"records"`
+	ScannedBytes   int      `json:"scanned_bytes"`
+	ScannedRecords int      `json:"scanned_records"`
+}
+
+// RecordPartition defines model for RecordPartition.
+type RecordPartition struct {
+	// EarliestOffset 64-bit integer as a decimal string
+	EarliestOffset string `json:"earliest_offset"`
+
+	// EndOffset Offset of the next record produced
+	EndOffset string `json:"end_offset"`
+
+	// NextOffset Where this read continues
+	NextOffset string `json:"next_offset"`
+	Partition  int    `json:"partition"`
+}
+
+// RecordProduceRequest defines model for RecordProduceRequest.
+type RecordProduceRequest struct {
+	Compression *RecordProduceRequestCompression `json:"compression,omitempty"`
+
+	// Partitioner For records without key and partition; uniform_sticky by default
+	Partitioner *RecordProduceRequestPartitioner `json:"partitioner,omitempty"`
+	Records     []NewRecord                      `json:"records"`
+}
+
+// RecordProduceRequestCompression defines model for RecordProduceRequest.Compression.
+type RecordProduceRequestCompression string
+
+// RecordProduceRequestPartitioner For records without key and partition; uniform_sticky by default
+type RecordProduceRequestPartitioner string
+
+// RecordProgress defines model for RecordProgress.
+type RecordProgress struct {
+	Partitions     []RecordPartition `json:"partitions"`
+	ScannedBytes   int               `json:"scanned_bytes"`
+	ScannedRecords int               `json:"scanned_records"`
+}
+
+// RecordStreamItem One of record, progress and error
+type RecordStreamItem struct {
+	// Cursor Continues after this item; in server-sent events it is the event's id instead
+	Cursor *string `json:"cursor,omitempty"`
+	Error  *struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"error,omitempty"`
+	Progress *RecordProgress `json:"progress,omitempty"`
+	Record   *Record         `json:"record,omitempty"`
 }
 
 // RecoveryReport defines model for RecoveryReport.
@@ -2499,6 +2836,124 @@ type TopicUpdateParams struct {
 	ValidateOnly *bool `form:"validate_only,omitempty" json:"validate_only,omitempty"`
 }
 
+// RecordListParams defines parameters for RecordList.
+type RecordListParams struct {
+	// Partition Partitions like 0 or 0,3; all by default
+	Partition *string `form:"partition,omitempty" json:"partition,omitempty"`
+
+	// Newest The newest N records; the default, with 50
+	Newest *int `form:"newest,omitempty" json:"newest,omitempty"`
+
+	// Offset From this offset; needs exactly one partition
+	Offset *string `form:"offset,omitempty" json:"offset,omitempty"`
+
+	// Time From this time: RFC 3339, or milliseconds since the epoch
+	Time *struct {
+		union json.RawMessage
+	} `form:"time,omitempty" json:"time,omitempty"`
+
+	// From From an end of the partitions
+	From *RecordListParamsFrom `form:"from,omitempty" json:"from,omitempty"`
+
+	// Cursor Continues an earlier answer; valid for the same topic and filters
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Key Only records with exactly this key, as text
+	Key *string `form:"key,omitempty" json:"key,omitempty"`
+
+	// Header Only records with this header: name, or name=value
+	Header *string `form:"header,omitempty" json:"header,omitempty"`
+
+	// Text Only records whose key or value contains this text, case-sensitive
+	Text *string `form:"text,omitempty" json:"text,omitempty"`
+
+	// Encoding auto, the default: text if the bytes are UTF-8, else base64
+	Encoding *RecordListParamsEncoding `form:"encoding,omitempty" json:"encoding,omitempty"`
+
+	// ValueBytesMax Longer values are truncated; 64 KiB by default
+	ValueBytesMax *int `form:"value_bytes_max,omitempty" json:"value_bytes_max,omitempty"`
+
+	// Limit Records per answer, 50 by default
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// MaxBytes Keys, values and headers per answer; 1 MiB by default
+	MaxBytes *int `form:"max_bytes,omitempty" json:"max_bytes,omitempty"`
+
+	// MaxWaitMs How long to scan for matches; 2000 by default
+	MaxWaitMs *int `form:"max_wait_ms,omitempty" json:"max_wait_ms,omitempty"`
+}
+
+// RecordListParamsTime0 defines parameters for RecordList.
+type RecordListParamsTime0 = time.Time
+
+// RecordListParamsTime1 defines parameters for RecordList.
+type RecordListParamsTime1 = string
+
+// RecordListParamsFrom defines parameters for RecordList.
+type RecordListParamsFrom string
+
+// RecordListParamsEncoding defines parameters for RecordList.
+type RecordListParamsEncoding string
+
+// RecordProduceParams defines parameters for RecordProduce.
+type RecordProduceParams struct {
+	// IdempotencyKey Makes the request safe to retry for 24 hours
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// RecordStreamParams defines parameters for RecordStream.
+type RecordStreamParams struct {
+	// Partition Partitions like 0 or 0,3; all by default
+	Partition *string `form:"partition,omitempty" json:"partition,omitempty"`
+
+	// Newest The newest N records; the default, with 50
+	Newest *int `form:"newest,omitempty" json:"newest,omitempty"`
+
+	// Offset From this offset; needs exactly one partition
+	Offset *string `form:"offset,omitempty" json:"offset,omitempty"`
+
+	// Time From this time: RFC 3339, or milliseconds since the epoch
+	Time *struct {
+		union json.RawMessage
+	} `form:"time,omitempty" json:"time,omitempty"`
+
+	// From From an end of the partitions
+	From *RecordStreamParamsFrom `form:"from,omitempty" json:"from,omitempty"`
+
+	// Cursor Continues an earlier answer; valid for the same topic and filters
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Key Only records with exactly this key, as text
+	Key *string `form:"key,omitempty" json:"key,omitempty"`
+
+	// Header Only records with this header: name, or name=value
+	Header *string `form:"header,omitempty" json:"header,omitempty"`
+
+	// Text Only records whose key or value contains this text, case-sensitive
+	Text *string `form:"text,omitempty" json:"text,omitempty"`
+
+	// Encoding auto, the default: text if the bytes are UTF-8, else base64
+	Encoding *RecordStreamParamsEncoding `form:"encoding,omitempty" json:"encoding,omitempty"`
+
+	// ValueBytesMax Longer values are truncated; 64 KiB by default
+	ValueBytesMax *int `form:"value_bytes_max,omitempty" json:"value_bytes_max,omitempty"`
+
+	// LastEventID Cursor of the last event received; the stream continues after it
+	LastEventID *string `json:"Last-Event-ID,omitempty"`
+}
+
+// RecordStreamParamsTime0 defines parameters for RecordStream.
+type RecordStreamParamsTime0 = time.Time
+
+// RecordStreamParamsTime1 defines parameters for RecordStream.
+type RecordStreamParamsTime1 = string
+
+// RecordStreamParamsFrom defines parameters for RecordStream.
+type RecordStreamParamsFrom string
+
+// RecordStreamParamsEncoding defines parameters for RecordStream.
+type RecordStreamParamsEncoding string
+
 // TuningUpdateParams defines parameters for TuningUpdate.
 type TuningUpdateParams struct {
 	// ValidateOnly Dry run: returns a preview and changes nothing
@@ -2602,6 +3057,9 @@ type TopicUpdateJSONRequestBody = TopicUpdateRequest
 
 // TopicUpdateApplicationMergePatchPlusJSONRequestBody defines body for TopicUpdate for application/merge-patch+json ContentType.
 type TopicUpdateApplicationMergePatchPlusJSONRequestBody = TopicUpdateRequest
+
+// RecordProduceJSONRequestBody defines body for RecordProduce for application/json ContentType.
+type RecordProduceJSONRequestBody = RecordProduceRequest
 
 // TuningUpdateJSONRequestBody defines body for TuningUpdate for application/json ContentType.
 type TuningUpdateJSONRequestBody = TuningUpdateRequest
@@ -3001,6 +3459,38 @@ type ClientInterface interface {
 	//
 	// Corresponds with PATCH /v1/clusters/{cluster_id}/topics/{topic_name} (the `TopicUpdate` operationId).
 	TopicUpdateWithApplicationMergePatchPlusJSONBody(ctx context.Context, clusterId string, topicName string, params *TopicUpdateParams, body TopicUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RecordList Read records
+	//
+	// Reads a page of records, filtered by the broker. An answer may have fewer records than limit, or none, before the end: continue with its cursor. Internal topics can be read too.
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/topics/{topic_name}/records (the `RecordList` operationId).
+	RecordList(ctx context.Context, clusterId string, topicName string, params *RecordListParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RecordProduceWithBody Produce records
+	//
+	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry writes nothing twice. Internal topics cannot be written.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/topics/{topic_name}/records (the `RecordProduce` operationId).
+	RecordProduceWithBody(ctx context.Context, clusterId string, topicName string, params *RecordProduceParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RecordProduce Produce records
+	//
+	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry writes nothing twice. Internal topics cannot be written.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/topics/{topic_name}/records (the `RecordProduce` operationId).
+	RecordProduce(ctx context.Context, clusterId string, topicName string, params *RecordProduceParams, body RecordProduceJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RecordStream Stream records
+	//
+	// Streams records without end, as NDJSON or, with Accept: text/event-stream, as server-sent events. A progress item comes at least every 10 seconds; an error item is the last. If you stop reading, the broker stops reading for you. Continue a stream with an item's cursor, or with Last-Event-ID.
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/topics/{topic_name}/records/stream (the `RecordStream` operationId).
+	RecordStream(ctx context.Context, clusterId string, topicName string, params *RecordStreamParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// TuningGet Get tuning
 	//
@@ -3745,6 +4235,78 @@ func (c *Client) TopicUpdate(ctx context.Context, clusterId string, topicName st
 // Corresponds with PATCH /v1/clusters/{cluster_id}/topics/{topic_name} (the `TopicUpdate` operationId).
 func (c *Client) TopicUpdateWithApplicationMergePatchPlusJSONBody(ctx context.Context, clusterId string, topicName string, params *TopicUpdateParams, body TopicUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewTopicUpdateRequestWithApplicationMergePatchPlusJSONBody(c.Server, clusterId, topicName, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RecordList Read records
+//
+// Reads a page of records, filtered by the broker. An answer may have fewer records than limit, or none, before the end: continue with its cursor. Internal topics can be read too.
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/topics/{topic_name}/records (the `RecordList` operationId).
+func (c *Client) RecordList(ctx context.Context, clusterId string, topicName string, params *RecordListParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRecordListRequest(c.Server, clusterId, topicName, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RecordProduceWithBody Produce records
+//
+// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry writes nothing twice. Internal topics cannot be written.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/topics/{topic_name}/records (the `RecordProduce` operationId).
+func (c *Client) RecordProduceWithBody(ctx context.Context, clusterId string, topicName string, params *RecordProduceParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRecordProduceRequestWithBody(c.Server, clusterId, topicName, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RecordProduce Produce records
+//
+// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry writes nothing twice. Internal topics cannot be written.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/topics/{topic_name}/records (the `RecordProduce` operationId).
+func (c *Client) RecordProduce(ctx context.Context, clusterId string, topicName string, params *RecordProduceParams, body RecordProduceJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRecordProduceRequest(c.Server, clusterId, topicName, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RecordStream Stream records
+//
+// Streams records without end, as NDJSON or, with Accept: text/event-stream, as server-sent events. A progress item comes at least every 10 seconds; an error item is the last. If you stop reading, the broker stops reading for you. Continue a stream with an item's cursor, or with Last-Event-ID.
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/topics/{topic_name}/records/stream (the `RecordStream` operationId).
+func (c *Client) RecordStream(ctx context.Context, clusterId string, topicName string, params *RecordStreamParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRecordStreamRequest(c.Server, clusterId, topicName, params)
 	if err != nil {
 		return nil, err
 	}
@@ -5749,6 +6311,502 @@ func NewTopicUpdateRequestWithBody(server string, clusterId string, topicName st
 	return req, nil
 }
 
+// NewRecordListRequest constructs an http.Request for the RecordList method
+func NewRecordListRequest(server string, clusterId string, topicName string, params *RecordListParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "cluster_id", clusterId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "topic_name", topicName, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/clusters/%s/topics/%s/records", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Partition != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "partition", *params.Partition, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Newest != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "newest", *params.Newest, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Offset != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "offset", *params.Offset, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Time != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "time", *params.Time, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Key != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "key", *params.Key, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Header != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "header", *params.Header, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Text != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "text", *params.Text, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Encoding != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "encoding", *params.Encoding, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.ValueBytesMax != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "value_bytes_max", *params.ValueBytesMax, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.MaxBytes != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "max_bytes", *params.MaxBytes, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.MaxWaitMs != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "max_wait_ms", *params.MaxWaitMs, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRecordProduceRequest calls the generic RecordProduce builder with application/json body
+func NewRecordProduceRequest(server string, clusterId string, topicName string, params *RecordProduceParams, body RecordProduceJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRecordProduceRequestWithBody(server, clusterId, topicName, params, "application/json", bodyReader)
+}
+
+// NewRecordProduceRequestWithBody constructs an http.Request for the RecordProduce method, with any body, and a specified content type
+func NewRecordProduceRequestWithBody(server string, clusterId string, topicName string, params *RecordProduceParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "cluster_id", clusterId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "topic_name", topicName, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/clusters/%s/topics/%s/records", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewRecordStreamRequest constructs an http.Request for the RecordStream method
+func NewRecordStreamRequest(server string, clusterId string, topicName string, params *RecordStreamParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "cluster_id", clusterId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "topic_name", topicName, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/clusters/%s/topics/%s/records/stream", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Partition != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "partition", *params.Partition, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Newest != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "newest", *params.Newest, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Offset != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "offset", *params.Offset, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Time != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "time", *params.Time, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Key != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "key", *params.Key, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Header != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "header", *params.Header, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Text != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "text", *params.Text, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Encoding != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "encoding", *params.Encoding, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.ValueBytesMax != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "value_bytes_max", *params.ValueBytesMax, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.LastEventID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Last-Event-ID", *params.LastEventID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Last-Event-ID", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewTuningGetRequest constructs an http.Request for the TuningGet method
 func NewTuningGetRequest(server string, clusterId string) (*http.Request, error) {
 	var err error
@@ -7046,6 +8104,42 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with PATCH /v1/clusters/{cluster_id}/topics/{topic_name} (the `TopicUpdate` operationId).
 	TopicUpdateWithApplicationMergePatchPlusJSONBodyWithResponse(ctx context.Context, clusterId string, topicName string, params *TopicUpdateParams, body TopicUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*TopicUpdateResponse, error)
+
+	// RecordListWithResponse Read records
+	//
+	// Reads a page of records, filtered by the broker. An answer may have fewer records than limit, or none, before the end: continue with its cursor. Internal topics can be read too.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/topics/{topic_name}/records (the `RecordList` operationId).
+	RecordListWithResponse(ctx context.Context, clusterId string, topicName string, params *RecordListParams, reqEditors ...RequestEditorFn) (*RecordListResponse, error)
+
+	// RecordProduceWithBodyWithResponse Produce records
+	//
+	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry writes nothing twice. Internal topics cannot be written.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/topics/{topic_name}/records (the `RecordProduce` operationId).
+	RecordProduceWithBodyWithResponse(ctx context.Context, clusterId string, topicName string, params *RecordProduceParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RecordProduceResponse, error)
+
+	// RecordProduceWithResponse Produce records
+	//
+	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry writes nothing twice. Internal topics cannot be written.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/topics/{topic_name}/records (the `RecordProduce` operationId).
+	RecordProduceWithResponse(ctx context.Context, clusterId string, topicName string, params *RecordProduceParams, body RecordProduceJSONRequestBody, reqEditors ...RequestEditorFn) (*RecordProduceResponse, error)
+
+	// RecordStreamWithResponse Stream records
+	//
+	// Streams records without end, as NDJSON or, with Accept: text/event-stream, as server-sent events. A progress item comes at least every 10 seconds; an error item is the last. If you stop reading, the broker stops reading for you. Continue a stream with an item's cursor, or with Last-Event-ID.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/topics/{topic_name}/records/stream (the `RecordStream` operationId).
+	RecordStreamWithResponse(ctx context.Context, clusterId string, topicName string, params *RecordStreamParams, reqEditors ...RequestEditorFn) (*RecordStreamResponse, error)
 
 	// TuningGetWithResponse Get tuning
 	//
@@ -8532,6 +9626,143 @@ func (r TopicUpdateResponse) ContentType() string {
 	return ""
 }
 
+type RecordListResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *RecordPage
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r RecordListResponse) GetJSON200() *RecordPage {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RecordListResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RecordListResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RecordListResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RecordListResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RecordListResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type RecordProduceResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ProduceResult
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r RecordProduceResponse) GetJSON200() *ProduceResult {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RecordProduceResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RecordProduceResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RecordProduceResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RecordProduceResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RecordProduceResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type RecordStreamResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RecordStreamResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RecordStreamResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RecordStreamResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RecordStreamResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RecordStreamResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type TuningGetResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -9932,6 +11163,66 @@ func (c *ClientWithResponses) TopicUpdateWithApplicationMergePatchPlusJSONBodyWi
 	return ParseTopicUpdateResponse(rsp)
 }
 
+// RecordListWithResponse Read records
+//
+// Reads a page of records, filtered by the broker. An answer may have fewer records than limit, or none, before the end: continue with its cursor. Internal topics can be read too.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/topics/{topic_name}/records (the `RecordList` operationId).
+func (c *ClientWithResponses) RecordListWithResponse(ctx context.Context, clusterId string, topicName string, params *RecordListParams, reqEditors ...RequestEditorFn) (*RecordListResponse, error) {
+	rsp, err := c.RecordList(ctx, clusterId, topicName, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRecordListResponse(rsp)
+}
+
+// RecordProduceWithBodyWithResponse Produce records
+//
+// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry writes nothing twice. Internal topics cannot be written.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/topics/{topic_name}/records (the `RecordProduce` operationId).
+func (c *ClientWithResponses) RecordProduceWithBodyWithResponse(ctx context.Context, clusterId string, topicName string, params *RecordProduceParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RecordProduceResponse, error) {
+	rsp, err := c.RecordProduceWithBody(ctx, clusterId, topicName, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRecordProduceResponse(rsp)
+}
+
+// RecordProduceWithResponse Produce records
+//
+// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry writes nothing twice. Internal topics cannot be written.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/topics/{topic_name}/records (the `RecordProduce` operationId).
+func (c *ClientWithResponses) RecordProduceWithResponse(ctx context.Context, clusterId string, topicName string, params *RecordProduceParams, body RecordProduceJSONRequestBody, reqEditors ...RequestEditorFn) (*RecordProduceResponse, error) {
+	rsp, err := c.RecordProduce(ctx, clusterId, topicName, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRecordProduceResponse(rsp)
+}
+
+// RecordStreamWithResponse Stream records
+//
+// Streams records without end, as NDJSON or, with Accept: text/event-stream, as server-sent events. A progress item comes at least every 10 seconds; an error item is the last. If you stop reading, the broker stops reading for you. Continue a stream with an item's cursor, or with Last-Event-ID.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/topics/{topic_name}/records/stream (the `RecordStream` operationId).
+func (c *ClientWithResponses) RecordStreamWithResponse(ctx context.Context, clusterId string, topicName string, params *RecordStreamParams, reqEditors ...RequestEditorFn) (*RecordStreamResponse, error) {
+	rsp, err := c.RecordStream(ctx, clusterId, topicName, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRecordStreamResponse(rsp)
+}
+
 // TuningGetWithResponse Get tuning
 //
 // Current values of every setting, with bounds and the reason for them.
@@ -11239,6 +12530,98 @@ func ParseTopicUpdateResponse(rsp *http.Response) (*TopicUpdateResponse, error) 
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRecordListResponse parses an HTTP response from a RecordListWithResponse call
+func ParseRecordListResponse(rsp *http.Response) (*RecordListResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RecordListResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest RecordPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRecordProduceResponse parses an HTTP response from a RecordProduceWithResponse call
+func ParseRecordProduceResponse(rsp *http.Response) (*RecordProduceResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RecordProduceResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ProduceResult
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRecordStreamResponse parses an HTTP response from a RecordStreamWithResponse call
+func ParseRecordStreamResponse(rsp *http.Response) (*RecordStreamResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RecordStreamResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {

@@ -15,7 +15,7 @@ export const watchOperation = defineContract({
   tag: "Operations",
   permission: "operation:read",
   successStatus: 200,
-  stream: true,
+  stream: ["text/event-stream"],
   params: { operation_id: pathId("op") },
   headers: {
     last_event_id: z.coerce

@@ -1,0 +1,86 @@
+import { BrokerError, type BrokerRecords } from "@millrace/broker-admin";
+import {
+  assertServing,
+  type ClusterId,
+  DomainError,
+  isKafkaTopicName,
+  notFound,
+  type Principal,
+  validationFailed,
+} from "@millrace/domain";
+import { atBroker } from "../broker-failure.ts";
+import { requireCluster } from "../cluster/require-cluster.ts";
+import type { Core } from "../core.ts";
+
+export interface TopicAddress {
+  readonly clusterId: ClusterId;
+  readonly topicName: string;
+}
+
+/** Which parameter a broker's refusal is about, where its name says so. */
+const POINTERS: Readonly<Record<string, string>> = { OFFSET_OUT_OF_RANGE: "/offset" };
+
+/**
+ * Runs a call for the records of a tenant's topic, which may be an internal one. Throws `not_found`
+ * also for a partition, `cluster_not_ready`, `validation_failed` where the broker refuses a
+ * parameter, `payload_too_large`, `rate_limited`, `broker_unavailable`, `broker_failed`.
+ */
+export async function atTopic<T>(
+  core: Core,
+  principal: Principal,
+  { clusterId, topicName }: TopicAddress,
+  call: (records: BrokerRecords) => Promise<T>,
+): Promise<T> {
+  const cluster = await requireCluster(core, principal, clusterId);
+  if (!isKafkaTopicName(topicName)) throw notFound("topic", topicName);
+  assertServing(cluster);
+  return atBroker(topicName, async () => {
+    try {
+      return await call((await core.brokerHttp(cluster)).records);
+    } catch (error) {
+      throw recordFailure(error) ?? error;
+    }
+  });
+}
+
+/** What calls for records alone can fail with; undefined for any other failure. */
+export function recordFailure(error: unknown): DomainError | undefined {
+  if (!(error instanceof BrokerError)) return undefined;
+  const { code, said, kafkaError, retryAfterSeconds } = error;
+  switch (code) {
+    case "topic_not_found":
+      // It may be the partition that does not exist: only the broker's words tell.
+      return said === undefined
+        ? undefined
+        : new DomainError("not_found", sentence(said), { cause: error });
+    case "invalid_request":
+      return validationFailed(
+        [
+          {
+            pointer: POINTERS[kafkaError ?? ""] ?? "",
+            code: (kafkaError ?? code).toLowerCase(),
+            message: said ?? "was rejected by the broker",
+          },
+        ],
+        error,
+      );
+    case "request_too_large":
+      return new DomainError("payload_too_large", sentence(said ?? "The request is too large"), {
+        remedy: "Send fewer or smaller records per request.",
+        cause: error,
+      });
+    case "busy":
+      return new DomainError("rate_limited", "The broker serves as many reads as it can.", {
+        remedy: "Close other streams, or try again.",
+        retryAfterSeconds: retryAfterSeconds ?? 1,
+        cause: error,
+      });
+    default:
+      return undefined;
+  }
+}
+
+function sentence(words: string): string {
+  const text = words.trim().replace(/\.$/, "");
+  return `${text[0]?.toUpperCase() ?? ""}${text.slice(1)}.`;
+}
