@@ -71,8 +71,13 @@ export function problemOf(error: unknown): Problem | undefined {
   return error instanceof TRPCClientError ? error.data?.problem : undefined;
 }
 
+/** The API's own words where they did not come as a failed call: from a stream, or for one record. */
+export class ApiFailure extends Error {
+  override readonly name = "ApiFailure";
+}
+
 /** What went wrong, in the API's own words. */
 export function messageOf(error: unknown): string {
-  if (error instanceof TRPCClientError) return error.message;
+  if (error instanceof TRPCClientError || error instanceof ApiFailure) return error.message;
   return "Cannot reach the API. Try again in a moment.";
 }

@@ -1,5 +1,5 @@
 import { expect, it, test } from "vitest";
-import { ago, duration } from "./time.ts";
+import { ago, clockTime, duration } from "./time.ts";
 
 it("names the largest whole unit", () => {
   const now = Date.parse("2026-11-21T12:00:00Z");
@@ -22,4 +22,11 @@ test.each([
   [300_000, "3 days"],
 ])("%d seconds are %s", (seconds, text) => {
   expect(duration(seconds)).toBe(text);
+});
+
+test("a record's time has milliseconds, however far away it is", () => {
+  const local = new Date(2026, 10, 22, 19, 44, 14, 7);
+  expect(clockTime(String(local.getTime()))).toBe("22 Nov, 19:44:14.007");
+  expect(clockTime("9223372036854775807")).toBe("9223372036854775807 ms");
+  expect(clockTime("-1")).toMatch(/:59\.999$/);
 });

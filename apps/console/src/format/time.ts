@@ -9,6 +9,11 @@ const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const days = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium" });
 const absolute = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" });
 
+const precise = new Intl.DateTimeFormat("en-GB", {
+  ...{ day: "numeric", month: "short" },
+  ...{ hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 },
+});
+
 /** `3 hours ago`; `just now` within the minute. */
 export function ago(instant: string, now = Date.now()): string {
   const seconds = (new Date(instant).getTime() - now) / 1_000;
@@ -37,4 +42,10 @@ export function day(instant: string): string {
 /** `21 Nov 2026, 11:40`. */
 export function moment(instant: string): string {
   return absolute.format(new Date(instant));
+}
+
+/** `22 Nov, 19:44:14.123` of milliseconds since the epoch; what no date can hold stays a number. */
+export function clockTime(ms: string): string {
+  const instant = new Date(Number(ms));
+  return Number.isNaN(instant.getTime()) ? `${ms} ms` : precise.format(instant);
 }

@@ -1,6 +1,6 @@
 "use client";
 
-import { allows, type Permission } from "@millrace/domain";
+import { allows, type Permission, type Role } from "@millrace/domain";
 import { useQuery } from "@tanstack/react-query";
 import { useTRPC } from "../api/client.tsx";
 
@@ -9,7 +9,17 @@ import { useTRPC } from "../api/client.tsx";
  * until that is known; the API decides in any case.
  */
 export function useAllowed(permission: Permission): boolean {
+  const role = useRole();
+  return role !== undefined && allows(role, permission);
+}
+
+/** Whether it is known that the role does not grant `permission`: a page that needs it says so. */
+export function useDenied(permission: Permission): boolean {
+  const role = useRole();
+  return role !== undefined && !allows(role, permission);
+}
+
+function useRole(): Role | undefined {
   const trpc = useTRPC();
-  const { data: me } = useQuery(trpc.account.me.queryOptions({}));
-  return me !== undefined && allows(me.role, permission);
+  return useQuery(trpc.account.me.queryOptions({})).data?.role;
 }

@@ -1,10 +1,11 @@
 "use client";
 
-import { ActionIcon, Button, Card, Group, Skeleton, Stack, Table, Text } from "@mantine/core";
+import { ActionIcon, Anchor, Button, Card, Group, Skeleton, Stack, Table } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import type { Topic } from "@millrace/contract";
 import { IconPencil, IconPlus, IconTrash } from "@tabler/icons-react";
 import { useInfiniteQuery } from "@tanstack/react-query";
+import Link from "next/link";
 import { useState } from "react";
 import { useTRPC } from "../api/client.tsx";
 import { useAllowed } from "../session/use-allowed.ts";
@@ -53,6 +54,7 @@ export function TopicList({ clusterId }: { clusterId: string }) {
       )}
       {topics.length > 0 && (
         <TopicTable
+          clusterId={clusterId}
           topics={topics}
           mayWrite={mayWrite}
           onChange={setChanging}
@@ -80,13 +82,14 @@ export function TopicList({ clusterId }: { clusterId: string }) {
 }
 
 interface TopicTableProps {
+  clusterId: string;
   topics: readonly Topic[];
   mayWrite: boolean;
   onChange: (name: string) => void;
   onDelete: (name: string) => void;
 }
 
-function TopicTable({ topics, mayWrite, onChange, onDelete }: TopicTableProps) {
+function TopicTable({ clusterId, topics, mayWrite, onChange, onDelete }: TopicTableProps) {
   return (
     <Card padding={0}>
       <Table horizontalSpacing="lg">
@@ -101,9 +104,14 @@ function TopicTable({ topics, mayWrite, onChange, onDelete }: TopicTableProps) {
           {topics.map((topic) => (
             <Table.Tr key={topic.name}>
               <Table.Td>
-                <Text ff="monospace" fz="sm">
+                <Anchor
+                  component={Link}
+                  href={`/clusters/${clusterId}/topics/${encodeURIComponent(topic.name)}`}
+                  ff="monospace"
+                  fz="sm"
+                >
                   {topic.name}
-                </Text>
+                </Anchor>
               </Table.Td>
               <Table.Td ta="right" className="number">
                 {topic.partitions}

@@ -1,0 +1,11 @@
+import { titleOf } from "../../../../../../../cluster/cluster-title.ts";
+import { TopicPage } from "../../../../../../../topic/topic-page.tsx";
+
+export const generateMetadata = titleOf("Topic settings");
+
+export default async function TopicSettingsPage(props: {
+  params: Promise<{ clusterId: string; topic: string }>;
+}) {
+  const { clusterId, topic } = await props.params;
+  return <TopicPage clusterId={clusterId} topic={decodeURIComponent(topic)} tab="settings" />;
+}

@@ -1,0 +1,28 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { indentedJson } from "./json-text.ts";
+
+test("any JSON looks as the standard writer indents it", () => {
+  fc.assert(
+    fc.property(
+      fc.oneof(fc.array(fc.jsonValue()), fc.dictionary(fc.string(), fc.jsonValue())),
+      (value) => {
+        const text = JSON.stringify(value);
+        expect(indentedJson(text)).toBe(JSON.stringify(value, null, 2));
+        expect(indentedJson(JSON.stringify(value, null, "\t"))).toBe(
+          JSON.stringify(value, null, 2),
+        );
+      },
+    ),
+  );
+});
+
+test("a number keeps each of its digits", () => {
+  expect(indentedJson('{"id":9007199254740993,"price":1.10}')).toBe(
+    '{\n  "id": 9007199254740993,\n  "price": 1.10\n}',
+  );
+});
+
+test.each(["", "plain", "17", '"text"', "{", "[1,]", "{'a':1}"])("%j is left as it is", (text) => {
+  expect(indentedJson(text)).toBeUndefined();
+});

@@ -1,0 +1,209 @@
+"use client";
+
+import { Button, Group, Skeleton, Stack, Text } from "@mantine/core";
+import type { KafkaRecord, RecordPage } from "@millrace/contract";
+import { isInternalTopic } from "@millrace/domain";
+import { IconPlayerPlay, IconPlus, IconRefresh } from "@tabler/icons-react";
+import { useQueryClient } from "@tanstack/react-query";
+import { useRouter, useSearchParams } from "next/navigation";
+import { useState } from "react";
+import { bytes } from "../format/quantity.ts";
+import { useAllowed, useDenied } from "../session/use-allowed.ts";
+import { Empty } from "../shell/empty.tsx";
+import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { ProduceDialog } from "./produce-dialog.tsx";
+import { draftOfRecord, NEW_RECORD, type ProduceDraft } from "./produce-draft.ts";
+import { RecordDrawer } from "./record-drawer.tsx";
+import { RecordFilters } from "./record-filters.tsx";
+import { draftOf, hasFilter, type RecordDraft, searchOf } from "./record-query.ts";
+import { placeOf, RecordTable } from "./record-table.tsx";
+import { TailBar } from "./tail-bar.tsx";
+import { ROWS_MAX, recordsKey, type TopicAddress, useLiveTail, useRecords } from "./use-records.ts";
+
+interface MessageBrowserProps extends TopicAddress {
+  /** How many the topic has, where that is known. */
+  partitionCount: number | undefined;
+}
+
+/** A topic's records: read, searched, followed and produced. */
+export function MessageBrowser({ partitionCount, ...address }: MessageBrowserProps) {
+  const queryClient = useQueryClient();
+  const mayWrite = useAllowed("record:write") && !isInternalTopic(address.topic);
+  const denied = useDenied("record:read");
+  const [draft, apply] = useDraft();
+  const view = useRecords(address, draft, !denied);
+  const { tail, live, start, stop } = useLiveTail();
+  const [opened, setOpened] = useState<KafkaRecord>();
+  const [produced, setProduced] = useState<ProduceDraft>();
+
+  const pages = view.data?.pages ?? [];
+  const last = pages.at(-1);
+  const read = pages.flatMap((page) => page.records);
+  const partitions = partitionsOf(partitionCount, last);
+  const shown = tail === undefined ? read : tail.records;
+  const refresh = () => queryClient.resetQueries({ queryKey: recordsKey(address) });
+
+  function onApply(next: RecordDraft) {
+    stop();
+    apply(next);
+    if (searchOf(next) === searchOf(draft)) void refresh();
+  }
+
+  if (denied) return <NoPermission />;
+  const produceButton = mayWrite && (
+    <Button size="xs" leftSection={<IconPlus size={14} />} onClick={() => setProduced(NEW_RECORD)}>
+      Produce record
+    </Button>
+  );
+  return (
+    <Stack gap="md">
+      <RecordFilters
+        key={searchOf(draft)}
+        applied={draft}
+        partitions={partitions}
+        busy={view.isFetching && tail === undefined}
+        onApply={onApply}
+      />
+      {tail ? (
+        <TailBar
+          tail={tail}
+          onPause={() => live?.pause()}
+          onResume={() => live?.resume()}
+          onStop={() => {
+            stop();
+            void refresh();
+          }}
+        >
+          {produceButton}
+        </TailBar>
+      ) : (
+        <Group justify="space-between">
+          <Summary page={last} records={read.length} />
+          <Group gap="xs">
+            <Button
+              size="xs"
+              variant="default"
+              leftSection={<IconRefresh size={14} />}
+              onClick={() => void refresh()}
+            >
+              Refresh
+            </Button>
+            <Button
+              size="xs"
+              variant="default"
+              leftSection={<IconPlayerPlay size={14} />}
+              onClick={() => start(address, draft, tailCursor(draft, last))}
+            >
+              Live tail
+            </Button>
+            {produceButton}
+          </Group>
+        </Group>
+      )}
+      {tail === undefined && view.error && (
+        <ProblemAlert error={view.error} title="Cannot read the records" />
+      )}
+      {tail === undefined && view.isPending && !view.error && <Skeleton h={240} radius="md" />}
+      {shown.length > 0 && (
+        <RecordTable records={shown} opened={opened && placeOf(opened)} onOpen={setOpened} />
+      )}
+      {tail !== undefined && shown.length === 0 && tail.state !== "failed" && (
+        <Empty title="Waiting for records" text={waitingText(draft, tail.scanned)} />
+      )}
+      {tail === undefined && last !== undefined && read.length === 0 && (
+        <NoRecords draft={draft} page={last} />
+      )}
+      {tail === undefined && view.hasNextPage && read.length < ROWS_MAX && (
+        <Button
+          variant="default"
+          loading={view.isFetchingNextPage}
+          onClick={() => void view.fetchNextPage()}
+        >
+          {hasFilter(draft) ? "Search further" : "Show more"}
+        </Button>
+      )}
+      <RecordDrawer
+        address={address}
+        record={opened}
+        onClose={() => setOpened(undefined)}
+        onCopy={mayWrite ? (record) => setProduced(draftOfRecord(record)) : undefined}
+      />
+      <ProduceDialog
+        address={address}
+        partitions={partitions}
+        initial={produced}
+        onClose={() => setProduced(undefined)}
+        onProduced={() => {
+          if (tail === undefined) void refresh();
+        }}
+      />
+    </Stack>
+  );
+}
+
+function NoPermission() {
+  return (
+    <Empty
+      title="No permission to read records"
+      text="Your role shows topics and metrics, not the records in them. Ask an owner of the organization for the role member."
+    />
+  );
+}
+
+/** The view is part of the page's address, so that it can be shared and survives a reload. */
+function useDraft(): [RecordDraft, (draft: RecordDraft) => void] {
+  const router = useRouter();
+  const search = useSearchParams();
+  const apply = (draft: RecordDraft) => router.replace(searchOf(draft) || "?", { scroll: false });
+  return [draftOf(search), apply];
+}
+
+/** A tail goes on after the newest records that are shown; of another view, it starts at the end. */
+function tailCursor(draft: RecordDraft, page: RecordPage | undefined): string | undefined {
+  return draft.start === "newest" ? (page?.cursor ?? undefined) : undefined;
+}
+
+/** Partition filters offered in a list; of more, the first ones. */
+const PARTITIONS_SHOWN_MAX = 1_000;
+
+function partitionsOf(known: number | undefined, page: RecordPage | undefined): string[] {
+  const answered = page?.partitions.map(({ partition }) => partition + 1) ?? [];
+  const count = known ?? answered.reduce((most, each) => Math.max(most, each), 0);
+  return Array.from({ length: Math.min(count, PARTITIONS_SHOWN_MAX) }, (_, index) => String(index));
+}
+
+function Summary({ page, records }: { page: RecordPage | undefined; records: number }) {
+  if (page === undefined) return <span />;
+  return (
+    <Text fz="sm" className="quiet number" data-summary>
+      {records.toLocaleString("en")} {records === 1 ? "record" : "records"} ·{" "}
+      {page.scanned_records.toLocaleString("en")} scanned ({bytes(page.scanned_bytes)})
+      {records >= ROWS_MAX && ` · at most ${ROWS_MAX.toLocaleString("en")} are shown`}
+    </Text>
+  );
+}
+
+function waitingText(draft: RecordDraft, scanned: number): string {
+  if (!hasFilter(draft)) return "Records appear here as they are produced.";
+  return `Matching records appear here as they are produced. ${scanned.toLocaleString("en")} scanned.`;
+}
+
+function NoRecords({ draft, page }: { draft: RecordDraft; page: RecordPage }) {
+  if (!page.end) {
+    return (
+      <Empty
+        title="No match yet"
+        text={`${page.scanned_records.toLocaleString("en")} records were scanned in the time of one request.`}
+      />
+    );
+  }
+  if (hasFilter(draft)) {
+    return <Empty title="No matching records" text="Change the filters, or start further back." />;
+  }
+  return (
+    <Empty
+      title="No records"
+      text="This topic has no records here. Produce one, or start further back."
+    />
+  );
+}

@@ -1,0 +1,107 @@
+/** A record that somebody is about to write: as it is typed, and as the API is asked. */
+import type { KafkaRecord, produceRecords, RecordBytes } from "@millrace/contract";
+import type { BYTE_ENCODINGS } from "@millrace/domain";
+import type { z } from "zod";
+
+type Encoding = (typeof BYTE_ENCODINGS)[number];
+export type ValueKind = Encoding | "json" | "tombstone";
+export type KeyKind = Encoding | "none";
+
+export interface ProduceDraft {
+  /** Empty: chosen by the key, or by the partitioner. */
+  readonly partition: string;
+  readonly keyKind: KeyKind;
+  readonly key: string;
+  readonly valueKind: ValueKind;
+  readonly value: string;
+  readonly headers: readonly { readonly name: string; readonly value: string }[];
+}
+
+export const NEW_RECORD: ProduceDraft = {
+  partition: "",
+  keyKind: "none",
+  key: "",
+  valueKind: "text",
+  value: "",
+  headers: [],
+};
+
+export interface ProduceErrors {
+  readonly key?: string;
+  readonly value?: string;
+  readonly headers?: string;
+}
+
+/** What is wrong with the draft; empty where nothing is. */
+export function produceErrors(draft: ProduceDraft): ProduceErrors {
+  const key = draft.keyKind === "none" ? undefined : bytesError(draft.keyKind, draft.key);
+  const value = valueError(draft);
+  const nameless = draft.headers.some(({ name }) => name === "");
+  return {
+    ...(key !== undefined && { key }),
+    ...(value !== undefined && { value }),
+    ...(nameless && { headers: "Enter a name for each header, or remove it" }),
+  };
+}
+
+/** What the API is asked to write. Only for a draft without errors. */
+export function producedOf(
+  draft: ProduceDraft,
+): z.input<typeof produceRecords.input>["records"][number] {
+  const { partition, keyKind, key, valueKind, value, headers } = draft;
+  return {
+    ...(partition !== "" && { partition: Number(partition) }),
+    key: keyKind === "none" ? null : bytesOf(keyKind, key),
+    value: valueKind === "tombstone" ? null : bytesOf(valueKind, value),
+    headers: headers.map((header) => ({ name: header.name, value: bytesOf("text", header.value) })),
+  };
+}
+
+/**
+ * A draft like a record that exists, for its key's partition. A value of which only a part is known
+ * is not copied: half of it would be another value.
+ */
+export function draftOfRecord({ key, value, headers }: KafkaRecord): ProduceDraft {
+  const isWhole = value !== null && !value.truncated;
+  return {
+    ...NEW_RECORD,
+    ...(key !== null && !key.truncated && { keyKind: key.encoding, key: key.data }),
+    ...(value === null && { valueKind: "tombstone" }),
+    ...(isWhole && { valueKind: value.encoding, value: value.data }),
+    headers: headers.map((header) => ({ name: header.name, value: textOf(header.value) })),
+  };
+}
+
+function textOf(value: RecordBytes | null): string {
+  return value?.encoding === "text" ? value.data : "";
+}
+
+function bytesOf(kind: Encoding | "json", text: string) {
+  const encoding = kind === "json" ? "text" : kind;
+  return { encoding, data: encoding === "text" ? text : packed(text) };
+}
+
+/** Line breaks and blanks of pasted base64 and hex mean nothing. */
+function packed(text: string): string {
+  return text.replaceAll(/\s/g, "");
+}
+
+function valueError({ valueKind, value }: ProduceDraft): string | undefined {
+  if (valueKind === "tombstone") return undefined;
+  if (valueKind !== "json") return bytesError(valueKind, value);
+  try {
+    JSON.parse(value);
+    return undefined;
+  } catch (error) {
+    return `Not valid JSON: ${error instanceof Error ? error.message : "check its syntax"}`;
+  }
+}
+
+function bytesError(kind: Encoding, text: string): string | undefined {
+  const data = packed(text);
+  if (kind === "hex" && !/^([0-9a-f]{2})*$/i.test(data)) return "Enter two hex digits per byte";
+  if (kind === "base64" && (data.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(data))) {
+    return "Enter base64 with its padding";
+  }
+  return undefined;
+}
