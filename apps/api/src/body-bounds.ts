@@ -3,8 +3,8 @@ import type { Context } from "hono";
 
 /** The largest sensible request is a topic with many settings; this is ten of those. */
 const BODY_BYTES_MAX = 1024 * 1024;
-/** Room for the names and brackets around a body's records, and for tRPC's envelope. */
-const FRAME_BYTES = 512 * 1024;
+/** tRPC wraps a body and names its cluster and topic. */
+const ENVELOPE_BYTES = 4 * 1024;
 
 interface Bound {
   readonly path: RegExp;
@@ -24,9 +24,9 @@ export function bodyBytesMax({ req }: Context): number {
 
 function boundsOf({ name, path }: Contract, max: number): Bound[] {
   const rest = path.replaceAll(".", "\\.").replaceAll(/\{\w+\}/g, "[^/]+");
-  const bytes = max + FRAME_BYTES;
+  const procedure = name.replaceAll(".", "\\.");
   return [
-    { path: new RegExp(`^${rest}$`), bytes },
-    { path: new RegExp(`^/trpc/${name.replaceAll(".", "\\.")}$`), bytes },
+    { path: new RegExp(`^${rest}$`), bytes: max },
+    { path: new RegExp(`^/trpc/${procedure}$`), bytes: max + ENVELOPE_BYTES },
   ];
 }

@@ -74,6 +74,7 @@ const record = z.object({
   value: bytes.nullable(),
   tombstone: z.boolean(),
   headers: z.array(z.object({ name: z.string(), value: bytes.nullable() })),
+  headers_truncated: z.boolean().optional(),
   size_bytes: count,
 });
 
@@ -99,7 +100,7 @@ const problem = z.object({ code: z.string(), message: z.string() });
 export const ProduceAnswer = z.object({
   results: z.array(
     z.union([
-      z.object({ partition: count, offset: int64, timestamp_ms: int64 }),
+      z.object({ partition: count, offset: int64.nullable(), timestamp_ms: int64 }),
       z.object({ error: problem }),
     ]),
   ),

@@ -7,10 +7,10 @@ export const RECORDS_DEFAULT = 50;
 export const RECORD_BYTES_MAX = 8 * 1024 * 1024;
 /** How long a broker may look for records that match before it answers with what it has. */
 export const RECORD_SCAN_MS_MAX = 10_000;
-/** Partitions that one request can name: all of the largest topic would not fit in a URL. */
-export const RECORD_PARTITIONS_MAX = 1_000;
+/** Partitions that one request reads: each takes a place in its cursor, which travels in a URL. */
+export const RECORD_PARTITIONS_MAX = 256;
 /** Headers of one record: tracing and routing need a handful. */
-export const RECORD_HEADERS_MAX = 256;
+export const RECORD_HEADERS_MAX = 100;
 export const RECORD_HEADER_NAME_MAX = 1_024;
 /** A key, header or text to filter by; longer ones are not typed. */
 export const RECORD_FILTER_MAX = 4_096;

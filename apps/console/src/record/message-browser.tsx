@@ -190,12 +190,10 @@ function waitingText(draft: RecordDraft, scanned: number): string {
 
 function NoRecords({ draft, page }: { draft: RecordDraft; page: RecordPage }) {
   if (!page.end) {
-    return (
-      <Empty
-        title="No match yet"
-        text={`${page.scanned_records.toLocaleString("en")} records were scanned in the time of one request.`}
-      />
-    );
+    const scanned = `${page.scanned_records.toLocaleString("en")} records were scanned in the time of one search.`;
+    const remedy =
+      draft.start === "newest" ? " Start at a time or an offset to search further." : "";
+    return <Empty title="No match yet" text={scanned + remedy} />;
   }
   if (hasFilter(draft)) {
     return <Empty title="No matching records" text="Change the filters, or start further back." />;

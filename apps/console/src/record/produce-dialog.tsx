@@ -209,10 +209,8 @@ function useProduce(onProduced: () => void) {
       onMutate: () => setRejected(undefined),
       onSuccess: ({ results: [result] }) => {
         if (result?.error) return setRejected(new ApiFailure(result.error.message));
-        const { partition = 0, offset = "0" } = result ?? {};
-        notifications.show({
-          message: `Produced to partition ${partition}, offset ${int64(offset)}.`,
-        });
+        const place = result?.offset ? `, offset ${int64(result.offset)}` : "";
+        notifications.show({ message: `Produced to partition ${result?.partition}${place}.` });
         onProduced();
       },
     }),

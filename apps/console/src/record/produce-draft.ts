@@ -1,7 +1,6 @@
 /** A record that somebody is about to write: as it is typed, and as the API is asked. */
-import type { KafkaRecord, produceRecords, RecordBytes } from "@millrace/contract";
+import type { KafkaRecord, ProduceRecordsInput, RecordBytes } from "@millrace/contract";
 import type { BYTE_ENCODINGS } from "@millrace/domain";
-import type { z } from "zod";
 
 type Encoding = (typeof BYTE_ENCODINGS)[number];
 export type ValueKind = Encoding | "json" | "tombstone";
@@ -45,9 +44,7 @@ export function produceErrors(draft: ProduceDraft): ProduceErrors {
 }
 
 /** What the API is asked to write. Only for a draft without errors. */
-export function producedOf(
-  draft: ProduceDraft,
-): z.input<typeof produceRecords.input>["records"][number] {
+export function producedOf(draft: ProduceDraft): ProduceRecordsInput["records"][number] {
   const { partition, keyKind, key, valueKind, value, headers } = draft;
   return {
     ...(partition !== "" && { partition: Number(partition) }),

@@ -1,9 +1,10 @@
 /** Which records somebody looks at: as they are typed, as the address names them, as the API is asked. */
-import type { listRecords } from "@millrace/contract";
-import type { z } from "zod";
+import type { ListRecordsInput } from "@millrace/contract";
 
 /** Records of one answer, by choice; the API gives at most a thousand. */
 export const COUNTS = ["50", "200", "1000"] as const;
+/** How long one search may take: what matches may be far apart. */
+const SEARCH_MS = 5_000;
 export const STARTS = ["newest", "oldest", "offset", "time"] as const;
 export type Start = (typeof STARTS)[number];
 
@@ -34,7 +35,7 @@ export const NEW_DRAFT: RecordDraft = {
 
 const FIELDS = Object.keys(NEW_DRAFT) as (keyof RecordDraft)[];
 
-type Query = Omit<z.input<typeof listRecords.input>, "cluster_id" | "topic_name">;
+type Query = Omit<ListRecordsInput, "cluster_id" | "topic_name">;
 
 /** What is wrong with the draft, by field; empty where nothing is. */
 export function draftErrors(draft: RecordDraft): Partial<Record<keyof RecordDraft, string>> {
@@ -63,7 +64,11 @@ export function filtersOf(draft: RecordDraft): Query {
 
 /** What the API is asked; with a `cursor`, for what comes after an earlier answer. */
 export function queryOf(draft: RecordDraft, cursor?: string): Query {
-  const limit = { ...filtersOf(draft), limit: draft.count };
+  const limit = {
+    ...filtersOf(draft),
+    limit: draft.count,
+    ...(hasFilter(draft) && { max_wait_ms: SEARCH_MS }),
+  };
   if (cursor !== undefined) return { ...limit, cursor };
   if (draft.start === "oldest") return { ...limit, from: "earliest" };
   if (draft.start === "offset") return { ...limit, offset: draft.offset };

@@ -2199,7 +2199,7 @@ type ProducedRecord struct {
 		Message string `json:"message"`
 	} `json:"error,omitempty"`
 
-	// Offset 64-bit integer as a decimal string
+	// Offset null if the broker knew only that an earlier attempt had written the record
 	Offset    *string `json:"offset,omitempty"`
 	Partition *int    `json:"partition,omitempty"`
 
@@ -2219,6 +2219,9 @@ type Record struct {
 		Name  string       `json:"name"`
 		Value *RecordBytes `json:"value"`
 	} `json:"headers"`
+
+	// HeadersTruncated Set if the record has more headers than are listed
+	HeadersTruncated *bool `json:"headers_truncated,omitempty"`
 
 	// Key null: the record has no key
 	Key *RecordBytes `json:"key"`
@@ -2838,7 +2841,7 @@ type TopicUpdateParams struct {
 
 // RecordListParams defines parameters for RecordList.
 type RecordListParams struct {
-	// Partition Partitions like 0 or 0,3; all by default
+	// Partition Partitions like 0 or 0,3; all by default, of at most 256
 	Partition *string `form:"partition,omitempty" json:"partition,omitempty"`
 
 	// Newest The newest N records; the default, with 50
@@ -2858,7 +2861,7 @@ type RecordListParams struct {
 	// Cursor Continues an earlier answer; valid for the same topic and filters
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Key Only records with exactly this key, as text
+	// Key Only records with exactly this key, as text; empty: with an empty key
 	Key *string `form:"key,omitempty" json:"key,omitempty"`
 
 	// Header Only records with this header: name, or name=value
@@ -2870,7 +2873,7 @@ type RecordListParams struct {
 	// Encoding auto, the default: text if the bytes are UTF-8, else base64
 	Encoding *RecordListParamsEncoding `form:"encoding,omitempty" json:"encoding,omitempty"`
 
-	// ValueBytesMax Longer values are truncated; 64 KiB by default
+	// ValueBytesMax Longer keys, values and header values are truncated; 64 KiB by default
 	ValueBytesMax *int `form:"value_bytes_max,omitempty" json:"value_bytes_max,omitempty"`
 
 	// Limit Records per answer, 50 by default
@@ -2903,7 +2906,7 @@ type RecordProduceParams struct {
 
 // RecordStreamParams defines parameters for RecordStream.
 type RecordStreamParams struct {
-	// Partition Partitions like 0 or 0,3; all by default
+	// Partition Partitions like 0 or 0,3; all by default, of at most 256
 	Partition *string `form:"partition,omitempty" json:"partition,omitempty"`
 
 	// Newest The newest N records; the default, with 50
@@ -2923,7 +2926,7 @@ type RecordStreamParams struct {
 	// Cursor Continues an earlier answer; valid for the same topic and filters
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Key Only records with exactly this key, as text
+	// Key Only records with exactly this key, as text; empty: with an empty key
 	Key *string `form:"key,omitempty" json:"key,omitempty"`
 
 	// Header Only records with this header: name, or name=value
@@ -2935,7 +2938,7 @@ type RecordStreamParams struct {
 	// Encoding auto, the default: text if the bytes are UTF-8, else base64
 	Encoding *RecordStreamParamsEncoding `form:"encoding,omitempty" json:"encoding,omitempty"`
 
-	// ValueBytesMax Longer values are truncated; 64 KiB by default
+	// ValueBytesMax Longer keys, values and header values are truncated; 64 KiB by default
 	ValueBytesMax *int `form:"value_bytes_max,omitempty" json:"value_bytes_max,omitempty"`
 
 	// LastEventID Cursor of the last event received; the stream continues after it

@@ -43,9 +43,11 @@ export const listRecords = defineContract({
     max_bytes: amount(1, RECORD_BYTES_MAX)
       .optional()
       .meta({ description: "Keys, values and headers per answer; 1 MiB by default" }),
-    max_wait_ms: amount(0, RECORD_SCAN_MS_MAX)
+    max_wait_ms: amount(1, RECORD_SCAN_MS_MAX)
       .optional()
       .meta({ description: "How long to scan for matches; 2000 by default" }),
   },
   response: RecordPage,
 });
+/** What callers send. */
+export type ListRecordsInput = z.input<typeof listRecords.input>;

@@ -44,7 +44,9 @@ const NewRecord = z
 export const ProducedRecord = z
   .object({
     partition: z.int().optional(),
-    offset: int64.optional(),
+    offset: int64.nullable().optional().meta({
+      description: "null if the broker knew only that an earlier attempt had written the record",
+    }),
     timestamp_ms: int64.optional(),
     error: z
       .object({ code: z.string(), message: z.string() })
@@ -75,3 +77,5 @@ export const produceRecords = defineContract({
   },
   response: z.object({ results: z.array(ProducedRecord) }).meta({ id: "ProduceResult" }),
 });
+/** What callers send. */
+export type ProduceRecordsInput = z.input<typeof produceRecords.input>;

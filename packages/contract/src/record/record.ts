@@ -53,6 +53,10 @@ export const KafkaRecord = z
     value: RecordBytes.nullable().meta({ description: "null: the record is a tombstone" }),
     tombstone: z.boolean(),
     headers: z.array(z.object({ name: z.string(), value: RecordBytes.nullable() })),
+    headers_truncated: z
+      .boolean()
+      .optional()
+      .meta({ description: "Set if the record has more headers than are listed" }),
     size_bytes: z.int().meta({ description: "Key, value and headers, uncompressed" }),
   })
   .meta({ id: "Record" });

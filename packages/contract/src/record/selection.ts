@@ -31,7 +31,9 @@ export const selectionQuery = {
     .max(6 * RECORD_PARTITIONS_MAX)
     .regex(PARTITIONS, "must be partition numbers like 0 or 0,3")
     .optional()
-    .meta({ description: "Partitions like 0 or 0,3; all by default" }),
+    .meta({
+      description: `Partitions like 0 or 0,3; all by default, of at most ${RECORD_PARTITIONS_MAX}`,
+    }),
   newest: amount(1, RECORDS_MAX)
     .optional()
     .meta({ description: `The newest N records; the default, with ${RECORDS_DEFAULT}` }),
@@ -50,7 +52,11 @@ export const selectionQuery = {
   cursor: z.string().min(1).max(16_384).optional().meta({
     description: "Continues an earlier answer; valid for the same topic and filters",
   }),
-  key: filter.optional().meta({ description: "Only records with exactly this key, as text" }),
+  key: z
+    .string()
+    .max(RECORD_FILTER_MAX)
+    .optional()
+    .meta({ description: "Only records with exactly this key, as text; empty: with an empty key" }),
   header: filter
     .optional()
     .meta({ description: "Only records with this header: name, or name=value" }),
@@ -62,5 +68,7 @@ export const selectionQuery = {
   }),
   value_bytes_max: amount(0, RECORD_BYTES_MAX)
     .optional()
-    .meta({ description: "Longer values are truncated; 64 KiB by default" }),
+    .meta({
+      description: "Longer keys, values and header values are truncated; 64 KiB by default",
+    }),
 };
