@@ -1,6 +1,9 @@
-//! One kill while gigabytes are not uploaded, because the bucket went away: how long until the broker
+//! One kill while gigabytes are not uploaded, because the bucket is away: how long until the broker
 //! acknowledges again, with how much memory, and whether all of it is uploaded once the bucket is back.
-//! A broker's first start and new topics need the bucket, so it goes away after both.
+//!
+//! The bucket goes away after what needs it, the first start and the creation of the topics, and before the
+//! first record. So all state of all partitions is on the broker's device. A partition whose newest state is
+//! only in the bucket is offline after a restart until the bucket answers.
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
@@ -17,14 +20,11 @@ use crate::arguments::Backlog;
 
 /// Bounds how long the upload may take: 10 MiB/s.
 const UPLOAD_BYTES_PER_S_MIN: u64 = 10 << 20;
-/// The longest that a restart may take until it acknowledges, with a backlog from this size on.
-const FIRST_ACK_MAX: Duration = Duration::from_secs(3);
+/// The longest that a restart may take until it acknowledges, with a backlog from this size on: the five
+/// seconds for which it waits for the bucket, and what it does then.
+const FIRST_ACK_MAX: Duration = Duration::from_secs(5 + 3);
 const JUDGED_FROM_BYTES: u64 = 4 << 30;
 const POLL: Duration = Duration::from_millis(100);
-
-/// What is acknowledged before the bucket goes away: then the topics, the groups' included, exist.
-const BEFORE_OUTAGE_BYTES: u64 = 16 << 20;
-const BEFORE_OUTAGE: Duration = Duration::from_secs(2);
 
 /// The bucket's address.
 #[derive(Debug)]
@@ -68,10 +68,9 @@ pub(crate) fn run(arguments: &Backlog, endpoint: &Endpoint, home: &Home) -> Resu
         partitions: 6,
         bytes_per_s: u64::from(u32::MAX),
     };
-    let mut workers = Workers::begin(&work, home)?;
-    workers.until_acknowledged(&mut running, BEFORE_OUTAGE_BYTES)?;
-    pause(BEFORE_OUTAGE);
+    Workers::create_topics(&work, home)?;
     drop(server);
+    let mut workers = Workers::begin(&work, home)?;
     let clock = workers.stage.clock.clone();
     let began = clock.now();
     workers.until_acknowledged(&mut running, arguments.bytes)?;

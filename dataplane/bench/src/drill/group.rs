@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
+use millrace_time::SystemClock;
 use millrace_wire::{
     StrBytes,
     messages::{
@@ -50,21 +51,19 @@ pub(super) fn run(stage: &Arc<Stage>) -> Result<(), String> {
     Ok(())
 }
 
+/// Has the broker create the topic of the groups: it does so when somebody asks for a coordinator.
+pub(super) fn create_topic(connection: &mut Connection, topic: &str) -> Result<(), String> {
+    find_coordinator(connection)?;
+    match committed_patiently(connection, topic)? {
+        Some(_) => Ok(()),
+        None => Err(format!("no coordinator within {START_WAIT_MAX:?}")),
+    }
+}
+
 /// Whether the broker at `stage` knows what was acknowledged.
 pub fn check(stage: &Arc<Stage>) -> Result<(), String> {
-    let failed = |trouble| match trouble {
-        Trouble::Lost => "the broker does not answer".to_owned(),
-        Trouble::Broken(reason) => reason,
-    };
     let mut connection = connect_patiently(stage.broker)?;
-    let asked = stage.clock.now();
-    let found = loop {
-        let found = committed(&mut connection, &stage.topic).map_err(failed)?;
-        if found.is_some() || stage.clock.now().saturating_sub(asked) > START_WAIT_MAX {
-            break found;
-        }
-        pause(COMMIT_PAUSE);
-    };
+    let found = committed_patiently(&mut connection, &stage.topic)?;
     let acknowledged = stage.ledger.change(|promises| promises.group_offset);
     if found != Some(acknowledged) {
         // Whoever calls this made sure that nothing was on its way.
@@ -85,6 +84,15 @@ enum Trouble {
     Broken(String),
 }
 
+impl From<Trouble> for String {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Lost => "the broker does not answer".to_owned(),
+            Trouble::Broken(reason) => reason,
+        }
+    }
+}
+
 impl From<ClientError> for Trouble {
     fn from(error: ClientError) -> Self {
         match error {
@@ -100,9 +108,7 @@ impl Committing {
     fn on_one_connection(&mut self, stage: &Arc<Stage>) -> Result<bool, Trouble> {
         let mut connection = Connection::connect(stage.broker, CLIENT_ID, PATIENCE)?;
         // What groups commit has a place only after somebody has asked where it is.
-        let request = FindCoordinatorRequest::default()
-            .with_coordinator_keys(vec![StrBytes::from_static_str(GROUP)]);
-        connection.call(&request)?;
+        find_coordinator(&mut connection)?;
         let Some(found) = committed(&mut connection, &stage.topic)? else {
             return Ok(false);
         };
@@ -132,6 +138,13 @@ impl Committing {
             pause(COMMIT_PAUSE);
         }
     }
+}
+
+fn find_coordinator(connection: &mut Connection) -> Result<(), Trouble> {
+    let request = FindCoordinatorRequest::default()
+        .with_coordinator_keys(vec![StrBytes::from_static_str(GROUP)]);
+    connection.call(&request)?;
+    Ok(())
 }
 
 fn commit(connection: &mut Connection, topic: &str, offset: i64) -> Result<i16, Trouble> {
@@ -175,5 +188,19 @@ fn committed(connection: &mut Connection, topic: &str) -> Result<Option<i64>, Tr
         (code, _) => Err(Trouble::Broken(format!(
             "reading the committed offset: error code {code}"
         ))),
+    }
+}
+
+/// The same, asked again while the coordinator loads; `None` where it still does after
+/// [`START_WAIT_MAX`].
+fn committed_patiently(connection: &mut Connection, topic: &str) -> Result<Option<i64>, Trouble> {
+    let clock = SystemClock::shared();
+    let asked = clock.now();
+    loop {
+        let found = committed(connection, topic)?;
+        if found.is_some() || clock.now().saturating_sub(asked) > START_WAIT_MAX {
+            return Ok(found);
+        }
+        pause(COMMIT_PAUSE);
     }
 }

@@ -46,14 +46,19 @@ pub struct Work {
 }
 
 impl Workers {
-    /// Creates the topic at a broker that may still be starting, lets it name the producers, and
-    /// begins.
-    pub fn begin(work: &Work, home: &Home) -> Result<Self, String> {
+    /// Creates the topic, and has the broker create that of the groups. The broker may still be starting.
+    pub fn create_topics(work: &Work, home: &Home) -> Result<(), String> {
         let failed = |error| format!("preparing: {error}");
         let mut connection = connect_patiently(home.address())?;
         connection
             .create_topic(TOPIC, work.partitions, PATIENCE)
             .map_err(failed)?;
+        group::create_topic(&mut connection, TOPIC)
+    }
+
+    /// Creates the topics where they are missing, lets the broker name the producers, and begins.
+    pub fn begin(work: &Work, home: &Home) -> Result<Self, String> {
+        Self::create_topics(work, home)?;
         let mut workers = Self::resume(work, home)?;
         let stage = Arc::clone(&workers.stage);
         stage
