@@ -115,19 +115,32 @@ pub(crate) fn check_files(counts: &Value, files: u64) -> Result<(), String> {
     ))
 }
 
-/// Objects that the S3 server has files of, in number and bytes.
+/// Objects with records that the S3 server has files of, in number and bytes.
 pub(crate) fn stored(home: &Home) -> (u64, u64) {
     let bucket = home.folder().join("bucket").join(BUCKET);
-    let (all, all_bytes) = files_below(&bucket);
-    // What the server itself keeps there: parts of uploads that are under way or abandoned.
-    let (parts, part_bytes) = files_below(&bucket.join(".sgwtmp"));
-    (all - parts, all_bytes - part_bytes)
+    // The server's own parts of uploads that are under way or abandoned, and the metadata's backup.
+    let others = [bucket.join(".sgwtmp"), bucket.join("meta")];
+    let all = files_below(&bucket);
+    others.iter().fold(all, |(files, bytes), folder| {
+        let (other_files, other_bytes) = files_below(folder);
+        (files - other_files, bytes - other_bytes)
+    })
 }
 
-/// Takes the write-ahead log away, so that what is read can come from objects only.
-pub(crate) fn forget_log(home: &Home) -> Result<(), String> {
+/// Removes the write-ahead log, so that what is read can come from objects only.
+pub(crate) fn remove_log(home: &Home) -> Result<(), String> {
     let wal = home.folder().join("wal/wal");
-    fs::remove_file(&wal).map_err(|error| format!("{}: {error}", wal.display()))
+    fs::remove_file(&wal).map_err(|error| format!("{}: {error}", wal.display()))?;
+    // A broker does not start without its log before somebody has accepted the loss.
+    let adopted = home.command(&["adopt", "--yes"])?;
+    let printed = String::from_utf8_lossy(&adopted.stdout);
+    match adopted.status.success() {
+        true => Ok(()),
+        false => Err(format!(
+            "millrace adopt ended with {}: {printed}",
+            adopted.status
+        )),
+    }
 }
 
 /// Reads all partitions from their start to their end and holds them against what was promised.
