@@ -45,6 +45,7 @@ export const ERROR_KINDS = {
   plan_changed: { status: 409, title: "Plan has changed", retryable: false },
   cluster_busy: { status: 409, title: "Another operation is running", retryable: true },
   cluster_not_ready: { status: 409, title: "Cluster not ready", retryable: true },
+  benchmark_refused: { status: 409, title: "Benchmark refused", retryable: true },
   idempotency_key_in_use: {
     status: 409,
     title: "Request with this idempotency key still running",
@@ -67,6 +68,7 @@ export const ERROR_KINDS = {
   topic_config_refused: { status: 422, title: "Setting rejected by broker", retryable: false },
   region_unavailable: { status: 422, title: "Region not configured", retryable: false },
   policy_violated: { status: 422, title: "Policy checks failed", retryable: false },
+  not_supported: { status: 422, title: "Not supported for this cluster", retryable: false },
   limit_exceeded: { status: 422, title: "Limit exceeded", retryable: false },
   rate_limited: { status: 429, title: "Too many requests", retryable: true },
   internal: { status: 500, title: "Internal error", retryable: true },
@@ -75,6 +77,7 @@ export const ERROR_KINDS = {
     title: "Provisioning failed",
     retryable: true,
   },
+  benchmark_failed: { status: 500, title: "Benchmark failed", retryable: true },
   planning_failed: { status: 502, title: "Planning failed", retryable: true },
   planning_busy: { status: 503, title: "Too many plans at a time", retryable: true },
   planning_timed_out: { status: 504, title: "Planning timed out", retryable: true },

@@ -19,6 +19,7 @@ export const ID_PREFIXES = [
   "rlm",
   "req",
   "tch",
+  "bmk",
 ] as const;
 
 export type IdPrefix = (typeof ID_PREFIXES)[number];
@@ -31,6 +32,7 @@ export type OperationId = Id<"op">;
 export type ApiKeyId = Id<"key">;
 export type UserId = Id<"usr">;
 export type TuningChangeId = Id<"tch">;
+export type BenchmarkId = Id<"bmk">;
 
 /** A ULID in Crockford's base 32: 128 bits, so the first character is at most 7. */
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;

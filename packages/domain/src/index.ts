@@ -2,6 +2,7 @@ export * from "./account.ts";
 export * from "./aws-network.ts";
 export * from "./aws-size.ts";
 export * from "./aws-spec.ts";
+export * from "./benchmark.ts";
 export * from "./broker-exit.ts";
 export * from "./broker-slot.ts";
 export * from "./broker-version.ts";

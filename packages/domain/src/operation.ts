@@ -1,6 +1,6 @@
 import type { Cluster, ClusterPhase } from "./cluster.ts";
 import type { ErrorCode } from "./error.ts";
-import type { ClusterId, OperationId, OrganizationId } from "./id.ts";
+import type { BenchmarkId, ClusterId, OperationId, OrganizationId } from "./id.ts";
 import type { ClusterProvider } from "./region.ts";
 
 export const OPERATION_KINDS = [
@@ -14,12 +14,18 @@ export const OPERATION_KINDS = [
   "cluster.reconcile",
   "cluster.check_drift",
   "cluster.recover",
+  "cluster.benchmark",
 ] as const;
 export type OperationKind = (typeof OPERATION_KINDS)[number];
 
 /** Takes a cluster away; half of one is nothing to go back to. */
 export function isDeletion(kind: OperationKind): boolean {
   return kind === "cluster.delete" || kind === "cluster.purge";
+}
+
+/** Leaves the cluster's spec and phase as they are. */
+export function isObservation(kind: OperationKind): boolean {
+  return kind === "cluster.check_drift" || kind === "cluster.benchmark";
 }
 
 /**
@@ -69,12 +75,22 @@ const STEPS = {
   verify_gone: { title: "Verify that nothing is left", usualSeconds: 5 },
   record_deletion: { title: "Record the deletion", usualSeconds: 0.2 },
   detect_drift: { title: "Check for drift", usualSeconds: 10 },
+  check_load: { title: "Check the cluster's load", usualSeconds: 0.2 },
+  create_benchmark_topic: { title: "Create the topic", usualSeconds: 0.5 },
+  run_load: { title: "Run the load", usualSeconds: 30 },
+  delete_benchmark_topic: { title: "Delete the topic", usualSeconds: 0.5 },
 } as const satisfies Record<string, Omit<StepDefinition, "name">>;
 
 export type StepName = keyof typeof STEPS;
 
 const SERVE = ["wait_until_healthy", "publish_endpoint"] as const;
 const APPLY = ["prepare_stack", "sweep", "plan", "approve", "apply"] as const;
+const BENCHMARK = [
+  "check_load",
+  "create_benchmark_topic",
+  "run_load",
+  "delete_benchmark_topic",
+] as const;
 const RECOVER = ["plan", "approve", "recover"] as const;
 /** What was not as it was made is looked at again, and not assumed to be so now. */
 const SERVE_COMPARED = ["wait_until_healthy", "detect_drift", "publish_endpoint"] as const;
@@ -100,6 +116,7 @@ const OPERATION_STEPS: Record<ClusterProvider, Record<OperationKind, readonly St
     "cluster.reconcile": ["plan", "approve", "restart_broker", ...SERVE_COMPARED],
     "cluster.check_drift": ["detect_drift"],
     "cluster.recover": [...RECOVER, "start_broker", ...SERVE_CHECKED],
+    "cluster.benchmark": BENCHMARK,
   },
   aws: {
     "cluster.create": ["reserve_ids", ...APPLY, ...SERVE_CHECKED],
@@ -112,6 +129,7 @@ const OPERATION_STEPS: Record<ClusterProvider, Record<OperationKind, readonly St
     "cluster.reconcile": [...APPLY, ...SERVE_COMPARED],
     "cluster.check_drift": ["prepare_stack", "detect_drift"],
     "cluster.recover": [...RECOVER, ...SERVE_CHECKED],
+    "cluster.benchmark": BENCHMARK,
   },
 };
 
@@ -157,6 +175,8 @@ export interface OperationParameters {
   /** What changes of the spec. */
   readonly spec?: SpecPart | undefined;
   readonly origin?: OperationOrigin | undefined;
+  /** What a benchmark's operation is about. */
+  readonly benchmark?: { readonly id: BenchmarkId; readonly durationSeconds: number } | undefined;
 }
 
 /** Whoever approved a plan approved exactly the one with this digest. */
@@ -238,7 +258,8 @@ function isComplete(state: StepState | undefined): boolean {
 
 /** Progress weighed by what the steps usually take; 100 only when the operation has succeeded. */
 export function progressOf(
-  operation: Pick<Operation, "kind" | "provider" | "phase" | "steps">,
+  operation: Pick<Operation, "kind" | "provider" | "phase" | "steps"> &
+    Partial<Pick<Operation, "parameters">>,
 ): Progress {
   if (operation.phase === "SUCCEEDED") return { percent: 100, etaSeconds: undefined };
   const stateByName = new Map<string, StepState>(
@@ -247,8 +268,10 @@ export function progressOf(
   let total = 0;
   let complete = 0;
   for (const plan of stepsOf(operation.kind, operation.provider)) {
-    total += plan.usualSeconds;
-    if (isComplete(stateByName.get(plan.name))) complete += plan.usualSeconds;
+    const asked = operation.parameters?.benchmark?.durationSeconds;
+    const seconds = plan.name === "run_load" ? (asked ?? plan.usualSeconds) : plan.usualSeconds;
+    total += seconds;
+    if (isComplete(stateByName.get(plan.name))) complete += seconds;
   }
   const percent = Math.min(99, Math.floor((complete / total) * 100));
   // Nobody knows when an approval comes.

@@ -22,6 +22,7 @@ export const PERMISSIONS = [
   "metrics:read",
   "tuning:read",
   "tuning:write",
+  "benchmark:run",
   "apikey:read",
   "apikey:write",
 ] as const;
@@ -45,6 +46,7 @@ const MEMBER: readonly Permission[] = [
   "record:read",
   "record:write",
   "tuning:write",
+  "benchmark:run",
 ];
 const ADMIN: readonly Permission[] = [
   ...MEMBER,
