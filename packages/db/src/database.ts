@@ -1,5 +1,6 @@
 import type { OperationId } from "@millrace/domain";
 import { ApiKeyRepository } from "./api-key-repository.ts";
+import { BenchmarkRepository } from "./benchmark-repository.ts";
 import { type Client, createClient } from "./client.ts";
 import { ClusterRepository } from "./cluster-repository.ts";
 import type { PrismaClient } from "./generated/client.ts";
@@ -28,6 +29,7 @@ export interface Repositories {
   readonly metrics: MetricRepository;
   readonly rateLimits: RateLimitRepository;
   readonly tuning: TuningRepository;
+  readonly benchmarks: BenchmarkRepository;
 }
 
 export interface Transaction extends Repositories {
@@ -104,5 +106,6 @@ function repositoriesOf(client: Client): Repositories {
     metrics: new MetricRepository(client),
     rateLimits: new RateLimitRepository(client),
     tuning: new TuningRepository(client),
+    benchmarks: new BenchmarkRepository(client),
   };
 }

@@ -4,8 +4,10 @@ import {
   type ClusterProvider,
   DomainError,
   type ErrorCode,
+  isObservation,
   type LogLevel,
   newId,
+  OPERATION_KINDS,
   type Operation,
   type OperationEvent,
   type OperationEventKind,
@@ -33,8 +35,8 @@ import { olderThan, type Page, type PageRequest, pageOf } from "./page.ts";
 type OperationRow = Prisma.OperationGetPayload<{ include: { steps: true } }>;
 
 const WITH_STEPS = { steps: { orderBy: { position: "asc" } } } as const;
-/** Looks change nothing, and come by themselves: whoever asks for the last operation means others. */
-const NO_LOOK = { not: "cluster.check_drift" satisfies OperationKind };
+/** Whoever asks for a cluster's last operation means the last that changed something. */
+const NO_LOOK = { notIn: OPERATION_KINDS.filter(isObservation) };
 
 /** Operations and their events as callers read them. Writes of the engine: `OperationJournal`. */
 export class OperationRepository {
@@ -237,7 +239,7 @@ export class OperationRepository {
     return rows.map(toOperation);
   }
 
-  /** The newest operation of the cluster, of this kind or of any but drift checks. */
+  /** The newest operation of the cluster, of this kind or of any that changes the cluster. */
   async latest(clusterId: ClusterId, kind?: OperationKind): Promise<Operation | undefined> {
     const row = await this.#client.operation.findFirst({
       where: { clusterId, kind: kind ?? NO_LOOK },
@@ -257,7 +259,7 @@ export class OperationRepository {
     return step !== null;
   }
 
-  /** Id of the newest operation of each of these clusters; drift checks change none and are none. */
+  /** Id of the newest operation of each of these clusters that changed it: drift checks and benchmarks do not. */
   async latestOf(clusterIds: readonly ClusterId[]): Promise<Map<ClusterId, OperationId>> {
     const rows = await this.#client.operation.findMany({
       where: { clusterId: { in: [...clusterIds] }, kind: NO_LOOK },

@@ -41,6 +41,7 @@ test("the partial indexes that Prisma does not see are there", async () => {
     "SELECT indexname FROM pg_indexes WHERE indexdef LIKE '% WHERE %' AND schemaname = 'public'",
   );
   expect(found.map((row) => row.indexname).sort()).toEqual([
+    "benchmark_topic_left",
     "cluster_name_taken",
     "cluster_phase_idx",
     "environment_name_taken",
