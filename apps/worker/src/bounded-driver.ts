@@ -92,5 +92,7 @@ export function boundedDriver(driver: ClusterDriver, runsMax: number): ClusterDr
     isDestroyed: (clusterId) => driver.isDestroyed(clusterId),
     list: () => driver.list(),
     maintain: (clusterId) => driver.maintain(clusterId),
+    runLoad: (deployment, load, options) => driver.runLoad(deployment, load, options),
+    endLoad: (topic) => driver.endLoad(topic),
   };
 }

@@ -1,7 +1,9 @@
+import type { BrokerStorage } from "@millrace/domain";
 import { type AdminAddress, AdminTransport } from "./admin-transport.ts";
 import { BrokerError } from "./broker-error.ts";
 import { BrokerRecords } from "./broker-records.ts";
 import { type BrokerSettings, SettingsAnswer, settingsOf } from "./broker-setting.ts";
+import { StorageAnswer, storageOf } from "./broker-storage.ts";
 import { CatchUpAnswer } from "./catch-up.ts";
 import { MalformedMetrics, type MetricSample, parsePrometheusText } from "./prometheus-text.ts";
 
@@ -70,6 +72,15 @@ export class BrokerHttp {
       uptimeMs: typeof raw.uptime_ms === "number" ? raw.uptime_ms : undefined,
       raw,
     };
+  }
+
+  /** How full the write-ahead log is, and whether uploads keep up. `not_ready` until clients are served. */
+  async storage(): Promise<BrokerStorage> {
+    const storage = storageOf(
+      await this.#transport.json("/v1/status", StorageAnswer, this.#bounds),
+    );
+    if (storage !== undefined) return storage;
+    throw new BrokerError("not_ready", "the broker's storage is not open yet");
   }
 
   /** Every setting of the running broker with its bounds. */

@@ -6,7 +6,15 @@
  * A driver has no essential state in memory. Its records are stored beside the cluster (a pid file, a Terraform
  * state), the product's (the placement) in the control plane's database.
  */
-import type { AwsSpec, BrokerExit, ClusterSize, Placement } from "@millrace/domain";
+import type {
+  AwsSpec,
+  BenchmarkLoad,
+  BenchmarkReport,
+  BenchmarkSample,
+  BrokerExit,
+  ClusterSize,
+  Placement,
+} from "@millrace/domain";
 import type { ChangePlan, PlanOptions, RunOptions, SweepReport } from "./change-plan.ts";
 
 export type { Placement };
@@ -74,6 +82,13 @@ export interface WaitOptions {
   readonly timeoutMs?: number;
   /** Aborted when the caller lost its right to act (lease, shutdown). Nothing is undone. */
   readonly signal?: AbortSignal;
+}
+
+export interface BenchmarkOptions {
+  /** Ends the load early. */
+  readonly signal: AbortSignal;
+  /** Called for each second of the load, in order. Never waits. */
+  readonly onSample: (sample: BenchmarkSample) => void;
 }
 
 /** How a driver's environment differs from others. Callers check these, never the driver's name. */
@@ -185,6 +200,19 @@ export interface ClusterDriver {
    * after creating them. Imports those that the cluster needs and removes the others.
    */
   sweep(deployment: ClusterDeployment, options?: RunOptions): Promise<SweepReport>;
+
+  /**
+   * Runs a load against the cluster's broker, on a topic that the caller has created, and returns when the
+   * program that made it has ended. Throws `ProvisionError` `benchmark_failed`, `unconfigured`, `aborted`.
+   */
+  runLoad(
+    deployment: ClusterDeployment,
+    load: BenchmarkLoad,
+    options: BenchmarkOptions,
+  ): Promise<BenchmarkReport>;
+
+  /** Ends the load on this topic that a killed worker left, if any. Throws `ProvisionError` `stop_failed`. */
+  endLoad(topic: string): Promise<void>;
 }
 
 /** The kind of a failure, for the caller to act on. */
@@ -211,6 +239,8 @@ export type ProvisionErrorCode =
   | "apply_failed"
   /** A limit of the account is reached. Raise it at the provider, then retry. */
   | "quota"
+  /** The load of a benchmark failed; `detail` holds what its program said. */
+  | "benchmark_failed"
   /** The provider asked to slow down. Retry after a while. */
   | "throttled"
   /** The provider accepts such a change only once in several hours. Retry after that. */

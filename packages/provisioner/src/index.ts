@@ -11,6 +11,7 @@ export {
   type SweepReport,
 } from "./change-plan.ts";
 export {
+  type BenchmarkOptions,
   type BrokerAccess,
   bootstrapServersOf,
   type ClusterDeployment,

@@ -1,4 +1,4 @@
-/** Longer lines are not Terraform's messages: a plan's longest is some hundred KiB. */
+/** A plan's longest line, and a benchmark's report, have some hundred KiB. */
 export const LINE_BYTES_MAX = 1024 * 1024;
 
 /**

@@ -269,6 +269,13 @@ export class AwsDriver implements ClusterDriver {
     return await this.#locked(deployment, options, "apply_failed", (run) => run.sweep());
   }
 
+  async runLoad(): Promise<never> {
+    throw new ProvisionError("unconfigured", "brokers on AWS cannot be reached from here");
+  }
+
+  /** None was started. */
+  async endLoad(): Promise<void> {}
+
   async #planAndApply(deployment: ClusterDeployment, options: PlanOptions): Promise<void> {
     const plan = await this.plan(deployment, options);
     if (!isEmptyPlan(plan)) await this.apply(deployment, plan.id, options);

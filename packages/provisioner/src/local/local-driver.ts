@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { BrokerHttp } from "@millrace/broker-admin";
-import type { BrokerExit } from "@millrace/domain";
+import type { BenchmarkLoad, BenchmarkReport, BrokerExit } from "@millrace/domain";
 import type { ChangePlan, PlanOptions, RunOptions, SweepReport } from "../change-plan.ts";
 import {
   adminUrlOf,
+  type BenchmarkOptions,
   type BrokerAccess,
   bootstrapServersOf,
   type ClusterDeployment,
@@ -21,6 +22,7 @@ import { BrokerProcess, type BrokerProgram } from "./broker-process.ts";
 import { BrokerRecovery } from "./broker-recovery.ts";
 import { KeyedLock } from "./keyed-lock.ts";
 import { type LocalState, localPlanId, needsRestart, planLocal, purposeOf } from "./local-plan.ts";
+import { PerfProcess } from "./perf-process.ts";
 import { allocatePorts, DEFAULT_PORTS, type PortRange } from "./ports.ts";
 import { type ProcessTable, systemProcessTable } from "./process-table.ts";
 
@@ -195,6 +197,18 @@ export class LocalDriver implements ClusterDriver {
     return { imported: [], removed: [], left: [] };
   }
 
+  async runLoad(
+    { placement }: ClusterDeployment,
+    load: BenchmarkLoad,
+    options: BenchmarkOptions,
+  ): Promise<BenchmarkReport> {
+    return await this.#perf().run(load, bootstrapServersOf(placement), options);
+  }
+
+  async endLoad(topic: string): Promise<void> {
+    await this.#perf().end(topic);
+  }
+
   async #stateOf(clusterId: string): Promise<LocalState> {
     const files = this.#files(clusterId);
     return {
@@ -202,6 +216,10 @@ export class LocalDriver implements ClusterDriver {
       properties: await files.readProperties(),
       running: new BrokerProcess(files, this.#table).find() !== undefined,
     };
+  }
+
+  #perf(): PerfProcess {
+    return new PerfProcess({ ...this.#options, table: this.#table });
   }
 
   #recovery(clusterId: string): BrokerRecovery {

@@ -15,8 +15,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RunFence } from "../change-plan.ts";
 import { ProvisionError } from "../cluster-driver.ts";
+import { JsonLines } from "../json-lines.ts";
 import { isSameProcess, type ProcessIdentity, type ProcessTable } from "../local/process-table.ts";
-import { JsonLines } from "./json-lines.ts";
 
 /** An interrupted Terraform waits for its current calls, the longest of which takes minutes. */
 export const INTERRUPT_GRACE_MS = 10 * 60_000;
