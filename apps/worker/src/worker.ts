@@ -6,11 +6,16 @@
  */
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import { smokeCheck as smokeCheckOfKafka, withKafkaAdmin } from "@millrace/broker-admin";
+import {
+  BrokerHttp,
+  smokeCheck as smokeCheckOfKafka,
+  withKafkaAdmin,
+} from "@millrace/broker-admin";
 import {
   brokerHttpBy,
   deploymentOf,
   LEASE_MS_DEFAULT,
+  removeLeftTopics,
   runOperation,
   scheduleOperations,
   terraformStatesIn,
@@ -37,6 +42,7 @@ export interface WorkerOptions {
   /** How long an operation stays with this worker after its death, in milliseconds. */
   readonly leaseMs?: number;
   readonly smokeCheck?: WorkerTools["smokeCheck"];
+  readonly kafka?: WorkerTools["kafka"];
   /** Time between two drift checks at each cluster, in milliseconds. */
   readonly driftIntervalMs?: number;
   /** Ends the wait for the database at the start. */
@@ -85,12 +91,13 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     const drivers = await options.drivers(terraformStatesIn(db));
     const clock = options.clock ?? systemClock;
     const parts: Parts = { db, drivers, deploymentOf, clock, logger };
-    const runner = operationRunner(parts, options);
+    const tools = workerTools(parts, options);
+    const runner = operationRunner(tools, parts, options);
     await runner.start();
     const scraper = new BrokerScraper(parts);
     const keeper = tuningKeeper(parts);
     const supervisor = new ClusterSupervisor(parts);
-    const regular = { scraper, keeper, supervisor };
+    const regular = { scraper, keeper, supervisor, tools };
     const tasks = periodicTasks(parts, regular, options.driftIntervalMs);
     for (const task of tasks) task.start();
     logger.info("worker started");
@@ -109,10 +116,17 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   }
 }
 
-function operationRunner(parts: Parts, options: WorkerOptions): OperationRunner {
-  const { db, clock, drivers, logger } = parts;
-  const smokeCheck = options.smokeCheck ?? smokeCheckOfKafka;
-  const tools: WorkerTools = { db, clock, drivers, smokeCheck, log: logger };
+function workerTools({ db, clock, drivers, logger }: Parts, options: WorkerOptions): WorkerTools {
+  const { smokeCheck = smokeCheckOfKafka, kafka = withKafkaAdmin } = options;
+  const storage: WorkerTools["storage"] = (access) => new BrokerHttp(access).storage();
+  return { db, clock, drivers, smokeCheck, kafka, storage, log: logger };
+}
+
+function operationRunner(
+  tools: WorkerTools,
+  { db, logger }: Parts,
+  options: WorkerOptions,
+): OperationRunner {
   const workerId = `${hostname()}:${process.pid}:${randomUUID()}`;
   const leaseMs = options.leaseMs ?? LEASE_MS_DEFAULT;
   return new OperationRunner({
@@ -134,11 +148,12 @@ interface Regular {
   readonly scraper: BrokerScraper;
   readonly keeper: TuningKeeper;
   readonly supervisor: ClusterSupervisor;
+  readonly tools: WorkerTools;
 }
 
 function periodicTasks(
   parts: Parts,
-  { scraper, keeper, supervisor }: Regular,
+  { scraper, keeper, supervisor, tools }: Regular,
   driftIntervalMs = DRIFT_INTERVAL_MS_DEFAULT,
 ): PeriodicTask[] {
   const orphans = new OrphanSweeper(parts);
@@ -162,6 +177,7 @@ function periodicTasks(
     task("schedule", SCHEDULE_INTERVAL_MS, () =>
       scheduleOperations({ ...parts, log: parts.logger }, { driftIntervalMs }),
     ),
+    task("benchmark topics", SCHEDULE_INTERVAL_MS, () => removeLeftTopics(tools)),
     task("retention", RETENTION_INTERVAL_MS, (signal) =>
       applyRetention(parts.db.metrics, parts.clock.now(), signal),
     ),

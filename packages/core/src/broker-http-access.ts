@@ -4,7 +4,7 @@ import { type ClusterDriver, ProvisionError } from "@millrace/provisioner";
 import { deploymentOf } from "./engine/index.ts";
 
 /** The part of a broker's admin HTTP that use cases speak. */
-export type BrokerHttpPort = Pick<BrokerHttp, "settings" | "catchUp" | "records">;
+export type BrokerHttpPort = Pick<BrokerHttp, "settings" | "catchUp" | "storage" | "records">;
 
 /** The way to one cluster's broker. Throws `BrokerError` `unreachable` where there is none yet. */
 export type BrokerHttpAccess = (cluster: Cluster) => Promise<BrokerHttpPort>;

@@ -3,6 +3,9 @@ export { createApiKey } from "./api-key/create-api-key.ts";
 export { deleteApiKey } from "./api-key/delete-api-key.ts";
 export { getApiKey } from "./api-key/get-api-key.ts";
 export { listApiKeys } from "./api-key/list-api-keys.ts";
+export { type BenchmarkView, getBenchmark } from "./benchmark/get-benchmark.ts";
+export { listBenchmarks } from "./benchmark/list-benchmarks.ts";
+export { runBenchmark } from "./benchmark/run-benchmark.ts";
 export { type BrokerHttpAccess, brokerHttpBy } from "./broker-http-access.ts";
 export { getCatchUp } from "./catch-up/get-catch-up.ts";
 export { acceptDrift } from "./cluster/accept-drift.ts";
@@ -37,6 +40,7 @@ export { type Core, createCore, type KafkaAccess, type RegionDrivers } from "./c
 export {
   deploymentOf,
   LEASE_MS_DEFAULT,
+  removeLeftTopics,
   runOperation,
   terraformStatesIn,
   type WorkerTools,

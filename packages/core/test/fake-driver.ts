@@ -1,4 +1,6 @@
+import type { BenchmarkLoad, BenchmarkReport, BenchmarkSample } from "@millrace/domain";
 import {
+  type BenchmarkOptions,
   type BrokerAccess,
   type ChangePlan,
   type ClusterDeployment,
@@ -73,8 +75,13 @@ export class FakeDriver implements ClusterDriver {
     return undefined;
   }
 
-  async access(): Promise<BrokerAccess> {
-    throw new Error("operations do not ask for it");
+  async access({ placement }: ClusterDeployment): Promise<BrokerAccess> {
+    const { host, kafkaPort, adminPort } = placement;
+    return {
+      bootstrapServers: `${host}:${kafkaPort}`,
+      adminUrl: `http://${host}:${adminPort}`,
+      adminToken: "token",
+    };
   }
 
   async stop(clusterId: string): Promise<void> {
@@ -146,6 +153,36 @@ export class FakeDriver implements ClusterDriver {
   async sweep(): Promise<SweepReport> {
     return { imported: [], removed: [], left: [] };
   }
+
+  /** What loads measure, second by second. */
+  samples: readonly BenchmarkSample[] = [];
+  /** Called when a load has given its samples; throws to fail, never returns to go on for ever. */
+  duringLoad: (options: BenchmarkOptions) => Promise<void> = async () => {};
+
+  async runLoad(
+    { clusterId }: ClusterDeployment,
+    load: BenchmarkLoad,
+    options: BenchmarkOptions,
+  ): Promise<BenchmarkReport> {
+    await this.#effect("load", clusterId);
+    this.loads.push(load);
+    for (const sample of this.samples) options.onSample(sample);
+    await this.duringLoad(options);
+    const [last] = this.samples.slice(-1);
+    return {
+      ...{ durationSeconds: load.testSeconds, produced: last?.produced, consumed: last?.consumed },
+      ...{ endToEndLatencyMs: undefined, catchUp: undefined, unsentRecords: 0 },
+    };
+  }
+
+  readonly loads: BenchmarkLoad[] = [];
+
+  async endLoad(topic: string): Promise<void> {
+    this.endedLoads.push(topic);
+  }
+
+  /** Topics whose loads were ended. */
+  readonly endedLoads: string[] = [];
 
   async #effect(verb: string, clusterId: string): Promise<void> {
     await this.before(verb);

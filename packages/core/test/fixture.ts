@@ -1,6 +1,11 @@
 import { BrokerError } from "@millrace/broker-admin";
 import { type Database, openDatabase } from "@millrace/db";
-import { type ClusterSize, type Principal, systemClock } from "@millrace/domain";
+import {
+  type BrokerStorage,
+  type ClusterSize,
+  type Principal,
+  systemClock,
+} from "@millrace/domain";
 import { ClusterDrivers } from "@millrace/provisioner";
 import { type TestDatabase, withPostgres } from "@millrace/testkit";
 import { afterAll, beforeAll } from "vitest";
@@ -59,13 +64,43 @@ export function coreFixture(): CoreFixture {
 export interface TestTools extends WorkerTools {
   /** The local one of `drivers`. */
   readonly driver: FakeDriver;
+  readonly topics: FakeTopics;
+}
+
+/** Topics of one broker, and its storage. */
+export class FakeTopics {
+  readonly names = new Set<string>();
+  /** Nothing answers. */
+  down = false;
+  storage: BrokerStorage = {
+    walCapacityBytes: 256 * 1024 ** 2,
+    walUsedBytes: 0,
+    uploadPendingBytes: 0,
+    uploadsWaitFor: undefined,
+  };
+
+  readonly kafka: WorkerTools["kafka"] = async (_address, work) => {
+    if (this.down) throw new BrokerError("unreachable", "nothing listens");
+    return work({
+      createTopic: async ({ name }) => {
+        if (this.names.has(name)) throw new BrokerError("topic_exists", "exists");
+        this.names.add(name);
+      },
+      deleteTopic: async (name) => {
+        if (!this.names.delete(name)) throw new BrokerError("topic_not_found", "no such topic");
+      },
+    });
+  };
 }
 
 export function newTools(db: Database, changes: Partial<WorkerTools> = {}): TestTools {
   const driver = new FakeDriver();
   const drivers = new ClusterDrivers({ local: driver });
+  const topics = new FakeTopics();
   const plain = { db, clock: systemClock, smokeCheck: async () => {}, log: silent };
-  return { ...plain, drivers, ...changes, driver };
+  const { kafka } = topics;
+  const storage: WorkerTools["storage"] = async () => topics.storage;
+  return { ...plain, kafka, storage, drivers, ...changes, driver, topics };
 }
 
 let names = 0;

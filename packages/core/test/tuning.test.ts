@@ -49,7 +49,12 @@ beforeEach(async () => {
     db,
     secret: "a secret of the tests, long enough",
     drivers,
-    brokerHttp: async () => ({ settings: readSettings, catchUp: neverAsked, records }),
+    brokerHttp: async () => ({
+      settings: readSettings,
+      catchUp: neverAsked,
+      storage: neverAsked,
+      records,
+    }),
     kafka: async (_address, work) =>
       work({
         setBrokerSettings: write,

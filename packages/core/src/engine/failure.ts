@@ -47,6 +47,7 @@ const PUBLIC_CODES: Partial<Record<ProvisionErrorCode, ErrorCode>> = {
   plan_failed: "planning_failed",
   policy_refused: "policy_violated",
   unconfigured: "region_unavailable",
+  benchmark_failed: "benchmark_failed",
   broker_running: "cluster_not_ready",
   not_recoverable: "cluster_not_ready",
 };

@@ -2,6 +2,7 @@
  * The operation engine: accepts operations, carries them out step by step under a lease, and records
  * how they end. It knows the drivers and the database, and no use case.
  */
+export { removeLeftTopics } from "./benchmark-topic.ts";
 export { canonical } from "./canonical.ts";
 export { readyCondition } from "./cluster-condition.ts";
 export { deploymentAt, deploymentOf } from "./cluster-deployment.ts";

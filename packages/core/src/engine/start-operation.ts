@@ -26,7 +26,7 @@ interface StartedState {
   readonly spec?: SpecPart;
 }
 
-/** The cluster's state from the moment an operation is accepted; a drift check changes nothing. */
+/** The cluster's state from the moment an operation is accepted; observations leave it as it is. */
 const STARTED_STATES: Record<OperationKind, StartedState | undefined> = {
   "cluster.create": {
     phase: "PROVISIONING",
@@ -78,10 +78,11 @@ const STARTED_STATES: Record<OperationKind, StartedState | undefined> = {
     reason: "Recovering",
     message: "The broker's metadata is being recovered from the bucket.",
   },
+  "cluster.benchmark": undefined,
 };
 
 /** What was asked for of an operation beside its kind. */
-type Request = Pick<OperationParameters, "requireApproval" | "retainDays" | "spec">;
+type Request = Pick<OperationParameters, "requireApproval" | "retainDays" | "spec" | "benchmark">;
 
 /**
  * Accepts an operation on a cluster whose row the caller has locked, makes of the cluster's spec what

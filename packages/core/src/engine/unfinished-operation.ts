@@ -4,6 +4,7 @@ import {
   type Cluster,
   type ClusterPhase,
   isDeletion,
+  isObservation,
   type Operation,
   type OperationKind,
   type StepName,
@@ -45,7 +46,7 @@ export async function recordUnfinished(
   operation: Operation,
   { reason, message }: { reason: string; message: string },
 ): Promise<void> {
-  if (operation.kind === "cluster.check_drift") return;
+  if (isObservation(operation.kind)) return;
   const begun = hasBegun(operation);
   const to = begun ? phaseAfterChange(operation, cluster) : phaseBefore(operation, cluster);
   const serves = to === "RUNNING" ? "True" : "False";

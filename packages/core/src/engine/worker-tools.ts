@@ -1,7 +1,7 @@
-import type { KafkaAddress } from "@millrace/broker-admin";
+import type { KafkaAddress, KafkaAdmin } from "@millrace/broker-admin";
 import type { Database } from "@millrace/db";
-import type { Clock } from "@millrace/domain";
-import type { ClusterDrivers } from "@millrace/provisioner";
+import type { BrokerStorage, Clock } from "@millrace/domain";
+import type { BrokerAccess, ClusterDrivers } from "@millrace/provisioner";
 import type { Log } from "./log.ts";
 
 /** What operations are carried out with. */
@@ -11,5 +11,12 @@ export interface WorkerTools {
   readonly drivers: ClusterDrivers;
   /** Proves that a broker serves clients; throws where it does not. */
   readonly smokeCheck: (address: KafkaAddress) => Promise<void>;
+  /** Runs `work` with a connection to a broker, closed afterwards. */
+  readonly kafka: <T>(
+    address: KafkaAddress,
+    work: (admin: Pick<KafkaAdmin, "createTopic" | "deleteTopic">) => Promise<T>,
+  ) => Promise<T>;
+  /** How full a broker's log is, and whether its uploads keep up. Throws `BrokerError`. */
+  readonly storage: (access: BrokerAccess) => Promise<BrokerStorage>;
   readonly log: Log;
 }

@@ -1,6 +1,7 @@
 import {
   DomainError,
   isDeletion,
+  isObservation,
   notFound,
   type Operation,
   type OperationId,
@@ -27,7 +28,7 @@ export async function retryOperation(
   const operation = await requireOperation(core, principal, id);
   const { organizationId } = principal;
   const { clusterId } = operation;
-  if (operation.kind === "cluster.check_drift") throw driftCheckOnly(operation);
+  if (isObservation(operation.kind)) throw startAnother(operation);
   await cancelDriftCheck(core, principal, clusterId);
   await core.db.transaction(async (tx) => {
     const cluster = await tx.clusters.lock(organizationId, clusterId);
@@ -47,9 +48,10 @@ export async function retryOperation(
   return requireOperation(core, principal, id);
 }
 
-function driftCheckOnly({ id }: Operation): DomainError {
-  return new DomainError("operation_not_retryable", `Operation ${id} only checked for drift.`, {
-    remedy: "Start a new drift check.",
+function startAnother({ id, kind }: Operation): DomainError {
+  const what = kind === "cluster.benchmark" ? "benchmark" : "drift check";
+  return new DomainError("operation_not_retryable", `Operation ${id} is a ${what}.`, {
+    remedy: `Start a new ${what}.`,
   });
 }
 

@@ -4,7 +4,6 @@ import {
   type Changer,
   type Cluster,
   type ClusterId,
-  changerOf,
   checkTuning,
   DomainError,
   type KnobChange,
@@ -17,6 +16,7 @@ import {
 } from "@millrace/domain";
 import { requireCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
+import { changerBehind } from "../tenant/changer-behind.ts";
 import {
   askedKnobs,
   giveSettings,
@@ -158,13 +158,4 @@ function changesBetween(
     to: to[knob],
     toDefault: after.tuning.overrides[knob] === null,
   }));
-}
-
-async function changerBehind({ db }: Core, principal: Principal): Promise<Changer> {
-  const { organizationId, apiKeyId, userId } = principal;
-  if (apiKeyId !== undefined) {
-    return changerOf(principal, (await db.apiKeys.get(organizationId, apiKeyId))?.name ?? "");
-  }
-  const user = userId && (await db.organizations.getUser(userId));
-  return changerOf(principal, user ? user.email : "");
 }

@@ -92,7 +92,9 @@ async function change(
       });
     }
     // What the states spoke of is gone, and they hold secrets.
-    if (changed.to === "DELETED") await tx.terraformStates.forget(cluster.id);
+    if (changed.to !== "DELETED") return;
+    await tx.terraformStates.forget(cluster.id);
+    await tx.benchmarks.forget(cluster.id);
   });
 }
 

@@ -1,0 +1,103 @@
+import {
+  assertRoomForBenchmark,
+  BENCHMARKS_KEPT,
+  type BenchmarkRequest,
+  type BenchmarkTuning,
+  benchmarkRate,
+  type Cluster,
+  type ClusterId,
+  checkBenchmark,
+  clusterNotReady,
+  DomainError,
+  newId,
+  type Operation,
+  type Principal,
+  TUNING_KNOBS,
+  type TuningValues,
+} from "@millrace/domain";
+import { atBroker } from "../broker-failure.ts";
+import { lockCluster } from "../cluster/lock-cluster.ts";
+import { requireCluster } from "../cluster/require-cluster.ts";
+import type { Core } from "../core.ts";
+import { startOperation } from "../engine/index.ts";
+import { cancelDriftCheck } from "../operation/cancel-drift-check.ts";
+import { changerBehind } from "../tenant/changer-behind.ts";
+import { readSettings } from "../tuning/broker-tuning.ts";
+import { valuesOf } from "../tuning/tuning-view.ts";
+
+export interface RunBenchmarkInput extends BenchmarkRequest {
+  readonly clusterId: ClusterId;
+}
+
+/** Benchmarks under way at a time: their loads share this machine, and would measure each other. */
+const UNDER_WAY_MAX = 1;
+
+/**
+ * Starts a load on a topic of its own, bounded in time, rate and bytes. Refused where it would harm the
+ * cluster's clients. Throws `not_found`, `not_supported`, `limit_exceeded`, `cluster_not_ready`,
+ * `cluster_busy`, `benchmark_refused`, `broker_unavailable`.
+ */
+export async function runBenchmark(
+  core: Core,
+  principal: Principal,
+  { clusterId, ...request }: RunBenchmarkInput,
+): Promise<Operation> {
+  const found = await requireCluster(core, principal, clusterId);
+  assertSupported(found);
+  checkBenchmark(found.size, request);
+  await cancelDriftCheck(core, principal, found.id);
+  await core.db.operations.refuseBusy(found.id);
+  if (found.phase !== "RUNNING") throw clusterNotReady(found);
+  await refuseSecond(core);
+  const values = valuesOf(found, await readSettings(core, found));
+  const storage = await atBroker(undefined, async () => (await core.brokerHttp(found)).storage());
+  assertRoomForBenchmark(storage, values.upload_threshold_bytes);
+  const by = await changerBehind(core, principal);
+  return core.db.transaction(async (tx) => {
+    const cluster = await lockCluster(tx, principal, { clusterId });
+    await tx.operations.refuseBusy(cluster.id);
+    if (cluster.phase !== "RUNNING") throw clusterNotReady(cluster);
+    const id = newId("bmk");
+    const benchmark = { id, durationSeconds: request.durationSeconds };
+    const operation = await startOperation(tx, core.clock, cluster, "cluster.benchmark", {
+      benchmark,
+    });
+    await tx.benchmarks.create({
+      ...{ id, clusterId: cluster.id, operationId: operation.id, request, by },
+      ...{ size: cluster.size, createdAt: core.clock.now() },
+      bytesPerSecond: benchmarkRate(request, cluster.size),
+      tuning: tuningOf(cluster, values, await tx.benchmarks.lastTuning(cluster.id)),
+    });
+    await tx.benchmarks.prune(cluster.id, BENCHMARKS_KEPT);
+    return operation;
+  });
+}
+
+/** The load starts on this machine, from which brokers on AWS cannot be reached. */
+function assertSupported({ name, aws }: Cluster): void {
+  if (aws === undefined) return;
+  throw new DomainError(
+    "not_supported",
+    `Cluster ${name} is on AWS, where benchmarks cannot run yet.`,
+    { remedy: "Run `millrace perf` from a machine that reaches the cluster." },
+  );
+}
+
+async function refuseSecond({ db }: Core): Promise<void> {
+  if ((await db.operations.countUnderWay("cluster.benchmark")) < UNDER_WAY_MAX) return;
+  throw new DomainError("benchmark_refused", "Another benchmark is running on this machine.", {
+    remedy: "Wait until it is done: both would measure each other.",
+    retryAfterSeconds: 30,
+  });
+}
+
+function tuningOf(
+  { tuning }: Cluster,
+  values: TuningValues,
+  last: TuningValues | undefined,
+): BenchmarkTuning {
+  const before = last ?? values;
+  const changed = TUNING_KNOBS.filter((knob) => before[knob] !== values[knob]);
+  const changes = changed.map((knob) => ({ knob, from: before[knob], to: values[knob] }));
+  return { version: tuning.version, values, changes };
+}
