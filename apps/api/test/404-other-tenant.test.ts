@@ -106,6 +106,12 @@ const CASES: Record<string, Case> = {
     path: (ids) => `/v1/clusters/${ids.clusterId}/tuning/history`,
   },
   "metrics.query": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/metrics` },
+  "benchmark.run": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/benchmarks` },
+  "benchmark.list": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/benchmarks` },
+  "benchmark.get": {
+    kind: "by_id",
+    path: (ids) => `/v1/clusters/${ids.clusterId}/benchmarks/${newId("bmk")}`,
+  },
   // Taken by us: what is in the way is told, and must be our own.
   "environment.create": { kind: "own", body: { name: "default" } },
   "environment.list": { kind: "list" },

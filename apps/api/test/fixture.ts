@@ -10,6 +10,7 @@ import {
 } from "@millrace/core";
 import { type Database, openDatabase } from "@millrace/db";
 import {
+  type BrokerStorage,
   bootstrapServers,
   type Cluster,
   type ConsumerGroup,
@@ -206,6 +207,13 @@ function parse(text: string): unknown {
   }
 }
 
+const IDLE_STORAGE: BrokerStorage = {
+  walCapacityBytes: 256 * 1024 ** 2,
+  walUsedBytes: 0,
+  uploadPendingBytes: 0,
+  uploadsWaitFor: undefined,
+};
+
 /** Brokers in memory, per bootstrap address. */
 export class FakeKafka {
   readonly #records: RecordBroker;
@@ -221,6 +229,8 @@ export class FakeKafka {
   /** Bounds of the broker's machine, by the setting's name. */
   readonly bounds = new Map<string, { min: number; max: number; reason: string }>();
   readonly catchUps = new Map<string, CatchUpAnswer>();
+  /** Storage of brokers by address; an idle one where it is not set. */
+  readonly storages = new Map<string, BrokerStorage>();
   /** Addresses at which nothing answers. */
   readonly down = new Set<string>();
 
@@ -286,6 +296,7 @@ export class FakeKafka {
             return [name, { value, dynamic: true, min, max, reason }];
           }),
         ),
+      storage: async () => this.storages.get(address) ?? IDLE_STORAGE,
       catchUp: async () => {
         const answer = this.catchUps.get(address);
         if (answer === undefined) throw new BrokerError("malformed_answer", "nothing was set");

@@ -3,6 +3,9 @@ import { createApiKey } from "./api-key/create-api-key.ts";
 import { deleteApiKey } from "./api-key/delete-api-key.ts";
 import { getApiKey } from "./api-key/get-api-key.ts";
 import { listApiKeys } from "./api-key/list-api-keys.ts";
+import { getBenchmark } from "./benchmark/get-benchmark.ts";
+import { listBenchmarks } from "./benchmark/list-benchmarks.ts";
+import { runBenchmark } from "./benchmark/run-benchmark.ts";
 import { listRegions } from "./catalog/list-regions.ts";
 import { listSizes } from "./catalog/list-sizes.ts";
 import { listVersions } from "./catalog/list-versions.ts";
@@ -83,6 +86,9 @@ export const contracts: readonly Contract[] = [
   updateTuning,
   listTuningChanges,
   queryMetrics,
+  runBenchmark,
+  listBenchmarks,
+  getBenchmark,
   createEnvironment,
   listEnvironments,
   getEnvironment,

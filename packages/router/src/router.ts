@@ -3,6 +3,9 @@ import { createApiKeyProcedure } from "./api-key/create-api-key.ts";
 import { deleteApiKeyProcedure } from "./api-key/delete-api-key.ts";
 import { getApiKeyProcedure } from "./api-key/get-api-key.ts";
 import { listApiKeysProcedure } from "./api-key/list-api-keys.ts";
+import { getBenchmarkProcedure } from "./benchmark/get-benchmark.ts";
+import { listBenchmarksProcedure } from "./benchmark/list-benchmarks.ts";
+import { runBenchmarkProcedure } from "./benchmark/run-benchmark.ts";
 import { listRegionsProcedure } from "./catalog/list-regions.ts";
 import { listSizesProcedure } from "./catalog/list-sizes.ts";
 import { listVersionsProcedure } from "./catalog/list-versions.ts";
@@ -55,6 +58,11 @@ export const appRouter = router({
     list: listApiKeysProcedure,
     get: getApiKeyProcedure,
     delete: deleteApiKeyProcedure,
+  }),
+  benchmark: router({
+    run: runBenchmarkProcedure,
+    list: listBenchmarksProcedure,
+    get: getBenchmarkProcedure,
   }),
   catchUp: router({ get: getCatchUpProcedure }),
   cluster: router({

@@ -90,6 +90,261 @@ func (e ApiKeyWithSecretRole) Valid() bool {
 	}
 }
 
+// Defines values for BenchmarkCreatedByKind.
+const (
+	BenchmarkCreatedByKindApiKey BenchmarkCreatedByKind = "api_key"
+	BenchmarkCreatedByKindUser   BenchmarkCreatedByKind = "user"
+)
+
+// Valid indicates whether the value is a known member of the BenchmarkCreatedByKind enum.
+func (e BenchmarkCreatedByKind) Valid() bool {
+	switch e {
+	case BenchmarkCreatedByKindApiKey:
+		return true
+	case BenchmarkCreatedByKindUser:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for BenchmarkPhase.
+const (
+	BenchmarkPhaseCANCELLED BenchmarkPhase = "CANCELLED"
+	BenchmarkPhaseFAILED    BenchmarkPhase = "FAILED"
+	BenchmarkPhasePENDING   BenchmarkPhase = "PENDING"
+	BenchmarkPhaseRUNNING   BenchmarkPhase = "RUNNING"
+	BenchmarkPhaseSUCCEEDED BenchmarkPhase = "SUCCEEDED"
+	BenchmarkPhaseWAITING   BenchmarkPhase = "WAITING"
+)
+
+// Valid indicates whether the value is a known member of the BenchmarkPhase enum.
+func (e BenchmarkPhase) Valid() bool {
+	switch e {
+	case BenchmarkPhaseCANCELLED:
+		return true
+	case BenchmarkPhaseFAILED:
+		return true
+	case BenchmarkPhasePENDING:
+		return true
+	case BenchmarkPhaseRUNNING:
+		return true
+	case BenchmarkPhaseSUCCEEDED:
+		return true
+	case BenchmarkPhaseWAITING:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for BenchmarkSize.
+const (
+	BenchmarkSizeDev    BenchmarkSize = "dev"
+	BenchmarkSizeMedium BenchmarkSize = "medium"
+	BenchmarkSizeSmall  BenchmarkSize = "small"
+)
+
+// Valid indicates whether the value is a known member of the BenchmarkSize enum.
+func (e BenchmarkSize) Valid() bool {
+	switch e {
+	case BenchmarkSizeDev:
+		return true
+	case BenchmarkSizeMedium:
+		return true
+	case BenchmarkSizeSmall:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for BenchmarkWorkload.
+const (
+	BenchmarkWorkloadCatchUp  BenchmarkWorkload = "catch_up"
+	BenchmarkWorkloadEndToEnd BenchmarkWorkload = "end_to_end"
+	BenchmarkWorkloadProduce  BenchmarkWorkload = "produce"
+)
+
+// Valid indicates whether the value is a known member of the BenchmarkWorkload enum.
+func (e BenchmarkWorkload) Valid() bool {
+	switch e {
+	case BenchmarkWorkloadCatchUp:
+		return true
+	case BenchmarkWorkloadEndToEnd:
+		return true
+	case BenchmarkWorkloadProduce:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for BenchmarkDetailCreatedByKind.
+const (
+	BenchmarkDetailCreatedByKindApiKey BenchmarkDetailCreatedByKind = "api_key"
+	BenchmarkDetailCreatedByKindUser   BenchmarkDetailCreatedByKind = "user"
+)
+
+// Valid indicates whether the value is a known member of the BenchmarkDetailCreatedByKind enum.
+func (e BenchmarkDetailCreatedByKind) Valid() bool {
+	switch e {
+	case BenchmarkDetailCreatedByKindApiKey:
+		return true
+	case BenchmarkDetailCreatedByKindUser:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for BenchmarkDetailPhase.
+const (
+	BenchmarkDetailPhaseCANCELLED BenchmarkDetailPhase = "CANCELLED"
+	BenchmarkDetailPhaseFAILED    BenchmarkDetailPhase = "FAILED"
+	BenchmarkDetailPhasePENDING   BenchmarkDetailPhase = "PENDING"
+	BenchmarkDetailPhaseRUNNING   BenchmarkDetailPhase = "RUNNING"
+	BenchmarkDetailPhaseSUCCEEDED BenchmarkDetailPhase = "SUCCEEDED"
+	BenchmarkDetailPhaseWAITING   BenchmarkDetailPhase = "WAITING"
+)
+
+// Valid indicates whether the value is a known member of the BenchmarkDetailPhase enum.
+func (e BenchmarkDetailPhase) Valid() bool {
+	switch e {
+	case BenchmarkDetailPhaseCANCELLED:
+		return true
+	case BenchmarkDetailPhaseFAILED:
+		return true
+	case BenchmarkDetailPhasePENDING:
+		return true
+	case BenchmarkDetailPhaseRUNNING:
+		return true
+	case BenchmarkDetailPhaseSUCCEEDED:
+		return true
+	case BenchmarkDetailPhaseWAITING:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for BenchmarkDetailSize.
+const (
+	BenchmarkDetailSizeDev    BenchmarkDetailSize = "dev"
+	BenchmarkDetailSizeMedium BenchmarkDetailSize = "medium"
+	BenchmarkDetailSizeSmall  BenchmarkDetailSize = "small"
+)
+
+// Valid indicates whether the value is a known member of the BenchmarkDetailSize enum.
+func (e BenchmarkDetailSize) Valid() bool {
+	switch e {
+	case BenchmarkDetailSizeDev:
+		return true
+	case BenchmarkDetailSizeMedium:
+		return true
+	case BenchmarkDetailSizeSmall:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for BenchmarkDetailWorkload.
+const (
+	BenchmarkDetailWorkloadCatchUp  BenchmarkDetailWorkload = "catch_up"
+	BenchmarkDetailWorkloadEndToEnd BenchmarkDetailWorkload = "end_to_end"
+	BenchmarkDetailWorkloadProduce  BenchmarkDetailWorkload = "produce"
+)
+
+// Valid indicates whether the value is a known member of the BenchmarkDetailWorkload enum.
+func (e BenchmarkDetailWorkload) Valid() bool {
+	switch e {
+	case BenchmarkDetailWorkloadCatchUp:
+		return true
+	case BenchmarkDetailWorkloadEndToEnd:
+		return true
+	case BenchmarkDetailWorkloadProduce:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for BenchmarkRunRequestWorkload.
+const (
+	BenchmarkRunRequestWorkloadCatchUp  BenchmarkRunRequestWorkload = "catch_up"
+	BenchmarkRunRequestWorkloadEndToEnd BenchmarkRunRequestWorkload = "end_to_end"
+	BenchmarkRunRequestWorkloadProduce  BenchmarkRunRequestWorkload = "produce"
+)
+
+// Valid indicates whether the value is a known member of the BenchmarkRunRequestWorkload enum.
+func (e BenchmarkRunRequestWorkload) Valid() bool {
+	switch e {
+	case BenchmarkRunRequestWorkloadCatchUp:
+		return true
+	case BenchmarkRunRequestWorkloadEndToEnd:
+		return true
+	case BenchmarkRunRequestWorkloadProduce:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for BenchmarkSamplePhase.
+const (
+	BenchmarkSamplePhaseBacklog BenchmarkSamplePhase = "backlog"
+	BenchmarkSamplePhaseCatchUp BenchmarkSamplePhase = "catch_up"
+	BenchmarkSamplePhaseTest    BenchmarkSamplePhase = "test"
+	BenchmarkSamplePhaseWarmup  BenchmarkSamplePhase = "warmup"
+)
+
+// Valid indicates whether the value is a known member of the BenchmarkSamplePhase enum.
+func (e BenchmarkSamplePhase) Valid() bool {
+	switch e {
+	case BenchmarkSamplePhaseBacklog:
+		return true
+	case BenchmarkSamplePhaseCatchUp:
+		return true
+	case BenchmarkSamplePhaseTest:
+		return true
+	case BenchmarkSamplePhaseWarmup:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for BenchmarkTuningChangesField.
+const (
+	BenchmarkTuningChangesFieldBlockCacheBytes               BenchmarkTuningChangesField = "block_cache_bytes"
+	BenchmarkTuningChangesFieldEgressBaselineBytesPerSecond  BenchmarkTuningChangesField = "egress_baseline_bytes_per_second"
+	BenchmarkTuningChangesFieldIngressBaselineBytesPerSecond BenchmarkTuningChangesField = "ingress_baseline_bytes_per_second"
+	BenchmarkTuningChangesFieldPrefetchMaxBytes              BenchmarkTuningChangesField = "prefetch_max_bytes"
+	BenchmarkTuningChangesFieldUploadThresholdBytes          BenchmarkTuningChangesField = "upload_threshold_bytes"
+	BenchmarkTuningChangesFieldWalCacheBytes                 BenchmarkTuningChangesField = "wal_cache_bytes"
+)
+
+// Valid indicates whether the value is a known member of the BenchmarkTuningChangesField enum.
+func (e BenchmarkTuningChangesField) Valid() bool {
+	switch e {
+	case BenchmarkTuningChangesFieldBlockCacheBytes:
+		return true
+	case BenchmarkTuningChangesFieldEgressBaselineBytesPerSecond:
+		return true
+	case BenchmarkTuningChangesFieldIngressBaselineBytesPerSecond:
+		return true
+	case BenchmarkTuningChangesFieldPrefetchMaxBytes:
+		return true
+	case BenchmarkTuningChangesFieldUploadThresholdBytes:
+		return true
+	case BenchmarkTuningChangesFieldWalCacheBytes:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for CatchUpGroupMode.
 const (
 	CatchUpGroupModeCatchUp       CatchUpGroupMode = "catch_up"
@@ -614,6 +869,7 @@ func (e NetworkDirectionTiersTier) Valid() bool {
 
 // Defines values for OperationKind.
 const (
+	OperationKindClusterBenchmark  OperationKind = "cluster.benchmark"
 	OperationKindClusterCheckDrift OperationKind = "cluster.check_drift"
 	OperationKindClusterCreate     OperationKind = "cluster.create"
 	OperationKindClusterDelete     OperationKind = "cluster.delete"
@@ -629,6 +885,8 @@ const (
 // Valid indicates whether the value is a known member of the OperationKind enum.
 func (e OperationKind) Valid() bool {
 	switch e {
+	case OperationKindClusterBenchmark:
+		return true
 	case OperationKindClusterCheckDrift:
 		return true
 	case OperationKindClusterCreate:
@@ -1431,6 +1689,201 @@ type AwsSize struct {
 	WalLimits []WalVolumeLimits `json:"wal_limits"`
 }
 
+// Benchmark defines model for Benchmark.
+type Benchmark struct {
+	// BytesPerSecond The rate, with every bound applied
+	BytesPerSecond int    `json:"bytes_per_second"`
+	ClusterId      string `json:"cluster_id"`
+
+	// CreatedAt RFC 3339, UTC
+	CreatedAt time.Time `json:"created_at"`
+	CreatedBy struct {
+		Id   string                 `json:"id"`
+		Kind BenchmarkCreatedByKind `json:"kind"`
+		Name string                 `json:"name"`
+	} `json:"created_by"`
+	DurationSeconds int        `json:"duration_seconds"`
+	EndedAt         *time.Time `json:"ended_at"`
+	Error           *struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+	Id          string `json:"id"`
+	OperationId string `json:"operation_id"`
+	Partitions  int    `json:"partitions"`
+
+	// Phase Phase of the operation
+	Phase           BenchmarkPhase `json:"phase"`
+	RecordSizeBytes int            `json:"record_size_bytes"`
+
+	// Report null until the load has ended
+	Report *BenchmarkReport `json:"report"`
+
+	// Size Size of the cluster at that time
+	Size      BenchmarkSize     `json:"size"`
+	StartedAt *time.Time        `json:"started_at"`
+	Tuning    BenchmarkTuning   `json:"tuning"`
+	Workload  BenchmarkWorkload `json:"workload"`
+}
+
+// BenchmarkCreatedByKind defines model for Benchmark.CreatedBy.Kind.
+type BenchmarkCreatedByKind string
+
+// BenchmarkPhase Phase of the operation
+type BenchmarkPhase string
+
+// BenchmarkSize Size of the cluster at that time
+type BenchmarkSize string
+
+// BenchmarkWorkload defines model for Benchmark.Workload.
+type BenchmarkWorkload string
+
+// BenchmarkCatchUp defines model for BenchmarkCatchUp.
+type BenchmarkCatchUp struct {
+	BacklogBytes   float64 `json:"backlog_bytes"`
+	BytesPerSecond float64 `json:"bytes_per_second"`
+
+	// Complete True if the consumers reached what was being produced
+	Complete               bool                `json:"complete"`
+	ProduceLatencyBeforeMs *LatencyPercentiles `json:"produce_latency_before_ms"`
+	ProduceLatencyDuringMs *LatencyPercentiles `json:"produce_latency_during_ms"`
+
+	// Seconds From the start of the consumers
+	Seconds float64 `json:"seconds"`
+}
+
+// BenchmarkDetail defines model for BenchmarkDetail.
+type BenchmarkDetail struct {
+	// BytesPerSecond The rate, with every bound applied
+	BytesPerSecond int    `json:"bytes_per_second"`
+	ClusterId      string `json:"cluster_id"`
+
+	// CreatedAt RFC 3339, UTC
+	CreatedAt time.Time `json:"created_at"`
+	CreatedBy struct {
+		Id   string                       `json:"id"`
+		Kind BenchmarkDetailCreatedByKind `json:"kind"`
+		Name string                       `json:"name"`
+	} `json:"created_by"`
+	DurationSeconds int        `json:"duration_seconds"`
+	EndedAt         *time.Time `json:"ended_at"`
+	Error           *struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+	Id          string `json:"id"`
+	OperationId string `json:"operation_id"`
+	Partitions  int    `json:"partitions"`
+
+	// Phase Phase of the operation
+	Phase           BenchmarkDetailPhase `json:"phase"`
+	RecordSizeBytes int                  `json:"record_size_bytes"`
+
+	// Report null until the load has ended
+	Report *BenchmarkReport `json:"report"`
+
+	// Samples One for each second; those so far while the load runs
+	Samples []BenchmarkSample `json:"samples"`
+
+	// Size Size of the cluster at that time
+	Size      BenchmarkDetailSize     `json:"size"`
+	StartedAt *time.Time              `json:"started_at"`
+	Tuning    BenchmarkTuning         `json:"tuning"`
+	Workload  BenchmarkDetailWorkload `json:"workload"`
+}
+
+// BenchmarkDetailCreatedByKind defines model for BenchmarkDetail.CreatedBy.Kind.
+type BenchmarkDetailCreatedByKind string
+
+// BenchmarkDetailPhase Phase of the operation
+type BenchmarkDetailPhase string
+
+// BenchmarkDetailSize Size of the cluster at that time
+type BenchmarkDetailSize string
+
+// BenchmarkDetailWorkload defines model for BenchmarkDetail.Workload.
+type BenchmarkDetailWorkload string
+
+// BenchmarkFlow defines model for BenchmarkFlow.
+type BenchmarkFlow struct {
+	Bytes          float64 `json:"bytes"`
+	BytesPerSecond float64 `json:"bytes_per_second"`
+	Errors         float64 `json:"errors"`
+
+	// LatencyMs Produce: from the time a record was due until it was acknowledged. Consume: from produce to consume
+	LatencyMs        *LatencyPercentiles `json:"latency_ms"`
+	Records          float64             `json:"records"`
+	RecordsPerSecond float64             `json:"records_per_second"`
+}
+
+// BenchmarkPage defines model for BenchmarkPage.
+type BenchmarkPage struct {
+	Items         []Benchmark `json:"items"`
+	NextPageToken *string     `json:"next_page_token,omitempty"`
+}
+
+// BenchmarkReport null until the load has ended
+type BenchmarkReport struct {
+	CatchUp  *BenchmarkCatchUp `json:"catch_up"`
+	Consumed *BenchmarkFlow    `json:"consumed"`
+
+	// DurationSeconds Measured time, without the warm-up
+	DurationSeconds   float64             `json:"duration_seconds"`
+	EndToEndLatencyMs *LatencyPercentiles `json:"end_to_end_latency_ms"`
+	Produced          *BenchmarkFlow      `json:"produced"`
+
+	// UnsentRecords Records that were due but not sent: the producers did not keep up
+	UnsentRecords float64 `json:"unsent_records"`
+}
+
+// BenchmarkRunRequest defines model for BenchmarkRunRequest.
+type BenchmarkRunRequest struct {
+	// BytesPerSecond null: the highest rate for the cluster's size
+	BytesPerSecond *int `json:"bytes_per_second,omitempty"`
+
+	// DurationSeconds Time of the load, warm-up included
+	DurationSeconds *int `json:"duration_seconds,omitempty"`
+	Partitions      *int `json:"partitions,omitempty"`
+	RecordSizeBytes *int `json:"record_size_bytes,omitempty"`
+
+	// Workload produce: write records. end_to_end: also consume them. catch_up: write a backlog, then read it from the beginning
+	Workload *BenchmarkRunRequestWorkload `json:"workload,omitempty"`
+}
+
+// BenchmarkRunRequestWorkload produce: write records. end_to_end: also consume them. catch_up: write a backlog, then read it from the beginning
+type BenchmarkRunRequestWorkload string
+
+// BenchmarkSample defines model for BenchmarkSample.
+type BenchmarkSample struct {
+	Consumed       *BenchmarkFlow `json:"consumed"`
+	ElapsedSeconds float64        `json:"elapsed_seconds"`
+
+	// LagRecords Records not consumed yet
+	LagRecords *float64             `json:"lag_records"`
+	Phase      BenchmarkSamplePhase `json:"phase"`
+	Produced   *BenchmarkFlow       `json:"produced"`
+}
+
+// BenchmarkSamplePhase defines model for BenchmarkSample.Phase.
+type BenchmarkSamplePhase string
+
+// BenchmarkTuning defines model for BenchmarkTuning.
+type BenchmarkTuning struct {
+	ChangedDuringRun bool `json:"changed_during_run"`
+
+	// Changes Since the last benchmark with a report
+	Changes []struct {
+		Field BenchmarkTuningChangesField `json:"field"`
+		From  int                         `json:"from"`
+		To    int                         `json:"to"`
+	} `json:"changes"`
+	Values  map[string]int `json:"values"`
+	Version int            `json:"version"`
+}
+
+// BenchmarkTuningChangesField defines model for BenchmarkTuning.Changes.Field.
+type BenchmarkTuningChangesField string
+
 // BlockCache defines model for BlockCache.
 type BlockCache struct {
 	// DeliveredBytes 64-bit integer as a decimal string
@@ -1931,6 +2384,15 @@ type GivenBytes struct {
 
 // GivenBytesEncoding defines model for GivenBytes.Encoding.
 type GivenBytesEncoding string
+
+// LatencyPercentiles Milliseconds
+type LatencyPercentiles struct {
+	Max  float64 `json:"max"`
+	P50  float64 `json:"p50"`
+	P95  float64 `json:"p95"`
+	P99  float64 `json:"p99"`
+	P999 float64 `json:"p999"`
+}
 
 // Me defines model for Me.
 type Me struct {
@@ -2718,6 +3180,21 @@ type ClusterAcceptDriftParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
+// BenchmarkListParams defines parameters for BenchmarkList.
+type BenchmarkListParams struct {
+	// PageSize Items per page, 50 by default
+	PageSize *int `form:"page_size,omitempty" json:"page_size,omitempty"`
+
+	// PageToken next_page_token of the previous page; valid for the same organization and filter
+	PageToken *string `form:"page_token,omitempty" json:"page_token,omitempty"`
+}
+
+// BenchmarkRunParams defines parameters for BenchmarkRun.
+type BenchmarkRunParams struct {
+	// IdempotencyKey Makes the request safe to retry for 24 hours
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
 // ClusterCheckDriftParams defines parameters for ClusterCheckDrift.
 type ClusterCheckDriftParams struct {
 	// IfMatch The ETag you read; the call fails with 412 if the resource has changed since
@@ -3052,6 +3529,9 @@ type ClusterUpdateApplicationMergePatchPlusJSONRequestBody = ClusterUpdateReques
 // ClusterAcceptDriftJSONRequestBody defines body for ClusterAcceptDrift for application/json ContentType.
 type ClusterAcceptDriftJSONRequestBody = ClusterAcceptDriftRequest
 
+// BenchmarkRunJSONRequestBody defines body for BenchmarkRun for application/json ContentType.
+type BenchmarkRunJSONRequestBody = BenchmarkRunRequest
+
 // TopicCreateJSONRequestBody defines body for TopicCreate for application/json ContentType.
 type TopicCreateJSONRequestBody = TopicCreateRequest
 
@@ -3334,6 +3814,38 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/clusters/{cluster_id}/accept-drift (the `ClusterAcceptDrift` operationId).
 	ClusterAcceptDrift(ctx context.Context, clusterId string, params *ClusterAcceptDriftParams, body ClusterAcceptDriftJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// BenchmarkList List benchmarks
+	//
+	// Newest first, without their samples. The last 50 of a cluster are kept.
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/benchmarks (the `BenchmarkList` operationId).
+	BenchmarkList(ctx context.Context, clusterId string, params *BenchmarkListParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// BenchmarkRunWithBody Run a benchmark
+	//
+	// Starts an operation that runs a load on a topic of its own, which is deleted afterwards. Refused while another operation runs, while the write-ahead log is more than half full, and while uploads are behind. Writes at most 16 GiB.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/benchmarks (the `BenchmarkRun` operationId).
+	BenchmarkRunWithBody(ctx context.Context, clusterId string, params *BenchmarkRunParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// BenchmarkRun Run a benchmark
+	//
+	// Starts an operation that runs a load on a topic of its own, which is deleted afterwards. Refused while another operation runs, while the write-ahead log is more than half full, and while uploads are behind. Writes at most 16 GiB.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/benchmarks (the `BenchmarkRun` operationId).
+	BenchmarkRun(ctx context.Context, clusterId string, params *BenchmarkRunParams, body BenchmarkRunJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// BenchmarkGet Get a benchmark
+	//
+	// Its report with every sample; while it runs, the samples so far.
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/benchmarks/{benchmark_id} (the `BenchmarkGet` operationId).
+	BenchmarkGet(ctx context.Context, clusterId string, benchmarkId string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CatchUpGet Get catch-up status
 	//
@@ -3930,6 +4442,78 @@ func (c *Client) ClusterAcceptDriftWithBody(ctx context.Context, clusterId strin
 // Corresponds with POST /v1/clusters/{cluster_id}/accept-drift (the `ClusterAcceptDrift` operationId).
 func (c *Client) ClusterAcceptDrift(ctx context.Context, clusterId string, params *ClusterAcceptDriftParams, body ClusterAcceptDriftJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewClusterAcceptDriftRequest(c.Server, clusterId, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// BenchmarkList List benchmarks
+//
+// Newest first, without their samples. The last 50 of a cluster are kept.
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/benchmarks (the `BenchmarkList` operationId).
+func (c *Client) BenchmarkList(ctx context.Context, clusterId string, params *BenchmarkListParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewBenchmarkListRequest(c.Server, clusterId, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// BenchmarkRunWithBody Run a benchmark
+//
+// Starts an operation that runs a load on a topic of its own, which is deleted afterwards. Refused while another operation runs, while the write-ahead log is more than half full, and while uploads are behind. Writes at most 16 GiB.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/benchmarks (the `BenchmarkRun` operationId).
+func (c *Client) BenchmarkRunWithBody(ctx context.Context, clusterId string, params *BenchmarkRunParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewBenchmarkRunRequestWithBody(c.Server, clusterId, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// BenchmarkRun Run a benchmark
+//
+// Starts an operation that runs a load on a topic of its own, which is deleted afterwards. Refused while another operation runs, while the write-ahead log is more than half full, and while uploads are behind. Writes at most 16 GiB.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/benchmarks (the `BenchmarkRun` operationId).
+func (c *Client) BenchmarkRun(ctx context.Context, clusterId string, params *BenchmarkRunParams, body BenchmarkRunJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewBenchmarkRunRequest(c.Server, clusterId, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// BenchmarkGet Get a benchmark
+//
+// Its report with every sample; while it runs, the samples so far.
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/benchmarks/{benchmark_id} (the `BenchmarkGet` operationId).
+func (c *Client) BenchmarkGet(ctx context.Context, clusterId string, benchmarkId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewBenchmarkGetRequest(c.Server, clusterId, benchmarkId)
 	if err != nil {
 		return nil, err
 	}
@@ -5375,6 +5959,182 @@ func NewClusterAcceptDriftRequestWithBody(server string, clusterId string, param
 			req.Header.Set("Idempotency-Key", headerParam0)
 		}
 
+	}
+
+	return req, nil
+}
+
+// NewBenchmarkListRequest constructs an http.Request for the BenchmarkList method
+func NewBenchmarkListRequest(server string, clusterId string, params *BenchmarkListParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "cluster_id", clusterId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/clusters/%s/benchmarks", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.PageSize != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page_size", *params.PageSize, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.PageToken != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page_token", *params.PageToken, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewBenchmarkRunRequest calls the generic BenchmarkRun builder with application/json body
+func NewBenchmarkRunRequest(server string, clusterId string, params *BenchmarkRunParams, body BenchmarkRunJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewBenchmarkRunRequestWithBody(server, clusterId, params, "application/json", bodyReader)
+}
+
+// NewBenchmarkRunRequestWithBody constructs an http.Request for the BenchmarkRun method, with any body, and a specified content type
+func NewBenchmarkRunRequestWithBody(server string, clusterId string, params *BenchmarkRunParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "cluster_id", clusterId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/clusters/%s/benchmarks", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewBenchmarkGetRequest constructs an http.Request for the BenchmarkGet method
+func NewBenchmarkGetRequest(server string, clusterId string, benchmarkId string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "cluster_id", clusterId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "benchmark_id", benchmarkId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/clusters/%s/benchmarks/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
 	}
 
 	return req, nil
@@ -7954,6 +8714,42 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/clusters/{cluster_id}/accept-drift (the `ClusterAcceptDrift` operationId).
 	ClusterAcceptDriftWithResponse(ctx context.Context, clusterId string, params *ClusterAcceptDriftParams, body ClusterAcceptDriftJSONRequestBody, reqEditors ...RequestEditorFn) (*ClusterAcceptDriftResponse, error)
 
+	// BenchmarkListWithResponse List benchmarks
+	//
+	// Newest first, without their samples. The last 50 of a cluster are kept.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/benchmarks (the `BenchmarkList` operationId).
+	BenchmarkListWithResponse(ctx context.Context, clusterId string, params *BenchmarkListParams, reqEditors ...RequestEditorFn) (*BenchmarkListResponse, error)
+
+	// BenchmarkRunWithBodyWithResponse Run a benchmark
+	//
+	// Starts an operation that runs a load on a topic of its own, which is deleted afterwards. Refused while another operation runs, while the write-ahead log is more than half full, and while uploads are behind. Writes at most 16 GiB.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/benchmarks (the `BenchmarkRun` operationId).
+	BenchmarkRunWithBodyWithResponse(ctx context.Context, clusterId string, params *BenchmarkRunParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*BenchmarkRunResponse, error)
+
+	// BenchmarkRunWithResponse Run a benchmark
+	//
+	// Starts an operation that runs a load on a topic of its own, which is deleted afterwards. Refused while another operation runs, while the write-ahead log is more than half full, and while uploads are behind. Writes at most 16 GiB.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/benchmarks (the `BenchmarkRun` operationId).
+	BenchmarkRunWithResponse(ctx context.Context, clusterId string, params *BenchmarkRunParams, body BenchmarkRunJSONRequestBody, reqEditors ...RequestEditorFn) (*BenchmarkRunResponse, error)
+
+	// BenchmarkGetWithResponse Get a benchmark
+	//
+	// Its report with every sample; while it runs, the samples so far.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/benchmarks/{benchmark_id} (the `BenchmarkGet` operationId).
+	BenchmarkGetWithResponse(ctx context.Context, clusterId string, benchmarkId string, reqEditors ...RequestEditorFn) (*BenchmarkGetResponse, error)
+
 	// CatchUpGetWithResponse Get catch-up status
 	//
 	// Backlog, read rate and remaining time of each consumer group, with the state of the block cache and the network.
@@ -8861,6 +9657,157 @@ func (r ClusterAcceptDriftResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ClusterAcceptDriftResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type BenchmarkListResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *BenchmarkPage
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r BenchmarkListResponse) GetJSON200() *BenchmarkPage {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r BenchmarkListResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r BenchmarkListResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r BenchmarkListResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r BenchmarkListResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r BenchmarkListResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// BenchmarkRunResponse202Headers the declared response headers of an HTTP 202 response for BenchmarkRun
+type BenchmarkRunResponse202Headers struct {
+	Location string
+}
+
+type BenchmarkRunResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *Operation
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+	// Headers202 the parsed response headers for an HTTP 202 response
+	Headers202 *BenchmarkRunResponse202Headers
+}
+
+// GetJSON202 returns the response for an HTTP 202 `application/json` response
+func (r BenchmarkRunResponse) GetJSON202() *Operation {
+	return r.JSON202
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r BenchmarkRunResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r BenchmarkRunResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r BenchmarkRunResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r BenchmarkRunResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r BenchmarkRunResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type BenchmarkGetResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *BenchmarkDetail
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r BenchmarkGetResponse) GetJSON200() *BenchmarkDetail {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r BenchmarkGetResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r BenchmarkGetResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r BenchmarkGetResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r BenchmarkGetResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r BenchmarkGetResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -10904,6 +11851,66 @@ func (c *ClientWithResponses) ClusterAcceptDriftWithResponse(ctx context.Context
 	return ParseClusterAcceptDriftResponse(rsp)
 }
 
+// BenchmarkListWithResponse List benchmarks
+//
+// Newest first, without their samples. The last 50 of a cluster are kept.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/benchmarks (the `BenchmarkList` operationId).
+func (c *ClientWithResponses) BenchmarkListWithResponse(ctx context.Context, clusterId string, params *BenchmarkListParams, reqEditors ...RequestEditorFn) (*BenchmarkListResponse, error) {
+	rsp, err := c.BenchmarkList(ctx, clusterId, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseBenchmarkListResponse(rsp)
+}
+
+// BenchmarkRunWithBodyWithResponse Run a benchmark
+//
+// Starts an operation that runs a load on a topic of its own, which is deleted afterwards. Refused while another operation runs, while the write-ahead log is more than half full, and while uploads are behind. Writes at most 16 GiB.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/benchmarks (the `BenchmarkRun` operationId).
+func (c *ClientWithResponses) BenchmarkRunWithBodyWithResponse(ctx context.Context, clusterId string, params *BenchmarkRunParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*BenchmarkRunResponse, error) {
+	rsp, err := c.BenchmarkRunWithBody(ctx, clusterId, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseBenchmarkRunResponse(rsp)
+}
+
+// BenchmarkRunWithResponse Run a benchmark
+//
+// Starts an operation that runs a load on a topic of its own, which is deleted afterwards. Refused while another operation runs, while the write-ahead log is more than half full, and while uploads are behind. Writes at most 16 GiB.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/benchmarks (the `BenchmarkRun` operationId).
+func (c *ClientWithResponses) BenchmarkRunWithResponse(ctx context.Context, clusterId string, params *BenchmarkRunParams, body BenchmarkRunJSONRequestBody, reqEditors ...RequestEditorFn) (*BenchmarkRunResponse, error) {
+	rsp, err := c.BenchmarkRun(ctx, clusterId, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseBenchmarkRunResponse(rsp)
+}
+
+// BenchmarkGetWithResponse Get a benchmark
+//
+// Its report with every sample; while it runs, the samples so far.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/benchmarks/{benchmark_id} (the `BenchmarkGet` operationId).
+func (c *ClientWithResponses) BenchmarkGetWithResponse(ctx context.Context, clusterId string, benchmarkId string, reqEditors ...RequestEditorFn) (*BenchmarkGetResponse, error) {
+	rsp, err := c.BenchmarkGet(ctx, clusterId, benchmarkId, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseBenchmarkGetResponse(rsp)
+}
+
 // CatchUpGetWithResponse Get catch-up status
 //
 // Backlog, read rate and remaining time of each consumer group, with the state of the block cache and the network.
@@ -11952,6 +12959,118 @@ func ParseClusterAcceptDriftResponse(rsp *http.Response) (*ClusterAcceptDriftRes
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest Drift
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseBenchmarkListResponse parses an HTTP response from a BenchmarkListWithResponse call
+func ParseBenchmarkListResponse(rsp *http.Response) (*BenchmarkListResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &BenchmarkListResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest BenchmarkPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseBenchmarkRunResponse parses an HTTP response from a BenchmarkRunWithResponse call
+func ParseBenchmarkRunResponse(rsp *http.Response) (*BenchmarkRunResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &BenchmarkRunResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest Operation
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 202:
+		var headers BenchmarkRunResponse202Headers
+		if values := rsp.Header.Values("Location"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Location = value
+		}
+		response.Headers202 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseBenchmarkGetResponse parses an HTTP response from a BenchmarkGetWithResponse call
+func ParseBenchmarkGetResponse(rsp *http.Response) (*BenchmarkGetResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &BenchmarkGetResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest BenchmarkDetail
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -57,7 +57,9 @@ export function presentOperationEvent(event: OperationEvent): EventShape {
 function resultOf(operation: Operation): OperationShape["result"] {
   const gone = operation.kind === "cluster.delete" || operation.kind === "cluster.purge";
   if (operation.phase !== "SUCCEEDED" || gone) return null;
-  return { resource: `/v1/clusters/${operation.clusterId}` };
+  const cluster = `/v1/clusters/${operation.clusterId}`;
+  const { benchmark } = operation.parameters;
+  return { resource: benchmark ? `${cluster}/benchmarks/${benchmark.id}` : cluster };
 }
 
 function isoOrNull(date: Date | undefined): string | null {
