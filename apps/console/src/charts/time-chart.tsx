@@ -5,6 +5,7 @@ import { useMergedRef, useResizeObserver } from "@mantine/hooks";
 import { useEffect, useRef } from "react";
 import type uPlot from "uplot";
 import { byteRate } from "../format/quantity.ts";
+import { duration } from "../format/time.ts";
 import { type ChartLine, type Columns, columnsOf, latest, summaryOf } from "./chart-data.ts";
 
 interface TimeChartProps {
@@ -13,6 +14,8 @@ interface TimeChartProps {
   format: (value: number) => string;
   /** The shown span, in milliseconds since the epoch: it moves even while nothing is measured. */
   span: { from: number; to: number };
+  /** Moments are times since the start of something, not of the day. */
+  elapsed?: boolean;
 }
 
 const HEIGHT = 190;
@@ -29,8 +32,10 @@ const clockWithSeconds = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" 
 const CLOCK_LABELS: uPlot.Axis.Values = (_chart, splits, _axis, _space, step) =>
   splits.map((at) => (step < 60 ? clockWithSeconds : clock).format(at * 1_000));
 
+const SECONDS_LABELS: uPlot.Axis.Values = (_chart, splits) => splits.map((at) => duration(at));
+
 /** A live time series on a canvas, with a summary for screen readers. */
-export function TimeChart({ title, lines, format, span }: TimeChartProps) {
+export function TimeChart({ title, lines, format, span, elapsed }: TimeChartProps) {
   const scheme = useComputedColorScheme("light");
   const [observe, { width }] = useResizeObserver<HTMLDivElement>();
   const host = useRef<HTMLDivElement>(null);
@@ -48,7 +53,7 @@ export function TimeChart({ title, lines, format, span }: TimeChartProps) {
     let gone = false;
     void import("uplot").then(({ default: UPlot }) => {
       if (gone) return;
-      const options = optionsOf(lines, format, width, element);
+      const options = optionsOf(lines, format, width, element, elapsed);
       chart.current = new UPlot(options, newest.current.columns as uPlot.AlignedData, element);
       show(chart.current, newest.current.columns, newest.current.span);
     });
@@ -105,6 +110,7 @@ function optionsOf(
   format: (value: number) => string,
   width: number,
   host: HTMLElement,
+  elapsed = false,
 ): uPlot.Options {
   const style = getComputedStyle(host);
   // The canvas takes no custom properties: a probe resolves them for the current scheme.
@@ -126,11 +132,11 @@ function optionsOf(
     width,
     height: HEIGHT,
     legend: { show: false },
-    cursor: { sync: { key: "cluster" }, y: false },
+    cursor: { sync: { key: elapsed ? "elapsed" : "cluster" }, y: false },
     // Round labels need a scale that ends on one: the highest value and some air above it.
     scales: { y: { range: (_chart, _min, max) => [0, Math.max(max ?? 0, SMALLEST_TOP) * 1.1] } },
     axes: [
-      { ...axis, size: 30, space: 70, values: CLOCK_LABELS },
+      { ...axis, size: 30, space: 70, values: elapsed ? SECONDS_LABELS : CLOCK_LABELS },
       {
         ...axis,
         size: AXIS_WIDTH,

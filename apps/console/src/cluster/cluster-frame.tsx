@@ -37,6 +37,7 @@ const TABS = [
   ["groups", "Consumer groups"],
   ["catch-up", "Catch-up"],
   ["tuning", "Tuning"],
+  ["benchmarks", "Benchmarks"],
   ["operations", "Operations"],
   ["settings", "Settings"],
 ] as const;

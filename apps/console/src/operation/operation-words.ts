@@ -13,6 +13,7 @@ export const OPERATION_TITLES: Record<Operation["kind"], string> = {
   "cluster.reconcile": "Undoing drift",
   "cluster.check_drift": "Checking for drift",
   "cluster.recover": "Recovering the cluster",
+  "cluster.benchmark": "Running a benchmark",
 };
 
 /** One or two words beside the title. */

@@ -20,7 +20,8 @@ const HISTORY_POLL_MS = 5_000;
 const PAGE_SIZE = 10;
 
 /** Tuning changes with author, values and result; newest first. */
-export function TuningHistory({ clusterId }: { clusterId: string }) {
+export function TuningHistory(props: { clusterId: string; title?: string }) {
+  const { clusterId, title = "History" } = props;
   const trpc = useTRPC();
   const { data, error, isPending, fetchNextPage, hasNextPage, isFetchingNextPage } =
     useInfiniteQuery(
@@ -31,9 +32,9 @@ export function TuningHistory({ clusterId }: { clusterId: string }) {
     );
   const changes = data?.pages.flatMap((page) => page.items) ?? [];
   return (
-    <Card component="section" aria-label="History" padding={0}>
+    <Card component="section" aria-label={title} padding={0}>
       <Title order={2} fz="h4" px="lg" py="md">
-        History
+        {title}
       </Title>
       {error && <ProblemAlert error={error} title="Cannot load the history" />}
       {isPending && <Skeleton h={80} />}
