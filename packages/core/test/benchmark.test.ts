@@ -1,4 +1,5 @@
 /** Benchmarks: bounded, refused where they would do harm, and their topic is gone whatever happens. */
+import { BrokerHttp } from "@millrace/broker-admin";
 import {
   type BenchmarkRequest,
   type BenchmarkSample,
@@ -60,6 +61,9 @@ beforeEach(async () => {
   settings = new Map(TUNING_KNOBS.map((knob) => [TUNING_PROPERTIES[knob], String(defaults[knob])]));
 });
 
+/** Never asked. */
+const { records } = new BrokerHttp({ adminUrl: "http://127.0.0.1:1", adminToken: "none" });
+
 const caller = (): Principal => ({
   ...fixture.principal,
   userId: "usr_01JD0000000000000000000000",
@@ -75,6 +79,7 @@ function core() {
       catchUp: async () => {
         throw new Error("benchmarks do not ask for it");
       },
+      records,
     }),
   });
 }
@@ -171,6 +176,8 @@ describe("refused, with nothing started", () => {
       code: "cluster_not_ready",
       remedy: "Resume the cluster first.",
     });
+    cluster = await of.remote(true);
+    await expect(ask()).rejects.toMatchObject({ code: "not_supported" });
   });
 });
 

@@ -12,6 +12,7 @@ import {
   newId,
   type Operation,
   type Principal,
+  providerOf,
   TUNING_KNOBS,
   type TuningValues,
 } from "@millrace/domain";
@@ -74,8 +75,8 @@ export async function runBenchmark(
 }
 
 /** The load starts on this machine, from which brokers on AWS cannot be reached. */
-function assertSupported({ name, aws }: Cluster): void {
-  if (aws === undefined) return;
+function assertSupported({ name, region }: Cluster): void {
+  if (providerOf(region) === "local") return;
   throw new DomainError(
     "not_supported",
     `Cluster ${name} is on AWS, where benchmarks cannot run yet.`,
