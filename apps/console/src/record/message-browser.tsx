@@ -2,7 +2,7 @@
 
 import { Button, Group, Skeleton, Stack, Text } from "@mantine/core";
 import type { KafkaRecord, RecordPage } from "@millrace/contract";
-import { isInternalTopic } from "@millrace/domain";
+import { isInternalTopic, RECORD_PARTITIONS_MAX } from "@millrace/domain";
 import { IconPlayerPlay, IconPlus, IconRefresh } from "@tabler/icons-react";
 import { useQueryClient } from "@tanstack/react-query";
 import { useRouter, useSearchParams } from "next/navigation";
@@ -15,7 +15,13 @@ import { ProduceDialog } from "./produce-dialog.tsx";
 import { draftOfRecord, NEW_RECORD, type ProduceDraft } from "./produce-draft.ts";
 import { RecordDrawer } from "./record-drawer.tsx";
 import { RecordFilters } from "./record-filters.tsx";
-import { draftOf, hasFilter, type RecordDraft, searchOf } from "./record-query.ts";
+import {
+  draftOf,
+  hasFilter,
+  type RecordDraft,
+  searchOf,
+  withinPartitions,
+} from "./record-query.ts";
 import { placeOf, RecordTable } from "./record-table.tsx";
 import { TailBar } from "./tail-bar.tsx";
 import { ROWS_MAX, recordsKey, type TopicAddress, useLiveTail, useRecords } from "./use-records.ts";
@@ -31,7 +37,8 @@ export function MessageBrowser({ partitionCount, ...address }: MessageBrowserPro
   const mayWrite = useAllowed("record:write") && !isInternalTopic(address.topic);
   const denied = useDenied("record:read");
   const [draft, apply] = useDraft();
-  const view = useRecords(address, draft, !denied);
+  const asked = withinPartitions(draft, partitionCount ?? 0);
+  const view = useRecords(address, asked, !denied);
   const { tail, live, start, stop } = useLiveTail();
   const [opened, setOpened] = useState<KafkaRecord>();
   const [produced, setProduced] = useState<ProduceDraft>();
@@ -92,7 +99,7 @@ export function MessageBrowser({ partitionCount, ...address }: MessageBrowserPro
               size="xs"
               variant="default"
               leftSection={<IconPlayerPlay size={14} />}
-              onClick={() => start(address, draft, tailCursor(draft, last))}
+              onClick={() => start(address, asked, tailCursor(draft, last))}
             >
               Live tail
             </Button>
@@ -100,6 +107,7 @@ export function MessageBrowser({ partitionCount, ...address }: MessageBrowserPro
           </Group>
         </Group>
       )}
+      {asked !== draft && <ManyPartitions count={partitionCount ?? 0} />}
       {tail === undefined && view.error && (
         <ProblemAlert error={view.error} title="Cannot read the records" />
       )}
@@ -141,6 +149,15 @@ export function MessageBrowser({ partitionCount, ...address }: MessageBrowserPro
   );
 }
 
+function ManyPartitions({ count }: { count: number }) {
+  return (
+    <Text fz="sm" className="quiet">
+      Shows partitions 0 to {RECORD_PARTITIONS_MAX - 1} of {count.toLocaleString("en")}. Choose a
+      partition to see another one.
+    </Text>
+  );
+}
+
 function NoPermission() {
   return (
     <Empty
@@ -163,13 +180,10 @@ function tailCursor(draft: RecordDraft, page: RecordPage | undefined): string | 
   return draft.start === "newest" ? (page?.cursor ?? undefined) : undefined;
 }
 
-/** Partition filters offered in a list; of more, the first ones. */
-const PARTITIONS_SHOWN_MAX = 1_000;
-
 function partitionsOf(known: number | undefined, page: RecordPage | undefined): string[] {
   const answered = page?.partitions.map(({ partition }) => partition + 1) ?? [];
   const count = known ?? answered.reduce((most, each) => Math.max(most, each), 0);
-  return Array.from({ length: Math.min(count, PARTITIONS_SHOWN_MAX) }, (_, index) => String(index));
+  return Array.from({ length: count }, (_, index) => String(index));
 }
 
 function Summary({ page, records }: { page: RecordPage | undefined; records: number }) {

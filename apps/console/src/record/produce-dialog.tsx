@@ -102,7 +102,7 @@ export function ProduceForm(props: DialogProps & { initial: ProduceDraft }) {
           {draft.keyKind !== "none" && (
             <TextInput
               flex={1}
-              mt={24}
+              mt={25}
               aria-label="Key, content"
               ff="monospace"
               autoComplete="off"

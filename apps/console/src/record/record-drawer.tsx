@@ -155,7 +155,7 @@ function Value(props: { address: TopicAddress; record: KafkaRecord; value: Recor
   );
 }
 
-type View = "json" | "text" | "hex";
+type View = "json" | "text" | "hex" | "base64";
 
 interface PartProps {
   title: string;
@@ -169,6 +169,7 @@ function Part({ title, bytes: given, absent }: PartProps) {
     ...(json === undefined ? [] : [{ value: "json" as const, label: "JSON" }]),
     ...(given?.encoding === "text" ? [{ value: "text" as const, label: "Text" }] : []),
     { value: "hex", label: "Hex" },
+    ...(given?.encoding === "base64" ? [{ value: "base64" as const, label: "Base64" }] : []),
   ];
   const [chosen, setChosen] = useState<View>();
   const view = views.find(({ value }) => value === chosen)?.value ?? views[0]?.value ?? "hex";
@@ -220,7 +221,7 @@ function Part({ title, bytes: given, absent }: PartProps) {
 
 function textOf(given: RecordBytes, view: View, json: string | undefined): string {
   if (view === "json") return json ?? given.data;
-  return view === "text" ? given.data : hexDump(rawBytes(given));
+  return view === "hex" ? hexDump(rawBytes(given)) : given.data;
 }
 
 function Headers({ headers }: { headers: KafkaRecord["headers"] }) {

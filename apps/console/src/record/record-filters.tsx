@@ -1,6 +1,6 @@
 "use client";
 
-import { Button, Card, Group, NativeSelect, SimpleGrid, TextInput } from "@mantine/core";
+import { Button, Card, Flex, NativeSelect, TextInput } from "@mantine/core";
 import { IconSearch } from "@tabler/icons-react";
 import { type FormEvent, useState } from "react";
 import { COUNTS, draftErrors, type RecordDraft, type Start } from "./record-query.ts";
@@ -11,6 +11,10 @@ const START_LABELS: { value: Start; label: string }[] = [
   { value: "offset", label: "Offset" },
   { value: "time", label: "Time" },
 ];
+
+/** One line on a wide screen, two fields side by side on a phone. */
+const NARROW = { flex: "1 1 100px" };
+const WIDE = { flex: "2 1 140px" };
 
 interface RecordFiltersProps {
   /** What is shown now. */
@@ -41,26 +45,35 @@ export function RecordFilters({ applied, partitions, busy, onApply }: RecordFilt
 
   return (
     <Card padding="md" component="form" noValidate onSubmit={submit} aria-label="Filters">
-      <SimpleGrid cols={{ base: 1, xs: 2, md: 4 }} spacing="sm">
-        <NativeSelect label="Start" data={START_LABELS} {...field("start")} />
+      <Flex wrap="wrap" gap="sm">
+        <NativeSelect label="Start" style={NARROW} data={START_LABELS} {...field("start")} />
         {draft.start === "offset" && (
-          <TextInput label="Offset" inputMode="numeric" autoComplete="off" {...field("offset")} />
+          <TextInput
+            label="Offset"
+            style={WIDE}
+            inputMode="numeric"
+            autoComplete="off"
+            {...field("offset")}
+          />
         )}
         {draft.start === "time" && (
-          <TextInput label="Time" type="datetime-local" step={1} {...field("time")} />
+          <TextInput label="Time" style={WIDE} type="datetime-local" step={1} {...field("time")} />
         )}
         <NativeSelect
           label="Records"
+          style={NARROW}
           data={COUNTS.map((value) => ({ value, label: Number(value).toLocaleString("en") }))}
           {...field("count")}
         />
         <NativeSelect
           label="Partition"
+          style={NARROW}
           data={[{ value: "", label: "All" }, ...partitions]}
           {...field("partition")}
         />
         <TextInput
           label="Key"
+          style={WIDE}
           placeholder="Exact key"
           autoComplete="off"
           spellCheck={false}
@@ -68,6 +81,7 @@ export function RecordFilters({ applied, partitions, busy, onApply }: RecordFilt
         />
         <TextInput
           label="Header"
+          style={WIDE}
           placeholder="name or name=value"
           autoComplete="off"
           spellCheck={false}
@@ -75,22 +89,22 @@ export function RecordFilters({ applied, partitions, busy, onApply }: RecordFilt
         />
         <TextInput
           label="Text"
+          style={WIDE}
           placeholder="In key or value"
           autoComplete="off"
           spellCheck={false}
           {...field("text")}
         />
-        <Group align="flex-end">
-          <Button
-            type="submit"
-            variant="default"
-            loading={busy}
-            leftSection={<IconSearch size={16} />}
-          >
-            Search
-          </Button>
-        </Group>
-      </SimpleGrid>
+        <Button
+          type="submit"
+          variant="default"
+          mt={25}
+          loading={busy}
+          leftSection={<IconSearch size={16} />}
+        >
+          Search
+        </Button>
+      </Flex>
     </Card>
   );
 }

@@ -7,6 +7,7 @@ import {
   queryOf,
   type RecordDraft,
   searchOf,
+  withinPartitions,
 } from "./record-query.ts";
 
 const DRAFTS: readonly RecordDraft[] = [
@@ -29,6 +30,16 @@ test.each(DRAFTS)("%j is a question that the API takes, also when it goes on", (
 
 test.each(DRAFTS)("%j comes back from the address that it makes", (draft) => {
   expect(draftOf(new URLSearchParams(searchOf(draft)))).toEqual(draft);
+});
+
+test("of a topic with more partitions than one request reads, the first ones are read", () => {
+  expect(withinPartitions(NEW_DRAFT, 256)).toEqual(NEW_DRAFT);
+  const draft = withinPartitions(NEW_DRAFT, 10_000);
+  expect(draft.partition.split(",")).toEqual(Array.from({ length: 256 }, (_, n) => String(n)));
+  const input = { cluster_id: "clu_test", topic_name: "t", ...queryOf(draft) };
+  expect(listRecords.input.safeParse(input).error).toBeUndefined();
+  const one = { ...NEW_DRAFT, partition: "9999" };
+  expect(withinPartitions(one, 10_000)).toEqual(one);
 });
 
 test("an offset keeps its last digit", () => {

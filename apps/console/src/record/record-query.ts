@@ -1,5 +1,6 @@
 /** Which records somebody looks at: as they are typed, as the address names them, as the API is asked. */
 import type { ListRecordsInput } from "@millrace/contract";
+import { RECORD_PARTITIONS_MAX } from "@millrace/domain";
 
 /** Records of one answer, by choice; the API gives at most a thousand. */
 export const COUNTS = ["50", "200", "1000"] as const;
@@ -49,6 +50,13 @@ export function draftErrors(draft: RecordDraft): Partial<Record<keyof RecordDraf
     return { time: "Enter a date and a time" };
   }
   return {};
+}
+
+/** The draft for a topic of more partitions than one request reads: all of them are the first ones. */
+export function withinPartitions(draft: RecordDraft, partitionCount: number): RecordDraft {
+  if (draft.partition !== "" || partitionCount <= RECORD_PARTITIONS_MAX) return draft;
+  const first = Array.from({ length: RECORD_PARTITIONS_MAX }, (_, partition) => partition);
+  return { ...draft, partition: first.join(",") };
 }
 
 /** The filters of a read and of a live tail alike. */

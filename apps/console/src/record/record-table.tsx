@@ -19,7 +19,14 @@ export function placeOf({ partition, offset }: KafkaRecord): string {
   return `${partition}:${offset}`;
 }
 
+/** Digits and separators of an offset below a million. */
+const OFFSET_CHARS_MIN = 7;
+
 export function RecordTable({ records, opened, onOpen }: RecordTableProps) {
+  const widest = records.reduce(
+    (most, { offset }) => Math.max(most, int64(offset).length),
+    OFFSET_CHARS_MIN,
+  );
   return (
     <Card padding={0}>
       <ScrollArea.Autosize mah="65vh" type="auto">
@@ -30,12 +37,12 @@ export function RecordTable({ records, opened, onOpen }: RecordTableProps) {
               <Table.Th w={88} ta="right">
                 Partition
               </Table.Th>
-              <Table.Th w={120} ta="right">
+              <Table.Th w={`calc(${widest}ch + 30px)`} ta="right">
                 Offset
               </Table.Th>
               <Table.Th w="20%">Key</Table.Th>
               <Table.Th>Value</Table.Th>
-              <Table.Th w={90} ta="right">
+              <Table.Th w={100} ta="right" pr="lg">
                 Size
               </Table.Th>
             </Table.Tr>
@@ -89,7 +96,7 @@ const Row = memo(function Row({ record, opened, onOpen }: RowProps) {
       </Table.Td>
       <Table.Td>{key === null ? <Nothing text="no key" /> : <Preview bytes={key} />}</Table.Td>
       <Table.Td>{value === null ? <Tombstone /> : <Preview bytes={value} />}</Table.Td>
-      <Table.Td ta="right" className="number">
+      <Table.Td ta="right" pr="lg" className="number">
         {tombstone ? "" : bytes(size_bytes)}
       </Table.Td>
     </Table.Tr>

@@ -64,7 +64,7 @@ export function TopicPage({ clusterId, topic: name, tab }: TopicPageProps) {
           {!isInternalTopic(name) && <Tabs.Tab value="settings">Settings</Tabs.Tab>}
         </Tabs.List>
         <Tabs.Panel value="messages" pt="md">
-          {tab === "messages" && (
+          {tab === "messages" && (topic || isInternalTopic(name)) && (
             <MessageBrowser clusterId={clusterId} topic={name} partitionCount={topic?.partitions} />
           )}
         </Tabs.Panel>

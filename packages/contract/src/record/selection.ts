@@ -66,9 +66,7 @@ export const selectionQuery = {
   encoding: z.enum(READ_ENCODINGS).optional().meta({
     description: "auto, the default: text if the bytes are UTF-8, else base64",
   }),
-  value_bytes_max: amount(0, RECORD_BYTES_MAX)
-    .optional()
-    .meta({
-      description: "Longer keys, values and header values are truncated; 64 KiB by default",
-    }),
+  value_bytes_max: amount(0, RECORD_BYTES_MAX).optional().meta({
+    description: "Longer keys, values and header values are truncated; 64 KiB by default",
+  }),
 };
