@@ -4,6 +4,7 @@
 //! its own result: a broker carries out the part that it can.
 
 mod configs;
+mod group_description;
 mod groups;
 mod offsets;
 mod topics;
@@ -17,7 +18,8 @@ use millrace_wire::{
 
 pub use self::{
     configs::{ConfigChange, ConfigEntry, ConfigResource, ConfigSource},
-    groups::{CommittedOffset, GroupDescription, GroupListing, GroupMember, Offsets},
+    group_description::{GroupDescription, GroupMember},
+    groups::{CommittedOffset, GroupListing, Offsets},
     offsets::{ListedOffset, OffsetSpec, PartitionOffsets},
     topics::{ClusterDescription, NewTopic, TopicListing},
 };

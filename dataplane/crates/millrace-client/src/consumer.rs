@@ -41,9 +41,10 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+pub(crate) use self::protocol::assigned as assigned_partitions;
 pub use self::{
     assignor::Assignor,
-    config::{AutoCommit, ConsumerConfig, IsolationLevel, OffsetReset},
+    config::{AutoCommit, ConsumerConfig, GroupProtocol, IsolationLevel, OffsetReset},
     error::ConsumerError,
     flow::ConsumerMetrics,
     membership::{NoListener, RebalanceListener},

@@ -40,7 +40,7 @@ pub use client::{Broker, Client, Metadata, PartitionMetadata, TopicMetadata};
 pub use config::ClientConfig;
 pub use consumer::{
     Assignor, AutoCommit, Consumer, ConsumerConfig, ConsumerError, ConsumerMetrics, ConsumerRecord,
-    IsolationLevel, NoListener, OffsetAndTimestamp, OffsetReset, PartitionStream,
+    GroupProtocol, IsolationLevel, NoListener, OffsetAndTimestamp, OffsetReset, PartitionStream,
     RebalanceListener, RecordBatch, RecordHeader, RecordRef, RecordStream, StartAt,
 };
 pub use error::{BrokerError, ErrorCode, RequestError};

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use millrace_wire::messages::{
-    DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest, OffsetCommitRequest,
-    OffsetDeleteRequest, OffsetFetchRequest, OffsetFetchResponse,
-    describe_groups_response::DescribedGroup,
+    DeleteGroupsRequest, ListGroupsRequest, OffsetCommitRequest, OffsetDeleteRequest,
+    OffsetFetchRequest, OffsetFetchResponse,
     offset_commit_request::{OffsetCommitRequestPartition, OffsetCommitRequestTopic},
     offset_delete_request::{OffsetDeleteRequestPartition, OffsetDeleteRequestTopic},
     offset_fetch_request::OffsetFetchRequestGroup,
@@ -37,38 +35,6 @@ pub struct GroupListing {
     pub state: String,
     /// `classic` or `consumer` (KIP-848); empty where the broker does not tell it.
     pub kind: String,
-}
-
-/// A group and its members.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct GroupDescription {
-    /// The group's id.
-    pub id: String,
-    /// For example `Stable`, `Empty`, `Dead`.
-    pub state: String,
-    /// `consumer` for consumers.
-    pub protocol_type: String,
-    /// The assignor, for example `range`.
-    pub protocol: String,
-    /// The members.
-    pub members: Vec<GroupMember>,
-}
-
-/// A member of a group.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct GroupMember {
-    /// The id that the coordinator gave it.
-    pub id: String,
-    /// `group.instance.id` of a static member.
-    pub instance_id: Option<String>,
-    /// `client.id`.
-    pub client_id: String,
-    /// Where it connects from.
-    pub host: String,
-    /// What it has, in the form of the group's protocol.
-    pub assignment: Bytes,
 }
 
 /// What a group has committed, by partition.
@@ -122,22 +88,6 @@ impl Admin {
         listed.sort();
         listed.dedup();
         Ok(listed)
-    }
-
-    /// State and members of a group.
-    ///
-    /// # Errors
-    /// The coordinator could not answer, or refused.
-    pub async fn describe_group(&self, group: &str) -> Result<GroupDescription, RequestError> {
-        let described = self.at_coordinator(group, |node| async move {
-            let make = |_| DescribeGroupsRequest::default().with_groups(vec![group_id(group)]);
-            let response = self.client.call_node(node, i16::MAX, make).await?;
-            let described = response.groups.into_iter().next().unwrap_or_default();
-            let message = described.error_message.as_deref();
-            BrokerError::check(described.error_code, message)?;
-            Ok(described)
-        });
-        described.await.map(description)
     }
 
     /// Deletes a group without members, and what it has committed.
@@ -276,26 +226,6 @@ impl Admin {
             }
         });
         deleted.await
-    }
-}
-
-fn description(group: DescribedGroup) -> GroupDescription {
-    let member =
-        |member: millrace_wire::messages::describe_groups_response::DescribedGroupMember| {
-            GroupMember {
-                id: member.member_id.to_string(),
-                instance_id: member.group_instance_id.as_deref().map(ToOwned::to_owned),
-                client_id: member.client_id.to_string(),
-                host: member.client_host.to_string(),
-                assignment: member.member_assignment,
-            }
-        };
-    GroupDescription {
-        id: group.group_id.to_string(),
-        state: group.group_state.to_string(),
-        protocol_type: group.protocol_type.to_string(),
-        protocol: group.protocol_data.to_string(),
-        members: group.members.into_iter().map(member).collect(),
     }
 }
 

@@ -50,10 +50,18 @@ impl<'a> Retry<'a> {
 
     /// Waits before the next attempt. The error, where there should be none or no time is left.
     pub(crate) async fn after(&mut self, error: RequestError) -> Result<(), RequestError> {
+        if !error.is_retriable() {
+            return Err(error);
+        }
+        self.again(error).await
+    }
+
+    /// The same, whatever the error is.
+    pub(crate) async fn again(&mut self, error: RequestError) -> Result<(), RequestError> {
         self.failures += 1;
         let random = &*self.client.config().random;
         let pause = self.backoff.after(self.failures, random);
-        if !error.is_retriable() || self.client.now() + pause >= self.deadline {
+        if self.client.now() + pause >= self.deadline {
             return Err(error);
         }
         tokio::time::sleep(pause).await;

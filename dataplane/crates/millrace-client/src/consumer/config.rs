@@ -59,9 +59,14 @@ pub struct ConsumerConfig {
     /// How long the group waits for its members in a rebalance; `max.poll.interval.ms` gives it in
     /// Java. 5 min.
     pub rebalance_timeout: Duration,
-    /// `partition.assignment.strategy`: assignors in the order of preference. Range and
-    /// cooperative sticky, so that a group can move from one to the other.
+    /// `partition.assignment.strategy`: assignors of the classic protocol in the order of
+    /// preference. Range and cooperative sticky, so that a group can move from one to the other.
     pub assignors: Vec<Assignor>,
+    /// `group.protocol`: how members share partitions. Classic.
+    pub group_protocol: GroupProtocol,
+    /// `group.remote.assignor`: the coordinator's assignor, with [`GroupProtocol::Consumer`]. None,
+    /// which is the coordinator's own choice.
+    pub group_remote_assignor: Option<String>,
 }
 
 impl Default for ConsumerConfig {
@@ -87,6 +92,8 @@ impl Default for ConsumerConfig {
             heartbeat_interval: Duration::from_secs(3),
             rebalance_timeout: Duration::from_mins(5),
             assignors: vec![Assignor::Range, Assignor::CooperativeSticky],
+            group_protocol: GroupProtocol::Classic,
+            group_remote_assignor: None,
         }
     }
 }
@@ -100,6 +107,21 @@ impl ConsumerConfig {
             ..Self::default()
         }
     }
+}
+
+/// How the members of a group share partitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GroupProtocol {
+    /// Members rejoin at each rebalance, and one of them assigns, with
+    /// [`ConsumerConfig::assignors`].
+    Classic,
+    /// The coordinator assigns, and members that lose nothing are not disturbed (KIP-848; Apache
+    /// Kafka 4.0 and later). Where the coordinator does not offer that, as
+    /// [`Classic`](Self::Classic). The coordinator sets the interval of heartbeats and the session
+    /// time-out; [`ConsumerConfig::session_timeout`] is after how long without an answer this member
+    /// takes its partitions for lost.
+    Consumer,
 }
 
 /// Where to begin, or to go on, when no offset says it.

@@ -18,7 +18,7 @@ use super::{error::ConsumerError, flow::Lookup, offsets::Found, reader::Shared, 
 use crate::{
     admin::CommittedOffset,
     client::{Client, Lane, Retry},
-    connection::Limits,
+    connection::{Connection, Limits},
     error::{BrokerError, ErrorCode, RequestError},
     throttle::Throttled,
     topic_partition::TopicPartition,
@@ -34,6 +34,9 @@ const STABLE_FROM: i16 = 7;
 const COMMIT_EPOCH_FROM: i16 = 6;
 /// The first version of OffsetCommit with static members.
 const COMMIT_INSTANCE_FROM: i16 = 7;
+/// How long a commit waits for the end of a rebalance: longer than a leader needs to assign, and not
+/// as long as a group waits for one that is gone.
+const REBALANCE_WAIT_MAX: Duration = Duration::from_secs(5);
 /// An epoch that is not known.
 const NO_EPOCH: i32 = -1;
 
@@ -130,6 +133,33 @@ impl Coordinator {
         M: RequestMessage,
         M::Response: Throttled,
     {
+        let outcome = async {
+            let connection = self.connection(client, over).await?;
+            let version = connection.version::<M>(newest)?;
+            let timeout = timeout.max(client.config().request_timeout);
+            connection
+                .call_within(version, &make(version), timeout)
+                .await
+        };
+        let outcome = outcome.await;
+        if let Err(error) = &outcome {
+            self.judge(error);
+        }
+        outcome
+    }
+
+    /// Whether the coordinator offers an API in a version that this client speaks.
+    pub(super) async fn offers<M: RequestMessage>(
+        &self,
+        client: &Client,
+        over: Over,
+    ) -> Result<bool, RequestError> {
+        let connection = self.connection(client, over).await;
+        let connection = connection.inspect_err(|error| self.judge(error))?;
+        Ok(connection.version::<M>(i16::MAX).is_ok())
+    }
+
+    async fn connection(&self, client: &Client, over: Over) -> Result<Connection, RequestError> {
         let known = *self.node.lock();
         let node = match known {
             Some(node) => node,
@@ -143,19 +173,7 @@ impl Coordinator {
             Over::Commits => self.commits,
             Over::Membership => self.membership,
         };
-        let outcome = async {
-            let connection = client.connection(node, lane).await?;
-            let version = connection.version::<M>(newest)?;
-            let timeout = timeout.max(client.config().request_timeout);
-            connection
-                .call_within(version, &make(version), timeout)
-                .await
-        };
-        let outcome = outcome.await;
-        if let Err(error) = &outcome {
-            self.judge(error);
-        }
-        outcome
+        client.connection(node, lane).await
     }
 
     /// What is committed for these partitions, once.
@@ -267,6 +285,8 @@ impl Coordinator {
         timeout: Duration,
     ) -> Result<(), ConsumerError> {
         let mut retry = Retry::new(client, timeout);
+        let mut rebalance = Retry::new(client, timeout.min(REBALANCE_WAIT_MAX));
+        let generation = self.identity().generation;
         loop {
             let error = match self.commit_once(client, instance, offsets).await {
                 Ok(()) => return Ok(()),
@@ -276,8 +296,22 @@ impl Coordinator {
                 ErrorCode::ILLEGAL_GENERATION,
                 ErrorCode::UNKNOWN_MEMBER_ID,
                 ErrorCode::REBALANCE_IN_PROGRESS,
+                ErrorCode::FENCED_MEMBER_EPOCH,
             ];
             match error {
+                // Members have joined and the leader has not assigned yet. Afterwards the commit is
+                // taken, unless this member belongs to another generation by then.
+                RequestError::Broker(error)
+                    if error.code == ErrorCode::REBALANCE_IN_PROGRESS
+                        && self.identity().generation == generation =>
+                {
+                    let waited = rebalance.again(error.clone().into()).await;
+                    waited.map_err(|_| ConsumerError::Rebalanced(error))?;
+                }
+                // The next heartbeat, or the one whose answer is on its way, brings the newest epoch.
+                RequestError::Broker(error) if error.code == ErrorCode::STALE_MEMBER_EPOCH => {
+                    retry.again(error.into()).await?;
+                }
                 RequestError::Broker(error) if lost.contains(&error.code) => {
                     return Err(ConsumerError::Rebalanced(error));
                 }

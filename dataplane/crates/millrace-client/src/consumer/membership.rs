@@ -1,41 +1,34 @@
-//! Membership in a group: join, sync, heartbeats, leave (the classic protocol).
+//! Membership in a group: what both protocols have in common.
 //!
 //! ```text
-//! join ─► sync ─► stable: heartbeats ─► rebalance: join again
-//!                                    └► lost (session expired, fenced): join as a new member
+//! join ─► stable: heartbeats ─► rebalance: join again
+//!                            └► lost (session expired, fenced): join as a new member
 //! ```
 //!
-//! With an eager assignor a member gives up everything before it joins. With a cooperative one it
-//! keeps reading, gives up what the leader took from it, and joins once more, so that others can
-//! get that (KIP-429). Before a partition is given up, its delivery stops, the listener is told, and
-//! what is processed is committed.
+//! - `classic`: members join and sync; their leader assigns. With an eager assignor a member gives up
+//!   everything before it joins. With a cooperative one it keeps reading, gives up what the leader
+//!   took from it, and joins once more, so that others can get that (KIP-429).
+//! - `consumer`: the coordinator assigns and tells each member in its heartbeats (KIP-848).
+//!
+//! Before a partition is given up, its delivery stops, the listener is told, and what is processed is
+//! committed.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    fmt,
-    future::Future,
-    sync::Arc,
-    time::Duration,
-};
+mod classic;
+mod consumer;
 
-use millrace_wire::{
-    StrBytes,
-    messages::{
-        HeartbeatRequest, JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest, SyncGroupRequest,
-        join_group_request::JoinGroupRequestProtocol, leave_group_request::MemberIdentity,
-        sync_group_request::SyncGroupRequestAssignment,
-    },
-};
+use std::{fmt, future::Future, sync::Arc, time::Duration};
+
+use millrace_wire::StrBytes;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
+use self::consumer::Reconciliation;
 use super::{
-    assignor::{Assignor, topics_of},
-    coordinator::{Coordinator, Identity, Over},
+    config::GroupProtocol,
+    coordinator::{Coordinator, Identity},
     error::ConsumerError,
     flow::Standing,
-    protocol,
     reader::Shared,
 };
 use crate::{
@@ -45,20 +38,6 @@ use crate::{
     transport::BoxFuture,
 };
 
-/// The type of the group.
-const PROTOCOL_TYPE: &str = "consumer";
-/// The first JoinGroup with a rebalance time-out.
-const REBALANCE_TIMEOUT_FROM: i16 = 1;
-/// The first JoinGroup with static members.
-const JOIN_INSTANCE_FROM: i16 = 5;
-/// The first SyncGroup and Heartbeat with static members.
-const INSTANCE_FROM: i16 = 3;
-/// The first SyncGroup that names its protocol.
-const SYNC_PROTOCOL_FROM: i16 = 5;
-/// The first LeaveGroup for several members.
-const LEAVE_MEMBERS_FROM: i16 = 3;
-/// How much longer than the rebalance a JoinGroup may take.
-const JOIN_MARGIN: Duration = Duration::from_secs(5);
 /// How long leaving may take: the broker would find out by itself.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -93,6 +72,8 @@ impl RebalanceListener for NoListener {}
 pub(super) struct Membership {
     topics: Mutex<Vec<Arc<str>>>,
     topics_changed: Notify,
+    /// Whether a rebalance is under way, as far as this member knows.
+    rebalancing: watch::Sender<bool>,
     leaving: CancellationToken,
     left: watch::Sender<bool>,
     last_commit: Mutex<Option<Result<(), ConsumerError>>>,
@@ -116,6 +97,7 @@ impl Membership {
         let membership = Arc::new(Self {
             topics: Mutex::new(topics.iter().map(|topic| (*topic).into()).collect()),
             topics_changed: Notify::new(),
+            rebalancing: watch::Sender::new(false),
             leaving: ended.child_token(),
             left: watch::Sender::new(false),
             last_commit: Mutex::new(None),
@@ -127,6 +109,7 @@ impl Membership {
             owned: Vec::new(),
             last: Vec::new(),
             interests: Vec::new(),
+            protocol: Protocol::Undecided,
         };
         // Not supervised: it ends with its consumer, and reports what it cannot repair.
         tokio::spawn(task.run());
@@ -177,7 +160,7 @@ impl From<RequestError> for Ended {
             ErrorCode::UNKNOWN_MEMBER_ID => Self::Lost {
                 forget_member: true,
             },
-            ErrorCode::ILLEGAL_GENERATION => Self::Lost {
+            ErrorCode::ILLEGAL_GENERATION | ErrorCode::FENCED_MEMBER_EPOCH => Self::Lost {
                 forget_member: false,
             },
             code if code.is_retriable() => Self::Failed(error.into()),
@@ -193,15 +176,32 @@ struct Task {
     owned: Vec<TopicPartition>,
     /// What was assigned last, which an eager member gives up before it joins.
     last: Vec<TopicPartition>,
-    /// Of the topics that the leader assigns.
+    /// Of the topics that the leader assigns, or that this member subscribes to.
     interests: Vec<Interest>,
+    protocol: Protocol,
+}
+
+/// Who assigns, and how members are told.
+enum Protocol {
+    /// The coordinator has not been asked yet.
+    Undecided,
+    Classic,
+    Consumer(Reconciliation),
 }
 
 impl Task {
     async fn run(mut self) {
-        let leaving = self.membership.leaving.clone();
+        let membership = Arc::clone(&self.membership);
+        let wait = self.shared.config.revocation_wait;
+        // In the middle of a rebalance nothing can be committed: it may end, but not for long.
+        let may_leave = async {
+            membership.leaving.cancelled().await;
+            let mut rebalancing = membership.rebalancing.subscribe();
+            let settled = rebalancing.wait_for(|rebalancing| !*rebalancing);
+            drop(tokio::time::timeout(wait, settled).await);
+        };
         tokio::select! {
-            () = leaving.cancelled() => {}
+            () = may_leave => {}
             error = self.stay() => {
                 self.lose().await;
                 self.shared.with(|flow| flow.fail(ConsumerError::Group(error)));
@@ -209,6 +209,7 @@ impl Task {
                 return;
             }
         }
+        self.learn_epoch().await;
         let given_up = std::mem::take(&mut self.owned);
         self.listener.on_revoked(&given_up).await;
         let committed = self.shared.commit_last(&given_up).await;
@@ -222,7 +223,9 @@ impl Task {
         let client = self.shared.client.clone();
         let mut failures = 0;
         loop {
-            let joined = self.join().await;
+            self.membership.rebalancing.send_replace(true);
+            let joined = self.join_or_reconcile().await;
+            self.membership.rebalancing.send_replace(false);
             let ended = match joined {
                 Ok(true) => continue,
                 Ok(false) => {
@@ -248,6 +251,50 @@ impl Task {
         }
     }
 
+    /// One rebalance. True where another one must follow.
+    async fn join_or_reconcile(&mut self) -> Result<bool, Ended> {
+        if matches!(self.protocol, Protocol::Undecided) {
+            self.protocol = self.choose_protocol().await?;
+        }
+        if let Protocol::Consumer(_) = self.protocol {
+            match self.reconcile().await {
+                // A broker may name the API and have it switched off.
+                Err(Ended::Fatal(error))
+                    if error.code == ErrorCode::UNSUPPORTED_VERSION && !self.is_member() =>
+                {
+                    self.protocol = self.fall_back();
+                }
+                outcome => return outcome,
+            }
+        }
+        self.join().await
+    }
+
+    async fn choose_protocol(&self) -> Result<Protocol, Ended> {
+        if self.shared.config.group_protocol == GroupProtocol::Classic {
+            return Ok(Protocol::Classic);
+        }
+        let offered = consumer::is_offered(self.coordinator(), &self.shared.client).await?;
+        Ok(if offered {
+            Protocol::Consumer(Reconciliation::default())
+        } else {
+            self.fall_back()
+        })
+    }
+
+    fn fall_back(&self) -> Protocol {
+        tracing::info!(
+            group = %self.coordinator().group,
+            "the coordinator does not offer the consumer protocol: using the classic one"
+        );
+        self.coordinator().set_identity(Identity::none());
+        Protocol::Classic
+    }
+
+    fn is_member(&self) -> bool {
+        self.coordinator().identity().generation > Identity::none().generation
+    }
+
     fn coordinator(&self) -> &Coordinator {
         let coordinator = self.shared.coordinator.as_ref();
         coordinator.expect("subscribe checks that there is a group")
@@ -256,7 +303,8 @@ impl Task {
     fn reset(&self, forget_member: bool) {
         let mut identity = self.coordinator().identity();
         identity.generation = Identity::none().generation;
-        if forget_member {
+        // With the consumer protocol the id is this member's own.
+        if forget_member && !matches!(self.protocol, Protocol::Consumer(_)) {
             identity.member_id = String::new();
         }
         self.coordinator().set_identity(identity);
@@ -267,174 +315,11 @@ impl Task {
         instance.map(|id| StrBytes::from_string(id.clone()))
     }
 
-    fn is_cooperative(&self) -> bool {
-        let mut assignors = self.shared.config.assignors.iter();
-        assignors.all(|assignor| assignor.is_cooperative())
-    }
-
-    /// One rebalance. True where another one must follow.
-    async fn join(&mut self) -> Result<bool, Ended> {
-        if !self.is_cooperative() {
-            self.revoke(self.owned.clone()).await?;
-        }
-        let joined = self.join_group().await?;
-        let identity = Identity {
-            generation: joined.generation_id,
-            member_id: joined.member_id.to_string(),
-        };
-        self.coordinator().set_identity(identity);
-        let assignments = if joined.leader == joined.member_id && !joined.skip_assignment {
-            self.assign_all(&joined).await?
-        } else {
-            Vec::new()
-        };
-        let assigned = self.sync_group(&joined, assignments).await?;
-        self.take_over(assigned).await
-    }
-
-    async fn join_group(&self) -> Result<JoinGroupResponse, Ended> {
-        loop {
-            let identity = self.coordinator().identity();
-            let config = &self.shared.config;
-            let topics = self.membership.topics.lock().clone();
-            let ms = |duration: Duration| i32::try_from(duration.as_millis()).unwrap_or(i32::MAX);
-            let protocol = |assignor: &Assignor| {
-                let generation = identity.generation;
-                let (owned, last) = (&self.owned, &self.last);
-                let metadata = protocol::subscription(*assignor, &topics, owned, last, generation);
-                JoinGroupRequestProtocol::default()
-                    .with_name(StrBytes::from_static_str(assignor.name()))
-                    .with_metadata(metadata)
-            };
-            let make = |version| {
-                let request = JoinGroupRequest::default()
-                    .with_group_id(self.coordinator().group_id())
-                    .with_session_timeout_ms(ms(config.session_timeout))
-                    .with_member_id(StrBytes::from_string(identity.member_id.clone()))
-                    .with_protocol_type(StrBytes::from_static_str(PROTOCOL_TYPE))
-                    .with_protocols(config.assignors.iter().map(protocol).collect());
-                let request = if version >= REBALANCE_TIMEOUT_FROM {
-                    request.with_rebalance_timeout_ms(ms(config.rebalance_timeout))
-                } else {
-                    request
-                };
-                if version >= JOIN_INSTANCE_FROM {
-                    request.with_group_instance_id(self.instance())
-                } else {
-                    request
-                }
-            };
-            let timeout = config.rebalance_timeout + JOIN_MARGIN;
-            let response = self
-                .coordinator()
-                .call::<JoinGroupRequest>(
-                    &self.shared.client,
-                    Over::Membership,
-                    i16::MAX,
-                    timeout,
-                    make,
-                )
-                .await?;
-            if ErrorCode::from_code(response.error_code) == Some(ErrorCode::MEMBER_ID_REQUIRED) {
-                self.coordinator().set_identity(Identity {
-                    generation: identity.generation,
-                    member_id: response.member_id.to_string(),
-                });
-                continue;
-            }
-            self.check(response.error_code)?;
-            return Ok(response);
-        }
-    }
-
-    fn check(&self, code: i16) -> Result<(), Ended> {
-        let checked = BrokerError::check(code, None).map_err(RequestError::from);
+    fn check(&self, code: i16, message: Option<&str>) -> Result<(), Ended> {
+        let checked = BrokerError::check(code, message).map_err(RequestError::from);
         checked.map_err(|error| {
             self.coordinator().judge(&error);
             error.into()
-        })
-    }
-
-    /// As the leader: distributes the partitions over the members.
-    async fn assign_all(
-        &mut self,
-        joined: &JoinGroupResponse,
-    ) -> Result<Vec<SyncGroupRequestAssignment>, Ended> {
-        let chosen = joined.protocol_name.as_deref().unwrap_or_default();
-        let assignors = &self.shared.config.assignors;
-        let assignor = assignors.iter().find(|one| one.name() == chosen);
-        let Some(&assignor) = assignor else {
-            return Err(Ended::Fatal(ErrorCode::UNSUPPORTED_ASSIGNOR.into()));
-        };
-        let members: Vec<_> = joined
-            .members
-            .iter()
-            .filter_map(|one| {
-                let instance = one.group_instance_id.as_deref();
-                protocol::member(assignor, &one.member_id, instance, one.metadata.clone())
-            })
-            .collect();
-        let topics = topics_of(&members);
-        let client = &self.shared.client;
-        self.interests = topics.iter().map(|topic| client.interest(topic)).collect();
-        let metadata = client.refresh_topics(&[]).await?;
-        let mut partitions = BTreeMap::new();
-        for topic in topics {
-            if let Some(known) = metadata.topic(&topic) {
-                let count = i32::try_from(known.partitions.len()).unwrap_or(i32::MAX);
-                partitions.insert(topic, count);
-            }
-        }
-        let assignment = assignor.assign(&partitions, &members);
-        let message = |(member, partitions): (&String, &Vec<TopicPartition>)| {
-            SyncGroupRequestAssignment::default()
-                .with_member_id(StrBytes::from_string(member.clone()))
-                .with_assignment(protocol::assignment(partitions))
-        };
-        Ok(assignment.iter().map(message).collect())
-    }
-
-    async fn sync_group(
-        &self,
-        joined: &JoinGroupResponse,
-        assignments: Vec<SyncGroupRequestAssignment>,
-    ) -> Result<Vec<TopicPartition>, Ended> {
-        let make = |version| {
-            let request = SyncGroupRequest::default()
-                .with_group_id(self.coordinator().group_id())
-                .with_generation_id(joined.generation_id)
-                .with_member_id(joined.member_id.clone())
-                .with_assignments(assignments.clone());
-            let request = if version >= INSTANCE_FROM {
-                request.with_group_instance_id(self.instance())
-            } else {
-                request
-            };
-            if version >= SYNC_PROTOCOL_FROM {
-                request
-                    .with_protocol_type(Some(StrBytes::from_static_str(PROTOCOL_TYPE)))
-                    .with_protocol_name(joined.protocol_name.clone())
-            } else {
-                request
-            }
-        };
-        let timeout = self.shared.config.rebalance_timeout + JOIN_MARGIN;
-        let response = self
-            .coordinator()
-            .call::<SyncGroupRequest>(
-                &self.shared.client,
-                Over::Membership,
-                i16::MAX,
-                timeout,
-                make,
-            )
-            .await?;
-        self.check(response.error_code)?;
-        protocol::assigned(response.assignment).ok_or_else(|| {
-            Ended::Fatal(BrokerError {
-                code: ErrorCode::UNKNOWN_SERVER_ERROR,
-                message: Some("the leader's assignment is malformed".to_owned()),
-            })
         })
     }
 
@@ -523,6 +408,9 @@ impl Task {
         let membership = Arc::clone(&self.membership);
         let changed = async {
             loop {
+                if self.can_reconcile_more() {
+                    return;
+                }
                 tokio::select! {
                     () = membership.topics_changed.notified() => return,
                     changed = metadata.changed() => {
@@ -540,20 +428,6 @@ impl Task {
         }
     }
 
-    /// How many partitions each topic of the leader's assignment has.
-    fn partition_counts(&self) -> HashMap<Arc<str>, usize> {
-        if self.interests.is_empty() {
-            return HashMap::new();
-        }
-        let metadata = self.shared.client.metadata();
-        let topics = self.membership.topics.lock();
-        let count = |topic: &Arc<str>| {
-            let known = metadata.topic(topic)?;
-            Some((Arc::clone(topic), known.partitions.len()))
-        };
-        topics.iter().filter_map(count).collect()
-    }
-
     /// Runs something that may take long, and stays a member meanwhile. A rebalance that starts
     /// meanwhile is found by the next heartbeat.
     async fn while_heartbeating<T>(&self, work: impl Future<Output = T>) -> Result<T, Ended> {
@@ -564,7 +438,7 @@ impl Task {
                 Err(Ended::Rebalance | Ended::Failed(_)) => {
                     tokio::select! {
                         done = &mut work => return Ok(done),
-                        () = tokio::time::sleep(self.shared.config.heartbeat_interval) => {}
+                        () = tokio::time::sleep(self.heartbeat_interval()) => {}
                     }
                 }
                 Err(ended) => return Err(ended),
@@ -580,7 +454,7 @@ impl Task {
         loop {
             tokio::select! {
                 done = &mut work => return Ok(done),
-                () = tokio::time::sleep(config.heartbeat_interval) => {}
+                () = tokio::time::sleep(self.heartbeat_interval()) => {}
             }
             if self.coordinator().identity().generation < 0 {
                 continue;
@@ -605,60 +479,38 @@ impl Task {
         }
     }
 
-    async fn heartbeat(&self) -> Result<(), Ended> {
-        let identity = self.coordinator().identity();
-        let make = |version| {
-            let request = HeartbeatRequest::default()
-                .with_group_id(self.coordinator().group_id())
-                .with_generation_id(identity.generation)
-                .with_member_id(StrBytes::from_string(identity.member_id.clone()));
-            if version >= INSTANCE_FROM {
-                request.with_group_instance_id(self.instance())
-            } else {
-                request
-            }
-        };
-        let response = self
-            .coordinator()
-            .call::<HeartbeatRequest>(
-                &self.shared.client,
-                Over::Membership,
-                i16::MAX,
-                Duration::ZERO,
-                make,
-            )
-            .await?;
-        self.check(response.error_code)
+    fn heartbeat_interval(&self) -> Duration {
+        match &self.protocol {
+            Protocol::Consumer(state) => state.heartbeat_interval(),
+            Protocol::Classic | Protocol::Undecided => self.shared.config.heartbeat_interval,
+        }
     }
 
-    /// Tells the coordinator, so that others get the partitions at once. A static member does not:
-    /// it may come back.
+    async fn heartbeat(&self) -> Result<(), Ended> {
+        match &self.protocol {
+            Protocol::Consumer(state) => self.consumer_heartbeat(state).await,
+            Protocol::Classic | Protocol::Undecided => self.classic_heartbeat().await,
+        }
+    }
+
     async fn leave_group(&self) {
         let identity = self.coordinator().identity();
-        let is_static = self.shared.config.group_instance_id.is_some();
-        if identity.member_id.is_empty() || is_static {
+        if identity.member_id.is_empty() {
             return;
         }
-        let make = |version| {
-            let request = LeaveGroupRequest::default().with_group_id(self.coordinator().group_id());
-            let member_id = StrBytes::from_string(identity.member_id.clone());
-            if version >= LEAVE_MEMBERS_FROM {
-                let member = MemberIdentity::default().with_member_id(member_id);
-                request.with_members(vec![member])
-            } else {
-                request.with_member_id(member_id)
+        let leave = async {
+            match &self.protocol {
+                Protocol::Consumer(_) => self.consumer_leave(identity).await,
+                Protocol::Classic | Protocol::Undecided => self.classic_leave(identity).await,
             }
         };
-        let leave = self.coordinator().call::<LeaveGroupRequest>(
-            &self.shared.client,
-            Over::Membership,
-            i16::MAX,
-            Duration::ZERO,
-            make,
-        );
         let left = tokio::time::timeout(LEAVE_TIMEOUT, leave).await;
-        if !matches!(left, Ok(Ok(_))) {
+        if !matches!(left, Ok(Ok(()))) {
             tracing::debug!(group = %self.coordinator().group, "the coordinator was not told");
         }
     }
+}
+
+fn ms(duration: Duration) -> i32 {
+    i32::try_from(duration.as_millis()).unwrap_or(i32::MAX)
 }

@@ -177,7 +177,7 @@ pub(super) fn assignment(partitions: &[TopicPartition]) -> Bytes {
 }
 
 /// Reads what the leader assigned; no bytes are no partitions.
-pub(super) fn assigned(mut bytes: Bytes) -> Option<Vec<TopicPartition>> {
+pub(crate) fn assigned(mut bytes: Bytes) -> Option<Vec<TopicPartition>> {
     if bytes.is_empty() {
         return Some(Vec::new());
     }

@@ -8,12 +8,12 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use millrace_client::{BoxFuture, BrokerAddress, ClientConfig, Connector, Transport};
 use millrace_record::{BatchBuilder, Compression};
 use millrace_time::SeededRandom;
 use millrace_wire::{
-    ApiKey, Encodable, HeaderVersion, Request, StrBytes, decode, encode,
+    ApiKey, Decodable, Encodable, HeaderVersion, Request, StrBytes, decode, encode,
     error_code::ErrorCode,
     messages::{
         api_versions_response::ApiVersion,
@@ -32,7 +32,7 @@ use millrace_wire::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use uuid::Uuid;
 
-use crate::cluster::TokioClock;
+use crate::{cluster::TokioClock, group::Group};
 
 const PIPE_BYTES: usize = 64 * 1024;
 /// How often a fetch that waits looks again.
@@ -57,6 +57,7 @@ pub(crate) enum Fault {
 #[derive(Debug)]
 pub(crate) struct Logs {
     state: Mutex<State>,
+    group: Mutex<Group>,
 }
 
 #[derive(Debug, Default)]
@@ -72,6 +73,9 @@ struct State {
     sent_bytes: BTreeMap<i32, usize>,
     /// Partitions of each Fetch, by request.
     fetches: Vec<Vec<i32>>,
+    offers_consumer_protocol: bool,
+    /// JoinGroup requests so far; none is answered.
+    joins: usize,
 }
 
 #[derive(Debug, Default)]
@@ -110,8 +114,23 @@ impl Logs {
             ..State::default()
         };
         Arc::new(Self {
+            group: Mutex::new(Group::new(state.id, partitions)),
             state: Mutex::new(state),
         })
+    }
+
+    /// Offers the consumer protocol of groups (KIP-848).
+    pub(crate) fn offer_consumer_protocol(&self) {
+        self.state().offers_consumer_protocol = true;
+    }
+
+    pub(crate) fn group(&self) -> MutexGuard<'_, Group> {
+        self.group.lock().expect("no panic")
+    }
+
+    /// JoinGroup requests so far.
+    pub(crate) fn joins(&self) -> usize {
+        self.state().joins
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -224,8 +243,15 @@ impl Logs {
             if stream.read_exact(&mut frame).await.is_err() {
                 return;
             }
-            let request = parse_request(frame.into()).expect("the client writes requests");
-            let Some(answer) = self.answer(broker, &request).await else {
+            let frame = Bytes::from(frame);
+            let answer = match self.heartbeat(&frame) {
+                Some(answer) => answer,
+                None => {
+                    let request = parse_request(frame).expect("the client writes requests");
+                    self.answer(broker, &request).await
+                }
+            };
+            let Some(answer) = answer else {
                 return;
             };
             if stream.write_all(&answer).await.is_err() {
@@ -241,8 +267,44 @@ impl Logs {
             ApiKey::ListOffsets => frame(request, &self.list_offsets(broker, request)),
             ApiKey::OffsetForLeaderEpoch => frame(request, &self.epoch_ends(request)),
             ApiKey::Fetch => frame(request, &self.fetch(broker, request).await?),
+            ApiKey::FindCoordinator => {
+                let asked: FindCoordinatorRequest = decode(request).expect("its request");
+                frame(request, &Group::find(&asked, port(1)))
+            }
+            ApiKey::OffsetCommit => {
+                let asked: OffsetCommitRequest = decode(request).expect("its request");
+                frame(request, &self.group().commit(&asked))
+            }
+            ApiKey::OffsetFetch => {
+                let asked: OffsetFetchRequest = decode(request).expect("its request");
+                frame(request, &self.group().offsets(&asked))
+            }
+            ApiKey::JoinGroup => {
+                self.state().joins += 1;
+                return None;
+            }
             other => panic!("this cluster does not know {other:?}"),
         })
+    }
+
+    /// The answer to a heartbeat of the consumer protocol, which the wire crate does not parse as
+    /// long as the broker does not serve it; nothing for any other request.
+    fn heartbeat(&self, request: &Bytes) -> Option<Option<Bytes>> {
+        let mut rest = request.clone();
+        let key = ApiKey::try_from(rest.get_i16()).ok()?;
+        if key != ApiKey::ConsumerGroupHeartbeat {
+            return None;
+        }
+        let (version, id) = (rest.get_i16(), rest.get_i32());
+        let client_id = rest.get_i16();
+        rest.advance(usize::try_from(client_id).expect("a client id"));
+        assert_eq!(rest.get_u8(), 0, "no tagged fields");
+        let asked = ConsumerGroupHeartbeatRequest::decode(&mut rest, version).expect("legal");
+        let answer = self.group().heartbeat(asked);
+        Some(answer.map(|answer| {
+            let response = encode(key, version, id, &answer).expect("encodable");
+            Bytes::from(response.segments().concat())
+        }))
     }
 
     fn api_versions(&self) -> ApiVersionsResponse {
@@ -254,8 +316,13 @@ impl Logs {
                 .with_min_version(support.advertised_min)
                 .with_max_version(max.unwrap_or(support.max))
         };
-        ApiVersionsResponse::default()
-            .with_api_keys(millrace_wire::SUPPORTED.iter().map(offer).collect())
+        let heartbeat = state.offers_consumer_protocol.then(|| {
+            ApiVersion::default()
+                .with_api_key(ApiKey::ConsumerGroupHeartbeat as i16)
+                .with_max_version(1)
+        });
+        let keys = millrace_wire::SUPPORTED.iter().map(offer).chain(heartbeat);
+        ApiVersionsResponse::default().with_api_keys(keys.collect())
     }
 
     fn metadata(&self, request: &Request) -> MetadataResponse {

@@ -3,6 +3,8 @@
 mod cluster;
 mod connection;
 mod consumer;
+mod consumer_protocol;
 mod exactly_once;
+mod group;
 mod logs;
 mod producer;
