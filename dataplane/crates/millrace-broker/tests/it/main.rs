@@ -4,6 +4,7 @@ mod bucket_outage;
 mod catch_up;
 mod client;
 mod client_consumer;
+mod client_faults;
 mod data;
 mod failure;
 mod identity;

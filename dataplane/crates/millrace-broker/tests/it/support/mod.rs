@@ -5,6 +5,8 @@
     reason = "each test binary uses a part of it"
 )]
 
+pub mod faulty_proxy;
+
 use std::{net::SocketAddr, path::Path};
 
 use bytes::Bytes;
