@@ -310,7 +310,7 @@ export class FakeKafka {
   settingsOf(address: string): Map<string, string> {
     const known = this.settings.get(address) ?? new Map<string, string>();
     if (!this.settings.has(address)) {
-      const defaults = tuningDefaults("dev");
+      const defaults = tuningDefaults({ size: "dev" });
       for (const knob of TUNING_KNOBS) known.set(TUNING_PROPERTIES[knob], String(defaults[knob]));
       this.settings.set(address, known);
     }

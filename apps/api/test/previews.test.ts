@@ -147,7 +147,10 @@ test("a cluster on this machine is planned as it is", async () => {
   const path = `/v1/clusters/${cluster.id}?validate_only=true`;
   const preview = await ask("PATCH", path, { size: "small" });
   expect(preview.body).toMatchObject({ cost: { total: 0 }, cost_delta: 0 });
-  expect(preview.body.warnings).toEqual([expect.stringContaining("The broker will restart")]);
+  expect(preview.body.warnings).toEqual([
+    expect.stringContaining("The broker will restart"),
+    "The write-ahead log keeps its 256 MiB.",
+  ]);
   expect(fixture.planner.asked.at(-1)).toEqual({ clusterId: cluster.id, purpose: "apply" });
   expect((await ask("PATCH", path, { wal: { size_gib: 20 } })).body.errors[0].pointer).toBe("/wal");
 });

@@ -43,7 +43,7 @@ beforeEach(async () => {
   mood = "up";
   said = "too large";
   writes = 0;
-  const defaults = tuningDefaults("dev");
+  const defaults = tuningDefaults({ size: "dev" });
   settings = new Map(TUNING_KNOBS.map((knob) => [TUNING_PROPERTIES[knob], String(defaults[knob])]));
   core = createCore({
     db,
@@ -142,7 +142,7 @@ test("a change that the broker missed is applied when it is back, and only once"
 
 test("what a restart or somebody at the broker undid is put right", async () => {
   await ask({ block_cache_bytes: 64 * MIB });
-  settings.set(BLOCK_CACHE, String(tuningDefaults("dev").block_cache_bytes));
+  settings.set(BLOCK_CACHE, String(tuningDefaults({ size: "dev" }).block_cache_bytes));
   expect(await applyTuning(core, await now())).toBe("applied");
   expect(settings.get(BLOCK_CACHE)).toBe(String(64 * MIB));
 });
@@ -280,6 +280,14 @@ test.each([
   await ask(patch);
   const properties = deploymentOf(await now())?.properties ?? {};
   expect(Number(properties[THRESHOLD])).toBe(Number(properties[WAL_CACHE]));
+});
+
+test("a cluster that grew keeps its write-ahead log, and the threshold fits to it", async () => {
+  const grown = { size: "small", needsOperation: false } as const;
+  const found = await fixture.db.clusters.changeSpec(cluster.id, grown);
+  const deployment = deploymentOf(found);
+  expect(deployment?.walCapacityBytes).toBe(256 * MIB);
+  expect(deployment?.properties[THRESHOLD]).toBe(String(128 * MIB));
 });
 
 test("a cluster that was never tuned starts as it did before", async () => {

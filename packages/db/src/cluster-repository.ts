@@ -16,6 +16,7 @@ import {
   type Placement,
   phasesBefore,
   type Region,
+  sizingOf,
   type TuningOverrides,
 } from "@millrace/domain";
 import { brokenUniqueRule, type Client } from "./client.ts";
@@ -86,6 +87,7 @@ export class ClusterRepository {
           id: newId("clu"),
           ...plain,
           ...(aws && { aws: awsToJson(aws) }),
+          ...(aws === undefined && { localWalBytes: sizingOf(cluster.size).walBytes }),
           conditions: toJson(cluster.conditions),
           phase: "PROVISIONING" satisfies ClusterPhase,
         },
@@ -378,6 +380,7 @@ function toCluster(row: ClusterRow): Cluster {
     brokers: row.brokers,
     zones: row.zones,
     aws: (row.aws as AwsSpec | null) ?? undefined,
+    localWalBytes: row.localWalBytes === null ? undefined : Number(row.localWalBytes),
     paused: row.paused,
     purgeAt: row.purgeAt ?? undefined,
     dataDestroyedAt: row.dataDestroyedAt ?? undefined,

@@ -112,6 +112,8 @@ export interface Cluster {
   readonly brokers: number;
   readonly zones: number;
   readonly aws: AwsSpec | undefined;
+  /** Capacity of a local cluster's write-ahead log; undefined on AWS. */
+  readonly localWalBytes: number | undefined;
   /** Asked for: no broker is to run. The phase says whether that is so already. */
   readonly paused: boolean;
   /** When the data of a deleted cluster goes; undefined where it is not deleted, or goes at once. */

@@ -17,8 +17,9 @@ export interface ClusterSizing {
 }
 
 /**
- * Sizes a tenant can ask for. The upload threshold is a third of the log cache so that one upload
- * can be under way while the next fills, with room left for reads of the tail.
+ * Sizes a tenant can ask for. The upload threshold is at most a quarter of the log cache, because the
+ * broker ignores a larger one: an upload, the block that fills meanwhile and reads of the tail share
+ * the cache.
  */
 const CLUSTER_SIZES = {
   dev: {
@@ -35,7 +36,7 @@ const CLUSTER_SIZES = {
     memoryBytes: 4 * GIB,
     walBytes: 2 * GIB,
     walCacheBytes: 768 * MIB,
-    uploadThresholdBytes: 256 * MIB,
+    uploadThresholdBytes: 192 * MIB,
     blockCacheBytes: 512 * MIB,
     offsetsTopicPartitions: 16,
   },

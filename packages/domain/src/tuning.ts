@@ -1,7 +1,9 @@
+import { byteText } from "./byte-text.ts";
 import { DomainError, type FieldError } from "./error.ts";
 import type { ClusterId, TuningChangeId } from "./id.ts";
 import type { Principal } from "./principal.ts";
-import { type ClusterSize, type ClusterSizing, sizingOf } from "./size.ts";
+import { type ClusterSizing, sizingOf } from "./size.ts";
+import { type WalOwner, walCapacityOf } from "./wal-capacity.ts";
 
 const MIB = 1024 ** 2;
 
@@ -125,36 +127,41 @@ export function isBaseline(knob: TuningKnob): boolean {
   return tuningUnit(knob) === "bytes_per_second";
 }
 
-export function tuningDefaults(size: ClusterSize): TuningValues {
-  const sizing = sizingOf(size);
+export function tuningDefaults(cluster: WalOwner): TuningValues {
+  const sizing = sizingOf(cluster.size);
   return {
     block_cache_bytes: sizing.blockCacheBytes,
     prefetch_max_bytes: PREFETCH_DEFAULT,
     ingress_baseline_bytes_per_second: 0,
     egress_baseline_bytes_per_second: 0,
     wal_cache_bytes: sizing.walCacheBytes,
-    upload_threshold_bytes: sizing.uploadThresholdBytes,
+    // A cluster that was created in a smaller size keeps its smaller log.
+    upload_threshold_bytes: Math.min(sizing.uploadThresholdBytes, halfOfWal(cluster)),
   };
 }
 
+function halfOfWal(cluster: WalOwner): number {
+  return Math.floor(walCapacityOf(cluster) / 2);
+}
+
 /** The value of each knob: its override, or the size's default. */
-export function desiredTuning(size: ClusterSize, overrides: TuningOverrides): TuningValues {
-  const values: Record<TuningKnob, number> = { ...tuningDefaults(size) };
+export function desiredTuning(cluster: WalOwner, overrides: TuningOverrides): TuningValues {
+  const values: Record<TuningKnob, number> = { ...tuningDefaults(cluster) };
   for (const knob of TUNING_KNOBS) values[knob] = overrides[knob] ?? values[knob];
   return values;
 }
 
 /** Bounds of every knob while the others are as in `values`. */
 export function tuningBounds(
-  size: ClusterSize,
+  cluster: WalOwner,
   values: TuningValues,
 ): Readonly<Record<TuningKnob, KnobBounds>> {
-  const sizing = sizingOf(size);
+  const sizing = sizingOf(cluster.size);
   const baseline = {
     min: BASELINE_MIN,
     max: BASELINE_MAX,
     reason:
-      `0 = unlimited; minimum ${bytes(BASELINE_MIN)} per second, the unit in which bandwidth is ` +
+      `0 = unlimited; minimum ${byteText(BASELINE_MIN)} per second, the unit in which bandwidth is ` +
       "allocated; maximum 100 Gbit/s.",
   };
   return {
@@ -163,13 +170,13 @@ export function tuningBounds(
       min: PREFETCH_MIN,
       max: PREFETCH_MAX,
       reason:
-        `${PREFETCH_MIN} = no prefetch; maximum ${bytes(PREFETCH_MAX)}: a larger window of one ` +
+        `${PREFETCH_MIN} = no prefetch; maximum ${byteText(PREFETCH_MAX)}: a larger window of one ` +
         "reader would evict blocks of others.",
     },
     ingress_baseline_bytes_per_second: baseline,
     egress_baseline_bytes_per_second: baseline,
     wal_cache_bytes: walCacheBounds(sizing, values),
-    upload_threshold_bytes: uploadThresholdBounds(sizing, values),
+    upload_threshold_bytes: uploadThresholdBounds(cluster, values),
   };
 }
 
@@ -179,8 +186,8 @@ function cachesBudget(sizing: ClusterSizing): number {
 
 function budgetReason(sizing: ClusterSizing, other: string, otherBytes: number): string {
   return (
-    `both caches may use ${CACHES_SHARE * 100} % of the ${bytes(sizing.memoryBytes)} ` +
-    `of size ${sizing.title}, and ${other} uses ${bytes(otherBytes)}`
+    `both caches may use ${CACHES_SHARE * 100}\u00a0% of the memory of size ${sizing.title} ` +
+    `(${byteText(sizing.memoryBytes)}), and ${other} uses ${byteText(otherBytes)}`
   );
 }
 
@@ -190,8 +197,8 @@ function blockCacheBounds(sizing: ClusterSizing, values: TuningValues): KnobBoun
     min: BLOCK_CACHE_MIN,
     max,
     reason:
-      `Minimum ${bytes(BLOCK_CACHE_MIN)}, enough for several readers in parallel; maximum ` +
-      `${bytes(max)}, because ${budgetReason(sizing, "wal_cache_bytes", values.wal_cache_bytes)}.`,
+      `Minimum ${byteText(BLOCK_CACHE_MIN)}, enough for several readers in parallel; maximum ` +
+      `${byteText(max)}, because ${budgetReason(sizing, "wal_cache_bytes", values.wal_cache_bytes)}.`,
   };
 }
 
@@ -206,25 +213,25 @@ function walCacheBounds(sizing: ClusterSizing, values: TuningValues): KnobBounds
     min,
     max,
     reason:
-      `Minimum ${bytes(min)}, ${least}; maximum ${bytes(max)}, because ` +
+      `Minimum ${byteText(min)}, ${least}; maximum ${byteText(max)}, because ` +
       `${budgetReason(sizing, "block_cache_bytes", values.block_cache_bytes)}.`,
   };
 }
 
-function uploadThresholdBounds(sizing: ClusterSizing, values: TuningValues): KnobBounds {
-  const half = Math.floor(sizing.walBytes / 2);
+function uploadThresholdBounds(cluster: WalOwner, values: TuningValues): KnobBounds {
+  const half = halfOfWal(cluster);
   const max = Math.min(values.wal_cache_bytes, half);
   const most =
     max === half
-      ? `half of the write-ahead log of ${bytes(sizing.walBytes)}, so that it accepts appends ` +
+      ? `half of the write-ahead log of ${byteText(walCapacityOf(cluster))}, so that it accepts appends ` +
         "during an upload"
       : "the value of wal_cache_bytes";
   return {
     min: UPLOAD_THRESHOLD_MIN,
     max,
     reason:
-      `Minimum ${bytes(UPLOAD_THRESHOLD_MIN)}, because smaller objects need too many requests; ` +
-      `maximum ${bytes(max)}, ${most}. Values above a quarter of wal_cache_bytes have no effect.`,
+      `Minimum ${byteText(UPLOAD_THRESHOLD_MIN)}, because smaller objects need too many requests; ` +
+      `maximum ${byteText(max)}, ${most}. Values above a quarter of wal_cache_bytes have no effect.`,
   };
 }
 
@@ -241,13 +248,13 @@ function assertWithinBounds(
   if (fields.length > 0) throw tuningRefused(fields);
 }
 
-/** Throws as `assertWithinBounds` does, with the bounds that `size` and the values themselves give. */
+/** Throws as `assertWithinBounds` does, with the bounds that the cluster and the values give. */
 export function checkTuning(
-  size: ClusterSize,
+  cluster: WalOwner,
   values: TuningValues,
   changed: readonly TuningKnob[],
 ): void {
-  assertWithinBounds(values, tuningBounds(size, values), changed);
+  assertWithinBounds(values, tuningBounds(cluster, values), changed);
 }
 
 export function tuningRefused(fields: readonly FieldError[], cause?: unknown): DomainError {
@@ -291,16 +298,4 @@ function fieldError(
     };
   }
   return undefined;
-}
-
-/** A number of bytes in the largest unit that it is a whole multiple of: `768 MiB`. */
-function bytes(count: number): string {
-  const units = ["bytes", "KiB", "MiB", "GiB"];
-  let value = count;
-  let unit = 0;
-  while (value >= 1024 && value % 1024 === 0 && unit < units.length - 1) {
-    value /= 1024;
-    unit += 1;
-  }
-  return `${value} ${units[unit]}`;
 }

@@ -50,6 +50,7 @@ export function ChangeCard({ cluster, editable }: { cluster: Cluster; editable: 
             provider={cluster.status.provider}
             monthly={(size) => monthlyIn(cluster, size)}
             onChange={(size) => set({ size })}
+            walBytes={Number(cluster.status.wal_capacity_bytes)}
           />
           <AwsFields cluster={cluster} change={change} />
           {change.refusal != null && !change.preview && (

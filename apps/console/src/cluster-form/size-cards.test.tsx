@@ -18,3 +18,18 @@ test.each(CLUSTER_PROVIDERS)(
     expect(text).not.toMatch(/tail cache|catch-up cache/i);
   },
 );
+
+test("a cluster that exists is not promised another write-ahead log", () => {
+  const text = renderToStaticMarkup(
+    <MantineProvider>
+      <SizeCards
+        value="dev"
+        provider="local"
+        monthly={() => undefined}
+        onChange={() => {}}
+        walBytes={256 * 1024 ** 2}
+      />
+    </MantineProvider>,
+  );
+  expect(text.match(/Write-ahead log [^<]*/g)).toEqual(Array(3).fill("Write-ahead log 256 MiB"));
+});

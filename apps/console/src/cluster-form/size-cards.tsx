@@ -18,15 +18,22 @@ interface SizeCardsProps {
   /** What a size costs a month with its usual volume; nothing where it costs nothing. */
   monthly: (size: ClusterSize) => number | undefined;
   onChange: (size: ClusterSize) => void;
+  /** Of a cluster that exists on this machine: its write-ahead log, which no change of the size resizes. */
+  walBytes?: number | undefined;
 }
 
 /** The sizes with their resources at the provider. */
-export function SizeCards({ value, provider, monthly, onChange }: SizeCardsProps) {
+export function SizeCards({ value, provider, monthly, onChange, walBytes }: SizeCardsProps) {
   return (
     <Radio.Group label="Size" value={value} onChange={(size) => onChange(size as ClusterSize)}>
       <SimpleGrid cols={{ base: 1, sm: 3 }} mt="sm">
         {CLUSTER_SIZE_NAMES.map((size) => (
-          <SizeCard key={size} size={size} provider={provider} monthly={monthly(size)} />
+          <SizeCard
+            key={size}
+            size={size}
+            facts={factsOf(size, provider, walBytes)}
+            monthly={monthly(size)}
+          />
         ))}
       </SimpleGrid>
     </Radio.Group>
@@ -35,10 +42,10 @@ export function SizeCards({ value, provider, monthly, onChange }: SizeCardsProps
 
 function SizeCard(props: {
   size: ClusterSize;
-  provider: ClusterProvider;
+  facts: readonly string[];
   monthly: number | undefined;
 }) {
-  const { size, provider, monthly } = props;
+  const { size, facts, monthly } = props;
   return (
     <Radio.Card value={size} p="md" radius="md" aria-label={sizingOf(size).title}>
       <Group wrap="nowrap" align="flex-start" gap="sm">
@@ -47,7 +54,7 @@ function SizeCard(props: {
           <Text fw={600} fz="sm">
             {sizingOf(size).title}
           </Text>
-          {factsOf(size, provider).map((fact) => (
+          {facts.map((fact) => (
             <Text key={fact} fz="xs" className="quiet">
               {fact}
             </Text>
@@ -63,13 +70,19 @@ function SizeCard(props: {
   );
 }
 
-function factsOf(size: ClusterSize, provider: ClusterProvider): string[] {
+function factsOf(
+  size: ClusterSize,
+  provider: ClusterProvider,
+  walBytes: number | undefined,
+): string[] {
   const sizing = sizingOf(size);
   const caches = [
     `${KNOB_WORDS.wal_cache_bytes.title} ${bytes(sizing.walCacheBytes)}`,
     `${KNOB_WORDS.block_cache_bytes.title} ${bytes(sizing.blockCacheBytes)}`,
   ];
-  if (provider === "local") return [`Write-ahead log ${bytes(sizing.walBytes)}`, ...caches];
+  if (provider === "local") {
+    return [`Write-ahead log ${bytes(walBytes ?? sizing.walBytes)}`, ...caches];
+  }
   const { instance } = awsSizing(size);
   return [
     `${instance.type}: ${instance.vcpus} vCPU, ${bytes(instance.memoryBytes)}`,

@@ -42,7 +42,7 @@ function Facts({ cluster }: { cluster: Cluster }) {
         <Fact label="Size" value={sizingOf(spec.size).title} />
         <Fact label="Region" value={regionFacts(spec.region).title} />
         <Fact label="Environment" value={useEnvironmentName(spec.environment_id)} />
-        <Fact label="Write-ahead log" value={walText(spec)} />
+        <Fact label="Write-ahead log" value={walText(cluster)} />
         <Fact
           label="Estimated monthly cost"
           value={status.provider === "local" ? "$0" : usd(status.estimated_monthly_cost_usd)}
@@ -59,9 +59,9 @@ function useEnvironmentName(environmentId: string): string {
   return data?.name ?? "–";
 }
 
-/** `10 GiB gp3, 3,000 IOPS`. */
-export function walText({ wal, size }: Cluster["spec"]): string {
-  if (wal === null) return bytes(sizingOf(size).walBytes);
+/** `10 GiB gp3, 3,000 IOPS`; a local cluster has the log that it was created with. */
+export function walText({ spec: { wal }, status }: Cluster): string {
+  if (wal === null) return bytes(Number(status.wal_capacity_bytes));
   return `${wal.size_gib} GiB ${wal.type}, ${wal.iops.toLocaleString("en")} IOPS`;
 }
 

@@ -44,6 +44,7 @@ export function awsCluster({ spec, status }: Changes = {}): Cluster {
       observed_revision: 1,
       purge_at: null,
       drift: "in_sync",
+      wal_capacity_bytes: String(18 * 1024 ** 3),
       estimated_monthly_cost_usd: 0,
       ...status,
     },
@@ -62,6 +63,6 @@ export function localCluster(): Cluster {
       network: null,
       storage: null,
     },
-    status: { provider: "local" },
+    status: { provider: "local", wal_capacity_bytes: String(256 * 1024 ** 2) },
   });
 }

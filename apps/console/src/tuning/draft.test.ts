@@ -102,9 +102,9 @@ describe("a refusal", () => {
 });
 
 it("the fixture is what the domain says of the size", () => {
-  const values = desiredTuning("dev", {});
+  const values = desiredTuning({ size: "dev" }, {});
   for (const knob of TUNING_KNOBS) {
-    const { min, max, reason } = tuningBounds("dev", values)[knob];
+    const { min, max, reason } = tuningBounds({ size: "dev" }, values)[knob];
     expect(tuning[knob]).toMatchObject({
       value: values[knob],
       min,
@@ -117,7 +117,7 @@ it("the fixture is what the domain says of the size", () => {
 /** The problem that the API answers for values which the domain refuses. */
 function refusal(overrides: Partial<Record<keyof Tuning, number>>): Problem {
   try {
-    checkTuning("dev", desiredTuning("dev", overrides), ["block_cache_bytes"]);
+    checkTuning({ size: "dev" }, desiredTuning({ size: "dev" }, overrides), ["block_cache_bytes"]);
   } catch (error) {
     if (error instanceof DomainError) {
       return { code: error.code, errors: [...error.fields] } as unknown as Problem;

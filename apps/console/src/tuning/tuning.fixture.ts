@@ -14,8 +14,8 @@ export function devTuning(
   changes: Partial<Record<TuningKnob, Partial<TuningSetting>>> = {},
   rest: Partial<Pick<Tuning, "applied" | "problem" | "metadata">> = {},
 ): Tuning {
-  const defaults = tuningDefaults("dev");
-  const bounds = tuningBounds("dev", desiredTuning("dev", {}));
+  const defaults = tuningDefaults({ size: "dev" });
+  const bounds = tuningBounds({ size: "dev" }, desiredTuning({ size: "dev" }, {}));
   const setting = (knob: TuningKnob): TuningSetting => ({
     value: defaults[knob],
     default: defaults[knob],

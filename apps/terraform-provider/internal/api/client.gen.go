@@ -2212,6 +2212,9 @@ type ClusterStatus struct {
 
 	// PurgeAt When the data of a deleted cluster is purged; it can be restored until then
 	PurgeAt *time.Time `json:"purge_at"`
+
+	// WalCapacityBytes Capacity of each broker's write-ahead log; a change of the size keeps it
+	WalCapacityBytes string `json:"wal_capacity_bytes"`
 }
 
 // ClusterStatusDrift defines model for ClusterStatus.Drift.

@@ -7,7 +7,7 @@ import {
   REGIONS,
 } from "@millrace/domain";
 import { z } from "zod";
-import { plainText, timestamp } from "../field.ts";
+import { int64, plainText, timestamp } from "../field.ts";
 import { ClusterNetwork, ClusterStorage, WalVolume } from "./aws-spec.ts";
 
 /** `DELETED` is internal. */
@@ -92,6 +92,9 @@ const ClusterStatus = z
       description: "When the data of a deleted cluster is purged; it can be restored until then",
     }),
     drift: z.enum(DRIFT_STATUSES),
+    wal_capacity_bytes: int64.meta({
+      description: "Capacity of each broker's write-ahead log; a change of the size keeps it",
+    }),
     estimated_monthly_cost_usd: z
       .number()
       .meta({ description: "Estimate from list prices and assumed usage" }),

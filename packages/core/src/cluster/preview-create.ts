@@ -39,6 +39,7 @@ export async function previewCreate(
     brokers: input.brokers ?? 1,
     zones: spec.zones,
     aws: spec.aws,
+    localWalBytes: undefined,
     paused: false,
     purgeAt: undefined,
     dataDestroyedAt: undefined,

@@ -1,4 +1,4 @@
-import type { Cluster, Principal } from "@millrace/domain";
+import { byteText, type Cluster, type Principal, sizingOf, walCapacityOf } from "@millrace/domain";
 import type { ChangePlan } from "@millrace/provisioner";
 import type { Core } from "../core.ts";
 import { type ChangePreview, cents, changeOf, warningsOf } from "./change-preview.ts";
@@ -25,7 +25,12 @@ export async function previewUpdate(
   );
   const cost = estimateOf(wanted);
   const costDelta = cents(cost.total - estimateOf(cluster).total);
-  const warnings = [...interruptions(plan), ...undone(cluster), ...warningsOf(wanted)];
+  const warnings = [
+    ...interruptions(plan),
+    ...walKept(cluster, wanted),
+    ...undone(cluster),
+    ...warningsOf(wanted),
+  ];
   return { plan, specChanges: specChanges(cluster, wanted), cost, costDelta, warnings };
 }
 
@@ -40,6 +45,14 @@ function interruptions({ changes }: ChangePlan): string[] {
     return ["The broker will restart. Clients are disconnected meanwhile."];
   }
   return [];
+}
+
+/** A local cluster's log is not resized. On AWS the plan shows the volume. */
+function walKept(before: Cluster, wanted: Cluster): string[] {
+  const kept = walCapacityOf(wanted);
+  if (wanted.aws !== undefined || wanted.size === before.size) return [];
+  if (kept === sizingOf(wanted.size).walBytes) return [];
+  return [`The write-ahead log keeps its ${byteText(kept)}.`];
 }
 
 /**

@@ -225,9 +225,10 @@ function mergeLabels(
 }
 
 /** What a tenant has tuned must be possible in the new size. Throws `tuning_refused`. */
-export function checkFit({ size, tuning }: Cluster): void {
+export function checkFit(cluster: Cluster): void {
+  const { tuning } = cluster;
   const asked = TUNING_KNOBS.filter((knob) => typeof tuning.overrides[knob] === "number");
-  checkTuning(size, desiredTuning(size, tuning.overrides), asked);
+  checkTuning(cluster, desiredTuning(cluster, tuning.overrides), asked);
 }
 
 function refuseLeaving(cluster: Cluster): void {

@@ -1,6 +1,4 @@
 import {
-  awsSizing,
-  baselinesOf,
   type Cluster,
   desiredTuning,
   type Placement,
@@ -8,6 +6,7 @@ import {
   sizingOf,
   TUNING_KNOBS,
   TUNING_PROPERTIES,
+  walCapacityOf,
 } from "@millrace/domain";
 import type { ClusterDeployment } from "@millrace/provisioner";
 
@@ -35,20 +34,15 @@ export function deploymentAt(cluster: Cluster, placement: Placement): ClusterDep
   };
 }
 
-/** On AWS the volume sets the log's size, on this machine the cluster's size does. */
-function walCapacityOf({ size, aws }: Cluster): number {
-  if (aws === undefined) return sizingOf(size).walBytes;
-  return baselinesOf(aws.wal, awsSizing(size).instance).walCapacityBytes;
-}
-
 function zonesOf({ region, zones }: Cluster): readonly string[] {
   return regionFacts(region).zones.slice(0, zones);
 }
 
 /** Broker properties that follow from a cluster's size and what was asked for beside it. */
-function propertiesOf({ size, tuning }: Cluster): Record<string, string> {
+function propertiesOf(cluster: Cluster): Record<string, string> {
+  const { size, tuning } = cluster;
   const sizing = sizingOf(size);
-  const values = desiredTuning(size, tuning.overrides);
+  const values = desiredTuning(cluster, tuning.overrides);
   // What neither the size nor a tenant has an opinion on stays the broker's own default.
   const asked = TUNING_KNOBS.filter((knob) => knob in tuning.overrides);
   // One of the two may have been asked for beside what the other was set to at the broker, which

@@ -56,6 +56,6 @@ export async function applyTuning(tools: TuningTools, cluster: Cluster): Promise
 async function compare(tools: TuningTools, cluster: Cluster): Promise<TuningKnob[] | "silent"> {
   const settings = await readSettings(tools, cluster);
   if (settings === undefined) return "silent";
-  const values = desiredTuning(cluster.size, cluster.tuning.overrides);
+  const values = desiredTuning(cluster, cluster.tuning.overrides);
   return askedKnobs(cluster).filter((knob) => runningValue(settings, knob) !== values[knob]);
 }

@@ -53,7 +53,7 @@ export async function giveSettings(
 ): Promise<SettingsOutcome> {
   const address = bootstrapServers(cluster);
   if (address === undefined || !isServing(cluster)) return { kind: "later", problem: undefined };
-  const values = desiredTuning(cluster.size, cluster.tuning.overrides);
+  const values = desiredTuning(cluster, cluster.tuning.overrides);
   const settings = Object.fromEntries(
     knobs.map((knob) => [TUNING_PROPERTIES[knob], String(values[knob])]),
   );

@@ -39,10 +39,10 @@ const DIGEST_LENGTH = 8;
  */
 export function viewTuning(cluster: Cluster, settings: BrokerSettings | undefined): TuningView {
   const values = valuesOf(cluster, settings);
-  const defaults = tuningDefaults(cluster.size);
+  const defaults = tuningDefaults(cluster);
   const applied = (knob: TuningKnob) => runningValue(settings, knob) === values[knob];
   const allApplied = TUNING_KNOBS.every(applied);
-  const bounds = tuningBounds(cluster.size, values);
+  const bounds = tuningBounds(cluster, values);
   const entries = TUNING_KNOBS.map((knob): [TuningKnob, KnobView] => {
     // A broker's bounds follow from its current settings, not from changes it has yet to receive.
     const setting = allApplied ? settings?.get(TUNING_PROPERTIES[knob]) : undefined;
@@ -65,7 +65,7 @@ export function viewTuning(cluster: Cluster, settings: BrokerSettings | undefine
  */
 export function valuesOf(cluster: Cluster, settings: BrokerSettings | undefined): TuningValues {
   const { overrides } = cluster.tuning;
-  const values: Record<TuningKnob, number> = { ...desiredTuning(cluster.size, overrides) };
+  const values: Record<TuningKnob, number> = { ...desiredTuning(cluster, overrides) };
   for (const knob of TUNING_KNOBS) {
     if (!(knob in overrides)) values[knob] = runningValue(settings, knob) ?? values[knob];
   }

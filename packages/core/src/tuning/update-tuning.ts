@@ -125,7 +125,7 @@ function validate(
   }
   const overrides = { ...cluster.tuning.overrides, ...patch };
   const wanted = { ...cluster, tuning: { ...cluster.tuning, overrides } };
-  checkTuning(cluster.size, valuesOf(wanted, settings), namedIn(patch));
+  checkTuning(cluster, valuesOf(wanted, settings), namedIn(patch));
   return wanted;
 }
 

@@ -1,6 +1,6 @@
 import type { Cluster as ClusterShape } from "@millrace/contract";
 import { type ClusterView, clusterEtag, estimateOf } from "@millrace/core";
-import { bootstrapServers, type Cluster, providerOf } from "@millrace/domain";
+import { bootstrapServers, type Cluster, providerOf, walCapacityOf } from "@millrace/domain";
 import { presentNetwork, presentStorage, presentWal } from "./present-aws-spec.ts";
 
 export function presentCluster({ cluster, operationId }: ClusterView): ClusterShape {
@@ -51,6 +51,7 @@ function presentStatus({ cluster, operationId }: ClusterView): ClusterShape["sta
     observed_revision: cluster.observedRevision,
     purge_at: cluster.purgeAt?.toISOString() ?? null,
     drift: cluster.drift.status,
+    wal_capacity_bytes: String(walCapacityOf(cluster)),
     estimated_monthly_cost_usd: estimateOf(cluster).total,
     ...(operationId !== undefined && { operation_id: operationId }),
   };

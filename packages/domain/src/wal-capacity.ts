@@ -1,0 +1,22 @@
+import { awsSizing } from "./aws-size.ts";
+import type { AwsSpec } from "./aws-spec.ts";
+import { type ClusterSize, sizingOf } from "./size.ts";
+import { baselinesOf } from "./wal-volume.ts";
+
+/** What decides the capacity of a cluster's write-ahead log. A `Cluster` is one. */
+export interface WalOwner {
+  readonly size: ClusterSize;
+  readonly aws?: AwsSpec | undefined;
+  /** Set when a cluster on this machine is created; a change of the size keeps it. */
+  readonly localWalBytes?: number | undefined;
+}
+
+/**
+ * Capacity of the cluster's write-ahead log in bytes. On AWS the volume decides. On this machine the
+ * log is formatted for the size that the cluster was created with, and a broker does not open a log
+ * of another capacity.
+ */
+export function walCapacityOf({ size, aws, localWalBytes }: WalOwner): number {
+  if (aws !== undefined) return baselinesOf(aws.wal, awsSizing(size).instance).walCapacityBytes;
+  return localWalBytes ?? sizingOf(size).walBytes;
+}
