@@ -19,6 +19,7 @@ const ROWS: Record<string, number> = {
   "millrace-client": 3,
   "millrace-wal": 3,
   "millrace-blockcache": 3,
+  "millrace-perf": 4,
   "millrace-stream": 4,
   "millrace-log": 5,
   "millrace-security": 5,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use millrace_bench::{
     consumer::FetchLimits,
+    latencies,
     machine::{Patience, pause, wait_until_quiet},
     producer::{ClientError, Connection},
     usage::{cpu_time_of, peak_memory_kib},
@@ -563,7 +564,7 @@ fn shares_of_rates(outcome: &Outcome, seconds: f64) -> [(&'static str, f64); 2] 
 
 fn latencies_in(writers: &Writers, windows: &[(Duration, Duration)]) -> Fields {
     let mut shown = serde_json::Map::new();
-    writers.latencies(windows).describe(&mut shown);
+    latencies::describe(&writers.latencies(windows), &mut shown);
     let of = |key: &'static str| Some((key, shown.get(key)?.as_f64()?));
     let keys = ["avg_ms", "p50_ms", "p99_ms", "p999_ms", "max_ms"];
     keys.into_iter().filter_map(of).collect()

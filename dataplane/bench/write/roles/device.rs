@@ -4,7 +4,7 @@
 use std::{error::Error, time::Duration};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use millrace_bench::{latencies::Latencies, usage};
+use millrace_bench::{latencies, latencies::Latencies, usage};
 use millrace_time::{SharedClock, SystemClock};
 use millrace_wal::{BLOCK_BYTES, BufferPool};
 use serde_json::{Map, Value};
@@ -34,7 +34,7 @@ pub(super) fn run(flags: &mut Flags) -> Result<Value, Box<dyn Error>> {
     let mut out = Map::new();
     out.insert("mb_per_s".into(), (written as f64 / MIB / seconds).into());
     out.insert("writes_per_s".into(), (writes as f64 / seconds).into());
-    latencies.describe(&mut out);
+    latencies::describe(&latencies, &mut out);
     out.insert("cpu_seconds".into(), cpu.as_secs_f64().into());
     out.insert("seconds".into(), seconds.into());
     out.insert("writes".into(), writes.into());

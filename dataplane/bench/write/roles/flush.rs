@@ -4,7 +4,7 @@
 
 use std::{error::Error, fs::OpenOptions, io::Write, path::PathBuf};
 
-use millrace_bench::{latencies::Latencies, usage};
+use millrace_bench::{latencies, latencies::Latencies, usage};
 use millrace_time::SystemClock;
 use serde_json::{Map, Value};
 
@@ -33,7 +33,7 @@ pub(super) fn run(flags: &mut Flags) -> Result<Value, Box<dyn Error>> {
     let bytes = (count * block.len()) as f64;
     let mut out = Map::new();
     out.insert("mb_per_s".into(), (bytes / MIB / seconds).into());
-    latencies.describe(&mut out);
+    latencies::describe(&latencies, &mut out);
     out.insert("cpu_seconds".into(), cpu.as_secs_f64().into());
     out.insert("seconds".into(), seconds.into());
     out.insert("flushes".into(), count.into());

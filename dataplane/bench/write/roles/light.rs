@@ -15,7 +15,7 @@ use std::{
 };
 
 use millrace_bench::{
-    latencies::Latencies,
+    latencies::{self, Latencies},
     producer::{BatchTemplate, ClientError, Connection, ProduceFrame, ProducerIdentity, Stamp},
     usage,
 };
@@ -358,7 +358,7 @@ impl Measured {
             "records_per_s".into(),
             (self.records as f64 / seconds).into(),
         );
-        self.latencies.describe(&mut out);
+        latencies::describe(&self.latencies, &mut out);
         out.insert("cpu_seconds".into(), cpu.as_secs_f64().into());
         out.insert("seconds".into(), seconds.into());
         out.insert("requests".into(), self.requests.into());

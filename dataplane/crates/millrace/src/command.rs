@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use millrace_perf::PerfCommand;
 
 /// Kafka on object storage.
 #[derive(Debug, Parser)]
@@ -25,6 +26,9 @@ pub(crate) enum Command {
     /// Shows what is stored. Reads only; the broker should not be running.
     #[command(subcommand)]
     Inspect(Target),
+    /// Measures a Kafka cluster: producing, consuming, end-to-end latency, catch-up.
+    #[command(subcommand)]
+    Perf(PerfCommand),
 }
 
 /// Options of `millrace broker`.

@@ -21,6 +21,7 @@ mod configuration;
 mod descriptors;
 mod inspect;
 mod logging;
+mod perf;
 mod recover;
 mod runtime;
 
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         Command::Adopt(options) => adopt::run(&options),
         Command::Recover(options) => recover::run(&options),
         Command::Inspect(target) => inspect::run(&target),
+        Command::Perf(workload) => perf::run(workload),
     }
 }
 

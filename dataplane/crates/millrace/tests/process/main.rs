@@ -1,4 +1,6 @@
-//! The program as a process: signals, exit codes, `kill -9`.
+//! The program as a process: signals, exit codes, `kill -9`, performance tests.
+
+mod perf;
 
 use std::{
     net::SocketAddr,
