@@ -22,8 +22,8 @@ import { DEFAULT_EXPIRY, EXPIRIES, type Expiry, expiresAt } from "./expiry.ts";
 const ROLE_WORDS: Record<Role, string> = {
   owner: "Owner: everything",
   admin: "Admin: create, change and delete clusters and API keys",
-  member: "Member: manage topics and tuning",
-  viewer: "Viewer: read only",
+  member: "Member: manage topics, records and tuning",
+  viewer: "Viewer: read only, no records",
 };
 
 /** Creates a key and shows its secret, which is stored only as a hash. */
