@@ -82,7 +82,7 @@ const Row = memo(function Row({ record, opened, onOpen }: RowProps) {
       <Table.Td className="number">
         <UnstyledButton
           fz="sm"
-          aria-label={`Record ${offset} of partition ${partition}`}
+          aria-label={`${clockTime(timestamp_ms)}, partition ${partition}, offset ${offset}`}
           aria-haspopup="dialog"
         >
           {clockTime(timestamp_ms)}

@@ -51,15 +51,15 @@ export function TailBar({ tail, onPause, onResume, onStop, children }: TailBarPr
               leftSection={<IconPlayerPause size={14} />}
               onClick={onPause}
             >
-              Pause
+              Pause tail
             </Button>
           ) : (
             <Button size="xs" leftSection={<IconPlayerPlay size={14} />} onClick={onResume}>
-              {state === "failed" ? "Reconnect" : "Resume"}
+              {state === "failed" ? "Reconnect" : "Resume tail"}
             </Button>
           )}
           <Button size="xs" variant="default" leftSection={<IconX size={14} />} onClick={onStop}>
-            Stop
+            Stop tail
           </Button>
           {children}
         </Group>
