@@ -57,7 +57,7 @@ beforeEach(async () => {
   tools.driver.effects.length = 0;
   tools.driver.samples = SAMPLES;
   storage = new FakeTopics().storage;
-  const defaults = tuningDefaults("dev");
+  const defaults = tuningDefaults({ size: "dev" });
   settings = new Map(TUNING_KNOBS.map((knob) => [TUNING_PROPERTIES[knob], String(defaults[knob])]));
 });
 
@@ -352,7 +352,7 @@ test("the last fifty of a cluster are kept, and none of a cluster that is gone",
     await db.benchmarks.create({
       ...{ id: benchmarkId, clusterId: cluster.id, operationId: id, request, bytesPerSecond: 1 },
       ...{ size: "dev", by: { kind: "user", id: "usr_x", name: "ann" } },
-      tuning: { version: 0, values: tuningDefaults("dev"), changes: [] },
+      tuning: { version: 0, values: tuningDefaults({ size: "dev" }), changes: [] },
       createdAt: new Date(Date.UTC(2026, 0, 1, 0, n)),
     });
     await db.benchmarks.markTopicDeleted(benchmarkId, new Date());

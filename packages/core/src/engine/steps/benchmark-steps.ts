@@ -31,10 +31,7 @@ const checkLoad: Step = {
   check: hasReport,
   async do(context) {
     const { cluster } = context;
-    const { upload_threshold_bytes: threshold } = desiredTuning(
-      cluster.size,
-      cluster.tuning.overrides,
-    );
+    const { upload_threshold_bytes: threshold } = desiredTuning(cluster, cluster.tuning.overrides);
     assertRoomForBenchmark(await storageOf(context), threshold);
     return undefined;
   },
