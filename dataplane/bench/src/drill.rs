@@ -3,6 +3,7 @@
 //!
 //! - `command_line`: a drill as a program: options that all have, exit code
 //! - `workers`, `load`, `group`: the clients
+//! - `library`: the same work done with the client library
 //! - `ledger`: what they were promised
 //! - `readback`, `audit`: whether the promises were kept
 //! - `pattern`: what is in a record
@@ -16,6 +17,7 @@ mod conclusion;
 mod faulty_bucket;
 mod group;
 mod ledger;
+mod library;
 mod load;
 mod pattern;
 mod proxy;
@@ -28,6 +30,7 @@ pub use conclusion::{conclude, print_report};
 pub use faulty_bucket::with_faulty_bucket;
 pub use group::check as check_group;
 pub use ledger::{Acked, Ledger, Promises};
+pub use library::check as check_with_library;
 pub use load::{Stage, connect_patiently};
 pub use pattern::Place;
 pub use proxy::{Catch, Caught, Counts, Faults, Proxy};

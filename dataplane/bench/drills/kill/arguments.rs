@@ -8,11 +8,13 @@ use millrace_bench::{
 };
 
 pub(crate) const USAGE: &str = "\
-usage: npm run drill:kill -- [--kills N] [--quick] [--seed N] [--rate MIB] [--work DIR]
-                             [--program FILE] [--json FILE] [--any-disk]
+usage: npm run drill:kill -- [--kills N] [--quick] [--client raw|millrace] [--seed N] [--rate MIB]
+                             [--work DIR] [--program FILE] [--json FILE] [--any-disk]
        npm run drill:kill -- --backlog GIB [--s3-server FILE] [--cache MIB] …
   --kills N          number of kills under load (500)
   --quick            10 kills
+  --client NAME      who produces: raw sends batches of its own (the default); millrace is the client
+                     library, of which a member of a group also reads everything over all kills
   --backlog GIB      measures instead the time to the first acknowledgement after a kill with this
                      much not uploaded, and checks that all of it is uploaded once the bucket is back
   --s3-server FILE   the versitygw program that serves as the bucket then; by default one is built
@@ -53,6 +55,8 @@ pub(crate) struct Kills {
     pub(crate) partitions: i32,
     /// Everything new is read back after so many kills.
     pub(crate) audit_every: usize,
+    /// Whether the client library produces and consumes.
+    pub(crate) with_library: bool,
 }
 
 /// How much is not uploaded when the broker is killed.
@@ -75,6 +79,7 @@ impl Arguments {
             producers: 4,
             partitions: 6,
             audit_every: 50,
+            with_library: false,
         };
         let (mut backlog, mut cache_bytes, mut s3_server) = (None, None, None);
         let mut any_disk = false;
@@ -83,6 +88,7 @@ impl Arguments {
             match option {
                 "--quick" => kills.kills = 10,
                 "--kills" => kills.kills = positive(&value()?)?,
+                "--client" => kills.with_library = is_library(&value()?)?,
                 "--seed" => kills.seed = value()?.parse().ok()?,
                 "--rate" => kills.bytes_per_s = mebibytes(&value()?)?,
                 "--backlog" => backlog = Some(gibibytes(&value()?)?),
@@ -114,6 +120,14 @@ impl Arguments {
     }
 }
 
+fn is_library(client: &str) -> Option<bool> {
+    match client {
+        "raw" => Some(false),
+        "millrace" => Some(true),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,9 +136,10 @@ mod tests {
     fn the_command_line() {
         let parse = |text: &str| Arguments::parse(text.split_whitespace().map(str::to_owned));
         let drill = |text| parse(text).expect("legal").expect("a drill").drill;
-        let Drill::Kill(kills) = drill("--quick --seed 9 --rate 2") else {
+        let Drill::Kill(kills) = drill("--quick --client millrace --seed 9 --rate 2") else {
             panic!("kills");
         };
+        assert!(kills.with_library);
         assert_eq!(
             (kills.kills, kills.seed, kills.bytes_per_s),
             (10, 9, 2 << 20)
@@ -134,7 +149,13 @@ mod tests {
         };
         assert_eq!(backlog.bytes, 4 << 30);
         assert_eq!(backlog.cache_bytes, Some(512 << 20));
-        for wrong in ["--kills", "--kills 0", "--backlog much", "--fast"] {
+        for wrong in [
+            "--kills",
+            "--kills 0",
+            "--backlog much",
+            "--client java",
+            "--fast",
+        ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }

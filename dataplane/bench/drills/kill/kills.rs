@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use millrace_bench::{
     broker::{Home, Running, Settings, Stopped, files_below},
-    drill::{Promises, Readback, Work, Workers, check_group},
+    drill::{Promises, Readback, Work, Workers, check_group, check_with_library},
     machine::pause,
 };
 use serde_json::{Value, json};
@@ -66,7 +66,11 @@ pub(crate) fn run(arguments: &Kills, home: &Home) -> Result<Value, String> {
         partitions: arguments.partitions,
         bytes_per_s: arguments.bytes_per_s,
     };
-    let workers = Workers::begin(&work, home)?;
+    let workers = if arguments.with_library {
+        Workers::begin_with_library(&work, home)?
+    } else {
+        Workers::begin(&work, home)?
+    };
     let clock = workers.stage.clock.clone();
     let began = clock.now();
     let mut drill = Drill {
@@ -162,6 +166,9 @@ impl Drill<'_> {
         let mut all = Readback::new(&self.workers.stage);
         all.check_complete(&promises)?;
         check_group(&self.workers.stage)?;
+        if self.arguments.with_library {
+            check_with_library(&self.workers.stage, &promises)?;
+        }
         running.kill_9()?;
         self.kills += 1;
         Ok(promises)
@@ -178,6 +185,7 @@ impl Drill<'_> {
             .collect();
         Ok(json!({
             "seed": self.arguments.seed,
+            "client": if self.arguments.with_library { "millrace" } else { "raw" },
             "kills": self.kills,
             "kills_while_starting": self.kills_starting,
             "kills_while_stopping": self.kills_stopping,

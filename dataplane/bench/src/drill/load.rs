@@ -76,6 +76,15 @@ pub struct Stage {
     pub abandoned: AtomicBool,
 }
 
+impl Stage {
+    /// When the next batch is due after one of so many bytes, which was due at `due`.
+    pub(super) fn next_due(&self, due: Duration, bytes: u64) -> Duration {
+        let takes = Duration::from_nanos(bytes * 1_000_000_000 / self.bytes_per_s);
+        // What could not be sent while the broker was away is not made up for.
+        due.max(self.clock.now().saturating_sub(RETRY_PAUSE)) + takes
+    }
+}
+
 /// One batch that is not acknowledged.
 #[derive(Debug)]
 struct Batch {
@@ -137,14 +146,13 @@ pub(super) struct Producer {
 
 impl Producer {
     pub(super) fn new(stage: Arc<Stage>, number: u32, identity: ProducerIdentity) -> Self {
-        let seed = stage.seed ^ u64::from(number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Self {
             lines: (0..stage.partitions).map(|_| Line::default()).collect(),
             due: stage.clock.now(),
+            random: random_of(stage.seed, number),
             stage,
             number,
             identity,
-            random: fastrand::Rng::with_seed(seed),
             requests: VecDeque::new(),
             turn: 0,
         }
@@ -249,25 +257,12 @@ impl Producer {
         for &partition in &partitions {
             bytes += self.fill_line(partition);
         }
-        let takes = Duration::from_nanos(bytes * 1_000_000_000 / self.stage.bytes_per_s);
-        // What could not be sent while the broker was away is not made up for.
-        let late = self.stage.clock.now().saturating_sub(RETRY_PAUSE);
-        self.due = self.due.max(late) + takes;
+        self.due = self.stage.next_due(self.due, bytes);
         partitions
     }
 
-    /// Records and bytes of each: mostly small ones, some as a busy client packs them, some large.
-    fn shape(&mut self) -> (u32, usize) {
-        match self.random.u32(0..100) {
-            0..60 => (self.random.u32(1..=20), self.random.usize(HEAD_BYTES..=400)),
-            60..90 => (self.random.u32(8..=16), 1_024),
-            90..99 => (self.random.u32(2..=6), self.random.usize(20_000..=60_000)),
-            _ => (1, self.random.usize(700_000..=1_000_000)),
-        }
-    }
-
     fn fill_line(&mut self, partition: i32) -> u64 {
-        let (count, record_bytes) = self.shape();
+        let (count, record_bytes) = shape(&mut self.random);
         let ProducerIdentity { id, epoch } = self.identity;
         let line = &mut self.lines[index(partition)];
         let first = Place {
@@ -390,6 +385,22 @@ impl Producer {
             promises.acknowledge(batch.first, batch.count, bytes, known, wall_ms);
         });
         Ok(())
+    }
+}
+
+/// What the producer with this number draws from.
+pub(super) fn random_of(seed: u64, number: u32) -> fastrand::Rng {
+    fastrand::Rng::with_seed(seed ^ u64::from(number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+/// Records of one batch and bytes of each: mostly small ones, some as a busy client packs them, some
+/// large.
+pub(super) fn shape(random: &mut fastrand::Rng) -> (u32, usize) {
+    match random.u32(0..100) {
+        0..60 => (random.u32(1..=20), random.usize(HEAD_BYTES..=400)),
+        60..90 => (random.u32(8..=16), 1_024),
+        90..99 => (random.u32(2..=6), random.usize(20_000..=60_000)),
+        _ => (1, random.usize(700_000..=1_000_000)),
     }
 }
 

@@ -19,6 +19,7 @@ use crate::{
 use super::{
     group,
     ledger::{Ledger, Promises},
+    library,
     load::{PATIENCE, Producer, START_WAIT_MAX, Stage, connect_patiently},
 };
 
@@ -60,32 +61,31 @@ impl Workers {
     pub fn begin(work: &Work, home: &Home) -> Result<Self, String> {
         Self::create_topics(work, home)?;
         let mut workers = Self::resume(work, home)?;
-        let stage = Arc::clone(&workers.stage);
-        stage
-            .ledger
-            .change(|promises| promises.group_offset = group::NOTHING_COMMITTED);
-        workers
-            .threads
-            .push(thread::spawn(move || group::run(&stage)));
+        workers.commit();
+        Ok(workers)
+    }
+
+    /// The same with producers of the client library, and with a member of a group that reads what
+    /// they write.
+    pub fn begin_with_library(work: &Work, home: &Home) -> Result<Self, String> {
+        Self::create_topics(work, home)?;
+        let stage = stage(work, home);
+        let mut threads = Vec::new();
+        for number in 0..work.producers {
+            let stage = Arc::clone(&stage);
+            threads.push(thread::spawn(move || library::produce(&stage, number)));
+        }
+        let following = Arc::clone(&stage);
+        threads.push(thread::spawn(move || library::follow(&following)));
+        let mut workers = Self { stage, threads };
+        workers.commit();
         Ok(workers)
     }
 
     /// Lets the broker name producers, and begins with them on the topic that is there.
     pub fn resume(work: &Work, home: &Home) -> Result<Self, String> {
         let mut connection = connect_patiently(home.address())?;
-        let stage = Arc::new(Stage {
-            broker: home.address(),
-            topic: TOPIC.to_owned(),
-            partitions: work.partitions,
-            seed: work.seed,
-            bytes_per_s: (work.bytes_per_s / u64::from(work.producers)).max(1),
-            clock: SystemClock::shared(),
-            ledger: Ledger::default(),
-            incarnation: AtomicU64::new(1),
-            acknowledging: AtomicU64::new(0),
-            finishing: AtomicBool::new(false),
-            abandoned: AtomicBool::new(false),
-        });
+        let stage = stage(work, home);
         let mut threads = Vec::new();
         for number in 0..work.producers {
             let identity = connection.init_producer_id();
@@ -94,6 +94,15 @@ impl Workers {
             threads.push(thread::spawn(move || producer.run()));
         }
         Ok(Self { stage, threads })
+    }
+
+    /// Begins with the group that only commits.
+    fn commit(&mut self) {
+        let stage = Arc::clone(&self.stage);
+        stage
+            .ledger
+            .change(|promises| promises.group_offset = group::NOTHING_COMMITTED);
+        self.threads.push(thread::spawn(move || group::run(&stage)));
     }
 
     /// Executes the next broker; when it began to.
@@ -200,6 +209,22 @@ impl Workers {
         }
         Ok(promises)
     }
+}
+
+fn stage(work: &Work, home: &Home) -> Arc<Stage> {
+    Arc::new(Stage {
+        broker: home.address(),
+        topic: TOPIC.to_owned(),
+        partitions: work.partitions,
+        seed: work.seed,
+        bytes_per_s: (work.bytes_per_s / u64::from(work.producers)).max(1),
+        clock: SystemClock::shared(),
+        ledger: Ledger::default(),
+        incarnation: AtomicU64::new(1),
+        acknowledging: AtomicU64::new(0),
+        finishing: AtomicBool::new(false),
+        abandoned: AtomicBool::new(false),
+    })
 }
 
 fn joined(thread: JoinHandle<Result<(), String>>) -> Result<(), String> {
