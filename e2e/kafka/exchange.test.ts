@@ -1,6 +1,6 @@
 /**
- * Every stock client writes with every codec, and every other one reads it back: equal, complete,
- * and in order within each partition.
+ * Every stock client, and our own client library, writes with every codec, and every other one reads
+ * it back: equal, complete, and in order within each partition.
  */
 import { once } from "node:events";
 import { createWriteStream, mkdtempSync, rmSync } from "node:fs";
@@ -12,9 +12,10 @@ import { createCluster, createTopic, deleteCluster, type TestCluster, unique } f
 import { type Client, CODECS } from "./clients/client.ts";
 import { java } from "./clients/java.ts";
 import { librdkafka } from "./clients/kcat.ts";
+import { consoleProgram, millrace } from "./clients/millrace.ts";
 import { node } from "./clients/node.ts";
 
-const RECORDS = Number(process.env.MILLRACE_E2E_RECORDS ?? 100_000);
+const RECORDS = Number(process.env.MILLRACE_E2E_RECORDS ?? 50_000);
 const RECORD_BYTES = 1_024;
 const PARTITIONS = 8;
 const SEQUENCE_DIGITS = 8;
@@ -23,14 +24,16 @@ const clients = [
   process.env.MILLRACE_KCAT === "" ? undefined : librdkafka,
   process.env.MILLRACE_KAFKA_JARS ? java : undefined,
   node,
+  millrace,
 ].filter((client) => client !== undefined);
 
-describe("stock clients read what other stock clients wrote", () => {
+describe("clients read what other clients wrote", () => {
   const folder = mkdtempSync(join(tmpdir(), "millrace-exchange-"));
   const file = join(folder, "records");
   let cluster: TestCluster;
 
   beforeAll(async () => {
+    consoleProgram();
     await writeRecords(file);
     cluster = await createCluster(unique("exchange"));
   });

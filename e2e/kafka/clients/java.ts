@@ -7,11 +7,13 @@ const IDLE_MS_MAX = 30_000;
 
 /** Runs one of Kafka's tools by its class name. */
 export function kafkaTool(tool: string, args: string[], options: RunOptions = {}): Promise<void> {
-  return runLines(
-    "java",
-    ["-Xmx512M", "-XX:+UseSerialGC", "-cp", `${jars}/*`, `org.apache.kafka.tools.${tool}`, ...args],
-    options,
-  );
+  return runLines("java", javaArguments(tool, args), options);
+}
+
+/** What `java` is told to run one of Kafka's tools. */
+export function javaArguments(tool: string, args: string[]): string[] {
+  const machine = ["-Xmx512M", "-XX:+UseSerialGC"];
+  return [...machine, "-cp", `${jars}/*`, `org.apache.kafka.tools.${tool}`, ...args];
 }
 
 export const java: Client = {
