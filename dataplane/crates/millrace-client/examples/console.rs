@@ -3,7 +3,8 @@
 //! ```text
 //! console produce localhost:9092 orders [none|gzip|snappy|lz4|zstd]     lines of standard input
 //! console consume localhost:9092 orders --records N                     from the beginning
-//! console consume localhost:9092 orders --group G [--assignor NAME]     until SIGTERM or SIGINT
+//! console consume localhost:9092 orders --group G                       until SIGTERM or SIGINT
+//!         [--assignor range|sticky|cooperative-sticky | --protocol consumer]
 //! ```
 //!
 //! Records are printed as partition, offset and value, one a line. A member of a group commits what
@@ -17,14 +18,15 @@ use std::{
 
 use millrace_client::{
     Assignor, BoxFuture, Client, ClientConfig, Compression, Consumer, ConsumerConfig,
-    ConsumerRecord, OffsetReset, Producer, ProducerConfig, ProducerRecord, RebalanceListener,
-    StartAt, TopicPartition,
+    ConsumerRecord, GroupProtocol, OffsetReset, Producer, ProducerConfig, ProducerRecord,
+    RebalanceListener, StartAt, TopicPartition,
 };
 use tokio::signal::unix::{SignalKind, signal};
 
 const USAGE: &str = "usage: console produce BOOTSTRAP TOPIC [none|gzip|snappy|lz4|zstd]
        console consume BOOTSTRAP TOPIC --records N
-       console consume BOOTSTRAP TOPIC --group G [--assignor range|sticky|cooperative-sticky]";
+       console consume BOOTSTRAP TOPIC --group G \
+               [--assignor range|sticky|cooperative-sticky | --protocol consumer]";
 /// Large batches, as for any transfer of much data.
 const BATCH_BYTES: usize = 64 * 1024;
 const LINGER: Duration = Duration::from_millis(20);
@@ -42,16 +44,14 @@ async fn main() -> ExitCode {
         ["produce", servers, topic] => produce(servers, topic, "none").await,
         ["produce", servers, topic, codec] => produce(servers, topic, codec).await,
         ["consume", servers, topic, "--records", count] => read(servers, topic, count).await,
-        ["consume", servers, topic, "--group", group] => follow(servers, topic, group, None).await,
         [
             "consume",
             servers,
             topic,
             "--group",
             group,
-            "--assignor",
-            name,
-        ] => follow(servers, topic, group, Some(name)).await,
+            ref options @ ..,
+        ] => follow(servers, topic, group, options).await,
         _ => Err(USAGE.into()),
     };
     match outcome {
@@ -104,17 +104,20 @@ async fn read(servers: &str, topic: &str, count: &str) -> Outcome {
     Ok(out.flush()?)
 }
 
-async fn follow(servers: &str, topic: &str, group: &str, assignor: Option<&str>) -> Outcome {
+async fn follow(servers: &str, topic: &str, group: &str, options: &[&str]) -> Outcome {
     let mut config = ConsumerConfig::in_group(group);
     config.auto_offset_reset = OffsetReset::Earliest;
     config.session_timeout = SESSION_TIMEOUT;
     config.heartbeat_interval = HEARTBEAT_INTERVAL;
-    match assignor {
-        None => {}
-        Some("range") => config.assignors = vec![Assignor::Range],
-        Some("sticky") => config.assignors = vec![Assignor::Sticky],
-        Some("cooperative-sticky") => config.assignors = vec![Assignor::CooperativeSticky],
-        Some(_) => return Err(USAGE.into()),
+    match options {
+        [] => {}
+        ["--assignor", "range"] => config.assignors = vec![Assignor::Range],
+        ["--assignor", "sticky"] => config.assignors = vec![Assignor::Sticky],
+        ["--assignor", "cooperative-sticky"] => {
+            config.assignors = vec![Assignor::CooperativeSticky];
+        }
+        ["--protocol", "consumer"] => config.group_protocol = GroupProtocol::Consumer,
+        _ => return Err(USAGE.into()),
     }
     let consumer = Consumer::new(&Client::new(ClientConfig::new(servers)?), config);
     consumer.subscribe_with(&[topic], Announce)?;

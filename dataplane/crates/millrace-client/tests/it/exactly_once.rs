@@ -123,8 +123,18 @@ async fn run(case: Case) {
     assert_eq!(Arc::strong_count(&cluster), 1, "every task has ended");
 }
 
+/// Each case is seconds of a cluster's life: a quarter of the usual number.
+fn cases() -> ProptestConfig {
+    let usual = ProptestConfig::default();
+    ProptestConfig {
+        cases: usual.cases.div_ceil(4),
+        failure_persistence: None,
+        ..usual
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases())]
 
     #[test]
     fn records_are_stored_once_and_in_order(case in case(fault())) {
