@@ -179,9 +179,9 @@ test("a failure that a restart cannot fix stops the restarts and says what to do
   expect([phase, starts]).toEqual(["DEGRADED", 1]);
   expect(conditions[0]?.reason).toBe("BrokerCannotStart");
   expect(message).toBe(
-    "The broker cannot start: s3.data.buckets: no such bucket; create it. " +
-      "Correct its configuration. Then pause and resume the cluster to start it again.",
+    "The broker rejects its configuration. Correct it, then pause and resume the cluster.",
   );
+  expect(conditions[0]?.detail).toBe("s3.data.buckets: no such bucket; create it.");
 });
 
 for (const code of [64, 65, 78]) {

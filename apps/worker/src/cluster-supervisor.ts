@@ -2,6 +2,7 @@ import { type BrokerHealth, forgetRestarts, reportDegraded, reportRecovered } fr
 import type { Database } from "@millrace/db";
 import {
   type BrokerExit,
+  CANNOT_START,
   type Clock,
   type Cluster,
   type ClusterPhase,
@@ -190,8 +191,9 @@ export class ClusterSupervisor {
     const remedy = lastExit && remedyOf(lastExit);
     if (lastExit === undefined || remedy === undefined || backoff.starts === 0) return undefined;
     return {
-      reason: "BrokerCannotStart",
-      message: `The broker cannot start: ${sentence(lastExit.reason)} ${remedy} Then pause and resume the cluster to start it again.`,
+      reason: CANNOT_START,
+      message: remedy,
+      detail: sentence(lastExit.reason),
     };
   }
 
@@ -253,7 +255,7 @@ export class ClusterSupervisor {
     if (!isNew && now < watch.nextReportAt) return;
     watch.nextReportAt = now + REPORT_INTERVAL_MS;
     const degraded = await reportDegraded(this.#options, cluster, health);
-    if (degraded) log.warn(health.message);
+    if (degraded) log.warn({ detail: health.detail }, health.message);
   }
 
   async #restart(

@@ -34,7 +34,8 @@ function toDomainError(error: BrokerError, topic: string | undefined): DomainErr
     case "unreachable":
     case "timeout":
       return new DomainError("broker_unavailable", "The broker does not respond.", {
-        remedy: "Try again in a few seconds. A broker that stopped is restarted.",
+        remedy:
+          "Try again in a few seconds. The cluster's status says why its broker does not serve.",
         retryAfterSeconds: 3,
         cause: error,
       });

@@ -119,7 +119,7 @@ test("a paused cluster is recovered, and stays paused until it is resumed", asyn
 
 test("a cluster that serves is not recovered", async () => {
   const cluster = await of.running(of.tools());
-  const refused = { code: "cluster_not_ready" };
+  const refused = { code: "cluster_serving", retryable: false };
   await expect(recoverCluster(...ask(), { clusterId: cluster.id })).rejects.toMatchObject(refused);
   const { signal } = new AbortController();
   const preview = previewRecover(...ask(), { clusterId: cluster.id }, signal);

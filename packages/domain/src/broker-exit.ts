@@ -7,13 +7,13 @@ export interface BrokerExit {
 }
 
 /**
- * Exit codes of `millrace broker` after which the next start fails the same way, each with what
- * somebody has to do first. The broker's table of all codes is in its `main.rs`.
+ * Exit codes of `millrace broker` after which the next start fails the same way, each with what is
+ * wrong and what somebody has to do. The broker's table of all codes is in its `main.rs`.
  */
 const REMEDIES: Readonly<Record<number, string>> = {
-  64: "The broker program and the worker do not fit together: install both from the same release.",
-  65: "Its metadata, log and bucket do not belong together: do what the reason says, or recover the cluster.",
-  78: "Correct its configuration.",
+  64: "The broker program does not fit the worker. Install both from the same release, then pause and resume the cluster.",
+  65: "The broker's metadata, write-ahead log and bucket do not belong together, or one is missing. Choose Recover to rebuild the metadata from the bucket. Or restore the missing files, then pause and resume the cluster.",
+  78: "The broker rejects its configuration. Correct it, then pause and resume the cluster.",
 };
 
 /** What has to be done before another start can succeed; undefined where a restart may help. */

@@ -1,5 +1,12 @@
 import { expect, test } from "vitest";
-import { CLUSTER_PHASES, canTransition, phasesBefore } from "./cluster.ts";
+import {
+  assertServing,
+  CANNOT_START,
+  CLUSTER_PHASES,
+  type Cluster,
+  canTransition,
+  phasesBefore,
+} from "./cluster.ts";
 
 test("every living phase can end in deletion", () => {
   for (const phase of CLUSTER_PHASES) {
@@ -27,4 +34,15 @@ test("a paused cluster is changed before it runs again", () => {
 
 test("only a provisioned or recovered cluster becomes RUNNING", () => {
   expect(phasesBefore("RUNNING")).toEqual(["PROVISIONING", "UPDATING", "DEGRADED"]);
+});
+
+test("a broker that cannot start is not asked: the answer is what its status says to do", () => {
+  const message = "The broker rejects its configuration. Correct it.";
+  const condition = { type: "Ready", status: "False", message, lastTransitionAt: "" } as const;
+  const degraded = (reason: string) =>
+    ({ phase: "DEGRADED", conditions: [{ ...condition, reason }] }) as unknown as Cluster;
+  expect(() => assertServing(degraded("BrokerDown"))).not.toThrow();
+  expect(() => assertServing(degraded(CANNOT_START))).toThrow(
+    expect.objectContaining({ code: "broker_unavailable", remedy: message }),
+  );
 });

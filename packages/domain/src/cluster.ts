@@ -60,8 +60,13 @@ export interface Condition {
   readonly reason: string;
   /** One sentence for people. */
   readonly message: string;
+  /** The broker's own words behind the message, where it has any. */
+  readonly detail?: string | undefined;
   readonly lastTransitionAt: string;
 }
+
+/** Reason of the condition of a broker that no restart helps. */
+export const CANNOT_START = "BrokerCannotStart";
 
 /** Where a cluster's broker listens. Chosen once, then fixed until the cluster is deleted. */
 export interface Placement {
@@ -135,10 +140,17 @@ export function bootstrapServers(cluster: Cluster): string | undefined {
   return `${cluster.placement.host}:${cluster.placement.kafkaPort}`;
 }
 
-/** Throws `cluster_not_ready` unless a broker is expected to answer. */
+/** Throws `cluster_not_ready` or `broker_unavailable` unless a broker is expected to answer. */
 export function assertServing(cluster: Cluster): void {
-  if ((SERVING_PHASES as readonly ClusterPhase[]).includes(cluster.phase)) return;
-  throw clusterNotReady(cluster);
+  if (!(SERVING_PHASES as readonly ClusterPhase[]).includes(cluster.phase)) {
+    throw clusterNotReady(cluster);
+  }
+  const [condition] = cluster.conditions;
+  if (cluster.phase !== "DEGRADED" || condition?.reason !== CANNOT_START) return;
+  // It is not restarted: waiting for it would only delay the answer.
+  throw new DomainError("broker_unavailable", "The broker cannot start.", {
+    remedy: condition.message,
+  });
 }
 
 const REMEDIES: Readonly<Partial<Record<ClusterPhase, string>>> = {

@@ -45,6 +45,7 @@ export const ERROR_KINDS = {
   plan_changed: { status: 409, title: "Plan has changed", retryable: false },
   cluster_busy: { status: 409, title: "Another operation is running", retryable: true },
   cluster_not_ready: { status: 409, title: "Cluster not ready", retryable: true },
+  cluster_serving: { status: 409, title: "The broker serves", retryable: false },
   benchmark_refused: { status: 409, title: "Benchmark refused", retryable: true },
   idempotency_key_in_use: {
     status: 409,

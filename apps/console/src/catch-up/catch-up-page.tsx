@@ -6,6 +6,8 @@ import { IconInfoCircle } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTRPC } from "../api/client.tsx";
+import { useLastError } from "../api/last-error.ts";
+import { BrokerDown, useBrokerDown } from "../cluster/broker-down.tsx";
 import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { byUrgency, summaryText } from "./backlog.ts";
@@ -23,16 +25,21 @@ const GROUPS_SHOWN = 20;
 /** Backlog, read rate and remaining time of each group, with cache and network. Live. */
 export function CatchUpPage({ clusterId, wanted }: { clusterId: string; wanted?: string }) {
   const trpc = useTRPC();
-  const { data, error } = useQuery(
+  const down = useBrokerDown(clusterId);
+  const query = useQuery(
     trpc.catchUp.get.queryOptions(
       { cluster_id: clusterId },
-      { refetchInterval: ({ state }) => pollMs(state.data) },
+      // The next poll is the retry: retries before an error would only keep it from being shown.
+      { refetchInterval: ({ state }) => pollMs(state.data), retry: false, enabled: !down },
     ),
   );
+  const error = useLastError(query);
+  const { data } = query;
+  if (down) return <BrokerDown what="Backlogs, caches and network" />;
   return (
     <Stack gap="md">
-      {error && <ProblemAlert error={error} title="Cannot load the catch-up status" />}
-      {!data && !error && <Skeleton h={320} radius="md" />}
+      {error != null && <ProblemAlert error={error} title="Cannot load the catch-up status" />}
+      {!data && error == null && <Skeleton h={320} radius="md" />}
       {data && <Groups answer={data} wanted={wanted} />}
       {data && <CacheCard cache={data.cache} />}
       {data && (

@@ -23,6 +23,7 @@ import { byteRate, latency } from "../format/quantity.ts";
 import { ago, moment } from "../format/time.ts";
 import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { hasLiveFigures } from "./broker-state.ts";
 import { useMetrics } from "./live.ts";
 import { PhaseBadge } from "./phase-badge.tsx";
 
@@ -105,7 +106,8 @@ function ClusterTable({ clusters }: { clusters: Cluster[] }) {
 function ClusterRow({ cluster }: { cluster: Cluster }) {
   const { metadata, spec, status } = cluster;
   const { data } = useMetrics(metadata.id, 5, 5, MEASURED_PHASES.includes(status.phase));
-  const p99 = latest(pointsOf(data?.series, "produce_latency_p99"));
+  const live = hasLiveFigures(cluster);
+  const p99 = live ? latest(pointsOf(data?.series, "produce_latency_p99")) : undefined;
   return (
     <Table.Tr>
       <Table.Td>
@@ -122,10 +124,18 @@ function ClusterRow({ cluster }: { cluster: Cluster }) {
         <PhaseBadge phase={status.phase} />
       </Table.Td>
       <Table.Td>
-        <Rate points={pointsOf(data?.series, "bytes_in_rate")} color="var(--chart-in)" />
+        <Rate
+          live={live}
+          points={pointsOf(data?.series, "bytes_in_rate")}
+          color="var(--chart-in)"
+        />
       </Table.Td>
       <Table.Td>
-        <Rate points={pointsOf(data?.series, "bytes_out_rate")} color="var(--chart-out)" />
+        <Rate
+          live={live}
+          points={pointsOf(data?.series, "bytes_out_rate")}
+          color="var(--chart-out)"
+        />
       </Table.Td>
       <Table.Td className="number">{p99 === undefined ? "–" : latency(p99)}</Table.Td>
       <Table.Td>
@@ -137,8 +147,9 @@ function ClusterRow({ cluster }: { cluster: Cluster }) {
   );
 }
 
-function Rate({ points, color }: { points: [number, number | null][]; color: string }) {
-  const now = latest(points);
+function Rate(props: { points: [number, number | null][]; color: string; live: boolean }) {
+  const { points, color, live } = props;
+  const now = live ? latest(points) : undefined;
   return (
     <Group gap="sm" wrap="nowrap">
       <Text fz="sm" className="number" w={84}>

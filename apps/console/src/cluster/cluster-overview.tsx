@@ -8,6 +8,7 @@ import { TimeChart } from "../charts/time-chart.tsx";
 import { byteRate, count, latency } from "../format/quantity.ts";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { BootstrapAddress } from "./bootstrap-address.tsx";
+import { hasLiveFigures } from "./broker-state.ts";
 import { useCluster, useMetrics } from "./live.ts";
 
 /** What the tiles show as "now", whatever span the charts show. */
@@ -41,7 +42,7 @@ export function ClusterOverview({ clusterId }: { clusterId: string }) {
         />
       </Group>
       {error && <ProblemAlert error={error} title="Cannot load the metrics" />}
-      <Tiles series={now.data?.series} />
+      <Tiles series={cluster && hasLiveFigures(cluster) ? now.data?.series : undefined} />
       <Charts
         series={data?.series}
         span={data ?? { from: Date.now() - Number(span) * 60_000, to: Date.now() }}
@@ -50,7 +51,7 @@ export function ClusterOverview({ clusterId }: { clusterId: string }) {
   );
 }
 
-/** Current values; a dash where nothing was measured in the last seconds. */
+/** Current values; a dash where nothing was measured in the last seconds, or the broker is down. */
 export function Tiles({ series }: { series: MetricSeries[] | undefined }) {
   const now = (name: MetricSeries["name"], format: (value: number) => string) => {
     const value = latest(pointsOf(series, name));

@@ -19,6 +19,8 @@ import { IconChevronDown, IconChevronRight } from "@tabler/icons-react";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import Link from "next/link";
 import { useTRPC } from "../api/client.tsx";
+import { useLastError } from "../api/last-error.ts";
+import { BrokerDown, useBrokerDown } from "../cluster/broker-down.tsx";
 import { int64 } from "../format/quantity.ts";
 import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
@@ -28,17 +30,27 @@ const LIST_POLL_MS = 3_000;
 /** A cluster's consumer groups with their lag. Live. */
 export function GroupList({ clusterId }: { clusterId: string }) {
   const trpc = useTRPC();
-  const { data, error, isPending, fetchNextPage, hasNextPage } = useInfiniteQuery(
+  const down = useBrokerDown(clusterId);
+  const query = useInfiniteQuery(
     trpc.consumerGroup.list.infiniteQueryOptions(
       { cluster_id: clusterId },
-      { getNextPageParam: (page) => page.next_page_token, refetchInterval: LIST_POLL_MS },
+      {
+        getNextPageParam: (page) => page.next_page_token,
+        refetchInterval: LIST_POLL_MS,
+        // The next poll is the retry.
+        retry: false,
+        enabled: !down,
+      },
     ),
   );
+  const { data, isPending, fetchNextPage, hasNextPage } = query;
+  const error = useLastError(query);
   const groups = data?.pages.flatMap((page) => page.items) ?? [];
+  if (down) return <BrokerDown what="Consumer groups" />;
   return (
     <Stack gap="md">
-      {error && <ProblemAlert error={error} title="Cannot load the consumer groups" />}
-      {isPending && <Skeleton h={120} radius="md" />}
+      {error != null && <ProblemAlert error={error} title="Cannot load the consumer groups" />}
+      {isPending && error == null && <Skeleton h={120} radius="md" />}
       {data && groups.length === 0 && (
         <Empty
           title="No consumer groups yet"

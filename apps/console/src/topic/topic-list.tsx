@@ -8,6 +8,8 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import Link from "next/link";
 import { useState } from "react";
 import { useTRPC } from "../api/client.tsx";
+import { useLastError } from "../api/last-error.ts";
+import { BrokerDown, useBrokerDown } from "../cluster/broker-down.tsx";
 import { useAllowed } from "../session/use-allowed.ts";
 import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
@@ -24,26 +26,33 @@ export function TopicList({ clusterId }: { clusterId: string }) {
   const [deleting, setDeleting] = useState<string>();
   const [changing, setChanging] = useState<string>();
   const mayWrite = useAllowed("topic:write");
-  const { data, error, isPending, fetchNextPage, hasNextPage } = useInfiniteQuery(
+  const down = useBrokerDown(clusterId);
+  const query = useInfiniteQuery(
     trpc.topic.list.infiniteQueryOptions(
       { cluster_id: clusterId },
       {
         getNextPageParam: (page) => page.next_page_token,
         refetchInterval: LIST_POLL_MS,
+        // The next poll is the retry.
+        retry: false,
+        enabled: !down,
       },
     ),
   );
+  const { data, isPending, fetchNextPage, hasNextPage } = query;
+  const error = useLastError(query);
   const topics = data?.pages.flatMap((page) => page.items) ?? [];
   const create = (
     <Button leftSection={<IconPlus size={16} />} onClick={dialog.open}>
       Create topic
     </Button>
   );
+  if (down) return <BrokerDown what="Topics" />;
   return (
     <Stack gap="md">
       {topics.length > 0 && <Group justify="flex-end">{create}</Group>}
-      {error && <ProblemAlert error={error} title="Cannot load the topics" />}
-      {isPending && <Skeleton h={120} radius="md" />}
+      {error != null && <ProblemAlert error={error} title="Cannot load the topics" />}
+      {isPending && error == null && <Skeleton h={120} radius="md" />}
       {data && topics.length === 0 && (
         <Empty
           title="No topics yet"

@@ -75,9 +75,11 @@ test("who may not change it gets no way to", () => {
 });
 
 test("a knob that waits for the broker, or was set there, says so in words", () => {
-  expect(row(undefined, devTuning({ block_cache_bytes: { applied: false } }))).toContain(
-    "Not applied yet",
-  );
+  const asked = devTuning({ block_cache_bytes: { applied: false, source: "tuning" } });
+  expect(row(undefined, asked)).toContain("Not applied yet");
+  const silent = row(undefined, devTuning({ block_cache_bytes: { applied: false } }));
+  expect(silent).toContain("Unknown");
+  expect(silent).not.toContain("Not applied yet");
   expect(row(undefined, devTuning({ block_cache_bytes: { source: "broker" } }))).toContain(
     "Set on the broker",
   );

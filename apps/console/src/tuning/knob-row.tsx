@@ -126,7 +126,7 @@ function Reading(props: {
   );
 }
 
-/** Whether the running broker has the value, and whether it was set at the broker itself. */
+/** Whether the running broker has the value, as far as it answers, and whether it was set at the broker itself. */
 function StateBadge({ setting: { applied, source } }: { setting: TuningSetting }) {
   return (
     <>
@@ -149,7 +149,7 @@ function StateBadge({ setting: { applied, source } }: { setting: TuningSetting }
           fw={500}
           leftSection={<IconClock size={12} />}
         >
-          Not applied yet
+          {source === "tuning" ? "Not applied yet" : "Unknown"}
         </Badge>
       )}
       {source === "broker" && (

@@ -2264,6 +2264,9 @@ type ClusterUpdateRequestSize string
 
 // Condition defines model for Condition.
 type Condition struct {
+	// Detail The broker's own words
+	Detail *string `json:"detail,omitempty"`
+
 	// LastTransitionAt RFC 3339, UTC
 	LastTransitionAt time.Time       `json:"last_transition_at"`
 	Message          string          `json:"message"`

@@ -41,6 +41,7 @@ export const Condition = z
     status: z.enum(["True", "False", "Unknown"]),
     reason: z.string(),
     message: z.string(),
+    detail: z.string().optional().meta({ description: "The broker's own words" }),
     last_transition_at: timestamp,
   })
   .meta({ id: "Condition" });

@@ -9,7 +9,7 @@ import { assertRecoverable } from "./recoverable.ts";
  * Recovers a cluster whose broker lost its metadata, its write-ahead log or its volume, from what is
  * in the bucket. The operation plans first and waits: the plan says which acknowledged records are
  * missing, and nothing changes before it is approved. Throws `not_found`, `precondition_failed`,
- * `cluster_not_ready`, `cluster_busy`.
+ * `cluster_serving`, `cluster_not_ready`, `cluster_busy`.
  */
 export async function recoverCluster(
   core: Core,

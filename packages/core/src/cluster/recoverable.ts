@@ -1,8 +1,14 @@
 import { type Cluster, DomainError } from "@millrace/domain";
 import { assertPhase } from "./lock-cluster.ts";
 
-/** Throws `cluster_not_ready` unless the cluster has a broker that does not serve. */
+/** Throws `cluster_serving` or `cluster_not_ready` unless the cluster has a broker that does not serve. */
 export function assertRecoverable(cluster: Cluster): void {
+  if (cluster.phase === "RUNNING") {
+    throw new DomainError("cluster_serving", `The broker of cluster ${cluster.name} serves.`, {
+      remedy:
+        "A recovery is for a broker that lost its data. Pause the cluster first if it has to be recovered.",
+    });
+  }
   assertPhase(
     cluster,
     ["DEGRADED", "FAILED", "PAUSED"],

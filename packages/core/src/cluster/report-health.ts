@@ -1,5 +1,5 @@
 import type { Database } from "@millrace/db";
-import type { Clock, Cluster, ClusterId } from "@millrace/domain";
+import type { CANNOT_START, Clock, Cluster, ClusterId } from "@millrace/domain";
 import { readyCondition } from "../engine/index.ts";
 
 interface HealthTools {
@@ -12,8 +12,10 @@ const SERVES = "The broker serves clients.";
 /** What the cluster's condition says of its broker. */
 export interface BrokerHealth {
   /** CamelCase, stable, for programs. */
-  readonly reason: "BrokerDown" | "BrokerCannotStart";
+  readonly reason: "BrokerDown" | typeof CANNOT_START;
   readonly message: string;
+  /** The broker's own words. */
+  readonly detail?: string;
 }
 
 /**
@@ -23,9 +25,9 @@ export interface BrokerHealth {
 export async function reportDegraded(
   { db, clock }: HealthTools,
   { id, phase }: Pick<Cluster, "id" | "phase">,
-  { reason, message }: BrokerHealth,
+  { reason, message, detail }: BrokerHealth,
 ): Promise<Cluster | undefined> {
-  const conditions = readyCondition(clock, "False", reason, message);
+  const conditions = readyCondition(clock, "False", reason, message, detail);
   if (phase === "DEGRADED") return db.clusters.setConditions(id, phase, conditions);
   return db.clusters.changePhase(id, { to: "DEGRADED", from: ["RUNNING"], conditions });
 }

@@ -6,7 +6,8 @@ export function readyCondition(
   status: Condition["status"],
   reason: string,
   message: string,
+  detail?: string,
 ): Condition[] {
   const lastTransitionAt = clock.now().toISOString();
-  return [{ type: "Ready", status, reason, message, lastTransitionAt }];
+  return [{ type: "Ready", status, reason, message, ...(detail && { detail }), lastTransitionAt }];
 }

@@ -76,7 +76,7 @@ const STARTED_STATES: Record<OperationKind, StartedState | undefined> = {
   "cluster.recover": {
     phase: "UPDATING",
     reason: "Recovering",
-    message: "The broker's metadata is being recovered from the bucket.",
+    message: "The broker is down until its recovery is approved and done.",
   },
   "cluster.benchmark": undefined,
 };

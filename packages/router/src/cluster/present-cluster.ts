@@ -45,6 +45,7 @@ function presentStatus({ cluster, operationId }: ClusterView): ClusterShape["sta
       status: condition.status,
       reason: condition.reason,
       message: condition.message,
+      ...(condition.detail !== undefined && { detail: condition.detail }),
       last_transition_at: condition.lastTransitionAt,
     })),
     endpoints: address ? [{ name: "kafka", bootstrap_servers: address }] : [],

@@ -1,0 +1,11 @@
+import type { Cluster } from "@millrace/contract";
+
+/** Whether the broker is known not to answer: to ask it only delays the page. */
+export function isBrokerDown({ status }: Pick<Cluster, "status">): boolean {
+  return status.phase === "DEGRADED" || status.conditions[0]?.reason === "Recovering";
+}
+
+/** Whether figures of the last seconds are still true. A broker that went down leaves its last ones. */
+export function hasLiveFigures({ status }: Pick<Cluster, "status">): boolean {
+  return (status.phase === "RUNNING" || status.phase === "UPDATING") && !isBrokerDown({ status });
+}
