@@ -114,6 +114,7 @@ test("produce a record, follow a topic, pause, search and look at a record", asy
     await filters.getByLabel("Key").fill("");
     await filters.getByLabel("Header").fill("trace=abc");
     await search();
+    await expect(page).toHaveURL(/trace%3Dabc/);
     await expect(rows(page)).toHaveCount(1);
     await filters.getByLabel("Header").fill("trace=xyz");
     await search();

@@ -65,7 +65,6 @@ export function MessageBrowser({ partitionCount, ...address }: MessageBrowserPro
   return (
     <Stack gap="md">
       <RecordFilters
-        key={searchOf(draft)}
         applied={draft}
         partitions={partitions}
         busy={view.isFetching && tail === undefined}

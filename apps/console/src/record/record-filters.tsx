@@ -2,8 +2,8 @@
 
 import { Button, Card, Flex, NativeSelect, TextInput } from "@mantine/core";
 import { IconSearch } from "@tabler/icons-react";
-import { type FormEvent, useState } from "react";
-import { COUNTS, draftErrors, type RecordDraft, type Start } from "./record-query.ts";
+import { type FormEvent, useEffect, useRef, useState } from "react";
+import { COUNTS, draftErrors, type RecordDraft, type Start, searchOf } from "./record-query.ts";
 
 const START_LABELS: { value: Start; label: string }[] = [
   { value: "newest", label: "Newest" },
@@ -27,6 +27,14 @@ interface RecordFiltersProps {
 /** Where to start and what must match; applied when it is submitted. */
 export function RecordFilters({ applied, partitions, busy, onApply }: RecordFiltersProps) {
   const [draft, setDraft] = useState(applied);
+  const address = searchOf(applied);
+  const submittedAddress = useRef(address);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only another address changes the fields
+  useEffect(() => {
+    // Who typed on while the address changed to what they had submitted keeps what they typed.
+    if (address !== submittedAddress.current) setDraft(applied);
+    submittedAddress.current = address;
+  }, [address]);
   const [submitted, setSubmitted] = useState(false);
   const errors = draftErrors(draft);
   const shown = submitted ? errors : {};
@@ -40,7 +48,9 @@ export function RecordFilters({ applied, partitions, busy, onApply }: RecordFilt
   function submit(event: FormEvent) {
     event.preventDefault();
     setSubmitted(true);
-    if (Object.keys(errors).length === 0) onApply(draft);
+    if (Object.keys(errors).length > 0) return;
+    submittedAddress.current = searchOf(draft);
+    onApply(draft);
   }
 
   return (
