@@ -193,21 +193,13 @@ pub enum CheckpointFault {
     /// Its bytes are not a checkpoint that this version understands.
     #[error(transparent)]
     Invalid(#[from] InvalidCheckpoint),
-    /// It covers data that there is not.
-    #[error("it covers {covered}, but the data ends at {data_end}")]
-    Ahead {
-        /// The end of the data that it covers.
-        covered: Offset,
-        /// The end of the data.
-        data_end: Offset,
-    },
 }
 
 impl Classified for CheckpointFault {
     fn class(&self) -> FailureClass {
         match self {
             Self::Read(error) => error.class(),
-            Self::Invalid(_) | Self::Ahead { .. } => FailureClass::Corrupt,
+            Self::Invalid(_) => FailureClass::Corrupt,
         }
     }
 }

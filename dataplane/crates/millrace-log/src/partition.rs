@@ -80,7 +80,7 @@ pub struct PartitionLog {
     checkpointing: tokio::sync::Mutex<persist::Written>,
     closed: AtomicBool,
     /// Why it did not open, where it did not: then nothing is read from it or written to it.
-    offline: RwLock<Option<Cause>>,
+    unopened_because: RwLock<Option<Cause>>,
     bytes_in: Counter,
     records_in: Counter,
 }
@@ -111,10 +111,17 @@ impl PartitionLog {
         self.topic_id
     }
 
-    /// Why the partition is offline; `None` where it is served.
+    /// Why the partition is offline; `None` where it is served. It did not open, or one of its streams is
+    /// halted.
     #[must_use]
     pub fn offline(&self) -> Option<Cause> {
-        self.offline.read().clone()
+        let unopened = self.unopened_because.read().clone();
+        unopened.or_else(|| self.halted().cloned())
+    }
+
+    /// Why one of its streams is halted, if so.
+    fn halted(&self) -> Option<&Cause> {
+        self.data.halted().or_else(|| self.meta.halted())
     }
 
     /// The first offset that can be read.
@@ -209,9 +216,6 @@ impl PartitionLog {
 impl Drop for PartitionLog {
     fn drop(&mut self) {
         self.debt.settle(self.state.get_mut().dirty_bytes);
-        if self.offline.get_mut().is_some() {
-            persist::offline_gauge().decrement(1);
-        }
     }
 }
 

@@ -55,11 +55,23 @@ pub(crate) struct LoggedEntry {
 
 /// What stands before the payload of a record of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct EntryHeader {
-    pub(crate) stream: StreamId,
-    pub(crate) epoch: StreamEpoch,
-    pub(crate) base_offset: Offset,
-    pub(crate) count: u32,
+pub struct EntryHeader {
+    /// The stream.
+    pub stream: StreamId,
+    /// The opening of the stream under which the entry was appended.
+    pub epoch: StreamEpoch,
+    /// The first offset.
+    pub base_offset: Offset,
+    /// How many offsets the entry covers.
+    pub count: u32,
+}
+
+impl EntryHeader {
+    /// Reads the first bytes of a record of the log; `None` where they are no entry's.
+    #[must_use]
+    pub fn of(record: &[u8]) -> Option<Self> {
+        decode_header(record).ok()
+    }
 }
 
 /// Why a record of the log is not an entry. The checksum was right, so another version wrote it.

@@ -32,6 +32,9 @@ pub enum AppendError {
     /// The stream was deleted or the store is closing. Look the stream up again.
     #[error("the stream is closed")]
     Closed,
+    /// A record of the stream in the log is damaged. Restore the log's volume, or delete the stream.
+    #[error("the stream is halted: {0}")]
+    Halted(Cause),
     /// The device or the ownership failed. Whether the entry survives is not known; the broker stops.
     #[error("storage failed: {0}")]
     Failed(Cause),
@@ -43,7 +46,7 @@ impl Classified for AppendError {
             Self::Overloaded(_) => FailureClass::Transient,
             Self::TooLarge { .. } | Self::OutOfOrder { .. } => FailureClass::Rejected,
             Self::Closed => FailureClass::Gone,
-            Self::Failed(cause) => cause.class(),
+            Self::Halted(cause) | Self::Failed(cause) => cause.class(),
         }
     }
 }

@@ -39,7 +39,7 @@ mod stream;
 
 pub use acks::AppendTicket;
 pub use config::{CompactionConfig, StreamConfig};
-pub use entry::Entry;
+pub use entry::{Entry, EntryHeader};
 pub use error::{AppendError, Bottleneck, FetchError, OpenError, TrimError};
 pub use recovery::{KeptRecords, RecoveredLog, RecoveryReport, Straddles};
 pub use store::{COMPACTION_BYTES_MAX, Closed, CompactError, Permit, StreamParts, StreamStore};

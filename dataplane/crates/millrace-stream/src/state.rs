@@ -3,12 +3,12 @@
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
 };
 
-use millrace_model::{Offset, StreamEpoch, StreamId};
+use millrace_model::{Cause, Offset, StreamEpoch, StreamId};
 use millrace_tasks::{Supervisor, Task};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
@@ -37,6 +37,8 @@ pub(crate) struct StreamState {
     trimmed: AtomicU64,
     confirmed: AtomicU64,
     inner: Mutex<Inner>,
+    /// Why the stream is halted. Set under the lock of `inner`.
+    halted: OnceLock<Cause>,
     listeners: RwLock<Vec<ConfirmListener>>,
     failure: Arc<Failure>,
 }
@@ -98,6 +100,7 @@ impl StreamState {
                 acks: Acks::default(),
                 discarded: false,
             }),
+            halted: OnceLock::new(),
             listeners: RwLock::default(),
             failure,
         }
@@ -105,6 +108,19 @@ impl StreamState {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock()
+    }
+
+    /// Why the stream takes no more appends and is not read, while all others do and are.
+    pub(crate) fn halted(&self) -> Option<&Cause> {
+        self.halted.get()
+    }
+
+    /// Halts the stream. Appends that are in flight become durable and are acknowledged: the log keeps
+    /// them.
+    pub(crate) fn halt(&self, cause: Cause) {
+        let mut inner = self.lock();
+        inner.cached.clear();
+        self.halted.get_or_init(|| cause);
     }
 
     pub(crate) fn start_offset(&self) -> Offset {

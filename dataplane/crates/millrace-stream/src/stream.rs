@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use millrace_blockcache::ReadError;
-use millrace_model::{
-    Cause, Classified, FailureClass, Offset, StreamEpoch, StreamId, limits::FETCH_ENTRIES_MAX,
-};
+use millrace_model::{Cause, Offset, StreamEpoch, StreamId, limits::FETCH_ENTRIES_MAX};
 use millrace_objects::StreamEntry;
 
 use crate::{
@@ -64,6 +62,13 @@ impl Stream {
         self.state.confirm_offset()
     }
 
+    /// Why the stream is halted: a record of it in the log is damaged. It takes no appends and is not read
+    /// until the log's volume is restored and the store opened again, or the stream is deleted.
+    #[must_use]
+    pub fn halted(&self) -> Option<&Cause> {
+        self.state.halted()
+    }
+
     /// Waits, within bounds, for room for an entry of `bytes` payload.
     ///
     /// # Errors
@@ -100,6 +105,10 @@ impl Stream {
             entry.payload = Bytes::copy_from_slice(&entry.payload);
         }
         let inner = self.state.lock();
+        // Under the lock, so that nothing is appended to a stream that is halted.
+        if let Some(cause) = self.halted() {
+            return AppendTicket::settled(Err(AppendError::Halted(cause.clone())));
+        }
         if let Err(error) = inner.accepts(&entry) {
             return AppendTicket::settled(Err(error));
         }
@@ -194,6 +203,9 @@ impl Stream {
                 start: first,
             });
         }
+        if let Some(cause) = self.halted() {
+            return Err(FetchError::Storage(cause.clone()));
+        }
         if let Some(found) = self.fetch_cached(start, end, max_bytes) {
             return Ok(Some(found));
         }
@@ -222,8 +234,8 @@ impl Stream {
             Ok(found) => Ok(Some(found)),
             Err(ReadBackError::Log(millrace_wal::ReadError::Absent)) => Ok(Some(Vec::new())),
             Err(error) => {
-                if error.class() == FailureClass::Corrupt {
-                    self.store.report_corrupt_log(self.id(), start, &error);
+                if let ReadBackError::Damaged(record) = &error {
+                    self.store.report_damaged(record);
                 }
                 Err(FetchError::Storage(Cause::new(error)))
             }

@@ -27,6 +27,4 @@ pub use error::{AppendError, OpenError, ReadError, ReserveError};
 pub use format::{BLOCK_BYTES, RECORD_HEAD_BYTES};
 pub use recovery::{Recovered, inspect};
 pub use ring::WalRange;
-pub use wal::{
-    Append, Reservation, ScannedWal, UnopenedWal, Wal, WalIdentity, WalMetrics, WalOwner,
-};
+pub use wal::{Append, Reservation, ScannedWal, UnopenedWal, Wal, WalIdentity, WalOwner};

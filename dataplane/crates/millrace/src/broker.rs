@@ -147,6 +147,13 @@ async fn serve(config: BrokerConfig) -> Result<(), Ended> {
 fn stopped(report: &StopReport) -> Result<(), Ended> {
     match &report.storage {
         Closed::Uploaded | Closed::InLog { .. } => Ok(()),
+        Closed::Halted { streams } => {
+            tracing::warn!(
+                streams,
+                "the write-ahead log keeps what halted streams have"
+            );
+            Ok(())
+        }
         Closed::Failed(reason) => {
             tracing::error!(%reason, "the storage did not close; what was acknowledged is safe");
             let reason = format!("the storage did not close: {reason}");

@@ -10,6 +10,7 @@ use std::{
 
 use millrace_model::{ObjectId, StreamId};
 use millrace_objects::{ObjectKey, ObjectReader, ObjectStorage};
+use millrace_stream::EntryHeader;
 use millrace_time::{SystemClock, SystemRandom};
 use millrace_wal::device::DeviceConfig;
 use serde_json::{Value, json};
@@ -43,6 +44,8 @@ enum InspectError {
     Unsound(u64),
     #[error("{0} blocks or objects are corrupt")]
     Corrupt(u64),
+    #[error("{0} records of the write-ahead log are corrupt")]
+    CorruptRecords(u64),
     #[error("{}: {}", path.display(), with_causes(source))]
     Metadata {
         path: PathBuf,
@@ -163,8 +166,22 @@ async fn inspect_wal(path: &Path) -> Result<(), InspectError> {
         "verified_bytes": log.verified_bytes,
         "holes": log.holes,
         "directories_damaged": log.directories_damaged,
+        "records_damaged": log.records_damaged,
     }));
-    Ok(())
+    for record in &log.damaged {
+        let owner = EntryHeader::of(&record.head);
+        print(&json!({
+            "damaged_at": record.range.start,
+            "payload_bytes": record.payload_bytes,
+            "stream": owner.map(|owner| owner.stream.get()),
+            "base_offset": owner.map(|owner| owner.base_offset),
+            "offsets": owner.map(|owner| owner.count),
+        }));
+    }
+    match log.records_damaged {
+        0 => Ok(()),
+        damaged => Err(InspectError::CorruptRecords(damaged)),
+    }
 }
 
 async fn inspect_object(bucket: &str, cluster: &str, id: ObjectId) -> Result<(), InspectError> {

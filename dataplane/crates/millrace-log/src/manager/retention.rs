@@ -19,7 +19,7 @@ const TRIMS_AT_ONCE: usize = 4;
 /// the next check sees what became of it.
 const TRIM_WAIT: Duration = Duration::from_secs(30);
 
-/// How often the sizes of the topics are measured: below the usual interval of a scrape.
+/// How often the topics are measured: below the usual interval of a scrape.
 const MEASURE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Checks at once after a start, then at the interval, counted from one check's end to the next.
@@ -33,16 +33,20 @@ pub(super) async fn retain_for_ever(inner: Arc<Inner>) -> Infallible {
     }
 }
 
-/// Measures the topics' sizes from time to time: one pass over all partitions takes about a
-/// millisecond for 10,000 of them.
+/// Measures the topics' sizes from time to time, and counts the partitions that are offline: one pass
+/// over all partitions takes about a millisecond for 10,000 of them.
 pub(super) async fn measure_for_ever(inner: Arc<Inner>) -> Infallible {
     loop {
+        let mut offline = 0;
         for topic in inner.registry.all() {
+            let partitions = topic.partitions.iter();
+            offline += partitions.filter(|log| log.offline().is_some()).count();
             let bytes: u64 = topic.partitions.iter().map(|log| log.size_bytes()).sum();
             tell_size_of_known(&inner.registry, &topic, bytes, tell_size);
             // Others may want the processor.
             tokio::task::yield_now().await;
         }
+        metrics::gauge!("millrace_offline_partitions").set(offline as f64);
         tokio::time::sleep(MEASURE_INTERVAL).await;
     }
 }

@@ -67,6 +67,7 @@ impl From<millrace_stream::AppendError> for AppendError {
             },
             Stream::Overloaded(what) => Self::Overloaded(what),
             Stream::Closed => Self::Closed,
+            Stream::Halted(cause) => Self::Offline(cause),
             Stream::Failed(cause) => Self::Storage(cause),
             // Offsets are assigned under the lock, from the stream's own end.
             error @ Stream::OutOfOrder { .. } => Self::Storage(Cause::new(error)),

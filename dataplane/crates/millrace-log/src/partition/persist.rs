@@ -76,11 +76,6 @@ pub(super) struct Written {
     covers: Option<Offset>,
 }
 
-/// Partitions that are offline now.
-pub(super) fn offline_gauge() -> metrics::Gauge {
-    metrics::gauge!("millrace_offline_partitions")
-}
-
 /// Why a checkpoint was not written. The one before it stands.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CheckpointError {
@@ -112,28 +107,25 @@ impl PartitionLog {
         }
     }
 
-    /// Whether the partition is offline for a reason that may pass.
+    /// Whether the partition did not open, for a reason that may pass.
     pub(crate) fn may_reopen(&self) -> bool {
-        let offline = self.offline();
-        !self.is_closed() && offline.is_some_and(|cause| cause.class().is_transient())
+        let unopened = self.unopened_because.read();
+        let may_pass = |cause: &Cause| cause.class().is_transient();
+        !self.is_closed() && unopened.as_ref().is_some_and(may_pass)
     }
 
     /// Tries again to open a partition that is offline because the bucket did not answer.
     pub(crate) async fn reopen(&self, patience: &Patience) {
         match self.restore(patience).await {
             Ok(()) => {
-                *self.offline.write() = None;
-                offline_gauge().decrement(1);
+                *self.unopened_because.write() = None;
                 tracing::info!(partition = %self.id, "the partition is served");
             }
             Err(error) if error.class().is_transient() => {
                 tracing::debug!(partition = %self.id, %error, "the partition stays offline");
                 self.forget_state();
             }
-            Err(error) => {
-                offline_gauge().decrement(1);
-                self.take_offline(Cause::new(error));
-            }
+            Err(error) => self.take_offline(Cause::new(error)),
         }
     }
 
@@ -168,7 +160,7 @@ impl PartitionLog {
             state: Mutex::default(),
             checkpointing: tokio::sync::Mutex::default(),
             closed: AtomicBool::new(false),
-            offline: RwLock::default(),
+            unopened_because: RwLock::default(),
         }
     }
 
@@ -220,9 +212,8 @@ impl PartitionLog {
         if cause.class() == FailureClass::Corrupt {
             metrics::counter!("millrace_corrupt_reads_total", "kind" => "partition").increment(1);
         }
-        offline_gauge().increment(1);
         self.forget_state();
-        *self.offline.write() = Some(cause);
+        *self.unopened_because.write() = Some(cause);
     }
 
     /// Forgets what an opening found out before it failed.
@@ -231,25 +222,29 @@ impl PartitionLog {
         self.debt.settle(state.dirty_bytes);
     }
 
+    /// The newest checkpoint of data that is there. One of more data is passed over: that data was lost, and
+    /// somebody has accepted it.
     async fn newest_checkpoint(
         &self,
         patience: &Patience,
     ) -> Result<Option<Checkpoint>, CheckpointFault> {
-        let (start, end) = (self.meta.start_offset(), self.meta.confirm_offset());
-        let Some(newest) = end.checked_sub(1).filter(|&newest| newest >= start) else {
-            return Ok(None);
-        };
-        let found = self.fetch_patiently(patience, &self.meta, newest, usize::MAX);
-        let found = found.await?;
-        let Some(entry) = found.into_iter().next_back() else {
-            return Ok(None);
-        };
-        let checkpoint = checkpoint::decode(entry.payload)?;
-        let (covered, data_end) = (checkpoint.end, self.data.next_offset());
-        if covered > data_end {
-            return Err(CheckpointFault::Ahead { covered, data_end });
+        let (start, data_end) = (self.meta.start_offset(), self.data.next_offset());
+        let mut end = self.meta.confirm_offset();
+        while let Some(newest) = end.checked_sub(1).filter(|&newest| newest >= start) {
+            let found = self.fetch_patiently(patience, &self.meta, newest, usize::MAX);
+            let found = found.await?;
+            let Some(entry) = found.into_iter().next() else {
+                break;
+            };
+            let checkpoint = checkpoint::decode(entry.payload)?;
+            let covered = checkpoint.end;
+            if covered <= data_end {
+                return Ok(Some(checkpoint));
+            }
+            tracing::warn!(partition = %self.id, covered, data_end, "a checkpoint covers lost data");
+            end = entry.base_offset;
         }
-        Ok(Some(checkpoint))
+        Ok(None)
     }
 
     /// Reads what opening cannot do without, again and again as long as the patience lasts. Opening
@@ -346,6 +341,11 @@ impl PartitionLog {
         let Some((end, payload, bytes)) = self.snapshot(written.covers) else {
             return Ok(());
         };
+        if self.halted().is_some() {
+            // A batch that its stream has refused since may be in the snapshot: were it written, the
+            // batch would be a duplicate once the stream goes on.
+            return Ok(());
+        }
         let base_offset = match self.append_checkpoint(end, payload).await {
             Ok(base_offset) => base_offset,
             Err(error) => {

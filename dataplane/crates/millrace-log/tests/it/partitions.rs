@@ -16,7 +16,7 @@ use millrace_meta::MetaStore;
 use millrace_model::{Classified, FailureClass, StreamId};
 use millrace_objects::ObjectKey;
 use millrace_record::{Batch, BatchBuilder, Compression, TimestampType, header_of, records, split};
-use millrace_testkit::{BucketFaults, Crash};
+use millrace_testkit::{BucketFaults, Crash, SimDisk};
 
 #[tokio::test]
 async fn batches_get_offsets_and_come_back_whole() {
@@ -277,6 +277,107 @@ async fn a_partition_whose_unreplayed_data_is_corrupt_is_offline() {
     let offline: Vec<_> = offline.iter().map(|(id, _)| id.topic.as_str()).collect();
     assert_eq!(offline, ["b"]);
     assert_eq!(read_all(&partition(&broker, "a")).await.len(), 1);
+}
+
+/// Two topics, two batches each, none uploaded, when a byte of the second batch of the first topic rots in
+/// the log. What the checkpoints cover is not read at the start, so the upload finds it.
+async fn with_rotten_record(seed: u64) -> World {
+    let world = World::new(seed, small(), 16 * MIB).await;
+    let broker = open(&world).await;
+    let logs = [
+        create(&broker, "a", &[]).await,
+        create(&broker, "b", &[]).await,
+    ];
+    world.bucket.set(BucketFaults {
+        down: true,
+        ..BucketFaults::default()
+    });
+    for sequence in 0..2 {
+        for log in &logs {
+            let appended = append(log, batch(Some((7, 0, sequence)), &[1])).await;
+            appended.expect("appended");
+        }
+    }
+    broker.logs.checkpoint().await;
+    world.disk.crash(Crash::PowerLoss);
+    flip_third_record(&world);
+    world
+}
+
+/// Every batch is in a block of its own, behind the log's header. The second time restores it.
+fn flip_third_record(world: &World) {
+    world.disk.flip(128 * 1024 + 2 * 4_096 + 130, 1);
+}
+
+/// Opens a broker whose upload meets the rotten record; the first topic is offline, and the second is not.
+async fn open_rotten(world: &World) -> Broker {
+    let broker = open(world).await;
+    assert!(broker.logs.offline_partitions().is_empty());
+    world.bucket.set(BucketFaults::default());
+    broker.store.flush().await.expect("all others are uploaded");
+    let offline = broker.logs.offline_partitions();
+    let [(id, cause)] = &offline[..] else {
+        panic!("one partition is offline: {offline:?}")
+    };
+    assert_eq!(
+        (id.topic.as_str(), cause.class()),
+        ("a", FailureClass::Corrupt)
+    );
+    let a = partition(&broker, "a");
+    let refused = append(&a, batch(Some((7, 0, 2)), &[1])).await;
+    assert_eq!(refused, Err(AppendError::Offline(cause.clone())));
+    let refused = a.read(0, 1, true).await;
+    assert_eq!(refused.err(), Some(ReadError::Offline(cause.clone())));
+    assert_eq!(a.trim(1).await, Err(TrimError::Offline(cause.clone())));
+    let b = append(&partition(&broker, "b"), batch(Some((7, 0, 2)), &[1])).await;
+    assert_eq!(b.expect("served").base_offset, 2);
+    broker
+}
+
+/// A damaged record ended the broker, at every start.
+#[tokio::test]
+async fn a_partition_whose_record_rots_in_the_log_is_offline_and_all_others_are_served() {
+    let world = with_rotten_record(16).await;
+    let broker = open_rotten(&world).await;
+    broker.close().await;
+
+    flip_third_record(&world);
+    let broker = open(&world).await;
+    assert!(broker.logs.offline_partitions().is_empty());
+    let appended = append(&partition(&broker, "a"), batch(Some((7, 0, 2)), &[1])).await;
+    assert_eq!(appended.expect("what was refused is new").base_offset, 2);
+    for topic in ["a", "b"] {
+        assert_eq!(
+            read_all(&partition(&broker, topic)).await.len(),
+            3,
+            "{topic}"
+        );
+    }
+    broker.close().await;
+}
+
+/// The newest checkpoint of the first topic is in objects, and what it covers is lost with the log.
+#[tokio::test]
+async fn without_the_damaged_log_a_partition_goes_on_where_its_objects_end() {
+    let mut world = with_rotten_record(17).await;
+    let broker = open_rotten(&world).await;
+    broker.close().await;
+    let random = world.random.clone();
+    world.disk = SimDisk::new(16 * MIB, Duration::from_micros(300), random);
+    let broker = open(&world).await;
+    assert!(broker.logs.offline_partitions().is_empty());
+    let (a, b) = (partition(&broker, "a"), partition(&broker, "b"));
+    assert_eq!((a.high_watermark(), b.high_watermark()), (0, 3));
+    assert_eq!(read_all(&b).await.len(), 3);
+    let again = append(&a, batch(Some((7, 0, 0)), &[1])).await;
+    assert_eq!(again.expect("not known any more").base_offset, 0);
+    drop((a, b));
+    broker.close().await;
+    let broker = open(&world).await;
+    let again = append(&partition(&broker, "a"), batch(Some((7, 0, 0)), &[1])).await;
+    assert_eq!(again.expect("known").base_offset, 0);
+    assert_eq!(partition(&broker, "a").end_offset(), 1);
+    broker.close().await;
 }
 
 /// A batch of nearly `bytes`, of no producer.

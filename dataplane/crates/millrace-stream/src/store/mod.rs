@@ -7,12 +7,14 @@
 //! | `upload` | sealed block → objects → commit |
 //! | `evict` | frees memory: committed blocks leave it, payloads of others are offloaded to the log |
 //! | `read_back` | reads offloaded payloads from the log, for their upload or for a reader |
+//! | `halt` | a stream with a damaged record in the log stops, and no other |
 //! | `compact` | merges small objects into large ones |
 //! | `trim` | moves the start of a stream, and deletes objects that nothing refers to |
 
 mod append;
 mod compact;
 mod evict;
+mod halt;
 mod open;
 mod read_back;
 mod trim;
@@ -156,6 +158,11 @@ pub enum Closed {
         /// Payload that is not in objects, bytes.
         pending_bytes: u64,
     },
+    /// Everything is in objects but what halted streams have: the log, closed in peace, keeps that.
+    Halted {
+        /// How many streams are halted.
+        streams: usize,
+    },
     /// The device failed or hangs, or another broker took over; the reason.
     Failed(Cause),
 }
@@ -198,7 +205,7 @@ impl StreamStore {
     }
 
     /// Forgets streams that were deleted in the metadata: they take no more appends, and what they
-    /// have in memory is not uploaded.
+    /// have in memory or in the log is not uploaded.
     pub fn discard_streams(&self, ids: &[StreamId]) {
         self.inner.discard_streams(ids);
     }
@@ -262,7 +269,10 @@ impl StreamStore {
             }
             (Ok(Err(error)), _) => Closed::Failed(Cause::new(error)),
             (_, Ok(Err(error))) => Closed::Failed(Cause::new(error)),
-            (Ok(Ok(())), Ok(Ok(()))) => Closed::Uploaded,
+            (Ok(Ok(())), Ok(Ok(()))) => match self.inner.log_trims.held() {
+                0 => Closed::Uploaded,
+                streams => Closed::Halted { streams },
+            },
             (Ok(Ok(())), Err(_)) => Closed::InLog { pending_bytes },
         }
     }
@@ -361,11 +371,8 @@ impl StoreInner {
             inner.discarded = true;
             inner.cached.clear();
         }
-    }
-
-    /// Whether the stream was deleted. Every stream that has entries is open.
-    fn is_discarded(&self, id: StreamId) -> bool {
-        !self.streams.read().contains_key(&id)
+        drop(streams);
+        self.log_trims.release(ids);
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod compaction;
 mod crashes;
+mod halt;
 mod pace;
 mod real_device;
 mod resize;

@@ -500,56 +500,6 @@ async fn what_can_never_fit_is_refused_at_once() {
     assert!(store.open_stream(StreamId(9_999)).await.is_err());
 }
 
-/// A byte of a payload that only the log has rots. The store opens without looking at it; a reader of
-/// that entry gets an error and others what was written, and its upload ends the store, which then
-/// trims nothing: where the volume is restored, all of it is there.
-#[tokio::test]
-async fn a_payload_that_rots_in_the_log_is_an_error_and_is_not_trimmed() {
-    let world = World::new(12, small(), 16 * MIB).await;
-    world.bucket.set(down());
-    let (_, ids) = world.create_streams(1).await;
-    let store = world.open().await;
-    let stream = store.open_stream(ids[0]).await.expect("opens");
-    let mut written = Vec::new();
-    for _ in 0..6 {
-        let (entry, ticket) = append(&stream, 1, 1, 3_000).await;
-        ticket.await.expect("durable");
-        written.push(entry);
-    }
-    world.disk.crash(Crash::PowerLoss);
-
-    // Written one by one: each is a chunk of its own, of one block, behind the header's 128 KiB.
-    let rotten = (128 * 1024 + 2 * 4_096 + 1_000, 0x40);
-    world.disk.flip(rotten.0, rotten.1);
-    let store = world.open().await;
-    assert_eq!(store.metrics().recovery.kept, 6);
-    let stream = store.open_stream(ids[0]).await.expect("opens");
-    for entry in &written {
-        let found = stream.fetch(entry.base_offset, entry.end_offset(), 1).await;
-        if entry.base_offset == 2 {
-            let class = found.map_err(|error| error.class());
-            assert_eq!(class, Err(FailureClass::Corrupt));
-        } else {
-            assert_eq!(found.as_deref(), Ok(std::slice::from_ref(entry)));
-        }
-    }
-    world.bucket.set(BucketFaults::default());
-    assert!(store.flush().await.is_err());
-    let reason = store.failed().await;
-    let place = format!("{}@2 at position {}", ids[0], 2 * 4_096 + 64);
-    assert_eq!(reason.class(), FailureClass::Corrupt);
-    assert!(reason.to_string().contains(&place), "{reason}");
-    drop((stream, store));
-    world.disk.crash(Crash::Killed);
-
-    world.disk.flip(rotten.0, rotten.1);
-    let store = world.open().await;
-    assert_eq!(store.metrics().recovery.kept, 6, "nothing was trimmed");
-    let stream = store.open_stream(ids[0]).await.expect("opens");
-    assert_eq!(read_all(&stream, 3_000).await, written);
-    store.flush().await.expect("uploads");
-}
-
 /// Whatever byte of an object is flipped: only the reads that need it fail, as corrupt and after two
 /// tries. Once the object is restored they succeed.
 #[tokio::test]

@@ -20,6 +20,12 @@ pub(crate) const fn place_of(content: u64) -> u64 {
     content / CONTENT_BYTES as u64 * SECTOR_BYTES as u64 + content % CONTENT_BYTES as u64
 }
 
+/// Where the byte that lies `place` bytes behind the start of a sector is in its content.
+pub(crate) const fn content_at(place: u64) -> usize {
+    let (sectors, within) = (place / SECTOR_BYTES as u64, place % SECTOR_BYTES as u64);
+    (sectors * CONTENT_BYTES as u64 + within) as usize
+}
+
 /// Knows the tags of one device.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tagger {

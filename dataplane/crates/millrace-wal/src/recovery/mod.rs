@@ -7,6 +7,8 @@
 //! - A hole is legal only where a crash can have left it: not below a position that a later chunk
 //!   knows to be durable, not in a log that was closed cleanly, and not where every sector of the
 //!   chunk was written and only its content is wrong.
+//! - Where only records have rotted, and the directory still says which there are, the log opens: each
+//!   read of such a record is an error.
 //!
 //! For chunks that are known to be durable, because an extent lists them or a later chunk proves it,
 //! only headers and directories are read ([`walk`]). The rest is read in full ([`reader`]), as is
@@ -27,7 +29,7 @@ use crate::{
         BLOCK, BLOCK_BYTES, RING_START,
         chunk::{self, ChunkHeader, ChunkRecord},
         header::Header,
-        sector::{CONTENT_BYTES, SECTOR_BYTES, Tag, Tagger, place_of},
+        sector::{CONTENT_BYTES, SECTOR_BYTES, Tag, Tagger, content_at, place_of},
     },
     header_store::{self, Stored},
     ring::Ring,
@@ -71,7 +73,14 @@ pub(crate) struct Scan {
     pub(crate) holes: u64,
     /// Directories that are not what was written, of chunks whose records are.
     pub(crate) directories_damaged: u64,
+    /// How many of the records that were read in full are not what was written,
+    pub(crate) records_damaged: u64,
+    /// and the first of them, at most [`DAMAGED_LISTED_MAX`].
+    pub(crate) damaged: Vec<Recovered>,
 }
+
+/// Damaged records that a scan lists: enough to see whose they are, and less than a megabyte.
+const DAMAGED_LISTED_MAX: usize = 1_000;
 
 /// How much of a log is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,19 +115,23 @@ pub struct Inspection {
     pub records: usize,
     /// Their payload, in bytes.
     pub payload_bytes: u64,
-    /// Bytes of the chunks, all of which were read and are what was written.
+    /// Bytes of the chunks, all of which were read.
     pub verified_bytes: u64,
     /// Holes that a crash left, and that were stepped over.
     pub holes: u64,
     /// Chunks whose directory has rotted: their records have not, and an opening reads them in full.
     pub directories_damaged: u64,
+    /// Records that have rotted: the log opens, and each read of one of them is an error.
+    pub records_damaged: u64,
+    /// The first 1,000 of them, in order of position.
+    pub damaged: Vec<Recovered>,
 }
 
 /// Reads a log as an opening would, and every body too, and reports instead of opening; `None` on a
 /// blank device.
 ///
 /// # Errors
-/// As [`crate::Wal::open`], and also where a record has rotted that an opening would not look at.
+/// As [`crate::Wal::open`].
 pub async fn inspect(device: Arc<dyn BlockDevice>) -> Result<Option<Inspection>, OpenError> {
     let ring = ring_of(&*device)?;
     let Stored::Log(header, _) = header_store::read(&*device).await? else {
@@ -144,6 +157,8 @@ pub async fn inspect(device: Arc<dyn BlockDevice>) -> Result<Option<Inspection>,
         verified_bytes: scan.extents.iter().map(WalRange::bytes).sum(),
         holes: scan.holes,
         directories_damaged: scan.directories_damaged,
+        records_damaged: scan.records_damaged,
+        damaged: scan.damaged,
     }))
 }
 
@@ -187,6 +202,8 @@ pub(crate) async fn scan(
             next: 0,
             holes: 0,
             directories_damaged: 0,
+            records_damaged: 0,
+            damaged: Vec::new(),
         },
     };
     for extent in &header.extents {
@@ -420,11 +437,10 @@ impl Scanner<'_> {
         let listed = chunk::decode_directory(&header, &directory);
         drop(directory);
         let records = chunk::decode(&header, &content);
-        self.content = content;
-        Ok(match records {
-            Some(records) if listed.as_ref() == Some(&records) => Examined::Chunk(header, records),
+        let examined = match (records, listed) {
+            (Some(records), Some(listed)) if records == listed => Examined::Chunk(header, records),
             // What it repeats is there; a crash would have left sectors unwritten.
-            Some(records) if all_written => {
+            (Some(records), _) if all_written => {
                 tracing::warn!(
                     position = at,
                     "a chunk's directory in the WAL is corrupt; its records are intact"
@@ -432,9 +448,39 @@ impl Scanner<'_> {
                 self.found.directories_damaged += 1;
                 Examined::Chunk(header, records)
             }
+            (None, Some(listed)) if all_written => {
+                self.note_damaged(&header, &content, &listed);
+                Examined::Chunk(header, listed)
+            }
             _ if all_written => Examined::Rotten("a chunk's content does not match its checksum"),
             _ => Examined::Hole(u64::from(header.length)),
-        })
+        };
+        self.content = content;
+        Ok(examined)
+    }
+
+    /// Takes note of those of a chunk's records that are not what was written.
+    fn note_damaged(&mut self, header: &ChunkHeader, content: &Bytes, listed: &[ChunkRecord]) {
+        let is_damaged = |record: &&ChunkRecord| {
+            let content = content.get(content_at(record.range.start - header.position)..);
+            let start = record.range.start;
+            let length = content
+                .and_then(|content| chunk::decode_record(header.identity, start, None, content));
+            length != Some(record.payload_bytes as usize)
+        };
+        for record in listed.iter().filter(is_damaged) {
+            let position = record.range.start;
+            tracing::warn!(position, "a record in the WAL is corrupt");
+            self.found.records_damaged += 1;
+            if self.found.damaged.len() < DAMAGED_LISTED_MAX {
+                self.found.damaged.push(Recovered {
+                    range: record.range,
+                    payload_bytes: record.payload_bytes,
+                    // The chunk's content is as large as the chunk.
+                    head: Bytes::copy_from_slice(&record.head),
+                });
+            }
+        }
     }
 
     /// Reads a chunk's content, and whether each sector that has some was written for its place.

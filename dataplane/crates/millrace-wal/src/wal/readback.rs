@@ -14,7 +14,7 @@ use crate::{
     format::{
         BLOCK, block_up,
         chunk::{self, RECORD_HEADER_BYTES},
-        sector::{CONTENT_BYTES, SECTOR_BYTES},
+        sector::{CONTENT_BYTES, SECTOR_BYTES, content_at},
     },
     ring::Piece,
 };
@@ -126,7 +126,7 @@ impl Shared {
     ) -> Result<Vec<Bytes>, ReadError> {
         let mut payloads = Vec::with_capacity(ranges.len());
         for range in ranges {
-            let at = content_at((range.start - from) as usize);
+            let at = content_at(range.start - from);
             let record = content.get(at..).unwrap_or_default();
             let len = chunk::decode_record(self.identity, range.start, None, record)
                 .ok_or(ReadError::Damaged(range.start))?;
@@ -152,11 +152,6 @@ impl Shared {
         let bounds = state.spans.durable_trim()..=state.commit.next();
         bounds.contains(&range.start) && bounds.contains(&range.end)
     }
-}
-
-/// Where the byte that lies `place` bytes behind the start of a sector is in its content.
-const fn content_at(place: usize) -> usize {
-    place / SECTOR_BYTES * CONTENT_BYTES + place % SECTOR_BYTES
 }
 
 #[cfg(test)]

@@ -268,6 +268,75 @@ async fn sigterm_stops_in_peace_and_keeps_everything() {
     inspect_objects(&home);
 }
 
+/// A record of the log that is not uploaded rots: its partition is offline until somebody accepts what is
+/// lost, and no other. `OPERATIONS.md` describes the way out.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_record_of_the_log_costs_its_own_partition() {
+    let home = Home::new();
+    let settings = home.path().join("server.properties");
+    let text = std::fs::read_to_string(&settings).expect("readable");
+    let lazy = text.replace("interval.ms=300\n", "interval.ms=3600000\n");
+    std::fs::write(&settings, lazy).expect("writable");
+    let running = home.start().await;
+    let mut client = running.client().await;
+    // The other topic was created by whoever looked whether the broker answers.
+    assert_eq!(client.create_topic("rotten", 1).await, 0);
+    for topic in ["rotten", "t"] {
+        assert_eq!(client.produce(topic, 0, numbered(0)).await, Ok(0));
+    }
+    running.kill_9();
+    let wal = home.path().join("wal/wal");
+    // The first record, behind the log's header, in its payload.
+    flip(&wal, 128 * 1024 + 300);
+
+    let running = home.start().await;
+    let mut client = running.client().await;
+    assert_eq!(client.produce("rotten", 0, numbered(1)).await, Err(56));
+    assert_eq!(client.produce("t", 0, numbered(1)).await, Ok(1));
+    let status = running.terminate().await;
+    assert!(status.success(), "{status}: {}", home.log());
+    let shown = Command::new(PROGRAM)
+        .args(["inspect", "wal"])
+        .arg(&wal)
+        .output()
+        .expect("it runs");
+    assert_eq!(shown.status.code(), Some(1));
+    let lines = String::from_utf8(shown.stdout).expect("UTF-8");
+    let lines: Vec<serde_json::Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(lines[0]["records_damaged"], 1, "{lines:?}");
+    assert_eq!(lines[1]["base_offset"], 0, "{lines:?}");
+    assert!(lines[1]["stream"].is_u64(), "{lines:?}");
+
+    std::fs::rename(&wal, home.path().join("wal/damaged")).expect("renamed");
+    let mut adopt = Command::new(PROGRAM);
+    adopt
+        .args(["adopt", "--yes", "--config"])
+        .arg(home.path().join("server.properties"));
+    let adopted = adopt.output().expect("it runs");
+    assert!(adopted.status.success(), "{adopted:?}");
+    let running = home.start().await;
+    let mut client = running.client().await;
+    assert_eq!(client.produce("rotten", 0, numbered(2)).await, Ok(0));
+    assert_eq!(read_all(&mut client).await, [0, 1]);
+    assert!(running.terminate().await.success());
+}
+
+/// Changes one byte of a file.
+fn flip(file: &Path, at: u64) {
+    use std::os::unix::fs::FileExt;
+    let file = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(file);
+    let (file, mut byte) = (file.expect("there"), [0]);
+    file.read_exact_at(&mut byte, at).expect("readable");
+    file.write_all_at(&[byte[0] ^ 1], at).expect("writable");
+    file.sync_all().expect("written");
+}
+
 /// Shows every object of the bucket; each block is checked against its checksum on the way.
 fn inspect_objects(home: &Home) {
     let objects = home.path().join("objects");

@@ -93,18 +93,18 @@ pub struct Adoption {
 /// What becomes of the log.
 enum Log {
     /// It belongs to the metadata.
-    Kept(Scanned),
+    Kept(Box<Scanned>),
     /// There is none: the next start formats it.
     Blank,
     /// It is emptied.
-    Discarded(UnopenedWal),
+    Discarded(Box<UnopenedWal>),
 }
 
 impl Log {
     async fn classify(log: Option<UnopenedWal>, sides: &Sides) -> Result<Self, AdoptError> {
         Ok(match log {
-            Some(log) if sides.log_belongs() => Self::Kept(Scanned::find(log).await?),
-            Some(log) if log.identity().is_some() => Self::Discarded(log),
+            Some(log) if sides.log_belongs() => Self::Kept(Box::new(Scanned::find(log).await?)),
+            Some(log) if log.identity().is_some() => Self::Discarded(Box::new(log)),
             _ => Self::Blank,
         })
     }

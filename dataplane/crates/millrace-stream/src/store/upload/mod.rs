@@ -3,9 +3,9 @@
 //! Each block is uploaded by a task of its own, several at a time; commits are strictly in the order
 //! of the blocks, because a stream's end in the metadata moves without gaps and the log is trimmed
 //! from the front. Transient failures of the bucket or the metadata are retried for as long as they
-//! last, with growing pauses; the log keeps what was acknowledged. Any other failure ends uploads, and
-//! with them the store: another node took over, the metadata or the log is corrupt, or the bucket
-//! refuses the objects.
+//! last, with growing pauses; the log keeps what was acknowledged. A damaged record of the log halts its
+//! stream ([`super::halt`]). Any other failure ends uploads, and with them the store: another node took
+//! over, the metadata is corrupt, or the bucket refuses the objects.
 
 mod grouping;
 mod pace;
@@ -35,7 +35,10 @@ use self::{
     grouping::{Grouping, group},
     pace::Pressure,
 };
-use super::{ReadBackError, StoreInner};
+use super::{
+    ReadBackError, StoreInner,
+    read_back::{DamagedRun, Loaded},
+};
 use crate::{
     cache::{Block, SealedBlock},
     error::FlushError,
@@ -167,6 +170,8 @@ impl Classified for Fatal {
 struct Uploaded {
     sealed: Arc<SealedBlock>,
     block: Arc<Block>,
+    /// The streams that this block halts.
+    damaged: Vec<DamagedRun>,
     /// `None` where nothing of the block is wanted any more.
     upload: Option<Upload>,
 }
@@ -210,10 +215,10 @@ fn blocks(
 /// Writes a block's objects once every entry of it is durable in the log.
 async fn upload(store: Arc<StoreInner>, sealed: Arc<SealedBlock>) -> Result<Uploaded, Fatal> {
     sealed.durability.settled().await;
-    let block = store.load(&sealed).await?;
+    let Loaded { block, damaged } = store.load(&sealed).await?;
     let started = store.clock.now();
     let split = store.config.stream_object_split_bytes;
-    let Grouping { set, singles } = group(&block, split, |stream| !store.is_discarded(stream));
+    let Grouping { set, singles } = group(&block, split, |stream| store.is_wanted(stream));
     let mut objects: Vec<Vec<StreamId>> = singles.into_iter().map(|stream| vec![stream]).collect();
     let single_count = objects.len();
     objects.extend((!set.is_empty()).then_some(set));
@@ -221,6 +226,7 @@ async fn upload(store: Arc<StoreInner>, sealed: Arc<SealedBlock>) -> Result<Uplo
         return Ok(Uploaded {
             sealed,
             block,
+            damaged,
             upload: None,
         });
     }
@@ -258,6 +264,7 @@ async fn upload(store: Arc<StoreInner>, sealed: Arc<SealedBlock>) -> Result<Uplo
     Ok(Uploaded {
         sealed,
         block,
+        damaged,
         upload: Some(upload),
     })
 }
@@ -335,9 +342,12 @@ async fn commit(store: &StoreInner, uploaded: Uploaded) -> Result<(), Fatal> {
     let Uploaded {
         sealed,
         block,
+        damaged,
         upload,
     } = uploaded;
-    if let Some(upload) = upload {
+    // Before the log may be trimmed up to the end of this block.
+    damaged.into_iter().for_each(|run| store.halt(run));
+    if let Some(upload) = upload.and_then(|upload| store.without_halted(upload)) {
         let commit = || store.meta.commit_upload(upload.clone());
         until_stored(store, commit).await?;
     }
