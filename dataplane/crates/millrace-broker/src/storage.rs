@@ -200,7 +200,7 @@ impl Storage {
         let gate = Gate::closed();
         let (storage, held_back) = match &bucket_check {
             Some(check) => (bucket.gated(gate.clone()), check.held_back()),
-            None => (bucket, HeldBack::default()),
+            None => (bucket, HeldBack::nothing()),
         };
         let network = open_network(&effective, seams);
         let share = |tier| NetworkShare::of(&network, tier);

@@ -215,7 +215,11 @@ impl LogManager {
         CreateTopicError,
     > {
         let _one_at_a_time = self.inner.changing.lock().await;
-        self.validate_topic(name, partitions, &configs)?;
+        match self.validate_topic(name, partitions, &configs) {
+            // Recorded, and not served yet: whoever asks again waits for it as well.
+            Err(CreateTopicError::Exists(_)) if self.topic(name).is_none() => {}
+            valid => valid?,
+        }
         let id = uuid::Builder::from_random_bytes(self.inner.random.next_bytes16()).into_uuid();
         let topic = NewTopic {
             name: name.clone(),
@@ -258,7 +262,7 @@ impl LogManager {
         partitions: Option<u32>,
         configs: &BTreeMap<String, String>,
     ) -> Result<(), CreateTopicError> {
-        if self.topic(name).is_some() {
+        if self.inner.registry.partitions_of(name) > 0 {
             return Err(CreateTopicError::Exists(name.clone()));
         }
         let (requested, max) = (
@@ -359,9 +363,19 @@ impl LogManager {
     /// # Errors
     /// There would be too many.
     pub fn validate_growth(&self, name: &TopicName, total: u32) -> Result<(), TooManyPartitions> {
-        let current = self.topic(name).map_or(0, |topic| topic.partitions.len());
+        let current = self.inner.registry.partitions_of(name);
         let current = u32::try_from(current).unwrap_or(u32::MAX);
         self.inner.check_partitions(total.saturating_sub(current))
+    }
+
+    /// A topic, served or not yet, whose name differs from `name` only in dots and underscores. Kafka's
+    /// metrics write one as the other.
+    #[must_use]
+    pub fn colliding_topic(&self, name: &TopicName) -> Option<TopicName> {
+        let folded = |name: &TopicName| name.as_str().replace('.', "_");
+        let own = folded(name);
+        let collides = |other: &TopicName| other != name && folded(other) == own;
+        self.inner.registry.find_name(collides)
     }
 
     /// What the logs hold, and what they may.

@@ -148,14 +148,7 @@ fn check_name(context: &Context, name: &str) -> Result<TopicName, Refused> {
             "{name} is an internal topic of the broker"
         )));
     }
-    // Kafka's metrics write dots as underscores, so names that differ only in them collide.
-    let folded = |name: &str| name.replace('.', "_");
-    let (own, topics) = (folded(name), context.logs.topics());
-    let other = topics
-        .iter()
-        .map(|topic| topic.name.as_str())
-        .find(|other| *other != name && folded(other) == own);
-    match other {
+    match context.logs.colliding_topic(&legal) {
         Some(other) => Err(invalid(format!(
             "Topic '{name}' collides with existing topics: {other}"
         ))),

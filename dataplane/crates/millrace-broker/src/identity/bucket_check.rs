@@ -23,10 +23,17 @@ const WAIT: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Why nothing is uploaded or deleted; shared by the check, which writes it, and those who show it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct HeldBack(Arc<Mutex<Option<String>>>);
 
 impl HeldBack {
+    /// Nothing is held back.
+    pub(crate) fn nothing() -> Self {
+        let this = Self(Arc::default());
+        this.set(None);
+        this
+    }
+
     /// `None` where nothing is held back.
     pub(crate) fn reason(&self) -> Option<String> {
         self.0.lock().clone()
@@ -62,7 +69,7 @@ impl BucketCheck {
         claimed: oneshot::Sender<ChainWriter>,
         reason: &StorageError,
     ) -> Self {
-        let held_back = HeldBack::default();
+        let held_back = HeldBack::nothing();
         held_back.set(Some(reason));
         Self {
             claim,

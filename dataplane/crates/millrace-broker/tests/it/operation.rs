@@ -117,6 +117,8 @@ async fn the_admin_http_answers_who_shows_the_token() {
     let (_, metrics) = get(&broker, "/metrics", Some(TOKEN)).await;
     for name in [
         "millrace_connections",
+        "millrace_bucket_unchecked",
+        "millrace_offline_partitions",
         "millrace_wal_capacity_bytes",
         "millrace_wal_used_bytes",
         "millrace_wal_trim_position",

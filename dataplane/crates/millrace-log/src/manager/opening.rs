@@ -124,13 +124,48 @@ pub(super) async fn open_for_ever(inner: Arc<Inner>) -> Infallible {
 
 /// Opens partitions that are offline because the bucket did not answer.
 pub(super) async fn reopen_for_ever(inner: Arc<Inner>) -> Infallible {
+    let mut pass = 0_usize;
     loop {
         sleep(RETRY_PAUSE).await;
         let topics = inner.registry.all();
         let partitions = topics.iter().flat_map(|topic| &topic.partitions);
+        let mut waiting: Vec<_> = partitions.filter(|log| log.may_reopen()).collect();
+        take_turns(&mut waiting, pass);
         let patience = Patience::of_retry();
-        stream::iter(partitions.filter(|log| log.may_reopen()))
+        stream::iter(waiting)
             .for_each_concurrent(OPENS_AT_ONCE, |log| log.reopen(&patience))
             .await;
+        pass = pass.wrapping_add(1);
+    }
+}
+
+/// Has each pass begin behind those that the pass before began with. The first that wait in vain end the
+/// patience of their pass: if they were always the same, the others would never be tried.
+fn take_turns<T>(waiting: &mut [T], pass: usize) {
+    if !waiting.is_empty() {
+        let first = pass.wrapping_mul(OPENS_AT_ONCE) % waiting.len();
+        waiting.rotate_left(first);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// The first 64 partitions that did not open kept all others from being tried.
+    #[test]
+    fn every_partition_is_soon_among_the_first_that_are_tried() {
+        for count in [1, 63, 64, 65, 100, 1_000] {
+            let mut first = BTreeSet::new();
+            for pass in 0..=count / OPENS_AT_ONCE {
+                let mut waiting: Vec<usize> = (0..count).collect();
+                take_turns(&mut waiting, pass);
+                first.extend(waiting.into_iter().take(OPENS_AT_ONCE));
+            }
+            assert_eq!(first.len(), count);
+        }
+        take_turns::<u8>(&mut [], 7);
     }
 }

@@ -31,6 +31,11 @@ impl Topics {
         let topic = self.by_name.get(name);
         topic.map_or(0, |topic| topic.partitions.len())
     }
+
+    fn recorded_partitions(&self, name: &TopicName) -> usize {
+        let topic = self.recorded.get(name);
+        topic.map_or(0, |topic| topic.partitions.len())
+    }
 }
 
 impl Registry {
@@ -79,6 +84,21 @@ impl Registry {
     /// The topics with partitions that are still to be opened.
     pub(super) fn recorded(&self) -> Vec<meta::Topic> {
         self.topics.read().recorded.values().cloned().collect()
+    }
+
+    /// How many partitions one topic has, with those that are still to be opened; 0 where there is no such
+    /// topic.
+    pub(super) fn partitions_of(&self, name: &TopicName) -> usize {
+        let topics = self.topics.read();
+        let open = topics.open_partitions(name);
+        open.max(topics.recorded_partitions(name))
+    }
+
+    /// The first topic that `matches`, whether it is served yet or not.
+    pub(super) fn find_name(&self, matches: impl Fn(&TopicName) -> bool) -> Option<TopicName> {
+        let topics = self.topics.read();
+        let mut names = topics.by_name.keys().chain(topics.recorded.keys());
+        names.find(|name| matches(name)).cloned()
     }
 
     /// How many partitions all topics have, with those that are still to be opened.

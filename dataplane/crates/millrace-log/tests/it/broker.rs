@@ -20,6 +20,10 @@ pub(crate) struct Broker {
 }
 
 pub(crate) async fn open(world: &World) -> Broker {
+    open_with(world, LogDefaults::default()).await
+}
+
+pub(crate) async fn open_with(world: &World, defaults: LogDefaults) -> Broker {
     let store = world.open().await;
     let logs = LogManager::open(LogParts {
         tasks: Supervisor::new(),
@@ -27,7 +31,7 @@ pub(crate) async fn open(world: &World) -> Broker {
         store: store.clone(),
         clock: world.clock.clone(),
         random: world.random.clone(),
-        defaults: LogDefaults::default(),
+        defaults,
     });
     Broker {
         logs: logs.await.expect("opens"),

@@ -3,12 +3,16 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
-    broker::{Broker, MIB, append, batch, create, name, open, pair, partition},
+    broker::{Broker, MIB, append, batch, create, name, open, open_with, pair, partition},
     world::{World, small},
 };
 use futures_util::future::join_all;
-use millrace_log::error::{
-    AppendError, CreatePartitionsError, CreateTopicError, DeleteTopicError, ReadError, TrimError,
+use millrace_log::{
+    LogDefaults,
+    error::{
+        AppendError, CreatePartitionsError, CreateTopicError, DeleteTopicError, ReadError,
+        TrimError,
+    },
 };
 use millrace_meta::{MetaStore, NewTopic};
 use millrace_model::{TopicId, TopicName};
@@ -302,5 +306,44 @@ async fn of_a_topic_that_grows_twice_only_what_is_backed_up_is_served() {
     let grown = second.await.expect("served");
     assert_eq!(grown.partitions.len(), 5);
     assert_eq!(grown.config.retention_ms, 7, "changed in between");
+    broker.close().await;
+}
+
+/// A client that asked again for a topic that waits for the bucket was refused: its partitions were counted
+/// twice.
+#[tokio::test]
+async fn near_the_bound_a_topic_that_waits_for_the_bucket_may_be_asked_for_again() {
+    let world = World::new(4, small(), 16 * MIB).await;
+    let defaults = LogDefaults {
+        partitions_max: 10,
+        ..LogDefaults::default()
+    };
+    let broker = open_with(&world, defaults).await;
+    create(&broker, "old", &[]).await;
+    let (logs, source) = (&broker.logs, world.meta.begin_backup());
+    let (new, old) = (name("a.new"), name("old"));
+    let begin = || logs.begin_create_topic(&new, Some(5), BTreeMap::new());
+    let first = begin().await.expect("recorded");
+    let again = begin().await.expect("recorded before");
+    let valid = logs.validate_topic(&new, Some(5), &BTreeMap::new());
+    assert!(
+        matches!(valid, Err(CreateTopicError::Exists(_))),
+        "{valid:?}"
+    );
+    let grown = logs.begin_create_partitions(&old, 5).await;
+    let grown = grown.expect("recorded");
+    assert_eq!(logs.metrics().partitions, 10);
+    assert!(logs.validate_growth(&old, 5).is_ok());
+    assert!(logs.validate_growth(&old, 6).is_err());
+    assert_eq!(logs.colliding_topic(&name("a_new")), Some(new.clone()));
+    assert_eq!(logs.colliding_topic(&new), None);
+    source.backed_up_to(world.meta.revision());
+    let (first, again, grown) = tokio::join!(first, again, grown);
+    assert_eq!(first.expect("created").partitions.len(), 5);
+    assert!(
+        matches!(again, Err(CreateTopicError::Exists(_))),
+        "{again:?}"
+    );
+    assert_eq!(grown.expect("grown").partitions.len(), 5);
     broker.close().await;
 }
