@@ -25,7 +25,7 @@ mod readback;
 mod workers;
 
 pub use audit::Audit;
-pub use command_line::{DrillFiles, main};
+pub use command_line::{DrillFiles, LoadOptions, main};
 pub use conclusion::{conclude, print_report};
 pub use faulty_bucket::with_faulty_bucket;
 pub use group::check as check_group;

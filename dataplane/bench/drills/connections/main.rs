@@ -8,13 +8,13 @@
 //! - `broker`: the process
 //! - `crowd`: idle, half-way and unreading clients
 //! - `busy`: the producers
-//! - `verdict`: what is reported, and what fails the drill
+//! - `results`: what is reported, and what fails the drill
 
 mod arguments;
 mod broker;
 mod busy;
 mod crowd;
-mod verdict;
+mod results;
 
 use std::{
     net::TcpStream,
@@ -41,7 +41,7 @@ use crate::{
     arguments::{Arguments, USAGE},
     broker::{Broker, CACHE_BYTES},
     busy::Load,
-    verdict::Measured,
+    results::Measured,
 };
 
 /// Clients that stop half-way hold a megabyte each, clients that do not read sixteen: together more

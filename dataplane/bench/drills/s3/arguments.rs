@@ -1,10 +1,10 @@
 //! The command line.
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use millrace_bench::{
-    command_line::{from_callers_folder, mebibytes, time},
-    drill::DrillFiles,
+    command_line::{mebibytes, time},
+    drill::{DrillFiles, LoadOptions},
 };
 
 pub(crate) const USAGE: &str = "\
@@ -28,10 +28,7 @@ pub(crate) struct Arguments {
     pub(crate) faulty: Duration,
     pub(crate) silent: Duration,
     pub(crate) wal_bytes: u64,
-    /// Bytes per second of all producers together.
-    pub(crate) bytes_per_s: u64,
-    pub(crate) seed: u64,
-    pub(crate) s3_server: Option<PathBuf>,
+    pub(crate) load: LoadOptions,
     pub(crate) files: DrillFiles,
 }
 
@@ -39,16 +36,15 @@ impl Arguments {
     /// Whether what is produced while nothing is uploaded fits the log with room to spare. Where it
     /// does not, the broker must push back.
     pub(crate) fn log_suffices(&self) -> bool {
-        let silent = self.bytes_per_s * (self.silent.as_secs() + 15);
+        let silent = self.load.bytes_per_s * (self.silent.as_secs() + 15);
         silent < self.wal_bytes / 2
     }
 
     /// `None` if only the usage was asked for.
     pub(crate) fn parse(arguments: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
         let (mut faulty, mut silent) = (Duration::from_secs(300), Duration::from_secs(60));
-        let (mut wal_bytes, mut bytes_per_s) = (3 << 30, 16 << 20);
-        let mut seed = millrace_time::SystemRandom::shared().next_u64();
-        let mut s3_server = None;
+        let mut wal_bytes = 3 << 30;
+        let mut load = LoadOptions::new(16 << 20);
         let files = DrillFiles::parse("s3", USAGE, arguments, |option, values| {
             let mut value = || values.next();
             match option {
@@ -59,10 +55,7 @@ impl Arguments {
                 "--minutes" => faulty = time(&value()?, 60.0)?,
                 "--outage-seconds" => silent = time(&value()?, 1.0)?,
                 "--wal" => wal_bytes = mebibytes(&value()?)?,
-                "--rate" => bytes_per_s = mebibytes(&value()?)?,
-                "--seed" => seed = value()?.parse().ok()?,
-                "--s3-server" => s3_server = Some(from_callers_folder(value()?)),
-                _ => return None,
+                other => return load.take(other, values),
             }
             Some(())
         })?;
@@ -70,9 +63,7 @@ impl Arguments {
             faulty,
             silent,
             wal_bytes,
-            bytes_per_s,
-            seed,
-            s3_server,
+            load,
             files,
         }))
     }
@@ -96,10 +87,10 @@ mod tests {
         assert_eq!(arguments.faulty, Duration::from_secs(30));
         assert_eq!(arguments.silent, Duration::from_secs(7));
         assert_eq!(
-            (arguments.wal_bytes, arguments.bytes_per_s),
+            (arguments.wal_bytes, arguments.load.bytes_per_s),
             (256 << 20, 3 << 20)
         );
-        assert_eq!(arguments.seed, 9);
+        assert_eq!(arguments.load.seed, 9);
         assert_eq!(parse("--quick").silent, Duration::from_secs(10));
         for wrong in ["--wal 0", "--minutes -1", "--rate", "--what"] {
             assert!(parsed(wrong).is_err(), "{wrong}");

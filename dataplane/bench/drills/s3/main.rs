@@ -21,8 +21,8 @@ fn main() -> ExitCode {
     millrace_bench::drill::main("s3", USAGE, Arguments::parse, |arguments| {
         with_faulty_bucket(
             &arguments.files,
-            arguments.seed,
-            arguments.s3_server.as_deref(),
+            arguments.load.seed,
+            arguments.load.s3_server.as_deref(),
             |bucket| outage::settings(arguments, bucket),
             |home, proxy, server| {
                 let report = outage::run(arguments, home, proxy, server)?;

@@ -93,10 +93,10 @@ pub(crate) fn run(
 ) -> Result<Value, String> {
     let running = home.start()?;
     let work = Work {
-        seed: arguments.seed,
+        seed: arguments.load.seed,
         producers: PRODUCERS,
         partitions: PARTITIONS,
-        bytes_per_s: arguments.bytes_per_s,
+        bytes_per_s: arguments.load.bytes_per_s,
     };
     let workers = Workers::begin(&work, home)?;
     let mut drill = Drill {
@@ -129,7 +129,7 @@ pub(crate) fn run(
     drill.read_back(&promises)?;
     let abandoned = objects::abandoned_parts(&home.folder().join("bucket"));
     Ok(json!({
-        "seed": arguments.seed,
+        "seed": arguments.load.seed,
         "wal_bytes": arguments.wal_bytes,
         "phases": phases.iter().map(Seen::to_json).collect::<Vec<_>>(),
         "acked_records": promises.records,
@@ -236,12 +236,12 @@ impl Drill<'_> {
     /// Every fault was shown, to objects that are written whole and to those in parts.
     fn check_faults(&self) -> Result<(), String> {
         let counts = self.proxy.counts();
-        let fates = ["passed", "slow_down", "lost_reply", "slow_body"];
+        let outcomes = ["passed", "slow_down", "lost_reply", "slow_body"];
         let silent = (self.arguments.silent > Duration::ZERO).then_some("unanswered");
-        let shown = fates
+        let shown = outcomes
             .into_iter()
             .chain(silent)
-            .map(|fate| (fate, counts.of(fate)));
+            .map(|outcome| (outcome, counts.of(outcome)));
         let kinds = ["put", "put_part", "complete"].map(|kind| (kind, counts.requests(kind)));
         match shown.chain(kinds).find(|(_, count)| *count == 0) {
             None => Ok(()),

@@ -1,10 +1,10 @@
 //! The command line.
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use millrace_bench::{
-    command_line::{from_callers_folder, mebibytes, time},
-    drill::DrillFiles,
+    command_line::time,
+    drill::{DrillFiles, LoadOptions},
 };
 
 pub(crate) const USAGE: &str = "\
@@ -24,36 +24,27 @@ usage: npm run drill:soak -- [--minutes N] [--quick] [--rate MIB] [--seed N] [--
 #[derive(Debug, Clone)]
 pub(crate) struct Arguments {
     pub(crate) length: Duration,
-    /// Bytes per second of all producers together.
-    pub(crate) bytes_per_s: u64,
-    pub(crate) seed: u64,
-    pub(crate) s3_server: Option<PathBuf>,
+    pub(crate) load: LoadOptions,
     pub(crate) files: DrillFiles,
 }
 
 impl Arguments {
     /// `None` if only the usage was asked for.
     pub(crate) fn parse(arguments: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
-        let (mut length, mut bytes_per_s) = (Duration::from_secs(20 * 60), 8 << 20);
-        let mut seed = millrace_time::SystemRandom::shared().next_u64();
-        let mut s3_server = None;
+        let mut length = Duration::from_secs(20 * 60);
+        let mut load = LoadOptions::new(8 << 20);
         let files = DrillFiles::parse("soak", USAGE, arguments, |option, values| {
             let mut value = || values.next();
             match option {
                 "--quick" => length = Duration::from_secs(3 * 60),
                 "--minutes" => length = time(&value()?, 60.0)?,
-                "--rate" => bytes_per_s = mebibytes(&value()?)?,
-                "--seed" => seed = value()?.parse().ok()?,
-                "--s3-server" => s3_server = Some(from_callers_folder(value()?)),
-                _ => return None,
+                other => return load.take(other, values),
             }
             Some(())
         })?;
         Ok(files.map(|files| Self {
             length,
-            bytes_per_s,
-            seed,
-            s3_server,
+            load,
             files,
         }))
     }
@@ -69,7 +60,7 @@ mod tests {
         let parsed = parse("--minutes 0.5 --rate 3 --seed 9").expect("legal");
         let parsed = parsed.expect("a drill");
         assert_eq!(parsed.length, Duration::from_secs(30));
-        assert_eq!((parsed.bytes_per_s, parsed.seed), (3 << 20, 9));
+        assert_eq!((parsed.load.bytes_per_s, parsed.load.seed), (3 << 20, 9));
         assert!(parse("--help").expect("legal").is_none());
         for wrong in ["--minutes", "--minutes long", "--rate 0", "--fast"] {
             assert!(parse(wrong).is_err(), "{wrong}");

@@ -27,8 +27,8 @@ fn main() -> ExitCode {
     millrace_bench::drill::main("soak", USAGE, Arguments::parse, |arguments| {
         with_faulty_bucket(
             &arguments.files,
-            arguments.seed,
-            arguments.s3_server.as_deref(),
+            arguments.load.seed,
+            arguments.load.s3_server.as_deref(),
             soak::settings,
             |home, proxy, server| soak::run(arguments, home, proxy, &bucket_uri(server.address())),
         )

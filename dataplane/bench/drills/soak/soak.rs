@@ -69,15 +69,15 @@ pub(crate) fn run(
 ) -> Result<(Value, Vec<String>), String> {
     let running = home.start_and_wait()?;
     let work = Work {
-        seed: arguments.seed,
+        seed: arguments.load.seed,
         producers: PRODUCERS,
         partitions: PARTITIONS,
-        bytes_per_s: arguments.bytes_per_s,
+        bytes_per_s: arguments.load.bytes_per_s,
     };
     let workers = Workers::begin(&work, home)?;
     let followers = Followers::begin(&workers.stage);
     let clock = workers.stage.clock.clone();
-    let mut chaos = Chaos::new(home, proxy, clock, arguments.seed);
+    let mut chaos = Chaos::new(home, proxy, clock, arguments.load.seed);
     let world = World {
         running,
         workers,
@@ -115,7 +115,7 @@ pub(crate) fn run(
     failures.extend(grown);
     failures.extend(stuck(&start));
     let report = json!({
-        "seed": arguments.seed,
+        "seed": arguments.load.seed,
         "minutes": arguments.length.as_secs_f64() / 60.0,
         "chaos": chaos_report,
         "memory": memory,

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use crate::command_line::{beside, broker_program, exit_code, from_callers_folder};
+use crate::command_line::{beside, broker_program, exit_code, from_callers_folder, mebibytes};
 
 /// Where a drill works, with which broker, and where its results go: the options that every drill
 /// has (`--work`, `--program`, `--json`).
@@ -47,6 +47,42 @@ impl DrillFiles {
                 .ok_or_else(|| format!("unknown option or wrong value: {argument}\n{usage}"))?;
         }
         Ok(Some(files))
+    }
+}
+
+/// What the clients of a drill do, and which program is its bucket: the options that several drills have
+/// (`--rate`, `--seed`, `--s3-server`).
+#[derive(Debug, Clone)]
+pub struct LoadOptions {
+    /// Bytes per second of all producers together.
+    pub bytes_per_s: u64,
+    /// Batches and faults follow from it.
+    pub seed: u64,
+    /// The program that is the bucket; by default one is built.
+    pub s3_server: Option<PathBuf>,
+}
+
+impl LoadOptions {
+    /// Without options: this rate, and any seed.
+    #[must_use]
+    pub fn new(bytes_per_s: u64) -> Self {
+        Self {
+            bytes_per_s,
+            seed: millrace_time::SystemRandom::shared().next_u64(),
+            s3_server: None,
+        }
+    }
+
+    /// Takes one option and its value; `None` if it is not one of these, or its value is missing or not
+    /// allowed.
+    pub fn take(&mut self, option: &str, values: &mut dyn Iterator<Item = String>) -> Option<()> {
+        match option {
+            "--rate" => self.bytes_per_s = mebibytes(&values.next()?)?,
+            "--seed" => self.seed = values.next()?.parse().ok()?,
+            "--s3-server" => self.s3_server = Some(from_callers_folder(values.next()?)),
+            _ => return None,
+        }
+        Some(())
     }
 }
 
@@ -95,6 +131,19 @@ mod tests {
         );
         assert_eq!(files.json.as_deref(), Some(Path::new("/j")));
         assert!(parse("--help").expect("legal").is_none());
+    }
+
+    #[test]
+    fn the_options_of_a_load() {
+        let mut load = LoadOptions::new(1);
+        let mut values = ["3", "9", "/s"].map(str::to_owned).into_iter();
+        for option in ["--rate", "--seed", "--s3-server"] {
+            assert_eq!(load.take(option, &mut values), Some(()), "{option}");
+        }
+        assert_eq!((load.bytes_per_s, load.seed), (3 << 20, 9));
+        assert_eq!(load.s3_server.as_deref(), Some(Path::new("/s")));
+        assert_eq!(load.take("--rate", &mut values), None, "no value");
+        assert_eq!(load.take("--fast", &mut values), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A proxy before an S3 server that fails on purpose.
 //!
-//! Each connection carries one request, which the proxy reads, judges by a seeded draw, and then
-//! carries out, refuses, delays, loses the answer of, or never answers. What it forwards it does not
+//! Each connection carries one request. The proxy reads it, draws its outcome from a seed, and then
+//! carries it out, refuses it, delays it, loses its answer, or never answers. What it forwards it does not
 //! change, but for the header that ends the connection, so that signatures stay valid.
 
 mod counts;
@@ -43,7 +43,7 @@ pub struct Faults {
 
 /// What becomes of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum Outcome {
     Passed,
     SlowDown,
     LostReply,
@@ -194,11 +194,11 @@ async fn serve(mut client: TcpStream, shared: &Shared) -> io::Result<()> {
         // Fails when it is let go.
         let _ = held.await;
     }
-    let fate = shared.judge();
-    shared.counts.lock().request(head.kind(), fate.name());
-    match fate {
-        Fate::CutOff => Ok(()),
-        Fate::Unanswered => {
+    let outcome = shared.draw_outcome();
+    shared.counts.lock().request(head.kind(), outcome.name());
+    match outcome {
+        Outcome::CutOff => Ok(()),
+        Outcome::Unanswered => {
             // The body is taken, as a server does that dies with the request in its hands.
             let mut silence = shared.faults.subscribe();
             tokio::select! {
@@ -208,20 +208,20 @@ async fn serve(mut client: TcpStream, shared: &Shared) -> io::Result<()> {
             let _ended = silence.wait_for(|faults| !faults.silent).await;
             Ok(())
         }
-        Fate::SlowDown => {
+        Outcome::SlowDown => {
             drain(&mut client, &head, &body).await?;
             client
                 .write_all(&message::slow_down(head.is_head()))
                 .await?;
             client.shutdown().await
         }
-        Fate::Passed | Fate::LostReply | Fate::LateReply | Fate::SlowBody => {
-            let fate = if shared.holds_answers(head.kind()) {
-                Fate::LateReply
+        Outcome::Passed | Outcome::LostReply | Outcome::LateReply | Outcome::SlowBody => {
+            let outcome = if shared.holds_answers(head.kind()) {
+                Outcome::LateReply
             } else {
-                fate
+                outcome
             };
-            forward(client, shared, head, body, fate).await
+            forward(client, shared, head, body, outcome).await
         }
     }
 }
@@ -246,7 +246,7 @@ impl Shared {
         trap.is_some_and(|trap| trap.carried_out && trap.kinds.contains(&kind))
     }
 
-    fn judge(&self) -> Fate {
+    fn draw_outcome(&self) -> Outcome {
         let Faults {
             slow_down_permille,
             lost_reply_permille,
@@ -255,22 +255,26 @@ impl Shared {
         } = *self.faults.borrow();
         if silent {
             let held = self.random.below(2) == 0;
-            return if held { Fate::Unanswered } else { Fate::CutOff };
+            return if held {
+                Outcome::Unanswered
+            } else {
+                Outcome::CutOff
+            };
         }
         let draw = self.random.below(1_000);
         let slow_down = slow_down_permille;
         let lost_reply = slow_down + lost_reply_permille;
         let slow_body = lost_reply + slow_body_permille;
         match draw {
-            draw if draw < slow_down => Fate::SlowDown,
-            draw if draw < lost_reply => Fate::LostReply,
-            draw if draw < slow_body => Fate::SlowBody,
-            _ => Fate::Passed,
+            draw if draw < slow_down => Outcome::SlowDown,
+            draw if draw < lost_reply => Outcome::LostReply,
+            draw if draw < slow_body => Outcome::SlowBody,
+            _ => Outcome::Passed,
         }
     }
 }
 
-impl Fate {
+impl Outcome {
     const fn name(self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -304,9 +308,9 @@ async fn forward(
     shared: &Shared,
     head: Head,
     body: Vec<u8>,
-    fate: Fate,
+    outcome: Outcome,
 ) -> io::Result<()> {
-    let slow = fate == Fate::SlowBody;
+    let slow = outcome == Outcome::SlowBody;
     let mut server = TcpStream::connect(shared.server).await?;
     server.set_nodelay(true)?;
     server.write_all(&head.closing()).await?;
@@ -318,9 +322,9 @@ async fn forward(
     let upload = copy(&mut from_client, &mut to_server, Some(left), slow);
     let mut answer = Vec::new();
     let download = async {
-        if fate == Fate::LostReply {
+        if outcome == Outcome::LostReply {
             from_server.read_to_end(&mut answer).await.map(|_| ())
-        } else if fate == Fate::LateReply {
+        } else if outcome == Outcome::LateReply {
             from_server.read_to_end(&mut answer).await?;
             if let Some(held) = shared.hold(head.kind(), true) {
                 let _ = held.await;

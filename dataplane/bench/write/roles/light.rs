@@ -23,7 +23,7 @@ use millrace_time::{SharedClock, SystemClock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Map, Value};
 
-use self::answers::{Answers, Verdict};
+use self::answers::{AnswerState, Answers};
 use super::{
     MIB,
     flags::Flags,
@@ -325,9 +325,9 @@ impl Load {
         while let Some(request) = self.in_flight.front() {
             let (id, batches) = (request.correlation_id, &request.batches);
             match self.answers.next(id, batches)? {
-                Verdict::Incomplete => break,
-                Verdict::Complete => self.measured.records += batches.records(),
-                Verdict::Wrong(records, why) => {
+                AnswerState::Incomplete => break,
+                AnswerState::Complete => self.measured.records += batches.records(),
+                AnswerState::Wrong(records, why) => {
                     self.measured.errors += records;
                     self.measured.records += batches.records() - records;
                     self.measured.failure.get_or_insert(why);

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// Requests by kind and fate.
+/// Requests by kind and outcome.
 #[derive(Debug, Clone, Default)]
 pub struct Counts(BTreeMap<(&'static str, &'static str), u64>);
 
 impl Counts {
-    pub(super) fn request(&mut self, kind: &'static str, fate: &'static str) {
-        *self.0.entry((kind, fate)).or_default() += 1;
+    pub(super) fn request(&mut self, kind: &'static str, outcome: &'static str) {
+        *self.0.entry((kind, outcome)).or_default() += 1;
     }
 
-    /// Requests that met this fate.
-    pub fn of(&self, fate: &str) -> u64 {
-        let met = self.0.iter().filter(|((_, of), _)| *of == fate);
-        met.map(|(_, count)| count).sum()
+    /// Requests with this outcome.
+    pub fn of(&self, outcome: &str) -> u64 {
+        let found = self.0.iter().filter(|((_, of), _)| *of == outcome);
+        found.map(|(_, count)| count).sum()
     }
 
     /// Requests of this kind, whatever became of them.
@@ -25,11 +25,11 @@ impl Counts {
         asked.map(|(_, count)| count).sum()
     }
 
-    /// By kind, then by fate.
+    /// By kind, then by outcome.
     pub fn to_json(&self) -> Value {
         let mut kinds: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
-        for ((kind, fate), count) in &self.0 {
-            kinds.entry(kind).or_default().insert(fate, *count);
+        for ((kind, outcome), count) in &self.0 {
+            kinds.entry(kind).or_default().insert(outcome, *count);
         }
         json!(kinds)
     }

@@ -64,8 +64,8 @@ async fn each_fault_is_what_it_says() {
     assert!(put(&proxy, 300_003).await.ends_with("\r\n300003"));
     assert_eq!(*carried_out.lock(), [300_000, 300_002, 300_003]);
     let counts = proxy.counts();
-    for fate in ["passed", "slow_down", "lost_reply", "slow_body"] {
-        assert_eq!(counts.of(fate), 1, "{fate}");
+    for outcome in ["passed", "slow_down", "lost_reply", "slow_body"] {
+        assert_eq!(counts.of(outcome), 1, "{outcome}");
     }
     assert_eq!(counts.requests("put"), 4);
 }

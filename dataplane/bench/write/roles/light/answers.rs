@@ -16,7 +16,7 @@ const READ_BYTES: usize = 16 << 10;
 /// A frame's length.
 const LENGTH_BYTES: usize = 4;
 
-/// Bytes that came back, not yet judged.
+/// Bytes that came back and are not checked yet.
 #[derive(Debug)]
 pub(super) struct Answers {
     kind: Kind,
@@ -33,7 +33,7 @@ enum Kind {
 
 /// What an answer says about a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum AnswerState {
     /// It is not there yet.
     Incomplete,
     /// All its records are durable, where they belong.
@@ -73,7 +73,7 @@ impl Answers {
         }
     }
 
-    /// Judges the answer to the oldest request that has none.
+    /// Checks the answer to the oldest request that has none.
     ///
     /// # Errors
     /// What came is no answer at all, or one to another request.
@@ -81,26 +81,26 @@ impl Answers {
         &mut self,
         correlation_id: i32,
         batches: &Batches,
-    ) -> Result<Verdict, Box<dyn Error>> {
+    ) -> Result<AnswerState, Box<dyn Error>> {
         match &mut self.kind {
             Kind::Sink(answered) => {
                 if self.bytes.len() < sink::ANSWER_BYTES {
-                    return Ok(Verdict::Incomplete);
+                    return Ok(AnswerState::Incomplete);
                 }
                 let number = self.bytes.get_u64();
                 if number != *answered {
                     return Err(format!("frame {number} answered in place of {answered}").into());
                 }
                 *answered += 1;
-                Ok(Verdict::Complete)
+                Ok(AnswerState::Complete)
             }
             Kind::Kafka(ends) => {
                 let Some(length) = self.bytes.first_chunk::<LENGTH_BYTES>() else {
-                    return Ok(Verdict::Incomplete);
+                    return Ok(AnswerState::Incomplete);
                 };
                 let length = u32::from_be_bytes(*length) as usize;
                 if self.bytes.len() < LENGTH_BYTES + length {
-                    return Ok(Verdict::Incomplete);
+                    return Ok(AnswerState::Incomplete);
                 }
                 self.bytes.advance(LENGTH_BYTES);
                 let answer = ProduceAnswer::parse(self.bytes.split_to(length).freeze())?;
@@ -108,14 +108,14 @@ impl Answers {
                     let other = answer.correlation_id;
                     return Err(format!("{other} answered in place of {correlation_id}").into());
                 }
-                Ok(judge(&answer, batches, ends))
+                Ok(check(&answer, batches, ends))
             }
         }
     }
 }
 
 /// Whether each batch of a request stands right behind the one before.
-fn judge(answer: &ProduceAnswer, batches: &Batches, ends: &mut [i64]) -> Verdict {
+fn check(answer: &ProduceAnswer, batches: &Batches, ends: &mut [i64]) -> AnswerState {
     let partitions = ends.len();
     let (mut wrong, mut reason) = (0, None);
     for (n, &count) in batches.counts.iter().enumerate() {
@@ -144,7 +144,9 @@ fn judge(answer: &ProduceAnswer, batches: &Batches, ends: &mut [i64]) -> Verdict
             }
         }
     }
-    reason.map_or(Verdict::Complete, |reason| Verdict::Wrong(wrong, reason))
+    reason.map_or(AnswerState::Complete, |reason| {
+        AnswerState::Wrong(wrong, reason)
+    })
 }
 
 #[cfg(test)]
@@ -177,15 +179,18 @@ mod tests {
     fn offsets_must_follow_each_other_in_each_partition() {
         let mut ends = [10, 0, 20];
         let good = answer(&[(0, 0, 10), (2, 0, 20)]);
-        assert_eq!(judge(&good, &two_batches(), &mut ends), Verdict::Complete);
+        assert_eq!(
+            check(&good, &two_batches(), &mut ends),
+            AnswerState::Complete
+        );
         assert_eq!(ends, [13, 0, 25]);
-        let again = judge(&good, &two_batches(), &mut ends);
-        assert!(matches!(again, Verdict::Wrong(8, _)), "{again:?}");
+        let again = check(&good, &two_batches(), &mut ends);
+        assert!(matches!(again, AnswerState::Wrong(8, _)), "{again:?}");
     }
 
     #[test]
     fn an_error_a_missing_and_a_double_answer_are_counted() {
-        let judged = |of: &[_]| judge(&answer(of), &two_batches(), &mut [0; 3]);
+        let checked = |of: &[_]| check(&answer(of), &two_batches(), &mut [0; 3]);
         let cases: [(&[_], u64); 4] = [
             (&[(0, 0, 0), (2, 87, -1)], 5),
             (&[(2, 0, 0)], 3),
@@ -193,10 +198,10 @@ mod tests {
             (&[], 8),
         ];
         for (of, wrong) in cases {
-            let verdict = judged(of);
+            let state = checked(of);
             assert!(
-                matches!(&verdict, Verdict::Wrong(n, _) if *n == wrong),
-                "{verdict:?}"
+                matches!(&state, AnswerState::Wrong(n, _) if *n == wrong),
+                "{state:?}"
             );
         }
     }
