@@ -21,11 +21,10 @@ use millrace_blockcache::BlockCache;
 use millrace_limiter::Network;
 use millrace_model::NodeId;
 use millrace_objects::ObjectStorage;
-use millrace_time::SharedClock;
+use millrace_time::{SharedClock, rfc3339};
 
 use self::answer::{CacheAnswer, CallsAnswer, DirectionAnswer, NetworkAnswer};
 pub(crate) use self::{answer::CatchUpAnswer, tracker::Tracker};
-use crate::rfc3339;
 
 /// What the answer is made from.
 #[derive(Debug)]

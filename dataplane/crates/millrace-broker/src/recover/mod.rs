@@ -112,7 +112,7 @@ pub enum RecoverError {
 /// Reads a moment as RFC 3339 writes it, in milliseconds since 1970; `None` where it is none.
 #[must_use]
 pub fn parse_moment(text: &str) -> Option<i64> {
-    crate::rfc3339::parse(text)
+    millrace_time::rfc3339::parse(text)
 }
 
 /// Recovers a broker's metadata, or says what would come of it.
@@ -388,7 +388,7 @@ impl Recovery<'_> {
             ));
         }
         if source == Source::Bucket {
-            let known_to = crate::rfc3339::format(self.restored.known_to_ms);
+            let known_to = millrace_time::rfc3339::format(self.restored.known_to_ms);
             warnings.push(format!(
                 "records that were acknowledged after {known_to} and not uploaded are missing as well; \
                  the backup does not know them"

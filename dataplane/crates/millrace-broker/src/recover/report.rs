@@ -3,9 +3,8 @@
 use std::fmt;
 
 use millrace_model::{NodeId, Offset};
+use millrace_time::rfc3339;
 use serde::{Serialize, Serializer};
-
-use crate::rfc3339;
 
 /// What a recovery restores, and what it cannot. The JSON shape is part of the product: 64-bit numbers
 /// are strings, moments are RFC 3339.

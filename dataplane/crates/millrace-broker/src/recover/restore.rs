@@ -125,7 +125,9 @@ pub(super) async fn restore(
     if let (Some(at), Some(start)) = (at, window_start_ms)
         && at < start
     {
-        return Err(ChainError::BeforeWindow(crate::rfc3339::format(start)));
+        return Err(ChainError::BeforeWindow(millrace_time::rfc3339::format(
+            start,
+        )));
     }
     let mut warnings = Vec::new();
     let mut candidate = newest_snapshot(chain, &items, end, &mut warnings).await?;
@@ -218,7 +220,9 @@ async fn last_at(chain: &Chain, items: &[ListedItem], at: i64) -> Result<u64, Ch
     match low.checked_sub(1) {
         Some(last) => Ok(items[last].seq),
         None => Err(ChainError::BeforeWindow(match items.first() {
-            Some(first) => crate::rfc3339::format(chain.read_header(first.seq).await?.wall_ms),
+            Some(first) => {
+                millrace_time::rfc3339::format(chain.read_header(first.seq).await?.wall_ms)
+            }
             None => "which is unknown".to_owned(),
         })),
     }

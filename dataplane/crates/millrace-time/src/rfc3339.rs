@@ -2,7 +2,8 @@
 
 /// Milliseconds since 1970 as RFC 3339 in UTC. Days are counted as Howard Hinnant's
 /// `civil_from_days` does, in eras of 400 years from 1 March of year 0.
-pub(crate) fn format(wall_ms: i64) -> String {
+#[must_use]
+pub fn format(wall_ms: i64) -> String {
     const DAY_MS: i64 = 86_400_000;
     let (days, ms) = (wall_ms.div_euclid(DAY_MS), wall_ms.rem_euclid(DAY_MS));
     let days = days + 719_468;
@@ -24,7 +25,8 @@ pub(crate) fn format(wall_ms: i64) -> String {
 }
 
 /// Reads a moment, with or without a fraction, in UTC or with an offset; `None` where it is none.
-pub(crate) fn parse(text: &str) -> Option<i64> {
+#[must_use]
+pub fn parse(text: &str) -> Option<i64> {
     let number = |from: usize, to: usize| -> Option<i64> {
         let digits = text.get(from..to)?;
         let all = digits.bytes().all(|byte| byte.is_ascii_digit());
