@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use millrace_record::{InvalidBatch, Record, RecordView, Records};
+use millrace_record::{InvalidBatch, Record, RecordView, Records, TimestampType};
 
 use super::error::ConsumerError;
 use crate::topic_partition::TopicPartition;
@@ -109,6 +109,13 @@ impl RecordBatch {
     #[must_use]
     pub fn next_offset(&self) -> i64 {
         self.next_offset
+    }
+
+    /// Whether the broker gave the records their timestamps, as `message.timestamp.type` says;
+    /// otherwise their producer did.
+    #[must_use]
+    pub fn has_log_append_time(&self) -> bool {
+        self.records.header().timestamp_type() == TimestampType::LogAppendTime
     }
 }
 
