@@ -20,6 +20,7 @@ const ROWS: Record<string, number> = {
   "millrace-wal": 3,
   "millrace-blockcache": 3,
   "millrace-perf": 4,
+  "millrace-records": 4,
   "millrace-stream": 4,
   "millrace-log": 5,
   "millrace-security": 5,

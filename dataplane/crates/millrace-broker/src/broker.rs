@@ -8,17 +8,19 @@ use millrace_log::{LogManager, LogParts};
 use millrace_model::Cause;
 use millrace_net::{BindError, ListenerConfig, Listeners, Server};
 use millrace_purgatory::Timers;
+use millrace_records::Records;
 use millrace_stream::Closed;
 use millrace_tasks::{Failure, Supervisor, Task};
-use tokio::{net::TcpListener, time::timeout};
+use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
-    admin::{Admin, AdminError, Token},
+    admin::{Admin, AdminError, AdminListener, Token},
     catch_up::{CatchUp, Tracker},
     config::{BrokerConfig, Endpoint, HostPort, InjectedPanic},
     folder::{DataFolder, FolderError},
     memory::{MemoryBudgets, MemoryError},
+    own_listener,
     settings::LiveSettings,
     state::{Identity, Phase, Serving, State},
     storage::{Seams, Storage, StorageError},
@@ -178,6 +180,7 @@ impl Broker {
             bucket: storage.bucket.clone(),
             held_back: storage.held_back.clone(),
             catch_up: catch_up(&config, &storage, tracker.clone(), &seams),
+            records: own_listener::client_config(&addresses, &advertised).map(Records::new),
         };
         let tracking = tasks.spawn(Task::CatchUpTracker, tracker.run());
         let _ = state.serving.set(serving);
@@ -232,6 +235,7 @@ impl Broker {
     /// leaves log and bucket as a crash would. A task that panicked may have left its part half
     /// changed, so nothing is written on the strength of that.
     pub async fn abandon(self) {
+        self.state.stop_records();
         self.server.stop_reading();
         self.service.stop_waiting();
         self.groups.stop_waiting();
@@ -244,6 +248,7 @@ impl Broker {
     pub async fn stop(self) -> StopReport {
         self.state.enter(Phase::Stopping);
         tracing::info!("stopping: requests in flight are answered");
+        self.state.stop_records();
         self.server.stop_reading();
         self.service.stop_waiting();
         self.groups.stop_waiting();
@@ -299,15 +304,15 @@ async fn start_admin(
             Token::none()
         }
     };
-    let listen = |source| AdminError::Listen {
+    let failed = |source| AdminError::Listen {
         address: at.to_string(),
         source,
     };
     let HostPort { host, port } = at;
     let host = if host.is_empty() { "0.0.0.0" } else { host };
-    let listener = TcpListener::bind((host, *port)).await.map_err(listen)?;
+    let listener = AdminListener::bind(host, *port).await.map_err(failed)?;
     let admin = Admin::serve(listener, state.clone(), telemetry.clone(), token, tasks);
-    let admin = admin.map_err(listen)?;
+    let admin = admin.map_err(failed)?;
     tracing::info!(address = %admin.address(), "the admin HTTP listens");
     Ok(Some(admin))
 }

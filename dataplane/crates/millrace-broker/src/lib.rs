@@ -16,6 +16,7 @@
 //! | `catch_up` | who reads how far behind, how fast, and how long it will take |
 //! | `state` | what the broker knows about itself |
 //! | `admin` | the admin HTTP |
+//! | `own_listener` | how the broker's own client reaches the broker |
 //! | `telemetry` | the metrics recorder |
 
 mod admin;
@@ -27,10 +28,10 @@ mod folder;
 pub mod identity;
 mod machine;
 mod memory;
+mod own_listener;
 pub mod properties;
 mod read_threads;
 pub mod recover;
-mod rfc3339;
 mod settings;
 mod state;
 mod storage;

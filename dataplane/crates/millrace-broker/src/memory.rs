@@ -79,7 +79,7 @@ impl Part {
 
     /// The setting that bounds it. What is at work, bounded by the program, has none: compaction,
     /// catch-up reads, the inspection of compressed batches, writes to the group log and to the
-    /// device.
+    /// device, records over HTTP.
     pub(crate) const fn setting(self) -> Option<&'static str> {
         match self {
             Self::LogCache => Some(keys::LOG_CACHE),
@@ -245,6 +245,7 @@ fn work_bytes(config: &BrokerConfig) -> u64 {
         + COLD_READ_BYTES_MAX
         + INSPECTION_BYTES_MAX
         + GROUP_WRITES_BYTES_MAX
+        + millrace_records::MEMORY_BYTES_MAX
         + bypasses
         + wal
 }

@@ -13,6 +13,7 @@ use millrace_log::{LogManager, PARTITION_BYTES, PRODUCER_BYTES};
 use millrace_model::{Cause, Classified, NodeEpoch, NodeId, TopicPartition};
 use millrace_net::Server;
 use millrace_objects::{CorruptPart, ObjectStorage};
+use millrace_records::Records;
 use millrace_stream::StreamStore;
 use millrace_tasks::Supervisor;
 use millrace_time::SharedClock;
@@ -78,6 +79,8 @@ pub(crate) struct Serving {
     pub(crate) bucket: ObjectStorage,
     pub(crate) held_back: HeldBack,
     pub(crate) catch_up: CatchUp,
+    /// None where no listener is advertised.
+    pub(crate) records: Option<Records>,
 }
 
 impl Serving {
@@ -174,6 +177,13 @@ impl State {
 
     pub(crate) fn enter(&self, phase: Phase) {
         self.phase.store(phase as u8, Ordering::Release);
+    }
+
+    /// Ends what the admin HTTP reads and streams of records.
+    pub(crate) fn stop_records(&self) {
+        if let Some(records) = self.records() {
+            records.stop();
+        }
     }
 
     fn memory(&self) -> MemoryStatus {
@@ -284,6 +294,10 @@ impl Inspect for State {
 
     fn catch_up(&self) -> Option<CatchUpAnswer> {
         self.serving.get().map(|serving| serving.catch_up.answer())
+    }
+
+    fn records(&self) -> Option<Records> {
+        self.serving.get()?.records.clone()
     }
 
     fn settings(&self) -> Vec<ShownSetting> {

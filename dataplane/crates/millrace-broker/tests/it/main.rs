@@ -9,6 +9,7 @@ mod data;
 mod failure;
 mod identity;
 mod operation;
+mod records;
 mod recover;
 mod settings;
 mod support;

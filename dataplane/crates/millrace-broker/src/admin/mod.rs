@@ -1,0 +1,214 @@
+//! The admin HTTP: health, metrics, status, configuration and records, on a port of its own.
+//!
+//! `/healthz` is open, so that a load balancer may ask it. Everything else wants the bearer token.
+
+mod connection;
+mod records;
+mod status;
+mod token;
+
+use std::{io, net::SocketAddr, sync::Arc};
+
+use axum::{
+    Json, Router,
+    extract::{Request, State},
+    http::{StatusCode, header},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use millrace_records::Records;
+use millrace_tasks::{Supervisor, Task};
+use serde::Serialize;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use self::token::TOKEN_BYTES_MIN;
+pub(crate) use self::{
+    connection::AdminListener,
+    status::{
+        CorruptPartStatus, GroupStatus, LISTED_MAX, MemoryPartStatus, MemoryStatus,
+        OfflinePartition, Status, StorageStatus,
+    },
+    token::Token,
+};
+use crate::{catch_up::CatchUpAnswer, settings::ShownSetting, telemetry::Telemetry};
+
+/// The admin HTTP cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminError {
+    /// The token's file cannot be read.
+    #[error("admin.token.file {path}: {source}; write a token of 32 or more characters into it")]
+    Token {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The token is short enough to be guessed.
+    #[error(
+        "admin.token.file {path}: the token has fewer than {TOKEN_BYTES_MIN} characters; write a longer one, such as the output of `openssl rand -hex 32`"
+    )]
+    WeakToken {
+        /// The file.
+        path: String,
+    },
+    /// The port is taken, or not allowed.
+    #[error("admin.listener {address}: {source}; choose another port, or 0 for any free one")]
+    Listen {
+        /// The address.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// What the admin HTTP asks the broker.
+pub(crate) trait Inspect: Send + Sync + 'static {
+    /// Whether clients are served now, and what waits all the same; or why not.
+    fn readiness(&self) -> Result<String, String>;
+    /// The answer to `/v1/status`.
+    fn status(&self) -> Status;
+    /// The answer to `/v1/config`.
+    fn settings(&self) -> Vec<ShownSetting>;
+    /// Brings the gauges of the memory up to date.
+    fn show_memory(&self);
+    /// The answer to `/v1/catch-up`; none until clients are served.
+    fn catch_up(&self) -> Option<CatchUpAnswer>;
+    /// The records of the cluster's topics; none until clients are served.
+    fn records(&self) -> Option<Records>;
+}
+
+#[derive(Clone)]
+struct AdminState {
+    broker: Arc<dyn Inspect>,
+    telemetry: Telemetry,
+    token: Token,
+}
+
+/// A served admin HTTP.
+pub(crate) struct Admin {
+    address: SocketAddr,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Admin {
+    /// Starts to serve on a bound listener.
+    ///
+    /// # Errors
+    /// The listener is not usable.
+    pub(crate) fn serve(
+        listener: AdminListener,
+        broker: Arc<dyn Inspect>,
+        telemetry: Telemetry,
+        token: Token,
+        tasks: &Supervisor,
+    ) -> io::Result<Self> {
+        let address = listener.address()?;
+        let router = router(AdminState {
+            broker,
+            telemetry,
+            token,
+        });
+        let stop = CancellationToken::new();
+        let stopped = stop.clone().cancelled_owned();
+        let serving = axum::serve(listener, router).with_graceful_shutdown(stopped);
+        let task = tasks.spawn(Task::AdminHttp, serving.into_future());
+        Ok(Self {
+            address,
+            stop,
+            task,
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops. Connections that are kept alive are cut.
+    pub(crate) fn stop(self) {
+        self.stop.cancel();
+        self.task.abort();
+    }
+}
+
+fn router(state: AdminState) -> Router {
+    let guarded = Router::new()
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics))
+        .route("/v1/status", get(status))
+        .route("/v1/config", get(config))
+        .route("/v1/catch-up", get(catch_up))
+        .route(
+            "/v1/topics/{topic}/records",
+            get(records::read).post(records::produce),
+        )
+        .route("/v1/topics/{topic}/records/stream", get(records::stream))
+        .route_layer(middleware::from_fn_with_state(state.clone(), authorize));
+    Router::new()
+        .route("/healthz", get(|| async { "ok\n" }))
+        .merge(guarded)
+        .with_state(state)
+}
+
+async fn authorize(State(state): State<AdminState>, request: Request, next: Next) -> Response {
+    let shown = request
+        .headers()
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.strip_prefix("Bearer "));
+    if shown.is_some_and(|token| state.token.admits(token.trim())) {
+        return next.run(request).await;
+    }
+    let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
+    let text = "show the token of admin.token.file as Authorization: Bearer …\n";
+    (StatusCode::UNAUTHORIZED, challenge, text).into_response()
+}
+
+async fn readyz(State(state): State<AdminState>) -> Response {
+    match state.broker.readiness() {
+        Ok(text) => format!("{text}\n").into_response(),
+        Err(reason) => {
+            let text = format!("not ready: {reason}\n");
+            (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+        }
+    }
+}
+
+async fn metrics(State(state): State<AdminState>) -> impl IntoResponse {
+    let kind = [(
+        header::CONTENT_TYPE,
+        "text/plain; version=0.0.4; charset=utf-8",
+    )];
+    state.broker.show_memory();
+    (kind, state.telemetry.render())
+}
+
+async fn status(State(state): State<AdminState>) -> Json<Status> {
+    Json(state.broker.status())
+}
+
+async fn catch_up(State(state): State<AdminState>) -> Response {
+    match state.broker.catch_up() {
+        Some(answer) => Json(answer).into_response(),
+        None => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the broker is starting; ask again once /readyz says ready\n",
+        )
+            .into_response(),
+    }
+}
+
+#[derive(Serialize)]
+struct Config {
+    settings: Vec<ShownSetting>,
+}
+
+async fn config(State(state): State<AdminState>) -> Json<Config> {
+    Json(Config {
+        settings: state.broker.settings(),
+    })
+}
