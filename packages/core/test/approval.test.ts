@@ -81,6 +81,39 @@ test("a plan waits for its approval with no worker at it, and is then carried ou
   expect((await look(operation)).cluster.phase).toBe("RUNNING");
 });
 
+test("whoever approved a plan is in the log and at the step by name, not by id", async () => {
+  const tools = newTools(fixture.db);
+  const { operation } = await askForApproved();
+  expect(await run(tools, operation)).toBe("waiting");
+  const { id: apiKeyId } = await fixture.db.apiKeys.create({
+    ...{ organizationId: principal().organizationId, name: "deploy pipeline", role: "admin" },
+    ...{ hint: "mrk_", secretHash: new Uint8Array(32) },
+  });
+  const { plan } = await getOperationPlan(theCore(), principal(), operation.id);
+  await approveOperation(
+    theCore(),
+    { ...principal(), userId: undefined, apiKeyId },
+    { operationId: operation.id, digest: plan.digest },
+  );
+  expect(await run(tools, operation)).toBe("succeeded");
+  const step = (await look(operation)).operation.steps.find(({ name }) => name === "approve");
+  expect(step).toMatchObject({ state: "SUCCEEDED", message: "approved by deploy pipeline" });
+  const log = await fixture.db.operations.events(operation.id, 0, 100);
+  const messages = log.map(({ message }) => message);
+  expect(messages).toContain("approved by deploy pipeline");
+  expect(messages).toContain("started");
+});
+
+test("an approval that nobody asked for is skipped, and said not to be requested", async () => {
+  const tools = newTools(fixture.db);
+  const { operation } = await createCluster(theCore(), fixture.principal, {
+    ...{ name: "unasked", region: "local", size: "dev" },
+  });
+  expect(await run(tools, operation)).toBe("succeeded");
+  const step = (await look(operation)).operation.steps.find(({ name }) => name === "approve");
+  expect(step).toMatchObject({ state: "SKIPPED", message: "not requested" });
+});
+
 test("a plan that went stale is asked for again where it does more than was approved", async () => {
   const tools = newTools(fixture.db);
   const { cluster } = await running(tools);

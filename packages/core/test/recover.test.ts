@@ -62,6 +62,10 @@ test("the loss is shown, and only its approval recovers and starts the broker", 
   const verbs = tools.driver.effects.map((effect) => effect.split(" ")[0]);
   expect(verbs).toEqual(["recover", "start", "wait"]);
   expect((await of.load(cluster)).phase).toBe("RUNNING");
+  const log = await fixture.db.operations.events(operation.id, 0, 100);
+  expect(log.filter(({ kind }) => kind === "log")).toMatchObject([
+    { level: "warning", step: "recover", message: expect.stringContaining("partitions: 1") },
+  ]);
 });
 
 test("a loss that grew after its approval is asked about again", async () => {

@@ -78,7 +78,7 @@ export class OperationJournal {
       RETURNING attempt`;
     const attempt = rows[0]?.attempt;
     if (attempt === undefined) return undefined;
-    const message = attempt === 1 ? "begun" : `resumed, attempt ${attempt}`;
+    const message = attempt === 1 ? "started" : `resumed, attempt ${attempt}`;
     await this.#append({ operationId: id, attempt }, { kind: "operation.claimed", message });
     return this.#load(id);
   }

@@ -1,5 +1,6 @@
 import {
   type Approval,
+  type Changer,
   type ClusterId,
   type ClusterProvider,
   DomainError,
@@ -181,19 +182,25 @@ export class OperationRepository {
    * Approves the plan of a WAITING operation and has it go on: deliver it in the same transaction.
    * False where it does not wait.
    */
-  async approve(id: OperationId, digest: string, by: string): Promise<boolean> {
-    const event = { kind: "operation.approved", message: `approved by ${by}` } as const;
+  async approve(id: OperationId, digest: string, by: Changer): Promise<boolean> {
+    const event = { kind: "operation.approved", message: `approved by ${by.name || by.id}` } as const;
     const { count } = await this.#client.operation.updateMany({
       where: { id, phase: "WAITING" satisfies OperationPhase, done: false },
       data: {
         phase: "PENDING" satisfies OperationPhase,
         approvedDigest: digest,
-        approvedBy: by,
+        approvedBy: by.id,
         approvedAt: new Date(),
       },
     });
-    if (count > 0) await appendEvents(this.#client, id, [event]);
-    return count > 0;
+    if (count === 0) return false;
+    await appendEvents(this.#client, id, [event]);
+    // The step ends with this text when the operation goes on.
+    await this.#client.operationStep.updateMany({
+      where: { operationId: id, name: "approve" satisfies StepName },
+      data: { message: event.message },
+    });
+    return true;
   }
 
   /**

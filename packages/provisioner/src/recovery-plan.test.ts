@@ -39,6 +39,8 @@ describe("a recovery plan", () => {
       },
     ]);
     expect(made.diff).toContain("9007199254740993 to 9007199254741000 (exclusive)");
+    expect(made.diff).toContain("acknowledged before 2026-11-22T10:00:05Z");
+    expect(made.diff).not.toContain("sha256");
     expect(made.recovery?.warnings).toEqual(["the volume was lost"]);
     expect(isRecoveryPlanId(made.id)).toBe(true);
   });

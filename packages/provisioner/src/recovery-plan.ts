@@ -24,7 +24,14 @@ export function recoveryPlan(json: string, volume?: string): ChangePlan {
   const metadata = metadataChange(report, missing, volume);
   const plan = changePlan("", [metadata, ...report.missing.map(loss)]);
   const id = ["recover", volume, plan.digest.slice(0, 16)].filter(Boolean).join("-");
-  return { ...plan, id, recovery: report };
+  return { ...plan, id, diff: withoutLine(plan.diff, MISSING_HASH), recovery: report };
+}
+
+/** It makes the digest differ, and says nothing to a reader. */
+const MISSING_HASH = "missing_sha256";
+
+function withoutLine(text: string, name: string): string {
+  return text.replace(new RegExp(`^ *${name} = .*\n`, "m"), "");
 }
 
 function metadataChange(
@@ -42,7 +49,7 @@ function metadataChange(
     records_from_wal: report.recordsFromWal,
     partitions_with_missing_records: String(report.missingPartitions),
     // The list is cut; an approval is for all of it.
-    missing_sha256: all,
+    [MISSING_HASH]: all,
   };
   const attributes = Object.entries(values).map(([name, after]) => ({ name, before: null, after }));
   return { address: "metadata", type: "metadata", action: "replace", attributes };
@@ -50,7 +57,7 @@ function metadataChange(
 
 function loss({ topic, partition, ...range }: MissingRecords): PlannedChange {
   const { fromOffset, toOffset, acknowledgedBy } = range;
-  const before = `${fromOffset} to ${toOffset} (exclusive), acknowledged by ${acknowledgedBy}`;
+  const before = `${fromOffset} to ${toOffset} (exclusive), acknowledged before ${acknowledgedBy}`;
   const attributes = [{ name: "offsets", before, after: null }];
   return {
     address: partitionOf({ topic, partition }),

@@ -9,6 +9,8 @@ const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const days = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium" });
 const absolute = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" });
 
+const exact = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+
 const precise = new Intl.DateTimeFormat("en-GB", {
   ...{ day: "numeric", month: "short" },
   ...{ hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 },
@@ -42,6 +44,16 @@ export function day(instant: string): string {
 /** `21 Nov 2026, 11:40`. */
 export function moment(instant: string): string {
   return absolute.format(new Date(instant));
+}
+
+/** `21 Nov 2026, 11:40:05`. */
+export function exactMoment(instant: string): string {
+  return exact.format(new Date(instant));
+}
+
+/** A text with its RFC 3339 times as people read them. */
+export function withMoments(text: string): string {
+  return text.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, exactMoment);
 }
 
 /** `22 Nov, 19:44:14.123` of milliseconds since the epoch; what no date can hold stays a number. */

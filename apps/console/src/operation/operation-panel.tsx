@@ -87,7 +87,12 @@ export function OperationPanel({ operationId, clusterId, withLog, onDismiss }: P
           )}
         </Group>
       </Stack>
-      <OperationPlanDialog operation={operation} opened={planned} onClose={plan.close} />
+      <OperationPlanDialog
+        operation={operation}
+        clusterId={clusterId}
+        opened={planned}
+        onClose={plan.close}
+      />
     </Card>
   );
 }

@@ -28,6 +28,7 @@ export function StepList({ operation: { steps, done } }: { operation: Operation 
   );
 }
 
+/** An approval is waited for in one attempt and found in the next: that is no retry. */
 function StepLine({ step }: { step: Step }) {
   return (
     <Group component="li" gap="sm" wrap="nowrap" data-step={step.name} data-state={step.state}>
@@ -35,7 +36,7 @@ function StepLine({ step }: { step: Step }) {
       <Text fz="sm" fw={step.state === "RUNNING" ? 600 : 400}>
         {step.title}
       </Text>
-      {step.attempt > 1 && (
+      {step.attempt > 1 && step.name !== "approve" && (
         <Text fz="xs" className="quiet">
           attempt {step.attempt}
         </Text>

@@ -33,11 +33,13 @@ export function ChangePreview({ preview }: { preview: Preview }) {
   const { plan, cost, cost_delta, policy, warnings, spec_changes } = preview;
   return (
     <Stack gap="md" data-preview>
-      <SimpleGrid cols={{ base: 1, sm: 3 }}>
-        <Figure label="Plan" value={planText(preview)} />
-        <Figure label="Estimated monthly cost" value={costText(cost, cost_delta)} />
-        <Figure label="Policy" value={policyText(policy)} />
-      </SimpleGrid>
+      {!plan.recovery && (
+        <SimpleGrid cols={{ base: 1, sm: 3 }}>
+          <Figure label="Plan" value={planText(preview)} />
+          <Figure label="Estimated monthly cost" value={costText(cost, cost_delta)} />
+          <Figure label="Policy" value={policyText(policy)} />
+        </SimpleGrid>
+      )}
       {losesData(plan.changes) && <LossAlert />}
       <Warnings warnings={warnings} />
       <PolicyFindings findings={policy} />

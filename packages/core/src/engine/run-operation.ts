@@ -294,6 +294,10 @@ type StepResult = "held" | "done" | { readonly skipped: string };
 function outcomeOf(done: StepResult, before: OperationStep | undefined): Omit<StepChange, "name"> {
   if (done === "done") return { state: "SUCCEEDED" };
   if (done !== "held") return { state: "SKIPPED", message: done.skipped };
-  if (before && before.attempt > 0) return { state: "SUCCEEDED", message: "already done" };
+  if (before && before.attempt > 0) {
+    // What was recorded while the operation waited says more: who approved it.
+    const recorded = before.state === "RUNNING" ? before.message : undefined;
+    return { state: "SUCCEEDED", message: recorded ?? "already done" };
+  }
   return { state: "SKIPPED", message: "nothing to do" };
 }

@@ -1,11 +1,6 @@
-import {
-  DomainError,
-  type Operation,
-  type OperationId,
-  type Principal,
-  principalKey,
-} from "@millrace/domain";
+import { DomainError, type Operation, type OperationId, type Principal } from "@millrace/domain";
 import type { Core } from "../core.ts";
+import { changerBehind } from "../tenant/changer-behind.ts";
 import { requireOperation } from "./require-operation.ts";
 
 export interface ApproveOperationInput {
@@ -24,6 +19,7 @@ export async function approveOperation(
   { operationId, digest }: ApproveOperationInput,
 ): Promise<Operation> {
   const operation = await requireOperation(core, principal, operationId);
+  const by = await changerBehind(core, principal);
   await core.db.transaction(async (tx) => {
     const stored = await tx.operationPlans.get(operation.id);
     if (operation.phase !== "WAITING" || !stored) throw notAwaited(operation);
@@ -32,7 +28,7 @@ export async function approveOperation(
         remedy: "Read the operation's plan again and approve its digest.",
       });
     }
-    const approved = await tx.operations.approve(operation.id, digest, principalKey(principal));
+    const approved = await tx.operations.approve(operation.id, digest, by);
     if (!approved) throw notAwaited(operation);
     await tx.deliver(operation.id);
   });

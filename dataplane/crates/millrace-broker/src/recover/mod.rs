@@ -390,8 +390,8 @@ impl Recovery<'_> {
         if source == Source::Bucket {
             let known_to = millrace_time::rfc3339::format(self.restored.known_to_ms);
             warnings.push(format!(
-                "records that were acknowledged after {known_to} and not uploaded are missing as well; \
-                 the backup does not know them"
+                "Records that were acknowledged after {known_to} and not uploaded are missing as well: \
+                 the backup does not know them."
             ));
         }
         if let Log::Discarded { .. } = log {

@@ -66,12 +66,15 @@ function refused(errors: ChangePlan["findings"]): DomainError {
 
 const approve: Step = {
   async check({ operation, tools }) {
-    if (!operation.parameters.requireApproval) return true;
+    if (!operation.parameters.requireApproval) {
+      return operation.steps.some(({ name, state }) => name === "approve" && state === "SKIPPED");
+    }
     const stored = await tools.db.operationPlans.get(operation.id);
     if (stored === undefined) return false;
     return operation.approval?.digest === stored.digest || isEmptyPlan(stored.plan as ChangePlan);
   },
-  async do() {
+  async do({ operation }) {
+    if (!operation.parameters.requireApproval) return { skipped: "not requested" };
     throw new ApprovalAwaited("the plan waits for approval");
   },
 };
@@ -82,6 +85,26 @@ const apply: Step = {
     const stored = await context.tools.db.operationPlans.get(context.operation.id);
     if (!stored) throw new ProvisionError("plan_stale", "there is no plan to apply");
     await context.driver.apply(deployment(context), stored.planId, runOptions(context));
+    return undefined;
+  },
+};
+
+/** As `apply`; the log ends with what the approved report said. */
+const recover: Step = {
+  async do(context) {
+    await apply.do(context);
+    const { tools, operation, onEvent } = context;
+    const stored = await tools.db.operationPlans.get(operation.id);
+    const report = (stored?.plan as ChangePlan | undefined)?.recovery;
+    if (report === undefined) return undefined;
+    const { topics, partitions, recoveredTo, missingPartitions } = report;
+    const lost =
+      missingPartitions === 0
+        ? "no acknowledged record is known to be missing"
+        : `acknowledged records are missing, partitions: ${missingPartitions}`;
+    const message = `recovered as of ${recoveredTo}, topics: ${topics}, partitions: ${partitions}; ${lost}`;
+    const level = missingPartitions === 0 ? "info" : "warning";
+    onEvent({ at: tools.clock.now().getTime(), level, kind: "run", message });
     return undefined;
   },
 };
@@ -131,5 +154,5 @@ export const PLAN_STEPS = {
   detect_drift: detectDrift,
   // The local driver's plan says whether the broker has to restart.
   restart_broker: apply,
-  recover: apply,
+  recover,
 } satisfies Partial<Record<StepName, Step>>;
