@@ -56,7 +56,13 @@ export class Installation {
 
   /** Returns once the worker runs its loops, or at once if the caller wants to kill it early. */
   async startWorker(
-    options: { waitForStart?: boolean; stopBrokers?: boolean; crashAt?: string } = {},
+    options: {
+      waitForStart?: boolean;
+      stopBrokers?: boolean;
+      crashAt?: string;
+      /** How the program of a benchmark's load behaves. */
+      perf?: string;
+    } = {},
   ): Promise<WorkerProcess> {
     const child = spawn(process.execPath, [WORKER], {
       stdio: ["ignore", "pipe", "inherit"],
@@ -65,6 +71,7 @@ export class Installation {
         DATABASE_URL: this.#database?.url ?? "",
         MILLRACE_HOME: this.home,
         CRASH_AT: options.crashAt ?? "",
+        FAKE_PERF: options.perf ?? "",
         MILLRACE_STOP_BROKERS_ON_EXIT: options.stopBrokers ? "1" : "0",
       },
     });

@@ -3,8 +3,10 @@
  * a short lease, and a smoke check that takes a while and always passes. With CRASH_AT=<effect>:<before|after> it
  * kills itself there, like `kill -9`: at `after` the effect has happened and is not recorded yet.
  */
+import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { BrokerError } from "@millrace/broker-admin";
 import { ClusterDrivers, LocalDriver } from "@millrace/provisioner";
 import { pino } from "pino";
 import { startWorker } from "../src/worker.ts";
@@ -50,6 +52,23 @@ class CrashingDriver extends LocalDriver {
   }
 }
 
+const topicFolder = join(process.env.MILLRACE_HOME ?? "", "topics");
+
+/** Topics as files, because the fake broker speaks no Kafka: they outlive this process, as a broker's do. */
+const topics = {
+  async createTopic({ name }: { name: string }) {
+    await mkdir(topicFolder, { recursive: true });
+    await writeFile(join(topicFolder, name), "", { flag: "wx" });
+  },
+  async deleteTopic(name: string) {
+    const gone = await rm(join(topicFolder, name)).then(
+      () => true,
+      () => false,
+    );
+    if (!gone) throw new BrokerError("topic_not_found", `there is no topic ${name}`);
+  },
+};
+
 const worker = await startWorker({
   databaseUrl: process.env.DATABASE_URL ?? "",
   drivers: async () =>
@@ -58,7 +77,11 @@ const worker = await startWorker({
         home: process.env.MILLRACE_HOME ?? "",
         program: {
           command: [process.execPath, FAKE_BROKER],
-          environment: { PATH: process.env.PATH ?? "", FAKE_READY_DELAY_MS: READY_DELAY_MS },
+          environment: {
+            PATH: process.env.PATH ?? "",
+            FAKE_READY_DELAY_MS: READY_DELAY_MS,
+            FAKE_PERF: process.env.FAKE_PERF ?? "",
+          },
         },
         ports: { kafkaFirst: 24_000, adminFirst: 24_500, count: 500 },
       }),
@@ -66,6 +89,7 @@ const worker = await startWorker({
   logger: pino({ level: process.env.LOG_LEVEL ?? "warn" }),
   leaseMs: LEASE_MS,
   smokeCheck: () => withCrash("smokeCheck", () => sleep(SMOKE_MS)),
+  kafka: (_address, work) => work(topics),
 });
 
 process.on("SIGTERM", async () => {

@@ -69,6 +69,27 @@ test("a skipped step counts as complete, a failed one does not", () => {
   expect(failed).toEqual({ percent: 0, etaSeconds: undefined });
 });
 
+test("a load counts by the time that it has run, and never as more than its own", () => {
+  const startedAt = new Date("2026-11-22T10:00:00Z");
+  const at = (seconds: number) => {
+    const [check, topic, load] = stepsOf("cluster.benchmark", "local").map(({ name }) => ({
+      ...{ name, state: "SUCCEEDED" as StepState, attempt: 1, startedAt },
+      ...{ endedAt: undefined, message: undefined },
+    }));
+    return progressOf(
+      {
+        ...{ kind: "cluster.benchmark", provider: "local", phase: "RUNNING" },
+        steps: [check!, topic!, { ...load!, state: "RUNNING" }],
+        parameters: { benchmark: { id: "bmk_x", durationSeconds: 100 } },
+      },
+      new Date(startedAt.getTime() + seconds * 1_000),
+    );
+  };
+  expect(at(0)).toEqual({ percent: 0, etaSeconds: 101 });
+  expect(at(50)).toEqual({ percent: 50, etaSeconds: 51 });
+  expect(at(1_000)).toEqual({ percent: 99, etaSeconds: 1 });
+});
+
 test("an operation that waits for approval gives no time at which it ends", () => {
   const waiting = progressOf({
     kind: "cluster.create",

@@ -256,22 +256,33 @@ function isComplete(state: StepState | undefined): boolean {
   return state === "SUCCEEDED" || state === "SKIPPED";
 }
 
-/** Progress weighed by what the steps usually take; 100 only when the operation has succeeded. */
+/** How long a load has run. */
+function runSeconds(step: OperationStep | undefined, now: Date | undefined): number {
+  if (step?.name !== "run_load" || step.state !== "RUNNING") return 0;
+  if (step.startedAt === undefined || now === undefined) return 0;
+  return Math.max(0, (now.getTime() - step.startedAt.getTime()) / 1_000);
+}
+
+/**
+ * Progress weighed by what the steps usually take; 100 only when the operation has succeeded. A load
+ * takes exactly as long as was asked, so it counts by the time that it has run at `now`.
+ */
 export function progressOf(
   operation: Pick<Operation, "kind" | "provider" | "phase" | "steps"> &
     Partial<Pick<Operation, "parameters">>,
+  now?: Date,
 ): Progress {
   if (operation.phase === "SUCCEEDED") return { percent: 100, etaSeconds: undefined };
-  const stateByName = new Map<string, StepState>(
-    operation.steps.map((step) => [step.name, step.state]),
-  );
+  const stepByName = new Map(operation.steps.map((step) => [step.name, step]));
   let total = 0;
   let complete = 0;
   for (const plan of stepsOf(operation.kind, operation.provider)) {
     const asked = operation.parameters?.benchmark?.durationSeconds;
     const seconds = plan.name === "run_load" ? (asked ?? plan.usualSeconds) : plan.usualSeconds;
     total += seconds;
-    if (isComplete(stateByName.get(plan.name))) complete += seconds;
+    const step = stepByName.get(plan.name);
+    if (isComplete(step?.state)) complete += seconds;
+    else if (asked !== undefined) complete += Math.min(seconds, runSeconds(step, now));
   }
   const percent = Math.min(99, Math.floor((complete / total) * 100));
   // Nobody knows when an approval comes.

@@ -2,7 +2,7 @@
 /**
  * Stands in for the broker program in tests of what surrounds it: it takes the same command line and
  * configuration, answers the admin HTTP with the same paths and token, and ends on SIGTERM. It
- * speaks no Kafka. Properties `fake.*` make it misbehave:
+ * speaks no Kafka. `perf` is fake-perf.mjs. Properties `fake.*` make it misbehave:
  *
  *   fake.ready.delay.ms   not ready before this long after the start
  *   fake.exit.code        ends at once with this code, after a line on stderr
@@ -17,6 +17,12 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
+
+if (process.argv[2] === "perf") {
+  await import("./fake-perf.mjs");
+  // Its load goes on, or it has ended by itself.
+  await new Promise(() => {});
+}
 
 const [command, flag, configFile, mode] = process.argv.slice(2);
 if ((command !== "broker" && command !== "recover") || flag !== "--config") {
@@ -66,7 +72,9 @@ const server = createServer((request, response) => {
     return Date.now() - startedAt < readyDelayMs ? answer(503, "starting") : answer(200, "ok");
   }
   if (request.url === "/v1/status") {
-    return answer(200, JSON.stringify({ cluster_id: properties.get("cluster.id"), version: "0" }));
+    const storage = { wal_capacity_bytes: 100, wal_used_bytes: 0, upload_pending_bytes: 0 };
+    const status = { cluster_id: properties.get("cluster.id"), version: "0" };
+    return answer(200, JSON.stringify({ ...status, uploads_wait_for: null, storage }));
   }
   if (request.url === "/metrics") {
     const file = properties.get("fake.metrics.file");

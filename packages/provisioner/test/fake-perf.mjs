@@ -3,7 +3,7 @@
  * Stands in for `millrace perf` in tests of what surrounds it: it takes the same command line, prints the same
  * lines, and ends on SIGTERM with a report. The environment variable FAKE_PERF makes it misbehave:
  *
- *   endless   goes on until it is ended
+ *   endless   goes on until it is ended, also when nobody reads what it says
  *   deaf      goes on, and SIGTERM does not end it
  *   errors    reports failed records, and ends with 1
  *   broken    ends with 1 and words on standard error
@@ -54,6 +54,9 @@ process.on("SIGTERM", () => {
   report("signal");
   process.exit(0);
 });
+
+// A worker that was killed reads no more.
+if (mode === "endless") process.stdout.on("error", () => {});
 
 if (mode === "broken") {
   console.error("cannot connect to 127.0.0.1:1: connection refused");

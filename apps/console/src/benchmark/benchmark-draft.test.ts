@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { bytesWritten, draftErrors, newDraft, requestOf } from "./benchmark-draft.ts";
+import { benchmark } from "./benchmark.fixture.ts";
+import { bytesWritten, draftErrors, draftOf, newDraft, requestOf } from "./benchmark-draft.ts";
 
 const MIB = 1024 ** 2;
 const draft = newDraft("dev");
@@ -32,6 +33,14 @@ test("more than a benchmark writes is refused where the rate is typed", () => {
     "dev",
   );
   expect(mebibytesPerSecond).toBe("This writes 17.6 GiB; a benchmark writes at most 16 GiB");
+});
+
+test("the load of an earlier benchmark is offered again, within what the size allows now", () => {
+  expect(draftOf(benchmark(), "dev")).toEqual(draft);
+  const fast = benchmark({ bytes_per_second: 500 * MIB, workload: "catch_up" });
+  expect(draftOf(fast, "small").mebibytesPerSecond).toBe(500);
+  expect(draftOf(fast, "dev")).toMatchObject({ mebibytesPerSecond: 64, workload: "catch_up" });
+  expect(draftErrors(draftOf(fast, "dev"), "dev")).toEqual({});
 });
 
 test("the API is asked in bytes", () => {

@@ -1,4 +1,5 @@
 /** What somebody is about to run. Pure, so that it is tested alone. */
+import type { Benchmark } from "@millrace/contract";
 import {
   BENCHMARK_BOUNDS,
   BENCHMARK_BYTES_MAX,
@@ -29,6 +30,19 @@ export function newDraft(size: ClusterSize): BenchmarkDraft {
     recordBytes: BENCHMARK_BOUNDS.recordSizeBytes.default,
     mebibytesPerSecond: Math.min(RATE_DEFAULT, benchmarkRateMax(size)) / MIB,
     partitions: BENCHMARK_BOUNDS.partitions.default,
+  };
+}
+
+/** The load of an earlier benchmark, as far as the cluster's size still allows it. */
+export function draftOf(benchmark: Benchmark, size: ClusterSize): BenchmarkDraft {
+  const rate = Math.min(benchmark.bytes_per_second, benchmarkRateMax(size)) / MIB;
+  return {
+    workload: benchmark.workload,
+    seconds: benchmark.duration_seconds,
+    recordBytes: benchmark.record_size_bytes,
+    // As the field shows it, and not above what it was.
+    mebibytesPerSecond: Math.floor(rate * 100) / 100,
+    partitions: benchmark.partitions,
   };
 }
 

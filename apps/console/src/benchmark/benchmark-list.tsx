@@ -1,8 +1,8 @@
 "use client";
 
-import { Button, Card, Group, Skeleton, Stack, Text, Title } from "@mantine/core";
+import { Button, Group, Skeleton, Stack, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import type { Cluster } from "@millrace/contract";
+import type { Benchmark, Cluster } from "@millrace/contract";
 import { IconArrowsDiff, IconGauge } from "@tabler/icons-react";
 import Link from "next/link";
 import { useState } from "react";
@@ -28,7 +28,9 @@ export function BenchmarkList({ clusterId }: { clusterId: string }) {
   const [chosen, setChosen] = useState<readonly string[]>([]);
   const benchmarks = data?.pages.flatMap((page) => page.items) ?? [];
   const running = benchmarks.find((benchmark) => !isDone(benchmark));
-  const button = cluster && <RunButton cluster={cluster} busy={running !== undefined} />;
+  const button = cluster && (
+    <RunButton cluster={cluster} last={benchmarks[0]} busy={running !== undefined} />
+  );
   return (
     <Stack gap="md">
       {benchmarks.length > 0 && (
@@ -78,7 +80,14 @@ export function toggled(chosen: readonly string[], id: string): readonly string[
   return [...chosen, id].slice(-COMPARED);
 }
 
-function RunButton({ cluster, busy }: { cluster: Cluster; busy: boolean }) {
+interface RunButtonProps {
+  cluster: Cluster;
+  /** Its load is offered again: only the same load can be compared. */
+  last: Benchmark | undefined;
+  busy: boolean;
+}
+
+function RunButton({ cluster, last, busy }: RunButtonProps) {
   const [opened, dialog] = useDisclosure(false);
   const mayRun = useAllowed("benchmark:run");
   if (!mayRun) return null;
@@ -95,7 +104,7 @@ function RunButton({ cluster, busy }: { cluster: Cluster; busy: boolean }) {
       <Button leftSection={<IconGauge size={16} />} disabled={busy} onClick={dialog.open}>
         Run benchmark
       </Button>
-      <RunBenchmarkDialog cluster={cluster} opened={opened} onClose={dialog.close} />
+      <RunBenchmarkDialog cluster={cluster} last={last} opened={opened} onClose={dialog.close} />
     </>
   );
 }
@@ -138,14 +147,9 @@ function RunningBenchmark({ clusterId, benchmarkId }: { clusterId: string; bench
   const { data: run } = useBenchmark(clusterId, benchmarkId);
   if (!run) return <Skeleton h={240} radius="md" />;
   return (
-    <Card component="section" aria-label="Running benchmark" data-benchmark={run.phase}>
-      <Stack gap="md">
-        <Title order={2} fz="h4">
-          Running now
-        </Title>
-        <OperationPanel operationId={run.operation_id} clusterId={clusterId} />
-        {run.samples.length > 0 && <BenchmarkCharts run={run} />}
-      </Stack>
-    </Card>
+    <Stack component="section" aria-label="Running benchmark" gap="md">
+      <OperationPanel operationId={run.operation_id} clusterId={clusterId} />
+      {run.samples.length > 0 && <BenchmarkCharts run={run} />}
+    </Stack>
   );
 }

@@ -2,7 +2,7 @@
 
 import { Alert, Modal, NumberInput, Radio, SimpleGrid, Stack, Text } from "@mantine/core";
 import { useForm } from "@mantine/form";
-import type { Cluster } from "@millrace/contract";
+import type { Benchmark, Cluster } from "@millrace/contract";
 import { BENCHMARK_BOUNDS, BENCHMARK_WORKLOADS, benchmarkRateMax } from "@millrace/domain";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useTRPC } from "../api/client.tsx";
@@ -13,74 +13,78 @@ import {
   type BenchmarkDraft,
   bytesWritten,
   draftErrors,
+  draftOf,
   newDraft,
   requestOf,
 } from "./benchmark-draft.ts";
 import { WORKLOADS } from "./benchmark-words.ts";
 
-interface DialogProps {
+interface FormProps {
   cluster: Cluster;
-  opened: boolean;
+  /** The newest benchmark, whose load is offered again. */
+  last: Benchmark | undefined;
   onClose: () => void;
 }
 
 /** Asks for the load, with its bounds, and says what it will do before it starts. */
-export function RunBenchmarkDialog({ cluster, opened, onClose }: DialogProps) {
+export function RunBenchmarkDialog({ opened, ...form }: FormProps & { opened: boolean }) {
+  return (
+    <Modal opened={opened} onClose={form.onClose} title="Run a benchmark" size="lg">
+      <BenchmarkForm {...form} />
+    </Modal>
+  );
+}
+
+function BenchmarkForm({ cluster, last, onClose }: FormProps) {
   const { size } = cluster.spec;
   const form = useForm<BenchmarkDraft>({
-    initialValues: newDraft(size),
+    initialValues: last ? draftOf(last, size) : newDraft(size),
     validate: (draft) => draftErrors(draft, size),
     validateInputOnBlur: true,
   });
   const run = useRun();
-  const close = () => {
-    run.reset();
-    onClose();
-  };
   const rate = benchmarkRateMax(size) / 1024 ** 2;
   const number = { allowDecimal: false, allowNegative: false, thousandSeparator: "," } as const;
   return (
-    <Modal opened={opened} onClose={close} title="Run a benchmark" size="lg">
-      <form
-        noValidate
-        onSubmit={form.onSubmit((draft) =>
-          run.mutate(requestOf(cluster.metadata.id, draft), { onSuccess: close }),
-        )}
-      >
-        <Stack>
-          <WorkloadField {...form.getInputProps("workload")} />
-          <SimpleGrid cols={{ base: 1, xs: 2 }}>
-            <NumberInput
-              label="Rate (MiB/s)"
-              description={`At most ${rate} for this size`}
-              decimalScale={2}
-              allowNegative={false}
-              {...form.getInputProps("mebibytesPerSecond")}
-            />
-            <NumberInput
-              label="Duration (seconds)"
-              description={boundsText(BENCHMARK_BOUNDS.durationSeconds)}
-              {...number}
-              {...form.getInputProps("seconds")}
-            />
-            <NumberInput
-              label="Record size (bytes)"
-              description={boundsText(BENCHMARK_BOUNDS.recordSizeBytes)}
-              {...number}
-              {...form.getInputProps("recordBytes")}
-            />
-            <NumberInput
-              label="Partitions"
-              description={boundsText(BENCHMARK_BOUNDS.partitions)}
-              {...number}
-              {...form.getInputProps("partitions")}
-            />
-          </SimpleGrid>
-          <Consequences draft={form.values} />
-          <FormActions submit="Run" busy={run.isPending} error={run.error} onCancel={close} />
-        </Stack>
-      </form>
-    </Modal>
+    <form
+      noValidate
+      onSubmit={form.onSubmit((draft) =>
+        run.mutate(requestOf(cluster.metadata.id, draft), { onSuccess: onClose }),
+      )}
+    >
+      <Stack>
+        <WorkloadField {...form.getInputProps("workload")} />
+        <SimpleGrid cols={{ base: 1, xs: 2 }}>
+          <NumberInput
+            label="Rate (MiB/s)"
+            description={`At most ${rate} for this size`}
+            decimalScale={2}
+            allowNegative={false}
+            {...form.getInputProps("mebibytesPerSecond")}
+          />
+          <NumberInput
+            label="Duration (seconds)"
+            description={boundsText(BENCHMARK_BOUNDS.durationSeconds)}
+            {...number}
+            {...form.getInputProps("seconds")}
+          />
+          <NumberInput
+            label="Record size (bytes)"
+            description={boundsText(BENCHMARK_BOUNDS.recordSizeBytes)}
+            {...number}
+            {...form.getInputProps("recordBytes")}
+          />
+          <NumberInput
+            label="Partitions"
+            description={boundsText(BENCHMARK_BOUNDS.partitions)}
+            {...number}
+            {...form.getInputProps("partitions")}
+          />
+        </SimpleGrid>
+        <Consequences draft={form.values} />
+        <FormActions submit="Run" busy={run.isPending} error={run.error} onCancel={onClose} />
+      </Stack>
+    </form>
   );
 }
 

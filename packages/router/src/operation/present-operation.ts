@@ -2,7 +2,7 @@ import type { OperationEvent as EventShape, Operation as OperationShape } from "
 import { type Operation, type OperationEvent, progressOf, stepsOf } from "@millrace/domain";
 
 export function presentOperation(operation: Operation): OperationShape {
-  const progress = progressOf(operation);
+  const progress = progressOf(operation, new Date());
   const titles = new Map<string, string>(
     stepsOf(operation.kind, operation.provider).map((step) => [step.name, step.title]),
   );
