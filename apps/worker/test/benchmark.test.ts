@@ -30,7 +30,7 @@ async function requestBenchmark({ organizationId, id: clusterId, size }: Cluster
         bytesPerSecond: undefined,
       },
       by: { kind: "user", id: "usr_x", name: "ann" },
-      tuning: { version: 0, values: tuningDefaults(size), changes: [] },
+      tuning: { version: 0, values: tuningDefaults({ size }), changes: [] },
       createdAt: new Date(),
     });
     await tx.deliver(asked.id);

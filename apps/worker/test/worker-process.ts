@@ -11,7 +11,10 @@ import { ClusterDrivers, LocalDriver } from "@millrace/provisioner";
 import { pino } from "pino";
 import { startWorker } from "../src/worker.ts";
 
-const FAKE_BROKER = join(import.meta.dirname, "../../../packages/provisioner/test/fake-broker.mjs");
+const FAKE_MILLRACE = join(
+  import.meta.dirname,
+  "../../../packages/provisioner/test/fake-millrace.mjs",
+);
 /**
  * Long enough to be killed within, and, on a busy machine, for the wait to begin before the broker
  * that was just started is ready: it is left out where there is nothing to wait for.
@@ -76,7 +79,7 @@ const worker = await startWorker({
       local: new CrashingDriver({
         home: process.env.MILLRACE_HOME ?? "",
         program: {
-          command: [process.execPath, FAKE_BROKER],
+          command: [process.execPath, FAKE_MILLRACE],
           environment: {
             PATH: process.env.PATH ?? "",
             FAKE_READY_DELAY_MS: READY_DELAY_MS,

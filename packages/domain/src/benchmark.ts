@@ -1,7 +1,7 @@
 import { DomainError, type FieldError } from "./error.ts";
 import type { BenchmarkId, ClusterId, OperationId } from "./id.ts";
 import type { OperationFailure, OperationPhase } from "./operation.ts";
-import { type ClusterSize, sizingOf } from "./size.ts";
+import type { ClusterSize } from "./size.ts";
 import type { Changer, KnobChange, TuningValues } from "./tuning.ts";
 
 /**
@@ -19,7 +19,7 @@ export interface BenchmarkRequest {
   /** How long the load lasts, warm-up included. */
   readonly durationSeconds: number;
   readonly recordSizeBytes: number;
-  /** Undefined: as much as the cluster's size allows. */
+  /** Undefined: as much as the cluster's write-ahead log allows. */
   readonly bytesPerSecond: number | undefined;
   readonly partitions: number;
 }
@@ -70,18 +70,18 @@ export interface BenchmarkLoad {
   readonly bytesMax: number;
 }
 
-/** The highest rate for a cluster of this size, in bytes per second. */
-export function benchmarkRateMax(size: ClusterSize): number {
-  return sizingOf(size).walBytes * WAL_SHARE_PER_SECOND;
+/** The highest rate for a cluster with a write-ahead log of this size, in bytes per second. */
+export function benchmarkRateMax(walBytes: number): number {
+  return Math.floor(walBytes * WAL_SHARE_PER_SECOND);
 }
 
-/** The rate that a request comes to: bounded by the size and by what a benchmark writes in all. */
+/** The rate that a request comes to: bounded by the log and by what a benchmark writes in all. */
 export function benchmarkRate(
   { bytesPerSecond, durationSeconds }: Pick<BenchmarkRequest, "bytesPerSecond" | "durationSeconds">,
-  size: ClusterSize,
+  walBytes: number,
 ): number {
-  const bySize = bytesPerSecond ?? benchmarkRateMax(size);
-  return Math.floor(Math.min(bySize, BENCHMARK_BYTES_MAX / durationSeconds));
+  const asked = bytesPerSecond ?? benchmarkRateMax(walBytes);
+  return Math.floor(Math.min(asked, BENCHMARK_BYTES_MAX / durationSeconds));
 }
 
 /** The topic that a benchmark writes to, and nobody else. */
@@ -106,8 +106,8 @@ export function benchmarkLoad({
   };
 }
 
-/** Throws `limit_exceeded` where the request is beyond what a cluster of this size is asked. */
-export function checkBenchmark(size: ClusterSize, request: BenchmarkRequest): void {
+/** Throws `limit_exceeded` where the request is beyond what a cluster with such a write-ahead log is asked. */
+export function checkBenchmark(walBytes: number, request: BenchmarkRequest): void {
   const { workload, bytesPerSecond, durationSeconds, recordSizeBytes } = request;
   if (workload !== "produce" && recordSizeBytes < CONSUMED_RECORD_BYTES_MIN) {
     throw beyond(
@@ -116,11 +116,11 @@ export function checkBenchmark(size: ClusterSize, request: BenchmarkRequest): vo
     );
   }
   if (bytesPerSecond === undefined) return;
-  const rateMax = benchmarkRateMax(size);
+  const rateMax = benchmarkRateMax(walBytes);
   if (bytesPerSecond > rateMax) {
     throw beyond(
       "bytes_per_second",
-      `must be at most ${rateMax}: a quarter of the write-ahead log of size ${sizingOf(size).title} per second`,
+      `must be at most ${rateMax}: a quarter of the write-ahead log of ${mebibytes(walBytes)} per second`,
     );
   }
   if (bytesPerSecond < recordSizeBytes) {

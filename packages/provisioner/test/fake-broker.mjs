@@ -2,7 +2,7 @@
 /**
  * Stands in for the broker program in tests of what surrounds it: it takes the same command line and
  * configuration, answers the admin HTTP with the same paths and token, and ends on SIGTERM. It
- * speaks no Kafka. `perf` is fake-perf.mjs. Properties `fake.*` make it misbehave:
+ * speaks no Kafka. Properties `fake.*` make it misbehave:
  *
  *   fake.ready.delay.ms   not ready before this long after the start
  *   fake.exit.code        ends at once with this code, after a line on stderr
@@ -17,12 +17,6 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
-
-if (process.argv[2] === "perf") {
-  await import("./fake-perf.mjs");
-  // Its load goes on, or it has ended by itself.
-  await new Promise(() => {});
-}
 
 const [command, flag, configFile, mode] = process.argv.slice(2);
 if ((command !== "broker" && command !== "recover") || flag !== "--config") {

@@ -3,12 +3,14 @@ import { benchmark } from "./benchmark.fixture.ts";
 import { bytesWritten, draftErrors, draftOf, newDraft, requestOf } from "./benchmark-draft.ts";
 
 const MIB = 1024 ** 2;
-const draft = newDraft("dev");
+/** Of the smallest size. */
+const DEV_WAL = 256 * MIB;
+const draft = newDraft(DEV_WAL);
 
 test("a new draft is valid for every size, and gentle", () => {
-  for (const size of ["dev", "small", "medium"] as const) {
-    expect(draftErrors(newDraft(size), size)).toEqual({});
-    expect(newDraft(size).mebibytesPerSecond).toBe(16);
+  for (const walBytes of [DEV_WAL, 8 * DEV_WAL, 32 * DEV_WAL]) {
+    expect(draftErrors(newDraft(walBytes), walBytes)).toEqual({});
+    expect(newDraft(walBytes).mebibytesPerSecond).toBe(16);
   }
   expect(bytesWritten(draft)).toBe(480 * MIB);
 });
@@ -24,23 +26,23 @@ test.each([
   [{ mebibytesPerSecond: "" }, "mebibytesPerSecond", "Enter a number above 0"],
   [{ mebibytesPerSecond: 0.0001 }, "mebibytesPerSecond", "Enter at least one record per second"],
 ])("%j is refused at its field", (change, field, message) => {
-  expect(draftErrors({ ...draft, ...change }, "dev")).toEqual({ [field]: message });
+  expect(draftErrors({ ...draft, ...change }, DEV_WAL)).toEqual({ [field]: message });
 });
 
 test("more than a benchmark writes is refused where the rate is typed", () => {
   const { mebibytesPerSecond } = draftErrors(
     { ...draft, seconds: 300, mebibytesPerSecond: 60 },
-    "dev",
+    DEV_WAL,
   );
   expect(mebibytesPerSecond).toBe("This writes 17.6 GiB; a benchmark writes at most 16 GiB");
 });
 
 test("the load of an earlier benchmark is offered again, within what the size allows now", () => {
-  expect(draftOf(benchmark(), "dev")).toEqual(draft);
+  expect(draftOf(benchmark(), DEV_WAL)).toEqual(draft);
   const fast = benchmark({ bytes_per_second: 500 * MIB, workload: "catch_up" });
-  expect(draftOf(fast, "small").mebibytesPerSecond).toBe(500);
-  expect(draftOf(fast, "dev")).toMatchObject({ mebibytesPerSecond: 64, workload: "catch_up" });
-  expect(draftErrors(draftOf(fast, "dev"), "dev")).toEqual({});
+  expect(draftOf(fast, 8 * DEV_WAL).mebibytesPerSecond).toBe(500);
+  expect(draftOf(fast, DEV_WAL)).toMatchObject({ mebibytesPerSecond: 64, workload: "catch_up" });
+  expect(draftErrors(draftOf(fast, DEV_WAL), DEV_WAL)).toEqual({});
 });
 
 test("the API is asked in bytes", () => {

@@ -5,13 +5,12 @@ import {
   BENCHMARK_BYTES_MAX,
   type BenchmarkWorkload,
   benchmarkRateMax,
-  type ClusterSize,
   CONSUMED_RECORD_BYTES_MIN,
 } from "@millrace/domain";
 import { bytes } from "../format/quantity.ts";
 
 const MIB = 1024 ** 2;
-/** Gentle for every size: a first try harms nobody. */
+/** Gentle for every cluster: a first try harms nobody. */
 const RATE_DEFAULT = 16 * MIB;
 
 /** Fields as they were typed. */
@@ -23,19 +22,19 @@ export interface BenchmarkDraft {
   partitions: number | string;
 }
 
-export function newDraft(size: ClusterSize): BenchmarkDraft {
+export function newDraft(walBytes: number): BenchmarkDraft {
   return {
     workload: "produce",
     seconds: BENCHMARK_BOUNDS.durationSeconds.default,
     recordBytes: BENCHMARK_BOUNDS.recordSizeBytes.default,
-    mebibytesPerSecond: Math.min(RATE_DEFAULT, benchmarkRateMax(size)) / MIB,
+    mebibytesPerSecond: Math.min(RATE_DEFAULT, benchmarkRateMax(walBytes)) / MIB,
     partitions: BENCHMARK_BOUNDS.partitions.default,
   };
 }
 
-/** The load of an earlier benchmark, as far as the cluster's size still allows it. */
-export function draftOf(benchmark: Benchmark, size: ClusterSize): BenchmarkDraft {
-  const rate = Math.min(benchmark.bytes_per_second, benchmarkRateMax(size)) / MIB;
+/** The load of an earlier benchmark, as far as the cluster still allows it. */
+export function draftOf(benchmark: Benchmark, walBytes: number): BenchmarkDraft {
+  const rate = Math.min(benchmark.bytes_per_second, benchmarkRateMax(walBytes)) / MIB;
   return {
     workload: benchmark.workload,
     seconds: benchmark.duration_seconds,
@@ -59,7 +58,7 @@ function rateOf(mebibytesPerSecond: number | string): number {
 type Errors = Partial<Record<keyof BenchmarkDraft, string>>;
 
 /** What is wrong with each field. */
-export function draftErrors(draft: BenchmarkDraft, size: ClusterSize): Errors {
+export function draftErrors(draft: BenchmarkDraft, walBytes: number): Errors {
   const { durationSeconds, recordSizeBytes, partitions } = BENCHMARK_BOUNDS;
   const recordMin = draft.workload === "produce" ? recordSizeBytes.min : CONSUMED_RECORD_BYTES_MIN;
   const errors: Record<keyof Errors, string | undefined> = {
@@ -67,7 +66,7 @@ export function draftErrors(draft: BenchmarkDraft, size: ClusterSize): Errors {
     seconds: wholeError(draft.seconds, durationSeconds),
     recordBytes: wholeError(draft.recordBytes, { ...recordSizeBytes, min: recordMin }),
     partitions: wholeError(draft.partitions, partitions),
-    mebibytesPerSecond: rateError(draft, size),
+    mebibytesPerSecond: rateError(draft, walBytes),
   };
   return Object.fromEntries(Object.entries(errors).filter(([, error]) => error !== undefined));
 }
@@ -83,10 +82,10 @@ function wholeError(
   return undefined;
 }
 
-function rateError(draft: BenchmarkDraft, size: ClusterSize): string | undefined {
+function rateError(draft: BenchmarkDraft, walBytes: number): string | undefined {
   const rate = rateOf(draft.mebibytesPerSecond);
   if (draft.mebibytesPerSecond === "" || !(rate > 0)) return "Enter a number above 0";
-  const max = benchmarkRateMax(size);
+  const max = benchmarkRateMax(walBytes);
   if (rate > max) return `Enter ${max / MIB} or less`;
   if (rate < Number(draft.recordBytes)) return "Enter at least one record per second";
   const total = bytesWritten(draft) ?? 0;

@@ -117,10 +117,10 @@ test("where no benchmark can start, the page says why", () => {
 });
 
 test("the form says what will be written, and that the topic goes", () => {
-  const text = html(<Consequences draft={newDraft("dev")} />);
+  const text = html(<Consequences draft={newDraft(256 * 1024 ** 2)} />);
   expect(text).toContain("Writes up to 480 MiB in 30 s to a temporary topic");
   expect(text).toContain("deleted afterwards");
-  expect(html(<Consequences draft={{ ...newDraft("dev"), seconds: "" }} />)).toContain(
+  expect(html(<Consequences draft={{ ...newDraft(256 * 1024 ** 2), seconds: "" }} />)).toContain(
     "Enter a rate and a duration.",
   );
 });

@@ -36,14 +36,14 @@ export function RunBenchmarkDialog({ opened, ...form }: FormProps & { opened: bo
 }
 
 function BenchmarkForm({ cluster, last, onClose }: FormProps) {
-  const { size } = cluster.spec;
+  const walBytes = Number(cluster.status.wal_capacity_bytes);
   const form = useForm<BenchmarkDraft>({
-    initialValues: last ? draftOf(last, size) : newDraft(size),
-    validate: (draft) => draftErrors(draft, size),
+    initialValues: last ? draftOf(last, walBytes) : newDraft(walBytes),
+    validate: (draft) => draftErrors(draft, walBytes),
     validateInputOnBlur: true,
   });
   const run = useRun();
-  const rate = benchmarkRateMax(size) / 1024 ** 2;
+  const rate = benchmarkRateMax(walBytes) / 1024 ** 2;
   const number = { allowDecimal: false, allowNegative: false, thousandSeparator: "," } as const;
   return (
     <form
@@ -57,7 +57,7 @@ function BenchmarkForm({ cluster, last, onClose }: FormProps) {
         <SimpleGrid cols={{ base: 1, xs: 2 }}>
           <NumberInput
             label="Rate (MiB/s)"
-            description={`At most ${rate} for this size`}
+            description={`At most ${rate} for this cluster`}
             decimalScale={2}
             allowNegative={false}
             {...form.getInputProps("mebibytesPerSecond")}

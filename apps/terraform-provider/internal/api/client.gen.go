@@ -1838,7 +1838,7 @@ type BenchmarkReport struct {
 
 // BenchmarkRunRequest defines model for BenchmarkRunRequest.
 type BenchmarkRunRequest struct {
-	// BytesPerSecond null: the highest rate for the cluster's size
+	// BytesPerSecond null: the highest rate, a quarter of the write-ahead log per second
 	BytesPerSecond *int `json:"bytes_per_second,omitempty"`
 
 	// DurationSeconds Time of the load, warm-up included

@@ -33,7 +33,7 @@ export const runBenchmark = defineContract({
     }),
     record_size_bytes: bounded(recordSizeBytes),
     bytes_per_second: z.int().min(1).nullable().default(null).meta({
-      description: "null: the highest rate for the cluster's size",
+      description: "null: the highest rate, a quarter of the write-ahead log per second",
     }),
     partitions: bounded(partitions),
   },

@@ -15,6 +15,7 @@ import {
   providerOf,
   TUNING_KNOBS,
   type TuningValues,
+  walCapacityOf,
 } from "@millrace/domain";
 import { atBroker } from "../broker-failure.ts";
 import { lockCluster } from "../cluster/lock-cluster.ts";
@@ -45,7 +46,7 @@ export async function runBenchmark(
 ): Promise<Operation> {
   const found = await requireCluster(core, principal, clusterId);
   assertSupported(found);
-  checkBenchmark(found.size, request);
+  checkBenchmark(walCapacityOf(found), request);
   await cancelDriftCheck(core, principal, found.id);
   await core.db.operations.refuseBusy(found.id);
   if (found.phase !== "RUNNING") throw clusterNotReady(found);
@@ -66,7 +67,7 @@ export async function runBenchmark(
     await tx.benchmarks.create({
       ...{ id, clusterId: cluster.id, operationId: operation.id, request, by },
       ...{ size: cluster.size, createdAt: core.clock.now() },
-      bytesPerSecond: benchmarkRate(request, cluster.size),
+      bytesPerSecond: benchmarkRate(request, walCapacityOf(cluster)),
       tuning: tuningOf(cluster, values, await tx.benchmarks.lastTuning(cluster.id)),
     });
     await tx.benchmarks.prune(cluster.id, BENCHMARKS_KEPT);

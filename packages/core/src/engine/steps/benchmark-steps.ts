@@ -31,8 +31,8 @@ const checkLoad: Step = {
   check: hasReport,
   async do(context) {
     const { cluster } = context;
-    const { upload_threshold_bytes: threshold } = desiredTuning(cluster, cluster.tuning.overrides);
-    assertRoomForBenchmark(await storageOf(context), threshold);
+    const tuning = desiredTuning(cluster, cluster.tuning.overrides);
+    assertRoomForBenchmark(await storageOf(context), tuning.upload_threshold_bytes);
     return undefined;
   },
 };
