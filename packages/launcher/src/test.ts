@@ -50,6 +50,8 @@ const SLOWEST_SHOWN = 10;
 const PROVIDER = "@millrace/terraform-provider";
 const artefacts = join(root, "test-results");
 const brokerProgram = join(root, "dataplane/target/release/millrace");
+/** The client library's example, which the Rust tests compile. */
+const clientConsole = join(root, "dataplane/target/debug/examples/console");
 const total: Tally = { passed: 0, failed: 0, skipped: 0 };
 const failures: string[] = [];
 const skips: string[] = [];
@@ -237,6 +239,7 @@ function toolPaths(found: AllTools): NodeJS.ProcessEnv {
   return {
     ...awsToolPaths(found),
     MILLRACE_BROKER_BIN: brokerProgram,
+    MILLRACE_CLIENT_CONSOLE: clientConsole,
     MILLRACE_CHROMIUM: found.chromium ?? "",
     MILLRACE_KCAT: found.kcat ?? "",
     MILLRACE_KAFKA_JARS: found.kafkaJars ?? "",
