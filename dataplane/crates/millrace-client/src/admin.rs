@@ -11,15 +11,12 @@ mod topics;
 
 use std::{collections::BTreeMap, future::Future};
 
-use millrace_wire::{
-    StrBytes,
-    messages::{GroupId, TopicName},
-};
+use millrace_wire::{StrBytes, messages::GroupId};
 
 pub use self::{
     configs::{ConfigChange, ConfigEntry, ConfigResource, ConfigSource},
     group_description::{GroupDescription, GroupMember},
-    groups::{CommittedOffset, GroupListing, Offsets},
+    groups::{GroupListing, Offsets},
     offsets::{ListedOffset, OffsetSpec, PartitionOffsets},
     topics::{ClusterDescription, NewTopic, TopicListing},
 };
@@ -210,22 +207,6 @@ fn whole<K, T>(results: Results<K, T>) -> Result<Results<K, T>, RequestError> {
         Some(error) if repairable => Err(error.into()),
         _ => Ok(results),
     }
-}
-
-/// Partitions by topic, as requests have them.
-fn by_topic<V: Clone>(
-    partitions: &BTreeMap<TopicPartition, V>,
-) -> BTreeMap<TopicName, Vec<(i32, V)>> {
-    let mut topics: BTreeMap<TopicName, Vec<(i32, V)>> = BTreeMap::new();
-    for (partition, value) in partitions {
-        let topic = topics.entry(topic_name(&partition.topic)).or_default();
-        topic.push((partition.partition, value.clone()));
-    }
-    topics
-}
-
-fn topic_name(name: &str) -> TopicName {
-    TopicName(text(name))
 }
 
 fn group_id(group: &str) -> GroupId {

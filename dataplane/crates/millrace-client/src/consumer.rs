@@ -57,7 +57,7 @@ use self::{
     membership::Membership,
     reader::{Reader, Shared},
 };
-use crate::{admin::CommittedOffset, client::Client, topic_partition::TopicPartition};
+use crate::{client::Client, group_offsets::CommittedOffset, topic_partition::TopicPartition};
 
 /// Where to begin reading a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

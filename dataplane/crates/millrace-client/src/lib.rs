@@ -11,6 +11,7 @@
 //! | `producer` | records to batches to requests |
 //! | `consumer` | fetches, buffers, streams, groups |
 //! | `admin` | topics, configurations, groups, offsets |
+//! | `group_offsets` | what groups have committed |
 //! | `metrics` | what the client counts |
 //!
 //! `millrace-wire` has the messages and `millrace-record` the batches; no type of theirs is part of
@@ -24,6 +25,7 @@ mod config;
 mod connection;
 mod consumer;
 mod error;
+mod group_offsets;
 mod metrics;
 mod producer;
 mod throttle;
@@ -31,9 +33,9 @@ mod topic_partition;
 mod transport;
 
 pub use admin::{
-    Admin, ClusterDescription, CommittedOffset, ConfigChange, ConfigEntry, ConfigResource,
-    ConfigSource, GroupDescription, GroupListing, GroupMember, ListedOffset, NewTopic, OffsetSpec,
-    Offsets, PartitionOffsets, Results, TopicListing,
+    Admin, ClusterDescription, ConfigChange, ConfigEntry, ConfigResource, ConfigSource,
+    GroupDescription, GroupListing, GroupMember, ListedOffset, NewTopic, OffsetSpec, Offsets,
+    PartitionOffsets, Results, TopicListing,
 };
 pub use authenticate::{Authenticate, SaslExchange};
 pub use client::{Broker, Client, Metadata, PartitionMetadata, TopicMetadata};
@@ -44,6 +46,7 @@ pub use consumer::{
     RebalanceListener, RecordBatch, RecordHeader, RecordRef, RecordStream, StartAt,
 };
 pub use error::{BrokerError, ErrorCode, RequestError};
+pub use group_offsets::CommittedOffset;
 pub use metrics::{MetricsSnapshot, RequestMetrics};
 pub use millrace_record::Compression;
 pub use producer::{

@@ -1,6 +1,8 @@
 //! A partition by its topic's name and its index.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use millrace_wire::{StrBytes, messages::TopicName};
 
 /// A partition of a topic.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,9 +22,7 @@ impl TopicPartition {
             partition,
         }
     }
-}
 
-impl TopicPartition {
     /// As [`Self::new`], sharing the topic's name.
     pub(crate) fn of(topic: Arc<str>, partition: i32) -> Self {
         Self { topic, partition }
@@ -39,4 +39,20 @@ impl fmt::Display for TopicPartition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.topic, self.partition)
     }
+}
+
+/// The parts of a request that has them by topic.
+pub(crate) fn by_topic<'a, T>(
+    parts: impl IntoIterator<Item = (&'a TopicPartition, T)>,
+) -> BTreeMap<&'a str, Vec<T>> {
+    let mut topics: BTreeMap<&str, Vec<T>> = BTreeMap::new();
+    for (name, part) in parts {
+        topics.entry(&name.topic).or_default().push(part);
+    }
+    topics
+}
+
+/// A topic's name, as messages have it.
+pub(crate) fn topic_name(name: &str) -> TopicName {
+    TopicName(StrBytes::from_string(name.to_owned()))
 }

@@ -3,25 +3,16 @@
 use std::collections::BTreeMap;
 
 use millrace_wire::messages::{
-    DeleteGroupsRequest, ListGroupsRequest, OffsetCommitRequest, OffsetDeleteRequest,
-    OffsetFetchRequest, OffsetFetchResponse,
-    offset_commit_request::{OffsetCommitRequestPartition, OffsetCommitRequestTopic},
+    DeleteGroupsRequest, ListGroupsRequest, OffsetDeleteRequest,
     offset_delete_request::{OffsetDeleteRequestPartition, OffsetDeleteRequestTopic},
-    offset_fetch_request::OffsetFetchRequestGroup,
 };
 
-use super::{Admin, Results, by_topic, group_id, text};
+use super::{Admin, Results, group_id};
 use crate::{
     error::{BrokerError, RequestError},
-    topic_partition::TopicPartition,
+    group_offsets::{self, CommittedOffset, Member},
+    topic_partition::{TopicPartition, by_topic, topic_name},
 };
-
-/// Since this version OffsetFetch asks for several groups at once.
-const FETCH_GROUPS_FROM: i16 = 8;
-/// The newest version that names topics by name.
-const OFFSETS_BY_NAME: i16 = 9;
-/// A commit from outside the group.
-const NO_GENERATION: i32 = -1;
 
 /// A group of a list.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,30 +30,6 @@ pub struct GroupListing {
 
 /// What a group has committed, by partition.
 pub type Offsets = BTreeMap<TopicPartition, CommittedOffset>;
-
-/// What a group has committed for a partition.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CommittedOffset {
-    /// The offset of the next record to read.
-    pub offset: i64,
-    /// The epoch of the leader that appended the record before it.
-    pub leader_epoch: Option<i32>,
-    /// Text that the member added.
-    pub metadata: String,
-}
-
-impl CommittedOffset {
-    /// An offset alone.
-    #[must_use]
-    pub fn new(offset: i64) -> Self {
-        Self {
-            offset,
-            leader_epoch: None,
-            metadata: String::new(),
-        }
-    }
-}
 
 impl Admin {
     /// All groups that the client may see. Each broker knows those that it coordinates.
@@ -112,20 +79,17 @@ impl Admin {
     /// The coordinator could not answer, or refused.
     pub async fn group_offsets(&self, group: &str) -> Result<Offsets, RequestError> {
         let fetched = self.at_coordinator(group, |node| async move {
-            let make = |version| {
-                if version >= FETCH_GROUPS_FROM {
-                    let asked = OffsetFetchRequestGroup::default()
-                        .with_group_id(group_id(group))
-                        .with_topics(None);
-                    OffsetFetchRequest::default().with_groups(vec![asked])
-                } else {
-                    OffsetFetchRequest::default()
-                        .with_group_id(group_id(group))
-                        .with_topics(None)
+            let id = group_id(group);
+            let make = |version| group_offsets::fetch_request(version, &id, None, false);
+            let newest = group_offsets::NEWEST;
+            let answer = self.client.call_node(node, newest, make).await?;
+            let mut offsets = Offsets::new();
+            for (name, committed) in group_offsets::fetched(&answer)? {
+                if let Some(committed) = committed.map_err(BrokerError::from)? {
+                    offsets.insert(name, committed);
                 }
-            };
-            let answer = self.client.call_node(node, OFFSETS_BY_NAME, make).await?;
-            committed(&answer)
+            }
+            Ok(offsets)
         });
         fetched.await
     }
@@ -139,40 +103,13 @@ impl Admin {
         group: &str,
         offsets: &Offsets,
     ) -> Result<Results<TopicPartition, ()>, RequestError> {
-        let topics = by_topic(offsets);
-        let topic = |(name, partitions): (&_, &Vec<(i32, CommittedOffset)>)| {
-            let partition = |(index, committed): &(i32, CommittedOffset)| {
-                let epoch = committed.leader_epoch.unwrap_or(-1);
-                (*index, committed.offset, epoch, text(&committed.metadata))
-            };
-            let partitions: Vec<_> = partitions.iter().map(partition).collect();
-            (Clone::clone(name), partitions)
-        };
-        let topics: Vec<_> = topics.iter().map(topic).collect();
-        let make = |version| {
-            let topic = |(name, partitions): &(_, Vec<(i32, i64, i32, _)>)| {
-                let partitions = partitions.iter().map(|(index, offset, epoch, metadata)| {
-                    let partition = OffsetCommitRequestPartition::default()
-                        .with_partition_index(*index)
-                        .with_committed_offset(*offset)
-                        .with_committed_metadata(Some(Clone::clone(metadata)));
-                    if version >= 6 {
-                        partition.with_committed_leader_epoch(*epoch)
-                    } else {
-                        partition
-                    }
-                });
-                OffsetCommitRequestTopic::default()
-                    .with_name(Clone::clone(name))
-                    .with_partitions(partitions.collect())
-            };
-            OffsetCommitRequest::default()
-                .with_group_id(group_id(group))
-                .with_generation_id_or_member_epoch(NO_GENERATION)
-                .with_topics(topics.iter().map(topic).collect())
-        };
+        let id = group_id(group);
+        let make = |version| group_offsets::commit_request(version, &id, &Member::NONE, offsets);
         let committed = self.at_coordinator(group, |node| async move {
-            let answer = self.client.call_node(node, OFFSETS_BY_NAME, make).await?;
+            let answer = self
+                .client
+                .call_node(node, group_offsets::NEWEST, make)
+                .await?;
             let mut results = Results::new();
             for topic in &answer.topics {
                 for partition in &topic.partitions {
@@ -194,15 +131,13 @@ impl Admin {
         group: &str,
         partitions: &[TopicPartition],
     ) -> Result<Results<TopicPartition, ()>, RequestError> {
-        let wanted = partitions.iter().map(|partition| (partition.clone(), ()));
-        let topics = by_topic(&wanted.collect());
-        let topic = |(name, partitions): (&_, &Vec<(i32, ())>)| {
-            let partition = |(index, ()): &(i32, ())| {
-                OffsetDeleteRequestPartition::default().with_partition_index(*index)
-            };
+        let topics = by_topic(partitions.iter().map(|name| (name, name.partition)));
+        let partition =
+            |index: &i32| OffsetDeleteRequestPartition::default().with_partition_index(*index);
+        let topic = |(name, indexes): (&&str, &Vec<i32>)| {
             OffsetDeleteRequestTopic::default()
-                .with_name(Clone::clone(name))
-                .with_partitions(partitions.iter().map(partition).collect())
+                .with_name(topic_name(name))
+                .with_partitions(indexes.iter().map(partition).collect())
         };
         let topics: Vec<_> = topics.iter().map(topic).collect();
         let deleted = self.at_coordinator(group, |node| {
@@ -227,53 +162,4 @@ impl Admin {
         });
         deleted.await
     }
-}
-
-fn committed(answer: &OffsetFetchResponse) -> Result<Offsets, RequestError> {
-    let mut offsets = Offsets::new();
-    let mut insert = |topic: &str, index, offset, epoch, metadata: Option<&str>, code| {
-        BrokerError::check(code, None)?;
-        if offset >= 0 {
-            let committed = CommittedOffset {
-                offset,
-                leader_epoch: Some(epoch).filter(|epoch| *epoch >= 0),
-                metadata: metadata.unwrap_or_default().to_owned(),
-            };
-            offsets.insert(TopicPartition::new(topic, index), committed);
-        }
-        Ok::<_, BrokerError>(())
-    };
-    BrokerError::check(answer.error_code, None)?;
-    for topic in &answer.topics {
-        for one in &topic.partitions {
-            let (offset, epoch) = (one.committed_offset, one.committed_leader_epoch);
-            let metadata = one.metadata.as_deref();
-            insert(
-                &topic.name,
-                one.partition_index,
-                offset,
-                epoch,
-                metadata,
-                one.error_code,
-            )?;
-        }
-    }
-    for group in &answer.groups {
-        BrokerError::check(group.error_code, None)?;
-        for topic in &group.topics {
-            for one in &topic.partitions {
-                let (offset, epoch) = (one.committed_offset, one.committed_leader_epoch);
-                let metadata = one.metadata.as_deref();
-                insert(
-                    &topic.name,
-                    one.partition_index,
-                    offset,
-                    epoch,
-                    metadata,
-                    one.error_code,
-                )?;
-            }
-        }
-    }
-    Ok(offsets)
 }

@@ -8,18 +8,14 @@ use millrace_wire::messages::{
     list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic},
 };
 
-use super::{Admin, Results, by_topic};
+use super::{Admin, Results};
 use crate::{
     error::{BrokerError, RequestError},
-    topic_partition::TopicPartition,
+    topic_partition::{TopicPartition, by_topic, topic_name},
 };
 
 /// A client, not a replica.
 const NO_REPLICA: i32 = -1;
-/// Since this version the question for the largest timestamp exists (KIP-734).
-const MAX_TIMESTAMP_FROM: i16 = 7;
-/// Since this version a request can ask for committed records only.
-const ISOLATION_FROM: i16 = 2;
 
 /// Values by partition.
 pub type PartitionOffsets = BTreeMap<TopicPartition, i64>;
@@ -34,7 +30,7 @@ pub enum OffsetSpec {
     Latest,
     /// The first record with this or a later timestamp, in milliseconds since 1970.
     Timestamp(i64),
-    /// The record with the largest timestamp.
+    /// The record with the largest timestamp (Kafka 3.0 and later).
     MaxTimestamp,
 }
 
@@ -79,21 +75,24 @@ impl Admin {
         node: i32,
         wanted: BTreeMap<TopicPartition, OffsetSpec>,
     ) -> Result<Results<TopicPartition, ListedOffset>, RequestError> {
-        let topics = by_topic(&wanted);
-        let topic = |(name, partitions): (&_, &Vec<(i32, OffsetSpec)>)| {
-            let partition = |(index, spec): &(i32, OffsetSpec)| {
+        let topics = by_topic(
+            wanted
+                .iter()
+                .map(|(name, spec)| (name, (name.partition, spec))),
+        );
+        let topic = |(name, partitions): (&&str, &Vec<(i32, &OffsetSpec)>)| {
+            let partition = |(index, spec): &(i32, &OffsetSpec)| {
                 ListOffsetsPartition::default()
                     .with_partition_index(*index)
                     .with_timestamp(spec.code())
             };
             ListOffsetsTopic::default()
-                .with_name(Clone::clone(name))
+                .with_name(topic_name(name))
                 .with_partitions(partitions.iter().map(partition).collect())
         };
         let response = self
             .client
-            .call_node::<ListOffsetsRequest, _>(node, i16::MAX, |version| {
-                debug_assert!(version >= ISOLATION_FROM.min(MAX_TIMESTAMP_FROM).min(1));
+            .call_node::<ListOffsetsRequest, _>(node, i16::MAX, |_| {
                 ListOffsetsRequest::default()
                     .with_replica_id(BrokerId(NO_REPLICA))
                     .with_topics(topics.iter().map(topic).collect())
@@ -134,15 +133,19 @@ impl Admin {
         node: i32,
         before: PartitionOffsets,
     ) -> Result<Results<TopicPartition, i64>, RequestError> {
-        let topics = by_topic(&before);
-        let topic = |(name, partitions): (&_, &Vec<(i32, i64)>)| {
+        let topics = by_topic(
+            before
+                .iter()
+                .map(|(name, offset)| (name, (name.partition, *offset))),
+        );
+        let topic = |(name, partitions): (&&str, &Vec<(i32, i64)>)| {
             let partition = |(index, offset): &(i32, i64)| {
                 DeleteRecordsPartition::default()
                     .with_partition_index(*index)
                     .with_offset(*offset)
             };
             DeleteRecordsTopic::default()
-                .with_name(Clone::clone(name))
+                .with_name(topic_name(name))
                 .with_partitions(partitions.iter().map(partition).collect())
         };
         let response = self

@@ -11,10 +11,11 @@ use millrace_wire::messages::{
     delete_topics_request::DeleteTopicState,
 };
 
-use super::{Admin, Results, text, topic_name, whole};
+use super::{Admin, Results, text, whole};
 use crate::{
     client::{Broker, TopicMetadata},
     error::{BrokerError, ErrorCode, RequestError},
+    topic_partition::topic_name,
     transport::BrokerAddress,
 };
 

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 use super::{config::AutoCommit, coordinator::Coordinator, error::ConsumerError, reader::Shared};
-use crate::{admin::CommittedOffset, topic_partition::TopicPartition};
+use crate::{group_offsets::CommittedOffset, topic_partition::TopicPartition};
 
 /// How often a rebalance looks whether everything is processed.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(5);

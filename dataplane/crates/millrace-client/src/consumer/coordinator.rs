@@ -4,41 +4,23 @@ use std::{collections::HashMap, time::Duration};
 
 use millrace_wire::{
     RequestMessage, StrBytes,
-    messages::{
-        GroupId, OffsetCommitRequest, OffsetFetchRequest,
-        offset_commit_request::{OffsetCommitRequestPartition, OffsetCommitRequestTopic},
-        offset_fetch_request::{
-            OffsetFetchRequestGroup, OffsetFetchRequestTopic, OffsetFetchRequestTopics,
-        },
-    },
+    messages::{GroupId, OffsetCommitRequest, OffsetFetchRequest},
 };
 use parking_lot::Mutex;
 
-use super::{error::ConsumerError, flow::Lookup, offsets::Found, reader::Shared, session::name_of};
+use super::{error::ConsumerError, flow::Lookup, offsets::Found, reader::Shared};
 use crate::{
-    admin::CommittedOffset,
     client::{Client, Lane, Retry},
     connection::{Connection, Limits},
     error::{BrokerError, ErrorCode, RequestError},
+    group_offsets::{self, Committed, CommittedOffset, Member},
     throttle::Throttled,
     topic_partition::TopicPartition,
 };
 
-/// The first version of OffsetFetch that asks for several groups.
-const GROUPS_FROM: i16 = 8;
-/// The newest OffsetFetch and OffsetCommit without topic ids.
-const FETCH_NEWEST: i16 = 9;
-/// The first version of OffsetFetch that can wait for open transactions.
-const STABLE_FROM: i16 = 7;
-/// The first version of OffsetCommit with leader epochs.
-const COMMIT_EPOCH_FROM: i16 = 6;
-/// The first version of OffsetCommit with static members.
-const COMMIT_INSTANCE_FROM: i16 = 7;
 /// How long a commit waits for the end of a rebalance: longer than a leader needs to assign, and not
 /// as long as a group waits for one that is gone.
 const REBALANCE_WAIT_MAX: Duration = Duration::from_secs(5);
-/// An epoch that is not known.
-const NO_EPOCH: i32 = -1;
 
 /// Who a member is, for the coordinator.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -183,70 +165,16 @@ impl Coordinator {
         require_stable: bool,
         names: &[TopicPartition],
     ) -> Result<HashMap<TopicPartition, Committed>, RequestError> {
-        let topics = by_topic(names.iter().map(|name| (name, name.partition)));
-        let make = |version| {
-            let request = OffsetFetchRequest::default();
-            let request = if version >= STABLE_FROM {
-                request.with_require_stable(require_stable)
-            } else {
-                request
-            };
-            if version >= GROUPS_FROM {
-                let topic = |(name, partitions): &(TopicPartition, Vec<i32>)| {
-                    OffsetFetchRequestTopics::default()
-                        .with_name(name_of(name))
-                        .with_partition_indexes(partitions.clone())
-                };
-                let group = OffsetFetchRequestGroup::default()
-                    .with_group_id(self.group_id())
-                    .with_topics(Some(topics.iter().map(topic).collect()));
-                return request.with_groups(vec![group]);
-            }
-            let topic = |(name, partitions): &(TopicPartition, Vec<i32>)| {
-                OffsetFetchRequestTopic::default()
-                    .with_name(name_of(name))
-                    .with_partition_indexes(partitions.clone())
-            };
-            request
-                .with_group_id(self.group_id())
-                .with_topics(Some(topics.iter().map(topic).collect()))
-        };
+        let group = self.group_id();
+        let make =
+            |version| group_offsets::fetch_request(version, &group, Some(names), require_stable);
+        let newest = group_offsets::NEWEST;
         let response = self
-            .call::<OffsetFetchRequest>(client, Over::Commits, FETCH_NEWEST, Duration::ZERO, make)
+            .call::<OffsetFetchRequest>(client, Over::Commits, newest, Duration::ZERO, make)
             .await?;
-        let mut found = HashMap::new();
-        let checked = |code| {
-            BrokerError::check(code, None)
-                .map_err(RequestError::from)
-                .inspect_err(|error| self.judge(error))
-        };
-        checked(response.error_code)?;
-        for topic in response.topics {
-            for one in topic.partitions {
-                let name = TopicPartition::new(topic.name.as_str(), one.partition_index);
-                let text = one.metadata.as_deref();
-                let outcome = committed(
-                    one.error_code,
-                    one.committed_offset,
-                    one.committed_leader_epoch,
-                    text,
-                );
-                found.insert(name, outcome);
-            }
-        }
-        for group in response.groups {
-            checked(group.error_code)?;
-            for topic in group.topics {
-                for one in topic.partitions {
-                    let name = TopicPartition::new(topic.name.as_str(), one.partition_index);
-                    let text = one.metadata.as_deref();
-                    let epoch = one.committed_leader_epoch;
-                    let outcome = committed(one.error_code, one.committed_offset, epoch, text);
-                    found.insert(name, outcome);
-                }
-            }
-        }
-        Ok(found)
+        let found = group_offsets::fetched(&response).map_err(RequestError::from);
+        let found = found.inspect_err(|error| self.judge(error))?;
+        Ok(found.into_iter().collect())
     }
 
     /// What is committed for these partitions; retried within `timeout`.
@@ -329,44 +257,17 @@ impl Coordinator {
         instance: Option<&str>,
         offsets: &HashMap<TopicPartition, CommittedOffset>,
     ) -> Result<(), RequestError> {
-        let topics = by_topic(
-            offsets
-                .iter()
-                .map(|(name, offset)| (name, (name.partition, offset))),
-        );
         let identity = self.identity();
-        let text = |text: &String| StrBytes::from_string(text.clone());
-        let make = |version| {
-            let partition = |(index, offset): &(i32, &CommittedOffset)| {
-                let partition = OffsetCommitRequestPartition::default()
-                    .with_partition_index(*index)
-                    .with_committed_offset(offset.offset)
-                    .with_committed_metadata(Some(text(&offset.metadata)));
-                if version >= COMMIT_EPOCH_FROM {
-                    partition.with_committed_leader_epoch(offset.leader_epoch.unwrap_or(NO_EPOCH))
-                } else {
-                    partition
-                }
-            };
-            let topic = |(name, parts): &(TopicPartition, Vec<(i32, &CommittedOffset)>)| {
-                OffsetCommitRequestTopic::default()
-                    .with_name(name_of(name))
-                    .with_partitions(parts.iter().map(partition).collect())
-            };
-            let request = OffsetCommitRequest::default()
-                .with_group_id(self.group_id())
-                .with_generation_id_or_member_epoch(identity.generation)
-                .with_member_id(StrBytes::from_string(identity.member_id.clone()))
-                .with_topics(topics.iter().map(topic).collect());
-            match instance {
-                Some(instance) if version >= COMMIT_INSTANCE_FROM => {
-                    request.with_group_instance_id(Some(StrBytes::from_string(instance.to_owned())))
-                }
-                _ => request,
-            }
+        let group = self.group_id();
+        let member = Member {
+            generation: identity.generation,
+            id: &identity.member_id,
+            instance,
         };
+        let make = |version| group_offsets::commit_request(version, &group, &member, offsets);
+        let newest = group_offsets::NEWEST;
         let response = self
-            .call::<OffsetCommitRequest>(client, Over::Commits, FETCH_NEWEST, Duration::ZERO, make)
+            .call::<OffsetCommitRequest>(client, Over::Commits, newest, Duration::ZERO, make)
             .await?;
         let partitions = response.topics.iter().flat_map(|topic| &topic.partitions);
         for partition in partitions {
@@ -376,36 +277,6 @@ impl Coordinator {
         }
         Ok(())
     }
-}
-
-type Committed = Result<Option<CommittedOffset>, ErrorCode>;
-
-fn committed(code: i16, offset: i64, epoch: i32, metadata: Option<&str>) -> Committed {
-    if let Some(code) = ErrorCode::from_code(code) {
-        return Err(code);
-    }
-    Ok((offset >= 0).then(|| CommittedOffset {
-        offset,
-        leader_epoch: (epoch >= 0).then_some(epoch),
-        metadata: metadata.unwrap_or_default().to_owned(),
-    }))
-}
-
-/// Groups by topic; the key names the topic.
-fn by_topic<'a, T>(
-    parts: impl Iterator<Item = (&'a TopicPartition, T)>,
-) -> Vec<(TopicPartition, Vec<T>)> {
-    let mut topics: Vec<(TopicPartition, Vec<T>)> = Vec::new();
-    for (name, part) in parts {
-        match topics
-            .iter_mut()
-            .find(|(known, _)| known.topic == name.topic)
-        {
-            Some((_, parts)) => parts.push(part),
-            None => topics.push((name.clone(), vec![part])),
-        }
-    }
-    topics
 }
 
 /// The committed offsets of partitions that are about to be read.

@@ -11,12 +11,11 @@ use millrace_wire::messages::{
 use super::{
     config::{IsolationLevel, OffsetReset},
     flow::{Lookup, Question},
-    session::name_of,
 };
 use crate::{
     client::{Client, Retry},
     error::{BrokerError, ErrorCode, RequestError},
-    topic_partition::TopicPartition,
+    topic_partition::{TopicPartition, topic_name},
 };
 
 /// ListOffsets' name for the first offset.
@@ -124,7 +123,7 @@ async fn list(
                 Some(topic) => topic.partitions.push(partition),
                 None => topics.push(
                     ListOffsetsTopic::default()
-                        .with_name(name_of(name))
+                        .with_name(topic_name(&name.topic))
                         .with_partitions(vec![partition]),
                 ),
             }
@@ -180,7 +179,7 @@ async fn epoch_ends(
                 Some(topic) => topic.partitions.push(partition),
                 None => topics.push(
                     OffsetForLeaderTopic::default()
-                        .with_topic(name_of(&lookup.name))
+                        .with_topic(topic_name(&lookup.name.topic))
                         .with_partitions(vec![partition]),
                 ),
             }

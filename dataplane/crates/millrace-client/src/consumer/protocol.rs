@@ -13,13 +13,13 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use millrace_wire::{
     Encodable, StrBytes,
     messages::{
-        ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicName,
-        consumer_protocol_assignment, consumer_protocol_subscription,
+        ConsumerProtocolAssignment, ConsumerProtocolSubscription, consumer_protocol_assignment,
+        consumer_protocol_subscription,
     },
 };
 
 use super::assignor::{Assignor, Member};
-use crate::topic_partition::TopicPartition;
+use crate::topic_partition::{TopicPartition, by_topic, topic_name};
 
 /// The newest version of both; Java's, too.
 const NEWEST: i16 = 3;
@@ -44,9 +44,9 @@ pub(super) fn subscription(
         Assignor::Sticky => Some(sticky_data(last, generation)),
         Assignor::CooperativeSticky => Some(Bytes::copy_from_slice(&generation.to_be_bytes())),
     };
-    let owned = by_topic(owned).into_iter().map(|(topic, partitions)| {
+    let owned = indexes(owned).into_iter().map(|(topic, partitions)| {
         consumer_protocol_subscription::TopicPartition::default()
-            .with_topic(TopicName(StrBytes::from_string(topic.to_string())))
+            .with_topic(topic_name(topic))
             .with_partitions(partitions)
     });
     let mut topics: Vec<_> = topics
@@ -118,7 +118,7 @@ pub(super) fn member(
 
 fn sticky_data(owned: &[TopicPartition], generation: i32) -> Bytes {
     let mut out = BytesMut::new();
-    let topics = by_topic(owned);
+    let topics = indexes(owned);
     out.put_i32(i32::try_from(topics.len()).unwrap_or(i32::MAX));
     for (topic, partitions) in topics {
         out.put_i16(i16::try_from(topic.len()).unwrap_or(i16::MAX));
@@ -166,9 +166,9 @@ fn read_bytes(data: &mut Bytes) -> Option<Bytes> {
 
 /// What the leader assigns to one member.
 pub(super) fn assignment(partitions: &[TopicPartition]) -> Bytes {
-    let assigned = by_topic(partitions).into_iter().map(|(topic, partitions)| {
+    let assigned = indexes(partitions).into_iter().map(|(topic, partitions)| {
         consumer_protocol_assignment::TopicPartition::default()
-            .with_topic(TopicName(StrBytes::from_string(topic.to_string())))
+            .with_topic(topic_name(topic))
             .with_partitions(partitions)
     });
     let message =
@@ -185,12 +185,8 @@ pub(crate) fn assigned(mut bytes: Bytes) -> Option<Vec<TopicPartition>> {
     read_partitions(&mut bytes)
 }
 
-fn by_topic(partitions: &[TopicPartition]) -> BTreeMap<&str, Vec<i32>> {
-    let mut topics: BTreeMap<&str, Vec<i32>> = BTreeMap::new();
-    for name in partitions {
-        topics.entry(&name.topic).or_default().push(name.partition);
-    }
-    topics
+fn indexes(partitions: &[TopicPartition]) -> BTreeMap<&str, Vec<i32>> {
+    by_topic(partitions.iter().map(|name| (name, name.partition)))
 }
 
 #[cfg(test)]

@@ -8,19 +8,19 @@
 use std::collections::HashMap;
 
 use millrace_model::TopicId;
-use millrace_wire::{
-    StrBytes,
-    messages::{
-        FetchRequest, TopicName,
-        fetch_request::{FetchPartition, FetchTopic, ForgottenTopic},
-    },
+use millrace_wire::messages::{
+    FetchRequest,
+    fetch_request::{FetchPartition, FetchTopic, ForgottenTopic},
 };
 
 use super::{
     config::ConsumerConfig,
     flow::{Fetch, FetchPart},
 };
-use crate::{error::ErrorCode, topic_partition::TopicPartition};
+use crate::{
+    error::ErrorCode,
+    topic_partition::{TopicPartition, topic_name},
+};
 
 /// The first version with sessions.
 const SESSION_FROM: i16 = 7;
@@ -142,7 +142,7 @@ fn topics<'a>(version: i16, parts: impl Iterator<Item = &'a FetchPart>) -> Vec<F
             let topic = FetchTopic::default();
             topics.push(match part.topic_id {
                 Some(id) if version >= TOPIC_ID_FROM => topic.with_topic_id(id.0),
-                _ => topic.with_topic(name_of(&part.name)),
+                _ => topic.with_topic(topic_name(&part.name.topic)),
             });
             topics.len() - 1
         });
@@ -170,15 +170,11 @@ fn forget<'a>(
             let topic = ForgottenTopic::default();
             topics.push(match sent.topic_id {
                 Some(id) if version >= TOPIC_ID_FROM => topic.with_topic_id(id.0),
-                _ => topic.with_topic(name_of(name)),
+                _ => topic.with_topic(topic_name(&name.topic)),
             });
             topics.len() - 1
         });
         topics[at].partitions.push(name.partition);
     }
     topics
-}
-
-pub(super) fn name_of(name: &TopicPartition) -> TopicName {
-    TopicName(StrBytes::from_string(name.topic.to_string()))
 }

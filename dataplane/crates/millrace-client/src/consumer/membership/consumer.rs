@@ -10,7 +10,7 @@ use millrace_model::TopicId;
 use millrace_wire::{
     StrBytes,
     messages::{
-        ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, TopicName,
+        ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse,
         consumer_group_heartbeat_request::TopicPartitions, consumer_group_heartbeat_response,
     },
 };
@@ -21,7 +21,7 @@ use crate::{
     client::Client,
     consumer::coordinator::{Coordinator, Identity, Over},
     error::RequestError,
-    topic_partition::TopicPartition,
+    topic_partition::{TopicPartition, topic_name},
 };
 
 /// The epoch of a member that joins.
@@ -236,8 +236,8 @@ impl Task {
             request
         };
         let request = if before.is_none_or(|before| before.topics != told.topics) {
-            let name = |name: &Arc<str>| TopicName(StrBytes::from_string(name.to_string()));
-            request.with_subscribed_topic_names(Some(told.topics.iter().map(name).collect()))
+            let names = told.topics.iter().map(|name| topic_name(name));
+            request.with_subscribed_topic_names(Some(names.collect()))
         } else {
             request
         };
