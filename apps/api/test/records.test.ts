@@ -205,7 +205,7 @@ test.each([
     const answer = await call(fixture.app, "GET", `${path}${suffix}`, { apiKey });
     expect([answer.status, answer.body.code]).toEqual([status, code]);
     if (status === 429) expect(answer.headers.get("retry-after")).toBe("5");
-    if (status === 404) expect(answer.body.detail).toBe("Topic orders has no partition 9.");
+    if (status === 404) expect(answer.body.detail).toBe("topic orders has no partition 9.");
     if (status === 400) expect(answer.body.errors[0].pointer).toBe("/offset");
   }
 });

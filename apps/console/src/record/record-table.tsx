@@ -71,7 +71,7 @@ interface RowProps {
 
 /** Drawn once: a live tail adds rows five times a second and changes none. */
 const Row = memo(function Row({ record, opened, onOpen }: RowProps) {
-  const { partition, offset, timestamp_ms, key, value, tombstone, size_bytes } = record;
+  const { partition, offset, timestamp_ms, key, value, size_bytes } = record;
   return (
     <Table.Tr
       data-record={placeOf(record)}
@@ -97,7 +97,7 @@ const Row = memo(function Row({ record, opened, onOpen }: RowProps) {
       <Table.Td>{key === null ? <Nothing text="no key" /> : <Preview bytes={key} />}</Table.Td>
       <Table.Td>{value === null ? <Tombstone /> : <Preview bytes={value} />}</Table.Td>
       <Table.Td ta="right" pr="lg" className="number">
-        {tombstone ? "" : bytes(size_bytes)}
+        {bytes(size_bytes)}
       </Table.Td>
     </Table.Tr>
   );

@@ -80,7 +80,7 @@ export function recordFailure(error: unknown): DomainError | undefined {
   }
 }
 
+/** As the broker wrote it: it may begin with a topic's name, which has no other spelling. */
 function sentence(words: string): string {
-  const text = words.trim().replace(/\.$/, "");
-  return `${text[0]?.toUpperCase() ?? ""}${text.slice(1)}.`;
+  return `${words.trim().replace(/\.$/, "")}.`;
 }
