@@ -30,6 +30,8 @@ export interface ContractDefinition<
   /** Whatever does not fit the title. */
   readonly description?: string;
   readonly tag: string;
+  /** A body that works, for the reference page; without one it makes one up from the schema. */
+  readonly example?: Readonly<Record<string, unknown>>;
   /** What the caller's role must grant. */
   readonly permission: Permission;
   readonly successStatus: 200 | 201 | 202 | 204;

@@ -183,7 +183,10 @@ export class OperationRepository {
    * False where it does not wait.
    */
   async approve(id: OperationId, digest: string, by: Changer): Promise<boolean> {
-    const event = { kind: "operation.approved", message: `approved by ${by.name || by.id}` } as const;
+    const event = {
+      kind: "operation.approved",
+      message: `approved by ${by.name || by.id}`,
+    } as const;
     const { count } = await this.#client.operation.updateMany({
       where: { id, phase: "WAITING" satisfies OperationPhase, done: false },
       data: {

@@ -88,13 +88,16 @@ export function estimateMonthly(
 
 function assumptions(use: MonthlyUse): string[] {
   return [
-    `On-demand list prices as we know them, of ${PRICES_AS_OF}, without taxes, discounts and free ` +
-      "tiers. They were not compared with AWS's price list line by line: ask AWS's calculator " +
-      "before you rely on them.",
-    `${use.producedGib} GiB produced and ${use.storedGib} GiB stored in the month, and ` +
-      `${use.readsFromBucket * 100} % of what is produced read back from the bucket.`,
+    `On-demand list prices of ${PRICES_AS_OF}, without taxes, discounts and free tiers. Check with ` +
+      "AWS's calculator before you rely on them.",
+    `${gib(use.producedGib)} produced and ${gib(use.storedGib)} stored per month, and ` +
+      `${use.readsFromBucket * 100}\u00a0% of what is produced read back from the bucket.`,
     "Clients in the brokers' zones: AWS charges for traffic between zones.",
   ];
+}
+
+function gib(amount: number): string {
+  return `${amount.toLocaleString("en")} GiB`;
 }
 
 /** The system's volume of each instance: what the image asks for. */

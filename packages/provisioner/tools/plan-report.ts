@@ -73,19 +73,21 @@ const AMOUNTS = new Intl.NumberFormat("en-US", { maximumFractionDigits: 2 });
 const DOLLARS = new Intl.NumberFormat("en-US", { style: "currency", currency: "USD" });
 
 export function costText(cost: CostEstimate): string {
-  const rows = cost.lines.map((line) => [
-    line.item,
-    `${AMOUNTS.format(line.quantity)} ${line.unit}`,
-    `× ${line.unitPrice}`,
-    DOLLARS.format(line.monthly),
-  ]);
+  const rows = cost.lines.map((line) => [line.item, ...priced(line), DOLLARS.format(line.monthly)]);
   const total = ["Total", "", "", DOLLARS.format(cost.total)];
   const table = aligned([...rows, total]);
   return [
-    `Cost in a month, an estimate from list prices of ${cost.asOf} (USD)`,
+    `Estimated monthly cost in USD, list prices of ${cost.asOf}`,
     ...table.map((row) => `  ${row}`),
     ...cost.assumptions.map((assumption) => `  · ${assumption}`),
   ].join("\n");
+}
+
+/** Quantity and price. A price for 1000 is told as that, beside the number of single ones. */
+function priced({ quantity, unit, unitPrice }: CostEstimate["lines"][number]): [string, string] {
+  const [, thousand] = /^1000 (.*)/.exec(unit) ?? [];
+  if (thousand === undefined) return [`${AMOUNTS.format(quantity)} ${unit}`, `× ${unitPrice}`];
+  return [`${AMOUNTS.format(quantity * 1000)} ${thousand}`, `× ${unitPrice} per 1,000`];
 }
 
 /** The first column to the left, the others to the right. */
@@ -104,7 +106,7 @@ function aligned(rows: readonly (readonly string[])[]): string[] {
 }
 
 export function policyText({ findings }: ChangePlan): string {
-  if (findings.length === 0) return "Policy: nothing found; stack and plan keep every rule.";
+  if (findings.length === 0) return "Policy: all checks passed.";
   const lines = findings.map(
     ({ severity, rule, address, message }) => `  ${severity} ${rule} ${address}: ${message}`,
   );
@@ -112,5 +114,5 @@ export function policyText({ findings }: ChangePlan): string {
 }
 
 export function warningsText(warnings: Warnings): string {
-  return ["Worth a thought", ...warnings.map((warning) => `  · ${warning}`)].join("\n");
+  return ["Notes", ...warnings.map((warning) => `  · ${warning}`)].join("\n");
 }

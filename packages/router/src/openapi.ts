@@ -118,6 +118,7 @@ function operationOf(contract: Contract): ZodOpenApiOperationObject {
   const bodyTypes = BODY_TYPES[contract.method] ?? [];
   const hasBody = Object.keys(contract.body).length > 0;
   const body = bodyOf(contract);
+  const example = contract.example && { example: contract.example };
   return {
     operationId: contract.name,
     summary: contract.summary,
@@ -131,7 +132,7 @@ function operationOf(contract: Contract): ZodOpenApiOperationObject {
     ...(hasBody && {
       requestBody: {
         required: true,
-        content: Object.fromEntries(bodyTypes.map((type) => [type, { schema: body }])),
+        content: Object.fromEntries(bodyTypes.map((type) => [type, { schema: body, ...example }])),
       },
     }),
     responses: {

@@ -38,6 +38,15 @@ test("the OpenAPI document describes every contract, with named components", () 
   expect(remove).toContainEqual(expect.objectContaining({ in: "header", name: "If-Match" }));
 });
 
+test("the example of a creation is a request that is accepted as it stands", () => {
+  const { paths } = JSON.parse(openApiText());
+  const { example } = paths["/v1/clusters"].post.requestBody.content["application/json"];
+  expect(example).toMatchObject({ name: "orders", region: "local" });
+  for (const { input, example: body } of contracts) {
+    if (body !== undefined) expect(input.safeParse(body).error).toBeUndefined();
+  }
+});
+
 test("requests are closed, answers are open", () => {
   const document = JSON.stringify(openApiDocument("http://localhost:4000"));
   const { paths, components } = JSON.parse(document);

@@ -8,6 +8,7 @@ import { useState } from "react";
 import { useTRPC } from "../api/client.tsx";
 import { useLastError } from "../api/last-error.ts";
 import { BrokerDown, useBrokerDown } from "../cluster/broker-down.tsx";
+import { useCluster } from "../cluster/live.ts";
 import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { byUrgency, summaryText } from "./backlog.ts";
@@ -26,6 +27,7 @@ const GROUPS_SHOWN = 20;
 export function CatchUpPage({ clusterId, wanted }: { clusterId: string; wanted?: string }) {
   const trpc = useTRPC();
   const down = useBrokerDown(clusterId);
+  const { data: cluster } = useCluster(clusterId);
   const query = useQuery(
     trpc.catchUp.get.queryOptions(
       { cluster_id: clusterId },
@@ -57,7 +59,7 @@ export function CatchUpPage({ clusterId, wanted }: { clusterId: string; wanted?:
         </SimpleGrid>
       )}
       <CatchUpCharts clusterId={clusterId} />
-      {data && <BucketCard calls={data.bucket_calls} />}
+      {data && <BucketCard calls={data.bucket_calls} billed={cluster?.status.provider === "aws"} />}
     </Stack>
   );
 }

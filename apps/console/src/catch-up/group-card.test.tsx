@@ -86,8 +86,17 @@ test("the tiers stand in the order in which they are served, with their waits", 
   expect(free).toContain("Unlimited.");
 });
 
+test("a group that is up to date has no backlog that shrinks", () => {
+  const done = groupOf({ backlog_records: "0", backlog_bytes: "0", drain_bytes_per_second: 1413 });
+  expect(html(<GroupCard group={done} wanted={false} />)).not.toContain("Backlog shrinks");
+  expect(html(<GroupCard group={groupOf()} wanted={false} />)).toContain("Backlog shrinks");
+});
+
 test("calls of object storage are listed, and their absence is said", () => {
   const calls = [{ operation: "get_range", status: "ok", calls: "1234567" }];
-  expect(html(<BucketCard calls={calls} />)).toContain("1,234,567");
-  expect(html(<BucketCard calls={[]} />)).toContain("None since the broker started");
+  expect(html(<BucketCard calls={calls} billed />)).toContain("1,234,567");
+  expect(html(<BucketCard calls={calls} billed />)).toContain("billed");
+  const here = html(<BucketCard calls={[]} billed={false} />);
+  expect(here).toContain("None since the broker started");
+  expect(here).not.toContain("billed");
 });

@@ -54,10 +54,12 @@ export function GroupCard({ group, wanted }: { group: CatchUpGroup; wanted: bool
           />
           <Figure label="Read rate" value={byteRate(group.read_bytes_per_second)} />
           <Figure label="Produce rate" value={byteRate(group.produce_bytes_per_second)} />
-          <Figure
-            label={drain < 0 ? "Backlog grows" : "Backlog shrinks"}
-            value={byteRate(Math.abs(drain))}
-          />
+          {group.backlog_records !== "0" && (
+            <Figure
+              label={drain < 0 ? "Backlog grows" : "Backlog shrinks"}
+              value={byteRate(Math.abs(drain))}
+            />
+          )}
         </SimpleGrid>
         {partitions > 0 && (
           <Group>

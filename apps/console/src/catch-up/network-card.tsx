@@ -71,8 +71,9 @@ export function NetworkCard(props: { title: string; text: string; direction: Dir
   );
 }
 
-/** Requests to object storage, by operation and status. */
-export function BucketCard({ calls }: { calls: CatchUp["bucket_calls"] }) {
+/** Requests to object storage, by operation and status; a folder on this machine bills none. */
+export function BucketCard(props: { calls: CatchUp["bucket_calls"]; billed: boolean }) {
+  const { calls, billed } = props;
   return (
     <Card component="section" aria-label="Object storage requests" padding={0}>
       <Stack gap={2} px="lg" pt="lg" pb="sm">
@@ -80,7 +81,8 @@ export function BucketCard({ calls }: { calls: CatchUp["bucket_calls"] }) {
           Object storage requests
         </Title>
         <Text fz="sm" className="quiet">
-          Each request is billed. Failed requests are retried and not visible to clients.
+          {billed && "Each request is billed. "}Failed requests are retried and not visible to
+          clients.
         </Text>
       </Stack>
       {calls.length === 0 ? (

@@ -33,7 +33,7 @@ export function ChangeReview({ change }: { change: ClusterChange }) {
           <ChangePreview preview={preview} />
           <Switch
             label="Wait for approval"
-            description="Re-plans, then waits for approval"
+            description="Plans again, and applies only after somebody approves"
             checked={requireApproval}
             onChange={(event) => setRequireApproval(event.currentTarget.checked)}
           />

@@ -148,7 +148,7 @@ function Fields({ form }: { form: ClusterForm }) {
           />
           <Switch
             label="Wait for approval"
-            description="Re-plans, then waits for approval"
+            description="Plans again, and applies only after somebody approves"
             checked={draft.requireApproval}
             onChange={(event) => set({ ...draft, requireApproval: event.currentTarget.checked })}
           />
@@ -245,8 +245,8 @@ export function Review({ form }: { form: ClusterForm }) {
         {available && (
           <Text fz="sm" className="quiet">
             {draft.requireApproval
-              ? "The operation re-plans, then waits for approval."
-              : "The operation re-plans against what exists, then applies that plan."}
+              ? "Planned again when you create it, and applied only after somebody approves."
+              : "Planned again when you create it; ports and id are assigned then."}
           </Text>
         )}
       </Group>

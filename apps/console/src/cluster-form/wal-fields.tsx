@@ -53,7 +53,7 @@ export function WalFields({ wal, size, errors, onChange, sizeGibMin }: WalFields
         />
         <NumberInput
           label="IOPS"
-          description={`${range(limits.iops.min, limits.iops.max)}, ${limits.iopsPerGib} per GiB`}
+          description={`${range(limits.iops.min, limits.iops.max)}, at most ${limits.iopsPerGib.toLocaleString("en")} per GiB`}
           error={errors["/wal/iops"]}
           {...number("iops")}
         />

@@ -115,7 +115,7 @@ function ClusterRow({ cluster }: { cluster: Cluster }) {
           <Anchor component={Link} href={`/clusters/${metadata.id}`} fw={600}>
             {spec.name}
           </Anchor>
-          <Badge variant="default" tt="none" fw={500}>
+          <Badge variant="default" tt="none" fw={500} miw="max-content">
             {spec.size} · {spec.region}
           </Badge>
         </Group>

@@ -23,6 +23,8 @@ export function PhaseBadge({ phase }: { phase: Phase }) {
       tt="none"
       fw={600}
       size="lg"
+      // In a narrow table it would shrink to an empty oval.
+      miw="max-content"
       data-phase={phase}
       c="inherit"
     >

@@ -1,4 +1,7 @@
-/** Programs that work when pasted: each writes one record and reads it back. */
+/**
+ * Programs that work when pasted: each writes one record to a topic of its own, which the broker makes on
+ * first use, and reads it back.
+ */
 
 /** One client's snippet. */
 export interface Snippet {
@@ -12,9 +15,6 @@ export interface Snippet {
   code: string;
 }
 
-/** The topic that the snippets write to; the broker makes it on first use. */
-export const SNIPPET_TOPIC = "hello";
-
 export function snippetsFor(bootstrap: string): Snippet[] {
   return [kcat(bootstrap), java(bootstrap), node(bootstrap), python(bootstrap)];
 }
@@ -23,8 +23,8 @@ function kcat(bootstrap: string): Snippet {
   return {
     client: "kcat",
     install: "apt-get install kcat   # macOS: brew install kcat",
-    code: `echo "hello from kcat" | kcat -b ${bootstrap} -P -t ${SNIPPET_TOPIC}
-kcat -b ${bootstrap} -C -t ${SNIPPET_TOPIC} -o beginning -e`,
+    code: `echo "hello from kcat" | kcat -b ${bootstrap} -P -t hello-kcat
+kcat -b ${bootstrap} -C -t hello-kcat -o beginning -e`,
   };
 }
 
@@ -56,13 +56,13 @@ public class Hello {
   public static void main(String[] args) throws Exception {
     var server = Map.<String, Object>of("bootstrap.servers", "${bootstrap}");
     try (var producer = new KafkaProducer<>(server, new StringSerializer(), new StringSerializer())) {
-      producer.send(new ProducerRecord<>("${SNIPPET_TOPIC}", "hello from Java")).get();
+      producer.send(new ProducerRecord<>("hello-java", "hello from Java")).get();
     }
     var settings = new java.util.HashMap<>(server);
     settings.put("group.id", "hello-java");
     settings.put("auto.offset.reset", "earliest");
     try (var consumer = new KafkaConsumer<>(settings, new StringDeserializer(), new StringDeserializer())) {
-      consumer.subscribe(List.of("${SNIPPET_TOPIC}"));
+      consumer.subscribe(List.of("hello-java"));
       for (int seen = 0; seen == 0; ) {
         for (var record : consumer.poll(Duration.ofSeconds(1))) {
           System.out.println(record.offset() + ": " + record.value());
@@ -88,12 +88,12 @@ const kafka = new kafkajs.Kafka({ clientId: "hello", brokers: ["${bootstrap}"] }
 
 const producer = kafka.producer();
 await producer.connect();
-await producer.send({ topic: "${SNIPPET_TOPIC}", messages: [{ value: "hello from Node.js" }] });
+await producer.send({ topic: "hello-node", messages: [{ value: "hello from Node.js" }] });
 await producer.disconnect();
 
 const consumer = kafka.consumer({ groupId: "hello-node" });
 await consumer.connect();
-await consumer.subscribe({ topic: "${SNIPPET_TOPIC}", fromBeginning: true });
+await consumer.subscribe({ topic: "hello-node", fromBeginning: true });
 await new Promise((resolve) =>
   consumer.run({
     eachMessage: async ({ message }) => {
@@ -115,7 +115,7 @@ function python(bootstrap: string): Snippet {
     code: `from confluent_kafka import Consumer, Producer
 
 producer = Producer({"bootstrap.servers": "${bootstrap}"})
-producer.produce("${SNIPPET_TOPIC}", "hello from Python")
+producer.produce("hello-python", "hello from Python")
 producer.flush()
 
 consumer = Consumer({
@@ -123,7 +123,7 @@ consumer = Consumer({
     "group.id": "hello-python",
     "auto.offset.reset": "earliest",
 })
-consumer.subscribe(["${SNIPPET_TOPIC}"])
+consumer.subscribe(["hello-python"])
 message = None
 while message is None or message.error():
     message = consumer.poll(1.0)

@@ -8,8 +8,9 @@ const STATUSES: Record<Drift["status"], { word: string; color: string }> = {
   accepted: { word: "accepted", color: "gray" },
 };
 
-/** The drift status as a word and a colour. */
-export function DriftBadge({ status }: { status: Drift["status"] }) {
+/** The drift status as a word and a colour; under a title that says drift, without the word. */
+export function DriftBadge(props: { status: Drift["status"]; titled?: boolean }) {
+  const { status, titled = false } = props;
   const { word, color } = STATUSES[status];
   return (
     <Badge
@@ -21,7 +22,7 @@ export function DriftBadge({ status }: { status: Drift["status"] }) {
       size="lg"
       data-drift={status}
     >
-      Drift: {word}
+      {titled ? word : `Drift: ${word}`}
     </Badge>
   );
 }

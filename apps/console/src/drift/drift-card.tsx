@@ -16,8 +16,7 @@ import { DriftBadge } from "./drift-badge.tsx";
 const DRIFT_POLL_MS = 5_000;
 
 const WORDS: Record<Drift["status"], string> = {
-  unknown:
-    "Not checked since the cluster was created, or since its last change after drift was found.",
+  unknown: "Not checked yet.",
   in_sync: "No drift detected.",
   drifted:
     "Resources were changed outside Millrace. Undo the drift, or accept it: the next change of the cluster undoes accepted drift too. What an undo cannot revert, revert where it was changed.",
@@ -40,7 +39,7 @@ export function DriftCard({ clusterId }: { clusterId: string }) {
             <Title order={2} fz="h5">
               Drift
             </Title>
-            {drift && <DriftBadge status={drift.status} />}
+            {drift && <DriftBadge status={drift.status} titled />}
           </Group>
           {drift?.checked_at && (
             <Text fz="xs" className="quiet">

@@ -74,7 +74,7 @@ test("a rename that no plan shows is not reviewed as nothing changing", () => {
     ],
   });
   const text = html(<ChangePreview preview={renamed} />);
-  expect(figure(text, "Plan")).toBe("2 settings");
+  expect(figure(text, "Plan")).toBe("2 settings change");
   for (const part of ["orders", "ledger", "Label team", "payments"]) expect(text).toContain(part);
   expect(changesNothing(renamed)).toBe(false);
   expect(changesNothing(changePreview({ plan }))).toBe(true);
@@ -84,4 +84,19 @@ test("what there was and is not any more reads as none", () => {
   const attributes = [{ name: "alias", before: "orders", after: null }];
   const text = html(<PlanView changes={[plannedChange({ attributes })]} />);
   expect(text).toMatch(/orders.*becomes.*none/);
+});
+
+test("a size that changes on this machine is told by its title, with the restart", () => {
+  const process = plannedChange({ address: "process", type: "process", action: "update" });
+  const text = html(
+    <ChangePreview
+      preview={changePreview({
+        plan: { ...changePreview().plan, changes: [process] },
+        spec_changes: [{ field: "size", before: "dev", after: "small" }],
+      })}
+    />,
+  );
+  expect(figure(text, "Plan")).toBe("1 setting changes, the broker restarts");
+  expect(text).toContain("Development");
+  expect(text).toContain("Small");
 });

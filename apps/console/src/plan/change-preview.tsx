@@ -14,6 +14,7 @@ import {
   Title,
 } from "@mantine/core";
 import type { ChangePreview as Preview } from "@millrace/contract";
+import { CLUSTER_SIZE_NAMES, sizingOf } from "@millrace/domain";
 import {
   IconAlertTriangle,
   IconArrowRight,
@@ -73,11 +74,15 @@ export function changesNothing({ plan, spec_changes }: Preview): boolean {
   return plan.changes.length === 0 && spec_changes.length === 0;
 }
 
-/** `2 settings, 1 to change`. */
+/** `2 settings change, 1 to change`; `1 setting changes, the broker restarts`. */
 function planText({ plan, spec_changes: { length } }: Preview): string {
-  const settings = length === 1 ? "1 setting" : `${length} settings`;
+  const settings = length === 1 ? "1 setting changes" : `${length} settings change`;
   if (length === 0) return summaryText(plan.summary);
-  return plan.changes.length === 0 ? settings : `${settings}, ${summaryText(plan.summary)}`;
+  if (plan.changes.length === 0) return settings;
+  const restarts = plan.changes.some(
+    ({ type, action }) => type === "process" && action !== "create",
+  );
+  return `${settings}, ${restarts ? "the broker restarts" : summaryText(plan.summary)}`;
 }
 
 function SpecChanges({ changes }: { changes: Preview["spec_changes"] }) {
@@ -90,8 +95,8 @@ function SpecChanges({ changes }: { changes: Preview["spec_changes"] }) {
               {fieldTitle(field)}
             </Table.Td>
             <Table.Td style={{ overflowWrap: "anywhere" }}>
-              <span className="quiet">{valueText(before)}</span>{" "}
-              <IconArrowRight size={12} role="img" aria-label="becomes" /> {valueText(after)}
+              <span className="quiet">{valueText(field, before)}</span>{" "}
+              <IconArrowRight size={12} role="img" aria-label="becomes" /> {valueText(field, after)}
             </Table.Td>
           </Table.Tr>
         ))}
@@ -111,8 +116,10 @@ function fieldTitle(field: string): string {
   return FIELD_TITLES[field] ?? `Label ${field.replace("labels.", "")}`;
 }
 
-function valueText(value: string | null): string {
-  return value === null ? "none" : (VALUE_WORDS[value] ?? value);
+function valueText(field: string, value: string | null): string {
+  if (value === null) return "none";
+  const size = CLUSTER_SIZE_NAMES.find((name) => field === "size" && name === value);
+  return size === undefined ? (VALUE_WORDS[value] ?? value) : sizingOf(size).title;
 }
 
 function costText(cost: Preview["cost"], delta: number | null): string {

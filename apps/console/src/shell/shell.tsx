@@ -1,6 +1,6 @@
 "use client";
 
-import { Anchor, AppShell, Container, Group } from "@mantine/core";
+import { Anchor, AppShell, Container, Flex, Group } from "@mantine/core";
 import Link from "next/link";
 import { usePathname } from "next/navigation";
 import type { ReactNode } from "react";
@@ -20,9 +20,9 @@ export function Shell({ children }: { children: ReactNode }) {
   return (
     <AppShell header={{ height: 60 }}>
       <AppShell.Header>
-        <Container size="xl" h="100%" px="lg">
+        <Container size="xl" h="100%" px={{ base: "sm", sm: "lg" }}>
           <Group h="100%" justify="space-between" wrap="nowrap">
-            <Group gap="xl" wrap="nowrap">
+            <Flex gap={{ base: "sm", sm: "xl" }} align="center">
               <Anchor
                 component={Link}
                 href="/clusters"
@@ -32,7 +32,7 @@ export function Shell({ children }: { children: ReactNode }) {
               >
                 <Logo shrinks />
               </Anchor>
-              <Group component="nav" gap="lg" wrap="nowrap" aria-label="Main">
+              <Flex component="nav" gap={{ base: "xs", sm: "lg" }} align="center" aria-label="Main">
                 {PLACES.map(([href, label]) => {
                   const here = path.startsWith(href);
                   return (
@@ -41,6 +41,7 @@ export function Shell({ children }: { children: ReactNode }) {
                       component={Link}
                       href={href}
                       fz="sm"
+                      style={{ whiteSpace: "nowrap" }}
                       fw={here ? 600 : 400}
                       c={here ? "race" : "inherit"}
                       aria-current={here ? "page" : undefined}
@@ -49,12 +50,12 @@ export function Shell({ children }: { children: ReactNode }) {
                     </Anchor>
                   );
                 })}
-              </Group>
-            </Group>
-            <Group gap="sm" wrap="nowrap">
+              </Flex>
+            </Flex>
+            <Flex gap={{ base: 4, sm: "sm" }} align="center" style={{ flexShrink: 0 }}>
               <ColorSchemeMenu />
               <UserMenu />
-            </Group>
+            </Flex>
           </Group>
         </Container>
       </AppShell.Header>

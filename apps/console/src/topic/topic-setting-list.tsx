@@ -1,6 +1,7 @@
-import { Badge, Card, Code, Group, Table, Text } from "@mantine/core";
+import { Badge, Card, Group, Table, Text } from "@mantine/core";
 import type { Topic } from "@millrace/contract";
 import { settingsOf, topicDraftOf } from "./topic-draft.ts";
+import { SettingValue } from "./topic-settings.tsx";
 
 /** Every setting of a topic, for those who may not change any. */
 export function TopicSettingList({ topic }: { topic: Topic }) {
@@ -23,7 +24,7 @@ export function TopicSettingList({ topic }: { topic: Topic }) {
                 </Group>
               </Table.Td>
               <Table.Td>
-                <Code>{value ?? "hidden"}</Code>
+                <SettingValue name={name} value={value} />
               </Table.Td>
             </Table.Tr>
           ))}

@@ -1,6 +1,7 @@
 "use client";
 
-import { Badge, Button, Code, Group, Table, Text, TextInput } from "@mantine/core";
+import { Badge, Button, Code, Group, NativeSelect, Table, Text, TextInput } from "@mantine/core";
+import { SETTING_CHOICES, settingNote, settingWords } from "./setting-words.ts";
 import type { ShownSetting } from "./topic-draft.ts";
 
 interface TopicSettingsProps {
@@ -49,7 +50,7 @@ function Value(props: {
   if (override === undefined) {
     return (
       <Group gap="xs" wrap="nowrap" justify="space-between">
-        <Code style={{ overflowWrap: "anywhere" }}>{value ?? "hidden"}</Code>
+        <SettingValue name={name} value={value} />
         <Group gap={4} wrap="nowrap">
           <Small label={`Change ${name}`} text="Change" onClick={() => onOverride(value ?? "")} />
           {own && (
@@ -70,17 +71,61 @@ function Value(props: {
           reset to default
         </Text>
       ) : (
-        <TextInput
-          flex={1}
-          size="xs"
-          aria-label={`${name}, new value`}
-          autoFocus
-          value={override}
-          onChange={(event) => onOverride(event.currentTarget.value)}
-        />
+        <NewValue name={name} value={override} onChange={onOverride} />
       )}
       <Small label={`Cancel: ${name}`} text="Cancel" onClick={() => onOverride(undefined)} />
     </Group>
+  );
+}
+
+/** The value as the broker has it, and as people read it. */
+export function SettingValue({ name, value }: Pick<ShownSetting, "name" | "value">) {
+  const words = settingWords(name, value);
+  return (
+    <Group gap="xs">
+      <Code style={{ overflowWrap: "anywhere" }}>{value ?? "hidden"}</Code>
+      {words !== undefined && (
+        <Text fz="xs" className="quiet">
+          {words}
+        </Text>
+      )}
+    </Group>
+  );
+}
+
+export function NewValue(props: {
+  name: string;
+  value: string;
+  onChange: (value: string) => void;
+}) {
+  const { name, value, onChange } = props;
+  const choices = SETTING_CHOICES[name];
+  const label = `${name}, new value`;
+  if (choices === undefined) {
+    return (
+      <TextInput
+        flex={1}
+        size="xs"
+        aria-label={label}
+        autoFocus
+        value={value}
+        onChange={(event) => onChange(event.currentTarget.value)}
+      />
+    );
+  }
+  return (
+    <NativeSelect
+      flex={1}
+      size="xs"
+      aria-label={label}
+      autoFocus
+      // A value that came from elsewhere, such as "delete,compact", stays what it is.
+      data={choices.includes(value) ? [...choices] : [value, ...choices]}
+      value={value}
+      description={settingNote(name, value)}
+      inputWrapperOrder={["label", "input", "description", "error"]}
+      onChange={(event) => onChange(event.currentTarget.value)}
+    />
   );
 }
 

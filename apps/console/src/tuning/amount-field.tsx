@@ -30,6 +30,8 @@ export function AmountField({
   const { title } = KNOB_WORDS[knob];
   const field = useId();
   const value = overrideValue(override, setting);
+  // What is wrong, then why.
+  const [wrong, ...reason] = error?.split(/(?<=\.) /) ?? [];
   const shown = amountShown(override, setting);
   const write = (text: string) => onChange({ kind: "amount", text, unit: shown.unit });
   const convert = (label: string) => {
@@ -43,7 +45,7 @@ export function AmountField({
       <Input.Wrapper
         label={title}
         labelElement="div"
-        error={error}
+        error={wrong}
         id={field}
         errorProps={{ id: `${field}-error` }}
       >
@@ -71,6 +73,11 @@ export function AmountField({
           />
         </Group>
       </Input.Wrapper>
+      {reason.length > 0 && (
+        <Text fz="xs" className="quiet">
+          {reason.join(" ")}
+        </Text>
+      )}
       {ZERO_WORDS[knob] && (
         <Checkbox
           label={ZERO_WORDS[knob]}

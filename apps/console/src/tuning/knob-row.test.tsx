@@ -90,13 +90,16 @@ test("a refusal stands at its field, tied to it for those who do not see it", ()
   const text = row(
     editing(
       { block_cache_bytes: override },
-      { block_cache_bytes: "Block cache must be at most 512 MiB" },
+      { block_cache_bytes: "Block cache must be at most 512 MiB, not 600 MiB. Minimum 16 MiB." },
     ),
   );
   const described = /<input[^>]*aria-describedby="([^"]+)"/.exec(text)?.[1];
   expect(text).toMatch(/<input[^>]*aria-invalid="true"/);
   expect(described).toBeDefined();
-  expect(text).toMatch(new RegExp(`id="${described}"[^>]*>Block cache must be at most 512 MiB`));
+  expect(text).toMatch(
+    new RegExp(`id="${described}"[^>]*>Block cache must be at most 512 MiB, not 600 MiB\\.<`),
+  );
+  expect(text).toMatch(/quiet[^>]*>Minimum 16 MiB\.</);
 });
 
 test("a broker that has not taken the values is named, with its own words where it refused", () => {

@@ -14,6 +14,7 @@ export const createCluster = defineContract({
   tag: "Clusters",
   permission: "cluster:create",
   successStatus: 202,
+  example: { name: "orders", region: "local", size: "dev", labels: { team: "payments" } },
   query: { validate_only: validateOnly },
   body: {
     name: clusterName,

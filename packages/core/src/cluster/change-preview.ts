@@ -74,8 +74,8 @@ function purposeNow({ phase, paused }: Cluster): PlanPurpose {
 export function warningsOf({ aws, size, brokers }: Cluster): string[] {
   if (aws === undefined) return [];
   const account =
-    "Quotas, permissions and manual changes were not checked. The operation re-plans against what " +
-    "exists before it applies anything.";
+    "Quotas, permissions and manual changes were not checked. The operation plans again, " +
+    "against what exists, before it applies anything.";
   const many = "Only one broker can be created for now: brokers do not share metadata yet.";
   return [
     account,

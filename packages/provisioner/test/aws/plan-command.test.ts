@@ -52,7 +52,8 @@ describe.skipIf(!hasTerraform)("aws:plan, with Terraform", () => {
     expect(out).toContain("Plan: 87 to create, 0 to change, 0 to replace, 0 to delete.");
     expect(out).toMatch(/EC2 instance m7g\.large +2,190 hour/);
     expect(out).toMatch(/Total +\$\d{3}\.\d\d/);
-    expect(out).toContain("Policy: nothing found");
+    expect(out).toContain("Policy: all checks passed.");
+    expect(out).toMatch(/S3 reads +[\d,.]+ requests +× [\d.]+ per 1,000/);
   });
 
   test("a cluster of one's own, as JSON", async () => {
