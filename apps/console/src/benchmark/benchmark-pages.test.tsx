@@ -76,14 +76,31 @@ test("a catch-up is told by its backlog, an end-to-end run by its own latency", 
     ...{ backlog_bytes: 1_000, seconds: 4, bytes_per_second: 2_048, complete: true },
     ...{ produce_latency_before_ms: latency, produce_latency_during_ms: latency },
   };
-  const caughtUp = benchmark({ report: { ...report(4), catch_up: catchUp, unsent_records: 7 } });
-  const names = figuresOf(caughtUp).map(({ name }) => name);
-  expect(names).toContain("Backlog read");
-  expect(names).toContain("Time to catch up");
-  expect(names).toContain("Not sent in time");
-  const endToEnd = benchmark({ report: { ...report(4), end_to_end_latency_ms: latency } });
+  const caughtUp = benchmark({
+    workload: "catch_up",
+    report: { ...report(4), catch_up: catchUp, end_to_end_latency_ms: latency, unsent_records: 7 },
+  });
+  const names = (run: typeof caughtUp) => figuresOf(run).map(({ name }) => name);
+  expect(names(caughtUp)).toEqual([
+    ...["Produced", "Backlog read", "Time to catch up"],
+    ...["Produce p99 before", "Produce p99 during catch-up"],
+  ]);
+  // The age of the backlog is no latency of the broker.
+  expect(mainLatency(caughtUp)).toBe(4);
+  const endToEnd = benchmark({
+    workload: "end_to_end",
+    report: { ...report(4), end_to_end_latency_ms: latency },
+  });
   expect(mainLatency(endToEnd)).toBe(30);
+  expect(names(endToEnd)).toContain("End to end p99");
   expect(mainLatency(benchmark({ report: null }))).toBeUndefined();
+});
+
+test("records in flight at the end are no fault, producers that do not keep up are", () => {
+  const names = (unsent_records: number) =>
+    figuresOf(benchmark({ report: { ...report(4), unsent_records } })).map(({ name }) => name);
+  expect(names(5)).not.toContain("Not sent in time");
+  expect(names(5_000)).toContain("Not sent in time");
 });
 
 test("changes are signed percentages", () => {

@@ -47,45 +47,71 @@ export interface Figure {
 const rate = { format: byteRate, higherIsBetter: true };
 const time = { format: latency, higherIsBetter: false };
 
+/** Fewer records than this share are those in flight when the load ended. */
+const UNSENT_SHARE_MIN = 0.001;
+
+type Latency = NonNullable<Benchmark["report"]>["end_to_end_latency_ms"];
+
 /** The figures of a report, the main ones first; none before there is one. */
-export function figuresOf({ report }: Pick<Benchmark, "report">): Figure[] {
+export function figuresOf({ report, workload }: Pick<Benchmark, "report" | "workload">): Figure[] {
   if (report === null) return [];
   const { produced, consumed, end_to_end_latency_ms: endToEnd, catch_up: catchUp } = report;
-  const latencies = (name: string, values: typeof endToEnd): Figure[] =>
-    values === null
-      ? []
-      : [
-          { name: `${name} p50`, value: values.p50, ...time },
-          { name: `${name} p99`, value: values.p99, ...time },
-          { name: `${name} p99.9`, value: values.p999, ...time },
-          { name: `${name} max`, value: values.max, ...time },
-        ];
   return [
     ...(produced ? [{ name: "Produced", value: produced.bytes_per_second, ...rate }] : []),
-    ...(catchUp
-      ? [{ name: "Backlog read", value: catchUp.bytes_per_second, ...rate }]
-      : consumed
-        ? [{ name: "Consumed", value: consumed.bytes_per_second, ...rate }]
-        : []),
-    ...(catchUp ? [{ name: "Time to catch up", value: catchUp.seconds * 1_000, ...time }] : []),
-    ...latencies("Produce", produced?.latency_ms ?? null),
-    ...latencies("End to end", endToEnd),
-    ...errorsOf(report),
+    ...(consumed && !catchUp
+      ? [{ name: "Consumed", value: consumed.bytes_per_second, ...rate }]
+      : []),
+    ...(catchUp ? catchUpFigures(catchUp) : latencyFigures("Produce", produced?.latency_ms)),
+    // Of a backlog it tells how old the backlog was.
+    ...(workload === "end_to_end" ? latencyFigures("End to end", endToEnd) : []),
+    ...faultsOf(report),
   ];
 }
 
-function errorsOf({ produced, consumed, unsent_records }: NonNullable<Benchmark["report"]>) {
+function latencyFigures(name: string, values: Latency | undefined): Figure[] {
+  if (!values) return [];
+  return [
+    { name: `${name} p50`, value: values.p50, ...time },
+    { name: `${name} p99`, value: values.p99, ...time },
+    { name: `${name} p99.9`, value: values.p999, ...time },
+    { name: `${name} max`, value: values.max, ...time },
+  ];
+}
+
+/** How fast the backlog was read, and what that cost the producers. */
+function catchUpFigures(
+  catchUp: NonNullable<NonNullable<Benchmark["report"]>["catch_up"]>,
+): Figure[] {
+  const { produce_latency_before_ms: before, produce_latency_during_ms: during } = catchUp;
+  return [
+    { name: "Backlog read", value: catchUp.bytes_per_second, ...rate },
+    {
+      name: catchUp.complete ? "Time to catch up" : "Not caught up after",
+      value: catchUp.seconds * 1_000,
+      ...time,
+    },
+    ...(before ? [{ name: "Produce p99 before", value: before.p99, ...time }] : []),
+    ...(during ? [{ name: "Produce p99 during catch-up", value: during.p99, ...time }] : []),
+  ];
+}
+
+function faultsOf({ produced, consumed, unsent_records }: NonNullable<Benchmark["report"]>) {
   const errors = (produced?.errors ?? 0) + (consumed?.errors ?? 0);
   const lower = { format: count, higherIsBetter: false };
+  const unsent = unsent_records > UNSENT_SHARE_MIN * (produced?.records ?? 0);
   return [
     ...(errors > 0 ? [{ name: "Errors", value: errors, ...lower }] : []),
-    ...(unsent_records > 0 ? [{ name: "Not sent in time", value: unsent_records, ...lower }] : []),
+    ...(unsent ? [{ name: "Not sent in time", value: unsent_records, ...lower }] : []),
   ];
 }
 
-/** The latency that the workload is about: end to end where consumers read, else of producers. */
-export function mainLatency({ report }: Pick<Benchmark, "report">): number | undefined {
-  const values = report?.end_to_end_latency_ms ?? report?.produced?.latency_ms;
+/** The p99 that the workload is about: end to end where consumers keep up, else of producers. */
+export function mainLatency({
+  report,
+  workload,
+}: Pick<Benchmark, "report" | "workload">): number | undefined {
+  const produced = report?.produced?.latency_ms;
+  const values = workload === "end_to_end" ? report?.end_to_end_latency_ms : produced;
   return values?.p99;
 }
 
