@@ -8,6 +8,19 @@ import { byteRate, count, latency } from "../format/quantity.ts";
 
 type Read = (sample: BenchmarkSample) => number | null | undefined;
 
+/** What was measured over less than this is noise: rates of the first and the last instant. */
+const SAMPLE_SECONDS_MIN = 0.5;
+
+/** Samples of whole seconds, so that those of two runs stand at the same moments. */
+function bySecond(samples: readonly BenchmarkSample[]): [second: number, BenchmarkSample][] {
+  let last = 0;
+  return samples.flatMap((sample) => {
+    const since = sample.elapsed_seconds - last;
+    last = sample.elapsed_seconds;
+    return since < SAMPLE_SECONDS_MIN ? [] : [[Math.round(sample.elapsed_seconds), sample]];
+  });
+}
+
 /** The figure of each second: seconds since the start of the load. */
 export function line(
   label: string,
@@ -18,13 +31,13 @@ export function line(
   return {
     label,
     color: `var(--chart-${color})`,
-    points: samples.map((sample) => [sample.elapsed_seconds * 1_000, read(sample) ?? null]),
+    points: bySecond(samples).map(([second, sample]) => [second * 1_000, read(sample) ?? null]),
   };
 }
 
 export function spanOf(runs: readonly BenchmarkDetail[]): { from: number; to: number } {
   const ends = runs.map(({ duration_seconds, samples }) =>
-    Math.max(duration_seconds, samples.at(-1)?.elapsed_seconds ?? 0),
+    Math.max(duration_seconds, Math.round(samples.at(-1)?.elapsed_seconds ?? 0)),
   );
   return { from: 0, to: Math.max(...ends) * 1_000 };
 }

@@ -126,6 +126,20 @@ test("a chart runs from the start of the load, over the longer of two", () => {
   });
 });
 
+test("samples of two runs stand at the same seconds, without those of an instant", () => {
+  const { produced } = report(4);
+  const sample = (elapsed_seconds: number, bytes_per_second: number) => ({
+    ...{ elapsed_seconds, phase: "test" as const, consumed: null, lag_records: null },
+    produced: produced && { ...produced, bytes_per_second },
+  });
+  const samples = [sample(0.02, 0), sample(1.03, 5), sample(1.98, 6), sample(2.1, 99)];
+  const { points } = line("Produced", "in", samples, (one) => one.produced?.bytes_per_second);
+  expect(points).toEqual([
+    [1_000, 5],
+    [2_000, 6],
+  ]);
+});
+
 test("where no benchmark can start, the page says why", () => {
   expect(refusal(localCluster())).toBeUndefined();
   expect(refusal(awsCluster())).toContain("not available for clusters on AWS");
