@@ -136,9 +136,7 @@ impl Broker {
         let telemetry = Telemetry::install()?;
         let memory = MemoryBudgets::divide(&mut config, &*seams.machine)?;
         memory.report();
-        for unknown in &config.unknown {
-            tracing::warn!("unknown setting, it has no effect: {unknown}");
-        }
+        warn_of_unknown(&config);
         let folder = DataFolder::lock(&config.data_dir)?;
         let listeners = Listeners::bind(&listener_configs(&config.listeners)).await?;
         let settings = Arc::new(LiveSettings::new(&config, &memory));
@@ -274,6 +272,12 @@ impl Broker {
             cut: report.cut,
             storage,
         }
+    }
+}
+
+fn warn_of_unknown(config: &BrokerConfig) {
+    for unknown in &config.unknown {
+        tracing::warn!("unknown setting, it has no effect: {unknown}");
     }
 }
 
