@@ -6,6 +6,7 @@ import { useQuery } from "@tanstack/react-query";
 import Link from "next/link";
 import { useRouter } from "next/navigation";
 import { statusOf, useTRPC } from "../api/client.tsx";
+import { BrokerDown, useBrokerDown } from "../cluster/broker-down.tsx";
 import { MessageBrowser } from "../record/message-browser.tsx";
 import { useAllowed } from "../session/use-allowed.ts";
 import { Empty } from "../shell/empty.tsx";
@@ -25,7 +26,8 @@ interface TopicPageProps {
 export function TopicPage({ clusterId, topic: name, tab }: TopicPageProps) {
   const router = useRouter();
   const topics = `/clusters/${clusterId}/topics`;
-  const { data: topic, error } = useTopic(clusterId, name);
+  const down = useBrokerDown(clusterId);
+  const { data: topic, error } = useTopic(clusterId, name, !down);
   if (statusOf(error) === 404) {
     return (
       <Empty title="Topic not found" text="It was deleted, or its name is misspelled.">
@@ -35,6 +37,7 @@ export function TopicPage({ clusterId, topic: name, tab }: TopicPageProps) {
       </Empty>
     );
   }
+  if (down && !topic) return <BrokerDown what={`Messages and settings of ${name}`} />;
   const path = `${topics}/${encodeURIComponent(name)}`;
   return (
     <Stack gap="md">
@@ -77,18 +80,19 @@ export function TopicPage({ clusterId, topic: name, tab }: TopicPageProps) {
 }
 
 /** The API describes no internal topic; its records can be read all the same. */
-function useTopic(clusterId: string, name: string) {
+function useTopic(clusterId: string, name: string, serves: boolean) {
   const trpc = useTRPC();
   return useQuery(
     trpc.topic.get.queryOptions(
       { cluster_id: clusterId, topic_name: name },
-      { enabled: !isInternalTopic(name) },
+      { enabled: serves && !isInternalTopic(name) },
     ),
   );
 }
 
 function Settings({ clusterId, name }: { clusterId: string; name: string }) {
-  const { data: topic } = useTopic(clusterId, name);
+  const serves = !useBrokerDown(clusterId);
+  const { data: topic } = useTopic(clusterId, name, serves);
   const mayWrite = useAllowed("topic:write");
   if (!topic) return <Skeleton h={240} radius="md" />;
   if (!mayWrite) return <TopicSettingList topic={topic} />;
