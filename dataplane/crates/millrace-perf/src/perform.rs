@@ -27,7 +27,10 @@ use crate::{
     workload::{self, Done, Stage},
 };
 
-const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
+/// While consumers catch up, which may take less than a second, samples are this far apart.
+const TICK: Duration = Duration::from_millis(200);
+/// Otherwise every so many ticks.
+const SAMPLE_TICKS: u32 = 5;
 const MIB: f64 = (1 << 20) as f64;
 /// Tells the brokers who asks.
 const CLIENT_ID: &str = "millrace-perf";
@@ -86,14 +89,20 @@ async fn watched(
         }
     };
     tokio::pin!(deadline);
-    let mut ticks = tokio::time::interval(SAMPLE_INTERVAL);
+    let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-    let mut is_late = false;
+    let (mut is_late, mut tick) = (false, 0);
     let done = loop {
         tokio::select! {
             done = &mut work => break done?,
             _ = ticks.tick() => {
-                if let Some(sample) = sampler.sample(run) {
+                let is_full = tick % SAMPLE_TICKS == 0;
+                tick += 1;
+                let is_catch_up = run.phases.at(run.phases.now_us()) == Phase::CatchUp;
+                if (is_full || is_catch_up)
+                    && let Some(sample) = sampler.sample(run)
+                    && is_full
+                {
                     output.progress(&sample);
                 }
             }

@@ -1,4 +1,5 @@
-//! One sample per second: what the progress line shows, and the report's charts.
+//! One sample per second, more while consumers catch up: what the progress line shows, and the report's
+//! charts.
 
 use serde::Serialize;
 
@@ -13,7 +14,7 @@ use crate::{
 /// Samples that the report keeps: an hour's. A longer run keeps every second one, then every fourth.
 const SAMPLES_MAX: usize = 3_600;
 
-/// One second of a run.
+/// A second of a run, or a part of it.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Sample {
     kind: &'static str,

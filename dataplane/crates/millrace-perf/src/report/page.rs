@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use super::{
     Flow, Recent, Report,
@@ -143,7 +143,8 @@ fn pairs(html: &mut String, object: &Value) -> std::fmt::Result {
         let shown = match value {
             Value::Null | Value::Object(_) | Value::Array(_) => continue,
             Value::String(text) => escaped(text),
-            other => other.to_string(),
+            Value::Number(number) => shown_number(number),
+            Value::Bool(value) => value.to_string(),
         };
         write!(
             html,
@@ -259,6 +260,16 @@ fn phase_marks(samples: &[Sample]) -> Vec<(f64, &'static str)> {
         .collect()
 }
 
+/// Whole numbers with commas, others with two digits.
+fn shown_number(number: &Number) -> String {
+    match (number.as_u64(), number.as_f64()) {
+        (Some(whole), _) => grouped(whole),
+        (None, Some(value)) if value >= 1e4 => grouped(value.round() as u64),
+        (None, Some(value)) => format!("{value:.2}"),
+        (None, None) => number.to_string(),
+    }
+}
+
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -269,6 +280,19 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        for (json, shown) in [
+            ("41094144", "41,094,144"),
+            ("99173892.7", "99,173,893"),
+            ("0.43", "0.43"),
+            ("-1.0", "-1.00"),
+        ] {
+            let number = serde_json::from_str(json).expect("a number");
+            assert_eq!(shown_number(&number), shown);
+        }
+    }
 
     #[test]
     fn foreign_text_is_escaped() {

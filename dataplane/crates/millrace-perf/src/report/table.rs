@@ -9,6 +9,8 @@ use crate::{
     report::{CatchUp, Flow, Report},
 };
 
+/// Fewer unsent records than this part of the others were just being handed over.
+const UNSENT_SHARE: u64 = 100;
 const MIB: f64 = (1 << 20) as f64;
 
 /// The report as text.
@@ -150,7 +152,8 @@ fn client_lines(to: &mut String, report: &Report) -> std::fmt::Result {
         write!(to, ", {:.0} MiB of memory at most", bytes as f64 / MIB)?;
     }
     writeln!(to)?;
-    if client.unsent_records > 0 {
+    let produced = report.produced.as_ref().map_or(0, |flow| flow.records);
+    if client.unsent_records * UNSENT_SHARE > produced {
         writeln!(
             to,
             "           {} records were due and not sent: the producers could not keep up",

@@ -222,3 +222,37 @@ async fn a_performance_test_that_cannot_be_made_says_why() {
     }
     assert!(broker.terminate().await.success());
 }
+
+/// The producer's memory has room for a few records, so that it stands still with the broker. The records
+/// that are due meanwhile wait, and it counts.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broker_that_stands_still_delays_all_records_that_are_due() {
+    const STOP: Duration = Duration::from_millis(600);
+    let home = Home::new();
+    let broker = home.start().await;
+    let arguments = "produce --topic still --throughput 500 --duration 3 --progress json \
+                     --batch-size 4096 --buffer-memory 16384";
+    let mut run = command(&broker, arguments)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let stdout = run.stdout.take().expect("piped");
+    let mut stdout = BufReader::new(stdout).lines();
+    let mut last = stdout.next_line().await.expect("readable").expect("a line");
+    while !last.contains("\"elapsed_seconds\":1") {
+        last = stdout.next_line().await.expect("readable").expect("a line");
+    }
+    let pid = i32::try_from(broker.child.id()).ok().and_then(Pid::from_raw);
+    let pid = pid.expect("it runs");
+    kill_process(pid, Signal::STOP).expect("our child");
+    tokio::time::sleep(STOP).await;
+    kill_process(pid, Signal::CONT).expect("our child");
+    while let Some(line) = stdout.next_line().await.expect("readable") {
+        last = line;
+    }
+    let report: Value = serde_json::from_str(&last).expect("JSON");
+    // A fifth of the records were due while the broker stood still: half of them waited 300 ms.
+    let p90 = report["produced"]["latency_ms"]["p90"].as_f64().expect("latencies");
+    assert!(p90 > 200.0, "{report}");
+    assert!(broker.terminate().await.success());
+}

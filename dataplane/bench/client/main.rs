@@ -1,0 +1,38 @@
+//! `npm run bench:client`: our client library beside Kafka's Java clients and librdkafka.
+//!
+//! Every contender's run is a process of its own. This program orchestrates them; its first argument
+//! `run` makes it one of them.
+
+mod arguments;
+mod flow;
+mod partitioner;
+mod peers;
+mod report;
+mod roles;
+mod rounds;
+mod speed;
+
+use std::{error::Error, process::ExitCode};
+
+use millrace_bench::command_line::exit_code;
+
+use crate::arguments::Command;
+
+fn main() -> ExitCode {
+    exit_code("bench:client", go())
+}
+
+fn go() -> Result<(), Box<dyn Error>> {
+    match Command::from_env()? {
+        Command::Help => println!("{}", arguments::USAGE),
+        Command::Run(role) => roles::run(&role)?,
+        Command::Bench(options) => {
+            let report = rounds::measure(&options)?;
+            print!("{}", report.tables());
+            if let Some(path) = &options.json {
+                report.write_json(path)?;
+            }
+        }
+    }
+    Ok(())
+}
