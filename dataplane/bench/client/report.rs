@@ -1,6 +1,11 @@
 //! Medians, as tables and as JSON.
 
-use std::{collections::BTreeMap, fmt::Write, fs, io, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+    fs, io,
+    path::Path,
+};
 
 use millrace_bench::spread::Spread;
 use serde_json::{Map, Value, json};
@@ -159,10 +164,17 @@ impl Report {
 
     fn write_tables(&self, to: &mut String) -> std::fmt::Result {
         let mut heading = None;
+        // Not all contenders have all figures.
+        let mut names = BTreeSet::new();
         for ((section, load, contender), run) in &self.runs {
             if heading != Some(*section) {
                 heading = Some(*section);
-                let names: Vec<_> = run.keys().copied().collect();
+                let ours = self
+                    .runs
+                    .iter()
+                    .filter(|((other, _, _), _)| other == section);
+                names = ours.flat_map(|(_, run)| run.keys().copied()).collect();
+                let names: Vec<_> = names.iter().copied().collect();
                 writeln!(
                     to,
                     "\n| {} | contender | {} |",
@@ -172,9 +184,11 @@ impl Report {
                 writeln!(to, "|---|---|{}", "---|".repeat(names.len()))?;
             }
             write!(to, "| {load} | {contender} |")?;
-            for values in run.values() {
-                let spread = Spread::of(values.iter().copied());
-                write!(to, " {} |", spread.map_or_else(String::new, cell))?;
+            for name in &names {
+                let spread = run
+                    .get(name)
+                    .and_then(|run| Spread::of(run.iter().copied()));
+                write!(to, " {} |", spread.map_or_else(|| "–".to_owned(), cell))?;
             }
             writeln!(to)?;
         }

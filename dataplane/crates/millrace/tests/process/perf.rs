@@ -242,7 +242,9 @@ async fn a_broker_that_stands_still_delays_all_records_that_are_due() {
     while !last.contains("\"elapsed_seconds\":1") {
         last = stdout.next_line().await.expect("readable").expect("a line");
     }
-    let pid = i32::try_from(broker.child.id()).ok().and_then(Pid::from_raw);
+    let pid = i32::try_from(broker.child.id())
+        .ok()
+        .and_then(Pid::from_raw);
     let pid = pid.expect("it runs");
     kill_process(pid, Signal::STOP).expect("our child");
     tokio::time::sleep(STOP).await;
@@ -252,7 +254,9 @@ async fn a_broker_that_stands_still_delays_all_records_that_are_due() {
     }
     let report: Value = serde_json::from_str(&last).expect("JSON");
     // A fifth of the records were due while the broker stood still: half of them waited 300 ms.
-    let p90 = report["produced"]["latency_ms"]["p90"].as_f64().expect("latencies");
+    let p90 = report["produced"]["latency_ms"]["p90"]
+        .as_f64()
+        .expect("latencies");
     assert!(p90 > 200.0, "{report}");
     assert!(broker.terminate().await.success());
 }
