@@ -365,100 +365,44 @@ async fn filters_choose_and_bounds_cut() {
     broker.stop().await;
 }
 
+/// Requests that are refused: method and path below `/v1/topics/`, their body, status and code.
+const WRONG: &[(&str, &str, u16, &str)] = &[
+    ("GET nope/records", "", 404, UNKNOWN),
+    ("GET nope/records/stream", "", 404, UNKNOWN),
+    ("POST nope/records", r#"{"records":[{}]}"#, 404, UNKNOWN),
+    ("GET t/records?partition=1", "", 404, UNKNOWN),
+    ("GET t/records?limit=0", "", 400, INVALID),
+    ("GET t/records/stream?limit=1", "", 400, INVALID),
+    ("GET t/records?partition=0&offset=2", "", 400, OUT_OF_RANGE),
+    ("POST t/records", "{", 400, INVALID),
+    ("POST t/records", r#"{"records":[]}"#, 400, INVALID),
+    ("POST __own/records", r#"{"records":[{}]}"#, 400, INVALID),
+];
+const UNKNOWN: &str = "UNKNOWN_TOPIC_OR_PARTITION";
+const INVALID: &str = "INVALID_REQUEST";
+const OUT_OF_RANGE: &str = "OFFSET_OUT_OF_RANGE";
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_wrong_is_said_with_a_code() {
     let home = Home::new();
     let broker = home.start(&[]).await;
-    create(&broker, NewTopic::new("t")).await;
-    create(&broker, NewTopic::new("other")).await;
-    create(&broker, NewTopic::new("__internal")).await;
+    for topic in ["t", "other", "__own"] {
+        create(&broker, NewTopic::new(topic)).await;
+    }
     fill(&broker, "t", &[(0, 1, "a")]).await;
-    let cursor = get(&broker, "t", "").await["cursor"].clone();
-    let of_another = format!(
-        "/v1/topics/other/records?cursor={}",
-        cursor.as_str().expect("one")
-    );
+    let page = get(&broker, "t", "").await;
+    let cursor = page["cursor"].as_str().expect("a cursor");
+    let of_another = format!("GET other/records?cursor={cursor}");
     let large = format!(r#"{{"records":[{{"key":"{}"}}]}}"#, "x".repeat(8 << 20));
-    for (method, path, body, status, code) in [
-        (
-            "GET",
-            "/v1/topics/nope/records",
-            "",
-            404,
-            "UNKNOWN_TOPIC_OR_PARTITION",
-        ),
-        (
-            "GET",
-            "/v1/topics/nope/records/stream",
-            "",
-            404,
-            "UNKNOWN_TOPIC_OR_PARTITION",
-        ),
-        (
-            "POST",
-            "/v1/topics/nope/records",
-            r#"{"records":[{}]}"#,
-            404,
-            "UNKNOWN_TOPIC_OR_PARTITION",
-        ),
-        (
-            "GET",
-            "/v1/topics/t/records?partition=1",
-            "",
-            404,
-            "UNKNOWN_TOPIC_OR_PARTITION",
-        ),
-        (
-            "GET",
-            "/v1/topics/t/records?limit=0",
-            "",
-            400,
-            "INVALID_REQUEST",
-        ),
-        (
-            "GET",
-            "/v1/topics/t/records/stream?limit=1",
-            "",
-            400,
-            "INVALID_REQUEST",
-        ),
-        (
-            "GET",
-            "/v1/topics/t/records?partition=0&offset=2",
-            "",
-            400,
-            "OFFSET_OUT_OF_RANGE",
-        ),
-        ("GET", &of_another, "", 400, "INVALID_REQUEST"),
-        ("POST", "/v1/topics/t/records", "{", 400, "INVALID_REQUEST"),
-        (
-            "POST",
-            "/v1/topics/t/records",
-            r#"{"records":[]}"#,
-            400,
-            "INVALID_REQUEST",
-        ),
-        (
-            "POST",
-            "/v1/topics/t/records",
-            &large,
-            413,
-            "REQUEST_TOO_LARGE",
-        ),
-        (
-            "POST",
-            "/v1/topics/__internal/records",
-            r#"{"records":[{}]}"#,
-            400,
-            "INVALID_REQUEST",
-        ),
-    ] {
-        let (has, is, message) = refused(&broker, method, path, body).await;
-        assert_eq!(
-            (has, is.as_str()),
-            (status, code),
-            "{method} {path}: {message}"
-        );
+    let more = [
+        (of_another.as_str(), "", 400, INVALID),
+        ("POST t/records", &large, 413, "REQUEST_TOO_LARGE"),
+    ];
+    for (request, body, status, code) in WRONG.iter().copied().chain(more) {
+        let (method, path) = request.split_once(' ').expect("two");
+        let path = format!("/v1/topics/{path}");
+        let (has, is, message) = refused(&broker, method, &path, body).await;
+        assert_eq!((has, &*is), (status, code), "{request}: {message}");
     }
     let bad = r#"{"records":[{},{"value":{"encoding":"hex","data":"0"}}]}"#;
     let (_, _, message) = refused(&broker, "POST", "/v1/topics/t/records", bad).await;
