@@ -43,5 +43,5 @@ test("validate_only shows what comes back and what is missing, and begins nothin
 test("a cluster that serves is not recovered", async () => {
   const { cluster } = await runningCluster(fixture.db, fixture.ours, "serving");
   const { status, body } = await ask("POST", `/v1/clusters/${cluster.id}/recover`);
-  expect([status, body.code]).toEqual([409, "cluster_not_ready"]);
+  expect([status, body.code, body.retryable]).toEqual([409, "cluster_serving", false]);
 });
