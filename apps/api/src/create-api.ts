@@ -14,7 +14,7 @@ import { Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { compress } from "hono/compress";
 import type { Logger } from "pino";
-import { bodyBytesMax } from "./body-bounds.ts";
+import { bodyBound } from "./body-bounds.ts";
 import { withClientAddress } from "./client-address.ts";
 import { docsRoutes } from "./docs-routes.ts";
 import { problemResponse } from "./problem-response.ts";
@@ -75,8 +75,17 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
   });
   // Event streams stay as they are: Hono leaves their media type out.
   app.use(compress());
-  app.use((c, next) => {
-    const maxSize = bodyBytesMax(c);
+  app.use(async (c, next) => {
+    const { bytes: maxSize, permission } = bodyBound(c);
+    if (permission !== undefined) {
+      const slot = c.get("context").takeBodySlot(permission);
+      const isRefused = await slot.then(
+        () => false,
+        () => true,
+      );
+      // The body stays unread: the route refuses the caller for the same reason, in its own form.
+      if (isRefused) return next();
+    }
     const onError = () => problemResponse(c, log, tooLarge(maxSize));
     return bodyLimit({ maxSize, onError })(c, next);
   });

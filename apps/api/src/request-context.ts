@@ -1,9 +1,12 @@
-import { type Authenticator, authenticate } from "@millrace/auth";
+import type { ServerResponse } from "node:http";
+import type { HttpBindings } from "@hono/node-server";
+import { type Authenticator, authenticate, authorize } from "@millrace/auth";
 import type { Core } from "@millrace/core";
-import { newId, type Principal } from "@millrace/domain";
+import { newId, type Permission, type Principal } from "@millrace/domain";
 import type { RequestContext } from "@millrace/router";
 import type { Context, MiddlewareHandler } from "hono";
 import type { Logger } from "pino";
+import { cutUnwritten } from "./response-end.ts";
 
 /** What the whole server works with. */
 export interface ApiParts {
@@ -21,6 +24,11 @@ export interface ApiEnv {
 /** A caller may name its request; anything that does not look like an id is replaced. */
 const REQUEST_ID = /^[A-Za-z0-9._-]{8,100}$/;
 
+/** The largest answer has 52 MiB: 4 Mbit/s are enough. */
+const WRITE_MS_MAX = 120_000;
+/** Answers without an end of their own: a stream bounds itself. */
+const STREAM_TYPES = /^(text\/event-stream|application\/x-ndjson)/;
+
 /** Gives each request its id and context, and writes one line of log when it is answered. */
 export function requestContext(parts: ApiParts): MiddlewareHandler<ApiEnv> {
   return async (c, next) => {
@@ -28,8 +36,15 @@ export function requestContext(parts: ApiParts): MiddlewareHandler<ApiEnv> {
     const named = c.req.header("x-request-id") ?? "";
     const requestId = REQUEST_ID.test(named) ? named : newId("req");
     c.set("requestId", requestId);
-    c.set("context", contextOf(parts, c, requestId));
+    const { outgoing } = (c.env ?? {}) as Partial<HttpBindings>;
+    const answered = Promise.withResolvers<void>();
+    outgoing?.once("close", answered.resolve);
+    const cutAfter = (ms: number) => outgoing && cutUnwritten(outgoing as ServerResponse, ms);
+    c.set("context", contextOf(parts, c, { requestId, answered: answered.promise, cutAfter }));
     await next();
+    // Called without a server, as tests do: nobody writes.
+    if (outgoing === undefined) answered.resolve();
+    if (!STREAM_TYPES.test(c.res.headers.get("content-type") ?? "")) cutAfter(WRITE_MS_MAX);
     c.header("X-Request-Id", requestId);
     const fields = {
       requestId,
@@ -42,17 +57,33 @@ export function requestContext(parts: ApiParts): MiddlewareHandler<ApiEnv> {
   };
 }
 
-function contextOf(parts: ApiParts, c: Context<ApiEnv>, requestId: string): RequestContext {
+function contextOf(
+  parts: ApiParts,
+  c: Context<ApiEnv>,
+  request: Pick<RequestContext, "requestId" | "answered" | "cutAfter">,
+): RequestContext {
   let principal: Promise<Principal> | undefined;
+  let slot: Promise<void> | undefined;
   const { method, headers, signal } = c.req.raw;
+  const caller = () => {
+    principal ??= authenticate(parts.authenticator, { method, headers });
+    return principal;
+  };
+  const takeBodySlot = async (permission: Permission) => {
+    const one = await caller();
+    authorize(one, permission);
+    const release = parts.core.recordSlots.acquire("produce", one);
+    void request.answered.then(release);
+  };
   return {
+    ...request,
     core: parts.core,
-    requestId,
     instance: c.req.path,
     signal: AbortSignal.any([signal, parts.stopping]),
-    authenticate() {
-      principal ??= authenticate(parts.authenticator, { method, headers });
-      return principal;
+    authenticate: caller,
+    takeBodySlot(permission) {
+      slot ??= takeBodySlot(permission);
+      return slot;
     },
   };
 }

@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import { afterEach, beforeAll, expect, test } from "vitest";
 import { apiFixture, call, keyOfRole, runningCluster } from "./fixture.ts";
 import { json } from "./record-broker.ts";
@@ -130,6 +131,23 @@ test("a request that is repeated with its key writes nothing twice", async () =>
   const first = await post(body, { "idempotency-key": "produce-once" });
   const second = await post(body, { "idempotency-key": "produce-once" });
   expect(second.body).toEqual(first.body);
+  expect(fixture.records.asked).toHaveLength(1);
+});
+
+test.each<[string, (response: ServerResponse) => void]>([
+  ["breaks the connection", (response) => response.destroy()],
+  ["answers what cannot be read", (response) => response.end("{")],
+])("a retry does not reach a broker that %s: it may have written", async (what, answer) => {
+  fixture.records.answer = answer;
+  const headers = { "idempotency-key": `unknown-${what}` };
+  const body = { records: [{ value: null }] };
+  const first = await post(body, headers);
+  expect([first.status, first.body.code]).toEqual([504, "produce_outcome_unknown"]);
+  expect(first.body.remedy).toContain("They may have been written.");
+  fixture.records.answer = (response) => json(response, 200, { results: [] });
+  const second = await post(body, headers);
+  expect([second.status, second.body.code]).toEqual([504, "produce_outcome_unknown"]);
+  expect(second.headers.get("idempotency-replayed")).toBe("true");
   expect(fixture.records.asked).toHaveLength(1);
 });
 

@@ -26,7 +26,7 @@ const ANSWER_MS = 5_000;
 const PRODUCE_TIMEOUT_MS = 35_000;
 /** Time until a stream begins; its first record may take longer. */
 const STREAM_HEAD_TIMEOUT_MS = 5_000;
-/** A broker tells how far it is every ten seconds; one that is silent for three such spans is gone. */
+/** A broker tells how far it is every two seconds; one that is silent for fifteen such spans is gone. */
 const STREAM_IDLE_MS = 30_000;
 
 /** What comes over a stream, and the cursor with which a later one continues after it. */

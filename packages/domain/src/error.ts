@@ -83,6 +83,8 @@ export const ERROR_KINDS = {
   planning_busy: { status: 503, title: "Too many plans at a time", retryable: true },
   planning_timed_out: { status: 504, title: "Planning timed out", retryable: true },
   broker_failed: { status: 502, title: "Broker request failed", retryable: true },
+  /** Nobody knows whether the records were written. */
+  produce_outcome_unknown: { status: 504, title: "Produce outcome unknown", retryable: false },
   broker_unavailable: { status: 503, title: "Broker not responding", retryable: true },
 } as const satisfies Record<string, ErrorKind>;
 

@@ -1,5 +1,5 @@
 import type { Core } from "@millrace/core";
-import type { Principal } from "@millrace/domain";
+import type { Permission, Principal } from "@millrace/domain";
 
 /** What every procedure works with, created for each request. */
 export interface RequestContext {
@@ -11,4 +11,13 @@ export interface RequestContext {
   readonly authenticate: () => Promise<Principal>;
   /** Aborts when the caller has gone. */
   readonly signal: AbortSignal;
+  /** Resolves when the response was written, or its connection has closed. */
+  readonly answered: Promise<void>;
+  /**
+   * Takes the slot that a large body needs, once per request; it is given back when the request is
+   * answered. Throws what `authenticate` throws, `forbidden` without `permission`, `rate_limited`.
+   */
+  readonly takeBodySlot: (permission: Permission) => Promise<void>;
+  /** Closes the connection unless the response was written within `ms` from now. */
+  readonly cutAfter: (ms: number) => void;
 }

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Contract } from "@millrace/contract";
 import type { IdempotentRequest } from "@millrace/db";
 import { DomainError, ERROR_KINDS, principalKey } from "@millrace/domain";
-import type { RequestContext } from "@millrace/router";
+import { type RequestContext, toDomainError } from "@millrace/router";
 
 /** A request that runs longer than this belongs to a process that died. */
 const LOCK_MS = 60_000;
@@ -23,7 +23,8 @@ export interface SentRequest {
 
 /**
  * Runs `answer` at most once per key: a repetition gets the first answer again. Answers that a
- * retry may better are forgotten. Throws `idempotency_key_reused` for another request under the
+ * retry may better are forgotten; that the outcome is unknown is kept, since a retry could do the
+ * work twice. `present` makes the answer to a failure. Throws `idempotency_key_reused` for another request under the
  * same key, `idempotency_key_in_use` while the first one runs.
  */
 export async function idempotent(
@@ -32,6 +33,7 @@ export async function idempotent(
   key: string,
   sent: SentRequest,
   answer: () => Promise<Response>,
+  present: (error: unknown) => Response,
 ): Promise<Response> {
   const { idempotency } = context.core.db;
   const request = await requestOf(contract, context, key, sent);
@@ -58,22 +60,36 @@ export async function idempotent(
   try {
     response = await answer();
   } catch (error) {
-    await idempotency.abandon(request);
-    throw error;
+    if (toDomainError(error).code !== "produce_outcome_unknown") {
+      await idempotency.abandon(request);
+      throw error;
+    }
+    response = present(error);
+    await keep(contract, context, request, response);
+    return response;
   }
   if (!isFinal(response.status)) {
     await idempotency.abandon(request);
     return response;
   }
+  await keep(contract, context, request, response);
+  return response;
+}
+
+async function keep(
+  contract: Contract,
+  { core }: RequestContext,
+  request: IdempotentRequest,
+  response: Response,
+): Promise<void> {
   const headers = Object.fromEntries(
     KEPT_HEADERS.flatMap((name) => {
       const value = response.headers.get(name);
       return value === null ? [] : [[name, value]];
     }),
   );
-  const kept = contract.holdsSecret ? NOT_KEPT_BODY : await response.clone().text();
-  await idempotency.complete(request, { status: response.status, headers, body: kept });
-  return response;
+  const body = contract.holdsSecret ? NOT_KEPT_BODY : await response.clone().text();
+  await core.db.idempotency.complete(request, { status: response.status, headers, body });
 }
 
 async function requestOf(

@@ -25,7 +25,7 @@ export function restRoutes(log: Logger): Hono<ApiEnv> {
   for (const contract of contracts) {
     app.on(contract.method, honoPath(contract.path), async (c) => {
       try {
-        return await answer(contract, c);
+        return await answer(contract, c, log);
       } catch (error) {
         return problemResponse(c, log, error);
       }
@@ -34,10 +34,11 @@ export function restRoutes(log: Logger): Hono<ApiEnv> {
   return app;
 }
 
-async function answer(contract: Contract, c: Context<ApiEnv>): Promise<Response> {
+async function answer(contract: Contract, c: Context<ApiEnv>, log: Logger): Promise<Response> {
   const context = c.get("context");
   // Strangers learn nothing, not even what is wrong with their request.
   await context.authenticate();
+  if (contract.bodyBytesMax !== undefined) await context.takeBodySlot(contract.permission);
   const body = contract.method === "GET" ? "" : await c.req.text();
   const input = await readInput(contract, c.req, body);
   if (contract.stream) return stream(contract, c, input, streamType(c, contract.stream));
@@ -47,7 +48,7 @@ async function answer(contract: Contract, c: Context<ApiEnv>): Promise<Response>
   // A preview does nothing, so it may run as often as it likes and leaves the key to the change.
   if (key === undefined || input.validate_only === "true") return run();
   const sent = { query: new URL(c.req.url).search, body };
-  return idempotent(contract, context, key, sent, run);
+  return idempotent(contract, context, key, sent, run, (error) => problemResponse(c, log, error));
 }
 
 function callOf(contract: Contract, context: RequestContext): Call {

@@ -47,6 +47,25 @@ test("a browser that draws slowly is sent no more than it draws", async () => {
   tail.stop();
 });
 
+test("a stream that the API ends is continued after its last record", async () => {
+  const opened: (string | undefined)[] = [];
+  async function* three(cursor: string | undefined): AsyncGenerator<RecordStreamItem> {
+    opened.push(cursor);
+    const first = Number(cursor ?? 0);
+    for (let offset = first; offset < Math.min(first + 3, 6); offset += 1) {
+      await Promise.resolve();
+      yield { record: recordOf({ offset: String(offset) }), cursor: String(offset + 1) };
+    }
+  }
+  const tail = new LiveTail(three);
+  tail.resume();
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(opened).toEqual([undefined, "3", "6"]);
+  expect(offsets(tail.snapshot().records)).toEqual([5, 4, 3, 2, 1, 0]);
+  // A stream that ends at once is not opened again and again.
+  expect(tail.snapshot()).toMatchObject({ state: "failed", problem: "The connection was closed." });
+});
+
 test("a pause closes the stream, and no record is lost or repeated", async () => {
   const { topic, stream } = endless();
   const tail = new LiveTail(stream);

@@ -1,6 +1,6 @@
 /** A live tail: the newest records of a stream that is read only while somebody looks at it. */
 import type { KafkaRecord, RecordStreamItem } from "@millrace/contract";
-import { messageOf } from "../api/client.tsx";
+import { ApiFailure, messageOf } from "../api/client.tsx";
 
 /** Rows of a tail: more than anybody reads, and few enough to be drawn five times a second. */
 export const TAIL_ROWS_MAX = 500;
@@ -78,17 +78,27 @@ export class LiveTail {
 
   async #follow(connection: AbortController): Promise<void> {
     try {
-      for await (const item of this.#open(this.#cursor, connection.signal)) {
-        if (connection.signal.aborted) return;
-        this.#take(item);
-        if (this.#tail.state === "connecting") this.#change({ state: "live" });
-        if (this.#waiting.length >= WAITING_MAX) await this.#drawing;
-      }
+      // The API ends each stream after some minutes, and authenticates the next one.
+      while (await this.#read(connection.signal)) this.#scannedBefore = this.#tail.scanned;
+      if (!connection.signal.aborted) throw new ApiFailure("The connection was closed.");
     } catch (error) {
       if (connection.signal.aborted) return;
       this.#close();
       this.#change({ state: "failed", problem: messageOf(error) });
     }
+  }
+
+  /** Reads one stream to its end; whether another one can continue it. */
+  async #read(signal: AbortSignal): Promise<boolean> {
+    let came = false;
+    for await (const item of this.#open(this.#cursor, signal)) {
+      if (signal.aborted) return false;
+      came = true;
+      this.#take(item);
+      if (this.#tail.state === "connecting") this.#change({ state: "live" });
+      if (this.#waiting.length >= WAITING_MAX) await this.#drawing;
+    }
+    return came && !signal.aborted;
   }
 
   #take({ record, progress, cursor }: RecordStreamItem): void {

@@ -9,7 +9,7 @@ export interface StreamAddress {
   readonly query: Readonly<Record<string, string | number | undefined>>;
 }
 
-/** Items until `signal` aborts. Throws `ApiFailure`. */
+/** Items until `signal` aborts, or the API ends the stream. Throws `ApiFailure`. */
 export async function* streamRecords(
   { clusterId, topic, query }: StreamAddress,
   signal: AbortSignal,
@@ -29,7 +29,6 @@ export async function* streamRecords(
     if (item.error !== undefined) throw new ApiFailure(item.error.message);
     yield item;
   }
-  throw new ApiFailure("The connection was closed.");
 }
 
 /** Lines of a body, however it was cut into chunks; the rest after the last line end is none. */

@@ -3990,7 +3990,7 @@ type ClientInterface interface {
 
 	// RecordProduceWithBody Produce records
 	//
-	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry writes nothing twice. Internal topics cannot be written.
+	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3999,7 +3999,7 @@ type ClientInterface interface {
 
 	// RecordProduce Produce records
 	//
-	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry writes nothing twice. Internal topics cannot be written.
+	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4008,7 +4008,7 @@ type ClientInterface interface {
 
 	// RecordStream Stream records
 	//
-	// Streams records without end, as NDJSON or, with Accept: text/event-stream, as server-sent events. A progress item comes at least every 10 seconds; an error item is the last. If you stop reading, the broker stops reading for you. Continue a stream with an item's cursor, or with Last-Event-ID.
+	// Streams records as NDJSON or, with Accept: text/event-stream, as server-sent events. A progress item comes at least every 10 seconds; an error item is the last. If you stop reading, the broker stops reading for you. A stream ends after 10 minutes: continue it with the cursor of the last item, or with Last-Event-ID.
 	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/topics/{topic_name}/records/stream (the `RecordStream` operationId).
 	RecordStream(ctx context.Context, clusterId string, topicName string, params *RecordStreamParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -4857,7 +4857,7 @@ func (c *Client) RecordList(ctx context.Context, clusterId string, topicName str
 
 // RecordProduceWithBody Produce records
 //
-// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry writes nothing twice. Internal topics cannot be written.
+// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4876,7 +4876,7 @@ func (c *Client) RecordProduceWithBody(ctx context.Context, clusterId string, to
 
 // RecordProduce Produce records
 //
-// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry writes nothing twice. Internal topics cannot be written.
+// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -4895,7 +4895,7 @@ func (c *Client) RecordProduce(ctx context.Context, clusterId string, topicName 
 
 // RecordStream Stream records
 //
-// Streams records without end, as NDJSON or, with Accept: text/event-stream, as server-sent events. A progress item comes at least every 10 seconds; an error item is the last. If you stop reading, the broker stops reading for you. Continue a stream with an item's cursor, or with Last-Event-ID.
+// Streams records as NDJSON or, with Accept: text/event-stream, as server-sent events. A progress item comes at least every 10 seconds; an error item is the last. If you stop reading, the broker stops reading for you. A stream ends after 10 minutes: continue it with the cursor of the last item, or with Last-Event-ID.
 //
 // Corresponds with GET /v1/clusters/{cluster_id}/topics/{topic_name}/records/stream (the `RecordStream` operationId).
 func (c *Client) RecordStream(ctx context.Context, clusterId string, topicName string, params *RecordStreamParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8921,7 +8921,7 @@ type ClientWithResponsesInterface interface {
 
 	// RecordProduceWithBodyWithResponse Produce records
 	//
-	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry writes nothing twice. Internal topics cannot be written.
+	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8930,7 +8930,7 @@ type ClientWithResponsesInterface interface {
 
 	// RecordProduceWithResponse Produce records
 	//
-	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry writes nothing twice. Internal topics cannot be written.
+	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8939,7 +8939,7 @@ type ClientWithResponsesInterface interface {
 
 	// RecordStreamWithResponse Stream records
 	//
-	// Streams records without end, as NDJSON or, with Accept: text/event-stream, as server-sent events. A progress item comes at least every 10 seconds; an error item is the last. If you stop reading, the broker stops reading for you. Continue a stream with an item's cursor, or with Last-Event-ID.
+	// Streams records as NDJSON or, with Accept: text/event-stream, as server-sent events. A progress item comes at least every 10 seconds; an error item is the last. If you stop reading, the broker stops reading for you. A stream ends after 10 minutes: continue it with the cursor of the last item, or with Last-Event-ID.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12196,7 +12196,7 @@ func (c *ClientWithResponses) RecordListWithResponse(ctx context.Context, cluste
 
 // RecordProduceWithBodyWithResponse Produce records
 //
-// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry writes nothing twice. Internal topics cannot be written.
+// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12211,7 +12211,7 @@ func (c *ClientWithResponses) RecordProduceWithBodyWithResponse(ctx context.Cont
 
 // RecordProduceWithResponse Produce records
 //
-// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry writes nothing twice. Internal topics cannot be written.
+// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12226,7 +12226,7 @@ func (c *ClientWithResponses) RecordProduceWithResponse(ctx context.Context, clu
 
 // RecordStreamWithResponse Stream records
 //
-// Streams records without end, as NDJSON or, with Accept: text/event-stream, as server-sent events. A progress item comes at least every 10 seconds; an error item is the last. If you stop reading, the broker stops reading for you. Continue a stream with an item's cursor, or with Last-Event-ID.
+// Streams records as NDJSON or, with Accept: text/event-stream, as server-sent events. A progress item comes at least every 10 seconds; an error item is the last. If you stop reading, the broker stops reading for you. A stream ends after 10 minutes: continue it with the cursor of the last item, or with Last-Event-ID.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -8,21 +8,18 @@ export interface ListRecordsInput extends TopicAddress {
   readonly query: RecordSelection & RecordBudget;
   /** Aborts when the caller has gone; the broker stops looking. */
   readonly signal: AbortSignal;
+  /** Resolves when the answer was sent: until then it is in memory. */
+  readonly answered: Promise<void>;
 }
 
 /** A page of a topic's records. Throws what `atTopic` throws. */
 export async function listRecords(
   core: Core,
   principal: Principal,
-  { query, signal, ...topic }: ListRecordsInput,
+  { query, signal, answered, ...topic }: ListRecordsInput,
 ): Promise<RecordPageAnswer> {
   assertOneStart(query);
   const release = core.recordSlots.acquire("read", principal);
-  try {
-    return await atTopic(core, principal, topic, (records) =>
-      records.list(topic.topicName, query, signal),
-    );
-  } finally {
-    release();
-  }
+  void answered.then(release);
+  return atTopic(core, principal, topic, (records) => records.list(topic.topicName, query, signal));
 }

@@ -1,6 +1,5 @@
 import { BrokerError, type ProduceAnswer, type ProduceRequest } from "@millrace/broker-admin";
 import { DomainError, isInternalTopic, type Principal, validationFailed } from "@millrace/domain";
-import { requireCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 import { atTopic, type TopicAddress } from "./at-topic.ts";
 
@@ -9,28 +8,22 @@ export interface ProduceRecordsInput extends TopicAddress {
 }
 
 /**
- * Writes records; each has its own result. Throws what `atTopic` throws, and `validation_failed`
- * for an internal topic.
+ * Writes records; each has its own result. Throws what `atTopic` throws, `validation_failed` for an
+ * internal topic, and `produce_outcome_unknown`.
  */
 export async function produceRecords(
   core: Core,
   principal: Principal,
   { request, ...topic }: ProduceRecordsInput,
 ): Promise<ProduceAnswer> {
-  await requireCluster(core, principal, topic.clusterId);
-  if (isInternalTopic(topic.topicName)) throw readOnly();
-  const release = core.recordSlots.acquire("produce", principal);
-  try {
-    return await atTopic(core, principal, topic, async (records) => {
-      try {
-        return await records.produce(topic.topicName, request);
-      } catch (error) {
-        throw unknownOutcome(error) ?? error;
-      }
-    });
-  } finally {
-    release();
-  }
+  return atTopic(core, principal, topic, async (records) => {
+    if (isInternalTopic(topic.topicName)) throw readOnly();
+    try {
+      return await records.produce(topic.topicName, request);
+    } catch (error) {
+      throw unknownOutcome(error) ?? error;
+    }
+  });
 }
 
 function readOnly(): DomainError {
@@ -43,12 +36,25 @@ function readOnly(): DomainError {
   ]);
 }
 
-/** A request that was not answered may have been carried out. */
+const UNKNOWN_OUTCOMES: ReadonlySet<string> = new Set([
+  "timeout",
+  "unreachable",
+  "malformed_answer",
+]);
+
+/** A request whose answer is missing or cannot be read may have been carried out. */
 function unknownOutcome(error: unknown): DomainError | undefined {
-  if (!(error instanceof BrokerError) || error.code !== "timeout") return undefined;
-  return new DomainError("broker_unavailable", "The broker did not confirm the records in time.", {
-    remedy: "They may have been written. Read the newest records before you send them again.",
-    retryAfterSeconds: 3,
+  if (!(error instanceof BrokerError) || !UNKNOWN_OUTCOMES.has(error.code)) return undefined;
+  if (isRefusedConnection(error)) return undefined;
+  return new DomainError("produce_outcome_unknown", "The broker did not confirm the records.", {
+    remedy:
+      "They may have been written. Read the newest records before you send them again, with a new Idempotency-Key.",
     cause: error,
   });
+}
+
+/** Whether nothing listened at the broker's address: the request was never sent. */
+function isRefusedConnection(error: Error): boolean {
+  if ((error as NodeJS.ErrnoException).code === "ECONNREFUSED") return true;
+  return error.cause instanceof Error && isRefusedConnection(error.cause);
 }

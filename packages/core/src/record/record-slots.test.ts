@@ -27,9 +27,20 @@ test("one organization's streams leave room for others", () => {
 test("a slot that is given back twice is free once", () => {
   const slots = new RecordSlots();
   const one = principal("org_a", "usr_one");
-  const releases = Array.from({ length: 8 }, () => slots.acquire("read", one));
+  const releases = Array.from({ length: 3 }, () => slots.acquire("read", one));
   releases[0]?.();
   releases[0]?.();
   slots.acquire("read", one);
   expect(() => slots.acquire("read", one)).toThrow("read");
+});
+
+test.each(["read", "produce"] as const)("two organizations leave %s slots for others", (use) => {
+  const slots = new RecordSlots();
+  for (const organization of ["org_a", "org_b"]) {
+    for (let taken = 0; taken < 4; taken += 1) {
+      slots.acquire(use, principal(organization, `usr_${taken}`));
+    }
+    expect(() => slots.acquire(use, principal(organization, "usr_new"))).toThrow("organization");
+  }
+  for (let taken = 0; taken < 4; taken += 1) slots.acquire(use, principal("org_c", `usr_${taken}`));
 });

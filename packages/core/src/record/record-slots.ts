@@ -12,12 +12,13 @@ interface SlotBounds {
 
 /**
  * A stream holds two sockets and at most one item at a time; a broker serves 32 of them. A read
- * holds an answer of at most 52 MiB, a produce request a body of 8 MiB.
+ * holds an answer of at most 52 MiB until it is sent, a produce request a body of 8 MiB from before
+ * it is read until its answer is sent. Eight organizations at least are needed to take all.
  */
 const BOUNDS: Readonly<Record<RecordUse, SlotBounds>> = {
   stream: { perPrincipal: 8, perOrganization: 24, inAll: 256 },
-  read: { perPrincipal: 8, perOrganization: 8, inAll: 16 },
-  produce: { perPrincipal: 32, perOrganization: 32, inAll: 64 },
+  read: { perPrincipal: 3, perOrganization: 4, inAll: 32 },
+  produce: { perPrincipal: 3, perOrganization: 4, inAll: 64 },
 };
 const RETRY_AFTER_SECONDS: Readonly<Record<RecordUse, number>> = {
   stream: 10,

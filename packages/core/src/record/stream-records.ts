@@ -1,5 +1,5 @@
 import { BrokerError, type RecordSelection, type StreamedRecordItem } from "@millrace/broker-admin";
-import { DomainError, type Principal } from "@millrace/domain";
+import { DomainError, type Principal, RECORD_STREAM_MS_MAX } from "@millrace/domain";
 import { atBroker } from "../broker-failure.ts";
 import type { Core } from "../core.ts";
 import { atTopic, recordFailure, type TopicAddress } from "./at-topic.ts";
@@ -12,8 +12,10 @@ export interface StreamRecordsInput extends TopicAddress {
 }
 
 /**
- * A topic's records as they come. The broker is read no faster than the items are asked for, so a
- * caller that stops reading costs nothing. Throws what `atTopic` throws, `rate_limited` where too
+ * A topic's records as they come, for `RECORD_STREAM_MS_MAX`: no stream outlives a revoked credential
+ * for longer, and no reader that never reads holds its slot for ever. The broker is read no faster
+ * than the items are asked for, so a caller that stops reading costs nothing. Throws what `atTopic`
+ * throws, `rate_limited` where too
  * many streams are open; a failure afterwards is the last item.
  */
 export async function streamRecords(
@@ -25,7 +27,13 @@ export async function streamRecords(
   const release = core.recordSlots.acquire("stream", principal);
   const gone = new AbortController();
   const leave = () => gone.abort();
+  let expired = false;
+  const timer = setTimeout(() => {
+    expired = true;
+    close();
+  }, RECORD_STREAM_MS_MAX);
   const close = () => {
+    clearTimeout(timer);
     signal.removeEventListener("abort", leave);
     gone.abort();
     release();
@@ -37,7 +45,7 @@ export async function streamRecords(
       records.stream(topic.topicName, selection, gone.signal),
     );
     gone.signal.addEventListener("abort", close, { once: true });
-    return closing(items, topic.topicName, close);
+    return closing(items, topic.topicName, close, () => expired);
   } catch (error) {
     close();
     throw error;
@@ -52,6 +60,7 @@ function closing(
   items: AsyncIterator<StreamedRecordItem>,
   topic: string,
   close: () => void,
+  expired: () => boolean,
 ): AsyncIterableIterator<StreamedRecordItem> {
   let ended = false;
   const end = (): IteratorResult<StreamedRecordItem> => {
@@ -64,11 +73,12 @@ function closing(
       return this;
     },
     async next() {
-      if (ended) return end();
+      if (ended || expired()) return end();
       try {
         const result = await items.next();
         return result.done ? end() : result;
       } catch (error) {
+        if (expired()) return end();
         if (!(error instanceof BrokerError)) {
           end();
           throw error;

@@ -12,5 +12,6 @@ export const listRecordsProcedure = procedure(contract.permission)
       topicName,
       query,
       signal: ctx.signal,
+      answered: ctx.answered,
     });
   });

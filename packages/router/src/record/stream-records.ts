@@ -1,8 +1,12 @@
 import { streamRecords as contract, type RecordStreamItem } from "@millrace/contract";
 import { streamRecords } from "@millrace/core";
+import { RECORD_STREAM_MS_MAX } from "@millrace/domain";
 import { type TrackedEnvelope, tracked } from "@trpc/server";
 import { z } from "zod";
 import { procedure } from "../procedure.ts";
+
+/** A reader that has not taken the end of its stream by then has its connection cut. */
+const END_MS_MAX = 60_000;
 
 /** tRPC clients name the last event they have seen `lastEventId` when they connect again. */
 const input = contract.input.safeExtend({ lastEventId: z.string().max(16_384).nullish() });
@@ -22,6 +26,7 @@ export const streamRecordsProcedure = procedure(contract.permission)
       selection: { ...filters, ...start },
       signal: signal ? AbortSignal.any([signal, ctx.signal]) : ctx.signal,
     });
+    ctx.cutAfter(RECORD_STREAM_MS_MAX + END_MS_MAX);
     return trackedItems(items);
   });
 

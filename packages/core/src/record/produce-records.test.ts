@@ -1,0 +1,31 @@
+import { BrokerError, type BrokerErrorCode } from "@millrace/broker-admin";
+import { newId, type Principal } from "@millrace/domain";
+import { expect, test } from "vitest";
+import type { Core } from "../core.ts";
+import { produceRecords } from "./produce-records.ts";
+
+const CALLER = { organizationId: "org_a", userId: "usr_a", role: "member" } as unknown as Principal;
+
+function produce(failure: BrokerError) {
+  const core = {
+    db: { clusters: { get: async () => ({ phase: "RUNNING", conditions: [] }) } },
+    brokerHttp: async () => ({ records: { produce: () => Promise.reject(failure) } }),
+  } as unknown as Core;
+  const request = { records: [{ value: null }] };
+  return produceRecords(core, CALLER, { clusterId: newId("clu"), topicName: "orders", request });
+}
+
+test.each<BrokerErrorCode>(["timeout", "unreachable", "malformed_answer"])(
+  "after %s nobody knows whether the records are written",
+  async (code) => {
+    const failure = produce(new BrokerError(code, "the answer is missing"));
+    await expect(failure).rejects.toMatchObject({ code: "produce_outcome_unknown" });
+  },
+);
+
+test("a refused connection has written nothing", async () => {
+  const refused = Object.assign(new Error("connect"), { code: "ECONNREFUSED" });
+  const cause = new TypeError("fetch failed", { cause: refused });
+  const failure = produce(new BrokerError("unreachable", "nothing listens", { cause }));
+  await expect(failure).rejects.toMatchObject({ code: "broker_unavailable" });
+});
