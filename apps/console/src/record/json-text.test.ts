@@ -17,6 +17,20 @@ test("any JSON looks as the standard writer indents it", () => {
   );
 });
 
+test("a small record that is nested without end is left as it is, at once", () => {
+  const started = performance.now();
+  expect(indentedJson("[".repeat(32_000) + "]".repeat(32_000))).toBeUndefined();
+  expect(performance.now() - started).toBeLessThan(1_000);
+  expect(indentedJson("[".repeat(64) + "]".repeat(64))).toBeDefined();
+  expect(indentedJson("[".repeat(65) + "]".repeat(65))).toBeUndefined();
+});
+
+test("text that is large, or that indenting makes large, is left as it is", () => {
+  expect(indentedJson(JSON.stringify(["x".repeat(256 * 1024)]))).toBeUndefined();
+  const wide = `${"[".repeat(60)}${"1,".repeat(20_000)}1${"]".repeat(60)}`;
+  expect(indentedJson(wide)).toBeUndefined();
+});
+
 test("a number keeps each of its digits", () => {
   expect(indentedJson('{"id":9007199254740993,"price":1.10}')).toBe(
     '{\n  "id": 9007199254740993,\n  "price": 1.10\n}',

@@ -19,6 +19,8 @@ import { ApiFailure, useTRPC } from "../api/client.tsx";
 import { int64 } from "../format/quantity.ts";
 import { FormActions } from "../shell/form-actions.tsx";
 import {
+  type HeaderDraft,
+  type HeaderKind,
   type KeyKind,
   type ProduceDraft,
   producedOf,
@@ -39,6 +41,13 @@ const VALUE_KINDS: { value: ValueKind; label: string }[] = [
   { value: "base64", label: "Base64" },
   { value: "hex", label: "Hex" },
   { value: "tombstone", label: "Tombstone (null)" },
+];
+
+const HEADER_KINDS: { value: HeaderKind; label: string }[] = [
+  { value: "text", label: "Text" },
+  { value: "base64", label: "Base64" },
+  { value: "hex", label: "Hex" },
+  { value: "null", label: "null" },
 ];
 
 interface DialogProps {
@@ -152,12 +161,12 @@ interface HeaderFieldsProps {
 
 function HeaderFields({ draft, error, onChange }: HeaderFieldsProps) {
   const { headers } = draft;
-  const set = (index: number, part: { name?: string; value?: string }) =>
+  const set = (index: number, part: Partial<HeaderDraft>) =>
     onChange({ headers: headers.map((each, at) => (at === index ? { ...each, ...part } : each)) });
   return (
     <Input.Wrapper label="Headers" labelElement="div" error={error}>
       <Stack gap="xs" mt={4}>
-        {headers.map(({ name, value }, index) => (
+        {headers.map(({ name, kind, value }, index) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: names may repeat, and rows do not move
           <Group key={index} wrap="nowrap" gap="xs">
             <TextInput
@@ -168,11 +177,19 @@ function HeaderFields({ draft, error, onChange }: HeaderFieldsProps) {
               error={error !== undefined && name === ""}
               onChange={(event) => set(index, { name: event.currentTarget.value })}
             />
+            <NativeSelect
+              w={100}
+              aria-label={`Header ${index + 1}, type of value`}
+              value={kind}
+              onChange={(event) => set(index, { kind: event.currentTarget.value as HeaderKind })}
+              data={HEADER_KINDS}
+            />
             <TextInput
               flex={2}
               aria-label={`Header ${index + 1}, value`}
               placeholder="Value"
-              value={value}
+              disabled={kind === "null"}
+              value={kind === "null" ? "" : value}
               onChange={(event) => set(index, { value: event.currentTarget.value })}
             />
             <ActionIcon
@@ -190,7 +207,9 @@ function HeaderFields({ draft, error, onChange }: HeaderFieldsProps) {
             variant="default"
             size="compact-sm"
             leftSection={<IconPlus size={14} />}
-            onClick={() => onChange({ headers: [...headers, { name: "", value: "" }] })}
+            onClick={() =>
+              onChange({ headers: [...headers, { name: "", kind: "text", value: "" }] })
+            }
           >
             Add header
           </Button>

@@ -1,6 +1,7 @@
 import { produceRecords } from "@millrace/contract";
 import { expect, test } from "vitest";
 import {
+  copyObstacle,
   draftOfRecord,
   NEW_RECORD,
   type ProduceDraft,
@@ -20,7 +21,7 @@ test.each<[Partial<ProduceDraft>, object]>([
   [{ valueKind: "base64", value: "AA E=" }, { value: bytes("base64", "AAE=") }],
   [{ partition: "3" }, { partition: 3 }],
   [
-    { headers: [{ name: "h", value: "v" }] },
+    { headers: [{ name: "h", kind: "text", value: "v" }] },
     { headers: [{ name: "h", value: bytes("text", "v") }] },
   ],
 ])("%j is asked of the API as %j", (change, expected) => {
@@ -37,7 +38,8 @@ test.each<[Partial<ProduceDraft>, string]>([
   [{ valueKind: "hex", value: "abc" }, "value"],
   [{ valueKind: "base64", value: "AAE" }, "value"],
   [{ keyKind: "hex", key: "zz" }, "key"],
-  [{ headers: [{ name: "", value: "v" }] }, "headers"],
+  [{ headers: [{ name: "", kind: "text", value: "v" }] }, "headers"],
+  [{ headers: [{ name: "h", kind: "hex", value: "v" }] }, "headers"],
 ])("%j has an error at its %s", (change, field) => {
   expect(Object.keys(produceErrors({ ...NEW_RECORD, ...change }))).toEqual([field]);
 });
@@ -50,14 +52,42 @@ test("a copy has key, value and headers of the record, and its key's partition",
     key: "customer-7",
     valueKind: "text",
     value: '{"id":9007199254740993,"total":12.50}',
-    headers: [{ name: "h", value: "v" }],
+    headers: [{ name: "h", kind: "text", value: "v" }],
   });
   expect(draftOfRecord(recordOf({ value: null })).valueKind).toBe("tombstone");
 });
 
-test("half a value is not copied", () => {
-  const record = recordOf({ value: { ...bytesOf("half"), truncated: true } });
-  expect(draftOfRecord(record).value).toBe("");
+test("a copy is the record, also where headers are bytes or null", () => {
+  const binary = { encoding: "base64", data: "/wAB", bytes: 3, truncated: false } as const;
+  const headers = [
+    { name: "binary", value: binary },
+    { name: "null", value: null },
+    { name: "empty", value: bytesOf("") },
+  ];
+  const copy = draftOfRecord(recordOf({ key: binary, value: binary, headers }));
+  expect(produceErrors(copy)).toEqual({});
+  expect(producedOf(copy)).toEqual({
+    key: bytes("base64", "/wAB"),
+    value: bytes("base64", "/wAB"),
+    headers: [
+      { name: "binary", value: bytes("base64", "/wAB") },
+      { name: "null", value: null },
+      { name: "empty", value: bytes("text", "") },
+    ],
+  });
+});
+
+test("half a record is not copied", () => {
+  const half = { ...bytesOf("half"), truncated: true };
+  for (const change of [
+    { value: half },
+    { key: half },
+    { headers: [{ name: "h", value: half }] },
+  ]) {
+    expect(copyObstacle(recordOf(change))).toBe("Load all of the record to copy it.");
+  }
+  expect(copyObstacle(recordOf({ headers_truncated: true }))).toContain("more headers");
+  expect(copyObstacle(recordOf())).toBeUndefined();
 });
 
 function bytes(encoding: string, data: string) {

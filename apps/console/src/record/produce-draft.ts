@@ -1,10 +1,17 @@
 /** A record that somebody is about to write: as it is typed, and as the API is asked. */
-import type { KafkaRecord, ProduceRecordsInput, RecordBytes } from "@millrace/contract";
+import type { KafkaRecord, ProduceRecordsInput } from "@millrace/contract";
 import type { BYTE_ENCODINGS } from "@millrace/domain";
 
 type Encoding = (typeof BYTE_ENCODINGS)[number];
 export type ValueKind = Encoding | "json" | "tombstone";
 export type KeyKind = Encoding | "none";
+export type HeaderKind = Encoding | "null";
+
+export interface HeaderDraft {
+  readonly name: string;
+  readonly kind: HeaderKind;
+  readonly value: string;
+}
 
 export interface ProduceDraft {
   /** Empty: chosen by the key, or by the partitioner. */
@@ -13,7 +20,7 @@ export interface ProduceDraft {
   readonly key: string;
   readonly valueKind: ValueKind;
   readonly value: string;
-  readonly headers: readonly { readonly name: string; readonly value: string }[];
+  readonly headers: readonly HeaderDraft[];
 }
 
 export const NEW_RECORD: ProduceDraft = {
@@ -35,11 +42,11 @@ export interface ProduceErrors {
 export function produceErrors(draft: ProduceDraft): ProduceErrors {
   const key = draft.keyKind === "none" ? undefined : bytesError(draft.keyKind, draft.key);
   const value = valueError(draft);
-  const nameless = draft.headers.some(({ name }) => name === "");
+  const headers = headersError(draft);
   return {
     ...(key !== undefined && { key }),
     ...(value !== undefined && { value }),
-    ...(nameless && { headers: "Enter a name for each header, or remove it" }),
+    ...(headers !== undefined && { headers }),
   };
 }
 
@@ -50,27 +57,39 @@ export function producedOf(draft: ProduceDraft): ProduceRecordsInput["records"][
     ...(partition !== "" && { partition: Number(partition) }),
     key: keyKind === "none" ? null : bytesOf(keyKind, key),
     value: valueKind === "tombstone" ? null : bytesOf(valueKind, value),
-    headers: headers.map((header) => ({ name: header.name, value: bytesOf("text", header.value) })),
+    headers: headers.map(({ name, kind, value: given }) => ({
+      name,
+      value: kind === "null" ? null : bytesOf(kind, given),
+    })),
   };
 }
 
-/**
- * A draft like a record that exists, for its key's partition. A value of which only a part is known
- * is not copied: half of it would be another value.
- */
+/** Why no copy of the record can be made; undefined where one can: half of it would be another one. */
+export function copyObstacle({
+  key,
+  value,
+  headers,
+  headers_truncated,
+}: KafkaRecord): string | undefined {
+  if (headers_truncated) return "The record has more headers than can be copied.";
+  const isCut = [key, value, ...headers.map((each) => each.value)].some((each) => each?.truncated);
+  return isCut ? "Load all of the record to copy it." : undefined;
+}
+
+/** A draft like a record that exists and has no obstacle, for its key's partition. */
 export function draftOfRecord({ key, value, headers }: KafkaRecord): ProduceDraft {
-  const isWhole = value !== null && !value.truncated;
   return {
     ...NEW_RECORD,
-    ...(key !== null && !key.truncated && { keyKind: key.encoding, key: key.data }),
-    ...(value === null && { valueKind: "tombstone" }),
-    ...(isWhole && { valueKind: value.encoding, value: value.data }),
-    headers: headers.map((header) => ({ name: header.name, value: textOf(header.value) })),
+    ...(key !== null && { keyKind: key.encoding, key: key.data }),
+    ...(value === null
+      ? { valueKind: "tombstone" }
+      : { valueKind: value.encoding, value: value.data }),
+    headers: headers.map((header) => ({
+      name: header.name,
+      kind: header.value?.encoding ?? "null",
+      value: header.value?.data ?? "",
+    })),
   };
-}
-
-function textOf(value: RecordBytes | null): string {
-  return value?.encoding === "text" ? value.data : "";
 }
 
 function bytesOf(kind: Encoding | "json", text: string) {
@@ -92,6 +111,15 @@ function valueError({ valueKind, value }: ProduceDraft): string | undefined {
   } catch (error) {
     return `Not valid JSON: ${error instanceof Error ? error.message : "check its syntax"}`;
   }
+}
+
+function headersError({ headers }: ProduceDraft): string | undefined {
+  if (headers.some(({ name }) => name === "")) {
+    return "Enter a name for each header, or remove it";
+  }
+  return headers
+    .map(({ kind, value }) => (kind === "null" ? undefined : bytesError(kind, value)))
+    .find((each) => each !== undefined);
 }
 
 function bytesError(kind: Encoding, text: string): string | undefined {

@@ -33,6 +33,9 @@ test("a hex view of megabytes is bounded", () => {
 
 test("a preview is one short line", () => {
   expect(previewOf(given("text", "a\r\n\tb\u0000c"))).toBe("a b c");
+  expect(previewOf(given("text", "user\u202etxt.exe\u200b\u2066!\u2028\u2029?"))).toBe(
+    "user txt.exe ! ?",
+  );
   expect(previewOf(given("text", "x".repeat(500)))).toHaveLength(161);
   expect(previewOf({ ...given("text", "cut"), truncated: true })).toBe("cut…");
   expect(previewOf(given("base64", "/wAB", 3))).toBe("ff 00 01");

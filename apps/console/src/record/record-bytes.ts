@@ -6,8 +6,11 @@ const PREVIEW_CHARS_MAX = 160;
 /** A hex view beyond this is scrolled by nobody; the copied value is whole. */
 export const HEX_BYTES_MAX = 16 * 1024;
 const HEX_ROW_BYTES = 16;
-/** Line breaks and other control characters would break a line of a list. */
-const CONTROL = /\p{Cc}+/gu;
+/**
+ * Line breaks and other control characters would break a line of a list; bidirectional marks and
+ * characters without width would make it read as another one.
+ */
+const CONTROL = /[\p{Cc}\p{Cf}\u2028\u2029]+/gu;
 
 /** One line; the beginning where it is long. */
 export function previewOf(bytes: RecordBytes): string {

@@ -7,7 +7,9 @@ import { RecordDetail } from "./record-drawer.tsx";
 const ADDRESS = { clusterId: "clu_test", topic: "orders" };
 
 function detail(change: Partial<KafkaRecord>): string {
-  return new FakeApi().render(<RecordDetail address={ADDRESS} record={recordOf(change)} />);
+  return new FakeApi().render(
+    <RecordDetail address={ADDRESS} record={recordOf(change)} onCopy={() => undefined} />,
+  );
 }
 
 function part(html: string, title: "Key" | "Value" | "Headers"): string {
@@ -64,4 +66,18 @@ test("headers keep their order and repetitions, and null is not empty", () => {
 test("a timestamp says who set it", () => {
   expect(detail({})).toContain("1764000000123 ms, set by the producer");
   expect(detail({ timestamp_type: "log_append_time" })).toContain("set by the broker");
+});
+
+test("a record that was cut is copied when it is loaded, and says so", () => {
+  const cut = detail({ key: { ...bytesOf("beginning"), bytes: 3_000, truncated: true } });
+  expect(cut).toContain("Load all of the record to copy it.");
+  expect(cut).toMatch(/<button[^>]*disabled[^>]*>(?:<span[^>]*>)*Produce a copy…/);
+  expect(cut).toContain("Load all</span>");
+  expect(detail({})).not.toMatch(/<button[^>]*disabled/);
+});
+
+test("a small record that is nested without end is text", () => {
+  const value = part(detail({ value: bytesOf("[".repeat(32_000) + "]".repeat(32_000)) }), "Value");
+  expect(value).not.toContain(">JSON</span>");
+  expect(value).toContain("[[[[");
 });

@@ -16,12 +16,13 @@ import {
 import type { KafkaRecord, RecordBytes } from "@millrace/contract";
 import { RECORD_BYTES_MAX } from "@millrace/domain";
 import { useQuery } from "@tanstack/react-query";
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useMemo, useState } from "react";
 import { messageOf, useTRPCClient } from "../api/client.tsx";
 import { bytes, int64 } from "../format/quantity.ts";
 import { clockTime } from "../format/time.ts";
 import { CopyIcon } from "../shell/copy-icon.tsx";
 import { indentedJson } from "./json-text.ts";
+import { copyObstacle } from "./produce-draft.ts";
 import { HEX_BYTES_MAX, hexDump, previewOf, rawBytes } from "./record-bytes.ts";
 import { Tombstone } from "./record-table.tsx";
 import type { TopicAddress } from "./use-records.ts";
@@ -47,16 +48,12 @@ export function RecordDrawer({ address, record, onClose, onCopy }: RecordDrawerP
       title={record && `Partition ${record.partition}, offset ${int64(record.offset)}`}
     >
       {record && (
-        <Stack gap="lg">
-          <RecordDetail address={address} record={record} />
-          {onCopy && (
-            <Group>
-              <Button variant="default" onClick={() => onCopy(record)}>
-                Produce a copy…
-              </Button>
-            </Group>
-          )}
-        </Stack>
+        <RecordDetail
+          key={`${record.partition}:${record.offset}`}
+          address={address}
+          record={record}
+          onCopy={onCopy}
+        />
       )}
     </Drawer>
   );
@@ -67,8 +64,11 @@ const TIMESTAMP_TYPES = {
   log_append_time: "set by the broker",
 } as const;
 
-export function RecordDetail(props: { address: TopicAddress; record: KafkaRecord }) {
-  const { address, record } = props;
+export function RecordDetail(props: Omit<RecordDrawerProps, "onClose"> & { record: KafkaRecord }) {
+  const { address, onCopy } = props;
+  const whole = useWholeRecord(address, props.record);
+  const record = whole.loaded ?? props.record;
+  const obstacle = copyObstacle(record);
   const { timestamp_ms, timestamp_type, size_bytes, key, value, headers } = record;
   return (
     <Stack gap="lg">
@@ -84,8 +84,21 @@ export function RecordDetail(props: { address: TopicAddress; record: KafkaRecord
         </Table.Tbody>
       </Table>
       <Part title="Key" bytes={key} absent={<Quiet text="The record has no key." />} />
-      <Value address={address} record={record} value={value} />
+      <Part title="Value" bytes={value} absent={<Tombstone />} />
       <Headers headers={headers} />
+      <Rest record={record} whole={whole} />
+      {onCopy && (
+        <Group gap="sm">
+          <Button
+            variant="default"
+            disabled={obstacle !== undefined}
+            onClick={() => onCopy(record)}
+          >
+            Produce a copy…
+          </Button>
+          {obstacle && <Quiet text={obstacle} />}
+        </Group>
+      )}
     </Stack>
   );
 }
@@ -99,20 +112,19 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
   );
 }
 
-/** A value that the list has cut is read again, whole, when somebody asks for it. */
-function Value(props: { address: TopicAddress; record: KafkaRecord; value: RecordBytes | null }) {
-  const { address, record, value } = props;
+/** A record that the list has cut is read again, whole, when somebody asks for it. */
+function useWholeRecord({ clusterId, topic }: TopicAddress, { partition, offset }: KafkaRecord) {
   const client = useTRPCClient();
   const [wanted, setWanted] = useState(false);
-  const whole = useQuery({
-    queryKey: ["record", address.clusterId, address.topic, record.partition, record.offset],
+  const { data, error, isFetching } = useQuery({
+    queryKey: ["record", clusterId, topic, partition, offset],
     queryFn: ({ signal }) =>
       client.record.list.query(
         {
-          cluster_id: address.clusterId,
-          topic_name: address.topic,
-          partition: String(record.partition),
-          offset: record.offset,
+          cluster_id: clusterId,
+          topic_name: topic,
+          partition: String(partition),
+          offset,
           limit: 1,
           max_bytes: RECORD_BYTES_MAX,
           value_bytes_max: RECORD_BYTES_MAX,
@@ -122,20 +134,27 @@ function Value(props: { address: TopicAddress; record: KafkaRecord; value: Recor
     enabled: wanted,
     gcTime: 0,
   });
-  const found = whole.data?.records[0];
-  const loaded = found?.offset === record.offset ? found.value : undefined;
-  const shown = loaded ?? value;
+  const found = data?.records[0];
+  const loaded = found?.offset === offset ? found : undefined;
+  const gone = data !== undefined && loaded === undefined;
+  return { loaded, gone, error, isFetching, load: () => setWanted(true) };
+}
+
+/** What is not shown yet, and why it cannot be loaded. */
+function Rest(props: { record: KafkaRecord; whole: ReturnType<typeof useWholeRecord> }) {
+  const { record, whole } = props;
+  const { key, value, headers } = record;
+  const cut = [key, value, ...headers.map((each) => each.value)].find((each) => each?.truncated);
   return (
     <Stack gap="xs">
-      <Part title="Value" bytes={shown} absent={<Tombstone />} />
-      {shown?.truncated && (
+      {cut && (
         <Group gap="sm">
-          <Text fz="sm">The first part of {bytes(shown.bytes)} is shown.</Text>
+          <Text fz="sm">The first part of {bytes(cut.bytes)} is shown.</Text>
           <Button
             size="compact-sm"
             variant="default"
             loading={whole.isFetching}
-            onClick={() => setWanted(true)}
+            onClick={whole.load}
           >
             Load all
           </Button>
@@ -146,7 +165,7 @@ function Value(props: { address: TopicAddress; record: KafkaRecord; value: Recor
           {messageOf(whole.error)}
         </Alert>
       )}
-      {whole.data && loaded === undefined && (
+      {whole.gone && (
         <Alert color="yellow" role="alert">
           The record is gone: it was deleted by retention or compaction.
         </Alert>
@@ -164,7 +183,8 @@ interface PartProps {
 }
 
 function Part({ title, bytes: given, absent }: PartProps) {
-  const json = given?.encoding === "text" ? indentedJson(given.data) : undefined;
+  const text = given?.encoding === "text" ? given.data : undefined;
+  const json = useMemo(() => (text === undefined ? undefined : indentedJson(text)), [text]);
   const views: { value: View; label: string }[] = [
     ...(json === undefined ? [] : [{ value: "json" as const, label: "JSON" }]),
     ...(given?.encoding === "text" ? [{ value: "text" as const, label: "Text" }] : []),
@@ -224,6 +244,8 @@ function textOf(given: RecordBytes, view: View, json: string | undefined): strin
   return view === "hex" ? hexDump(rawBytes(given)) : given.data;
 }
 
+const HEADER_CELL = { overflowWrap: "anywhere", unicodeBidi: "isolate" } as const;
+
 function Headers({ headers }: { headers: KafkaRecord["headers"] }) {
   return (
     <section aria-label="Headers">
@@ -244,10 +266,10 @@ function Headers({ headers }: { headers: KafkaRecord["headers"] }) {
             {headers.map(({ name, value }, index) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: names may repeat, and the order is fixed
               <Table.Tr key={index}>
-                <Table.Td ff="monospace" fz="xs" style={{ overflowWrap: "anywhere" }}>
+                <Table.Td ff="monospace" fz="xs" style={HEADER_CELL}>
                   {name}
                 </Table.Td>
-                <Table.Td ff="monospace" fz="xs" style={{ overflowWrap: "anywhere" }}>
+                <Table.Td ff="monospace" fz="xs" style={HEADER_CELL}>
                   {value === null ? <Quiet text="null" /> : previewOf(value)}
                 </Table.Td>
                 <Table.Td>

@@ -106,7 +106,7 @@ const Row = memo(function Row({ record, opened, onOpen }: RowProps) {
 function Preview({ bytes: given }: { bytes: RecordBytes }) {
   if (given.bytes === 0) return <Nothing text="empty" />;
   return (
-    <Text ff="monospace" fz="xs" truncate dir="ltr">
+    <Text ff="monospace" fz="xs" truncate dir="ltr" style={{ unicodeBidi: "isolate" }}>
       {previewOf(given)}
     </Text>
   );

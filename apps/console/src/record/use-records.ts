@@ -45,6 +45,9 @@ export function recordsKey({ clusterId, topic }: TopicAddress, draft?: RecordDra
   return draft ? ["records", clusterId, topic, draft] : ["records", clusterId, topic];
 }
 
+/** Of each key, value and header of a tail's rows, so that they stay below some megabytes in all. */
+const TAIL_VALUE_BYTES_MAX = 1024;
+
 /** A tail of what is produced from now on, with the view's filters. */
 export function useLiveTail() {
   const [live, setLive] = useState<LiveTail>();
@@ -59,7 +62,8 @@ export function useLiveTail() {
     const first = cursor === undefined ? { from: "latest" } : { cursor };
     const next = new LiveTail((resumed, signal) => {
       const at = resumed === undefined ? first : { cursor: resumed };
-      return streamRecords({ ...address, query: { ...filtersOf(draft), ...at } as never }, signal);
+      const query = { ...filtersOf(draft), ...at, value_bytes_max: TAIL_VALUE_BYTES_MAX };
+      return streamRecords({ ...address, query: query as never }, signal);
     });
     next.resume();
     setLive(next);

@@ -1,0 +1,17 @@
+"use client";
+
+import { Alert, Button, Stack } from "@mantine/core";
+
+/** What is shown instead of a page that failed; the navigation beside it stays. */
+export default function PageError({ reset }: { reset: () => void }) {
+  return (
+    <Stack align="flex-start">
+      <Alert color="red" title="This page cannot be shown" role="alert">
+        An error occurred in the page. Try again, or go to another page.
+      </Alert>
+      <Button variant="default" onClick={reset}>
+        Try again
+      </Button>
+    </Stack>
+  );
+}
