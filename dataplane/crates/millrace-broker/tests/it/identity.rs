@@ -630,10 +630,13 @@ fn silence(spoilt: &Spoilt) {
     std::os::unix::fs::symlink("cluster", mark).expect("linked");
 }
 
-/// Puts the mark of an image into a bucket that failed.
+/// Puts the mark of an image into a bucket that failed. In one step: a broker that looks meanwhile
+/// would find a bucket without a mark, which is another failure.
 fn answer(spoilt: &Spoilt, image: &str) {
-    fs::remove_file(spoilt.path("objects/meta/cluster")).expect("removed");
-    spoilt.take("objects/meta/cluster", image);
+    let mark = "objects/meta/cluster";
+    let aside = tempfile::tempdir_in(spoilt.home.path()).expect("a temporary folder");
+    spoilt.images.get(image).write(mark, aside.path());
+    fs::rename(aside.path().join(mark), spoilt.path(mark)).expect("renamed");
 }
 
 fn object_files(spoilt: &Spoilt) -> usize {
@@ -667,9 +670,11 @@ async fn while_the_bucket_is_silent_clients_are_served_and_nothing_is_uploaded()
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), uploaded)
-        .await
-        .expect("uploads start");
+    tokio::select! {
+        () = uploaded => {}
+        failure = broker.failed() => panic!("{failure}"),
+        () = tokio::time::sleep(Duration::from_secs(60)) => panic!("uploads do not start"),
+    }
     broker.stop().await;
 }
 
