@@ -4,6 +4,7 @@ import {
   type OperationEvent,
   type RecordStreamItem,
   type StreamType,
+  streamRecords,
   watchOperation,
 } from "@millrace/contract";
 import { createCaller, type RequestContext } from "@millrace/router";
@@ -65,6 +66,32 @@ function streamType(c: Context<ApiEnv>, types: readonly StreamType[]): StreamTyp
   return types.find((type) => accepted.includes(type)) ?? types[0] ?? "text/event-stream";
 }
 
+interface StreamKind {
+  /** Fails as a request does, where the stream itself would only break. */
+  readonly check?: (context: RequestContext, input: Record<string, unknown>) => Promise<unknown>;
+  readonly write: (
+    c: Context<ApiEnv>,
+    items: unknown,
+    type: StreamType,
+    gone: AbortController,
+  ) => Response;
+}
+
+/** By the name of their contract. */
+const STREAMS: Readonly<Record<string, StreamKind>> = {
+  [watchOperation.name]: {
+    // Events begin with the first one read: a foreign id must be 404 and not a broken stream.
+    check: (context, { operation_id }) =>
+      createCaller(context).operation.get({ operation_id: String(operation_id) }),
+    write: (c, items, _type, gone) =>
+      eventStream(c, items as AsyncIterable<[string, OperationEvent]>, gone),
+  },
+  [streamRecords.name]: {
+    write: (c, items, type, gone) =>
+      recordStream(c, items as AsyncIterable<[string, RecordStreamItem]>, type, gone),
+  },
+};
+
 async function stream(
   contract: Contract,
   c: Context<ApiEnv>,
@@ -74,20 +101,16 @@ async function stream(
   const gone = new AbortController();
   const context = c.get("context");
   context.signal.addEventListener("abort", () => gone.abort(), { once: true });
-  // Events begin with the first one read: a foreign id must be 404 and not a broken stream.
-  if (contract.name === watchOperation.name) {
-    await createCaller(context).operation.get({ operation_id: String(input.operation_id) });
-  }
+  const kind = STREAMS[contract.name];
+  if (!kind) throw new Error(`nothing writes the stream ${contract.name}`);
+  await kind.check?.(context, input);
   const items = await callOf(contract, { ...context, signal: gone.signal })(input);
   if (c.req.method === "HEAD") {
     // Nobody reads the body of an answer to HEAD, nor would anybody end the stream.
     gone.abort();
     return c.body(null, 200, { "Content-Type": type });
   }
-  if (contract.name === watchOperation.name) {
-    return eventStream(c, items as AsyncIterable<[string, OperationEvent]>, gone);
-  }
-  return recordStream(c, items as AsyncIterable<[string, RecordStreamItem]>, type, gone);
+  return kind.write(c, items, type, gone);
 }
 
 interface Presented {
