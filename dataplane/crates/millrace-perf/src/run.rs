@@ -109,9 +109,10 @@ impl Progress {
         self.behind.store(readers as u64, Ordering::Relaxed);
     }
 
-    /// One of them has; the last one ends the run.
+    /// One of them has; the last one ends the run. Once the run has ended, producers are silent: whoever
+    /// reaches the end then has not caught up with them.
     pub(crate) fn caught_up(&self, run: &Run) {
-        if self.behind.fetch_sub(1, Ordering::Relaxed) == 1 {
+        if self.behind.fetch_sub(1, Ordering::Relaxed) == 1 && !run.ending.has_ended() {
             self.caught_up_us
                 .store(run.phases.now_us(), Ordering::Relaxed);
             run.ending.end(Reason::CaughtUp);
@@ -121,5 +122,32 @@ impl Progress {
     /// When the last reader had caught up.
     pub(crate) fn caught_up_us(&self) -> Option<u64> {
         Some(self.caught_up_us.load(Ordering::Relaxed)).filter(|us| *us > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use millrace_time::{ManualClock, SeededRandom};
+
+    use super::*;
+    use crate::options::tests::plan;
+
+    #[test]
+    fn readers_that_reach_the_end_after_the_run_have_not_caught_up() {
+        for ends_first in [false, true] {
+            let clock = ManualClock::shared();
+            let plan = plan("catch-up --duration 10").expect("a plan");
+            let run = Run::begin(plan, clock.clone(), SeededRandom::shared(1));
+            run.progress.catch_up(1);
+            clock.advance(Duration::from_secs(5));
+            if ends_first {
+                run.ending.end(Reason::Duration);
+            }
+            run.progress.caught_up(&run);
+            let caught_up_us = run.progress.caught_up_us();
+            assert_eq!(caught_up_us, (!ends_first).then_some(5_000_000));
+        }
     }
 }

@@ -11,6 +11,7 @@ use crate::{
     ending::Reason,
     error::PerfError,
     options::{ConsumeOptions, Plan, Workload},
+    phases::micros,
     producing::{self, Produced},
     run::Run,
     topic,
@@ -18,6 +19,8 @@ use crate::{
 
 /// Readers that get nothing for so long, though something is missing, will not get it.
 const DRAIN_IDLE_MAX: Duration = Duration::from_secs(5);
+/// What was acknowledged late is waited for no longer than this: whoever started the run waits as well.
+const DRAIN_MAX: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// What the clients did. Times are microseconds since the start of the run.
@@ -133,7 +136,7 @@ async fn end_to_end(run: &Arc<Run>, stage: &Stage) -> Result<Done, PerfError> {
     }
     let produced = finish_producers(run, start_producers(run, stage)?).await;
     let produced_us = run.phases.now_us();
-    drain(run, &produced).await;
+    drain(run, &produced, produced_us + micros(DRAIN_MAX)).await;
     Ok(Done {
         produced,
         consumed: finish_readers(readers).await,
@@ -165,7 +168,8 @@ async fn catch_up(run: &Arc<Run>, stage: &Stage) -> Result<Done, PerfError> {
     });
     let produced = finish_producers(run, producers).await;
     let produced_us = run.phases.now_us();
-    drain(run, &produced).await;
+    // Whether the readers catch up in time is what is measured.
+    drain(run, &produced, run.deadline_us.unwrap_or(u64::MAX)).await;
     Ok(Done {
         produced,
         consumed: finish_readers(readers).await,
@@ -242,14 +246,21 @@ async fn finish_readers(readers: Vec<JoinHandle<ConsumerMetrics>>) -> Vec<Consum
         .collect()
 }
 
-/// Lets the readers read what was acknowledged, and ends them.
-async fn drain(run: &Run, produced: &[Produced]) {
+/// Lets the readers read what was acknowledged, and ends them: at `until_us` at the latest, unless every
+/// record has to be verified.
+async fn drain(run: &Run, produced: &[Produced], until_us: u64) {
+    let until_us = if run.verifier.is_some() {
+        u64::MAX
+    } else {
+        until_us
+    };
     let acknowledged: u64 = produced
         .iter()
         .map(|one| one.sent.numbers - one.sent.failed.len() as u64)
         .sum();
     let mut last = (run.progress.records(), run.phases.now_us());
-    while last.0 < acknowledged && !run.readers_end.is_cancelled() {
+    while last.0 < acknowledged && !run.readers_end.is_cancelled() && run.phases.now_us() < until_us
+    {
         tokio::time::sleep(LOOK).await;
         let (records, now_us) = (run.progress.records(), run.phases.now_us());
         if records > last.0 {
