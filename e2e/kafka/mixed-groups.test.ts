@@ -85,6 +85,8 @@ describe.skipIf(!process.env.MILLRACE_KAFKA_JARS)("groups of Java's and our own 
     } finally {
       enough.abort();
       for (const { child } of members) child.kill("SIGKILL");
+      // Where something above failed, that is the failure to show.
+      await producing.catch(() => {});
     }
   });
 });

@@ -1,5 +1,5 @@
 /** Benchmarks: bounded, refused where they would do harm, and their topic is gone whatever happens. */
-import { BrokerHttp } from "@millrace/broker-admin";
+import { BrokerError, BrokerHttp } from "@millrace/broker-admin";
 import {
   type BenchmarkRequest,
   type BenchmarkSample,
@@ -12,7 +12,7 @@ import {
   tuningDefaults,
 } from "@millrace/domain";
 import { ProvisionError } from "@millrace/provisioner";
-import { beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import {
   cancelOperation,
   createCore,
@@ -170,6 +170,17 @@ describe("refused, with nothing started", () => {
     await expect(pause).rejects.toMatchObject({ code: "cluster_busy" });
   });
 
+  test("two that are asked for at once: one of them", async () => {
+    const first = cluster;
+    const second = await of.running(of.tools());
+    const asked = [first, second].map((each) => {
+      cluster = each;
+      return ask();
+    });
+    const outcomes = (await Promise.allSettled(asked)).map(({ status }) => status);
+    expect(outcomes.sort()).toEqual(["fulfilled", "rejected"]);
+  });
+
   test("a cluster that does not run, or is on AWS", async () => {
     await of.run(tools, await pauseCluster(core(), caller(), { clusterId: cluster.id }));
     await expect(ask()).rejects.toMatchObject({
@@ -258,6 +269,71 @@ describe("the topic is deleted", () => {
     await removeLeftTopics(tools);
   });
 
+  test("at the highest rate with no upload, before the log is full", async () => {
+    const operation = await ask({ bytesPerSecond: undefined });
+    const { storage } = tools.topics;
+    tools.driver.duringLoad = async ({ signal }) => {
+      const begin = performance.now();
+      const filled = () => 128 * MIB + (64 * MIB * (performance.now() - begin)) / 1_000;
+      const timer = setInterval(() => {
+        tools.topics.storage = { ...storage, walUsedBytes: filled() };
+      }, 20);
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      clearInterval(timer);
+      throw new ProvisionError("aborted", "the load was aborted");
+    };
+    expect(await of.run(tools, operation)).toBe("failed");
+    expect(tools.topics.storage.walUsedBytes).toBeLessThan(256 * MIB);
+    expect((await look(operation)).benchmark.error?.message).toMatch(/^Stopped to protect/);
+  });
+
+  test.each([
+    ["uploads wait", { uploadsWaitFor: "the bucket does not answer" }, /nothing is uploaded/],
+    ["the broker does not tell how full its log is", undefined, /does not tell any more/],
+  ])("when %s, which stops the load", async (_, changes, message) => {
+    let isSilent = false;
+    const { topics } = tools;
+    tools = {
+      ...tools,
+      storage: async () => {
+        if (isSilent) throw new BrokerError("unreachable", "no answer");
+        return topics.storage;
+      },
+    };
+    const operation = await ask();
+    tools.driver.duringLoad = async ({ signal }) => {
+      if (changes === undefined) isSilent = true;
+      else topics.storage = { ...topics.storage, ...changes };
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      throw new ProvisionError("aborted", "the load was aborted");
+    };
+    expect(await of.run(tools, operation)).toBe("failed");
+    expect((await look(operation)).benchmark.error?.message).toMatch(message);
+  });
+
+  test("where a broker creates it after its client gave up", async () => {
+    const operation = await ask();
+    const { kafka } = tools;
+    tools = {
+      ...tools,
+      kafka: (address, work) =>
+        kafka(address, (admin) =>
+          work({
+            ...admin,
+            createTopic: async () => {
+              throw new BrokerError("refused", "timed out");
+            },
+          }),
+        ),
+    };
+    expect(await of.run(tools, operation)).toBe("failed");
+    const { benchmark } = await look(operation);
+    tools.topics.names.add(benchmarkTopic(benchmark.id));
+    await removeLeftTopics(tools);
+    expect(tools.topics.names.size).toBe(0);
+    expect(await fixture.db.benchmarks.isTopicDeleted(benchmark.id)).toBe(true);
+  });
+
   test("when the log fills up, which stops the load", async () => {
     const operation = await ask();
     tools.driver.duringLoad = async ({ signal }) => {
@@ -275,7 +351,17 @@ describe("the topic is deleted", () => {
 });
 
 describe("a worker that dies while the load runs", () => {
-  const dies = new Promise<never>(() => {});
+  let dies = Promise.withResolvers<void>();
+  let dead: Promise<unknown> = Promise.resolve();
+
+  beforeEach(() => {
+    dies = Promise.withResolvers();
+  });
+  // What stood still must not outlive the test and its database.
+  afterEach(async () => {
+    dies.resolve();
+    await dead;
+  });
 
   /** Runs until the load is under way, and then never touches anything again. */
   async function die(operation: Operation): Promise<void> {
@@ -283,10 +369,10 @@ describe("a worker that dies while the load runs", () => {
     await new Promise<void>((resolve) => {
       tools.driver.duringLoad = () => {
         resolve();
-        return dies;
+        return dies.promise;
       };
       const options = { workerId: "dead", signal, leaseMs: 300, retryDelayMs: 1 };
-      void runOperation({ ...tools, db: fixture.db }, operation.id, options);
+      dead = runOperation({ ...tools, db: fixture.db }, operation.id, options).catch(() => {});
     });
   }
 
@@ -295,7 +381,14 @@ describe("a worker that dies while the load runs", () => {
     await fixture.db.journal.claim(operation.id, "dead", 1);
     const benchmark = await fixture.db.benchmarks.ofOperation(operation.id);
     const topic = benchmarkTopic(benchmark!.id);
-    // As the dead worker left it: a topic with records, a sample, and its child.
+    // As the dead worker left it: a topic with records, a sample, and its child, which fills the log.
+    tools.topics.storage = { ...tools.topics.storage, walUsedBytes: 250 * MIB };
+    const { driver, topics } = tools;
+    const endLoad = driver.endLoad.bind(driver);
+    driver.endLoad = async (name) => {
+      topics.storage = { ...topics.storage, walUsedBytes: 0 };
+      await endLoad(name);
+    };
     tools.topics.names.add(topic);
     await fixture.db.benchmarks.addSample(benchmark!.id, 0, SAMPLES[2]!);
     await fixture.db.journal.recordStep(

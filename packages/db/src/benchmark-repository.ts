@@ -11,6 +11,7 @@ import {
   type ErrorCode,
   type OperationId,
   type OperationPhase,
+  type OrganizationId,
   type TuningValues,
 } from "@millrace/domain";
 import type { Client } from "./client.ts";
@@ -64,6 +65,25 @@ export class BenchmarkRepository {
     const where = { operationId };
     const row = await this.#client.benchmark.findUnique({ where, include: WITH_OPERATION });
     return row ? toBenchmark(row) : undefined;
+  }
+
+  /** Until the transaction ends, nobody else starts a benchmark. */
+  async lockStart(): Promise<void> {
+    await this.#client.$queryRaw`
+      SELECT pg_advisory_xact_lock(hashtextextended('benchmark start', 0))::text`;
+  }
+
+  /** What an organization asked for since then, of clusters that still exist. */
+  async startedSince(
+    organizationId: OrganizationId,
+    since: Date,
+  ): Promise<{ runs: number; bytes: number }> {
+    const [row] = await this.#client.$queryRaw<{ runs: bigint; bytes: bigint }[]>`
+      SELECT count(*) AS runs,
+        COALESCE(sum(b.bytes_per_second * b.duration_seconds), 0)::bigint AS bytes
+      FROM benchmark b JOIN operation o ON o.id = b.operation_id
+      WHERE o.organization_id = ${organizationId} AND b.created_at >= ${since}`;
+    return { runs: Number(row?.runs ?? 0), bytes: Number(row?.bytes ?? 0) };
   }
 
   /** Newest first. */
@@ -136,20 +156,20 @@ export class BenchmarkRepository {
   }
 
   /**
-   * Benchmarks whose operation is done and whose topic may still exist, of clusters in these phases,
-   * newest first.
+   * Benchmarks whose operation is done and whose topic may still exist, of clusters in these phases: any
+   * one of each cluster, so that a broker that is down does not keep the others' topics.
    */
   async withTopicLeft(phases: readonly ClusterPhase[], limit: number): Promise<Benchmark[]> {
-    const rows = await this.#client.benchmark.findMany({
-      where: {
-        topicDeletedAt: null,
-        operation: { done: true },
-        cluster: { phase: { in: [...phases] } },
-      },
-      include: WITH_OPERATION,
-      orderBy: { createdAt: "desc" },
-      take: limit,
-    });
+    const chosen = await this.#client.$queryRaw<{ id: string }[]>`
+      SELECT id FROM (
+        SELECT DISTINCT ON (b.cluster_id) b.id FROM benchmark b
+        JOIN operation o ON o.id = b.operation_id
+        JOIN cluster c ON c.id = b.cluster_id
+        WHERE b.topic_deleted_at IS NULL AND o.done AND c.phase = ANY(${[...phases]})
+        ORDER BY b.cluster_id, random()
+      ) one_each ORDER BY random() LIMIT ${limit}`;
+    const where = { id: { in: chosen.map(({ id }) => id) } };
+    const rows = await this.#client.benchmark.findMany({ where, include: WITH_OPERATION });
     return rows.map(toBenchmark);
   }
 

@@ -44,7 +44,10 @@ export const BENCHMARK_BOUNDS = {
 export const BENCHMARK_BYTES_MAX = 16 * 1024 ** 3;
 /** Small records cost CPU per record, not per byte. */
 const RECORDS_PER_SECOND_MAX = 1_000_000;
-/** Part of the write-ahead log that a benchmark may fill each second, so that uploads have time. */
+/**
+ * Part of the write-ahead log that a benchmark may fill each second. The log is looked at twice a second:
+ * from `WAL_FILL_RUN_MAX`, it is not full at the next look where nothing is uploaded.
+ */
 const WAL_SHARE_PER_SECOND = 1 / 4;
 /** Warm-up is the first part of the load, of which no figure tells. */
 const WARM_UP_SHARE = 1 / 5;
@@ -157,7 +160,7 @@ export interface BrokerStorage {
 /** A benchmark does not start with the write-ahead log fuller than this. */
 const WAL_FILL_START_MAX = 0.5;
 /** A benchmark is stopped when the log is fuller than this; at 100 % every producer waits. */
-const WAL_FILL_RUN_MAX = 0.85;
+const WAL_FILL_RUN_MAX = 0.7;
 /** Uploads are behind when this many uploads' worth of data waits. */
 const PENDING_UPLOADS_MAX = 2;
 const RETRY_AFTER_SECONDS = 30;
@@ -184,6 +187,10 @@ export function assertRoomForBenchmark(storage: BrokerStorage, uploadThresholdBy
 
 /** Why a running load has to stop for the sake of the cluster's clients; undefined where it may go on. */
 export function benchmarkStopReason(storage: BrokerStorage): string | undefined {
+  const { uploadsWaitFor } = storage;
+  if (uploadsWaitFor !== undefined) {
+    return `Stopped to protect other clients: nothing is uploaded to the bucket now: ${uploadsWaitFor}.`;
+  }
   const fill = walFill(storage);
   if (fill <= WAL_FILL_RUN_MAX) return undefined;
   return (

@@ -5,7 +5,8 @@
  *
  *   endless   goes on until it is ended, also when nobody reads what it says
  *   deaf      goes on, and SIGTERM does not end it
- *   errors    reports failed records, and ends with 1
+ *   errors    reports many failed records, and ends with 1
+ *   error     reports a few failed records, and ends with 1
  *   broken    ends with 1 and words on standard error
  *   silent    ends with 0 and no report
  */
@@ -65,7 +66,8 @@ if (mode === "broken") {
   for (const second of [1, 2, 3]) progress(second);
   if (mode === "endless" || mode === "deaf") setInterval(() => progress(4), 1_000);
   else {
-    report("duration", mode === "errors" ? 3 : 0);
-    process.exitCode = mode === "errors" ? 1 : 0;
+    const errors = { error: 3, errors: 500 }[mode] ?? 0;
+    report("duration", errors);
+    process.exitCode = errors > 0 ? 1 : 0;
   }
 }

@@ -59,13 +59,27 @@ test("a load is run with its bounds, and its samples and report are read", async
 });
 
 test.each([
-  ["errors", "the load failed: 3 records failed", ""],
+  ["errors", "the load failed: 500 of 1500 records failed", ""],
   ["broken", "the load failed: its program ended with code 1", "connection refused"],
   ["silent", "the load ended without a report", ""],
 ])("%s: the failure says why", async (mode, message, detail) => {
   const error = await run(perf(mode)).ended.catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ code: "benchmark_failed", message, retryable: false });
   expect((error as { detail: string }).detail).toContain(detail);
+});
+
+test("a few failed records are part of the report", async () => {
+  const report = await run(perf("error")).ended;
+  expect(report.produced).toMatchObject({ records: 1_000, errors: 3 });
+});
+
+test("a process that only names the topic is left alone", async () => {
+  const wait = "setInterval(() => {}, 1000)";
+  const other = spawn(process.execPath, ["-e", wait, "--", "--topic", load.topic]);
+  await once(other, "spawn");
+  while (table.findByArgument(load.topic).length === 0) await new Promise(setImmediate);
+  await perf("").end(load.topic);
+  expect(table.findByArgument(load.topic).map(({ pid }) => pid)).toEqual([other.pid]);
 });
 
 test("a program that is not there is named", async () => {

@@ -4,6 +4,7 @@ import {
   type BenchmarkRequest,
   type BenchmarkTuning,
   benchmarkRate,
+  type Clock,
   type Cluster,
   type ClusterId,
   checkBenchmark,
@@ -33,6 +34,11 @@ export interface RunBenchmarkInput extends BenchmarkRequest {
 
 /** Benchmarks under way at a time: their loads share this machine, and would measure each other. */
 const UNDER_WAY_MAX = 1;
+const HOUR_MS = 60 * 60_000;
+/** One every ninety seconds; fewer than are kept of one cluster, so that all of them are counted. */
+const RUNS_PER_HOUR_MAX = 40;
+/** Four of the largest: a bucket is paid for what is written to it. */
+const BYTES_PER_HOUR_MAX = 64 * 1024 ** 3;
 
 /**
  * Starts a load on a topic of its own, bounded in time, rate and bytes. Refused where it would harm the
@@ -50,7 +56,7 @@ export async function runBenchmark(
   await cancelDriftCheck(core, principal, found.id);
   await core.db.operations.refuseBusy(found.id);
   if (found.phase !== "RUNNING") throw clusterNotReady(found);
-  await refuseSecond(core);
+  await refuseSecond(core.db);
   const values = valuesOf(found, await readSettings(core, found));
   const storage = await atBroker(undefined, async () => (await core.brokerHttp(found)).storage());
   assertRoomForBenchmark(storage, values.upload_threshold_bytes);
@@ -59,6 +65,14 @@ export async function runBenchmark(
     const cluster = await lockCluster(tx, principal, { clusterId });
     await tx.operations.refuseBusy(cluster.id);
     if (cluster.phase !== "RUNNING") throw clusterNotReady(cluster);
+    await tx.benchmarks.lockStart();
+    await refuseSecond(tx);
+    await refuseMany(
+      tx,
+      core.clock,
+      principal,
+      benchmarkRate(request, walCapacityOf(cluster)) * request.durationSeconds,
+    );
     const id = newId("bmk");
     const benchmark = { id, durationSeconds: request.durationSeconds };
     const operation = await startOperation(tx, core.clock, cluster, "cluster.benchmark", {
@@ -85,12 +99,30 @@ function assertSupported({ name, region }: Cluster): void {
   );
 }
 
-async function refuseSecond({ db }: Core): Promise<void> {
-  if ((await db.operations.countUnderWay("cluster.benchmark")) < UNDER_WAY_MAX) return;
+async function refuseSecond({ operations }: Pick<Core["db"], "operations">): Promise<void> {
+  if ((await operations.countUnderWay("cluster.benchmark")) < UNDER_WAY_MAX) return;
   throw new DomainError("benchmark_refused", "Another benchmark is running on this machine.", {
     remedy: "Wait until it is done: both would measure each other.",
     retryAfterSeconds: 30,
   });
+}
+
+/** They share the machine and the buckets with other organizations. */
+async function refuseMany(
+  { benchmarks }: Pick<Core["db"], "benchmarks">,
+  clock: Clock,
+  { organizationId }: Principal,
+  bytes: number,
+): Promise<void> {
+  const since = new Date(clock.now().getTime() - HOUR_MS);
+  const started = await benchmarks.startedSince(organizationId, since);
+  if (started.runs < RUNS_PER_HOUR_MAX && started.bytes + bytes <= BYTES_PER_HOUR_MAX) return;
+  throw new DomainError(
+    "benchmark_refused",
+    `An organization runs at most ${RUNS_PER_HOUR_MAX} benchmarks per hour, which write at most ` +
+      `${BYTES_PER_HOUR_MAX / 1024 ** 3} GiB together.`,
+    { remedy: "Wait, or ask for a lower rate or a shorter load.", retryAfterSeconds: 600 },
+  );
 }
 
 function tuningOf(

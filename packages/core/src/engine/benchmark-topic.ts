@@ -5,34 +5,48 @@ import { type ClusterDriver, ProvisionError } from "@millrace/provisioner";
 import { deploymentOf } from "./cluster-deployment.ts";
 import type { WorkerTools } from "./worker-tools.ts";
 
-/** Topics deleted in one round: there is one at most of each operation that ended badly. */
+/** Topics deleted in one round, each of another cluster: a broker that is down takes a few seconds. */
 const BATCH_MAX = 20;
+/**
+ * A broker may create a topic after its client gave up. So long after the end of a benchmark it has:
+ * creations time out within a minute.
+ */
+const LATE_CREATION_MS = 2 * 60_000;
 
 /**
- * Ends a load that an earlier attempt left, and deletes the topic, if they exist. Throws `BrokerError`,
- * `ProvisionError`.
+ * Ends a load that an earlier attempt left, and deletes the topic, if they exist. A step holds its fence
+ * before: another worker's load is not ended. Throws `BrokerError`, `ProvisionError`.
  */
 export async function removeTopic(
   { db, clock, kafka }: Pick<WorkerTools, "db" | "clock" | "kafka">,
   driver: ClusterDriver,
   cluster: Cluster,
-  { id }: Benchmark,
+  benchmark: Benchmark,
 ): Promise<void> {
-  const topic = benchmarkTopic(id);
+  const topic = benchmarkTopic(benchmark.id);
   // Who still produces would create it again where brokers create topics by themselves.
   await driver.endLoad(topic);
   const deployment = deploymentOf(cluster);
+  let isGone = isSettled(benchmark, clock.now());
   if (deployment !== undefined) {
     const { bootstrapServers } = await driver.access(deployment);
     await kafka({ bootstrapServers }, async (admin) => {
       try {
         await admin.deleteTopic(topic);
+        isGone = true;
       } catch (error) {
         if (!(error instanceof BrokerError && error.code === "topic_not_found")) throw error;
       }
     });
   }
-  await db.benchmarks.markTopicDeleted(id, clock.now());
+  // Otherwise it is asked for again: its creation may still be under way.
+  if (isGone) await db.benchmarks.markTopicDeleted(benchmark.id, clock.now());
+}
+
+/** Whether a topic that is not there will not be there later either. */
+function isSettled({ report, endedAt }: Benchmark, now: Date): boolean {
+  if (report !== undefined) return true;
+  return endedAt !== undefined && now.getTime() - endedAt.getTime() > LATE_CREATION_MS;
 }
 
 /**
@@ -49,7 +63,7 @@ export async function removeLeftTopics(
     if (driver === undefined) continue;
     try {
       await removeTopic(tools, driver, cluster, benchmark);
-      tools.log.info({ benchmark: benchmark.id }, "deleted a topic that a benchmark left");
+      tools.log.info({ benchmark: benchmark.id }, "a topic that a benchmark left is looked for");
     } catch (error) {
       if (!(error instanceof BrokerError || error instanceof ProvisionError)) throw error;
       tools.log.warn({ benchmark: benchmark.id, err: error }, "a benchmark's topic is left");

@@ -22,6 +22,8 @@ export interface ProcessTable {
   findByArguments(lastArguments: readonly string[]): ProcessIdentity[];
   /** This user's processes with this argument anywhere on their command line. */
   findByArgument(argument: string): ProcessIdentity[];
+  /** This user's processes with the first arguments in a row on their command line, and the others after them. */
+  findByCommand(first: readonly string[], others: readonly string[]): ProcessIdentity[];
   /** This user's processes of that process group, with their command lines. */
   findByGroup(groupId: number): GroupMember[];
 }
@@ -62,6 +64,13 @@ class LinuxProcessTable implements ProcessTable {
   findByArgument(argument: string): ProcessIdentity[] {
     const wanted = `\0${argument}\0`;
     return this.#own((commandLine) => commandLine.includes(wanted)).map((each) => each.identity);
+  }
+
+  findByCommand(first: readonly string[], others: readonly string[]): ProcessIdentity[] {
+    const [before, after] = [first, others].map((each) => `\0${each.join("\0")}\0`);
+    return this.#own((commandLine) => isFollowed(commandLine, before, after)).map(
+      (each) => each.identity,
+    );
   }
 
   findByGroup(groupId: number): GroupMember[] {
@@ -113,6 +122,13 @@ export class PsProcessTable implements ProcessTable {
       .map((row) => row.identity);
   }
 
+  findByCommand(first: readonly string[], others: readonly string[]): ProcessIdentity[] {
+    const [before, after] = [first, others].map((each) => ` ${each.join(" ")} `);
+    return this.#own()
+      .filter((row) => isFollowed(` ${row.command} `, before, after))
+      .map((row) => row.identity);
+  }
+
   findByGroup(groupId: number): GroupMember[] {
     return this.#own().filter((row) => row.groupId === groupId);
   }
@@ -133,6 +149,12 @@ export class PsProcessTable implements ProcessTable {
         return [{ ...row, command: (command ?? "").trimEnd() }];
       });
   }
+}
+
+/** The last character of the first text may be the first one of the second. */
+function isFollowed(text: string, first = "", second = ""): boolean {
+  const at = text.indexOf(first);
+  return at !== -1 && text.indexOf(second, at + first.length - 1) !== -1;
 }
 
 /** The start time is text: a fixed language and zone make it comparable. */

@@ -6,9 +6,11 @@ import {
   type Benchmark,
   type BenchmarkId,
   type BenchmarkSample,
+  type BrokerStorage,
   benchmarkLoad,
   benchmarkStopReason,
   benchmarkTopic,
+  DomainError,
   desiredTuning,
   type StepName,
 } from "@millrace/domain";
@@ -21,7 +23,14 @@ import { deployment } from "./deployment.ts";
 /** Times that a load is started: a worker that died during each of them may have died of it. */
 const RUNS_MAX = 3;
 /** While the load runs, the broker's log is looked at this often. */
-const STORAGE_INTERVAL_MS = 2_000;
+const STORAGE_INTERVAL_MS = 500;
+/** A look that takes longer tells nothing. */
+const STORAGE_LOOK_MAX_MS = 500;
+/** A load does not go on without knowing more than so many times in a row. */
+const UNKNOWN_LOOKS_MAX = 3;
+/** Looks at the log before a load, and the time between them. */
+const ROOM_LOOKS_MAX = 6;
+const ROOM_INTERVAL_MS = 1_000;
 /** One line of the log in so many samples. */
 const SAMPLES_PER_LINE = 5;
 /** Should deletion fail for long, the records still go. */
@@ -30,12 +39,29 @@ const RETENTION_MS = 60 * 60_000;
 const checkLoad: Step = {
   check: hasReport,
   async do(context) {
-    const { cluster } = context;
-    const tuning = desiredTuning(cluster, cluster.tuning.overrides);
-    assertRoomForBenchmark(await storageOf(context), tuning.upload_threshold_bytes);
+    await holdFence(context);
+    // An earlier attempt's load would be what makes this one harmful.
+    await context.driver.endLoad(benchmarkTopic((await benchmarkOf(context)).id));
+    await waitForRoom(context);
     return undefined;
   },
 };
+
+/** What an earlier load has written, or another client in a burst, is given a few seconds to be uploaded. */
+async function waitForRoom(context: StepContext): Promise<void> {
+  const { cluster, signal } = context;
+  const tuning = desiredTuning(cluster, cluster.tuning.overrides);
+  for (let look = 1; ; look += 1) {
+    try {
+      assertRoomForBenchmark(await storageOf(context), tuning.upload_threshold_bytes);
+      return;
+    } catch (error) {
+      const isRefused = error instanceof DomainError && error.code === "benchmark_refused";
+      if (!isRefused || look === ROOM_LOOKS_MAX) throw error;
+    }
+    await sleep(ROOM_INTERVAL_MS, undefined, { signal });
+  }
+}
 
 /** A topic that an earlier attempt wrote to is replaced: its records are no part of the next load. */
 const createTopic: Step = {
@@ -43,8 +69,12 @@ const createTopic: Step = {
   async do(context) {
     const { tools, driver, cluster } = context;
     const benchmark = await benchmarkOf(context);
+    await holdFence(context);
     await removeTopic(tools, driver, cluster, benchmark);
-    await tools.db.benchmarks.markTopicCreated(benchmark.id);
+    await tools.db.transaction(async (tx) => {
+      await tx.journal.hold(context.fence);
+      await tx.benchmarks.markTopicCreated(benchmark.id);
+    });
     const name = benchmarkTopic(benchmark.id);
     const { partitions } = benchmark.request;
     const configs = { "retention.ms": String(RETENTION_MS) };
@@ -101,6 +131,7 @@ const deleteTopic: Step = {
     context.tools.db.benchmarks.isTopicDeleted((await benchmarkOf(context)).id),
   async do(context) {
     const benchmark = await benchmarkOf(context);
+    await holdFence(context);
     await removeTopic(context.tools, context.driver, context.cluster, benchmark);
     tell(context, `Deleted topic ${benchmarkTopic(benchmark.id)}.`);
     return undefined;
@@ -110,7 +141,13 @@ const deleteTopic: Step = {
 /** After a failure and a cancellation. Where the broker does not answer, the worker tries again later. */
 export async function cleanUpBenchmark(context: StepContext): Promise<void> {
   const { tools, driver, cluster } = context;
+  await holdFence(context);
   await removeTopic(tools, driver, cluster, await benchmarkOf(context));
+}
+
+/** Whoever has the operation now has its load and its topic as well. Throws `LeaseLost`. */
+async function holdFence({ tools, fence }: StepContext): Promise<void> {
+  await tools.db.transaction((tx) => tx.journal.hold(fence));
 }
 
 async function hasReport(context: StepContext): Promise<boolean> {
@@ -177,6 +214,10 @@ class SampleWriter {
   }
 }
 
+const UNKNOWN_REASON =
+  "Stopped to protect other clients: the broker does not tell any more how full its write-ahead log is. " +
+  "Run it again at a lower rate.";
+
 /** Looks at the broker's log while a load runs, and stops the load before other clients have to wait. */
 class StorageWatch {
   readonly #abort = new AbortController();
@@ -199,25 +240,32 @@ class StorageWatch {
 
   async #watch(context: StepContext): Promise<void> {
     const { signal } = this.#ending;
+    let unknown = 0;
     while (!signal.aborted) {
-      const reason = await this.#reason(context);
-      if (reason !== undefined) {
-        this.#abort.abort(new ProvisionError("benchmark_failed", reason));
+      const storage = await this.#look(context);
+      unknown = storage === undefined ? unknown + 1 : 0;
+      const reason = storage === undefined ? undefined : benchmarkStopReason(storage);
+      if (reason !== undefined || unknown === UNKNOWN_LOOKS_MAX) {
+        const message = reason ?? UNKNOWN_REASON;
+        this.#abort.abort(new ProvisionError("benchmark_failed", message));
         return;
       }
+      // Nobody knows how full the log is: look again at once.
+      if (unknown > 0) continue;
       await sleep(STORAGE_INTERVAL_MS, undefined, { signal }).catch(() => {});
     }
   }
 
-  async #reason(context: StepContext): Promise<string | undefined> {
-    try {
-      return benchmarkStopReason(await storageOf(context));
-    } catch (error) {
-      // A broker under load may answer late; one that is down ends the load by itself.
-      const { tools, operation } = context;
-      tools.log.warn({ operation: operation.id, err: error }, "a broker's storage is unknown");
-      return undefined;
-    }
+  /** Undefined where the broker does not answer in time. Takes as long as a look may. */
+  async #look(context: StepContext): Promise<BrokerStorage | undefined> {
+    const { tools, operation } = context;
+    const { signal } = this.#ending;
+    const late = sleep(STORAGE_LOOK_MAX_MS, undefined, { signal }).catch(() => {});
+    const asked = storageOf(context).catch(async (err: unknown) => {
+      tools.log.warn({ operation: operation.id, err }, "a broker's storage is unknown");
+      await late;
+    });
+    return (await Promise.race([asked, late])) ?? undefined;
   }
 }
 
