@@ -5,6 +5,7 @@ import {
   type BenchmarkSample,
   benchmarkTopic,
   type Cluster,
+  newId,
   type Operation,
   type Principal,
   TUNING_KNOBS,
@@ -179,6 +180,33 @@ describe("refused, with nothing started", () => {
     });
     const outcomes = (await Promise.allSettled(asked)).map(({ status }) => status);
     expect(outcomes.sort()).toEqual(["fulfilled", "rejected"]);
+  });
+
+  test("more than an organization runs in an hour", async () => {
+    const { db } = fixture;
+    const { organizationId } = fixture.principal;
+    const other = await of.running(of.tools());
+    for (let n = 0; n < 40; n += 1) {
+      const kind = "cluster.benchmark" as const;
+      const { id } = await db.operations.create({ organizationId, clusterId: other.id, kind });
+      await db.benchmarks.create({
+        ...{ id: newId("bmk"), clusterId: other.id, operationId: id, bytesPerSecond: 1 },
+        request: {
+          ...{ workload: "produce", durationSeconds: 10, recordSizeBytes: 1, partitions: 1 },
+          bytesPerSecond: undefined,
+        },
+        ...{ size: "dev", by: { kind: "user", id: "usr_x", name: "ann" } },
+        tuning: { version: 0, values: tuningDefaults({ size: "dev" }), changes: [] },
+        createdAt: new Date(),
+      });
+      await db.operations.requestCancel(id);
+    }
+    try {
+      await expect(ask()).rejects.toThrow("at most 40 benchmarks per hour");
+    } finally {
+      await db.benchmarks.forget(other.id);
+    }
+    await of.run(tools, await ask());
   });
 
   test("a cluster that does not run, or is on AWS", async () => {
