@@ -22,7 +22,7 @@ function slowBroker() {
     },
   };
   const cluster = {
-    ...{ id: CLUSTER, name: "orders", phase: "RUNNING", observedRevision: 1 },
+    ...{ id: CLUSTER, name: "orders", phase: "RUNNING", observedRevision: 1, conditions: [] },
     placement: { host: "127.0.0.1", kafkaPort: 9092, adminPort: 9093 },
   };
   const core = {
