@@ -133,7 +133,9 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
     await page.getByRole("button", { name: "Change Log cache" }).click();
     await page.getByLabel("Log cache, new value").fill("200");
     await page.getByRole("button", { name: "Preview" }).click();
-    await expect(field).toHaveAccessibleDescription("Block cache must be at most 568 MiB, not 600 MiB.");
+    await expect(field).toHaveAccessibleDescription(
+      "Block cache must be at most 568 MiB, not 600 MiB.",
+    );
     await checkPage(page, "tuning-refused");
     // So small that what the next step reads has to come back from object storage.
     await field.fill("96");
