@@ -38,7 +38,7 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
   await test.step("the right one leads to the clusters", async () => {
     await page.getByRole("textbox", { name: "Password" }).fill(credentials.password);
     await page.getByRole("button", { name: "Sign in" }).click();
-    await expect(page.getByRole("heading", { name: "Clusters" })).toBeVisible();
+    await expect(page.getByRole("heading", { name: "Clusters", exact: true })).toBeVisible();
   });
 
   await test.step("a cluster is created and its steps are seen", async () => {
