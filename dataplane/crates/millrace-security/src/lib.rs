@@ -1,0 +1,18 @@
+//! Who a client is, and what it may do.
+//!
+//! | part | what it is |
+//! |---|---|
+//! | `principal` | the name that rules speak of: `User:alice` |
+//! | `acl` | access control lists with Kafka's semantics, decided from an index in memory |
+//! | `sasl` | the server's side of PLAIN and SCRAM, and a connection's session (KIP-368) |
+//! | `credentials` | what the server keeps of passwords |
+//!
+//! Nothing here does I/O. Where rules and credentials are stored, and how tokens travel, is the
+//! business of the crates above.
+
+pub mod acl;
+pub mod credentials;
+mod principal;
+pub mod sasl;
+
+pub use principal::{InvalidPrincipal, PRINCIPAL_BYTES_MAX, Principal};

@@ -1,0 +1,96 @@
+//! The server's side of SASL. No I/O: tokens in, tokens out.
+//!
+//! | part | what it is |
+//! |---|---|
+//! | `plain` | PLAIN (RFC 4616) |
+//! | `scram` | SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677) |
+//! | `session` | a connection: handshake, exchange, and authentication again (KIP-43, KIP-368) |
+
+mod plain;
+mod scram;
+mod session;
+
+use std::{fmt, str::FromStr};
+
+pub use session::{HandshakeError, Identified, Reply, Session, Users};
+
+use crate::credentials::ScramHash;
+
+/// The longest token of a client, in bytes. A SCRAM message has a few hundred.
+pub const TOKEN_BYTES_MAX: usize = 8 * 1_024;
+
+/// A mechanism that is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Mechanism {
+    /// User and password as they are. Only sensible with TLS.
+    Plain,
+    /// A proof that the password is known.
+    Scram(ScramHash),
+}
+
+impl Mechanism {
+    /// All of them.
+    pub const EVERY: [Self; 3] = [
+        Self::Plain,
+        Self::Scram(ScramHash::Sha256),
+        Self::Scram(ScramHash::Sha512),
+    ];
+
+    /// As it is written.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "PLAIN",
+            Self::Scram(ScramHash::Sha256) => "SCRAM-SHA-256",
+            Self::Scram(ScramHash::Sha512) => "SCRAM-SHA-512",
+        }
+    }
+}
+
+impl fmt::Display for Mechanism {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// No mechanism has this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a SASL mechanism that is served; PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512 are")]
+pub struct UnknownMechanism(pub String);
+
+impl FromStr for Mechanism {
+    type Err = UnknownMechanism;
+
+    fn from_str(text: &str) -> Result<Self, UnknownMechanism> {
+        Self::EVERY
+            .into_iter()
+            .find(|mechanism| mechanism.name() == text)
+            .ok_or_else(|| UnknownMechanism(text.to_owned()))
+    }
+}
+
+/// An exchange has failed, and the connection must end. The client is told no more than this text says:
+/// whether it was the user or the password stays unsaid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AuthenticationError {
+    /// The token does not follow the mechanism's grammar.
+    #[error("Authentication failed: the client's SASL message is malformed")]
+    Malformed,
+    /// Channel binding, an authorization id of somebody else, extensions that must be understood.
+    #[error(
+        "Authentication failed: the client asks for what this mechanism's server does not offer"
+    )]
+    Unsupported,
+    /// Wrong user or password.
+    #[error("Authentication failed: Invalid username or password")]
+    Credentials,
+    /// No exchange is under way, or it has ended.
+    #[error("Authentication failed: a SASL token came where none is expected")]
+    State,
+    /// The connection authenticated again as somebody else.
+    #[error("Cannot change principals during re-authentication")]
+    PrincipalChanged,
+    /// The connection authenticated again by another mechanism.
+    #[error("Cannot change SASL mechanisms during re-authentication")]
+    MechanismChanged,
+}

@@ -1,0 +1,384 @@
+//! SCRAM (RFC 5802) with SHA-256 (RFC 7677) or SHA-512.
+//!
+//! ```text
+//! client-first:  n,,n=user,r=client-nonce          "y" where the client thinks we lack channel binding
+//! server-first:  r=client-nonce server-nonce,s=salt,i=iterations
+//! client-final:  c=base64(n,,),r=nonces,p=proof
+//! server-final:  v=signature
+//! ```
+//!
+//! A user who does not exist is led through the same messages and computations, and fails at the proof.
+
+use std::sync::Arc;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use subtle::ConstantTimeEq as _;
+
+use crate::{
+    credentials::{ScramCredential, ScramHash, ScramUsers, USER_BYTES_MAX, random_bytes},
+    sasl::AuthenticationError,
+};
+
+/// The longest nonce of a client, in bytes.
+const NONCE_BYTES_MAX: usize = 256;
+
+/// Random bytes of ours in a nonce: as strong as the weakest hash.
+const OWN_NONCE_BYTES: usize = 24;
+
+/// One exchange behind its first message.
+#[derive(Debug)]
+pub(super) struct Challenged {
+    hash: ScramHash,
+    pub(super) user: String,
+    credential: Arc<ScramCredential>,
+    /// `n,,` or `y,,` with what it names, as it came.
+    gs2_header: String,
+    client_first_bare: String,
+    server_first: String,
+    nonce: String,
+}
+
+/// A nonce for one exchange.
+pub(super) fn nonce() -> String {
+    // The alphabet of base64 has no comma, so the nonce needs no escapes.
+    STANDARD.encode(random_bytes::<OWN_NONCE_BYTES>())
+}
+
+/// Takes a client's first message; the exchange, and the challenge for the client.
+pub(super) fn challenge(
+    hash: ScramHash,
+    users: &ScramUsers,
+    token: &[u8],
+    own_nonce: &str,
+) -> Result<(Challenged, Vec<u8>), AuthenticationError> {
+    let first = ClientFirst::parse(token)?;
+    let credential = users.get_or_fake(hash, &first.user);
+    let nonce = format!("{}{own_nonce}", first.nonce);
+    let salt = STANDARD.encode(&credential.salt);
+    let server_first = format!("r={nonce},s={salt},i={}", credential.iterations);
+    let reply = server_first.clone().into_bytes();
+    let challenged = Challenged {
+        hash,
+        user: first.user,
+        credential,
+        gs2_header: first.gs2_header.to_owned(),
+        client_first_bare: first.bare.to_owned(),
+        server_first,
+        nonce,
+    };
+    Ok((challenged, reply))
+}
+
+impl Challenged {
+    pub(super) const fn hash(&self) -> ScramHash {
+        self.hash
+    }
+
+    /// Takes a client's final message; the server's.
+    pub(super) fn finish(&self, token: &[u8]) -> Result<Vec<u8>, AuthenticationError> {
+        let malformed = AuthenticationError::Malformed;
+        let text = std::str::from_utf8(token).map_err(|_| malformed)?;
+        let (without_proof, proof) = text.rsplit_once(",p=").ok_or(malformed)?;
+        let rest = without_proof.strip_prefix("c=").ok_or(malformed)?;
+        let (binding, rest) = rest.split_once(',').ok_or(malformed)?;
+        // Extensions may follow the nonce; none is known, and they may be ignored.
+        let nonce = rest
+            .split(',')
+            .next()
+            .and_then(|part| part.strip_prefix("r="));
+        if binding != STANDARD.encode(&self.gs2_header) || nonce != Some(&self.nonce) {
+            return Err(malformed);
+        }
+        let proof = STANDARD.decode(proof).map_err(|_| malformed)?;
+        if proof.len() != self.hash.digest_bytes() {
+            return Err(malformed);
+        }
+        let message = format!(
+            "{},{},{without_proof}",
+            self.client_first_bare, self.server_first
+        );
+        let ScramCredential {
+            stored_key,
+            server_key,
+            ..
+        } = &*self.credential;
+        let signature = self.hash.hmac(stored_key, message.as_bytes());
+        let client_key: Vec<u8> = proof.iter().zip(&signature).map(|(a, b)| a ^ b).collect();
+        if !bool::from(self.hash.digest(&client_key).ct_eq(stored_key)) {
+            return Err(AuthenticationError::Credentials);
+        }
+        let own = self.hash.hmac(server_key, message.as_bytes());
+        Ok(format!("v={}", STANDARD.encode(own)).into_bytes())
+    }
+}
+
+/// A client's first message.
+#[derive(Debug)]
+struct ClientFirst<'a> {
+    gs2_header: &'a str,
+    bare: &'a str,
+    user: String,
+    nonce: &'a str,
+}
+
+impl<'a> ClientFirst<'a> {
+    fn parse(token: &'a [u8]) -> Result<Self, AuthenticationError> {
+        let malformed = AuthenticationError::Malformed;
+        let text = std::str::from_utf8(token).map_err(|_| malformed)?;
+        let (flag, rest) = text.split_once(',').ok_or(malformed)?;
+        match flag {
+            "n" | "y" => {}
+            _ if flag.starts_with("p=") => return Err(AuthenticationError::Unsupported),
+            _ => return Err(malformed),
+        }
+        let (authzid, bare) = rest.split_once(',').ok_or(malformed)?;
+        let gs2_header = &text[..text.len() - bare.len()];
+        let mut parts = bare.split(',');
+        let user = match parts.next().and_then(|part| part.split_once('=')) {
+            Some(("n", user)) => unescape(user)?,
+            // An extension that must be understood.
+            Some(("m", _)) => return Err(AuthenticationError::Unsupported),
+            _ => return Err(malformed),
+        };
+        let nonce = parts.next().and_then(|part| part.strip_prefix("r="));
+        let nonce = nonce.ok_or(malformed)?;
+        let is_printable = nonce.bytes().all(|byte| byte.is_ascii_graphic());
+        if nonce.is_empty() || nonce.len() > NONCE_BYTES_MAX || !is_printable {
+            return Err(malformed);
+        }
+        // Kafka marks an exchange with a delegation token like this; such tokens are no users' passwords.
+        if parts.any(|extension| extension == "tokenauth=true") {
+            return Err(AuthenticationError::Unsupported);
+        }
+        let authzid = match authzid {
+            "" => None,
+            text => Some(unescape(text.strip_prefix("a=").ok_or(malformed)?)?),
+        };
+        if authzid.is_some_and(|id| id != user) {
+            return Err(AuthenticationError::Unsupported);
+        }
+        Ok(Self {
+            gs2_header,
+            bare,
+            user,
+            nonce,
+        })
+    }
+}
+
+/// A name as it is: `=2C` stands for a comma, `=3D` for an equals sign, and neither stands for itself.
+fn unescape(text: &str) -> Result<String, AuthenticationError> {
+    let mut parts = text.split('=');
+    let mut name = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (character, rest) = match part.get(..2) {
+            Some("2C") => (',', part.get(2..)),
+            Some("3D") => ('=', part.get(2..)),
+            _ => return Err(AuthenticationError::Malformed),
+        };
+        name.push(character);
+        name.push_str(rest.unwrap_or_default());
+    }
+    match name.len() {
+        1..=USER_BYTES_MAX if !name.contains('\0') => Ok(name),
+        _ => Err(AuthenticationError::Malformed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn user_of(hash: ScramHash, user: &str, password: &str, salt: &[u8]) -> ScramUsers {
+        let salted = hash.salted_password(password.as_bytes(), salt, 4_096);
+        let made = ScramCredential::from_salted_password(hash, salt, 4_096, &salted);
+        ScramUsers::new([(hash, user.to_owned(), made.expect("legal"))])
+    }
+
+    /// What a client that knows a password answers to a challenge.
+    fn client_final(
+        hash: ScramHash,
+        password: &str,
+        bare: &str,
+        gs2_header: &str,
+        server_first: &[u8],
+    ) -> Vec<u8> {
+        let server_first = std::str::from_utf8(server_first).expect("text");
+        let field = |name: &str| {
+            let mut parts = server_first.split(',');
+            let found = parts.find_map(|part| part.strip_prefix(name));
+            found.expect("a field").to_owned()
+        };
+        let salt = STANDARD.decode(field("s=")).expect("base64");
+        let iterations = field("i=").parse().expect("a number");
+        let salted = hash.salted_password(password.as_bytes(), &salt, iterations);
+        prove(hash, &salted, bare, gs2_header, server_first.as_bytes())
+    }
+
+    fn prove(
+        hash: ScramHash,
+        salted: &[u8],
+        bare: &str,
+        gs2_header: &str,
+        server_first: &[u8],
+    ) -> Vec<u8> {
+        let server_first = std::str::from_utf8(server_first).expect("text");
+        let nonce = server_first.split(',').next().expect("a nonce");
+        let client_key = hash.hmac(salted, b"Client Key");
+        let binding = STANDARD.encode(gs2_header);
+        let without_proof = format!("c={binding},{nonce}");
+        let message = format!("{bare},{server_first},{without_proof}");
+        let signature = hash.hmac(&hash.digest(&client_key), message.as_bytes());
+        let proof: Vec<u8> = client_key
+            .iter()
+            .zip(&signature)
+            .map(|(a, b)| a ^ b)
+            .collect();
+        format!("{without_proof},p={}", STANDARD.encode(proof)).into_bytes()
+    }
+
+    /// RFC 7677, section 3.
+    #[test]
+    fn the_example_of_the_standard() {
+        let salt = STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").expect("base64");
+        let users = user_of(ScramHash::Sha256, "user", "pencil", &salt);
+        let (challenged, server_first) = challenge(
+            ScramHash::Sha256,
+            &users,
+            b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO",
+            "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0",
+        )
+        .expect("legal");
+        assert_eq!(
+            server_first,
+            b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
+        );
+        let server_final = challenged.finish(
+            b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=",
+        );
+        assert_eq!(
+            server_final.expect("the right proof"),
+            b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
+        );
+    }
+
+    #[test]
+    fn both_hashes_escapes_and_wrong_passwords() {
+        for hash in ScramHash::EVERY {
+            let users = user_of(hash, "a,b=c", "pässword", b"0123456789");
+            let bare = "n=a=2Cb=3Dc,r=abc";
+            let first = format!("y,a=a=2Cb=3Dc,{bare}");
+            let begin = || challenge(hash, &users, first.as_bytes(), &nonce()).expect("legal");
+            let answer = |password| {
+                let (challenged, server_first) = begin();
+                let header = "y,a=a=2Cb=3Dc,";
+                let last = client_final(hash, password, bare, header, &server_first);
+                challenged.finish(&last)
+            };
+            assert!(answer("pässword").is_ok());
+            assert_eq!(answer("password"), Err(AuthenticationError::Credentials));
+            // A final message of another exchange has another nonce.
+            let (_, other) = begin();
+            let replayed = client_final(hash, "pässword", bare, "y,a=a=2Cb=3Dc,", &other);
+            assert_eq!(
+                begin().0.finish(&replayed),
+                Err(AuthenticationError::Malformed)
+            );
+        }
+    }
+
+    #[test]
+    fn a_stranger_is_refused_at_the_proof_like_a_wrong_password() {
+        let hash = ScramHash::Sha512;
+        let users = user_of(hash, "alice", "secret", b"0123456789");
+        let (challenged, server_first) =
+            challenge(hash, &users, b"n,,n=mallory,r=abc", "def").expect("legal");
+        let last = client_final(hash, "secret", "n=mallory,r=abc", "n,,", &server_first);
+        assert_eq!(
+            challenged.finish(&last),
+            Err(AuthenticationError::Credentials)
+        );
+    }
+
+    #[test]
+    fn first_messages_that_are_refused() {
+        let users = ScramUsers::new([]);
+        let begin = |text: &str| {
+            let begun = challenge(ScramHash::Sha256, &users, text.as_bytes(), "x");
+            begun.map(drop)
+        };
+        assert_eq!(begin("n,,n=a,r=b,ext=1"), Ok(()));
+        for malformed in [
+            "",
+            "n",
+            "n,,",
+            "n,,n=a",
+            "n,,n=,r=b",
+            "n,,n=a,r=",
+            "n,,r=b,n=a",
+            "x,,n=a,r=b",
+            "n,b,n=a,r=b",
+            "n,,n=a=2D,r=b",
+            "n,,n=a=2c,r=b",
+            "n,,n=a=,r=b",
+            "n,,n=a,r=b c",
+            "n,,n=a\0,r=b",
+        ] {
+            assert_eq!(
+                begin(malformed),
+                Err(AuthenticationError::Malformed),
+                "{malformed:?}"
+            );
+        }
+        for unsupported in [
+            "p=tls-unique,,n=a,r=b",
+            "n,a=b,n=a,r=b",
+            "n,,m=x,n=a,r=b",
+            "n,,n=a,r=b,tokenauth=true",
+        ] {
+            let unsupported_error = Err(AuthenticationError::Unsupported);
+            assert_eq!(begin(unsupported), unsupported_error, "{unsupported:?}");
+        }
+        let long = format!("n,,n=a,r={}", "b".repeat(NONCE_BYTES_MAX + 1));
+        assert_eq!(begin(&long), Err(AuthenticationError::Malformed));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn arbitrary_bytes_never_panic(token in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let users = ScramUsers::new([]);
+            let _ = challenge(ScramHash::Sha256, &users, &token, "x");
+            let (challenged, _) =
+                challenge(ScramHash::Sha256, &users, b"n,,n=a,r=b", "x").expect("legal");
+            prop_assert!(challenged.finish(&token).is_err());
+        }
+
+        #[test]
+        fn a_changed_final_message_is_refused(at in 0_usize..200, flip in 1_u8..=255) {
+            let hash = ScramHash::Sha256;
+            // Hashing the password once is enough.
+            static USERS: LazyLock<ScramUsers> =
+                LazyLock::new(|| user_of(ScramHash::Sha256, "a", "secret", b"salt"));
+            static SALTED: LazyLock<Vec<u8>> =
+                LazyLock::new(|| ScramHash::Sha256.salted_password(b"secret", b"salt", 4_096));
+            let (challenged, server_first) =
+                challenge(hash, &USERS, b"n,,n=a,r=b", "x").expect("legal");
+            let mut last = prove(hash, &SALTED, "n=a,r=b", "n,,", &server_first);
+            let at = at % last.len();
+            last[at] ^= flip;
+            prop_assert!(challenged.finish(&last).is_err());
+        }
+
+        #[test]
+        fn grammar_like_text_never_panics(token in "[nyp=],?(a=)?[a=2C3D]{0,6},(m=x,)?n=[=2C3Dab\u{e9}]{0,8},r=[!-~]{0,8}(,[a-z=]{0,5})?") {
+            let users = ScramUsers::new([]);
+            let _ = challenge(ScramHash::Sha512, &users, token.as_bytes(), "x");
+        }
+    }
+}
