@@ -65,8 +65,9 @@ function contextOf(
   let principal: Promise<Principal> | undefined;
   let slot: Promise<void> | undefined;
   const { method, headers, signal } = c.req.raw;
+  const authenticateAgain = () => authenticate(parts.authenticator, { method, headers });
   const caller = () => {
-    principal ??= authenticate(parts.authenticator, { method, headers });
+    principal ??= authenticateAgain();
     return principal;
   };
   const takeBodySlot = async (permission: Permission) => {
@@ -81,6 +82,7 @@ function contextOf(
     instance: c.req.path,
     signal: AbortSignal.any([signal, parts.stopping]),
     authenticate: caller,
+    authenticateAgain,
     takeBodySlot(permission) {
       slot ??= takeBodySlot(permission);
       return slot;

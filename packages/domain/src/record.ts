@@ -7,7 +7,7 @@ export const RECORDS_DEFAULT = 50;
 export const RECORD_BYTES_MAX = 8 * 1024 * 1024;
 /** How long a broker may look for records that match before it answers with what it has. */
 export const RECORD_SCAN_MS_MAX = 10_000;
-/** A stream of records ends after this; its reader continues it and is authenticated again. */
+/** A stream of records ends after this; its reader continues it with its cursor. */
 export const RECORD_STREAM_MS_MAX = 10 * 60_000;
 /** Partitions that one request reads: each takes a place in its cursor, which travels in a URL. */
 export const RECORD_PARTITIONS_MAX = 256;

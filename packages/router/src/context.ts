@@ -9,7 +9,9 @@ export interface RequestContext {
   readonly instance: string;
   /** Says who sends the request, or throws; called at most once per request. */
   readonly authenticate: () => Promise<Principal>;
-  /** Aborts when the caller has gone. */
+  /** Authenticates the request anew: its key or session may have been revoked since. */
+  readonly authenticateAgain: () => Promise<Principal>;
+  /** Aborts when the caller has gone, or, in a procedure, has lost access. */
   readonly signal: AbortSignal;
   /** Resolves when the response was written, or its connection has closed. */
   readonly answered: Promise<void>;

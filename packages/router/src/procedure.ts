@@ -3,6 +3,7 @@ import type { DomainError, Permission, Principal } from "@millrace/domain";
 import { initTRPC, TRPCError } from "@trpc/server";
 import superjson from "superjson";
 import { type ZodObject, type ZodRawShape, z } from "zod";
+import { AccessWatch } from "./access-watch.ts";
 import type { RequestContext } from "./context.ts";
 import { toDomainError, toProblem } from "./problem.ts";
 
@@ -49,17 +50,30 @@ export interface PrincipalContext extends RequestContext {
   readonly principal: Principal;
 }
 
-/** Procedures begin here: the caller is known, and its role grants `permission`. */
+/**
+ * Procedures begin here: the caller is known, and its role grants `permission`. Queries and
+ * subscriptions that last end when that changes; a mutation that has begun is completed.
+ */
 export function procedure(permission: Permission) {
-  return t.procedure.use(async ({ ctx, next }) => {
+  return t.procedure.use(async ({ ctx, type, next }) => {
+    let access: AccessWatch | undefined;
     try {
       const principal = await ctx.authenticate();
       authorize(principal, permission);
-      const result = await next({ ctx: { ...ctx, principal } });
+      if (type !== "mutation") access = new AccessWatch(ctx, principal, permission);
+      const signal = access ? AbortSignal.any([ctx.signal, access.signal]) : ctx.signal;
+      const result = await next({ ctx: { ...ctx, principal, signal } });
+      access?.assert();
       if (!result.ok) throw withStatus(result.error);
-      return result;
+      if (type !== "subscription" || access === undefined) return result;
+      const items = (result.data as AsyncIterable<unknown>)[Symbol.asyncIterator]();
+      const data = access.guard(items, withStatus);
+      access = undefined;
+      return { ...result, data };
     } catch (error) {
       throw withStatus(error);
+    } finally {
+      access?.stop();
     }
   });
 }

@@ -1,4 +1,5 @@
 import type { OperationEvent } from "@millrace/contract";
+import { toDomainError } from "@millrace/router";
 import type { Context } from "hono";
 import { type SSEStreamingApi, streamSSE } from "hono/streaming";
 import type { ApiEnv } from "../request-context.ts";
@@ -12,7 +13,8 @@ const RECONNECT_MS = 2_000;
  * Server-sent events (WHATWG HTML, 9.2): `id` is the event's seq, so that a browser which lost the
  * connection goes on after the last event it has seen. The stream ends after `operation.succeeded`
  * or `operation.failed` with an event `end`, at which clients close. `gone` is aborted
- * when the reader has left; a stream that it ends has no `end`, so that browsers come back.
+ * when the reader has left; a stream that it ends has no `end`, so that browsers come back. Nor has
+ * one whose reader has lost access: browsers come back and get the reason as an answer.
  */
 export function eventStream(
   c: Context<ApiEnv>,
@@ -36,9 +38,14 @@ async function pipe(
   events: AsyncIterable<readonly [id: string, data: OperationEvent, ...unknown[]]>,
   gone: AbortSignal,
 ): Promise<void> {
-  for await (const [id, event] of events) {
-    const data = JSON.stringify(event);
-    await stream.writeSSE({ id, event: event.kind, data, retry: RECONNECT_MS });
+  try {
+    for await (const [id, event] of events) {
+      const data = JSON.stringify(event);
+      await stream.writeSSE({ id, event: event.kind, data, retry: RECONNECT_MS });
+    }
+  } catch (error) {
+    if (toDomainError(error).code === "internal") throw error;
+    return;
   }
   if (!gone.aborted) await stream.writeSSE({ event: "end", data: "{}" });
 }

@@ -1,4 +1,5 @@
 import type { RecordStreamItem, StreamType } from "@millrace/contract";
+import { toDomainError } from "@millrace/router";
 import type { Context } from "hono";
 import type { ApiEnv } from "../request-context.ts";
 
@@ -28,9 +29,13 @@ export function recordStream(
           controller.close();
           gone.abort();
         } catch (error) {
+          const { code, message } = toDomainError(error);
           // The caller has left, or this server stops: callers come back with their cursor.
-          if (gone.signal.aborted) controller.close();
-          else controller.error(error);
+          if (gone.signal.aborted) return controller.close();
+          if (code === "internal") return controller.error(error);
+          controller.enqueue(encoder.encode(frame({ error: { code, message } })));
+          controller.close();
+          gone.abort();
         }
       },
       cancel: () => gone.abort(),

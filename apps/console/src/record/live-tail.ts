@@ -78,7 +78,7 @@ export class LiveTail {
 
   async #follow(connection: AbortController): Promise<void> {
     try {
-      // The API ends each stream after some minutes, and authenticates the next one.
+      // The API ends each stream after some minutes.
       while (await this.#read(connection.signal)) this.#scannedBefore = this.#tail.scanned;
       if (!connection.signal.aborted) throw new ApiFailure("The connection was closed.");
     } catch (error) {

@@ -11,7 +11,8 @@ export const watchOperation = defineContract({
   method: "GET",
   path: "/v1/operations/{operation_id}/events",
   summary: "Stream operation events",
-  description: "Server-sent events until the operation is done.",
+  description:
+    "Server-sent events until the operation is done, which the event end says. A stream without it was interrupted: continue with Last-Event-ID.",
   tag: "Operations",
   permission: "operation:read",
   successStatus: 200,

@@ -21,7 +21,7 @@ export const streamRecords = defineContract({
   path: "/v1/clusters/{cluster_id}/topics/{topic_name}/records/stream",
   summary: "Stream records",
   description:
-    "Streams records as NDJSON or, with Accept: text/event-stream, as server-sent events. A progress item comes at least every 10 seconds; an error item is the last. If you stop reading, the broker stops reading for you. A stream ends after 10 minutes: continue it with the cursor of the last item, or with Last-Event-ID.",
+    "Streams records as NDJSON or, with Accept: text/event-stream, as server-sent events. A progress item comes at least every 10 seconds; an error item is the last. If you stop reading, the broker stops reading for you. A stream ends after 10 minutes: continue it with the cursor of the last item, or with Last-Event-ID. It ends with an error item within 5 seconds after the caller has lost access.",
   tag: "Records",
   permission: "record:read",
   successStatus: 200,

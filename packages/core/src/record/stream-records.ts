@@ -12,11 +12,10 @@ export interface StreamRecordsInput extends TopicAddress {
 }
 
 /**
- * A topic's records as they come, for `RECORD_STREAM_MS_MAX`: no stream outlives a revoked credential
- * for longer, and no reader that never reads holds its slot for ever. The broker is read no faster
- * than the items are asked for, so a caller that stops reading costs nothing. Throws what `atTopic`
- * throws, `rate_limited` where too
- * many streams are open; a failure afterwards is the last item.
+ * A topic's records as they come, for `RECORD_STREAM_MS_MAX`, so that no reader that never reads
+ * holds its slot for ever. The broker is read no faster than the items are asked for, so a caller
+ * that stops reading costs nothing. Throws what `atTopic` throws, `rate_limited` where too many
+ * streams are open; a failure afterwards is the last item.
  */
 export async function streamRecords(
   core: Core,

@@ -1,0 +1,178 @@
+/** Requests that last end within five seconds after their caller has lost access. */
+import { once } from "node:events";
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { serve } from "@hono/node-server";
+import type { ApiKeyId, OperationId, UserId } from "@millrace/domain";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { apiFixture, CONSOLE_URL, call, keyOfRole, runningCluster } from "./fixture.ts";
+import { event } from "./record-broker.ts";
+
+const fixture = apiFixture();
+const END_MS_MAX = 5_000;
+const RECORD = { partition: 0, offset: "1", value: null };
+let server: Server;
+let records: string;
+let running: OperationId;
+let userId: UserId;
+
+beforeAll(async () => {
+  const { db, ours, app } = fixture;
+  server = serve({ fetch: app.fetch, hostname: "127.0.0.1", port: 0 }) as Server;
+  await once(server, "listening");
+  const { cluster } = await runningCluster(db, ours, "watched");
+  records = `/v1/clusters/${cluster.id}/topics/orders/records/stream`;
+  fixture.records.answer = (response) => response.write(event("record", "c1", RECORD));
+  const created = await call(app, "POST", "/v1/clusters", {
+    ...{ apiKey: ours.apiKey, body: { name: "waited-for" } },
+  });
+  running = created.body.operation_id;
+  userId = (await db.organizations.findUserByEmail("ours@example.com"))!.id;
+});
+
+afterAll(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+/** Requests that last, as a function of the operation that runs and the stream of records. */
+const LASTING = {
+  "a record stream": { path: () => records, accept: "application/x-ndjson" },
+  "record events": { path: () => records, accept: "text/event-stream" },
+  "operation events": {
+    path: () => `/v1/operations/${running}/events`,
+    accept: "text/event-stream",
+  },
+} as const;
+
+function open(path: string, headers: Record<string, string>): Promise<Response> {
+  const { port } = server.address() as AddressInfo;
+  return fetch(`http://127.0.0.1:${port}${path}`, { headers });
+}
+
+function bearer(secret: string): Record<string, string> {
+  return { authorization: `Bearer ${secret}` };
+}
+
+/** The part of the ORM's client that this file needs. */
+interface MemberStore {
+  readonly member: { deleteMany(query: { where: object }): Promise<unknown> };
+}
+
+/** Milliseconds that `work` takes. */
+async function timed<T>(work: Promise<T>): Promise<readonly [T, ms: number]> {
+  const from = performance.now();
+  return [await work, performance.now() - from];
+}
+
+async function revoke(secret: string): Promise<void> {
+  const me = await call(fixture.app, "GET", "/v1/me", { apiKey: secret });
+  const id = me.body.api_key.id as ApiKeyId;
+  expect(await fixture.db.apiKeys.revoke(fixture.ours.organization.id, id, new Date())).toBe(true);
+}
+
+async function session(): Promise<Record<string, string>> {
+  const signIn = await call(fixture.app, "POST", "/api/auth/sign-in/email", {
+    headers: { origin: CONSOLE_URL },
+    body: { email: "ours@example.com", password: fixture.ours.password },
+  });
+  return { cookie: signIn.headers.get("set-cookie")?.split(";")[0] ?? "" };
+}
+
+test.for(Object.entries(LASTING))("%s ends after its key was revoked", async ([, lasting]) => {
+  const secret = await keyOfRole(fixture.db, fixture.ours, "member");
+  const answer = await open(lasting.path(), { ...bearer(secret), accept: lasting.accept });
+  expect(answer.status).toBe(200);
+  const body = text(answer.body!);
+  await revoke(secret);
+  const [read, ms] = await timed(body);
+  expect(ms).toBeLessThan(END_MS_MAX);
+  if (lasting.path() === records) expect(read).toContain('"code":"unauthenticated"');
+  // Only an operation that is done ends its events so.
+  else expect(read).not.toContain("event: end");
+  await vi.waitFor(() => expect(fixture.records.streams).toBe(0), 1_000);
+  expect((await open(lasting.path(), bearer(secret))).status).toBe(401);
+});
+
+test("a long poll ends after its key was revoked, without the operation", async () => {
+  const secret = await keyOfRole(fixture.db, fixture.ours, "viewer");
+  const answer = open(`/v1/operations/${running}?wait=30s`, bearer(secret));
+  await revoke(secret);
+  const [response, ms] = await timed(answer);
+  expect(ms).toBeLessThan(END_MS_MAX);
+  expect(response.status).toBe(401);
+});
+
+test("a stream that nobody reads is disconnected after its key was revoked", async () => {
+  const large = { ...RECORD, value: { data: "x".repeat(1024 * 1024) } };
+  fixture.records.answer = (response) => {
+    const more = () => {
+      while (!response.destroyed) {
+        if (!response.write(event("record", "c", large))) return void response.once("drain", more);
+      }
+    };
+    more();
+  };
+  const secret = await keyOfRole(fixture.db, fixture.ours, "member");
+  const served = once(server, "request");
+  await open(records, bearer(secret));
+  const [, response] = await served;
+  const closed = once(response, "close");
+  await revoke(secret);
+  const [, ms] = await timed(closed);
+  expect(ms).toBeLessThan(END_MS_MAX);
+  await vi.waitFor(() => expect(fixture.records.streams).toBe(0), 1_000);
+  fixture.records.answer = (again) => again.write(event("record", "c1", RECORD));
+});
+
+test("a stream ends after its session has ended", async () => {
+  const headers = await session();
+  const body = text((await open(records, headers)).body!);
+  await call(fixture.app, "POST", "/api/auth/sign-out", {
+    headers: { ...headers, origin: CONSOLE_URL },
+    body: {},
+  });
+  const [read, ms] = await timed(body);
+  expect(ms).toBeLessThan(END_MS_MAX);
+  expect(read).toContain('"code":"unauthenticated"');
+});
+
+test("a stream ends after the role has lost the permission; what the role may do goes on", async () => {
+  const { db, ours } = fixture;
+  const headers = await session();
+  const body = text((await open(records, headers)).body!);
+  const left = new AbortController();
+  const { port } = server.address() as AddressInfo;
+  const events = await fetch(`http://127.0.0.1:${port}/v1/operations/${running}/events`, {
+    ...{ headers, signal: left.signal },
+  });
+  let ended = false;
+  const allowed = text(events.body!)
+    .catch(() => "")
+    .then(() => {
+      ended = true;
+    });
+  await db.organizations.putMember(ours.organization.id, userId, "viewer");
+  const [read, ms] = await timed(body);
+  expect(ms).toBeLessThan(END_MS_MAX);
+  expect(read).toContain('"code":"forbidden"');
+  // At least one check later.
+  await new Promise((resolve) => setTimeout(resolve, 2_000));
+  expect(ended).toBe(false);
+  left.abort();
+  await allowed;
+  await db.organizations.putMember(ours.organization.id, userId, "owner");
+});
+
+test("a stream does not outlive its organization's membership in another one", async () => {
+  const { db, ours, theirs } = fixture;
+  await db.organizations.putMember(theirs.organization.id, userId, "owner");
+  const body = text((await open(records, await session())).body!);
+  // No use case removes a member yet.
+  const { member } = db.identityStore as unknown as MemberStore;
+  await member.deleteMany({ where: { organizationId: ours.organization.id, userId } });
+  const [read, ms] = await timed(body);
+  expect(ms).toBeLessThan(END_MS_MAX);
+  expect(read).toContain('"code":"not_found"');
+});
