@@ -10,7 +10,8 @@ import {
 const DESCRIPTION = `
 Manage Millrace clusters, topics and metrics.
 
-**Authentication.** Send an API key of your organization: \`Authorization: Bearer mrk_…\`.
+**Authentication.** Send an API key of your organization: \`Authorization: Bearer mrk_…\`. Streams
+and \`?wait=\` end within 5 seconds after the key, session, membership or permission was revoked.
 
 **Operations.** Requests that take time return 202 and \`Location: /v1/operations/op_…\`. Follow the
 operation with \`?wait=30s\` or its event stream.
@@ -25,7 +26,9 @@ Send \`If-Match\` with the \`ETag\` you read: the update fails with 412 if the r
 warnings, and changes nothing.
 
 **Limits.** Sign-ins are limited per address and account. 429 and 503 carry \`Retry-After\` where the
-time is known. An organization makes one \`validate_only\` plan at a time; four more can queue.
+time is known. An organization makes one \`validate_only\` plan at a time; four more can queue. A
+user or API key has 8 record streams, 4 produce requests and 24 MiB of record reads (the sum of
+their \`max_bytes\`) at a time; an organization has 24, 8 and 32 MiB.
 
 **Lists** use \`page_size\` and \`page_token\`. \`next_page_token\` is absent on the last page.
 

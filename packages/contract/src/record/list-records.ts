@@ -30,7 +30,7 @@ export const listRecords = defineContract({
   path: "/v1/clusters/{cluster_id}/topics/{topic_name}/records",
   summary: "Read records",
   description:
-    "Reads a page of records, filtered by the broker. An answer may have fewer records than limit, or none, before the end: continue with its cursor. Internal topics can be read too.",
+    "Reads a page of records, filtered by the broker. An answer may have fewer records than limit, or none, before the end: continue with its cursor. Each read counts its max_bytes towards the caller's 24 MiB at a time. Internal topics can be read too.",
   tag: "Records",
   permission: "record:read",
   successStatus: 200,

@@ -2,6 +2,7 @@ import type { RecordBudget, RecordPageAnswer, RecordSelection } from "@millrace/
 import type { Principal } from "@millrace/domain";
 import type { Core } from "../core.ts";
 import { atTopic, type TopicAddress } from "./at-topic.ts";
+import { readSlots } from "./record-slots.ts";
 import { assertOneStart } from "./record-start.ts";
 
 export interface ListRecordsInput extends TopicAddress {
@@ -12,14 +13,14 @@ export interface ListRecordsInput extends TopicAddress {
   readonly answered: Promise<void>;
 }
 
-/** A page of a topic's records. Throws what `atTopic` throws. */
+/** A page of a topic's records. Throws what `atTopic` throws, `rate_limited` where too much is read. */
 export async function listRecords(
   core: Core,
   principal: Principal,
   { query, signal, answered, ...topic }: ListRecordsInput,
 ): Promise<RecordPageAnswer> {
   assertOneStart(query);
-  const release = core.recordSlots.acquire("read", principal);
+  const release = core.recordSlots.acquire("read", principal, readSlots(query));
   void answered.then(release);
   return atTopic(core, principal, topic, (records) => records.list(topic.topicName, query, signal));
 }

@@ -1,6 +1,8 @@
 import type { Principal } from "@millrace/domain";
 import { expect, test } from "vitest";
-import { RecordSlots } from "./record-slots.ts";
+import { RecordSlots, readSlots } from "./record-slots.ts";
+
+const MIB = 1024 ** 2;
 
 function principal(organizationId: string, userId: string): Principal {
   return { organizationId, userId, role: "member", apiKeyId: undefined } as unknown as Principal;
@@ -24,23 +26,39 @@ test("one organization's streams leave room for others", () => {
   slots.acquire("read", principal("org_a", "usr_new"));
 });
 
-test("a slot that is given back twice is free once", () => {
+test("two tabs of a console and a script share a user's reads", () => {
   const slots = new RecordSlots();
   const one = principal("org_a", "usr_one");
-  const releases = Array.from({ length: 3 }, () => slots.acquire("read", one));
+  slots.acquire("read", one, readSlots({ max_bytes: 8 * MIB }));
+  slots.acquire("read", one, readSlots({ max_bytes: 1, value_bytes_max: 8 * MIB }));
+  for (let tab = 0; tab < 8; tab += 1) slots.acquire("read", one, readSlots({}));
+  expect(() => slots.acquire("read", one)).toThrow("At most 24 MiB of record reads per user");
+});
+
+test("slots that are given back twice are free once", () => {
+  const slots = new RecordSlots();
+  const one = principal("org_a", "usr_one");
+  const releases = Array.from({ length: 3 }, () => slots.acquire("read", one, 8));
   releases[0]?.();
   releases[0]?.();
-  slots.acquire("read", one);
+  slots.acquire("read", one, 8);
   expect(() => slots.acquire("read", one)).toThrow("read");
 });
 
-test.each(["read", "produce"] as const)("two organizations leave %s slots for others", (use) => {
+test.each([
+  ["read", 4, 8],
+  ["produce", 8, 1],
+] as const)("two organizations leave %s slots for others", (use, callers, each) => {
   const slots = new RecordSlots();
-  for (const organization of ["org_a", "org_b"]) {
-    for (let taken = 0; taken < 4; taken += 1) {
-      slots.acquire(use, principal(organization, `usr_${taken}`));
+  const fill = (organization: string) => {
+    for (let caller = 0; caller < callers; caller += 1) {
+      slots.acquire(use, principal(organization, `usr_${caller}`), each);
     }
-    expect(() => slots.acquire(use, principal(organization, "usr_new"))).toThrow("organization");
+  };
+  for (const organization of ["org_a", "org_b"]) {
+    fill(organization);
+    const refused = () => slots.acquire(use, principal(organization, "usr_new"));
+    expect(refused).toThrow("per organization");
   }
-  for (let taken = 0; taken < 4; taken += 1) slots.acquire(use, principal("org_c", `usr_${taken}`));
+  fill("org_c");
 });

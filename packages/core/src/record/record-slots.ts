@@ -10,15 +10,25 @@ interface SlotBounds {
   readonly inAll: number;
 }
 
+const MIB = 1024 ** 2;
+const READ_BYTES_DEFAULT = MIB;
+const VALUE_BYTES_DEFAULT = 64 * 1024;
+
 /**
- * A stream holds two sockets and at most one item at a time; a broker serves 32 of them. A read
- * holds an answer of at most 52 MiB until it is sent, a produce request a body of 8 MiB from before
- * it is read until its answer is sent. Eight organizations at least are needed to take all.
+ * Streams and produce requests are counted, reads weigh the MiB that they ask for: a page of a
+ * person's has one, a script's at most eight.
+ *
+ * - A stream holds two sockets and one item; a broker serves 32. A tab has one live tail.
+ * - A read holds its answer until it is sent, in JSON up to 6.5 times what was asked for. A caller's
+ *   24 are as many ordinary pages, or three of the largest; a broker reads up to 32 MiB at a time.
+ * - A produce request holds a body of up to 8 MiB from before it is read until its answer is sent.
+ *
+ * Eight organizations at least are needed to take all.
  */
 const BOUNDS: Readonly<Record<RecordUse, SlotBounds>> = {
   stream: { perPrincipal: 8, perOrganization: 24, inAll: 256 },
-  read: { perPrincipal: 3, perOrganization: 4, inAll: 32 },
-  produce: { perPrincipal: 3, perOrganization: 4, inAll: 64 },
+  read: { perPrincipal: 24, perOrganization: 32, inAll: 256 },
+  produce: { perPrincipal: 4, perOrganization: 8, inAll: 64 },
 };
 const RETRY_AFTER_SECONDS: Readonly<Record<RecordUse, number>> = {
   stream: 10,
@@ -27,16 +37,33 @@ const RETRY_AFTER_SECONDS: Readonly<Record<RecordUse, number>> = {
 };
 const NAMES: Readonly<Record<RecordUse, string>> = {
   stream: "record streams",
-  read: "record reads",
+  read: "MiB of record reads",
   produce: "produce requests",
 };
+const REMEDIES: Readonly<Record<RecordUse, string>> = {
+  stream: "Close another stream, or try again.",
+  read: "Wait for another read to complete, or lower max_bytes.",
+  produce: "Wait for another produce request to complete, or send more records per request.",
+};
+
+/** Slots of a read that asks for so many bytes. */
+export function readSlots({
+  max_bytes: page = READ_BYTES_DEFAULT,
+  value_bytes_max: value = VALUE_BYTES_DEFAULT,
+}: {
+  readonly max_bytes?: number | undefined;
+  readonly value_bytes_max?: number | undefined;
+}): number {
+  // A page has one record at least, however large.
+  return Math.ceil(Math.max(page, value) / MIB);
+}
 
 /** Bounds what requests for records are served at a time. */
 export class RecordSlots {
   readonly #taken = new Map<string, number>();
 
-  /** Takes a slot; the answer gives it back, once. Throws `rate_limited` where none is free. */
-  acquire(use: RecordUse, principal: Principal): () => void {
+  /** Takes slots; the answer gives them back, once. Throws `rate_limited` where they are not free. */
+  acquire(use: RecordUse, principal: Principal, slots = 1): () => void {
     const { perPrincipal, perOrganization, inAll } = BOUNDS[use];
     const counted: readonly [key: string, max: number, whose: string][] = [
       [`${use} ${principalKey(principal)}`, perPrincipal, "per user or API key"],
@@ -44,17 +71,17 @@ export class RecordSlots {
       [use, inAll, "in this installation"],
     ];
     for (const [key, max, whose] of counted) {
-      if ((this.#taken.get(key) ?? 0) >= max) throw tooMany(use, max, whose);
+      if ((this.#taken.get(key) ?? 0) + slots > max) throw tooMany(use, max, whose);
     }
-    for (const [key] of counted) this.#change(key, 1);
+    for (const [key] of counted) this.#change(key, slots);
     let held = true;
     return () => {
-      if (held) for (const [key] of counted) this.#change(key, -1);
+      if (held) for (const [key] of counted) this.#change(key, -slots);
       held = false;
     };
   }
 
-  #change(key: string, by: 1 | -1): void {
+  #change(key: string, by: number): void {
     const count = (this.#taken.get(key) ?? 0) + by;
     if (count > 0) this.#taken.set(key, count);
     else this.#taken.delete(key);
@@ -62,10 +89,8 @@ export class RecordSlots {
 }
 
 function tooMany(use: RecordUse, max: number, whose: string): DomainError {
-  const remedy =
-    use === "stream" ? "Close another stream, or try again." : "Send fewer requests at a time.";
   return new DomainError("rate_limited", `At most ${max} ${NAMES[use]} ${whose} at a time.`, {
-    remedy,
+    remedy: REMEDIES[use],
     retryAfterSeconds: RETRY_AFTER_SECONDS[use],
   });
 }
