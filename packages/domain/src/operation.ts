@@ -2,6 +2,7 @@ import type { Cluster, ClusterPhase } from "./cluster.ts";
 import type { ErrorCode } from "./error.ts";
 import type { BenchmarkId, ClusterId, OperationId, OrganizationId } from "./id.ts";
 import type { ClusterProvider } from "./region.ts";
+import type { Permission } from "./role.ts";
 
 export const OPERATION_KINDS = [
   "cluster.create",
@@ -21,6 +22,11 @@ export type OperationKind = (typeof OPERATION_KINDS)[number];
 /** Takes a cluster away; half of one is nothing to go back to. */
 export function isDeletion(kind: OperationKind): boolean {
   return kind === "cluster.delete" || kind === "cluster.purge";
+}
+
+/** What cancelling an operation takes besides `operation:cancel`: whoever may run a benchmark may end it. */
+export function cancelPermission(kind: OperationKind): Permission {
+  return kind === "cluster.benchmark" ? "benchmark:run" : "operation:write";
 }
 
 /** Leaves the cluster's spec and phase as they are. */

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { cancelPermission, type OperationKind } from "./operation.ts";
 import { allows, covers, PERMISSIONS, ROLES } from "./role.ts";
 
 test("each role grants at least what the next one grants", () => {
@@ -29,4 +30,13 @@ test("nobody covers more than their own role", () => {
   expect(covers("admin", "owner")).toBe(false);
   expect(covers("admin", "admin")).toBe(true);
   expect(covers("owner", "viewer")).toBe(true);
+});
+
+test("whoever may start a benchmark may cancel it, and no other operation for that reason", () => {
+  for (const role of ROLES) {
+    const mayCancel = (kind: OperationKind) =>
+      allows(role, "operation:cancel") && allows(role, cancelPermission(kind));
+    expect(mayCancel("cluster.benchmark")).toBe(allows(role, "benchmark:run"));
+    expect(mayCancel("cluster.update")).toBe(allows(role, "operation:write"));
+  }
 });

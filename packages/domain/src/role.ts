@@ -2,7 +2,10 @@
 export const ROLES = ["owner", "admin", "member", "viewer"] as const;
 export type Role = (typeof ROLES)[number];
 
-/** What a principal may do. Every procedure names exactly one; anything not granted is denied. */
+/**
+ * What a principal may do. Every procedure names exactly one; anything not granted is denied.
+ * `operation:cancel` covers what the role may start (`cancelPermission`).
+ */
 export const PERMISSIONS = [
   "account:read",
   "environment:read",
@@ -13,6 +16,7 @@ export const PERMISSIONS = [
   "cluster:update",
   "cluster:delete",
   "operation:read",
+  "operation:cancel",
   "operation:write",
   "topic:read",
   "topic:write",
@@ -47,6 +51,7 @@ const MEMBER: readonly Permission[] = [
   "record:write",
   "tuning:write",
   "benchmark:run",
+  "operation:cancel",
 ];
 const ADMIN: readonly Permission[] = [
   ...MEMBER,

@@ -3,6 +3,7 @@
 import { Button, Group } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import type { Operation } from "@millrace/contract";
+import { cancelPermission } from "@millrace/domain";
 import { useMutation } from "@tanstack/react-query";
 import { useTRPC } from "../api/client.tsx";
 import { useCluster } from "../cluster/live.ts";
@@ -19,18 +20,19 @@ interface ActionsProps {
 
 /** Cancels or retries an operation. */
 export function OperationActions({ operation, clusterId }: ActionsProps) {
-  const mayAct = useAllowed("operation:write");
+  const mayRetry = useAllowed("operation:write");
+  const mayCancel = useAllowed(cancelPermission(operation.kind));
   const { data: cluster } = useCluster(clusterId);
   const [asked, dialog] = useDisclosure(false);
   const { cancel, retry, error } = useActions(operation);
-  if (!mayAct) return null;
+  if (!mayRetry && !mayCancel) return null;
   const goOn = () => retry.mutate({ operation_id: operation.id }, { onSuccess: dialog.close });
   const asking = asked && cluster !== undefined;
   return (
     <>
       {error != null && !asking && <ProblemAlert error={error} title="The request failed" />}
       <Group gap="xs">
-        {canRetry(operation, cluster?.status.operation_id) && (
+        {mayRetry && canRetry(operation, cluster?.status.operation_id) && (
           <Button
             size="xs"
             loading={retry.isPending}
@@ -39,7 +41,7 @@ export function OperationActions({ operation, clusterId }: ActionsProps) {
             Retry
           </Button>
         )}
-        {canCancel(operation) && (
+        {mayCancel && canCancel(operation) && (
           <Button
             size="xs"
             variant="default"

@@ -3983,7 +3983,7 @@ type ClientInterface interface {
 
 	// RecordList Read records
 	//
-	// Reads a page of records, filtered by the broker. An answer may have fewer records than limit, or none, before the end: continue with its cursor. Internal topics can be read too.
+	// Reads a page of records, filtered by the broker. An answer may have fewer records than limit, or none, before the end: continue with its cursor. Each read counts its max_bytes towards the caller's 24 MiB at a time. Internal topics can be read too.
 	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/topics/{topic_name}/records (the `RecordList` operationId).
 	RecordList(ctx context.Context, clusterId string, topicName string, params *RecordListParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -4008,7 +4008,7 @@ type ClientInterface interface {
 
 	// RecordStream Stream records
 	//
-	// Streams records as NDJSON or, with Accept: text/event-stream, as server-sent events. A progress item comes at least every 10 seconds; an error item is the last. If you stop reading, the broker stops reading for you. A stream ends after 10 minutes: continue it with the cursor of the last item, or with Last-Event-ID.
+	// Streams records as NDJSON or, with Accept: text/event-stream, as server-sent events. A progress item comes at least every 10 seconds; an error item is the last. If you stop reading, the broker stops reading for you. A stream ends after 10 minutes: continue it with the cursor of the last item, or with Last-Event-ID. It ends with an error item within 5 seconds after the caller has lost access.
 	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/topics/{topic_name}/records/stream (the `RecordStream` operationId).
 	RecordStream(ctx context.Context, clusterId string, topicName string, params *RecordStreamParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -4149,14 +4149,14 @@ type ClientInterface interface {
 
 	// OperationCancel Cancel an operation
 	//
-	// Stops after the current step. A cancelled operation can be retried.
+	// Stops after the current step. A cancelled operation can be retried. Members can cancel benchmarks; other operations require an admin.
 	//
 	// Corresponds with POST /v1/operations/{operation_id}/cancel (the `OperationCancel` operationId).
 	OperationCancel(ctx context.Context, operationId string, params *OperationCancelParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// OperationWatch Stream operation events
 	//
-	// Server-sent events until the operation is done.
+	// Server-sent events until the operation is done, which the event end says. A stream without it was interrupted: continue with Last-Event-ID.
 	//
 	// Corresponds with GET /v1/operations/{operation_id}/events (the `OperationWatch` operationId).
 	OperationWatch(ctx context.Context, operationId string, params *OperationWatchParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -4840,7 +4840,7 @@ func (c *Client) TopicUpdateWithApplicationMergePatchPlusJSONBody(ctx context.Co
 
 // RecordList Read records
 //
-// Reads a page of records, filtered by the broker. An answer may have fewer records than limit, or none, before the end: continue with its cursor. Internal topics can be read too.
+// Reads a page of records, filtered by the broker. An answer may have fewer records than limit, or none, before the end: continue with its cursor. Each read counts its max_bytes towards the caller's 24 MiB at a time. Internal topics can be read too.
 //
 // Corresponds with GET /v1/clusters/{cluster_id}/topics/{topic_name}/records (the `RecordList` operationId).
 func (c *Client) RecordList(ctx context.Context, clusterId string, topicName string, params *RecordListParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4895,7 +4895,7 @@ func (c *Client) RecordProduce(ctx context.Context, clusterId string, topicName 
 
 // RecordStream Stream records
 //
-// Streams records as NDJSON or, with Accept: text/event-stream, as server-sent events. A progress item comes at least every 10 seconds; an error item is the last. If you stop reading, the broker stops reading for you. A stream ends after 10 minutes: continue it with the cursor of the last item, or with Last-Event-ID.
+// Streams records as NDJSON or, with Accept: text/event-stream, as server-sent events. A progress item comes at least every 10 seconds; an error item is the last. If you stop reading, the broker stops reading for you. A stream ends after 10 minutes: continue it with the cursor of the last item, or with Last-Event-ID. It ends with an error item within 5 seconds after the caller has lost access.
 //
 // Corresponds with GET /v1/clusters/{cluster_id}/topics/{topic_name}/records/stream (the `RecordStream` operationId).
 func (c *Client) RecordStream(ctx context.Context, clusterId string, topicName string, params *RecordStreamParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5226,7 +5226,7 @@ func (c *Client) OperationApprove(ctx context.Context, operationId string, param
 
 // OperationCancel Cancel an operation
 //
-// Stops after the current step. A cancelled operation can be retried.
+// Stops after the current step. A cancelled operation can be retried. Members can cancel benchmarks; other operations require an admin.
 //
 // Corresponds with POST /v1/operations/{operation_id}/cancel (the `OperationCancel` operationId).
 func (c *Client) OperationCancel(ctx context.Context, operationId string, params *OperationCancelParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5243,7 +5243,7 @@ func (c *Client) OperationCancel(ctx context.Context, operationId string, params
 
 // OperationWatch Stream operation events
 //
-// Server-sent events until the operation is done.
+// Server-sent events until the operation is done, which the event end says. A stream without it was interrupted: continue with Last-Event-ID.
 //
 // Corresponds with GET /v1/operations/{operation_id}/events (the `OperationWatch` operationId).
 func (c *Client) OperationWatch(ctx context.Context, operationId string, params *OperationWatchParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8912,7 +8912,7 @@ type ClientWithResponsesInterface interface {
 
 	// RecordListWithResponse Read records
 	//
-	// Reads a page of records, filtered by the broker. An answer may have fewer records than limit, or none, before the end: continue with its cursor. Internal topics can be read too.
+	// Reads a page of records, filtered by the broker. An answer may have fewer records than limit, or none, before the end: continue with its cursor. Each read counts its max_bytes towards the caller's 24 MiB at a time. Internal topics can be read too.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8939,7 +8939,7 @@ type ClientWithResponsesInterface interface {
 
 	// RecordStreamWithResponse Stream records
 	//
-	// Streams records as NDJSON or, with Accept: text/event-stream, as server-sent events. A progress item comes at least every 10 seconds; an error item is the last. If you stop reading, the broker stops reading for you. A stream ends after 10 minutes: continue it with the cursor of the last item, or with Last-Event-ID.
+	// Streams records as NDJSON or, with Accept: text/event-stream, as server-sent events. A progress item comes at least every 10 seconds; an error item is the last. If you stop reading, the broker stops reading for you. A stream ends after 10 minutes: continue it with the cursor of the last item, or with Last-Event-ID. It ends with an error item within 5 seconds after the caller has lost access.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -9098,7 +9098,7 @@ type ClientWithResponsesInterface interface {
 
 	// OperationCancelWithResponse Cancel an operation
 	//
-	// Stops after the current step. A cancelled operation can be retried.
+	// Stops after the current step. A cancelled operation can be retried. Members can cancel benchmarks; other operations require an admin.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -9107,7 +9107,7 @@ type ClientWithResponsesInterface interface {
 
 	// OperationWatchWithResponse Stream operation events
 	//
-	// Server-sent events until the operation is done.
+	// Server-sent events until the operation is done, which the event end says. A stream without it was interrupted: continue with Last-Event-ID.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12181,7 +12181,7 @@ func (c *ClientWithResponses) TopicUpdateWithApplicationMergePatchPlusJSONBodyWi
 
 // RecordListWithResponse Read records
 //
-// Reads a page of records, filtered by the broker. An answer may have fewer records than limit, or none, before the end: continue with its cursor. Internal topics can be read too.
+// Reads a page of records, filtered by the broker. An answer may have fewer records than limit, or none, before the end: continue with its cursor. Each read counts its max_bytes towards the caller's 24 MiB at a time. Internal topics can be read too.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12226,7 +12226,7 @@ func (c *ClientWithResponses) RecordProduceWithResponse(ctx context.Context, clu
 
 // RecordStreamWithResponse Stream records
 //
-// Streams records as NDJSON or, with Accept: text/event-stream, as server-sent events. A progress item comes at least every 10 seconds; an error item is the last. If you stop reading, the broker stops reading for you. A stream ends after 10 minutes: continue it with the cursor of the last item, or with Last-Event-ID.
+// Streams records as NDJSON or, with Accept: text/event-stream, as server-sent events. A progress item comes at least every 10 seconds; an error item is the last. If you stop reading, the broker stops reading for you. A stream ends after 10 minutes: continue it with the cursor of the last item, or with Last-Event-ID. It ends with an error item within 5 seconds after the caller has lost access.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12499,7 +12499,7 @@ func (c *ClientWithResponses) OperationApproveWithResponse(ctx context.Context, 
 
 // OperationCancelWithResponse Cancel an operation
 //
-// Stops after the current step. A cancelled operation can be retried.
+// Stops after the current step. A cancelled operation can be retried. Members can cancel benchmarks; other operations require an admin.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12514,7 +12514,7 @@ func (c *ClientWithResponses) OperationCancelWithResponse(ctx context.Context, o
 
 // OperationWatchWithResponse Stream operation events
 //
-// Server-sent events until the operation is done.
+// Server-sent events until the operation is done, which the event end says. A stream without it was interrupted: continue with Last-Event-ID.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -7,9 +7,10 @@ export const cancelOperation = defineContract({
   method: "POST",
   path: "/v1/operations/{operation_id}/cancel",
   summary: "Cancel an operation",
-  description: "Stops after the current step. A cancelled operation can be retried.",
+  description:
+    "Stops after the current step. A cancelled operation can be retried. Members can cancel benchmarks; other operations require an admin.",
   tag: "Operations",
-  permission: "operation:write",
+  permission: "operation:cancel",
   successStatus: 202,
   params: { operation_id: pathId("op") },
   response: Operation,

@@ -1,4 +1,6 @@
+import { authorize } from "@millrace/auth";
 import {
+  cancelPermission,
   DomainError,
   isDeletion,
   type Operation,
@@ -11,7 +13,8 @@ import { requireOperation } from "./require-operation.ts";
 
 /**
  * Asks an operation to end before it is through: at once where nobody works at it, else at the next
- * safe point. Throws `not_found`, `operation_not_cancellable` where it is done.
+ * safe point. Throws `not_found`, `forbidden` where the caller may not start such an operation,
+ * `operation_not_cancellable` where it is done.
  */
 export async function cancelOperation(
   core: Core,
@@ -19,6 +22,7 @@ export async function cancelOperation(
   id: OperationId,
 ): Promise<Operation> {
   const operation = await requireOperation(core, principal, id);
+  authorize(principal, cancelPermission(operation.kind));
   if (isDeletion(operation.kind)) {
     throw new DomainError("operation_not_cancellable", "A deletion cannot be cancelled.", {
       remedy: "Restore the cluster afterwards, if its data is kept.",
