@@ -269,8 +269,10 @@ describe("the topic is deleted", () => {
   test("after a cancellation, which ends the load", async () => {
     const operation = await ask();
     let ended = false;
+    const viewer = cancelOperation(core(), { ...caller(), role: "viewer" }, operation.id);
+    await expect(viewer).rejects.toMatchObject({ code: "forbidden" });
     tools.driver.duringLoad = async ({ signal }) => {
-      await cancelOperation(core(), caller(), operation.id);
+      await cancelOperation(core(), { ...caller(), role: "member" }, operation.id);
       await new Promise((resolve) => signal.addEventListener("abort", resolve));
       ended = true;
       throw new ProvisionError("aborted", "the load was aborted");
@@ -279,6 +281,12 @@ describe("the topic is deleted", () => {
     expect(ended).toBe(true);
     expect(tools.topics.names.size).toBe(0);
     expect((await look(operation)).benchmark.phase).toBe("CANCELLED");
+  });
+
+  test("but a member, who may run benchmarks, cancels no other operation", async () => {
+    const pause = await pauseCluster(core(), caller(), { clusterId: cluster.id });
+    const cancel = cancelOperation(core(), { ...caller(), role: "member" }, pause.id);
+    await expect(cancel).rejects.toMatchObject({ code: "forbidden" });
   });
 
   test("once the broker answers again, where it did not when the load failed", async () => {
@@ -317,7 +325,7 @@ describe("the topic is deleted", () => {
 
   test.each([
     ["uploads wait", { uploadsWaitFor: "the bucket does not answer" }, /nothing is uploaded/],
-    ["the broker does not tell how full its log is", undefined, /does not tell any more/],
+    ["the broker no longer reports how full its log is", undefined, /no longer reports/],
   ])("when %s, which stops the load", async (_, changes, message) => {
     let isSilent = false;
     const { topics } = tools;

@@ -9,3 +9,8 @@ export function byteText(count: number): string {
   }
   return `${value} ${units[unit]}`;
 }
+
+/** A number of bytes, rounded to whole MiB: `768 MiB`. */
+export function mebibytes(count: number): string {
+  return `${Math.round(count / 1024 ** 2)} MiB`;
+}

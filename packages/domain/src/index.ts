@@ -3,6 +3,8 @@ export * from "./aws-network.ts";
 export * from "./aws-size.ts";
 export * from "./aws-spec.ts";
 export * from "./benchmark.ts";
+export * from "./benchmark-guard.ts";
+export * from "./benchmark-load.ts";
 export * from "./broker-exit.ts";
 export * from "./broker-slot.ts";
 export * from "./broker-version.ts";

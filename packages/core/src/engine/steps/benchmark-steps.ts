@@ -1,14 +1,9 @@
-/** Steps of a benchmark: a load on a topic of its own, its samples and its report. */
+/** Steps of a benchmark: a load on a topic of its own. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { LeaseLost } from "@millrace/db";
 import {
   assertRoomForBenchmark,
   type Benchmark,
-  type BenchmarkId,
-  type BenchmarkSample,
-  type BrokerStorage,
   benchmarkLoad,
-  benchmarkStopReason,
   benchmarkTopic,
   DomainError,
   desiredTuning,
@@ -17,22 +12,16 @@ import {
 import { ProvisionError } from "@millrace/provisioner";
 import { removeTopic } from "../benchmark-topic.ts";
 import type { Step, StepContext } from "../workflow.ts";
-import { loadText, reportText, sampleText } from "./benchmark-texts.ts";
+import { loadText, reportText, tell } from "./benchmark-texts.ts";
 import { deployment } from "./deployment.ts";
+import { SampleWriter } from "./sample-writer.ts";
+import { StorageWatch, storageOf } from "./storage-watch.ts";
 
 /** Times that a load is started: a worker that died during each of them may have died of it. */
 const RUNS_MAX = 3;
-/** While the load runs, the broker's log is looked at this often. */
-const STORAGE_INTERVAL_MS = 500;
-/** A look that takes longer tells nothing. */
-const STORAGE_LOOK_MAX_MS = 500;
-/** A load does not go on without knowing more than so many times in a row. */
-const UNKNOWN_LOOKS_MAX = 3;
 /** Looks at the log before a load, and the time between them. */
 const ROOM_LOOKS_MAX = 6;
 const ROOM_INTERVAL_MS = 1_000;
-/** One line of the log in so many samples. */
-const SAMPLES_PER_LINE = 5;
 /** Should deletion fail for long, the records still go. */
 const RETENTION_MS = 60 * 60_000;
 
@@ -160,113 +149,11 @@ async function benchmarkOf({ tools, operation }: StepContext): Promise<Benchmark
   return benchmark;
 }
 
-async function storageOf(context: StepContext) {
-  return context.tools.storage(await context.driver.access(deployment(context)));
-}
-
 function assertRunsLeft({ operation }: StepContext): void {
   const runs = operation.steps.find(({ name }) => name === "run_load")?.attempt ?? 0;
   if (runs <= RUNS_MAX) return;
   const message = `The load was interrupted ${RUNS_MAX} times: the worker stopped while it ran.`;
   throw new ProvisionError("benchmark_failed", message);
-}
-
-function tell({ tools, onEvent }: StepContext, message: string): void {
-  onEvent({ at: tools.clock.now().getTime(), level: "info", kind: "run", message });
-}
-
-/** Stores samples in order, in its own time: the load must not wait for the database. */
-class SampleWriter {
-  readonly #context: StepContext;
-  readonly #id: BenchmarkId;
-  #seq = 0;
-  #last: Promise<void> = Promise.resolve();
-
-  constructor(context: StepContext, id: BenchmarkId) {
-    this.#context = context;
-    this.#id = id;
-  }
-
-  add(sample: BenchmarkSample): void {
-    const seq = this.#seq;
-    this.#seq += 1;
-    this.#last = this.#last.then(() => this.#write(seq, sample));
-    if (this.#seq % SAMPLES_PER_LINE === 0) tell(this.#context, sampleText(sample));
-  }
-
-  /** Never rejects: a sample that is not stored is a gap in a chart. */
-  async written(): Promise<void> {
-    await this.#last;
-  }
-
-  async #write(seq: number, sample: BenchmarkSample): Promise<void> {
-    const { tools, fence } = this.#context;
-    try {
-      await tools.db.transaction(async (tx) => {
-        await tx.journal.hold(fence);
-        await tx.benchmarks.addSample(this.#id, seq, sample);
-      });
-    } catch (error) {
-      // Whoever has the operation now runs its load.
-      if (error instanceof LeaseLost) return;
-      tools.log.warn({ benchmark: this.#id, err: error }, "a sample of a benchmark is lost");
-    }
-  }
-}
-
-const UNKNOWN_REASON =
-  "Stopped to protect other clients: the broker does not tell any more how full its write-ahead log is. " +
-  "Run it again at a lower rate.";
-
-/** Looks at the broker's log while a load runs, and stops the load before other clients have to wait. */
-class StorageWatch {
-  readonly #abort = new AbortController();
-  readonly #ending = new AbortController();
-  readonly #loop: Promise<void>;
-
-  constructor(context: StepContext) {
-    this.#loop = this.#watch(context);
-  }
-
-  /** Aborts with a `ProvisionError` `benchmark_failed`. */
-  get signal(): AbortSignal {
-    return this.#abort.signal;
-  }
-
-  async end(): Promise<void> {
-    this.#ending.abort();
-    await this.#loop;
-  }
-
-  async #watch(context: StepContext): Promise<void> {
-    const { signal } = this.#ending;
-    let unknown = 0;
-    while (!signal.aborted) {
-      const storage = await this.#look(context);
-      unknown = storage === undefined ? unknown + 1 : 0;
-      const reason = storage === undefined ? undefined : benchmarkStopReason(storage);
-      if (reason !== undefined || unknown === UNKNOWN_LOOKS_MAX) {
-        const message = reason ?? UNKNOWN_REASON;
-        this.#abort.abort(new ProvisionError("benchmark_failed", message));
-        return;
-      }
-      // Nobody knows how full the log is: look again at once.
-      if (unknown > 0) continue;
-      await sleep(STORAGE_INTERVAL_MS, undefined, { signal }).catch(() => {});
-    }
-  }
-
-  /** Undefined where the broker does not answer in time. Takes as long as a look may. */
-  async #look(context: StepContext): Promise<BrokerStorage | undefined> {
-    const { tools, operation } = context;
-    const { signal } = this.#ending;
-    const late = sleep(STORAGE_LOOK_MAX_MS, undefined, { signal }).catch(() => {});
-    const asked = storageOf(context).catch(async (err: unknown) => {
-      tools.log.warn({ operation: operation.id, err }, "a broker's storage is unknown");
-      await late;
-    });
-    return (await Promise.race([asked, late])) ?? undefined;
-  }
 }
 
 export const BENCHMARK_STEPS = {

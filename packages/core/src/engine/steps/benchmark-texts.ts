@@ -6,6 +6,7 @@ import type {
   BenchmarkSample,
   BenchmarkWorkload,
 } from "@millrace/domain";
+import type { StepContext } from "../workflow.ts";
 
 const MIB = 1024 ** 2;
 
@@ -48,4 +49,9 @@ function flowText({ bytesPerSecond, latencyMs, errors }: BenchmarkFlow): string 
 
 function mebibytes(bytes: number): string {
   return `${(bytes / MIB).toLocaleString("en", { maximumFractionDigits: 1 })} MiB`;
+}
+
+/** Writes a line to the operation's log. */
+export function tell({ tools, onEvent }: StepContext, message: string): void {
+  onEvent({ at: tools.clock.now().getTime(), level: "info", kind: "run", message });
 }
