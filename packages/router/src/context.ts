@@ -9,7 +9,7 @@ export interface RequestContext {
   readonly instance: string;
   /** Says who sends the request, or throws; called at most once per request. */
   readonly authenticate: () => Promise<Principal>;
-  /** Authenticates the request anew: its key or session may have been revoked since. */
+  /** Authenticates the request again: its key or session may have been revoked since. */
   readonly authenticateAgain: () => Promise<Principal>;
   /** Aborts when the caller has gone, or, in a procedure, has lost access. */
   readonly signal: AbortSignal;
