@@ -40,7 +40,10 @@ pub use self::{
     partitioner::{Partitioner, Partitioning, TopicView, murmur2, partition_for_key},
     record::{ProducerRecord, RecordMetadata},
 };
-use crate::client::{Client, Retry};
+use crate::{
+    client::{Client, Retry},
+    error::RequestError,
+};
 
 /// Sends records to topics.
 ///
@@ -118,28 +121,36 @@ impl Producer {
     /// The record was not accepted and will not be sent.
     pub async fn send(&self, record: ProducerRecord<'_>) -> Result<Delivery, SendError> {
         let accumulator = self.accumulator();
+        let mut may_wait = accumulator.config().max_block;
         let topic = match accumulator.topic(record.topic) {
             Some(topic) => topic,
-            None => self.load_topic(record.topic).await?,
+            None => {
+                let began = accumulator.client().now();
+                let topic = self.load_topic(record.topic).await?;
+                may_wait = may_wait.saturating_sub(accumulator.client().now() - began);
+                topic
+            }
         };
         let mut reserved = None;
         loop {
             match accumulator.append(&topic, &record, &mut reserved)? {
                 Append::Done(delivery) => return Ok(delivery),
                 Append::NeedsMemory(bytes) => {
-                    reserved = Some(accumulator.wait_for_memory(bytes).await?);
+                    reserved = Some(accumulator.wait_for_memory(bytes, may_wait).await?);
                 }
-                Append::NeedsMetadata => self.refresh_topic(&topic, &record).await?,
+                Append::NeedsMetadata => self.refresh_topic(&topic, &record, may_wait).await?,
             }
         }
     }
 
-    /// As [`Self::send`], but never waits.
+    /// As [`Self::send`], but never waits, not even for the metadata of a topic that it is the
+    /// first record of: use `send` for that one.
     ///
     /// # Errors
     /// [`SendError::WouldBlock`] where `send` would wait; otherwise as `send`.
     pub fn try_send(&self, record: ProducerRecord<'_>) -> Result<Delivery, SendError> {
         let accumulator = self.accumulator();
+        accumulator.check_open()?;
         let topic = accumulator
             .topic(record.topic)
             .ok_or(SendError::WouldBlock)?;
@@ -195,14 +206,19 @@ impl Producer {
         let accumulator = self.accumulator();
         accumulator.check_open()?;
         let client = accumulator.client();
-        let mut retry = Retry::new(client, accumulator.config().max_block);
+        let max_block = accumulator.config().max_block;
+        let mut retry = Retry::new(client, max_block);
         let interest = client.interest(name);
-        loop {
-            match client.topic(name).await {
-                Ok(topic) => return Ok(accumulator.add_topic(&topic, interest)),
-                Err(error) => retry.after(error).await.map_err(SendError::Metadata)?,
+        let topic = async {
+            loop {
+                match client.topic(name).await {
+                    Ok(topic) => return Ok(topic),
+                    Err(error) => retry.after(error).await?,
+                }
             }
-        }
+        };
+        let topic = within(max_block, name, topic).await?;
+        Ok(accumulator.add_topic(&topic, interest))
     }
 
     /// A record names a partition that the topic does not have: it may be new.
@@ -210,10 +226,11 @@ impl Producer {
         &self,
         topic: &TopicQueue,
         record: &ProducerRecord<'_>,
+        may_wait: Duration,
     ) -> Result<(), SendError> {
         let client = self.accumulator().client();
-        let metadata = client.refresh_topics(&[record.topic]).await;
-        let metadata = metadata.map_err(SendError::Metadata)?;
+        let names = [record.topic];
+        let metadata = within(may_wait, record.topic, client.refresh_topics(&names)).await?;
         if let Some(told) = metadata.topic(record.topic) {
             topic.update(told);
         }
@@ -228,6 +245,22 @@ impl Producer {
             partitions,
         })
     }
+}
+
+/// Waits for something about a topic's metadata, and no longer than this.
+async fn within<T>(
+    may_wait: Duration,
+    topic: &str,
+    work: impl Future<Output = Result<T, RequestError>>,
+) -> Result<T, SendError> {
+    let outcome = tokio::time::timeout(may_wait, work).await;
+    let outcome = outcome.unwrap_or_else(|_| {
+        Err(RequestError::TimedOut {
+            what: format!("the metadata of topic {topic}"),
+            after: may_wait,
+        })
+    });
+    outcome.map_err(SendError::Metadata)
 }
 
 /// What a producer has done so far. All numbers but the last two only grow.

@@ -34,8 +34,17 @@ pub(super) struct Refresh {
     wake: Wake,
     /// Numbers the callers.
     tickets: AtomicU64,
-    /// Held during a request. All callers with a lower number have been served.
-    served: tokio::sync::Mutex<u64>,
+    /// Held during a request.
+    served: tokio::sync::Mutex<Served>,
+}
+
+/// The last request for metadata.
+#[derive(Debug, Default)]
+struct Served {
+    /// It served all callers with a lower number,
+    before: u64,
+    /// and failed: all of them get the error, instead of a time-out each, one after the other.
+    error: Option<RequestError>,
 }
 
 impl Refresh {
@@ -73,8 +82,9 @@ impl Client {
         let interests: Vec<_> = names.iter().map(|name| self.interest(name)).collect();
         let ticket = self.inner.refresh.tickets.fetch_add(1, Ordering::SeqCst);
         let mut served = self.inner.refresh.served.lock().await;
-        if *served > ticket {
-            return Ok(self.metadata());
+        if served.before > ticket {
+            let error = served.error.clone();
+            return error.map_or_else(|| Ok(self.metadata()), Err);
         }
         // Whoever has a number by now has also told what it is interested in.
         let serves = self.inner.refresh.tickets.load(Ordering::SeqCst);
@@ -88,10 +98,12 @@ impl Client {
             self.inner.metadata.send_replace(forgotten);
             metadata = self.ask().await;
         }
-        let metadata = metadata?;
-        *served = serves;
+        *served = Served {
+            before: serves,
+            error: metadata.as_ref().err().cloned(),
+        };
         drop(interests);
-        Ok(metadata)
+        metadata
     }
 
     async fn ask(&self) -> Result<Arc<Metadata>, RequestError> {

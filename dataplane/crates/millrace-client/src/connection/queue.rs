@@ -69,13 +69,6 @@ struct Pending {
     deadline: Duration,
 }
 
-/// Bytes to write, and the functions to call when they are.
-#[derive(Default)]
-pub(super) struct Writing {
-    pub(super) segments: VecDeque<Bytes>,
-    pub(super) written: Vec<Reply>,
-}
-
 /// See the module.
 pub(super) struct Queue {
     state: Mutex<State>,
@@ -92,6 +85,8 @@ pub(super) struct Queue {
 struct State {
     waiting: VecDeque<Outgoing>,
     waiting_bytes: usize,
+    /// Of the requests without an answer that are being written.
+    writing: Vec<Reply>,
     pending: VecDeque<Pending>,
     next_correlation_id: i32,
     throttled_until: Duration,
@@ -165,9 +160,9 @@ impl Queue {
 
     /// Takes what may be written now: as many requests as may be in flight. The pause, where
     /// nothing may be written before its end.
-    pub(super) fn take(&self, inner: &Inner) -> Result<Writing, Option<Duration>> {
+    pub(super) fn take(&self, inner: &Inner) -> Result<VecDeque<Bytes>, Option<Duration>> {
         let now = inner.clock.now();
-        let mut writing = Writing::default();
+        let mut segments = VecDeque::new();
         let mut state = self.state.lock();
         if let Some(pause) = state.throttled_until.checked_sub(now)
             && !pause.is_zero()
@@ -180,15 +175,23 @@ impl Queue {
             };
             state.waiting_bytes -= outgoing.frame.len();
             if !outgoing.reply.is_abandoned() {
-                state.start(outgoing, now, &mut writing);
+                state.start(outgoing, now, &mut segments);
             }
         }
         drop(state);
         self.room.notify_waiters();
-        if writing.segments.is_empty() {
+        if segments.is_empty() {
             return Err(None);
         }
-        Ok(writing)
+        Ok(segments)
+    }
+
+    /// All that [`Self::take`] returned is written.
+    pub(super) fn written(&self) {
+        let written = std::mem::take(&mut self.state.lock().writing);
+        for reply in written {
+            reply.give(Ok(Bytes::new()));
+        }
     }
 
     /// Hands an answer to whoever waits for it.
@@ -269,7 +272,7 @@ impl Queue {
 
     /// Ends everything: no request is accepted any more, all that wait fail.
     pub(super) fn close(&self, error: &RequestError) {
-        let (waiting, pending) = {
+        let (waiting, writing, pending) = {
             let mut state = self.state.lock();
             if state.closed.is_none() {
                 state.closed = Some(error.clone());
@@ -277,9 +280,13 @@ impl Queue {
             state.waiting_bytes = 0;
             (
                 std::mem::take(&mut state.waiting),
+                std::mem::take(&mut state.writing),
                 std::mem::take(&mut state.pending),
             )
         };
+        for reply in writing {
+            reply.give(Err(error.clone()));
+        }
         let pending = pending.into_iter().map(|one| (one.counters, one.reply));
         let waiting = waiting.into_iter().map(|one| (one.counters, one.reply));
         for (counters, reply) in pending.chain(waiting) {
@@ -292,7 +299,7 @@ impl Queue {
 
 impl State {
     /// Numbers a request and puts it in flight.
-    fn start(&mut self, outgoing: Outgoing, now: Duration, writing: &mut Writing) {
+    fn start(&mut self, outgoing: Outgoing, now: Duration, segments: &mut VecDeque<Bytes>) {
         let Outgoing {
             api_key,
             counters,
@@ -307,10 +314,10 @@ impl State {
         frame.set_correlation_id(correlation_id);
         counters.sent(frame.len());
         let (head, rest) = frame.into_segments();
-        writing.segments.push_back(head);
-        writing.segments.extend(rest);
+        segments.push_back(head);
+        segments.extend(rest);
         if matches!(reply, Reply::Written(_)) {
-            writing.written.push(reply);
+            self.writing.push(reply);
         } else {
             self.pending.push_back(Pending {
                 correlation_id,

@@ -9,7 +9,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio_util::sync::CancellationToken;
 
-use super::{Inner, queue::Writing};
+use super::Inner;
 use crate::{error::RequestError, metrics::Metrics, transport::Transport};
 
 /// Room for small answers: several are read with one call.
@@ -44,10 +44,11 @@ pub(super) async fn run(inner: Arc<Inner>, stream: Stream, ended: CancellationTo
 async fn write(inner: &Inner, mut writer: WriteHalf<Stream>) -> io::Error {
     loop {
         match inner.queue.take(inner) {
-            Ok(writing) => {
-                if let Err(error) = write_all(&mut writer, writing).await {
+            Ok(segments) => {
+                if let Err(error) = write_all(&mut writer, segments).await {
                     return error;
                 }
+                inner.queue.written();
             }
             Err(Some(pause)) => tokio::time::sleep(pause).await,
             Err(None) => inner.queue.changed.notified().await,
@@ -55,14 +56,9 @@ async fn write(inner: &Inner, mut writer: WriteHalf<Stream>) -> io::Error {
     }
 }
 
-async fn write_all(writer: &mut WriteHalf<Stream>, writing: Writing) -> io::Result<()> {
-    let Writing { segments, written } = writing;
+async fn write_all(writer: &mut WriteHalf<Stream>, segments: VecDeque<Bytes>) -> io::Result<()> {
     writer.write_all_buf(&mut Segments(segments)).await?;
-    writer.flush().await?;
-    for reply in written {
-        reply.give(Ok(Bytes::new()));
-    }
-    Ok(())
+    writer.flush().await
 }
 
 /// Reads answers until the connection ends.

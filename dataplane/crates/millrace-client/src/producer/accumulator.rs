@@ -192,10 +192,11 @@ impl Accumulator {
         record: &ProducerRecord<'_>,
         reserved: &mut Option<Reserved>,
     ) -> Result<Append, SendError> {
+        let partitions = topic.partitions();
+        // In this order: partitions that are added after the sender's end are not seen.
         self.check_open()?;
         let clock = &self.client.config().clock;
         let timestamp = record.timestamp_ms.unwrap_or_else(|| clock.wall_ms());
-        let partitions = topic.partitions();
         let view = TopicView::new(&topic.name, &partitions);
         let mut may_move = true;
         loop {
@@ -211,6 +212,7 @@ impl Accumulator {
                 self.after_push(queue, &mut state, topic, chosen, delivery.1);
                 return Ok(Append::Done(delivery.0));
             }
+            let bytes = self.size_alone(record)?;
             let was_open = state.open.is_some();
             state.close_open(&self.memory, self.config.idempotence);
             if may_move && self.moves_on(topic, &view, index, chosen) {
@@ -220,7 +222,6 @@ impl Accumulator {
                 }
                 continue;
             }
-            let bytes = self.size_alone(record)?;
             let charge = self.memory.charge_for(bytes);
             let memory = match reserved.take() {
                 Some(memory) if memory.bytes() >= charge => memory,
@@ -401,8 +402,11 @@ impl Accumulator {
     }
 
     /// Waits for memory. Until it comes, no batch waits for more records.
-    pub(super) async fn wait_for_memory(&self, bytes: usize) -> Result<Reserved, SendError> {
-        let timeout = self.config.max_block;
+    pub(super) async fn wait_for_memory(
+        &self,
+        bytes: usize,
+        timeout: Duration,
+    ) -> Result<Reserved, SendError> {
         self.memory
             .reserve(bytes, timeout, || self.attend_open())
             .await

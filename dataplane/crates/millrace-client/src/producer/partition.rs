@@ -23,6 +23,9 @@
 //! 5. Until the broker has stored the first batch under an identity, no second one is in flight: a
 //!    broker that knows nothing of a producer accepts any sequence, so that the second batch could
 //!    be stored although the first was refused.
+//! 6. A partition has at most `max_in_flight` batches in flight, whichever brokers they went to: after
+//!    a change of leaders the new one gets nothing before the old one has answered for what it holds.
+//!    A broker knows the last five batches again, no more.
 
 use std::{
     collections::VecDeque,
@@ -182,13 +185,19 @@ impl Drop for Guard<'_> {
     }
 }
 
+/// A batch that was sent and is not answered.
+struct InFlight {
+    completion: Arc<BatchCompletion>,
+    created_at: Duration,
+    count: u32,
+}
+
 /// See the module.
 #[derive(Default)]
 pub(super) struct PartitionState {
     pub(super) open: Option<OpenBatch>,
     ready: VecDeque<Batch>,
-    /// What was sent and is not answered: completion and time of creation.
-    in_flight: Vec<(Arc<BatchCompletion>, Duration)>,
+    in_flight: Vec<InFlight>,
     pub(super) sequences: Sequences,
     /// No retry before.
     pub(super) retry_at: Duration,
@@ -248,6 +257,11 @@ impl PartitionState {
         }
     }
 
+    /// Batches that were sent and are not answered; see rule 6.
+    pub(super) fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
     /// Takes the next batch if it has at most `bytes_max`, and puts it in flight. `identity` is the
     /// producer's, nothing without idempotence.
     pub(super) fn take(&mut self, bytes_max: usize, identity: Option<Identity>) -> Option<Batch> {
@@ -260,15 +274,18 @@ impl PartitionState {
             self.sequences.assign(identity, &mut batch);
         }
         batch.attempts += 1;
-        self.in_flight
-            .push((Arc::clone(&batch.completion), batch.created_at));
+        self.in_flight.push(InFlight {
+            completion: Arc::clone(&batch.completion),
+            created_at: batch.created_at,
+            count: batch.count,
+        });
         Some(batch)
     }
 
     /// A batch is no longer in flight.
     pub(super) fn landed(&mut self, batch: &Batch) {
         self.in_flight
-            .retain(|(completion, _)| completion.number != batch.number());
+            .retain(|sent| sent.completion.number != batch.number());
     }
 
     /// Puts a batch back in its place in the order.
@@ -300,11 +317,10 @@ impl PartitionState {
             }
             expired.batches.push(batch);
         }
-        let late = self
-            .in_flight
-            .iter()
-            .filter(|(_, created)| *created <= before);
-        expired.in_flight = late.map(|(completion, _)| Arc::clone(completion)).collect();
+        let late = self.in_flight.iter();
+        let late = late.filter(|sent| sent.created_at <= before);
+        let late = late.map(|sent| (Arc::clone(&sent.completion), sent.count));
+        expired.in_flight = late.collect();
         expired
     }
 
@@ -315,8 +331,8 @@ impl PartitionState {
         let in_flight = self
             .in_flight
             .iter()
-            .filter(|(completion, _)| !completion.is_complete())
-            .map(|(_, created_at)| *created_at);
+            .filter(|sent| !sent.completion.is_complete())
+            .map(|sent| sent.created_at);
         open.chain(ready).chain(in_flight).min()
     }
 
@@ -348,7 +364,8 @@ impl PartitionState {
 #[derive(Default)]
 pub(super) struct Expired {
     pub(super) batches: Vec<Batch>,
-    pub(super) in_flight: Vec<Arc<BatchCompletion>>,
+    /// With their numbers of records.
+    pub(super) in_flight: Vec<(Arc<BatchCompletion>, u32)>,
 }
 
 /// One partition's sequences; see the module.

@@ -27,7 +27,7 @@ use tokio::sync::{mpsc, watch};
 use self::{identity::IdentityState, request::Request};
 use super::{
     accumulator::{Accumulator, Counters},
-    completion::Outcome,
+    completion::{BatchCompletion, Outcome},
     error::DeliveryError,
     partition::{Batch, Guard, PartitionQueue},
 };
@@ -340,13 +340,12 @@ impl Sender {
                     };
                     self.fail(batch, Outcome::Failed(error));
                 }
-                for completion in expired.in_flight {
+                for (completion, count) in expired.in_flight {
                     let error = DeliveryError::TimedOut {
                         after: timeout,
                         last: None,
                     };
-                    self.accumulator
-                        .complete(&completion, Outcome::Failed(error));
+                    self.failed_records(&completion, count, Outcome::Failed(error));
                 }
                 self.visit(&queue);
             }
@@ -380,11 +379,15 @@ impl Sender {
 
     /// Settles a batch that is given up, and gives its memory back.
     fn fail(&self, batch: Batch, outcome: Outcome) {
-        if self.accumulator.complete(&batch.completion, outcome) {
-            let failed = &self.accumulator.counters.failed_records;
-            Counters::add(failed, batch.count as usize);
-        }
+        self.failed_records(&batch.completion, batch.count, outcome);
         self.accumulator.memory.recycle_sent(batch.bytes);
+    }
+
+    fn failed_records(&self, completion: &BatchCompletion, count: u32, outcome: Outcome) {
+        if self.accumulator.complete(completion, outcome) {
+            let failed = &self.accumulator.counters.failed_records;
+            Counters::add(failed, count as usize);
+        }
     }
 }
 

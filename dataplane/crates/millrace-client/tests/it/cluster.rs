@@ -107,6 +107,8 @@ struct State {
     requests: HashMap<ApiKey, Vec<(i32, Duration)>>,
     message_bytes_max: usize,
     asks_to_rebootstrap: bool,
+    /// Topics that Metadata does not tell.
+    hidden: HashSet<String>,
     start: Option<tokio::time::Instant>,
 }
 
@@ -205,6 +207,21 @@ impl Cluster {
     /// The next answer to Metadata says that the client should start over (KIP-1102).
     pub(crate) fn ask_to_rebootstrap(&self) {
         self.state().asks_to_rebootstrap = true;
+    }
+
+    /// Metadata says that there is no such topic, as a broker does that lags behind; or tells it again.
+    pub(crate) fn hide(&self, topic: &str, is_hidden: bool) {
+        let mut state = self.state();
+        state.hidden.remove(topic);
+        state.hidden.extend(is_hidden.then(|| topic.to_owned()));
+    }
+
+    /// Another broker leads a partition from now on.
+    pub(crate) fn move_leader(&self, topic: &str, partition: usize, to: i32) {
+        let mut state = self.state();
+        let topic = state.topics.get_mut(topic).expect("created");
+        topic.partitions[partition].leader = to;
+        topic.partitions[partition].epoch += 1;
     }
 
     /// Lets a broker answer each Produce so much later.
@@ -395,7 +412,8 @@ impl Cluster {
         let topics = topics.iter().filter_map(|topic| topic.name.clone());
         let topic = |name: TopicName| {
             let answer = MetadataResponseTopic::default();
-            let Some(topic) = state.topics.get(name.as_str()) else {
+            let told = state.topics.get(name.as_str());
+            let Some(topic) = told.filter(|_| !state.hidden.contains(name.as_str())) else {
                 let code = ErrorCode::UnknownTopicOrPartition.code();
                 return answer.with_name(Some(name)).with_error_code(code);
             };

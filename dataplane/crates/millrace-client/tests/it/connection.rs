@@ -69,6 +69,30 @@ async fn a_cluster_that_comes_back_is_found() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn callers_share_the_failure_of_a_metadata_request() {
+    let cluster = Cluster::new(1);
+    cluster.set_down(1, true);
+    let client = Client::new(cluster.config(1));
+    #[expect(clippy::disallowed_methods, reason = "a test's clock")]
+    let start = tokio::time::Instant::now();
+    let asking: Vec<_> = (0..50)
+        .map(|name| {
+            let client = client.clone();
+            tokio::spawn(async move { client.topic(&name.to_string()).await })
+        })
+        .collect();
+    for asked in asking {
+        asked.await.expect("no panic").expect_err("nobody answers");
+    }
+    // One request that is under way, and one for all who came later.
+    assert!(
+        start.elapsed() < Duration::from_secs(65),
+        "{:?}",
+        start.elapsed()
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn callers_share_metadata_requests() {
     let cluster = Cluster::new(1);
     for name in 0..50 {

@@ -1,12 +1,23 @@
 //! The producer against a scripted cluster.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use millrace_client::{
-    Acks, Client, Compression, Delivery, DeliveryError, ErrorCode, Partitioner, Partitioning,
-    Producer, ProducerConfig, ProducerRecord, RecordMetadata, SendError, TopicView,
+    Acks, BoxFuture, BrokerAddress, Client, Compression, Connector, Delivery, DeliveryError,
+    ErrorCode, Partitioner, Partitioning, Producer, ProducerConfig, ProducerRecord, RecordMetadata,
+    SendError, TopicView, Transport,
 };
 use millrace_wire::{ApiKey, error_code};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::cluster::{Cluster, Fault};
 
@@ -551,4 +562,197 @@ async fn a_send_that_is_given_up_hands_nothing_over_and_holds_nothing() {
     assert_eq!(cluster.values("t", 0).len(), accepted);
     let metrics = producer.metrics();
     assert_eq!((metrics.buffered_bytes, metrics.waiting), (0, 0));
+}
+
+/// Cuts the first connection that writes more than a request without records has.
+#[derive(Debug)]
+struct CutsWrites {
+    inner: Arc<dyn Connector>,
+    cuts: Arc<AtomicUsize>,
+}
+
+struct CutTransport {
+    inner: Box<dyn Transport>,
+    written: usize,
+    cuts: Arc<AtomicUsize>,
+}
+
+const WRITTEN_BEFORE_CUT: usize = 10_000;
+
+impl Connector for CutsWrites {
+    fn connect<'a>(
+        &'a self,
+        address: &'a BrokerAddress,
+    ) -> BoxFuture<'a, io::Result<Box<dyn Transport>>> {
+        Box::pin(async move {
+            Ok(Box::new(CutTransport {
+                inner: self.inner.connect(address).await?,
+                written: 0,
+                cuts: Arc::clone(&self.cuts),
+            }) as Box<dyn Transport>)
+        })
+    }
+}
+
+impl AsyncRead for CutTransport {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for CutTransport {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if self.written > WRITTEN_BEFORE_CUT && self.cuts.load(Ordering::Relaxed) > 0 {
+            self.cuts.fetch_sub(1, Ordering::Relaxed);
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        let written = Pin::new(&mut self.inner).poll_write(context, bytes);
+        if let Poll::Ready(Ok(count)) = &written {
+            self.written += count;
+        }
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(context)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_acknowledgements_a_connection_that_ends_in_a_write_costs_a_retry() {
+    const CUTS: usize = 3;
+    let cluster = Cluster::new(1);
+    cluster.create("t", 1);
+    let cuts = Arc::new(AtomicUsize::new(CUTS));
+    let mut config = cluster.config(7);
+    config.connector = Arc::new(CutsWrites {
+        inner: Arc::clone(&config.connector),
+        cuts: Arc::clone(&cuts),
+    });
+    let mut settings = ProducerConfig::default();
+    settings.acks = Acks::None;
+    settings.idempotence = false;
+    // More cuts than requests may be in flight: each must end its request.
+    settings.max_in_flight = CUTS - 1;
+    let producer = Producer::new(&Client::new(config), settings).expect("legal");
+    let value = "v".repeat(30_000);
+    stored(send(&producer, &value).await).await;
+    producer.close().await;
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert_eq!(texts(&cluster, 0), [value]);
+    assert_eq!(cuts.load(Ordering::Relaxed), 0);
+    assert_eq!(producer.metrics().retried_batches, CUTS as u64);
+    assert_eq!(producer.metrics().buffered_bytes, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_understood_after_the_metadata_has_lost_the_topic() {
+    let cluster = Cluster::new(1);
+    cluster.create("t", 1);
+    let mut config = cluster.config(7);
+    config.metadata_max_age = Duration::from_millis(200);
+    let settings = ProducerConfig::default();
+    let producer = Producer::new(&Client::new(config), settings).expect("legal");
+    cluster.script([Fault::Delay(Duration::from_secs(2))]);
+    let first = send(&producer, "a").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    cluster.hide("t", true);
+    assert_eq!(stored(first).await.offset, Some(0));
+    let second = send(&producer, "b").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    cluster.hide("t", false);
+    assert_eq!(stored(second).await.offset, Some(1));
+    assert_eq!(texts(&cluster, 0), ["a", "b"]);
+    assert_eq!(producer.metrics().epoch_bumps, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_leader_gets_nothing_before_the_old_one_has_answered_for_what_it_holds() {
+    for (idempotence, max_in_flight) in [(true, 5), (false, 1)] {
+        let cluster = Cluster::new(2);
+        cluster.create("t", 1);
+        let mut config = cluster.config(7);
+        config.metadata_max_age = Duration::from_millis(200);
+        let mut settings = ProducerConfig::default();
+        (settings.idempotence, settings.max_in_flight) = (idempotence, max_in_flight);
+        settings.linger = Duration::ZERO;
+        let producer = Producer::new(&Client::new(config), settings).expect("legal");
+        stored(send(&producer, "0").await).await;
+        cluster.set_slow(1, Duration::from_secs(3));
+        let mut deliveries = Vec::new();
+        for number in 1..10 {
+            deliveries.push(send(&producer, &number.to_string()).await);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            if number == 5 {
+                cluster.move_leader("t", 0, 2);
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        }
+        let to_new = |(broker, _): &(i32, Duration)| *broker == 2;
+        assert!(!cluster.requests(ApiKey::Produce).iter().any(to_new));
+        for delivery in deliveries {
+            stored(delivery).await;
+        }
+        let expected: Vec<_> = (0..10).map(|number| number.to_string()).collect();
+        assert_eq!(texts(&cluster, 0), expected, "idempotence: {idempotence}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_that_is_too_large_does_not_hide_the_open_batch_from_a_flush() {
+    let cluster = Cluster::new(1);
+    cluster.create("t", 1);
+    let producer = producer(&cluster, |config| {
+        config.batch_size = 1_000;
+        config.max_request_size = 2_000;
+        config.linger = Duration::from_secs(30);
+    });
+    drop(send(&producer, "a").await);
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    let record = ProducerRecord::to("t").partition(0).value(&[0; 3_000]);
+    let error = producer.send(record).await.expect_err("too large");
+    assert!(matches!(error, SendError::TooLarge { .. }), "{error}");
+    let flushed = tokio::time::timeout(Duration::from_secs(1), producer.flush()).await;
+    flushed.expect("nothing waits for linger");
+    assert_eq!(texts(&cluster, 0), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn however_many_callers_wait_for_metadata_none_waits_longer_than_it_may() {
+    let cluster = Cluster::new(1);
+    cluster.set_down(1, true);
+    let producer = producer(&cluster, |config| {
+        config.max_block = Duration::from_secs(40)
+    });
+    #[expect(clippy::disallowed_methods, reason = "a test's clock")]
+    let start = tokio::time::Instant::now();
+    let callers = (0..20).map(|number| {
+        let producer = producer.clone();
+        tokio::spawn(async move {
+            let topic = number.to_string();
+            let sent = producer.send(ProducerRecord::to(&topic).value(b"v")).await;
+            sent.expect_err("the cluster is down")
+        })
+    });
+    for caller in callers.collect::<Vec<_>>() {
+        let error = caller.await.expect("no panic");
+        assert!(matches!(error, SendError::Metadata(_)), "{error}");
+    }
+    assert!(
+        start.elapsed() <= Duration::from_secs(41),
+        "{:?}",
+        start.elapsed()
+    );
 }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
+use millrace_model::TopicId;
 use millrace_record::{BatchBuilder, Header, Record, records};
 use millrace_wire::messages::{
     ProduceRequest, ProduceResponse,
@@ -79,13 +80,17 @@ impl Sender {
 
     fn answered(&mut self, request: Request, mut response: ProduceResponse) {
         let endpoints = std::mem::take(&mut response.node_endpoints);
+        let address = request.connection.address();
         for (queue, batch) in request.batches {
-            let told = self.find(&mut response.responses, &queue, request.version);
+            let by_id = request.version >= millrace_wire::client::PRODUCE_TOPIC_ID_FROM;
+            let mut named = request.topic_ids.iter();
+            let named = named.find(|(name, _)| by_id && name == queue.topic());
+            let told = find(&mut response.responses, &queue, named.map(|(_, id)| *id));
             match told {
                 Some(told) => self.partition_answered(&queue, batch, &told, &endpoints),
                 None => {
                     let error = RequestError::Protocol {
-                        address: request.connection.address().clone(),
+                        address: address.clone(),
                         reason: format!("the answer to Produce lacks {queue:?}"),
                     };
                     let outcome = Outcome::Failed(error.into());
@@ -93,35 +98,6 @@ impl Sender {
                 }
             }
         }
-    }
-
-    /// Takes the part for one partition out of an answer.
-    fn find(
-        &self,
-        topics: &mut [TopicProduceResponse],
-        queue: &PartitionQueue,
-        version: i16,
-    ) -> Option<PartitionProduceResponse> {
-        let by_id = version >= millrace_wire::client::PRODUCE_TOPIC_ID_FROM;
-        let id = self
-            .metadata
-            .borrow()
-            .topic(queue.topic())
-            .and_then(|topic| topic.id);
-        let parts = topics
-            .iter_mut()
-            .filter(|topic| {
-                if by_id {
-                    Some(topic.topic_id) == id.map(|id| id.0)
-                } else {
-                    topic.name.as_str() == &**queue.topic()
-                }
-            })
-            .map(|topic| &mut topic.partition_responses);
-        parts.into_iter().find_map(|parts| {
-            let place = parts.iter().position(|part| part.index == queue.id())?;
-            Some(parts.swap_remove(place))
-        })
     }
 
     fn partition_answered(
@@ -323,4 +299,21 @@ impl Sender {
         let count = builder.count().unsigned_abs();
         Some((builder.build().freeze(), count))
     }
+}
+
+/// Takes the part for one partition out of an answer; `id` where the answer names topics by id.
+fn find(
+    topics: &mut [TopicProduceResponse],
+    queue: &PartitionQueue,
+    id: Option<TopicId>,
+) -> Option<PartitionProduceResponse> {
+    let mut parts = topics.iter_mut().filter(|topic| match id {
+        Some(id) => topic.topic_id == id.0,
+        None => topic.name.as_str() == &**queue.topic(),
+    });
+    parts.find_map(|topic| {
+        let parts = &mut topic.partition_responses;
+        let place = parts.iter().position(|part| part.index == queue.id())?;
+        Some(parts.swap_remove(place))
+    })
 }

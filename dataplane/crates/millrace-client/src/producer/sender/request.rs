@@ -2,6 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
+use millrace_model::TopicId;
 use millrace_wire::{
     ApiKey,
     client::{ProduceBody, ProduceTopic, RequestFrame, encode_produce},
@@ -24,6 +25,9 @@ pub(super) struct Request {
     pub(super) node: i32,
     pub(super) connection: Connection,
     pub(super) version: i16,
+    /// What the request called its topics, where the version names them by id. Metadata may have
+    /// changed when the answer comes.
+    pub(super) topic_ids: Vec<(Arc<str>, TopicId)>,
     pub(super) batches: Vec<(Arc<PartitionQueue>, Batch)>,
 }
 
@@ -107,6 +111,7 @@ impl Sender {
     /// Takes one batch of each listed partition in turn, as many as fit into a request.
     fn collect(&mut self, id: i32, now: Duration) -> Vec<(Arc<PartitionQueue>, Batch)> {
         let accumulator = Arc::clone(&self.accumulator);
+        let in_flight_max = accumulator.config().max_in_flight;
         let is_due = |open: &_| accumulator.is_due(open, now);
         let identity = self.identity.current();
         let mut bytes_left = accumulator.config().max_request_size;
@@ -120,7 +125,9 @@ impl Sender {
                 continue;
             }
             let mut state = queue.lock();
-            if !state.has_sendable(now, is_due) {
+            // Its answers list it again.
+            let is_full = state.in_flight() >= in_flight_max;
+            if is_full || !state.has_sendable(now, is_due) {
                 state.is_listed = false;
                 self.arm(&queue, &mut state, now);
                 continue;
@@ -168,6 +175,7 @@ impl Sender {
             node,
             connection: connection.clone(),
             version: 0,
+            topic_ids: Vec::new(),
             batches,
         };
         let sent = self.encode(&mut request).and_then(|frame| {
@@ -212,9 +220,11 @@ impl Sender {
         for (queue, batch) in &request.batches {
             let name: &str = queue.topic();
             if topics.last().is_none_or(|topic| topic.name != name) {
+                let id = id_of(&metadata, name).unwrap_or_default();
+                request.topic_ids.push((Arc::clone(queue.topic()), id));
                 topics.push(ProduceTopic {
                     name,
-                    id: id_of(&metadata, name).unwrap_or_default(),
+                    id,
                     partitions: Vec::new(),
                 });
             }
