@@ -64,6 +64,8 @@ impl Shared {
         timeout: Duration,
     ) -> Result<(), ConsumerError> {
         self.coordinator()?;
+        // Before the offsets are read: commits of the same consumer must not overtake each other.
+        let _turn = self.committing.lock().await;
         let offsets = self.with(|flow| flow.to_commit(explicit));
         let offset = |(name, offset, leader_epoch)| {
             let committed = CommittedOffset {
@@ -74,10 +76,20 @@ impl Shared {
             (name, committed)
         };
         let offsets = offsets.into_iter().map(offset).collect();
-        self.commit_offsets(&offsets, timeout).await
+        self.commit_in_turn(&offsets, timeout).await
     }
 
+    /// Commits these offsets.
     pub(super) async fn commit_offsets(
+        &self,
+        offsets: &HashMap<TopicPartition, CommittedOffset>,
+        timeout: Duration,
+    ) -> Result<(), ConsumerError> {
+        let _turn = self.committing.lock().await;
+        self.commit_in_turn(offsets, timeout).await
+    }
+
+    async fn commit_in_turn(
         &self,
         offsets: &HashMap<TopicPartition, CommittedOffset>,
         timeout: Duration,
@@ -87,8 +99,6 @@ impl Shared {
             return Ok(());
         }
         let instance = self.config.group_instance_id.as_deref();
-        // Commits of the same consumer must not overtake each other.
-        let _turn = self.committing.lock().await;
         coordinator
             .commit(&self.client, instance, offsets, timeout)
             .await?;

@@ -25,7 +25,10 @@ pub struct ConsumerConfig {
     /// `max.partition.fetch.bytes`: the most bytes of one partition in one response. 1 MiB.
     pub max_partition_fetch_bytes: usize,
     /// The most bytes of records that are fetched and not yet delivered, in all partitions
-    /// together. A batch that is larger than its partition's part of this is fetched alone. 64 MiB.
+    /// together. A batch that is larger than its partition's part of this is fetched alone. A
+    /// compressed batch counts with its decompressed records from when its first one is delivered
+    /// until its last one is; readers may exceed the bound by one such batch each, of at most 64 MiB.
+    /// 64 MiB.
     pub prefetch_bytes: usize,
     /// The same for one partition. Where there are many, each may use an equal part of
     /// `prefetch_bytes`, so that none can take another's. 4 MiB.

@@ -30,7 +30,8 @@ pub enum ConsumerError {
         offset: Option<i64>,
     },
     /// Records that were already read have disappeared from the log: an unclean leader election.
-    /// With `auto_offset_reset` other than `None` the consumer goes on at `diverges_at` by itself.
+    /// With `auto_offset_reset` other than `None` the consumer goes on by itself: at `diverges_at`
+    /// where the broker knows it, otherwise where `auto_offset_reset` says.
     #[error("{partition}: the log was truncated to {diverges_at:?}, before offset {offset}")]
     Truncated {
         /// The partition.

@@ -304,8 +304,12 @@ impl Task {
         let mut identity = self.coordinator().identity();
         identity.generation = Identity::none().generation;
         // With the consumer protocol the id is this member's own.
-        if forget_member && !matches!(self.protocol, Protocol::Consumer(_)) {
-            identity.member_id = String::new();
+        match &self.protocol {
+            Protocol::Consumer(state) => state.forget(),
+            Protocol::Classic | Protocol::Undecided if forget_member => {
+                identity.member_id = String::new();
+            }
+            Protocol::Classic | Protocol::Undecided => {}
         }
         self.coordinator().set_identity(identity);
     }
@@ -326,10 +330,8 @@ impl Task {
     /// Gives up what is not assigned any more, takes what is new. True where something was given
     /// up that others wait for.
     async fn take_over(&mut self, assigned: Vec<TopicPartition>) -> Result<bool, Ended> {
-        let (kept, revoked): (Vec<_>, _) = std::mem::take(&mut self.owned)
-            .into_iter()
-            .partition(|name| assigned.contains(name));
-        self.owned = kept;
+        let is_revoked = |name: &&TopicPartition| !assigned.contains(name);
+        let revoked: Vec<_> = self.owned.iter().filter(is_revoked).cloned().collect();
         let gave_up = !revoked.is_empty();
         if gave_up {
             self.revoke(revoked).await?;
@@ -357,7 +359,8 @@ impl Task {
         Ok(gave_up && self.is_cooperative())
     }
 
-    /// Gives up partitions that are still this member's.
+    /// Gives up partitions that are still this member's, and stay so in its heartbeats until all that
+    /// was processed of them is committed.
     async fn revoke(&mut self, partitions: Vec<TopicPartition>) -> Result<(), Ended> {
         if partitions.is_empty() {
             return Ok(());

@@ -20,7 +20,12 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// What a listener is told: assigned or revoked, and which partitions.
 type Events = mpsc::UnboundedReceiver<(bool, Vec<i32>)>;
 
-struct Listener(mpsc::UnboundedSender<(bool, Vec<i32>)>);
+struct Listener {
+    told: mpsc::UnboundedSender<(bool, Vec<i32>)>,
+    /// How long it takes.
+    assigning: Duration,
+    revoking: Duration,
+}
 
 impl RebalanceListener for Listener {
     fn on_assigned<'a>(&'a self, partitions: &'a [TopicPartition]) -> BoxFuture<'a, ()> {
@@ -40,8 +45,13 @@ impl Listener {
     ) -> BoxFuture<'a, ()> {
         let mut numbers: Vec<_> = partitions.iter().map(|name| name.partition).collect();
         numbers.sort_unstable();
-        drop(self.0.send((is_assigned, numbers)));
-        Box::pin(async {})
+        drop(self.told.send((is_assigned, numbers)));
+        let takes = if is_assigned {
+            self.assigning
+        } else {
+            self.revoking
+        };
+        Box::pin(tokio::time::sleep(takes))
     }
 }
 
@@ -63,6 +73,15 @@ fn append(logs: &Logs, partition: i32, from: usize) {
 }
 
 fn member(logs: &Arc<Logs>, change: impl FnOnce(&mut ConsumerConfig)) -> (Consumer, Events) {
+    slow_member(logs, [Duration::ZERO; 2], change)
+}
+
+/// A member whose listener takes so long to be assigned partitions, and to give them up.
+fn slow_member(
+    logs: &Arc<Logs>,
+    [assigning, revoking]: [Duration; 2],
+    change: impl FnOnce(&mut ConsumerConfig),
+) -> (Consumer, Events) {
     let mut config = ConsumerConfig::in_group("g");
     config.group_protocol = GroupProtocol::Consumer;
     config.auto_offset_reset = OffsetReset::Earliest;
@@ -74,7 +93,14 @@ fn member(logs: &Arc<Logs>, change: impl FnOnce(&mut ConsumerConfig)) -> (Consum
     let consumer = Consumer::new(&Client::new(client), config);
     let (told, events) = mpsc::unbounded_channel();
     consumer
-        .subscribe_with(&["t"], Listener(told))
+        .subscribe_with(
+            &["t"],
+            Listener {
+                told,
+                assigning,
+                revoking,
+            },
+        )
         .expect("a group");
     (consumer, events)
 }
@@ -262,4 +288,44 @@ async fn where_the_coordinator_names_the_protocol_and_refuses_it_the_classic_one
     logs.group().script([GroupFault::Refuse]);
     uses_the_classic_protocol(&logs).await;
     assert_eq!(logs.group().heartbeats.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_gets_a_partition_before_the_member_that_gives_it_up_is_done_with_it() {
+    let takes = Duration::from_secs(5);
+    let logs = logs();
+    let (first, mut events) = slow_member(&logs, [Duration::ZERO, takes], |_| {});
+    settled(&[(&first, 6)]).await;
+    let (second, mut others) = member(&logs, |_| {});
+    while events.recv().await.expect("told").0 {}
+    #[expect(clippy::disallowed_methods, reason = "a test's clock")]
+    let begun = tokio::time::Instant::now();
+    while others.recv().await.expect("told").1.is_empty() {}
+    assert!(begun.elapsed() >= takes, "after {:?}", begun.elapsed());
+    settled(&[(&first, 3), (&second, 3)]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_member_was_told_to_take_does_not_count_once_it_is_fenced() {
+    let logs = logs();
+    let (first, _events) = slow_member(&logs, [Duration::from_secs(5), Duration::ZERO], |_| {});
+    settled(&[(&first, 6)]).await;
+    // While it takes over everything, it is told to give up a half, and then that it is no member.
+    let (second, _others) = member(&logs, |_| {});
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    logs.group().script([GroupFault::Forget; 2]);
+    settled(&[(&first, 3), (&second, 3)]).await;
+    let group = logs.group();
+    let joins = group.heartbeats.iter().filter(|one| one.member_epoch == 0);
+    let owned = joins.filter_map(|one| one.topic_partitions.as_deref());
+    assert!(owned.clone().count() > 2);
+    assert!(owned.clone().all(<[_]>::is_empty));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_assignment_survives_a_metadata_request_that_fails() {
+    let logs = logs();
+    logs.refuse_metadata(1);
+    let (consumer, _events) = member(&logs, |_| {});
+    settled(&[(&consumer, 6)]).await;
 }

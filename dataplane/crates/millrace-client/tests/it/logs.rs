@@ -74,6 +74,8 @@ struct State {
     /// Partitions of each Fetch, by request.
     fetches: Vec<Vec<i32>>,
     offers_consumer_protocol: bool,
+    /// So many answers to Metadata are an error that may pass.
+    refused_metadata: usize,
     /// JoinGroup requests so far; none is answered.
     joins: usize,
 }
@@ -126,6 +128,10 @@ impl Logs {
 
     pub(crate) fn group(&self) -> MutexGuard<'_, Group> {
         self.group.lock().expect("no panic")
+    }
+
+    pub(crate) fn refuse_metadata(&self, times: usize) {
+        self.state().refused_metadata = times;
     }
 
     /// JoinGroup requests so far.
@@ -326,7 +332,12 @@ impl Logs {
     }
 
     fn metadata(&self, request: &Request) -> MetadataResponse {
-        let state = self.state();
+        let mut state = self.state();
+        if state.refused_metadata > 0 {
+            state.refused_metadata -= 1;
+            let code = ErrorCode::NetworkException.code();
+            return MetadataResponse::default().with_error_code(code);
+        }
         let broker = |id| {
             MetadataResponseBroker::default()
                 .with_node_id(BrokerId(id))

@@ -260,6 +260,7 @@ impl Flow {
             frame,
             ..
         } = opening;
+        let share = self.share();
         let slot = self.partitions.get_mut(id.index).and_then(Option::as_mut);
         let current = slot.filter(|slot| slot.serial == id.serial && slot.token == token);
         let Some(partition) = current else {
@@ -275,14 +276,20 @@ impl Flow {
                     header,
                     frame,
                     bytes: batch.len(),
+                    packed: None,
                 };
                 if header.compression() != Ok(Compression::None) {
-                    partition.release(frame, batch.len(), &mut self.budget);
                     open.bytes = open.records.data_bytes();
                     open.frame = self.budget.charge(open.bytes, open.bytes);
                     partition.buffered += open.bytes;
+                    if open.bytes > share {
+                        open.packed = Some((batch, frame));
+                    } else {
+                        partition.release(frame, batch.len(), &mut self.budget);
+                    }
                 }
                 partition.open = Some(open);
+                self.pack_idle(id, now);
             }
             Err(reason) => {
                 partition.release(frame, batch.len(), &mut self.budget);
@@ -292,6 +299,23 @@ impl Flow {
         }
         self.offer(id, true);
         self.want(id);
+    }
+
+    /// Where the budget is exceeded, packs the large batches that nobody is reading now. So only those
+    /// of active readers exceed it, by one batch each.
+    fn pack_idle(&mut self, opened: PartitionId, now: Duration) {
+        for index in 0..self.partitions.len() {
+            if self.budget.charged() <= self.budget.total() {
+                return;
+            }
+            let slot = self.partitions[index].as_ref();
+            let is_idle = slot.is_some_and(|one| {
+                index != opened.index && (one.is_paused || !self.has_demand(one, now))
+            });
+            if let Some(partition) = self.partitions[index].as_mut().filter(|_| is_idle) {
+                partition.pack(&mut self.budget);
+            }
+        }
     }
 
     /// Fetches a damaged batch once more: the connection may have done it. Then it is an error.
@@ -331,15 +355,14 @@ impl Partition {
                         self.open = Some(open);
                     } else {
                         self.pass(&open.header);
-                        self.release(open.frame, open.bytes, budget);
+                        self.close(open, budget);
                     }
                     return Some(Taken::Record(record));
                 }
                 Some(Err(reason)) => {
                     let partition = self.name.clone();
                     let offset = self.next;
-                    self.open = None;
-                    self.release(open.frame, open.bytes, budget);
+                    self.close(open, budget);
                     self.standing = super::Standing::Stuck;
                     return Some(Taken::Fault(ConsumerError::Corrupt {
                         partition,
@@ -349,7 +372,7 @@ impl Partition {
                 }
                 None => {
                     self.pass(&open.header);
-                    self.release(open.frame, open.bytes, budget);
+                    self.close(open, budget);
                     return None;
                 }
             }
@@ -360,8 +383,8 @@ impl Partition {
     fn hand_over(&mut self, open: OpenBatch, budget: &mut super::Budget) -> RecordBatch {
         let from = self.next;
         self.pass(&open.header);
-        self.release(open.frame, open.bytes, budget);
+        let records = self.close(open, budget);
         let offsets = (from, self.next);
-        RecordBatch::new(self.name.clone(), self.next_epoch, offsets, open.records)
+        RecordBatch::new(self.name.clone(), self.next_epoch, offsets, records)
     }
 }

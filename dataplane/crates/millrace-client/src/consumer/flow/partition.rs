@@ -50,6 +50,9 @@ pub(super) struct OpenBatch {
     pub(super) frame: FrameId,
     /// What it is charged in its frame.
     pub(super) bytes: usize,
+    /// The batch as it was fetched, and its frame, where its records take more than the partition's
+    /// part of the budget: see [`Partition::pack`].
+    pub(super) packed: Option<(Bytes, FrameId)>,
 }
 
 /// See the module.
@@ -156,9 +159,36 @@ impl Partition {
             budget.release(chunk.frame, chunk.bytes.len());
         }
         if let Some(open) = self.open.take() {
-            budget.release(open.frame, open.bytes);
+            self.close(open, budget);
         }
         self.buffered = 0;
+    }
+
+    /// Gives back what an open batch took; its records.
+    pub(super) fn close(&mut self, open: OpenBatch, budget: &mut Budget) -> Records {
+        self.release(open.frame, open.bytes, budget);
+        if let Some((batch, frame)) = open.packed {
+            self.release(frame, batch.len(), budget);
+        }
+        open.records
+    }
+
+    /// Puts an open batch back as it was fetched, if its records take more than the partition's part
+    /// of the budget. Whoever reads on opens it again.
+    pub(super) fn pack(&mut self, budget: &mut Budget) {
+        let Some(open) = self.open.take_if(|open| open.packed.is_some()) else {
+            return;
+        };
+        self.release(open.frame, open.bytes, budget);
+        if let Some((bytes, frame)) = open.packed {
+            // It was admitted already, and a data batch says nothing about those behind it.
+            let aborted = Aborted::default();
+            self.chunks.push_front(Chunk {
+                bytes,
+                frame,
+                aborted,
+            });
+        }
     }
 
     /// Goes on at an offset; what is buffered must have been dropped.

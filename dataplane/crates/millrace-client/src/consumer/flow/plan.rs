@@ -333,6 +333,9 @@ impl Flow {
                 let epoch = epoch.filter(|_| question == Question::Committed);
                 partition.restart(offset, epoch);
                 partition.progress.restart(offset);
+                if question == Question::Committed {
+                    partition.progress.committed(offset);
+                }
             }
             (Question::Committed, None) => partition.reset(policy, None),
             (Question::Timestamp(_) | Question::Reset(_), None) => {
@@ -368,21 +371,23 @@ impl Flow {
             return;
         }
         match (end, policy) {
-            (
-                Some(end),
-                OffsetReset::Earliest | OffsetReset::Latest | OffsetReset::ByDuration(_),
-            ) => {
-                tracing::warn!(partition = %name, from = next, to = end, "the log was truncated");
-                partition.restart(end, None);
-                partition.progress.restart(end);
-            }
-            _ => {
+            (_, OffsetReset::None) => {
                 partition.standing = Standing::Stuck;
                 partition.fault = Some(ConsumerError::Truncated {
                     partition: name,
                     offset: next,
                     diverges_at: end,
                 });
+            }
+            (Some(end), _) => {
+                tracing::warn!(partition = %name, from = next, to = end, "the log was truncated");
+                partition.restart(end, None);
+                partition.progress.restart(end);
+            }
+            // The leader knows nothing of the epoch.
+            (None, policy) => {
+                tracing::warn!(partition = %name, from = next, "the log was truncated");
+                partition.reset(policy, Some(next));
             }
         }
     }

@@ -26,7 +26,9 @@ impl Progress {
     pub(super) fn restart(&mut self, offset: i64) {
         self.unprocessed.clear();
         self.asked = Some(offset);
-        self.committed = Some(offset);
+        // A position that was not read from a commit is worth one: with it, whoever comes next begins
+        // there, although nothing was delivered.
+        self.committed = None;
     }
 
     pub(super) fn ask(&mut self, position: i64) {
@@ -92,6 +94,8 @@ mod tests {
     fn commits_follow_the_first_record_that_is_not_processed() {
         let mut progress = Progress::default();
         progress.restart(10);
+        assert!(progress.is_news(progress.processed_to(10)));
+        progress.committed(10);
         assert!(!progress.is_news(progress.processed_to(10)));
         for offset in [10, 11, 15] {
             progress.delivered(offset, offset + 1);

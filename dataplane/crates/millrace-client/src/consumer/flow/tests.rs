@@ -509,3 +509,115 @@ proptest! {
         }
     }
 }
+
+/// A batch of zeros that is far smaller on the wire than in memory.
+fn expanding_log() -> Log {
+    let mut builder = BatchBuilder::new(Compression::Zstd);
+    for _ in 0..4 {
+        builder.push(1_000, None, Some(&[0; 50_000]), &[]);
+    }
+    let bytes = builder.build().freeze();
+    assert!(bytes.len() < 1_000, "{}", bytes.len());
+    Log {
+        batches: vec![Batch { next: 4, bytes }],
+        offsets: (0..4).collect(),
+    }
+}
+
+#[test]
+fn batches_that_expand_stay_within_the_budget_while_their_partitions_are_paused() {
+    const COUNT: usize = 20;
+    const BATCH: usize = 4 * 50_100;
+    let config = ConsumerConfig {
+        prefetch_bytes: 1_000_000,
+        ..ConsumerConfig::default()
+    };
+    let log = expanding_log();
+    let mut flow = Flow::new(config);
+    let now = Duration::from_secs(1);
+    let ids: Vec<_> = (0..COUNT)
+        .map(|at| flow.assign(&name(at), Standing::Stuck))
+        .collect();
+    for id in &ids {
+        flow.seek(*id, 0, None);
+    }
+    assert!(matches!(flow.take(Scope::All, false, now), Taken::Empty));
+    for fetch in flow.plan(now, |_, _| true, leader).fetches {
+        let answer = || Answer {
+            records: log.batches[0].bytes.clone(),
+            ..Answer::default()
+        };
+        let answers = (0..fetch.parts.len()).map(|at| (at, answer())).collect();
+        flow.fetched(&fetch, answers, now, &|_| Duration::ZERO);
+    }
+    ids.iter().for_each(|id| flow.pause(*id));
+    for offset in 0..4 {
+        for id in &ids {
+            flow.resume(*id);
+            let record = loop {
+                match flow.take(Scope::All, false, now) {
+                    Taken::Record(record) => break record,
+                    Taken::Open(opening) => {
+                        let outcome = open(&opening);
+                        flow.opened(opening, outcome, now);
+                    }
+                    other => panic!("{other:?}"),
+                }
+            };
+            assert_eq!(record.offset, offset);
+            let charged = flow.budget.charged();
+            assert!(charged <= 1_000_000 + BATCH, "{charged}");
+            flow.pause(*id);
+        }
+    }
+    assert_eq!((flow.budget.charged(), flow.budget.live()), (0, 0));
+}
+
+#[test]
+fn a_log_that_does_not_know_the_epoch_any_more_is_read_from_where_the_policy_says() {
+    for (policy, expected) in [
+        (
+            OffsetReset::Earliest,
+            Some(Question::Reset(OffsetReset::Earliest)),
+        ),
+        (OffsetReset::None, None),
+    ] {
+        let mut flow = Flow::new(ConsumerConfig {
+            auto_offset_reset: policy,
+            ..ConsumerConfig::default()
+        });
+        let now = Duration::from_secs(1);
+        let id = flow.assign(&name(0), Standing::Stuck);
+        flow.seek(id, 10, Some(EPOCH - 1));
+        let lookup = flow.plan(now, |_, _| true, leader).lookups.remove(0);
+        assert_eq!(lookup.question, Question::EpochEnd(EPOCH - 1));
+        flow.looked_up(&lookup, None);
+        let lookups = flow.plan(now, |_, _| true, leader).lookups;
+        assert_eq!(lookups.first().map(|lookup| lookup.question), expected);
+        let taken = flow.take(Scope::All, false, now);
+        let is_told = matches!(
+            taken,
+            Taken::Fault(ConsumerError::Truncated { offset: 10, .. })
+        );
+        assert_eq!(is_told, expected.is_none(), "{taken:?}");
+    }
+}
+
+#[test]
+fn a_position_that_was_sought_or_reset_is_committed_and_one_that_was_read_from_a_commit_is_not() {
+    let mut flow = Flow::new(ConsumerConfig {
+        auto_commit: AutoCommit::WhenAsked,
+        ..ConsumerConfig::in_group("g")
+    });
+    let now = Duration::from_secs(1);
+    flow.assign(&name(0), Standing::Committed);
+    flow.assign(&name(1), Standing::Reset(OffsetReset::Latest, None));
+    for lookup in flow.plan(now, |_, _| true, leader).lookups {
+        flow.looked_up(&lookup, Some((100, None)));
+    }
+    assert_eq!(flow.to_commit(false), [(name(1), 100, None)]);
+    let id = flow.id(&name(0)).expect("assigned");
+    flow.seek(id, 7, None);
+    flow.committed(&name(1), 100);
+    assert_eq!(flow.to_commit(true), [(name(0), 7, None)]);
+}

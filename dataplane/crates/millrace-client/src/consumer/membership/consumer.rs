@@ -47,7 +47,7 @@ struct State {
     interval: Option<Duration>,
     /// What the coordinator has heard; nothing where that is not known.
     told: Option<Told>,
-    /// What the member should own and has not taken over yet.
+    /// What the coordinator told last that the member should own, unless that is being taken over.
     target: Option<Partitions>,
     /// The same, with topics among it that the metadata does not know yet.
     unknown: Option<Partitions>,
@@ -64,6 +64,15 @@ struct Told {
 impl Reconciliation {
     pub(super) fn heartbeat_interval(&self) -> Duration {
         self.0.lock().interval.unwrap_or(FIRST_INTERVAL)
+    }
+
+    /// The member is not one any more: what it was told does not count.
+    pub(super) fn forget(&self) {
+        let mut state = self.0.lock();
+        *state = State {
+            interval: state.interval,
+            ..State::default()
+        };
     }
 }
 
@@ -98,7 +107,7 @@ impl Task {
             let unknown = state.unknown.take();
             state.target.take().or(unknown)
         };
-        if let Some(target) = target {
+        if let Some(target) = target.filter(|target| *target != self.owned_ids()) {
             let assigned = self.named(target).await?;
             self.take_over(assigned).await?;
         }
@@ -110,7 +119,20 @@ impl Task {
     }
 
     fn has_target(&self) -> bool {
-        matches!(&self.protocol, Protocol::Consumer(state) if state.0.lock().target.is_some())
+        let owned = self.owned_ids();
+        let Protocol::Consumer(state) = &self.protocol else {
+            return false;
+        };
+        let target = &state.0.lock().target;
+        target.as_ref().is_some_and(|target| *target != owned)
+    }
+
+    /// What is owned, by topic ids.
+    fn owned_ids(&self) -> Partitions {
+        match &self.protocol {
+            Protocol::Consumer(state) => owned(&self.owned, &state.0.lock().ids),
+            Protocol::Classic | Protocol::Undecided => Partitions::new(),
+        }
     }
 
     /// Whether the metadata knows a topic by now that it did not know before.
@@ -143,8 +165,14 @@ impl Task {
         let client = self.shared.client.clone();
         let topics = self.membership.topics.lock().clone();
         self.interests = topics.iter().map(|topic| client.interest(topic)).collect();
-        if !target.keys().all(|id| self.names().contains_key(id)) {
-            client.refresh_topics(&[]).await?;
+        if !target.keys().all(|id| self.names().contains_key(id))
+            && let Err(error) = client.refresh_topics(&[]).await
+        {
+            // The coordinator tells a target once: it waits for the next try.
+            if let Protocol::Consumer(state) = &self.protocol {
+                state.0.lock().target.get_or_insert(target);
+            }
+            return Err(error.into());
         }
         let names = self.names();
         let Protocol::Consumer(state) = &self.protocol else {
@@ -152,16 +180,21 @@ impl Task {
         };
         let mut state = state.0.lock();
         let mut assigned = Vec::new();
-        state.ids.clear();
+        let mut is_whole = true;
+        // Those of what is given up are needed until it is.
+        state
+            .ids
+            .retain(|topic, _| self.owned.iter().any(|one| one.topic == *topic));
         for (id, partitions) in &target {
             let Some(name) = names.get(id) else {
+                is_whole = false;
                 continue;
             };
             state.ids.insert(Arc::clone(name), *id);
             let partition = |index: &i32| TopicPartition::of(Arc::clone(name), *index);
             assigned.extend(partitions.iter().map(partition));
         }
-        if state.ids.len() < target.len() {
+        if !is_whole {
             client.request_refresh();
             state.unknown = Some(target);
         }
@@ -204,13 +237,19 @@ impl Task {
             state.interval = Some(Duration::from_millis(ms));
         }
         if let Some(target) = target_of(&response) {
-            state.target = (target != told.owned).then_some(target);
+            // Also where the member owns just that: it may be about to take over another one.
+            state.target = Some(target);
             state.unknown = None;
         }
+        let is_settled = match &state.target {
+            Some(target) => *target == told.owned,
+            None => true,
+        };
         state.told = Some(told);
-        match state.target {
-            None => Ok(()),
-            Some(_) => Err(Ended::Rebalance),
+        if is_settled {
+            Ok(())
+        } else {
+            Err(Ended::Rebalance)
         }
     }
 
