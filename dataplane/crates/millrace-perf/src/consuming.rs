@@ -163,7 +163,7 @@ impl Reader {
             run.readers_end.cancel();
             return;
         }
-        let in_total = run.progress.add(records, now_us);
+        let in_total = run.progress.add(records, bytes, now_us);
         self.note(&partition, next_offset, newest_due_us, now_us);
         if self.role == Role::Consume && run.plan.workload == Workload::Consume {
             let is_enough = run.plan.run.num_records.is_some_and(|max| in_total >= max);

@@ -20,7 +20,7 @@ use crate::{
     phases::Phase,
     producing::Produced,
     report::{CatchUp, ClientUse, EndToEnd, Flow, Report, page, per, seconds, table},
-    run::Run,
+    run::{CaughtUp, Run},
     sampler::{Sample, Sampler, Totals},
     usage,
     verifier::{Sent, Verification},
@@ -113,7 +113,7 @@ async fn watched(
             () = signals.any() => run.ending.end(Reason::Signal),
         }
     };
-    if let Some(sample) = sampler.sample(run) {
+    if let Some(sample) = sampler.finish(run) {
         output.progress(&sample);
     }
     Ok(done)
@@ -182,19 +182,26 @@ fn catch_up(run: &Run, done: &Done, produced: &Totals, consumed: &Totals) -> Opt
         return None;
     }
     let before = produced.of(&[Phase::Warmup, Phase::Backlog]);
-    let read = consumed.of(&Phase::ALL);
-    let end = run.progress.caught_up_us();
-    let until = end.unwrap_or(done.consumed_us);
-    let lasted = seconds(until.saturating_sub(done.catch_up_begins_us));
+    let end = run.progress.has_caught_up();
+    // Until the last record where they have not caught up.
+    let until = end.unwrap_or_else(|| {
+        let read = consumed.of(&Phase::ALL);
+        CaughtUp {
+            at_us: done.consumed_us,
+            records: read.records,
+            bytes: read.bytes,
+        }
+    });
+    let lasted = seconds(until.at_us.saturating_sub(done.catch_up_begins_us));
     let latency = |phase| produced.of(&[phase]).latencies.summary();
     Some(CatchUp {
         backlog_records: before.records,
         backlog_bytes: before.bytes,
         seconds: lasted,
-        records: read.records,
-        bytes: read.bytes,
-        records_per_second: per(read.records, lasted),
-        bytes_per_second: per(read.bytes, lasted),
+        records: until.records,
+        bytes: until.bytes,
+        records_per_second: per(until.records, lasted),
+        bytes_per_second: per(until.bytes, lasted),
         complete: end.is_some(),
         produce_latency_before_ms: latency(Phase::Backlog),
         produce_latency_during_ms: latency(Phase::CatchUp),

@@ -69,6 +69,7 @@ pub(crate) struct CatchUp {
     pub(crate) backlog_bytes: u64,
     /// From the start of the consumers until they had caught up, or the run ended.
     pub(crate) seconds: f64,
+    /// What was consumed in this time.
     pub(crate) records: u64,
     pub(crate) bytes: u64,
     pub(crate) records_per_second: f64,

@@ -1,7 +1,7 @@
 //! What all clients of a run share.
 
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -44,13 +44,22 @@ pub(crate) struct Run {
 /// How far the readers are.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
-    /// Records that were read, warm-up included.
+    /// Records that were read, warm-up included, and their bytes.
     records: AtomicU64,
+    bytes: AtomicU64,
     /// When the last ones came.
     last_us: AtomicU64,
-    /// Readers that have not caught up; when the last one did.
+    /// Readers that have not caught up.
     behind: AtomicU64,
-    caught_up_us: AtomicU64,
+    caught_up: OnceLock<CaughtUp>,
+}
+
+/// What had been read when the last reader had caught up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CaughtUp {
+    pub(crate) at_us: u64,
+    pub(crate) records: u64,
+    pub(crate) bytes: u64,
 }
 
 impl Run {
@@ -91,8 +100,10 @@ impl Run {
 }
 
 impl Progress {
-    pub(crate) fn add(&self, records: u64, now_us: u64) -> u64 {
+    /// These were read; how many records there are now.
+    pub(crate) fn add(&self, records: u64, bytes: u64, now_us: u64) -> u64 {
         self.last_us.fetch_max(now_us, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.records.fetch_add(records, Ordering::Relaxed) + records
     }
 
@@ -113,15 +124,18 @@ impl Progress {
     /// reaches the end then has not caught up with them.
     pub(crate) fn caught_up(&self, run: &Run) {
         if self.behind.fetch_sub(1, Ordering::Relaxed) == 1 && !run.ending.has_ended() {
-            self.caught_up_us
-                .store(run.phases.now_us(), Ordering::Relaxed);
+            let _ = self.caught_up.set(CaughtUp {
+                at_us: run.phases.now_us(),
+                records: self.records(),
+                bytes: self.bytes.load(Ordering::Relaxed),
+            });
             run.ending.end(Reason::CaughtUp);
         }
     }
 
-    /// When the last reader had caught up.
-    pub(crate) fn caught_up_us(&self) -> Option<u64> {
-        Some(self.caught_up_us.load(Ordering::Relaxed)).filter(|us| *us > 0)
+    /// Nothing unless all readers have caught up.
+    pub(crate) fn has_caught_up(&self) -> Option<CaughtUp> {
+        self.caught_up.get().copied()
     }
 }
 
@@ -142,12 +156,21 @@ mod tests {
             let run = Run::begin(plan, clock.clone(), SeededRandom::shared(1));
             run.progress.catch_up(1);
             clock.advance(Duration::from_secs(5));
+            run.progress.add(10, 1_000, run.phases.now_us());
             if ends_first {
                 run.ending.end(Reason::Duration);
             }
             run.progress.caught_up(&run);
-            let caught_up_us = run.progress.caught_up_us();
-            assert_eq!(caught_up_us, (!ends_first).then_some(5_000_000));
+            // What is read after that is not part of the catch-up.
+            clock.advance(Duration::from_secs(1));
+            run.progress.add(90, 9_000, run.phases.now_us());
+            let expected = CaughtUp {
+                at_us: 5_000_000,
+                records: 10,
+                bytes: 1_000,
+            };
+            let caught_up = run.progress.has_caught_up();
+            assert_eq!(caught_up, (!ends_first).then_some(expected));
         }
     }
 }

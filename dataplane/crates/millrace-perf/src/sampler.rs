@@ -13,6 +13,8 @@ use crate::{
 
 /// Samples that the report keeps: an hour's. A longer run keeps every second one, then every fourth.
 const SAMPLES_MAX: usize = 3_600;
+/// The rates of a shorter time are those of single batches: a chart would show a spike.
+const SAMPLE_SECONDS_MIN: f64 = 0.15;
 
 /// A second of a run, or a part of it.
 #[derive(Debug, Clone, Serialize)]
@@ -102,16 +104,25 @@ impl Sampler {
         }
     }
 
-    /// Takes a sample; nothing where no time has passed since the last one.
+    /// Takes a sample; nothing where too little time has passed since the last one.
     pub(crate) fn sample(&mut self, run: &Run) -> Option<Sample> {
-        let now_us = run.phases.now_us();
-        let passed = seconds(now_us.saturating_sub(self.last_us));
-        if passed < 1e-3 {
-            return None;
-        }
+        let passed = run.phases.now_us().saturating_sub(self.last_us);
+        (seconds(passed) >= SAMPLE_SECONDS_MIN)
+            .then(|| self.finish(run))
+            .flatten()
+    }
+
+    /// Collects what is left into the totals. A sample of it, if enough time has passed since the last
+    /// one, or there is none.
+    pub(crate) fn finish(&mut self, run: &Run) -> Option<Sample> {
         self.produced.collect(&run.produced);
         self.consumed.collect(&run.consumed);
         self.replayed.collect(&run.replayed);
+        let now_us = run.phases.now_us();
+        let passed = seconds(now_us.saturating_sub(self.last_us));
+        if passed < SAMPLE_SECONDS_MIN && (self.taken > 0 || now_us == 0) {
+            return None;
+        }
         let (produces, consumes) = (run.plan.produce.is_some(), run.plan.consume.is_some());
         let sample = Sample {
             kind: "progress",
@@ -234,6 +245,44 @@ mod tests {
         }
         // The warm-up's record is not part of the result.
         assert_eq!(sampler.produced.of(&[Phase::Test]).records, 5);
+    }
+
+    #[test]
+    fn the_end_of_a_run_is_counted_and_no_point_of_its_own_if_it_is_short() {
+        for (last_ms, points) in [(149, 2), (150, 3)] {
+            let clock = ManualClock::shared();
+            let plan = plan("produce --duration 10").expect("legal");
+            let run = Run::begin(plan, clock.clone(), SeededRandom::shared(1));
+            let mut sampler = Sampler::new();
+            let produce = |ms| {
+                run.produced
+                    .with(|tallies| tallies[Phase::Test as usize].add(100, None));
+                clock.advance(std::time::Duration::from_millis(ms));
+            };
+            for _ in 0..2 {
+                produce(1_000);
+                assert!(sampler.sample(&run).is_some());
+            }
+            produce(last_ms);
+            assert_eq!(sampler.finish(&run).is_some(), points == 3);
+            assert_eq!(sampler.produced.of(&[Phase::Test]).records, 3);
+            assert_eq!(sampler.into_samples().len(), points);
+        }
+    }
+
+    #[test]
+    fn a_sample_that_is_asked_for_too_early_is_part_of_the_next_one() {
+        let clock = ManualClock::shared();
+        let plan = plan("produce --duration 10").expect("legal");
+        let run = Run::begin(plan, clock.clone(), SeededRandom::shared(1));
+        let mut sampler = Sampler::new();
+        for (ms, expected) in [(100, None), (100, Some(10.0))] {
+            run.produced
+                .with(|tallies| tallies[Phase::Test as usize].add(100, None));
+            clock.advance(std::time::Duration::from_millis(ms));
+            let sample = sampler.sample(&run).and_then(|sample| sample.produced);
+            assert_eq!(sample.map(|flow| flow.records_per_second), expected);
+        }
     }
 
     #[test]
