@@ -41,7 +41,7 @@ use crate::{
     config::ClientConfig,
     error::RequestError,
     metrics::Metrics,
-    throttle::Throttled,
+    throttle::{Call, Throttled},
     transport::{BrokerAddress, Transport},
 };
 
@@ -177,28 +177,36 @@ impl Connection {
 
     /// Sends a request and waits for its answer, for at most
     /// [`ClientConfig::request_timeout`].
-    pub(crate) async fn call<M: RequestMessage>(
+    pub(crate) async fn call<M: Call>(
         &self,
         version: i16,
         message: &M,
-    ) -> Result<M::Response, RequestError>
-    where
-        M::Response: Throttled,
-    {
+    ) -> Result<M::Response, RequestError> {
         let timeout = self.inner.request_timeout;
         self.call_within(version, message, timeout).await
     }
 
+    /// Sends the request that `make` makes of the version: the newest that both sides speak, at most
+    /// `newest`. Waits for its answer, for at most `timeout` and at least
+    /// [`ClientConfig::request_timeout`].
+    pub(crate) async fn ask<M: Call>(
+        &self,
+        newest: i16,
+        timeout: Duration,
+        make: impl FnOnce(i16) -> M,
+    ) -> Result<M::Response, RequestError> {
+        let version = self.version::<M>(newest)?;
+        let timeout = timeout.max(self.inner.request_timeout);
+        self.call_within(version, &make(version), timeout).await
+    }
+
     /// As [`Self::call`], with a time-out of its own: some requests wait at the broker.
-    pub(crate) async fn call_within<M: RequestMessage>(
+    pub(crate) async fn call_within<M: Call>(
         &self,
         version: i16,
         message: &M,
         timeout: Duration,
-    ) -> Result<M::Response, RequestError>
-    where
-        M::Response: Throttled,
-    {
+    ) -> Result<M::Response, RequestError> {
         let frame = self.call_raw(version, message, timeout).await?;
         self.decode::<M>(version, frame)
     }
@@ -255,14 +263,11 @@ impl Connection {
     }
 
     /// Reads an answer, and pauses the connection where the broker asks for that (KIP-219).
-    pub(crate) fn decode<M: RequestMessage>(
+    pub(crate) fn decode<M: Call>(
         &self,
         version: i16,
         frame: Bytes,
-    ) -> Result<M::Response, RequestError>
-    where
-        M::Response: Throttled,
-    {
+    ) -> Result<M::Response, RequestError> {
         let response = decode_response::<M>(version, frame)
             .map_err(|error| RequestError::malformed(&self.inner.address, &error))?;
         self.throttle(response.throttle_ms());

@@ -165,37 +165,24 @@ pub(crate) fn fetched(
         };
         found.push((TopicPartition::new(topic, index), committed));
     };
-    BrokerError::check(answer.error_code, None)?;
-    for topic in &answer.topics {
-        for one in &topic.partitions {
-            let (offset, epoch) = (one.committed_offset, one.committed_leader_epoch);
-            let metadata = one.metadata.as_deref();
-            add(
-                &topic.name,
-                one.partition_index,
-                one.error_code,
-                offset,
-                epoch,
-                metadata,
-            );
-        }
+    // The two shapes of the answer have types of their own with the same fields.
+    macro_rules! add_all {
+        ($topics:expr) => {
+            for topic in $topics {
+                for one in &topic.partitions {
+                    let (offset, epoch) = (one.committed_offset, one.committed_leader_epoch);
+                    let metadata = one.metadata.as_deref();
+                    let (index, code) = (one.partition_index, one.error_code);
+                    add(&topic.name, index, code, offset, epoch, metadata);
+                }
+            }
+        };
     }
+    BrokerError::check(answer.error_code, None)?;
+    add_all!(&answer.topics);
     for group in &answer.groups {
         BrokerError::check(group.error_code, None)?;
-        for topic in &group.topics {
-            for one in &topic.partitions {
-                let (offset, epoch) = (one.committed_offset, one.committed_leader_epoch);
-                let metadata = one.metadata.as_deref();
-                add(
-                    &topic.name,
-                    one.partition_index,
-                    one.error_code,
-                    offset,
-                    epoch,
-                    metadata,
-                );
-            }
-        }
+        add_all!(&group.topics);
     }
     Ok(found)
 }

@@ -1,6 +1,11 @@
 //! The throttle time of each response.
 
-use millrace_wire::messages::*;
+use millrace_wire::{RequestMessage, messages::*};
+
+/// A request whose response may ask the client to pause: every one that this crate sends.
+pub(crate) trait Call: RequestMessage<Response: Throttled> {}
+
+impl<M: RequestMessage<Response: Throttled>> Call for M {}
 
 /// A response that may ask the client to pause.
 pub(crate) trait Throttled {

@@ -92,7 +92,7 @@ impl Admin {
         };
         let response = self
             .client
-            .call_node::<ListOffsetsRequest, _>(node, i16::MAX, |_| {
+            .call_node::<ListOffsetsRequest>(node, i16::MAX, |_| {
                 ListOffsetsRequest::default()
                     .with_replica_id(BrokerId(NO_REPLICA))
                     .with_topics(topics.iter().map(topic).collect())
@@ -150,7 +150,7 @@ impl Admin {
         };
         let response = self
             .client
-            .call_node::<DeleteRecordsRequest, _>(node, i16::MAX, |_| {
+            .call_node::<DeleteRecordsRequest>(node, i16::MAX, |_| {
                 DeleteRecordsRequest::default()
                     .with_topics(topics.iter().map(topic).collect())
                     .with_timeout_ms(self.timeout_ms())

@@ -169,7 +169,7 @@ impl Admin {
         self.retried(|| async {
             let response = self
                 .client
-                .call_controller::<CreateTopicsRequest, _>(i16::MAX, |version| {
+                .call_controller::<CreateTopicsRequest>(i16::MAX, |version| {
                     let topics = topics.iter().map(|topic| topic.creatable(version));
                     CreateTopicsRequest::default()
                         .with_topics(topics.collect())
@@ -196,7 +196,7 @@ impl Admin {
         self.retried(|| async {
             let response = self
                 .client
-                .call_controller::<DeleteTopicsRequest, _>(i16::MAX, |version| {
+                .call_controller::<DeleteTopicsRequest>(i16::MAX, |version| {
                     let request = DeleteTopicsRequest::default().with_timeout_ms(self.timeout_ms());
                     let names = names.iter().map(|name| topic_name(name));
                     if version >= DELETE_STATES_FROM {
@@ -234,7 +234,7 @@ impl Admin {
             };
             let response = self
                 .client
-                .call_controller::<CreatePartitionsRequest, _>(i16::MAX, |_| {
+                .call_controller::<CreatePartitionsRequest>(i16::MAX, |_| {
                     CreatePartitionsRequest::default()
                         .with_topics(totals.iter().map(topic).collect())
                         .with_timeout_ms(self.timeout_ms())
@@ -257,7 +257,7 @@ impl Admin {
     pub async fn list_topics(&self) -> Result<Vec<TopicListing>, RequestError> {
         let response = self
             .client
-            .call_any::<MetadataRequest, _>(i16::MAX, |version| {
+            .call_any::<MetadataRequest>(i16::MAX, |version| {
                 let topics = (version < METADATA_ALL_FROM).then(Vec::new);
                 MetadataRequest::default().with_topics(topics)
             })
@@ -309,7 +309,7 @@ impl Admin {
     pub async fn describe_cluster(&self) -> Result<ClusterDescription, RequestError> {
         let response = self
             .client
-            .call_any::<DescribeClusterRequest, _>(i16::MAX, |_| DescribeClusterRequest::default())
+            .call_any::<DescribeClusterRequest>(i16::MAX, |_| DescribeClusterRequest::default())
             .await?;
         BrokerError::check(response.error_code, response.error_message.as_deref())?;
         let brokers = response.brokers.iter().filter_map(|broker| {

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use millrace_wire::{
-    RequestMessage, StrBytes,
+    StrBytes,
     messages::{FindCoordinatorRequest, find_coordinator_response::Coordinator},
 };
 
@@ -15,7 +15,7 @@ use crate::{
     backoff::Backoff,
     connection::Connection,
     error::{BrokerError, ErrorCode, RequestError},
-    throttle::Throttled,
+    throttle::Call,
     transport::BrokerAddress,
 };
 
@@ -113,39 +113,33 @@ impl Client {
     }
 
     /// One request to one node.
-    pub(crate) async fn call_node<M, F>(
+    pub(crate) async fn call_node<M: Call>(
         &self,
         node: i32,
         newest: i16,
-        make: F,
-    ) -> Result<M::Response, RequestError>
-    where
-        M: RequestMessage,
-        M::Response: Throttled,
-        F: Fn(i16) -> M,
-    {
+        make: impl FnOnce(i16) -> M,
+    ) -> Result<M::Response, RequestError> {
         let connection = self.connection(node, Lane::shared()).await?;
-        let version = connection.version::<M>(newest)?;
-        connection.call(version, &make(version)).await
+        connection.ask(newest, Duration::ZERO, make).await
     }
 
     /// One request to whichever broker answers: those that metadata names, then the bootstrap
     /// servers, round after round until [`ClientConfig::request_timeout`](crate::ClientConfig).
-    pub(crate) async fn call_any<M, F>(
+    pub(crate) async fn call_any<M: Call>(
         &self,
         newest: i16,
-        make: F,
-    ) -> Result<M::Response, RequestError>
-    where
-        M: RequestMessage,
-        M::Response: Throttled,
-        F: Fn(i16) -> M,
-    {
+        make: impl Fn(i16) -> M,
+    ) -> Result<M::Response, RequestError> {
         let deadline = self.now() + self.inner.config.request_timeout;
         loop {
             let mut failed = RequestError::Closed;
             for address in self.candidates() {
-                match self.call_address(&address, newest, &make).await {
+                let asked = async {
+                    let lane = Lane::shared();
+                    let connection = self.inner.brokers.connection(&address, lane).await?;
+                    connection.ask(newest, Duration::ZERO, &make).await
+                };
+                match asked.await {
                     Err(error) if error.is_retriable() && self.now() < deadline => failed = error,
                     answer => return answer,
                 }
@@ -156,23 +150,6 @@ impl Client {
             // Even where connecting does not fail, a round takes a little time.
             tokio::time::sleep(self.inner.config.reconnect_backoff).await;
         }
-    }
-
-    async fn call_address<M, F>(
-        &self,
-        address: &BrokerAddress,
-        newest: i16,
-        make: &F,
-    ) -> Result<M::Response, RequestError>
-    where
-        M: RequestMessage,
-        M::Response: Throttled,
-        F: Fn(i16) -> M,
-    {
-        let lane = Lane::shared();
-        let connection = self.inner.brokers.connection(address, lane).await?;
-        let version = connection.version::<M>(newest)?;
-        connection.call(version, &make(version)).await
     }
 
     /// Every broker that may be asked, in the order in which to try: known ones first, those that
@@ -201,16 +178,11 @@ impl Client {
     }
 
     /// One request to the controller, or to any broker where none is known.
-    pub(crate) async fn call_controller<M, F>(
+    pub(crate) async fn call_controller<M: Call>(
         &self,
         newest: i16,
-        make: F,
-    ) -> Result<M::Response, RequestError>
-    where
-        M: RequestMessage,
-        M::Response: Throttled,
-        F: Fn(i16) -> M,
-    {
+        make: impl Fn(i16) -> M,
+    ) -> Result<M::Response, RequestError> {
         if self.metadata().controller.is_none() {
             self.refresh_topics(&[]).await?;
         }
@@ -224,7 +196,7 @@ impl Client {
     pub(crate) async fn find_coordinator(&self, group: &str) -> Result<i32, RequestError> {
         let key = StrBytes::from_string(group.to_owned());
         let response = self
-            .call_any::<FindCoordinatorRequest, _>(i16::MAX, |version| {
+            .call_any::<FindCoordinatorRequest>(i16::MAX, |version| {
                 let request = FindCoordinatorRequest::default();
                 let request = if version >= 1 {
                     request.with_key_type(GROUP_COORDINATOR)

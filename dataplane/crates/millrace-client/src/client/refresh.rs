@@ -118,7 +118,7 @@ impl Client {
         let topics: Vec<_> = names.iter().map(topic).collect();
         let create = self.inner.config.allow_auto_create_topics;
         let response = self
-            .call_any::<MetadataRequest, _>(i16::MAX, |version| {
+            .call_any::<MetadataRequest>(i16::MAX, |version| {
                 // Version 0 cannot ask for no topic: it would get all.
                 debug_assert!(
                     version >= EMPTY_LIST_FROM,

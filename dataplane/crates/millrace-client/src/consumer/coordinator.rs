@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use millrace_wire::{
-    RequestMessage, StrBytes,
+    StrBytes,
     messages::{GroupId, OffsetCommitRequest, OffsetFetchRequest},
 };
 use parking_lot::Mutex;
@@ -14,7 +14,7 @@ use crate::{
     connection::{Connection, Limits},
     error::{BrokerError, ErrorCode, RequestError},
     group_offsets::{self, Committed, CommittedOffset, Member},
-    throttle::Throttled,
+    throttle::Call,
     topic_partition::TopicPartition,
 };
 
@@ -103,25 +103,17 @@ impl Coordinator {
     }
 
     /// One request to the coordinator, found first where it is not known.
-    pub(super) async fn call<M>(
+    pub(super) async fn call<M: Call>(
         &self,
         client: &Client,
         over: Over,
         newest: i16,
         timeout: Duration,
-        make: impl Fn(i16) -> M + Sync,
-    ) -> Result<M::Response, RequestError>
-    where
-        M: RequestMessage,
-        M::Response: Throttled,
-    {
+        make: impl FnOnce(i16) -> M,
+    ) -> Result<M::Response, RequestError> {
         let outcome = async {
             let connection = self.connection(client, over).await?;
-            let version = connection.version::<M>(newest)?;
-            let timeout = timeout.max(client.config().request_timeout);
-            connection
-                .call_within(version, &make(version), timeout)
-                .await
+            connection.ask(newest, timeout, make).await
         };
         let outcome = outcome.await;
         if let Err(error) = &outcome {
@@ -131,7 +123,7 @@ impl Coordinator {
     }
 
     /// Whether the coordinator offers an API in a version that this client speaks.
-    pub(super) async fn offers<M: RequestMessage>(
+    pub(super) async fn offers<M: Call>(
         &self,
         client: &Client,
         over: Over,

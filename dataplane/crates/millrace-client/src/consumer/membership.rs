@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use self::consumer::Reconciliation;
 use super::{
     config::GroupProtocol,
-    coordinator::{Coordinator, Identity},
+    coordinator::{Coordinator, Identity, Over},
     error::ConsumerError,
     flow::Standing,
     reader::Shared,
@@ -34,6 +34,7 @@ use super::{
 use crate::{
     client::Interest,
     error::{BrokerError, ErrorCode, RequestError},
+    throttle::Call,
     topic_partition::TopicPartition,
     transport::BoxFuture,
 };
@@ -298,6 +299,18 @@ impl Task {
     fn coordinator(&self) -> &Coordinator {
         let coordinator = self.shared.coordinator.as_ref();
         coordinator.expect("subscribe checks that there is a group")
+    }
+
+    /// One request to the coordinator, over the connection for membership.
+    async fn ask<M: Call>(
+        &self,
+        timeout: Duration,
+        make: impl FnOnce(i16) -> M,
+    ) -> Result<M::Response, RequestError> {
+        let client = &self.shared.client;
+        self.coordinator()
+            .call(client, Over::Membership, i16::MAX, timeout, make)
+            .await
     }
 
     fn reset(&self, forget_member: bool) {

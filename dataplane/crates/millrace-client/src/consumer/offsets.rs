@@ -138,7 +138,7 @@ async fn list(
         }
     };
     let response = client
-        .call_node::<ListOffsetsRequest, _>(node, LIST_NEWEST, make)
+        .call_node::<ListOffsetsRequest>(node, LIST_NEWEST, make)
         .await?;
     let mut found = HashMap::new();
     for topic in &response.topics {
@@ -192,7 +192,7 @@ async fn epoch_ends(
         }
     };
     let response = client
-        .call_node::<OffsetForLeaderEpochRequest, _>(node, i16::MAX, make)
+        .call_node::<OffsetForLeaderEpochRequest>(node, i16::MAX, make)
         .await?;
     let mut found = HashMap::new();
     for topic in &response.topics {

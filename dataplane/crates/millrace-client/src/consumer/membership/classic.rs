@@ -19,7 +19,7 @@ use super::{Ended, Task, ms};
 use crate::{
     consumer::{
         assignor::{Assignor, topics_of},
-        coordinator::{Identity, Over},
+        coordinator::Identity,
         protocol,
     },
     error::{BrokerError, ErrorCode, RequestError},
@@ -99,16 +99,7 @@ impl Task {
                 }
             };
             let timeout = config.rebalance_timeout + JOIN_MARGIN;
-            let response = self
-                .coordinator()
-                .call::<JoinGroupRequest>(
-                    &self.shared.client,
-                    Over::Membership,
-                    i16::MAX,
-                    timeout,
-                    make,
-                )
-                .await?;
+            let response = self.ask(timeout, make).await?;
             if ErrorCode::from_code(response.error_code) == Some(ErrorCode::MEMBER_ID_REQUIRED) {
                 self.coordinator().set_identity(Identity {
                     generation: identity.generation,
@@ -185,16 +176,7 @@ impl Task {
             }
         };
         let timeout = self.shared.config.rebalance_timeout + JOIN_MARGIN;
-        let response = self
-            .coordinator()
-            .call::<SyncGroupRequest>(
-                &self.shared.client,
-                Over::Membership,
-                i16::MAX,
-                timeout,
-                make,
-            )
-            .await?;
+        let response = self.ask(timeout, make).await?;
         self.check(response.error_code, None)?;
         protocol::assigned(response.assignment).ok_or_else(|| {
             Ended::Fatal(BrokerError {
@@ -231,16 +213,7 @@ impl Task {
                 request
             }
         };
-        let response = self
-            .coordinator()
-            .call::<HeartbeatRequest>(
-                &self.shared.client,
-                Over::Membership,
-                i16::MAX,
-                Duration::ZERO,
-                make,
-            )
-            .await?;
+        let response = self.ask(Duration::ZERO, make).await?;
         self.check(response.error_code, None)
     }
 
@@ -260,13 +233,6 @@ impl Task {
                 request.with_member_id(member_id)
             }
         };
-        let leave = self.coordinator().call::<LeaveGroupRequest>(
-            &self.shared.client,
-            Over::Membership,
-            i16::MAX,
-            Duration::ZERO,
-            make,
-        );
-        leave.await.map(|_| ())
+        self.ask(Duration::ZERO, make).await.map(drop)
     }
 }

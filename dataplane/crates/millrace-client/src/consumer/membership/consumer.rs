@@ -214,16 +214,7 @@ impl Task {
             (told, before)
         };
         let make = |_version| self.consumer_request(&identity, &told, before.as_ref());
-        let response = self
-            .coordinator()
-            .call::<ConsumerGroupHeartbeatRequest>(
-                &self.shared.client,
-                Over::Membership,
-                i16::MAX,
-                Duration::ZERO,
-                make,
-            )
-            .await?;
+        let response = self.ask(Duration::ZERO, make).await?;
         self.check(response.error_code, response.error_message.as_deref())?;
         self.coordinator().set_identity(Identity {
             generation: response.member_epoch,
@@ -316,14 +307,7 @@ impl Task {
                 .with_instance_id(self.instance())
                 .with_rebalance_timeout_ms(UNCHANGED)
         };
-        let leave = self.coordinator().call::<ConsumerGroupHeartbeatRequest>(
-            &self.shared.client,
-            Over::Membership,
-            i16::MAX,
-            Duration::ZERO,
-            make,
-        );
-        leave.await.map(|_| ())
+        self.ask(Duration::ZERO, make).await.map(drop)
     }
 }
 

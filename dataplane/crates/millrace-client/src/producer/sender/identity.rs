@@ -103,7 +103,7 @@ async fn initialize(client: Client) -> Initialized {
     let mut failures = 0;
     loop {
         let asked = client
-            .call_any::<InitProducerIdRequest, _>(i16::MAX, |_| {
+            .call_any::<InitProducerIdRequest>(i16::MAX, |_| {
                 // The message's own default is an empty id, which is not none.
                 InitProducerIdRequest::default()
                     .with_transactional_id(None)
