@@ -313,7 +313,7 @@ async fn what_a_member_was_told_to_take_does_not_count_once_it_is_fenced() {
     // While it takes over everything, it is told to give up a half, and then that it is no member.
     let (second, _others) = member(&logs, |_| {});
     tokio::time::sleep(Duration::from_secs(1)).await;
-    logs.group().script([GroupFault::Forget; 2]);
+    logs.group().script([GroupFault::Forget; 6]);
     settled(&[(&first, 3), (&second, 3)]).await;
     let group = logs.group();
     let joins = group.heartbeats.iter().filter(|one| one.member_epoch == 0);

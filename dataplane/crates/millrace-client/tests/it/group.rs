@@ -87,7 +87,13 @@ impl Group {
         &mut self,
         asked: ConsumerGroupHeartbeatRequest,
     ) -> Option<ConsumerGroupHeartbeatResponse> {
-        let fault = self.script.pop_front().unwrap_or(GroupFault::None);
+        // Only one who is a member can be forgotten.
+        let is_for_others =
+            self.script.front() == Some(&GroupFault::Forget) && asked.member_epoch <= 0;
+        let fault = match is_for_others {
+            true => GroupFault::None,
+            false => self.script.pop_front().unwrap_or(GroupFault::None),
+        };
         let id = asked.member_id.to_string();
         if fault == GroupFault::Forget {
             self.members.remove(&id);
