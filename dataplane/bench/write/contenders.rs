@@ -2,11 +2,12 @@
 
 use std::{error::Error, path::Path, process::Command};
 
+use millrace_bench::{kafka::Version, process::Background};
+
 use crate::{
     disk::Disk,
-    kafka::{self, Flush, Version},
+    kafka::{self, Flush},
     millrace::{self, Pipeline},
-    process::Background,
     server::Server,
 };
 

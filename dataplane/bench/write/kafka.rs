@@ -1,28 +1,16 @@
 //! Apache Kafka from Maven Central: a single broker in KRaft mode.
 
-use std::{
-    error::Error,
-    fs,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-};
+use std::{error::Error, fs, path::Path};
 
-use millrace_bench::maven;
+use millrace_bench::{
+    kafka::{Version, format_data, java},
+    process::{Background, free_port},
+};
 
 use crate::{
     disk::{Disk, shim_report},
-    process::{Background, free_port, last_lines},
     server::Server,
 };
-
-/// What the benchmark takes part with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Version {
-    /// The article's, whose tools the benchmark uses.
-    V3,
-    /// The newest whose artefacts are complete on Maven Central.
-    V4,
-}
 
 /// Whether every batch is durable before it is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,49 +25,6 @@ pub(crate) enum Flush {
 
 /// The broker's heap; the default of Kafka's start script.
 const HEAP: [&str; 2] = ["-Xms1G", "-Xmx1G"];
-/// The collector's flags of Kafka's start script.
-const COLLECTOR: [&str; 6] = [
-    "-server",
-    "-XX:+UseG1GC",
-    "-XX:MaxGCPauseMillis=20",
-    "-XX:InitiatingHeapOccupancyPercent=35",
-    "-XX:+ExplicitGCInvokesConcurrent",
-    "-Djava.awt.headless=true",
-];
-/// Warnings only, on standard error.
-const LOGGING: &str = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn";
-/// Any 16 bytes in base64; a cluster of one broker needs no other.
-const CLUSTER_ID: &str = "AAAAAAAAAAAAAAAAAAAAAQ";
-
-impl Version {
-    pub(crate) const fn number(self) -> &'static str {
-        match self {
-            Self::V3 => "3.7.0",
-            Self::V4 => "4.3.1",
-        }
-    }
-
-    /// The jars of this version, fetched unless they are there.
-    pub(crate) fn jars(self) -> Result<PathBuf, maven::FetchError> {
-        let pom = Path::new(env!("CARGO_MANIFEST_DIR")).join("write/kafka.pom.xml");
-        maven::fetch(
-            &pom,
-            &format!("kafka-{}-broker", self.number()),
-            self.number(),
-        )
-    }
-}
-
-/// A program of Kafka's.
-pub(crate) fn java(version: Version, heap: &[&str]) -> Result<Command, maven::FetchError> {
-    let mut java = Command::new("java");
-    java.args(heap)
-        .args(COLLECTOR)
-        .arg(LOGGING)
-        .arg("-cp")
-        .arg(version.jars()?.join("*"));
-    Ok(java)
-}
 
 /// Starts a broker whose data is below `folder`, which is empty.
 pub(crate) fn start(
@@ -134,21 +79,4 @@ transaction.state.log.min.isr=1
 {flush}",
         data.display()
     )
-}
-
-/// Writes the metadata that a first start needs.
-fn format_data(version: Version, properties: &Path, log: &Path) -> Result<(), Box<dyn Error>> {
-    let output = fs::File::create(log)?;
-    let status = java(version, &["-Xmx256M"])?
-        .args(["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c"])
-        .arg(properties)
-        .stdin(Stdio::null())
-        .stdout(output.try_clone()?)
-        .stderr(output)
-        .status()
-        .map_err(|error| format!("java: {error}"))?;
-    if !status.success() {
-        return Err(format!("Kafka's storage tool: {status}\n{}", last_lines(log)).into());
-    }
-    Ok(())
 }

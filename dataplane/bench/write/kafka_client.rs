@@ -9,12 +9,12 @@ use std::{
 };
 
 use fastrand::Rng;
-
-use crate::{
+use millrace_bench::{
     kafka::{Version, java},
-    loads::{Batching, Generator, Load, Outcome},
     process::last_lines,
 };
+
+use crate::loads::{Batching, Generator, Load, Outcome};
 
 /// What Kafka's start script gives its tools.
 const HEAP: [&str; 1] = ["-Xmx512M"];

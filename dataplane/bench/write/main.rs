@@ -12,7 +12,6 @@ mod kafka;
 mod kafka_client;
 mod loads;
 mod millrace;
-mod process;
 mod report;
 mod roles;
 mod rounds;

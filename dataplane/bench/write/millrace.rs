@@ -2,11 +2,9 @@
 
 use std::{error::Error, fs, path::Path, process::Command};
 
-use crate::{
-    disk::Disk,
-    process::{Background, free_port},
-    server::Server,
-};
+use millrace_bench::process::{Background, free_port};
+
+use crate::{disk::Disk, server::Server};
 
 /// How many requests of a connection are under way at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,17 +8,19 @@ use std::{
     time::Duration,
 };
 
-use millrace_bench::machine::{Patience, wait_until_quiet};
+use millrace_bench::{
+    kafka::Version,
+    machine::{Patience, wait_until_quiet},
+    process::fresh_folder,
+};
 use serde_json::Value;
 
 use crate::{
     arguments::Options,
     contenders::{Contender, FILE_BYTES},
     disk::Disk,
-    kafka::Version,
     kafka_client::KafkaClient,
     loads::{Generator, Load, Outcome, Run, Target},
-    process::fresh_folder,
     report::Report,
     sections::{Job, Scale, SectionKey},
     server::Server,

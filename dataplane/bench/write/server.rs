@@ -8,9 +8,11 @@ use std::{
     time::Duration,
 };
 
-use millrace_bench::{flush_shim::Counts, machine::pause};
-
-use crate::process::{Background, Meter};
+use millrace_bench::{
+    flush_shim::Counts,
+    machine::pause,
+    process::{Background, Meter},
+};
 
 /// Kafka needs some seconds on a busy machine; a log of 4 GiB is laid out in as many.
 const START_MAX: Duration = Duration::from_secs(120);

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use millrace_bench::{
+use crate::{
     machine::pause,
     usage::{cpu_time_of, peak_memory_kib, reset_peak_memory},
 };
@@ -24,7 +24,7 @@ const SETTLE_LOOKS_MAX: usize = 20;
 
 /// A process in the background, killed when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Background {
+pub struct Background {
     child: Child,
     name: String,
     log: PathBuf,
@@ -32,15 +32,20 @@ pub(crate) struct Background {
 
 /// What a process used between two looks.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Used {
-    pub(crate) cpu_seconds: f64,
-    pub(crate) peak_mib: f64,
+pub struct Used {
+    /// User and system time.
+    pub cpu_seconds: f64,
+    /// The largest resident set.
+    pub peak_mib: f64,
 }
 
 impl Background {
     /// Starts `command`; what it says goes to `log`. With `piped`, standard output is kept for
     /// [`stdout`](Self::stdout).
-    pub(crate) fn start(
+    ///
+    /// # Errors
+    /// It cannot be started, or its log cannot be written.
+    pub fn start(
         command: &mut Command,
         name: &str,
         log: &Path,
@@ -65,20 +70,27 @@ impl Background {
         })
     }
 
-    pub(crate) fn stdout(&mut self) -> Option<impl io::Read + use<>> {
+    /// Standard output, the first time that it is asked for.
+    pub fn stdout(&mut self) -> Option<impl io::Read + use<>> {
         self.child.stdout.take()
     }
 
     /// Fails where the process has ended, and shows what it said last.
-    pub(crate) fn must_run(&mut self) -> Result<(), Box<dyn Error>> {
+    ///
+    /// # Errors
+    /// As above.
+    pub fn must_run(&mut self) -> Result<(), Box<dyn Error>> {
         match self.child.try_wait()? {
             None => Ok(()),
             Some(status) => Err(self.failure(status).into()),
         }
     }
 
-    /// Waits for a process that ends by itself, and fails where it fails.
-    pub(crate) fn wait(&mut self) -> Result<(), Box<dyn Error>> {
+    /// Waits for a process that ends by itself.
+    ///
+    /// # Errors
+    /// It failed.
+    pub fn wait(&mut self) -> Result<(), Box<dyn Error>> {
         let status = self.child.wait()?;
         if status.success() {
             Ok(())
@@ -92,8 +104,17 @@ impl Background {
         format!("{} ended: {status}\n{said}", self.name)
     }
 
+    /// User and system time so far; nothing where it has ended.
+    #[must_use]
+    pub fn cpu_time(&self) -> Option<Duration> {
+        cpu_time_of(&self.child.id().to_string())
+    }
+
     /// Starts to measure.
-    pub(crate) fn meter(&self) -> Result<Meter, Box<dyn Error>> {
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn meter(&self) -> Result<Meter, Box<dyn Error>> {
         let pid = self.child.id().to_string();
         reset_peak_memory(&pid).map_err(|error| format!("{}: {error}", self.name))?;
         let before = cpu_time_of(&pid).ok_or_else(|| format!("{} has ended", self.name))?;
@@ -111,7 +132,7 @@ impl Drop for Background {
 
 /// Measures a process from its making on.
 #[derive(Debug)]
-pub(crate) struct Meter {
+pub struct Meter {
     pid: String,
     before: Duration,
 }
@@ -119,7 +140,7 @@ pub(crate) struct Meter {
 impl Meter {
     /// Waits until the process has come to rest, so that what it still owes for a load is counted:
     /// Millrace uploads the last block, Kafka's JVM collects garbage.
-    pub(crate) fn settle(&self) {
+    pub fn settle(&self) {
         let mut last = cpu_time_of(&self.pid);
         for _ in 0..SETTLE_LOOKS_MAX {
             pause(SETTLE_LOOK);
@@ -132,7 +153,11 @@ impl Meter {
         }
     }
 
-    pub(crate) fn read(&self) -> Result<Used, Box<dyn Error>> {
+    /// What it used since.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn read(&self) -> Result<Used, Box<dyn Error>> {
         let ended = || format!("process {} has ended", self.pid);
         let cpu = cpu_time_of(&self.pid).ok_or_else(ended)?;
         let peak_kib = peak_memory_kib(&self.pid).ok_or_else(ended)?;
@@ -144,21 +169,28 @@ impl Meter {
 }
 
 /// The end of a log, for a message.
-pub(crate) fn last_lines(log: &Path) -> String {
+#[must_use]
+pub fn last_lines(log: &Path) -> String {
     let text = fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
 }
 
 /// A port that nobody listens on at the moment.
-pub(crate) fn free_port() -> io::Result<u16> {
+///
+/// # Errors
+/// There is none left.
+pub fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
         .local_addr()?
         .port())
 }
 
 /// Empties a folder, or makes it.
-pub(crate) fn fresh_folder(path: &Path) -> Result<(), Box<dyn Error>> {
+///
+/// # Errors
+/// It cannot be emptied or made.
+pub fn fresh_folder(path: &Path) -> Result<(), Box<dyn Error>> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             return Err(format!("{}: {error}", path.display()).into());
@@ -179,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_process_is_measured_and_its_failure_is_told() {
-        let log = std::env::temp_dir().join(format!("bench-write-{}.log", std::process::id()));
+        let log = std::env::temp_dir().join(format!("bench-process-{}.log", std::process::id()));
         let busy = shell("while :; do :; done", &log);
         let meter = busy.meter().expect("runs");
         pause(Duration::from_millis(500));
