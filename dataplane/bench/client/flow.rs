@@ -1,6 +1,6 @@
 //! Flow control: 10 partitions, 9 of them, chosen at random, paused before each poll for one record.
 
-use std::{error::Error, process::Command};
+use std::error::Error;
 
 use serde_json::Value;
 
@@ -8,6 +8,7 @@ use crate::{
     peers::{JAVA_2_3, JAVA_4, Peer, Shown, shown},
     report::Fields,
     rounds::{Bench, Section},
+    targets::{Kind, role},
 };
 
 const TOPIC: &str = "flow";
@@ -19,6 +20,8 @@ const RECORD_BYTES: usize = 100;
 /// The article's time.
 const SECONDS: f64 = 60.0;
 const QUICK_SECONDS: f64 = 10.0;
+/// Of a minute for each contender.
+const ROUNDS_MAX: usize = 3;
 pub(crate) const LOAD: &str = "9_of_10_paused";
 
 /// Measures all contenders.
@@ -28,25 +31,23 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<(), Box<dyn Error>> {
     } else {
         SECONDS
     };
-    let broker = bench.start_broker()?;
+    let broker = bench.start(Kind::Millrace)?;
     let address = broker.address();
-    let mut filling = role();
-    filling
-        .args(["fill", &address, TOPIC, &PARTITIONS.to_string()])
-        .args([RECORDS.to_string(), RECORD_BYTES.to_string()]);
-    let filled = shown(&mut filling)?;
+    let size = [PARTITIONS as u64, RECORDS, RECORD_BYTES as u64].map(|number| number.to_string());
+    let filled = shown(role(&["fill", &address, TOPIC]).args(&size))?;
     let bytes = numbers(&filled.json["bytes_by_partition"]);
-    let peers = [
+    let mut peers = vec![
         ("java_2.3.1", bench.java(JAVA_2_3)?),
         ("java_4", bench.java(JAVA_4)?),
     ];
-    for round in 0..bench.options.rounds {
+    peers.extend(bench.librdkafka().map(|peer| ("librdkafka", peer)));
+    for round in 0..bench.options.rounds.min(ROUNDS_MAX) {
         for turn in 0..=peers.len() {
             let turn = (turn + round) % (peers.len() + 1);
             bench.wait_until_quiet();
             let broker_cpu = broker.cpu_seconds();
             let (name, shown) = match peers.get(turn) {
-                Some((name, peer)) => (*name, java(peer, &address, seconds)?),
+                Some((name, peer)) => (*name, theirs(peer, &address, seconds)?),
                 None => ("ours", ours(&address, seconds)?),
             };
             let mut fields = fields(&shown, broker.cpu_seconds() - broker_cpu)?;
@@ -69,24 +70,17 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<(), Box<dyn Error>> {
 
 const MIB: f64 = (1 << 20) as f64;
 
-fn role() -> Command {
-    // The system knows where this program lies; it is running.
-    let mut command = Command::new(std::env::current_exe().unwrap_or_default());
-    command.arg("run");
-    command
-}
-
 fn ours(address: &str, seconds: f64) -> Result<Shown, Box<dyn Error>> {
-    let mut command = role();
-    command
-        .args(["flow", address, TOPIC, &seconds.to_string()])
-        .arg(RECORDS.to_string());
-    shown(&mut command)
+    shown(role(&["flow", address, TOPIC]).args([seconds.to_string(), RECORDS.to_string()]))
 }
 
-fn java(peer: &Peer, address: &str, seconds: f64) -> Result<Shown, Box<dyn Error>> {
+fn theirs(peer: &Peer, address: &str, seconds: f64) -> Result<Shown, Box<dyn Error>> {
     let arguments = ["flow", address, TOPIC].map(str::to_owned);
-    let more = [PARTITIONS.to_string(), seconds.to_string()];
+    let more = [
+        PARTITIONS.to_string(),
+        seconds.to_string(),
+        RECORDS.to_string(),
+    ];
     peer.run(&[&arguments[..], &more].concat())
 }
 
@@ -108,7 +102,7 @@ fn fields(shown: &Shown, broker_cpu: f64) -> Result<Fields, Box<dyn Error>> {
     ])
 }
 
-fn numbers(value: &Value) -> Vec<f64> {
+pub(crate) fn numbers(value: &Value) -> Vec<f64> {
     let numbers = value.as_array().into_iter().flatten();
     numbers.filter_map(Value::as_f64).collect()
 }

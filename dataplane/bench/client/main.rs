@@ -3,14 +3,22 @@
 //! Every contender's run is a process of its own. This program orchestrates them; its first argument
 //! `run` makes it one of them.
 
+mod allocations;
 mod arguments;
+mod figures;
 mod flow;
+mod kafka_cluster;
+mod keys;
 mod partitioner;
 mod peers;
+mod rate;
 mod report;
 mod roles;
 mod rounds;
+mod skew;
 mod speed;
+mod streams;
+mod targets;
 
 use std::{error::Error, process::ExitCode};
 

@@ -1,101 +1,179 @@
-//! Partitioners: the latency of records without keys, by how they are spread.
+//! Partitioners: the latency of records, by how they are spread.
 
 use std::error::Error;
 
-use crate::rounds::{Bench, Section};
+use crate::{
+    peers::{JAVA_2_3, JAVA_2_4, JAVA_4},
+    rate::{self, Client, Rate, Times},
+    rounds::{Bench, Section},
+    targets::Kind,
+};
 
-/// Trogdor's default, which the article's tests used.
-const RECORD_BYTES: usize = 512;
-const SECONDS: u64 = 60;
-const QUICK_SECONDS: u64 = 10;
-const WARMUP_SECONDS: u64 = 3;
-const PARTITIONERS: [&str; 3] = ["sticky", "uniform_sticky", "round_robin"];
+const TIMES: Times = Times {
+    measured: 6,
+    warmup: 2,
+};
+const QUICK_TIMES: Times = Times {
+    measured: 4,
+    warmup: 1,
+};
+/// More of this section would take longer than all others together: of the main loads, and of the
+/// others.
+const ROUNDS_MAX: usize = 3;
+const OTHER_ROUNDS_MAX: usize = 2;
+const OURS: [&str; 3] = ["sticky", "uniform_sticky", "round_robin"];
 
-/// A rate and a topic.
+/// Who takes part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Field {
+    /// Our partitioners.
+    Ours,
+    /// Ours and Java's before KIP-480 and newest.
+    WithJava,
+    /// And Java's with KIP-480, and librdkafka.
+    All,
+}
+
+/// A load on a target.
 #[derive(Debug, Clone, Copy)]
 struct Load {
     key: &'static str,
-    producers: usize,
-    rate: u64,
-    partitions: usize,
-    linger_ms: u64,
+    kind: Kind,
+    rate: Rate,
+    field: Field,
+    /// Who takes part in a quick run; nobody where it leaves the load out.
+    quick: Option<Field>,
+    rounds_max: usize,
 }
 
 pub(crate) const AT_16: &str = "3_producers_1000_per_s_16_partitions";
+pub(crate) const AT_16_SLOW_DISK: &str = "3_producers_1000_per_s_16_partitions_disk_5ms";
+pub(crate) const AT_16_KAFKA: &str = "3_producers_1000_per_s_16_partitions_kafka";
 pub(crate) const LINGER_1000: &str = "1_producer_1000_per_s_16_partitions_linger_1000";
-
-const LOADS: [Load; 5] = [
-    load(AT_16, 3, 1_000, 16, 0),
-    load(LINGER_1000, 1, 1_000, 16, 1_000),
-    load("3_producers_10000_per_s_16_partitions", 3, 10_000, 16, 0),
-    load("3_producers_10000_per_s_64_partitions", 3, 10_000, 64, 0),
-    load("3_producers_10000_per_s_128_partitions", 3, 10_000, 128, 0),
+pub(crate) const AT_10_000: [(&str, &str); 3] = [
+    ("16", "3_producers_10000_per_s_16_partitions"),
+    ("64", "3_producers_10000_per_s_64_partitions"),
+    ("128", "3_producers_10000_per_s_128_partitions"),
 ];
-/// Of these, a quick run has the first ones.
-const QUICK_LOADS: usize = 3;
 
-const fn load(
-    key: &'static str,
-    producers: usize,
-    rate: u64,
-    partitions: usize,
-    linger_ms: u64,
-) -> Load {
+const BASE: Rate = Rate::article(3, 1_000, 16);
+const ONE: Rate = Rate::article(1, 1_000, 16);
+const FAST: Rate = Rate::article(3, 10_000, 16);
+
+#[rustfmt::skip]
+const LOADS: [Load; 19] = [
+    load(AT_16, Kind::Millrace, BASE, Field::All).quick(Field::WithJava),
+    load(LINGER_1000, Kind::Millrace, ONE.linger(1_000), Field::All).quick(Field::Ours),
+    load(AT_10_000[0].1, Kind::Millrace, FAST, Field::WithJava),
+    load(AT_10_000[1].1, Kind::Millrace, FAST.partitions(64), Field::Ours),
+    load(AT_10_000[2].1, Kind::Millrace, FAST.partitions(128), Field::Ours),
+    load("1_producer_1000_per_s_16_partitions", Kind::Millrace, ONE, Field::Ours),
+    load("1_producer_10000_per_s_16_partitions", Kind::Millrace, ONE.per_second(10_000), Field::Ours),
+    load("3_producers_1000_per_s_64_partitions", Kind::Millrace, BASE.partitions(64), Field::Ours),
+    load("3_producers_1000_per_s_16_partitions_1_topic", Kind::Millrace, BASE.one_topic(), Field::Ours),
+    load("3_producers_1000_per_s_16_partitions_evenly", Kind::Millrace, BASE.evenly(), Field::Ours),
+    load("3_producers_10000_per_s_16_partitions_evenly", Kind::Millrace, FAST.evenly(), Field::Ours),
+    load("1_producer_1000_per_s_16_partitions_linger_1000_evenly_1_topic", Kind::Millrace, ONE.linger(1_000).evenly().one_topic(), Field::Ours),
+    load("3_producers_1000_per_s_16_partitions_mixed_keys", Kind::Millrace, BASE.keys("mixed"), Field::WithJava),
+    load("3_producers_1000_per_s_16_partitions_random_keys", Kind::Millrace, BASE.keys("random"), Field::Ours),
+    load("1_producer_1000_per_s_128_partitions_sequential_keys", Kind::Millrace, ONE.partitions(128).keys("sequential"), Field::Ours),
+    load(AT_16_SLOW_DISK, Kind::MillraceSlowDisk, BASE, Field::WithJava).quick(Field::Ours),
+    load("3_producers_1000_per_s_16_partitions_evenly_disk_5ms", Kind::MillraceSlowDisk, BASE.evenly(), Field::Ours),
+    load(AT_16_KAFKA, Kind::Kafka, BASE, Field::All).main(),
+    load("1_producer_1000_per_s_16_partitions_linger_1000_kafka", Kind::Kafka, ONE.linger(1_000), Field::WithJava),
+];
+
+const fn load(key: &'static str, kind: Kind, rate: Rate, field: Field) -> Load {
     Load {
         key,
-        producers,
+        kind,
         rate,
-        partitions,
-        linger_ms,
+        field,
+        quick: None,
+        rounds_max: OTHER_ROUNDS_MAX,
     }
 }
 
-/// Measures all partitioners.
+impl Load {
+    const fn quick(mut self, field: Field) -> Self {
+        self.quick = Some(field);
+        self.main()
+    }
+
+    const fn main(mut self) -> Self {
+        self.rounds_max = ROUNDS_MAX;
+        self
+    }
+}
+
+/// Measures all loads; each target is started once.
 pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<(), Box<dyn Error>> {
-    let (loads, seconds) = if bench.options.quick {
-        (&LOADS[..QUICK_LOADS], QUICK_SECONDS)
+    for kind in [Kind::Millrace, Kind::MillraceSlowDisk, Kind::Kafka] {
+        let quick = bench.options.quick;
+        let field = |load: &Load| if quick { load.quick } else { Some(load.field) };
+        let loads = LOADS.iter().filter(|load| load.kind == kind);
+        let loads: Vec<_> = loads
+            .filter_map(|load| Some((load, field(load)?)))
+            .collect();
+        if !loads.is_empty() {
+            measure_on(bench, kind, &loads)?;
+        }
+    }
+    Ok(())
+}
+
+fn measure_on(
+    bench: &mut Bench<'_>,
+    kind: Kind,
+    loads: &[(&'static Load, Field)],
+) -> Result<(), Box<dyn Error>> {
+    let target = bench.start(kind)?;
+    let times = if bench.options.quick {
+        QUICK_TIMES
     } else {
-        (&LOADS[..], SECONDS)
+        TIMES
     };
-    let broker = bench.start_broker()?;
     for round in 0..bench.options.rounds {
-        for load in loads {
-            for turn in 0..PARTITIONERS.len() {
-                let partitioner = PARTITIONERS[(turn + round) % PARTITIONERS.len()];
-                bench.wait_until_quiet();
-                let broker_cpu = broker.cpu_seconds();
-                let topic = format!("{}-{partitioner}-{round}", load.key);
-                let arguments = format!(
-                    "produce --topic {topic} --partitions {} --producers {} --throughput {} \
-                     --record-size {RECORD_BYTES} --linger-ms {} --partitioner {partitioner} \
-                     --duration {seconds} --warmup {WARMUP_SECONDS}",
-                    load.partitions, load.producers, load.rate, load.linger_ms
-                );
-                let report = bench.perf(&broker.address(), &arguments)?;
-                let latency = |name: &str| report["produced"]["latency_ms"][name].as_f64();
-                let client = |name: &str| report["client"][name].as_f64();
-                let fields = [
-                    ("p50_ms", latency("p50")),
-                    ("p99_ms", latency("p99")),
-                    ("requests", client("produce_requests")),
-                    ("records_per_batch", client("records_per_batch")),
-                    ("client_cpu_s", client("cpu_seconds")),
-                    ("broker_cpu_s", Some(broker.cpu_seconds() - broker_cpu)),
-                    (
-                        "records_per_s",
-                        report["produced"]["records_per_second"].as_f64(),
-                    ),
-                ];
-                let fields = fields
-                    .into_iter()
-                    .map(|(name, value)| Some((name, value?)))
-                    .collect::<Option<_>>()
-                    .ok_or_else(|| format!("a figure is missing in {report}"))?;
+        for (load, field) in loads {
+            if round >= load.rounds_max {
+                continue;
+            }
+            let mut clients = clients(bench, *field)?;
+            let turn = round % clients.len();
+            clients.rotate_left(turn);
+            for (name, client) in &clients {
+                let fields = rate::run(bench, &target, client, load.rate, times);
+                let fields = fields.map_err(|error| format!("{}, {name}: {error}", load.key))?;
                 bench
                     .report
-                    .add(Section::Partitioner, load.key, partitioner, fields);
+                    .add(Section::Partitioner, load.key, name, fields);
             }
         }
     }
     Ok(())
+}
+
+fn clients(
+    bench: &mut Bench<'_>,
+    field: Field,
+) -> Result<Vec<(&'static str, Client)>, Box<dyn Error>> {
+    let mut clients: Vec<_> = OURS.map(|name| (name, Client::Ours(name))).into();
+    let versions: &[_] = match field {
+        Field::Ours => &[],
+        Field::WithJava => &[("java_2.3.1", JAVA_2_3), ("java_4", JAVA_4)],
+        Field::All => &[
+            ("java_2.3.1", JAVA_2_3),
+            ("java_2.4.1", JAVA_2_4),
+            ("java_4", JAVA_4),
+        ],
+    };
+    for (name, version) in versions {
+        clients.push((name, Client::Peer(bench.java(version)?)));
+    }
+    if field == Field::All
+        && let Some(peer) = bench.librdkafka()
+    {
+        clients.push(("librdkafka", Client::Peer(peer)));
+    }
+    Ok(clients)
 }

@@ -10,18 +10,12 @@ use std::{
 use millrace_bench::spread::Spread;
 use serde_json::{Map, Value, json};
 
-use crate::{
-    arguments::Options,
-    flow,
-    partitioner::{AT_16, LINGER_1000},
-    rounds::Section,
-    speed,
-};
+use crate::{arguments::Options, figures::figures, rounds::Section};
 
 /// The figures of one run, by name.
 pub(crate) type Fields = Vec<(&'static str, f64)>;
 /// Section, load and contender.
-type Key = (Section, &'static str, &'static str);
+pub(crate) type Key = (Section, &'static str, &'static str);
 
 /// All runs.
 #[derive(Debug)]
@@ -64,13 +58,13 @@ impl Report {
         eprintln!("{line}");
     }
 
-    fn median(&self, key: Key, field: &str) -> Option<f64> {
+    pub(crate) fn median(&self, key: Key, field: &str) -> Option<f64> {
         let values = self.runs.get(&key)?.get(field)?;
         Spread::of(values.iter().copied()).map(|spread| spread.median)
     }
 
     /// One contender's median over another's.
-    fn ratio(
+    pub(crate) fn ratio(
         &self,
         (section, load): (Section, &'static str),
         field: &str,
@@ -81,50 +75,15 @@ impl Report {
         Some(one / self.median((section, load, other), field)?)
     }
 
-    /// The main figures; `null` where what they need did not run.
-    fn figures(&self) -> Value {
-        let sticky = |load| {
-            let at = (Section::Partitioner, load);
-            self.ratio(at, "p99_ms", "round_robin", "sticky")
-        };
-        let records =
-            |contender| self.median((Section::Flow, flow::LOAD, contender), "records_per_60_s");
-        let refetched = self
-            .runs
-            .get(&(Section::Flow, flow::LOAD, "ours"))
-            .and_then(|run| run.get("refetched_bytes"))
-            .and_then(|values| values.iter().copied().reduce(f64::max));
-        // The worse of the record sizes.
-        let plain = |section, field: &str, other, worse: fn(f64, f64) -> f64| {
-            let ratios = speed::MAIN.map(|load| self.ratio((section, load), field, "ours", other));
-            let ratios: Option<Vec<f64>> = ratios.into_iter().collect();
-            ratios?.into_iter().reduce(worse)
-        };
-        let cpu = |section| plain(section, "client_cpu_s_per_gib", "librdkafka", f64::max);
-        let rate = |section| plain(section, "mib_per_s", "java_4", f64::min);
-        json!({
-            "sticky": {
-                "p99_ratio_16_partitions": sticky(AT_16),
-                "p99_ratio_linger_1000": sticky(LINGER_1000),
-            },
-            "flow": {
-                "records_ours": records("ours"),
-                "records_java_2_3": records("java_2.3.1"),
-                "records_java_4": records("java_4"),
-                "refetched_bytes_ours": refetched,
-            },
-            "plain": {
-                "produce_cpu_ratio_librdkafka": cpu(Section::Produce),
-                "consume_cpu_ratio_librdkafka": cpu(Section::Consume),
-                "produce_mb_ratio_java": rate(Section::Produce),
-                "consume_mb_ratio_java": rate(Section::Consume),
-            },
-        })
+    /// The greatest of all rounds.
+    pub(crate) fn max(&self, key: Key, field: &str) -> Option<f64> {
+        let values = self.runs.get(&key)?.get(field)?;
+        values.iter().copied().reduce(f64::max)
     }
 
     /// Everything.
     pub(crate) fn json(&self) -> Value {
-        let mut report = self.figures();
+        let mut report = figures(self);
         let mut detail = Map::new();
         for ((section, load, contender), run) in &self.runs {
             let fields: Map<String, Value> = run
@@ -193,7 +152,7 @@ impl Report {
             writeln!(to)?;
         }
         writeln!(to, "\n| figure | value |\n|---|---|")?;
-        for (section, figures) in self.figures().as_object().into_iter().flatten() {
+        for (section, figures) in figures(self).as_object().into_iter().flatten() {
             for (name, value) in figures.as_object().into_iter().flatten() {
                 let shown = value.as_f64().map_or_else(|| "–".to_owned(), rounded);
                 writeln!(to, "| `{section}.{name}` | {shown} |")?;
@@ -224,6 +183,7 @@ fn rounded(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{flow, partitioner::AT_16, speed};
 
     fn report() -> Report {
         Report::new(&Options {
@@ -271,6 +231,7 @@ mod tests {
         let plain = &report.json()["plain"];
         assert_eq!(plain["produce_cpu_ratio_librdkafka"], 1.5);
         assert_eq!(plain["consume_cpu_ratio_librdkafka"], Value::Null);
+        assert_eq!(plain["produce_allocations_per_record"], Value::Null);
     }
 
     #[test]

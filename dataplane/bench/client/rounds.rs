@@ -10,62 +10,72 @@ use std::{
 };
 
 use millrace_bench::{
-    broker::{Home, Running, Settings},
     command_line::broker_program,
     machine::{Patience, wait_until_quiet},
-    producer::Connection,
-    usage::cpu_time_of,
 };
 use serde_json::Value;
 
 use crate::{
     arguments::Options,
-    flow, partitioner,
+    flow, keys, partitioner,
     peers::{Peer, shown},
+    rate,
     report::Report,
-    speed,
+    skew, speed, streams,
+    targets::{Broker, Kind, Target},
 };
 
-/// The log and what is not uploaded yet of the largest load.
-const WAL_BYTES: u64 = 4 << 30;
-const WAL_DEPTH: u32 = 32;
 /// How a quick run waits for a quiet machine.
 const QUICK: Patience = Patience {
     quiet: Duration::from_millis(400),
     tries_max: 5,
 };
-/// Longer than a broker on a busy machine takes for any answer.
-const PATIENCE: Duration = Duration::from_secs(30);
-const CLIENT_ID: &str = "bench-client";
+pub(crate) const CLIENT_ID: &str = "bench-client";
 
 /// A part of the benchmark; the last two are measured together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Section {
+    Keys,
     Partitioner,
+    Skew,
     Flow,
+    Streams,
     Produce,
     Consume,
 }
 
 impl Section {
     /// By the flag's values.
-    pub(crate) const ALL: [Self; 3] = [Self::Flow, Self::Partitioner, Self::Produce];
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Keys,
+        Self::Flow,
+        Self::Streams,
+        Self::Partitioner,
+        Self::Skew,
+        Self::Produce,
+    ];
 
     pub(crate) fn named(name: &str) -> Result<Self, String> {
         match name {
+            "keys" => Ok(Self::Keys),
             "partitioner" => Ok(Self::Partitioner),
+            "skew" => Ok(Self::Skew),
             "flow" => Ok(Self::Flow),
+            "streams" => Ok(Self::Streams),
             "speed" => Ok(Self::Produce),
             _ => Err(format!(
-                "there is no section {name:?}: partitioner, flow, speed"
+                "there is no section {name:?}: keys, partitioner, skew, flow, streams, speed"
             )),
         }
     }
 
     pub(crate) fn key(self) -> &'static str {
         match self {
+            Self::Keys => "keys",
             Self::Partitioner => "partitioner",
+            Self::Skew => "skew",
             Self::Flow => "flow",
+            Self::Streams => "streams",
             Self::Produce => "produce",
             Self::Consume => "consume",
         }
@@ -78,15 +88,12 @@ pub(crate) struct Bench<'a> {
     pub(crate) options: &'a Options,
     pub(crate) report: Report,
     program: PathBuf,
-    data: PathBuf,
+    /// For everything that lives no longer than the benchmark.
+    pub(crate) data: PathBuf,
     java: HashMap<&'static str, Peer>,
-}
-
-/// A broker whose data is removed when it is dropped.
-#[derive(Debug)]
-pub(crate) struct Broker {
-    home: Home,
-    running: Option<Running>,
+    /// Whether there is one is not known at first.
+    librdkafka: Option<Option<Peer>>,
+    topics: usize,
 }
 
 /// Measures all sections.
@@ -104,11 +111,16 @@ pub(crate) fn measure(options: &Options) -> Result<Report, Box<dyn Error>> {
         program: broker_program()?,
         data: data.clone(),
         java: HashMap::new(),
+        librdkafka: None,
+        topics: 0,
     };
     let measured = options.sections.iter().try_for_each(|section| {
         let measured = match section {
             Section::Partitioner => partitioner::measure(&mut bench),
+            Section::Skew => skew::measure(&mut bench),
             Section::Flow => flow::measure(&mut bench),
+            Section::Streams => streams::measure(&mut bench),
+            Section::Keys => keys::measure(&mut bench),
             Section::Produce | Section::Consume => speed::measure(&mut bench),
         };
         measured.map_err(|error| format!("{}: {error}", section.key()))
@@ -128,20 +140,24 @@ fn lock(work: &Path) -> Result<File, Box<dyn Error>> {
 }
 
 impl Bench<'_> {
-    /// A new broker on an empty folder.
+    /// Starts something to produce to, on an empty folder.
+    pub(crate) fn start(&mut self, kind: Kind) -> Result<Target, Box<dyn Error>> {
+        let target = Target::start(kind, &self.program, &self.data)?;
+        if matches!(target, Target::Kafka { .. }) {
+            rate::warm_up(self, &target)?;
+        }
+        Ok(target)
+    }
+
+    /// A new Millrace broker on an empty folder.
     pub(crate) fn start_broker(&self) -> Result<Broker, Box<dyn Error>> {
-        let settings = Settings {
-            wal_bytes: WAL_BYTES,
-            io_depth: WAL_DEPTH,
-            bucket: None,
-            lines: "auto.create.topics.enable=false\n".to_owned(),
-        };
-        let home = Home::create(&self.program, &self.data.join("broker"), &settings)?;
-        let running = home.start_and_wait()?;
-        Ok(Broker {
-            home,
-            running: Some(running),
-        })
+        Broker::start(&self.program, &self.data, "")
+    }
+
+    /// A name that no topic of this benchmark has.
+    pub(crate) fn fresh_topic(&mut self) -> String {
+        self.topics += 1;
+        format!("topic-{}", self.topics)
     }
 
     /// Kafka's client of a version; fetched and compiled the first time.
@@ -154,19 +170,31 @@ impl Bench<'_> {
         Ok(peer)
     }
 
-    /// Compiled each time: it takes a moment.
-    pub(crate) fn librdkafka(&self) -> Result<Peer, Box<dyn Error>> {
-        Peer::librdkafka(&self.data)
+    /// librdkafka, compiled the first time; nothing where it is not installed, which is said once.
+    pub(crate) fn librdkafka(&mut self) -> Option<Peer> {
+        let peer = self.librdkafka.get_or_insert_with(|| {
+            let compiled = Peer::librdkafka(&self.data);
+            compiled
+                .inspect_err(|error| eprintln!("without librdkafka: {error}"))
+                .ok()
+        });
+        peer.clone()
     }
 
     /// Runs `millrace perf` to its end. Its report, with the CPU time of the whole process as
     /// `process_cpu_seconds`.
-    pub(crate) fn perf(&self, broker: &str, arguments: &str) -> Result<Value, Box<dyn Error>> {
+    pub(crate) fn perf(
+        &self,
+        broker: &str,
+        arguments: &str,
+        environment: &[(&'static str, String)],
+    ) -> Result<Value, Box<dyn Error>> {
         let mut command = Command::new(&self.program);
         command
             .arg("perf")
             .args(arguments.split_ascii_whitespace())
-            .args(["--bootstrap-server", broker, "--progress", "json"]);
+            .args(["--bootstrap-server", broker, "--progress", "json"])
+            .envs(environment.iter().map(|(name, value)| (name, value)));
         let shown = shown(&mut command)?;
         let mut report = shown.json;
         report["process_cpu_seconds"] = shown.cpu.as_secs_f64().into();
@@ -181,40 +209,5 @@ impl Bench<'_> {
             Patience::THOROUGH
         };
         self.report.idle_percent = wait_until_quiet(patience);
-    }
-}
-
-impl Broker {
-    pub(crate) fn address(&self) -> String {
-        self.home.address().to_string()
-    }
-
-    /// User and system time so far.
-    pub(crate) fn cpu_seconds(&self) -> f64 {
-        let pid = self
-            .running
-            .as_ref()
-            .map(|running| running.pid().to_string());
-        let cpu = pid.and_then(|pid| cpu_time_of(&pid));
-        cpu.map_or(f64::NAN, |cpu| cpu.as_secs_f64())
-    }
-
-    pub(crate) fn create_topic(
-        &self,
-        topic: &str,
-        partitions: usize,
-    ) -> Result<(), Box<dyn Error>> {
-        let address = self.home.address();
-        let mut connection = Connection::connect(address, CLIENT_ID, PATIENCE)?;
-        connection.create_topic(topic, i32::try_from(partitions)?, PATIENCE)?;
-        Ok(())
-    }
-}
-
-impl Drop for Broker {
-    fn drop(&mut self) {
-        // Killed first: it would write into the folder.
-        self.running = None;
-        self.home.remove();
     }
 }

@@ -5,17 +5,23 @@ use std::error::Error;
 use serde_json::Value;
 
 use crate::{
+    allocations::Counter,
     peers::{JAVA_4, Peer, Shown},
     report::Fields,
-    rounds::{Bench, Broker, Section},
+    rounds::{Bench, Section},
+    targets::Broker,
 };
 
 /// Settings that are the same for all.
 const BATCH_BYTES: usize = 512 * 1024;
 const LINGER_MS: usize = 5;
 const BUFFER_BYTES: usize = 64 << 20;
-const BYTES: u64 = 2 << 30;
+const BYTES: u64 = 1 << 30;
 const QUICK_BYTES: u64 = 512 << 20;
+/// Of records of 100 B, which take longer.
+const SMALL_BYTES: u64 = 256 << 20;
+/// Of a run whose allocations are counted.
+const COUNTED_BYTES: u64 = 128 << 20;
 const GIB: f64 = (1 << 30) as f64;
 const MIB: f64 = (1 << 20) as f64;
 
@@ -65,21 +71,24 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<(), Box<dyn Error>> {
         Contender::Ours,
         Contender::Peer("java_4", bench.java(JAVA_4)?),
     ];
-    match bench.librdkafka() {
-        Ok(peer) => contenders.push(Contender::Peer("librdkafka", peer)),
-        Err(error) => eprintln!("without librdkafka: {error}"),
-    }
+    contenders.extend(
+        bench
+            .librdkafka()
+            .map(|peer| Contender::Peer("librdkafka", peer)),
+    );
     for load in loads {
+        let bytes = if load.record_bytes < 1 << 10 {
+            SMALL_BYTES
+        } else {
+            bytes
+        };
         let records = bytes / load.record_bytes as u64;
         for round in 0..bench.options.rounds {
             // A broker of its own: its log is not yet full of the last load's uploads.
             let broker = bench.start_broker()?;
             contenders.rotate_left(usize::from(round > 0));
             for contender in &contenders {
-                let name = match contender {
-                    Contender::Ours => "ours",
-                    Contender::Peer(name, _) => name,
-                };
+                let name = contender.name();
                 let topic = format!("{}-{name}", load.key);
                 broker.create_topic(&topic, load.partitions)?;
                 let run = Run {
@@ -87,11 +96,9 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<(), Box<dyn Error>> {
                     topic: &topic,
                     load: *load,
                     records,
+                    environment: &[],
                 };
-                for (section, does) in [
-                    (Section::Produce, Contender::produce as Doing),
-                    (Section::Consume, Contender::consume as Doing),
-                ] {
+                for (section, does) in BOTH {
                     bench.wait_until_quiet();
                     let broker_cpu = broker.cpu_seconds();
                     let mut fields = does(contender, bench, &run)?;
@@ -101,9 +108,49 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<(), Box<dyn Error>> {
                 }
             }
         }
+        count_allocations(bench, &contenders, *load)?;
     }
     Ok(())
 }
+
+/// Of ours and librdkafka; a JVM does not allocate so.
+fn count_allocations(
+    bench: &mut Bench<'_>,
+    contenders: &[Contender],
+    load: Load,
+) -> Result<(), Box<dyn Error>> {
+    let counter = Counter::new(&bench.data)?;
+    let environment = counter.environment();
+    let broker = bench.start_broker()?;
+    let records = COUNTED_BYTES / load.record_bytes as u64;
+    for contender in contenders {
+        let name = contender.name();
+        if matches!(contender, Contender::Peer(_, Peer::Java(_))) {
+            continue;
+        }
+        let topic = format!("{}-{name}-allocations", load.key);
+        broker.create_topic(&topic, load.partitions)?;
+        let run = Run {
+            broker: &broker,
+            topic: &topic,
+            load,
+            records,
+            environment: &environment,
+        };
+        for (section, does) in BOTH {
+            does(contender, bench, &run)?;
+            let allocations = counter.take()? / records as f64;
+            let fields = vec![("allocations_per_record", allocations)];
+            bench.report.add(section, load.key, name, fields);
+        }
+    }
+    Ok(())
+}
+
+const BOTH: [(Section, Doing); 2] = [
+    (Section::Produce, Contender::produce),
+    (Section::Consume, Contender::consume),
+];
 
 type Doing = fn(&Contender, &Bench<'_>, &Run<'_>) -> Result<Fields, Box<dyn Error>>;
 
@@ -113,9 +160,17 @@ struct Run<'a> {
     topic: &'a str,
     load: Load,
     records: u64,
+    environment: &'a [(&'static str, String)],
 }
 
 impl Contender {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Ours => "ours",
+            Self::Peer(name, _) => name,
+        }
+    }
+
     fn produce(&self, bench: &Bench<'_>, run: &Run<'_>) -> Result<Fields, Box<dyn Error>> {
         let record_bytes = run.load.record_bytes;
         match self {
@@ -125,11 +180,11 @@ impl Contender {
                      --batch-size {BATCH_BYTES} --linger-ms {LINGER_MS} --buffer-memory {BUFFER_BYTES}",
                     run.topic, run.records
                 );
-                let report = bench.perf(&run.broker.address(), &arguments)?;
+                let report = bench.perf(&run.broker.address(), &arguments, run.environment)?;
                 of_report(&report, "produced", run)
             }
             Self::Peer(_, peer) => {
-                let shown = peer.run(&[
+                let arguments = [
                     "produce".to_owned(),
                     run.broker.address(),
                     run.topic.to_owned(),
@@ -138,7 +193,8 @@ impl Contender {
                     BATCH_BYTES.to_string(),
                     LINGER_MS.to_string(),
                     BUFFER_BYTES.to_string(),
-                ])?;
+                ];
+                let shown = peer.run_in(run.environment, &arguments)?;
                 of_shown(&shown, run)
             }
         }
@@ -148,17 +204,18 @@ impl Contender {
         match self {
             Self::Ours => {
                 let arguments = format!("consume --topic {}", run.topic);
-                let report = bench.perf(&run.broker.address(), &arguments)?;
+                let report = bench.perf(&run.broker.address(), &arguments, run.environment)?;
                 of_report(&report, "consumed", run)
             }
             Self::Peer(_, peer) => {
-                let shown = peer.run(&[
+                let arguments = [
                     "consume".to_owned(),
                     run.broker.address(),
                     run.topic.to_owned(),
                     run.load.partitions.to_string(),
                     run.records.to_string(),
-                ])?;
+                ];
+                let shown = peer.run_in(run.environment, &arguments)?;
                 of_shown(&shown, run)
             }
         }

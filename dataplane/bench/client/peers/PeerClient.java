@@ -20,9 +20,11 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * Kafka's Java client under the same loads as ours. One JSON object on standard output.
  *
  * <pre>
- * flow    BROKER TOPIC PARTITIONS SECONDS
+ * flow    BROKER TOPIC PARTITIONS SECONDS RECORDS (of a partition; librdkafka wants to be told)
  * produce BROKER TOPIC RECORDS RECORD_BYTES BATCH_BYTES LINGER_MS BUFFER_BYTES
  * consume BROKER TOPIC PARTITIONS RECORDS
+ * rate    as in RateLoad
+ * stream  as in StreamLoad
  * </pre>
  */
 public final class PeerClient {
@@ -34,6 +36,8 @@ public final class PeerClient {
             case "flow" -> flow(arguments);
             case "produce" -> produce(arguments);
             case "consume" -> consume(arguments);
+            case "rate" -> RateLoad.run(arguments);
+            case "stream" -> StreamLoad.run(arguments);
             default -> throw new IllegalArgumentException(arguments[0]);
         }
     }
@@ -141,7 +145,7 @@ public final class PeerClient {
         }
     }
 
-    private static Properties consumerProperties(String broker) {
+    static Properties consumerProperties(String broker) {
         Properties properties = new Properties();
         properties.put("bootstrap.servers", broker);
         properties.put("key.deserializer", ByteArrayDeserializer.class.getName());
@@ -151,7 +155,7 @@ public final class PeerClient {
         return properties;
     }
 
-    private static List<TopicPartition> partitions(String topic, String count) {
+    static List<TopicPartition> partitions(String topic, String count) {
         List<TopicPartition> partitions = new ArrayList<>();
         for (int index = 0; index < Integer.parseInt(count); index++) {
             partitions.add(new TopicPartition(topic, index));
@@ -159,7 +163,7 @@ public final class PeerClient {
         return partitions;
     }
 
-    private static double metric(Map<MetricName, ? extends Metric> metrics, String name, String group) {
+    static double metric(Map<MetricName, ? extends Metric> metrics, String name, String group) {
         for (Metric metric : metrics.values()) {
             MetricName found = metric.metricName();
             if (found.name().equals(name) && found.group().equals(group)

@@ -2,8 +2,9 @@
  *
  *   produce BROKER TOPIC RECORDS RECORD_BYTES BATCH_BYTES LINGER_MS BUFFER_BYTES
  *   consume BROKER TOPIC PARTITIONS RECORDS
+ *   rate, flow: as in peer.h
  */
-#include <librdkafka/rdkafka.h>
+#include "peer.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +14,12 @@ enum { VALUES = 64, POLL_MS = 100, SILENCE_POLLS_MAX = 300, TAKEN_MAX = 1000 };
 
 static long failed;
 
-static void fail(const char *what, const char *why) {
+void fail(const char *what, const char *why) {
   fprintf(stderr, "%s: %s\n", what, why);
   exit(1);
 }
 
-static double now(void) {
+double now(void) {
   struct timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
   return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
@@ -34,7 +35,7 @@ static void delivered(rd_kafka_t *client, const rd_kafka_message_t *message, voi
   if (message->err) failed++;
 }
 
-static void set(rd_kafka_conf_t *conf, const char *name, const char *value) {
+void set(rd_kafka_conf_t *conf, const char *name, const char *value) {
   char why[256];
   if (rd_kafka_conf_set(conf, name, value, why, sizeof why) != RD_KAFKA_CONF_OK) fail(name, why);
 }
@@ -122,6 +123,8 @@ static void consume(char **arguments) {
 int main(int count, char **arguments) {
   if (count == 9 && !strcmp(arguments[1], "produce")) produce(arguments + 2);
   else if (count == 6 && !strcmp(arguments[1], "consume")) consume(arguments + 2);
-  else fail("usage", "produce or consume, and what the head of the source says");
+  else if (count == 13 && !strcmp(arguments[1], "rate")) rate(arguments + 2);
+  else if (count == 7 && !strcmp(arguments[1], "flow")) flow(arguments + 2);
+  else fail("usage", "produce, consume, rate or flow, and what the head of the source says");
   return 0;
 }

@@ -1,20 +1,11 @@
-//! Our client under loads that `millrace perf` does not have, each in a process of its own. One JSON
-//! object on standard output.
-//!
-//! - `fill BROKER TOPIC PARTITIONS RECORDS RECORD_BYTES`: so many records to each partition of a new
-//!   topic, each partition by a producer of its own; the bytes of each
-//! - `flow BROKER TOPIC SECONDS RECORDS`: KAFKA-7548's test
+//! KAFKA-7548's test: all partitions but one, chosen at random, are paused before each record.
 
-use std::{error::Error, str::FromStr, time::Duration};
+use std::{error::Error, time::Duration};
 
 use millrace_bench::machine;
-use millrace_client::{
-    Admin, Client, ClientConfig, Consumer, ConsumerConfig, ConsumerRecord, NewTopic, Producer,
-    ProducerConfig, ProducerRecord, StartAt, TopicPartition,
-};
+use millrace_client::{Client, Consumer, ConsumerConfig, ConsumerRecord, StartAt, TopicPartition};
 use millrace_time::SystemClock;
 use serde_json::{Value, json};
-use tokio::runtime::Builder;
 
 /// As the Java program polls.
 const POLL: Duration = Duration::from_millis(100);
@@ -22,66 +13,6 @@ const POLL: Duration = Duration::from_millis(100);
 const SEED: u64 = 7_548;
 /// A drain that gets nothing for so long has lost something.
 const SILENCE_MAX: Duration = Duration::from_secs(20);
-
-/// Runs one role, named by the first argument, in this process.
-pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
-    let text = |at: usize| arguments.get(at).map(String::as_str).unwrap_or_default();
-    let runtime = Builder::new_multi_thread().enable_all().build()?;
-    let shown = runtime.block_on(async {
-        let client = Client::new(ClientConfig::new(text(1))?);
-        match text(0) {
-            "fill" => {
-                fill(
-                    &client,
-                    text(2),
-                    (number(text(3))?, number(text(4))?, number(text(5))?),
-                )
-                .await
-            }
-            "flow" => flow(&client, text(2), number(text(3))?, number(text(4))?).await,
-            role => Err(format!("no such role: {role:?}").into()),
-        }
-    })?;
-    println!("{shown}");
-    Ok(())
-}
-
-fn number<T: FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("{text:?} is no number"))
-}
-
-async fn fill(
-    client: &Client,
-    topic: &str,
-    (partitions, records, record_bytes): (i32, u64, usize),
-) -> Result<Value, Box<dyn Error>> {
-    let created = Admin::new(client)
-        .create_topics(&[NewTopic::new(topic).partitions(partitions)])
-        .await?;
-    for result in created.into_values() {
-        result?;
-    }
-    let value = vec![7; record_bytes];
-    let mut bytes = Vec::new();
-    for partition in 0..partitions {
-        let producer = Producer::new(client, ProducerConfig::default())?;
-        let record = ProducerRecord::to(topic).partition(partition).value(&value);
-        let mut last = None;
-        for _ in 0..records {
-            last = Some(producer.send(record).await?);
-        }
-        producer.close().await;
-        if let Some(last) = last {
-            last.await?;
-        }
-        let metrics = producer.metrics();
-        if metrics.failed_records > 0 || metrics.retried_batches > 0 {
-            return Err("records were sent twice or not at all: the bytes are not known".into());
-        }
-        bytes.push(metrics.bytes);
-    }
-    Ok(json!({ "bytes_by_partition": bytes }))
-}
 
 /// Each partition is read over and over; its end is known.
 struct Passes {
@@ -100,7 +31,7 @@ impl Passes {
 
 /// All partitions but one, chosen at random, are paused before each record. Afterwards all passes are
 /// read to their ends without pauses: what was fetched then is compared with what they have.
-async fn flow(
+pub(super) async fn flow(
     client: &Client,
     topic: &str,
     seconds: f64,
