@@ -89,7 +89,7 @@ export function FigureTable({ first, second }: Pair) {
         <Table horizontalSpacing="lg">
           <Table.Thead>
             <Table.Tr>
-              <Table.Th>Figure</Table.Th>
+              <Table.Th>Metric</Table.Th>
               <RunHeader letter="A" color="in" run={first} />
               <RunHeader letter="B" color="out" run={second} />
               <Table.Th ta="right">Change</Table.Th>

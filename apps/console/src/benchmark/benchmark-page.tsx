@@ -13,6 +13,7 @@ import {
   Title,
 } from "@mantine/core";
 import type { BenchmarkDetail } from "@millrace/contract";
+import { sizingOf } from "@millrace/domain";
 import { IconAlertTriangle } from "@tabler/icons-react";
 import Link from "next/link";
 import { statusOf } from "../api/client.tsx";
@@ -23,7 +24,7 @@ import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { BenchmarkCharts } from "./benchmark-charts.tsx";
 import { PhaseBadge, TuningChanges } from "./benchmark-table.tsx";
-import { figuresOf, isDone, WORKLOADS } from "./benchmark-words.ts";
+import { authorText, figuresOf, isDone, WORKLOADS } from "./benchmark-words.ts";
 import { useBenchmark } from "./use-benchmarks.ts";
 
 /** One benchmark: live while it runs, its report afterwards. */
@@ -64,7 +65,7 @@ function Report({ run, clusterId }: { run: BenchmarkDetail; clusterId: string })
         </Title>
         <PhaseBadge benchmark={run} />
         <Text fz="sm" className="quiet">
-          {moment(run.created_at)}, by {run.created_by.name}
+          {moment(run.created_at)}, by {authorText(run)}
         </Text>
       </Group>
       {run.error && (
@@ -124,7 +125,7 @@ function Load({ run }: { run: BenchmarkDetail }) {
     ["Record size", bytes(run.record_size_bytes)],
     ["Partitions", String(run.partitions)],
     ["Duration", `${run.duration_seconds} s`],
-    ["Cluster size", run.size],
+    ["Cluster size", sizingOf(run.size).title],
   ] as const;
   return (
     <Card component="section" aria-label="Load">

@@ -6,7 +6,7 @@ import Link from "next/link";
 import { byteRate, latency } from "../format/quantity.ts";
 import { ago, moment } from "../format/time.ts";
 import { ChangeLine } from "../tuning/confirm-change.tsx";
-import { loadText, mainLatency, WORKLOADS } from "./benchmark-words.ts";
+import { authorText, loadText, mainLatency, WORKLOADS } from "./benchmark-words.ts";
 
 interface BenchmarkTableProps {
   clusterId: string;
@@ -83,7 +83,7 @@ function Row({ href, benchmark, checked, onChoose }: RowProps) {
           {title}
         </Anchor>
         <Text fz="xs" className="quiet" title={moment(benchmark.created_at)}>
-          {when}, by {benchmark.created_by.name}
+          {when}, by {authorText(benchmark)}
         </Text>
         <Text fz="xs" className="quiet number">
           {loadText(benchmark)}

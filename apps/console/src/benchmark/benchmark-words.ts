@@ -36,6 +36,11 @@ export function isDone({ phase }: Pick<Benchmark, "phase">): boolean {
 }
 
 /** One figure of a report. */
+/** Who ran it. The name of a key does not say that it is one. */
+export function authorText({ created_by: { kind, name } }: Pick<Benchmark, "created_by">): string {
+  return kind === "api_key" ? `API key “${name}”` : name;
+}
+
 export interface Figure {
   name: string;
   value: number;

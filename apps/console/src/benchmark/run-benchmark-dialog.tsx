@@ -127,7 +127,7 @@ export function Consequences({ draft }: { draft: BenchmarkDraft }) {
       <Text fz="sm">
         {total === undefined
           ? "Enter a rate and a duration."
-          : `Writes up to ${bytes(total)} in ${draft.seconds} s to a temporary topic, which is deleted afterwards, also after a failure.`}
+          : `Writes up to ${bytes(total)} in ${draft.seconds} s to a temporary topic, which is deleted afterwards, even after a failure.`}
       </Text>
       <Text fz="sm" mt={4}>
         The load shares the broker with your clients. It does not start while the write-ahead log is

@@ -111,7 +111,7 @@ function ClusterRow({ cluster }: { cluster: Cluster }) {
   return (
     <Table.Tr>
       <Table.Td>
-        <Group gap="sm" wrap="nowrap">
+        <Group gap="xs">
           <Anchor component={Link} href={`/clusters/${metadata.id}`} fw={600}>
             {spec.name}
           </Anchor>

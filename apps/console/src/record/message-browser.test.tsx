@@ -79,3 +79,14 @@ test("the newest records have no next page: later ones are the live tail's", () 
   search = "start=oldest";
   expect(browser("member", page)).toContain("Show more");
 });
+
+test.each([
+  ["", "This topic has no records."],
+  ["partition=1", "This partition has no records."],
+  ["start=time&time=2026-11-22T10:00:00", "There are no records from here on."],
+  ["text=lost", "Change the filters."],
+  ["start=offset&partition=1&offset=9&text=lost", "or start at an earlier offset or time."],
+])("where nothing was found, the next step fits the search: %j", (given, expected) => {
+  search = given;
+  expect(browser("member", pageOf([]))).toContain(expected);
+});

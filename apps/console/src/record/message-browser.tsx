@@ -208,13 +208,26 @@ function NoRecords({ draft, page }: { draft: RecordDraft; page: RecordPage }) {
       draft.start === "newest" ? " Start at a time or an offset to search further." : "";
     return <Empty title="No match yet" text={scanned + remedy} />;
   }
+  const { title, text } = nothingFound(draft);
+  return <Empty title={title} text={text} />;
+}
+
+/** Why a search that reached the end found nothing, and what to do. */
+function nothingFound(draft: RecordDraft): { title: string; text: string } {
+  const isPart = draft.start === "offset" || draft.start === "time";
   if (hasFilter(draft)) {
-    return <Empty title="No matching records" text="Change the filters, or start further back." />;
+    const earlier = isPart ? ", or start at an earlier offset or time" : "";
+    return { title: "No matching records", text: `Change the filters${earlier}.` };
   }
-  return (
-    <Empty
-      title="No records"
-      text="This topic has no records here. Produce one, or start further back."
-    />
-  );
+  if (isPart) {
+    return {
+      title: "No records",
+      text: "There are no records from here on. Start at an earlier offset or time.",
+    };
+  }
+  const where = draft.partition === "" ? "topic" : "partition";
+  return {
+    title: "No records",
+    text: `This ${where} has no records. Produce one, or start a live tail to see new ones.`,
+  };
 }

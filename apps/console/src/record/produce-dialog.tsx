@@ -123,6 +123,7 @@ export function ProduceForm(props: DialogProps & { initial: ProduceDraft }) {
         </Group>
         <NativeSelect
           label="Value"
+          w={150}
           value={draft.valueKind}
           onChange={(event) => change({ valueKind: event.currentTarget.value as ValueKind })}
           data={VALUE_KINDS}
@@ -168,9 +169,9 @@ function HeaderFields({ draft, error, onChange }: HeaderFieldsProps) {
       <Stack gap="xs" mt={4}>
         {headers.map(({ name, kind, value }, index) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: names may repeat, and rows do not move
-          <Group key={index} wrap="nowrap" gap="xs">
+          <Group key={index} gap="xs">
             <TextInput
-              flex={1}
+              flex="1 1 120px"
               aria-label={`Header ${index + 1}, name`}
               placeholder="Name"
               value={name}
@@ -185,7 +186,7 @@ function HeaderFields({ draft, error, onChange }: HeaderFieldsProps) {
               data={HEADER_KINDS}
             />
             <TextInput
-              flex={2}
+              flex="2 1 140px"
               aria-label={`Header ${index + 1}, value`}
               placeholder="Value"
               disabled={kind === "null"}

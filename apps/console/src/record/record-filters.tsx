@@ -15,6 +15,8 @@ const START_LABELS: { value: Start; label: string }[] = [
 /** One line on a wide screen, two fields side by side on a phone. */
 const NARROW = { flex: "1 1 100px" };
 const WIDE = { flex: "2 1 140px" };
+/** Its placeholder is longer than half of a phone. */
+const WIDER = { flex: "2 1 180px" };
 
 interface RecordFiltersProps {
   /** What is shown now. */
@@ -91,7 +93,7 @@ export function RecordFilters({ applied, partitions, busy, onApply }: RecordFilt
         />
         <TextInput
           label="Header"
-          style={WIDE}
+          style={WIDER}
           placeholder="name or name=value"
           autoComplete="off"
           spellCheck={false}

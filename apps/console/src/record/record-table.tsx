@@ -1,6 +1,6 @@
 "use client";
 
-import { Badge, Card, ScrollArea, Table, Text, UnstyledButton } from "@mantine/core";
+import { Badge, Box, Card, ScrollArea, Table, Text, UnstyledButton } from "@mantine/core";
 import type { KafkaRecord, RecordBytes } from "@millrace/contract";
 import { memo } from "react";
 import { bytes, int64 } from "../format/quantity.ts";
@@ -22,6 +22,7 @@ export function placeOf({ partition, offset }: KafkaRecord): string {
 /** Digits and separators of an offset below a million. */
 const OFFSET_CHARS_MIN = 7;
 
+/** On a phone, two columns: time and place, key and value. The size is in the record's detail. */
 export function RecordTable({ records, opened, onOpen }: RecordTableProps) {
   const widest = records.reduce(
     (most, { offset }) => Math.max(most, int64(offset).length),
@@ -30,19 +31,34 @@ export function RecordTable({ records, opened, onOpen }: RecordTableProps) {
   return (
     <Card padding={0}>
       <ScrollArea.Autosize mah="65vh" type="auto">
-        <Table stickyHeader layout="fixed" verticalSpacing={6} miw={760} aria-label="Records">
+        <Table
+          stickyHeader
+          layout="fixed"
+          verticalSpacing={6}
+          miw={{ base: 0, sm: 760 }}
+          aria-label="Records"
+        >
           <Table.Thead>
             <Table.Tr>
-              <Table.Th w={190}>Time</Table.Th>
-              <Table.Th w={88} ta="right">
+              <Table.Th w={{ base: 166, sm: 190 }}>Time</Table.Th>
+              <Table.Th w={88} ta="right" visibleFrom="sm">
                 Partition
               </Table.Th>
-              <Table.Th w={`calc(${widest}ch + 30px)`} ta="right">
+              <Table.Th w={`calc(${widest}ch + 30px)`} ta="right" visibleFrom="sm">
                 Offset
               </Table.Th>
-              <Table.Th w="20%">Key</Table.Th>
-              <Table.Th>Value</Table.Th>
-              <Table.Th w={100} ta="right" pr="lg">
+              <Table.Th w="20%" visibleFrom="sm">
+                Key
+              </Table.Th>
+              <Table.Th>
+                <Text span inherit hiddenFrom="sm">
+                  Key and value
+                </Text>
+                <Text span inherit visibleFrom="sm">
+                  Value
+                </Text>
+              </Table.Th>
+              <Table.Th w={100} ta="right" pr="lg" visibleFrom="sm">
                 Size
               </Table.Th>
             </Table.Tr>
@@ -87,21 +103,35 @@ const Row = memo(function Row({ record, opened, onOpen }: RowProps) {
         >
           {clockTime(timestamp_ms)}
         </UnstyledButton>
+        <Text fz="xs" className="quiet" hiddenFrom="sm">
+          Partition {partition}, offset {int64(offset)}
+        </Text>
       </Table.Td>
-      <Table.Td ta="right" className="number">
+      <Table.Td ta="right" className="number" visibleFrom="sm">
         {partition}
       </Table.Td>
-      <Table.Td ta="right" className="number">
+      <Table.Td ta="right" className="number" visibleFrom="sm">
         {int64(offset)}
       </Table.Td>
-      <Table.Td>{key === null ? <Nothing text="no key" /> : <Preview bytes={key} />}</Table.Td>
-      <Table.Td>{value === null ? <Tombstone /> : <Preview bytes={value} />}</Table.Td>
-      <Table.Td ta="right" pr="lg" className="number">
+      <Table.Td visibleFrom="sm">
+        <Key bytes={key} />
+      </Table.Td>
+      <Table.Td>
+        <Box hiddenFrom="sm" fw={600}>
+          <Key bytes={key} />
+        </Box>
+        {value === null ? <Tombstone /> : <Preview bytes={value} />}
+      </Table.Td>
+      <Table.Td ta="right" pr="lg" className="number" visibleFrom="sm">
         {bytes(size_bytes)}
       </Table.Td>
     </Table.Tr>
   );
 });
+
+function Key({ bytes: given }: { bytes: RecordBytes | null }) {
+  return given === null ? <Nothing text="no key" /> : <Preview bytes={given} />;
+}
 
 function Preview({ bytes: given }: { bytes: RecordBytes }) {
   if (given.bytes === 0) return <Nothing text="empty" />;

@@ -118,6 +118,7 @@ function TopicTable({ clusterId, topics, mayWrite, onChange, onDelete }: TopicTa
                   href={`/clusters/${clusterId}/topics/${encodeURIComponent(topic.name)}`}
                   ff="monospace"
                   fz="sm"
+                  style={{ overflowWrap: "anywhere" }}
                 >
                   {topic.name}
                 </Anchor>

@@ -7,7 +7,7 @@ import { SettingValue } from "./topic-settings.tsx";
 export function TopicSettingList({ topic }: { topic: Topic }) {
   return (
     <Card padding={0}>
-      <Table horizontalSpacing="lg" aria-label="Settings">
+      <Table className="stacked" horizontalSpacing="lg" aria-label="Settings">
         <Table.Tbody>
           {settingsOf(topic, topicDraftOf(topic), true).map(({ name, value, own }) => (
             <Table.Tr key={name}>

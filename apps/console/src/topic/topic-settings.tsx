@@ -12,7 +12,7 @@ interface TopicSettingsProps {
 /** A topic's settings: current value, source and new value. */
 export function TopicSettings({ settings, onOverride }: TopicSettingsProps) {
   return (
-    <Table verticalSpacing="xs" aria-label="Settings" highlightOnHover={false}>
+    <Table className="stacked" verticalSpacing="xs" aria-label="Settings" highlightOnHover={false}>
       <Table.Tbody>
         {settings.map((setting) => (
           <Table.Tr key={setting.name} data-setting={setting.name}>
@@ -28,7 +28,7 @@ export function TopicSettings({ settings, onOverride }: TopicSettingsProps) {
                 )}
               </Group>
             </Table.Td>
-            <Table.Td w="52%">
+            <Table.Td w={{ base: "100%", sm: "52%" }}>
               <Value
                 setting={setting}
                 onOverride={(override) => onOverride(setting.name, override)}
