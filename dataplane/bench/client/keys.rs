@@ -3,7 +3,7 @@
 use std::{error::Error, fs};
 
 use fastrand::Rng;
-use millrace_client::partition_for_key;
+use millrace_client::producer::partition_for_key;
 
 use crate::{
     peers::JAVA_4,

@@ -3,7 +3,9 @@
 use std::{error::Error, time::Duration};
 
 use millrace_bench::machine;
-use millrace_client::{Client, Consumer, ConsumerConfig, ConsumerRecord, StartAt, TopicPartition};
+use millrace_client::{
+    Client, Consumer, ConsumerConfig, ConsumerRecord, TopicPartition, consumer::StartAt,
+};
 use millrace_time::SystemClock;
 use serde_json::{Value, json};
 

@@ -6,8 +6,8 @@ use std::{error::Error, sync::Arc, thread, time::Duration};
 use fastrand::Rng;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use millrace_client::{
-    Client, ClientConfig, Delivery, DeliveryError, Partitioning, Producer, ProducerConfig,
-    ProducerMetrics, ProducerRecord, RecordMetadata,
+    Client, ClientConfig, Producer, ProducerConfig, ProducerRecord,
+    producer::{Delivery, DeliveryError, Partitioning, ProducerMetrics, RecordMetadata},
 };
 use millrace_time::{Clock, SystemClock};
 use serde_json::{Value, json};

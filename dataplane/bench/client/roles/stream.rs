@@ -6,7 +6,8 @@ use std::{error::Error, time::Duration};
 use futures_util::{StreamExt, future::try_join_all};
 use millrace_bench::usage::peak_memory_kib;
 use millrace_client::{
-    Client, Consumer, ConsumerConfig, ConsumerError, PartitionStream, StartAt, TopicPartition,
+    Client, Consumer, ConsumerConfig, ConsumerError, TopicPartition,
+    consumer::{PartitionStream, StartAt},
 };
 use millrace_time::SystemClock;
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::{error::Error, time::Duration};
 
-use millrace_client::{Admin, Client, NewTopic, Producer, ProducerConfig, ProducerRecord};
+use millrace_client::{Admin, Client, Producer, ProducerConfig, ProducerRecord, admin::NewTopic};
 use millrace_time::SystemClock;
 use serde_json::{Value, json};
 use tokio::time::sleep;

@@ -7,7 +7,7 @@ mod reading;
 
 use std::{future::Future, time::Duration};
 
-use millrace_client::{BrokerAddress, Client, ClientConfig, RecordBatch};
+use millrace_client::{Client, ClientConfig, consumer::RecordBatch, transport::BrokerAddress};
 
 pub use self::reading::check;
 pub(super) use self::{follower::follow, producer::produce};

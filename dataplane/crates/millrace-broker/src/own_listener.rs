@@ -9,7 +9,10 @@ use std::{
     sync::Arc,
 };
 
-use millrace_client::{BoxFuture, BrokerAddress, ClientConfig, Connector, TcpConnector, Transport};
+use millrace_client::{
+    BoxFuture, ClientConfig,
+    transport::{BrokerAddress, Connector, TcpConnector, Transport},
+};
 
 use crate::config::Endpoint;
 

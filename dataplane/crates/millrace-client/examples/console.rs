@@ -17,9 +17,9 @@ use std::{
 };
 
 use millrace_client::{
-    Assignor, BoxFuture, Client, ClientConfig, Compression, Consumer, ConsumerConfig,
-    ConsumerRecord, GroupProtocol, OffsetReset, Producer, ProducerConfig, ProducerRecord,
-    RebalanceListener, StartAt, TopicPartition,
+    BoxFuture, Client, ClientConfig, Compression, Consumer, ConsumerConfig, ConsumerRecord,
+    Producer, ProducerConfig, ProducerRecord, TopicPartition,
+    consumer::{Assignor, GroupProtocol, OffsetReset, RebalanceListener, StartAt},
 };
 use tokio::signal::unix::{SignalKind, signal};
 

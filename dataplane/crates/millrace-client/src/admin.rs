@@ -40,7 +40,7 @@ pub type Results<K, T> = BTreeMap<K, Result<T, BrokerError>>;
 /// `UNKNOWN_TOPIC_OR_PARTITION`.
 ///
 /// ```no_run
-/// use millrace_client::{Admin, Client, ClientConfig, NewTopic};
+/// use millrace_client::{Admin, Client, ClientConfig, admin::NewTopic};
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let admin = Admin::new(&Client::new(ClientConfig::new("localhost:9092")?));

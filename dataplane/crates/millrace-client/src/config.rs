@@ -25,7 +25,7 @@ const QUEUED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// let mut config = ClientConfig::new("kafka-1:9092, kafka-2:9092")?;
 /// config.client_id = "orders".to_owned();
 /// config.request_timeout = Duration::from_secs(10);
-/// # Ok::<(), millrace_client::InvalidAddress>(())
+/// # Ok::<(), millrace_client::transport::InvalidAddress>(())
 /// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]

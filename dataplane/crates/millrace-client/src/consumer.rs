@@ -6,17 +6,17 @@
 //!               └─── who has room ◄──┘
 //! ```
 //!
-//! - `config`, `record`, `error`: what users hand in and get back
-//! - `flow`: what is fetched, buffered and delivered; a state machine without I/O
-//! - `fetcher`, `session`: the task that fetches, and KIP-227
-//! - `offsets`: the first, the last, by time, by epoch
-//! - `coordinator`, `commits`: committed offsets
-//! - `assignor`, `membership`, `protocol`: groups
-//! - `stream`: streams over everything or over one partition
-//!
 //! There is no poll loop: heartbeats, rebalances, fetches and commits run on tasks of the consumer,
 //! whether somebody reads or not. Reading is demand. A reader that stops asking stops the fetches
 //! of its partitions, and of no others.
+
+// - `config`, `record`, `error`: what users hand in and get back
+// - `flow`: what is fetched, buffered and delivered; a state machine without I/O
+// - `fetcher`, `session`: the task that fetches, and KIP-227
+// - `offsets`: the first, the last, by time, by epoch
+// - `coordinator`, `commits`: committed offsets
+// - `assignor`, `membership`, `protocol`: groups
+// - `stream`: streams over everything or over one partition
 
 mod assignor;
 mod commits;
@@ -31,7 +31,6 @@ mod protocol;
 mod reader;
 mod record;
 mod session;
-
 mod stream;
 
 use std::{collections::HashMap, fmt, future::poll_fn, sync::Arc, time::Duration};
@@ -57,7 +56,8 @@ use self::{
     membership::Membership,
     reader::{Reader, Shared},
 };
-use crate::{client::Client, group_offsets::CommittedOffset, topic_partition::TopicPartition};
+pub use crate::group_offsets::CommittedOffset;
+use crate::{client::Client, topic_partition::TopicPartition};
 
 /// Where to begin reading a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

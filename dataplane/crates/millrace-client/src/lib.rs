@@ -2,57 +2,62 @@
 //!
 //! # Modules
 //!
-//! | module | what it holds |
-//! |---|---|
-//! | `config` | what all parts share: where the cluster is, how long to wait, how much to hold |
-//! | `transport`, `authenticate` | the seams to the network: connectors (TLS goes here), SASL |
-//! | `connection` | one connection: versions, pipelining, deadlines, throttling |
-//! | `client` | metadata, connections by broker and lane, requests to nodes, controller, coordinators |
-//! | `producer` | records to batches to requests |
-//! | `consumer` | fetches, buffers, streams, groups |
-//! | `admin` | topics, configurations, groups, offsets |
-//! | `group_offsets` | what groups have committed |
-//! | `metrics` | what the client counts |
+//! What most programs need is here; the rest is in the module of its subject.
 //!
-//! `millrace-wire` has the messages and `millrace-record` the batches; no type of theirs is part of
-//! this crate's public face, except [`Compression`].
+//! | module | what it has |
+//! |---|---|
+//! | [`producer`] | settings and outcomes of a [`Producer`], partitioners |
+//! | [`consumer`] | settings of a [`Consumer`], streams, batches, rebalances |
+//! | [`admin`] | topics, configurations, groups, offsets, as an [`Admin`] sees them |
+//! | [`metadata`] | brokers, topics and leaders, as a [`Client`] knows them |
+//! | [`transport`] | how connections are opened and authenticated: TLS and SASL |
+//! | [`metrics`] | what a client counts |
+//! | [`time`] | the clock and the randomness of [`ClientConfig`] |
 
-mod admin;
+// Private parts:
+//
+// - `config`: what all parts share: where the cluster is, how long to wait, how much to hold
+// - `connection`: one connection: versions, pipelining, deadlines, throttling
+// - `client`: metadata, connections by broker and lane, requests to nodes, controller, coordinators
+// - `group_offsets`: what groups have committed
+//
+// `millrace-wire` has the messages and `millrace-record` the batches. No type of theirs is part of the
+// public face, except `Compression`.
+
+pub mod admin;
 mod authenticate;
 mod backoff;
 mod client;
 mod config;
 mod connection;
-mod consumer;
+pub mod consumer;
 mod error;
 mod group_offsets;
-mod metrics;
-mod producer;
+pub mod metrics;
+pub mod producer;
 mod throttle;
 mod topic_partition;
-mod transport;
+pub mod transport;
 
-pub use admin::{
-    Admin, ClusterDescription, ConfigChange, ConfigEntry, ConfigResource, ConfigSource,
-    GroupDescription, GroupListing, GroupMember, ListedOffset, NewTopic, OffsetSpec, Offsets,
-    PartitionOffsets, Results, TopicListing,
-};
-pub use authenticate::{Authenticate, SaslExchange};
-pub use client::{Broker, Client, Metadata, PartitionMetadata, TopicMetadata};
+pub mod metadata {
+    //! The cluster as a [`Client`](crate::Client) knows it: brokers, topics, leaders.
+
+    pub use crate::client::{Broker, Metadata, PartitionMetadata, TopicMetadata};
+}
+
+pub mod time {
+    //! The clock and the randomness of a client, which tests replace.
+
+    pub use millrace_time::{Clock, Random, SharedClock, SharedRandom, SystemClock, SystemRandom};
+}
+
+pub use admin::Admin;
+pub use client::Client;
 pub use config::ClientConfig;
-pub use consumer::{
-    Assignor, AutoCommit, Consumer, ConsumerConfig, ConsumerError, ConsumerMetrics, ConsumerRecord,
-    GroupProtocol, IsolationLevel, NoListener, OffsetAndTimestamp, OffsetReset, PartitionStream,
-    RebalanceListener, RecordBatch, RecordHeader, RecordRef, RecordStream, StartAt,
-};
+pub use consumer::{Consumer, ConsumerConfig, ConsumerError, ConsumerRecord};
 pub use error::{BrokerError, ErrorCode, RequestError};
-pub use group_offsets::CommittedOffset;
-pub use metrics::{MetricsSnapshot, RequestMetrics};
+pub use millrace_model::TopicId;
 pub use millrace_record::Compression;
-pub use producer::{
-    Acks, Delivery, DeliveryError, InvalidProducerConfig, Partitioner, Partitioning, Producer,
-    ProducerConfig, ProducerMetrics, ProducerRecord, RecordMetadata, SendError, TopicView, murmur2,
-    partition_for_key,
-};
+pub use producer::{Producer, ProducerConfig, ProducerRecord};
 pub use topic_partition::TopicPartition;
-pub use transport::{BoxFuture, BrokerAddress, Connector, InvalidAddress, TcpConnector, Transport};
+pub use transport::BoxFuture;

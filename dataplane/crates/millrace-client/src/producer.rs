@@ -6,16 +6,16 @@
 //!                              └──────────── completions ◄───────────┘
 //! ```
 //!
-//! - `record`, `config`, `error`: what users hand in and get back
-//! - `partitioner`: which partition a record goes to
-//! - `accumulator`: open batches; a record is copied once, into the bytes that are sent
-//! - `memory`: `buffer.memory`, and buffers to use again
-//! - `partition`: one partition's batches: open, closed, in flight, with their sequences
-//! - `completion`: what the records of one batch share, so that a record allocates nothing
-//! - `sender`: one task per producer: closes batches that are due, sends them, handles the answers
-//!
-//! A caller that appends to an open batch wakes nobody. The sender is woken by a new batch, by a
-//! full one, by an answer and by its timer.
+//! A record is copied once, into the bytes that are sent. A caller that appends to an open batch wakes
+//! nobody: the sender is woken by a new batch, by a full one, by an answer and by its timer.
+
+// - `record`, `config`, `error`: what users hand in and get back
+// - `partitioner`: which partition a record goes to
+// - `accumulator`: open batches
+// - `memory`: `buffer.memory`, and buffers to use again
+// - `partition`: one partition's batches: open, closed, in flight, with their sequences
+// - `completion`: what the records of one batch share, so that a record allocates nothing
+// - `sender`: one task per producer: closes batches that are due, sends them, handles the answers
 
 mod accumulator;
 mod completion;

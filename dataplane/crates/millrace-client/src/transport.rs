@@ -1,4 +1,4 @@
-//! The seam between the client and the network: addresses, connectors, transports.
+//! The seam between the client and the network: addresses, connectors, transports, SASL.
 
 use std::{fmt, future::Future, io, pin::Pin, str::FromStr, sync::Arc};
 
@@ -6,6 +6,8 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
 };
+
+pub use crate::authenticate::{Authenticate, SaslExchange};
 
 /// A future on the heap.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

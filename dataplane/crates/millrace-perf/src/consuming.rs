@@ -7,8 +7,8 @@ use std::{
 };
 
 use millrace_client::{
-    Client, Consumer, ConsumerConfig, ConsumerError, ConsumerMetrics, OffsetReset, RecordBatch,
-    RecordRef, StartAt, TopicPartition,
+    Client, Consumer, ConsumerConfig, ConsumerError, TopicPartition,
+    consumer::{ConsumerMetrics, OffsetReset, RecordBatch, RecordRef, StartAt},
 };
 
 use crate::{

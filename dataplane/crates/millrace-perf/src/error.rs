@@ -1,6 +1,6 @@
 //! Why a run could not be made.
 
-use millrace_client::{BrokerError, ConsumerError, InvalidProducerConfig, RequestError};
+use millrace_client::{BrokerError, ConsumerError, RequestError, producer::InvalidProducerConfig};
 
 /// Why a run could not be made, or not to its end.
 #[derive(Debug, thiserror::Error)]

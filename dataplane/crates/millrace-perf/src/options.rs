@@ -4,7 +4,10 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand, ValueEnum};
-use millrace_client::{Acks, Compression, Partitioning};
+use millrace_client::{
+    Compression,
+    producer::{Acks, Partitioning},
+};
 use serde::{Serialize, Serializer};
 
 use crate::{error::PerfError, mark::MARK_BYTES};

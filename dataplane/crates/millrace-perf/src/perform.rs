@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use millrace_client::{Client, ClientConfig, MetricsSnapshot};
+use millrace_client::{Client, ClientConfig, metrics::MetricsSnapshot};
 use millrace_time::{SharedClock, SharedRandom};
 use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -210,12 +210,12 @@ fn catch_up(run: &Run, done: &Done, produced: &Totals, consumed: &Totals) -> Opt
 
 fn client_use(run: &Run, stage: &Stage, done: &Done, sampler: &Sampler) -> ClientUse {
     let metrics = stage.client.metrics();
-    let of = |api: &str, part: fn(&millrace_client::RequestMetrics) -> u64| {
+    let of = |api: &str, part: fn(&millrace_client::metrics::RequestMetrics) -> u64| {
         metrics.requests.get(api).map_or(0, part)
     };
     let (produce_requests, fetch_requests) = (of("Produce", |m| m.sent), of("Fetch", |m| m.sent));
     let sum_produced = |part: fn(&Produced) -> u64| done.produced.iter().map(part).sum();
-    let sum_consumed = |part: fn(&millrace_client::ConsumerMetrics) -> u64| -> u64 {
+    let sum_consumed = |part: fn(&millrace_client::consumer::ConsumerMetrics) -> u64| -> u64 {
         done.consumed.iter().map(part).sum()
     };
     let (batches, records): (u64, u64) = if run.plan.produce.is_some() {
@@ -249,7 +249,10 @@ fn client_use(run: &Run, stage: &Stage, done: &Done, sampler: &Sampler) -> Clien
     }
 }
 
-fn total(metrics: &MetricsSnapshot, part: fn(&millrace_client::RequestMetrics) -> u64) -> u64 {
+fn total(
+    metrics: &MetricsSnapshot,
+    part: fn(&millrace_client::metrics::RequestMetrics) -> u64,
+) -> u64 {
     let both = ["Produce", "Fetch"].into_iter();
     both.filter_map(|api| metrics.requests.get(api))
         .map(part)

@@ -19,7 +19,8 @@ use std::{
 };
 
 use millrace_client::{
-    Acks, Client, Delivery, Producer, ProducerConfig, ProducerMetrics, ProducerRecord, SendError,
+    Client, Producer, ProducerConfig, ProducerRecord,
+    producer::{Acks, Delivery, ProducerMetrics, SendError},
 };
 use tokio::{runtime::Handle, sync::mpsc, task::JoinHandle};
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use millrace_client::{
-    Admin, Client, Consumer, ConsumerConfig, ErrorCode, NewTopic, RequestError, TopicPartition,
+    Admin, Client, Consumer, ConsumerConfig, ErrorCode, RequestError, TopicPartition,
+    admin::NewTopic,
 };
 
 use crate::{

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use millrace_client::{Client, Consumer, ConsumerMetrics, TopicPartition};
+use millrace_client::{Client, Consumer, TopicPartition, consumer::ConsumerMetrics};
 use tokio::task::JoinHandle;
 
 use crate::{

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use millrace_client::{
-    BrokerError, ConsumerError, DeliveryError, ErrorCode, RequestError, SendError,
+    BrokerError, ConsumerError, ErrorCode, RequestError,
+    producer::{DeliveryError, SendError},
 };
 
 /// What a caller can do about an error.

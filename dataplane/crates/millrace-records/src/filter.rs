@@ -1,7 +1,7 @@
 //! Which records of a scan are answered.
 
 use memchr::memmem::Finder;
-use millrace_client::RecordRef;
+use millrace_client::consumer::RecordRef;
 
 /// All of them must hold.
 #[derive(Debug, Clone, Default)]

@@ -5,7 +5,9 @@ use std::{
     sync::Arc,
 };
 
-use millrace_client::{Admin, Client, Consumer, ErrorCode, RequestError, StartAt, TopicPartition};
+use millrace_client::{
+    Admin, Client, Consumer, ErrorCode, RequestError, TopicPartition, consumer::StartAt,
+};
 use serde::Serialize;
 
 use crate::{

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use millrace_client::{Consumer, RecordBatch};
+use millrace_client::{Consumer, consumer::RecordBatch};
 use serde::Serialize;
 
 use crate::{

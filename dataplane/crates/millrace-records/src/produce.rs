@@ -4,8 +4,8 @@ use std::{collections::HashMap, fmt, marker::PhantomData};
 
 use futures_util::future::join_all;
 use millrace_client::{
-    Client, Compression, Delivery, Partitioning, Producer, ProducerConfig, ProducerRecord,
-    SendError,
+    Client, Compression, Producer, ProducerConfig, ProducerRecord,
+    producer::{Delivery, Partitioning, SendError},
 };
 use parking_lot::Mutex;
 use serde::{

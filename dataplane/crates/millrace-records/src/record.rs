@@ -1,7 +1,7 @@
 //! A record as JSON. 64-bit numbers are decimal strings: JavaScript's numbers are exact up to 2^53
 //! only.
 
-use millrace_client::RecordRef;
+use millrace_client::consumer::RecordRef;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::{

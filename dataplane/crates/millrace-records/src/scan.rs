@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, pin::Pin, time::Duration};
 
 use futures_util::FutureExt;
-use millrace_client::{Consumer, RecordBatch, RecordRef, TopicPartition};
+use millrace_client::{
+    Consumer, TopicPartition,
+    consumer::{RecordBatch, RecordRef},
+};
 use tokio::time::{Sleep, sleep};
 
 use crate::{

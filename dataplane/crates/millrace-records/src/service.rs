@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use millrace_client::{Client, ClientConfig, Consumer, ConsumerConfig, OffsetReset};
+use millrace_client::{Client, ClientConfig, Consumer, ConsumerConfig, consumer::OffsetReset};
 use tokio_util::sync::CancellationToken;
 
 use crate::{

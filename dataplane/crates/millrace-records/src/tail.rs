@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use millrace_client::{Client, Consumer, RecordBatch};
+use millrace_client::{Client, Consumer, consumer::RecordBatch};
 use serde::Serialize;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;

@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use millrace_client::{Consumer, ConsumerConfig, OffsetReset, RecordBatch, TopicPartition};
+use millrace_client::{
+    Consumer, ConsumerConfig, TopicPartition,
+    consumer::{OffsetReset, RecordBatch},
+};
 
 use super::{GROUP, client, feed, on_this_thread};
 use crate::drill::{audit::Audit, load::Stage};

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use millrace_client::{Delivery, Producer, ProducerConfig, ProducerRecord};
+use millrace_client::{Producer, ProducerConfig, ProducerRecord, producer::Delivery};
 use tokio::sync::mpsc;
 
 use super::{client, on_this_thread};

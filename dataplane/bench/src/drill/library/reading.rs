@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use millrace_client::{Consumer, ConsumerConfig, StartAt};
+use millrace_client::{Consumer, ConsumerConfig, consumer::StartAt};
 
 use super::{client, feed, on_this_thread};
 use crate::drill::{

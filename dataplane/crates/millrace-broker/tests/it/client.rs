@@ -4,9 +4,12 @@ use std::{collections::BTreeMap, time::Duration};
 
 use millrace_broker::Broker;
 use millrace_client::{
-    Acks, Admin, BrokerAddress, Client, ClientConfig, CommittedOffset, Compression, ConfigChange,
-    ConfigResource, ConfigSource, ErrorCode, NewTopic, OffsetSpec, Producer, ProducerConfig,
-    ProducerRecord, TopicPartition,
+    Admin, Client, ClientConfig, Compression, ErrorCode, Producer, ProducerConfig, ProducerRecord,
+    TopicPartition,
+    admin::{ConfigChange, ConfigResource, ConfigSource, NewTopic, OffsetSpec},
+    consumer::CommittedOffset,
+    producer::Acks,
+    transport::BrokerAddress,
 };
 
 use crate::support::{Home, address, client as raw_client, values};

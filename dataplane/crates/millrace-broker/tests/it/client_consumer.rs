@@ -9,9 +9,11 @@ use std::{
 use futures_util::StreamExt;
 use millrace_broker::Broker;
 use millrace_client::{
-    Admin, Assignor, AutoCommit, BoxFuture, BrokerAddress, Client, ClientConfig, CommittedOffset,
-    Compression, Consumer, ConsumerConfig, NewTopic, OffsetReset, Producer, ProducerConfig,
-    ProducerRecord, RebalanceListener, StartAt, TopicPartition,
+    Admin, BoxFuture, Client, ClientConfig, Compression, Consumer, ConsumerConfig, Producer,
+    ProducerConfig, ProducerRecord, TopicPartition,
+    admin::NewTopic,
+    consumer::{Assignor, AutoCommit, CommittedOffset, OffsetReset, RebalanceListener, StartAt},
+    transport::BrokerAddress,
 };
 use tokio::sync::mpsc;
 

@@ -4,8 +4,11 @@
 use std::time::Duration;
 
 use millrace_client::{
-    Admin, AutoCommit, BrokerAddress, Client, ClientConfig, Consumer, ConsumerConfig, NewTopic,
-    OffsetReset, Producer, ProducerConfig, ProducerRecord, StartAt,
+    Admin, Client, ClientConfig, Consumer, ConsumerConfig, Producer, ProducerConfig,
+    ProducerRecord,
+    admin::NewTopic,
+    consumer::{AutoCommit, OffsetReset, StartAt},
+    transport::BrokerAddress,
 };
 
 use crate::support::{Home, address, faulty_proxy::FaultyProxy};

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use millrace_broker::Broker;
 use millrace_client::{
-    Admin, BrokerAddress, Client, ClientConfig, NewTopic, Producer, ProducerConfig, ProducerRecord,
+    Admin, Client, ClientConfig, Producer, ProducerConfig, ProducerRecord, admin::NewTopic,
+    transport::BrokerAddress,
 };
 use serde_json::{Value, json};
 use tokio::{

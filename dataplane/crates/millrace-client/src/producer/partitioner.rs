@@ -87,7 +87,7 @@ impl<'a> TopicView<'a> {
 /// The partition of a key among so many, as Java's client computes it.
 ///
 /// ```
-/// assert_eq!(millrace_client::partition_for_key(b"foobar", 16), 14);
+/// assert_eq!(millrace_client::producer::partition_for_key(b"foobar", 16), 14);
 /// ```
 ///
 /// # Panics

@@ -83,7 +83,7 @@ impl<'a> ProducerRecord<'a> {
 pub struct RecordMetadata {
     /// The partition.
     pub partition: i32,
-    /// The offset; none with [`Acks::None`](crate::Acks::None), or where the broker knew only that
+    /// The offset; none with [`Acks::None`](super::Acks::None), or where the broker knew only that
     /// an earlier attempt had stored the record.
     pub offset: Option<i64>,
     /// The record's timestamp in milliseconds since 1970: the broker's where the topic says so.

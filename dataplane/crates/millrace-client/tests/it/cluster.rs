@@ -9,7 +9,10 @@ use std::{
 };
 
 use bytes::{Buf, Bytes, BytesMut};
-use millrace_client::{BoxFuture, BrokerAddress, ClientConfig, Connector, Transport};
+use millrace_client::{
+    BoxFuture, ClientConfig,
+    transport::{BrokerAddress, Connector, Transport},
+};
 use millrace_record::{header_of, records};
 use millrace_time::{Clock, SeededRandom};
 use millrace_wire::{

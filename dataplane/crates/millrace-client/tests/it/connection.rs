@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use millrace_client::{Authenticate, BoxFuture, Client, ErrorCode, RequestError, SaslExchange};
+use millrace_client::{
+    BoxFuture, Client, ErrorCode, RequestError,
+    transport::{Authenticate, SaslExchange},
+};
 use millrace_wire::ApiKey;
 
 use crate::cluster::Cluster;

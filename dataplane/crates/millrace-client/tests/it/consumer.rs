@@ -4,8 +4,8 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, poll};
 use millrace_client::{
-    Client, Compression, Consumer, ConsumerConfig, ConsumerError, IsolationLevel, OffsetReset,
-    StartAt, TopicPartition,
+    Client, Compression, Consumer, ConsumerConfig, ConsumerError, TopicPartition,
+    consumer::{IsolationLevel, OffsetReset, StartAt},
 };
 use millrace_record::BatchBuilder;
 use millrace_wire::{ApiKey, error_code::ErrorCode};

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use millrace_client::{
-    AutoCommit, BoxFuture, Client, Compression, Consumer, ConsumerConfig, ConsumerError,
-    GroupProtocol, OffsetReset, RebalanceListener, TopicPartition,
+    BoxFuture, Client, Compression, Consumer, ConsumerConfig, ConsumerError, TopicPartition,
+    consumer::{AutoCommit, GroupProtocol, OffsetReset, RebalanceListener},
 };
 use millrace_time::SeededRandom;
 use millrace_wire::error_code::ErrorCode;

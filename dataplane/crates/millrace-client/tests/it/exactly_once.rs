@@ -3,7 +3,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use millrace_client::{Client, Compression, Delivery, Producer, ProducerConfig, ProducerRecord};
+use millrace_client::{
+    Client, Compression, Producer, ProducerConfig, ProducerRecord, producer::Delivery,
+};
 use millrace_wire::error_code::ErrorCode;
 use proptest::prelude::*;
 

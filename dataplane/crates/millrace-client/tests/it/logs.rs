@@ -9,7 +9,10 @@ use std::{
 };
 
 use bytes::{Buf, Bytes, BytesMut};
-use millrace_client::{BoxFuture, BrokerAddress, ClientConfig, Connector, Transport};
+use millrace_client::{
+    BoxFuture, ClientConfig,
+    transport::{BrokerAddress, Connector, Transport},
+};
 use millrace_record::{BatchBuilder, Compression};
 use millrace_time::SeededRandom;
 use millrace_wire::{

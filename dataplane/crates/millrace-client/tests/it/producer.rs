@@ -12,9 +12,12 @@ use std::{
 };
 
 use millrace_client::{
-    Acks, BoxFuture, BrokerAddress, Client, Compression, Connector, Delivery, DeliveryError,
-    ErrorCode, Partitioner, Partitioning, Producer, ProducerConfig, ProducerRecord, RecordMetadata,
-    SendError, TopicView, Transport,
+    BoxFuture, Client, Compression, ErrorCode, Producer, ProducerConfig, ProducerRecord,
+    producer::{
+        Acks, Delivery, DeliveryError, Partitioner, Partitioning, RecordMetadata, SendError,
+        TopicView,
+    },
+    transport::{BrokerAddress, Connector, Transport},
 };
 use millrace_wire::{ApiKey, error_code};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
