@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
+use futures_util::FutureExt;
 use millrace_wire::{
     StrBytes,
     messages::{
@@ -199,7 +200,7 @@ impl Client {
 
 /// Refreshes when asked to and when the metadata is old, until the client is gone.
 pub(super) async fn keep_fresh(client: Weak<Inner>, wake: Wake, ended: CancellationToken) {
-    let mut failures = 0;
+    let (mut failures, mut in_a_row) = (0, 0);
     let Some(mut pause) = client.upgrade().map(|inner| inner.config.metadata_max_age) else {
         return;
     };
@@ -219,7 +220,11 @@ pub(super) async fn keep_fresh(client: Weak<Inner>, wake: Wake, ended: Cancellat
             return;
         };
         let client = Client { inner };
-        let first = client.retry_backoff().first;
+        let random = Arc::clone(&client.inner.config.random);
+        in_a_row += 1;
+        // Asked again at once, it waits: an election takes some time, and a topic that is gone stays
+        // gone.
+        let rest = client.retry_backoff().after(in_a_row, &*random);
         match client.refresh_topics(&[]).await {
             Ok(_) => {
                 failures = 0;
@@ -227,16 +232,18 @@ pub(super) async fn keep_fresh(client: Weak<Inner>, wake: Wake, ended: Cancellat
             }
             Err(error) => {
                 failures += 1;
-                let random = &*client.inner.config.random;
-                pause = client.retry_backoff().after(failures, random);
+                pause = client.retry_backoff().after(failures, &*random);
                 tracing::warn!(%error, "metadata could not be refreshed; retrying in {pause:?}");
             }
         }
         drop(client);
-        // Asked again at once, it waits a little: an election takes this long.
         tokio::select! {
             () = ended.cancelled() => return,
-            () = tokio::time::sleep(first) => {}
+            () = tokio::time::sleep(rest) => {}
+        }
+        match wake.notified().now_or_never() {
+            Some(()) => wake.notify_one(),
+            None => in_a_row = 0,
         }
     }
 }

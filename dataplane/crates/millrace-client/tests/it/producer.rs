@@ -759,3 +759,23 @@ async fn however_many_callers_wait_for_metadata_none_waits_longer_than_it_may() 
         start.elapsed()
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_topic_that_stays_unknown_is_asked_for_ever_more_rarely() {
+    let cluster = Cluster::new(1);
+    cluster.create("t", 1);
+    let mut config = cluster.config(7);
+    config.metadata_max_age = Duration::from_secs(5);
+    let settings = ProducerConfig::default();
+    let producer = Producer::new(&Client::new(config), settings).expect("legal");
+    stored(send(&producer, "a").await).await;
+    cluster.hide("t", true);
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let before = cluster.requests(ApiKey::Metadata).len();
+    let delivery = send(&producer, "b").await;
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let asked = cluster.requests(ApiKey::Metadata).len() - before;
+    assert!((15..40).contains(&asked), "{asked} requests");
+    cluster.hide("t", false);
+    assert_eq!(stored(delivery).await.offset, Some(1));
+}
