@@ -7,10 +7,11 @@ use millrace_bench::command_line::{beside, from_callers_folder};
 use crate::rounds::Section;
 
 pub(crate) const USAGE: &str = "\
-usage: npm run bench:client -- [--quick] [--rounds N] [--only SECTION]… [--json FILE] [--work DIR]
+usage: npm run bench:client -- [--quick] [--rounds N] [--only SECTION]… [--load TEXT] [--json FILE] [--work DIR]
   --quick         two rounds instead of five, shorter runs, and only the loads of the main figures
   --rounds N      number of rounds
   --only SECTION  keys, partitioner, skew, flow, streams or speed; may be repeated
+  --load TEXT     of the partitioners' loads only those whose names contain this
   --json FILE     also writes the results to this file; README.md lists the keys
   --work DIR      where the broker keeps its data (target/bench-client)";
 
@@ -33,6 +34,7 @@ pub(crate) struct Options {
     pub(crate) quick: bool,
     pub(crate) rounds: usize,
     pub(crate) sections: Vec<Section>,
+    pub(crate) load: Option<String>,
     pub(crate) json: Option<PathBuf>,
     pub(crate) work: PathBuf,
 }
@@ -50,7 +52,7 @@ impl Command {
     fn parse(arguments: Vec<String>) -> Result<Self, String> {
         let mut arguments = arguments.into_iter();
         let (mut quick, mut rounds, mut only) = (false, None, Vec::new());
-        let (mut json, mut work) = (None, None);
+        let (mut load, mut json, mut work) = (None, None, None);
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or(USAGE);
             match argument.as_str() {
@@ -60,6 +62,7 @@ impl Command {
                     rounds = Some(count.ok_or(USAGE)?);
                 }
                 "--only" => only.push(Section::named(&value()?)?),
+                "--load" => load = Some(value()?),
                 "--json" => json = Some(from_callers_folder(value()?)),
                 "--work" => work = Some(from_callers_folder(value()?)),
                 "--help" => return Ok(Self::Help),
@@ -75,6 +78,7 @@ impl Command {
             } else {
                 only
             },
+            load,
             json,
             work,
         }))

@@ -10,7 +10,7 @@ use crate::{
 };
 
 const TIMES: Times = Times {
-    measured: 6,
+    measured: 5,
     warmup: 2,
 };
 const QUICK_TIMES: Times = Times {
@@ -111,7 +111,10 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<(), Box<dyn Error>> {
     for kind in [Kind::Millrace, Kind::MillraceSlowDisk, Kind::Kafka] {
         let quick = bench.options.quick;
         let field = |load: &Load| if quick { load.quick } else { Some(load.field) };
-        let loads = LOADS.iter().filter(|load| load.kind == kind);
+        let wanted = bench.options.load.as_deref().unwrap_or_default();
+        let loads = LOADS
+            .iter()
+            .filter(|load| load.kind == kind && load.key.contains(wanted));
         let loads: Vec<_> = loads
             .filter_map(|load| Some((load, field(load)?)))
             .collect();

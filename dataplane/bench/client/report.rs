@@ -190,6 +190,7 @@ mod tests {
             quick: true,
             rounds: 2,
             sections: Vec::new(),
+            load: None,
             json: None,
             work: "nowhere".into(),
         })

@@ -44,6 +44,8 @@ const LOADS: [Load; 6] = [
     load("100_b_16_partitions", 100, 16),
 ];
 const QUICK_LOADS: usize = 2;
+/// Of loads that no main figure needs.
+const OTHER_ROUNDS_MAX: usize = 3;
 
 const fn load(key: &'static str, record_bytes: usize, partitions: usize) -> Load {
     Load {
@@ -83,7 +85,12 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<(), Box<dyn Error>> {
             bytes
         };
         let records = bytes / load.record_bytes as u64;
-        for round in 0..bench.options.rounds {
+        let rounds_max = if MAIN.contains(&load.key) {
+            usize::MAX
+        } else {
+            OTHER_ROUNDS_MAX
+        };
+        for round in 0..bench.options.rounds.min(rounds_max) {
             // A broker of its own: its log is not yet full of the last load's uploads.
             let broker = bench.start_broker()?;
             contenders.rotate_left(usize::from(round > 0));
