@@ -10,7 +10,7 @@ pub(crate) const USAGE: &str = "\
 usage: npm run bench:client -- [--quick] [--rounds N] [--only SECTION]… [--load TEXT] [--json FILE] [--work DIR]
   --quick         two rounds instead of five, shorter runs, and only the loads of the main figures
   --rounds N      number of rounds
-  --only SECTION  keys, partitioner, skew, flow, streams or speed; may be repeated
+  --only SECTION  keys, partitioner, skew, flow, streams, tools or speed; may be repeated
   --load TEXT     of the partitioners' loads only those whose names contain this
   --json FILE     also writes the results to this file; README.md lists the keys
   --work DIR      where the broker keeps its data (target/bench-client)";
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn sections_and_rounds_are_chosen() {
         let all = options("").expect("legal");
-        assert_eq!((all.rounds, all.sections.len()), (ROUNDS, 6));
+        assert_eq!((all.rounds, all.sections.len()), (ROUNDS, 7));
         let some = options("--quick --only flow --rounds 4").expect("legal");
         assert_eq!((some.rounds, some.sections), (4, vec![Section::Flow]));
         assert_eq!(options("--quick").expect("legal").rounds, QUICK_ROUNDS);

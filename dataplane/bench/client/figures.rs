@@ -7,7 +7,7 @@ use crate::{
     partitioner::{AT_10_000, AT_16, AT_16_KAFKA, AT_16_SLOW_DISK, LINGER_1000},
     report::Report,
     rounds::Section,
-    skew, speed, streams,
+    skew, speed, streams, tools,
 };
 
 /// All of them; `null` where what they need did not run.
@@ -19,6 +19,7 @@ pub(crate) fn figures(report: &Report) -> Value {
         "keys": { "placed_as_java": report.median(placed, "keys_placed_as_java") },
         "flow": flow(report),
         "streams": streams(report),
+        "tools": { "deviation_percent_max": tools::deviation_percent(report) },
         "plain": plain(report),
     })
 }

@@ -19,6 +19,7 @@ mod skew;
 mod speed;
 mod streams;
 mod targets;
+mod tools;
 
 use std::{error::Error, process::ExitCode};
 

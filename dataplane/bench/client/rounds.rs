@@ -23,6 +23,7 @@ use crate::{
     report::Report,
     skew, speed, streams,
     targets::{Broker, Kind, Target},
+    tools,
 };
 
 /// How a quick run waits for a quiet machine.
@@ -40,18 +41,20 @@ pub(crate) enum Section {
     Skew,
     Flow,
     Streams,
+    Tools,
     Produce,
     Consume,
 }
 
 impl Section {
     /// By the flag's values.
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Keys,
         Self::Flow,
         Self::Streams,
         Self::Partitioner,
         Self::Skew,
+        Self::Tools,
         Self::Produce,
     ];
 
@@ -62,9 +65,10 @@ impl Section {
             "skew" => Ok(Self::Skew),
             "flow" => Ok(Self::Flow),
             "streams" => Ok(Self::Streams),
+            "tools" => Ok(Self::Tools),
             "speed" => Ok(Self::Produce),
             _ => Err(format!(
-                "there is no section {name:?}: keys, partitioner, skew, flow, streams, speed"
+                "there is no section {name:?}: keys, partitioner, skew, flow, streams, tools, speed"
             )),
         }
     }
@@ -76,6 +80,7 @@ impl Section {
             Self::Skew => "skew",
             Self::Flow => "flow",
             Self::Streams => "streams",
+            Self::Tools => "tools",
             Self::Produce => "produce",
             Self::Consume => "consume",
         }
@@ -121,6 +126,7 @@ pub(crate) fn measure(options: &Options) -> Result<Report, Box<dyn Error>> {
             Section::Flow => flow::measure(&mut bench),
             Section::Streams => streams::measure(&mut bench),
             Section::Keys => keys::measure(&mut bench),
+            Section::Tools => tools::measure(&mut bench),
             Section::Produce | Section::Consume => speed::measure(&mut bench),
         };
         measured.map_err(|error| format!("{}: {error}", section.key()))
@@ -189,16 +195,22 @@ impl Bench<'_> {
         arguments: &str,
         environment: &[(&'static str, String)],
     ) -> Result<Value, Box<dyn Error>> {
-        let mut command = Command::new(&self.program);
-        command
-            .arg("perf")
-            .args(arguments.split_ascii_whitespace())
-            .args(["--bootstrap-server", broker, "--progress", "json"])
-            .envs(environment.iter().map(|(name, value)| (name, value)));
+        let mut command = self.perf_command(broker, arguments);
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
         let shown = shown(&mut command)?;
         let mut report = shown.json;
         report["process_cpu_seconds"] = shown.cpu.as_secs_f64().into();
         Ok(report)
+    }
+
+    /// `millrace perf`, which is not started yet.
+    pub(crate) fn perf_command(&self, broker: &str, arguments: &str) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .arg("perf")
+            .args(arguments.split_ascii_whitespace())
+            .args(["--bootstrap-server", broker, "--progress", "json"]);
+        command
     }
 
     /// Waits, and remembers how idle the machine was.

@@ -8,6 +8,7 @@ pub mod consumer;
 pub mod drill;
 pub mod flush_shim;
 pub mod kafka;
+pub mod kafka_tools;
 pub mod latencies;
 pub mod machine;
 pub mod maven;
