@@ -81,6 +81,7 @@ test("every request that lasts ends after its key was revoked, and says so", asy
   const waits = vi.spyOn(fixture.db.operationSignal, "wait");
   const poll = open(`/v1/operations/${running}?wait=30s`, bearer(secret));
   await vi.waitFor(() => expect(waits).toHaveBeenCalled(), 5_000);
+  waits.mockRestore();
   const answers = await Promise.all(
     LASTING.map(({ path, accept }) => open(path(), { ...bearer(secret), accept })),
   );
