@@ -13,6 +13,7 @@
 // - `partitioner`: which partition a record goes to
 // - `accumulator`: open batches
 // - `memory`: `buffer.memory`, and buffers to use again
+// - `topic`: a topic's partitions
 // - `partition`: one partition's batches: open, closed, in flight, with their sequences
 // - `completion`: what the records of one batch share, so that a record allocates nothing
 // - `sender`: one task per producer: closes batches that are due, sends them, handles the answers
@@ -26,12 +27,14 @@ mod partition;
 mod partitioner;
 mod record;
 mod sender;
+mod topic;
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use self::{
-    accumulator::{Accumulator, Append, TopicQueue},
+    accumulator::{Accumulator, Append},
     sender::Sender,
+    topic::TopicQueue,
 };
 pub use self::{
     completion::Delivery,

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! - `partition`: a partition's position, buffer and state
-//! - `plan`: which partitions to fetch now, and what came of it
+//! - `plan`: which partitions to fetch now
+//! - `outcome`: what came of it
 //! - `deliver`: what a reader gets
 //! - `demand`: who wants records; without demand a partition is not fetched
 //! - `budget`: how many bytes are buffered
@@ -23,13 +24,14 @@
 //! 3. A partition is requested if its reader has demand, it is not paused, and less than half of
 //!    its part of the budget is buffered. The parts add up to the budget, so a partition that
 //!    nobody reads takes no room from the others.
-//! 4. A batch is checked and decompressed by whoever takes it, outside of the lock: `take` returns
+//! 4. A batch is checked and decompressed by the reader that takes it, outside of the lock: `take` returns
 //!    it, `opened` brings it back. Meanwhile the partition is closed for others.
 
 mod aborted;
 mod budget;
 mod deliver;
 mod demand;
+mod outcome;
 mod partition;
 mod plan;
 mod progress;

@@ -13,7 +13,7 @@ use std::{
 
 use foldhash::fast::RandomState;
 use millrace_record::BatchBuilder;
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 
 use super::{
@@ -23,8 +23,9 @@ use super::{
     error::{DeliveryError, SendError},
     memory::{Memory, Reserved},
     partition::{Guard, OpenBatch, PartitionQueue},
-    partitioner::{Keyless, Partitioning, TopicView, partition_for_key},
+    partitioner::{Partitioning, TopicView, partition_for_key},
     record::ProducerRecord,
+    topic::TopicQueue,
 };
 use crate::client::{Client, Interest, TopicMetadata};
 
@@ -63,40 +64,6 @@ pub(super) struct Counters {
 impl Counters {
     pub(super) fn add(counter: &AtomicU64, count: usize) {
         counter.fetch_add(count as u64, Ordering::Relaxed);
-    }
-}
-
-/// One topic's partitions.
-pub(super) struct TopicQueue {
-    name: Arc<str>,
-    partitions: RwLock<Vec<Arc<PartitionQueue>>>,
-    keyless: Mutex<Keyless>,
-    /// Keeps the metadata fresh.
-    _interest: Interest,
-}
-
-impl TopicQueue {
-    pub(super) fn name(&self) -> &Arc<str> {
-        &self.name
-    }
-
-    pub(super) fn partitions(&self) -> RwLockReadGuard<'_, Vec<Arc<PartitionQueue>>> {
-        self.partitions.read()
-    }
-
-    /// Takes in what the cluster says: new partitions (Kafka never removes any), and which of them
-    /// have a leader.
-    pub(super) fn update(&self, told: &TopicMetadata) {
-        if self.partitions.read().len() < told.partitions.len() {
-            let mut partitions = self.partitions.write();
-            for index in partitions.len()..told.partitions.len() {
-                let queue = PartitionQueue::new(Arc::clone(&self.name), index);
-                partitions.push(Arc::new(queue));
-            }
-        }
-        for (queue, partition) in self.partitions.read().iter().zip(&told.partitions) {
-            queue.set_available(partition.leader.is_some());
-        }
     }
 }
 
@@ -157,14 +124,7 @@ impl Accumulator {
 
     pub(super) fn add_topic(&self, topic: &TopicMetadata, interest: Interest) -> Arc<TopicQueue> {
         let mut topics = self.topics.write();
-        let new = || {
-            Arc::new(TopicQueue {
-                name: Arc::clone(&topic.name),
-                partitions: RwLock::default(),
-                keyless: Mutex::default(),
-                _interest: interest,
-            })
-        };
+        let new = || Arc::new(TopicQueue::new(Arc::clone(&topic.name), interest));
         let name = Arc::clone(&topic.name);
         let queue = Arc::clone(topics.entry(name).or_insert_with(new));
         queue.update(topic);
@@ -197,7 +157,7 @@ impl Accumulator {
         self.check_open()?;
         let clock = &self.client.config().clock;
         let timestamp = record.timestamp_ms.unwrap_or_else(|| clock.wall_ms());
-        let view = TopicView::new(&topic.name, &partitions);
+        let view = TopicView::new(topic.name(), &partitions);
         let mut may_move = true;
         loop {
             let (index, chosen) = self.choose(topic, &view, record);

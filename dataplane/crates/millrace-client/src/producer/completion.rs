@@ -44,7 +44,7 @@ pub(super) struct BatchCompletion {
     span: u64,
     partition: i32,
     outcome: OnceLock<Outcome>,
-    /// At most one for each record that somebody waits for, and for each `flush`.
+    /// At most one for each record with a waiting caller, and for each `flush`.
     wakers: Mutex<Vec<Waker>>,
 }
 

@@ -154,7 +154,7 @@ impl Memory {
         }
     }
 
-    /// Whether somebody waits for memory.
+    /// Whether a caller waits for memory.
     pub(super) fn is_exhausted(&self) -> bool {
         self.waiting() > 0
     }

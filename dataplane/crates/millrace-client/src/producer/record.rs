@@ -15,20 +15,20 @@
 pub struct ProducerRecord<'a> {
     /// The topic.
     pub topic: &'a str,
-    /// The partition; the partitioner chooses where there is none.
+    /// The partition; if `None`, the partitioner chooses.
     pub partition: Option<i32>,
-    /// Milliseconds since 1970; the time of `send` where there is none.
+    /// Milliseconds since 1970; if `None`, the time of `send`.
     pub timestamp_ms: Option<i64>,
     /// The key.
     pub key: Option<&'a [u8]>,
-    /// The value; none is a tombstone.
+    /// The value; `None` is a tombstone.
     pub value: Option<&'a [u8]>,
     /// Headers in order; keys may repeat.
     pub headers: &'a [(&'a str, Option<&'a [u8]>)],
 }
 
 impl<'a> ProducerRecord<'a> {
-    /// A record for a topic, as yet without key and value.
+    /// A record for a topic, without key and value.
     #[must_use]
     pub fn to(topic: &'a str) -> Self {
         Self {
@@ -83,8 +83,8 @@ impl<'a> ProducerRecord<'a> {
 pub struct RecordMetadata {
     /// The partition.
     pub partition: i32,
-    /// The offset; none with [`Acks::None`](super::Acks::None), or where the broker knew only that
-    /// an earlier attempt had stored the record.
+    /// The offset. `None` with [`Acks::None`](super::Acks::None), and if the broker knew only that an
+    /// earlier attempt had stored the record.
     pub offset: Option<i64>,
     /// The record's timestamp in milliseconds since 1970: the broker's where the topic says so.
     pub timestamp_ms: i64,

@@ -273,7 +273,7 @@ impl Sender {
         [half(one, first, memory), half(other, second, more_memory)]
     }
 
-    /// The halves of a batch. Nothing where it cannot be divided.
+    /// The halves of a batch; `None` if it cannot be divided.
     fn parts(&self, batch: &Batch) -> Option<Parts> {
         let [one, other] = batch.completion.halves()?;
         let all: Vec<_> = records(&batch.bytes).ok()?.collect::<Result<_, _>>().ok()?;

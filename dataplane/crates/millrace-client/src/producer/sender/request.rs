@@ -181,7 +181,7 @@ impl Sender {
         let sent = self.encode(&mut request).and_then(|frame| {
             let answer = self.answer.clone();
             let reply = Box::new(move |result| {
-                // The sender that is gone has no use for it.
+                // Without a sender nobody needs it.
                 let _ = answer.send(Answer {
                     request: number,
                     result,
