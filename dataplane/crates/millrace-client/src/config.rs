@@ -51,7 +51,7 @@ pub struct ClientConfig {
     /// `metadata.max.age.ms`: metadata is refreshed at least this often. 5 min.
     pub metadata_max_age: Duration,
     /// `allow.auto.create.topics`: whether asking for a topic may create it, where the broker does
-    /// that. Off, other than in Kafka's clients: a misspelt name should be an error.
+    /// that. Off, unlike in Kafka's clients: a misspelt name should be an error.
     pub allow_auto_create_topics: bool,
     /// The largest response that is accepted, in bytes. 128 MiB.
     pub response_bytes_max: usize,

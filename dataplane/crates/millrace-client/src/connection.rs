@@ -1,8 +1,8 @@
 //! One connection to one broker.
 //!
 //! Callers put requests into a queue ([`Connection::send`], [`Connection::call`]); one task per
-//! connection numbers them, writes as many as may be in flight, and hands each answer to whoever
-//! waits for it. Kafka answers the requests of a connection in their order, so what is in flight is
+//! connection numbers them, writes as many as may be in flight, and hands each answer to the caller
+//! that waits for it. Kafka answers the requests of a connection in their order, so what is in flight is
 //! a queue as well, and an answer out of order means that the connection is broken.
 //!
 //! | bound | what | at the bound |

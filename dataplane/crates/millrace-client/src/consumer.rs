@@ -7,8 +7,8 @@
 //! ```
 //!
 //! There is no poll loop: heartbeats, rebalances, fetches and commits run on tasks of the consumer,
-//! whether somebody reads or not. Reading is demand. A reader that stops asking stops the fetches
-//! of its partitions, and of no others.
+//! whether or not the program reads. Reading is demand: when a reader stops asking for records, the
+//! consumer stops fetching its partitions, and only those.
 
 // - `config`, `record`, `error`: what users hand in and get back
 // - `flow`: what is fetched, buffered and delivered; a state machine without I/O
@@ -33,7 +33,13 @@ mod record;
 mod session;
 mod stream;
 
-use std::{collections::HashMap, fmt, future::poll_fn, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    future::poll_fn,
+    sync::Arc,
+    time::Duration,
+};
 
 use futures_util::stream::{BoxStream, StreamExt};
 use parking_lot::Mutex;
@@ -185,10 +191,11 @@ impl Consumer {
         }
         *mode = Mode::Manual;
         let wanted: Vec<TopicPartition> = partitions.into_iter().map(Into::into).collect();
+        let kept: HashSet<_> = wanted.iter().collect();
         let shared = self.shared();
         shared.with(|flow| {
             for name in flow.assignment() {
-                if !wanted.contains(&name) {
+                if !kept.contains(&name) {
                     flow.unassign(&name);
                 }
             }
@@ -267,8 +274,8 @@ impl Consumer {
     /// Cancel-safe: a call that is dropped takes no record.
     ///
     /// # Errors
-    /// Something is wrong with a partition, or the group refuses this member. The next call goes
-    /// on with what is not affected.
+    /// Something is wrong with a partition, or the group refuses this member. The next call
+    /// continues with what is not affected.
     pub async fn next(&self) -> Result<ConsumerRecord, ConsumerError> {
         match self.taken(false).await? {
             Taken::Record(record) => Ok(record),
@@ -276,7 +283,7 @@ impl Consumer {
         }
     }
 
-    /// As [`Self::next`], but the rest of a whole batch: what its producer sent together.
+    /// As [`Self::next`], but returns the rest of a whole batch: what its producer sent together.
     ///
     /// Cancel-safe.
     ///
@@ -402,7 +409,7 @@ impl Consumer {
         })
     }
 
-    /// Goes on elsewhere. What is buffered of the partition is dropped.
+    /// Continues the partition at another offset. Its buffered records are dropped.
     ///
     /// # Errors
     /// The partition is not assigned.
@@ -453,7 +460,7 @@ impl Consumer {
     }
 
     /// How many offsets lie between the position and the end of the partition that this consumer
-    /// can read, as the last fetch told; nothing where that is not known yet.
+    /// can read, as of the last fetch; `None` until that is known.
     #[must_use]
     pub fn lag(&self, partition: &TopicPartition) -> Option<i64> {
         let shared = self.shared();
@@ -493,8 +500,8 @@ impl Consumer {
         Ok(found.into_iter().filter_map(some).collect())
     }
 
-    /// The first records that are not older than these times, in milliseconds since 1970; nothing
-    /// where a partition has none.
+    /// The first records that are not older than these times, in milliseconds since 1970; `None` for
+    /// a partition without such a record.
     ///
     /// # Errors
     /// As [`Self::beginning_offsets`].

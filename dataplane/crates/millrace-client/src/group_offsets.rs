@@ -63,7 +63,7 @@ pub(crate) struct Member<'a> {
 }
 
 impl Member<'static> {
-    /// Somebody outside of the group.
+    /// A client that is not a member of the group.
     pub(crate) const NONE: Self = Self {
         generation: -1,
         id: "",

@@ -278,7 +278,7 @@ impl Admin {
         Ok(listed)
     }
 
-    /// Partitions, leaders and replicas of topics, asked anew.
+    /// Partitions, leaders and replicas of topics, as a broker knows them now.
     ///
     /// # Errors
     /// No broker could answer.

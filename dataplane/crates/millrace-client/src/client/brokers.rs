@@ -128,7 +128,7 @@ impl Brokers {
             .retain(|(_, number), _| *number != lane.number);
     }
 
-    /// Forgets brokers that are not known any more; whoever still uses a connection keeps it.
+    /// Forgets brokers that are not known any more; their connections stay open while they are used.
     pub(super) fn retain(&self, is_known: impl Fn(&BrokerAddress) -> bool) {
         self.slots
             .lock()

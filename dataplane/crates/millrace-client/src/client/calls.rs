@@ -84,7 +84,7 @@ impl Client {
                 match self.address_of(node) {
                     Some(address) => address,
                     None => {
-                        // Whoever asks again at once would ask for metadata without a pause.
+                        // A caller that retries at once would ask for metadata without a pause.
                         tokio::time::sleep(self.inner.config.retry_backoff).await;
                         return Err(BrokerError::from(ErrorCode::LEADER_NOT_AVAILABLE).into());
                     }
@@ -192,7 +192,7 @@ impl Client {
         }
     }
 
-    /// The node that coordinates a group, asked anew each time.
+    /// The node that coordinates a group. Asks a broker on each call.
     pub(crate) async fn find_coordinator(&self, group: &str) -> Result<i32, RequestError> {
         let key = StrBytes::from_string(group.to_owned());
         let response = self

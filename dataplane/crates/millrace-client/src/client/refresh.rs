@@ -1,8 +1,11 @@
 //! Keeps the metadata fresh, with at most one request at a time.
 
-use std::sync::{
-    Arc, Weak,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use futures_util::FutureExt;
@@ -69,13 +72,13 @@ impl Refresh {
 }
 
 impl Client {
-    /// Asks for a refresh of all topics that somebody is interested in, without waiting for it.
+    /// Asks for a refresh of all topics of interest, without waiting for it.
     pub(crate) fn request_refresh(&self) {
         self.inner.refresh.wake.notify_one();
     }
 
-    /// Asks a broker about these topics and all others that somebody is interested in. Callers at
-    /// the same time share requests.
+    /// Asks a broker about these topics and all others of interest. Concurrent callers share
+    /// requests.
     pub(crate) async fn refresh_topics(
         &self,
         names: &[&str],
@@ -87,7 +90,7 @@ impl Client {
             let error = served.error.clone();
             return error.map_or_else(|| Ok(self.metadata()), Err);
         }
-        // Whoever has a number by now has also told what it is interested in.
+        // Every caller that has a number by now has also registered its interest.
         let serves = self.inner.refresh.tickets.load(Ordering::SeqCst);
         let mut metadata = self.ask().await;
         if let Err(RequestError::Broker(error)) = &metadata
@@ -135,7 +138,8 @@ impl Client {
             .await?;
         BrokerError::check(response.error_code, None)?;
         let mut cache = self.inner.cache.lock();
-        cache.retain(|name| names.iter().any(|asked| **asked == *name));
+        let asked: HashSet<&str> = names.iter().map(|name| &**name).collect();
+        cache.retain(|name| asked.contains(name));
         let metadata = cache.update(&response);
         self.inner.metadata.send_replace(Arc::clone(&metadata));
         drop(cache);

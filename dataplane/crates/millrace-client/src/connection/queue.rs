@@ -194,7 +194,7 @@ impl Queue {
         }
     }
 
-    /// Hands an answer to whoever waits for it.
+    /// Hands an answer to the caller that waits for it.
     pub(super) fn complete(&self, frame: Bytes, inner: &Inner) -> Result<(), RequestError> {
         let correlation_id = correlation_id_of(&frame)
             .map_err(|error| RequestError::malformed(&inner.address, &error))?;
@@ -233,7 +233,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Fails what is too late. How long until the next deadline, nothing where there is none.
+    /// Fails what is too late. How long until the next deadline; `None` if there is none.
     pub(super) fn expire(&self, inner: &Inner) -> Result<Option<Duration>, RequestError> {
         let now = inner.clock.now();
         let mut late = Vec::new();

@@ -16,7 +16,7 @@
 mod classic;
 mod consumer;
 
-use std::{fmt, future::Future, sync::Arc, time::Duration};
+use std::{collections::HashSet, fmt, future::Future, sync::Arc, time::Duration};
 
 use millrace_wire::StrBytes;
 use parking_lot::Mutex;
@@ -343,14 +343,12 @@ impl Task {
     /// Gives up what is not assigned any more, takes what is new. True where something was given
     /// up that others wait for.
     async fn take_over(&mut self, assigned: Vec<TopicPartition>) -> Result<bool, Ended> {
-        let is_revoked = |name: &&TopicPartition| !assigned.contains(name);
-        let revoked: Vec<_> = self.owned.iter().filter(is_revoked).cloned().collect();
+        let revoked = without(&self.owned, &assigned);
         let gave_up = !revoked.is_empty();
         if gave_up {
             self.revoke(revoked).await?;
         }
-        let is_new = |name: &&TopicPartition| !self.owned.contains(name);
-        let added: Vec<_> = assigned.iter().filter(is_new).cloned().collect();
+        let added = without(&assigned, &self.owned);
         self.last.clone_from(&assigned);
         self.owned = assigned;
         self.shared.with(|flow| {
@@ -403,7 +401,7 @@ impl Task {
                 flow.unassign(name);
             }
         });
-        self.owned.retain(|name| !partitions.contains(name));
+        self.owned = without(&self.owned, partitions);
         self.shared.assignment_changed();
     }
 
@@ -525,6 +523,15 @@ impl Task {
             tracing::debug!(group = %self.coordinator().group, "the coordinator was not told");
         }
     }
+}
+
+/// Those of the first that are not in the second, in their order.
+fn without(all: &[TopicPartition], some: &[TopicPartition]) -> Vec<TopicPartition> {
+    let some: HashSet<_> = some.iter().collect();
+    all.iter()
+        .filter(|one| !some.contains(one))
+        .cloned()
+        .collect()
 }
 
 fn ms(duration: Duration) -> i32 {

@@ -207,7 +207,7 @@ async fn epoch_ends(
     Ok(found)
 }
 
-/// The offsets at these times, from whoever leads the partitions; retried within `timeout`.
+/// The offsets at these times, from the partitions' leaders; retried within `timeout`.
 pub(super) async fn offsets_at(
     client: &Client,
     isolation: IsolationLevel,

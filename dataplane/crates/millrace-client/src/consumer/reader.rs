@@ -24,7 +24,7 @@ use crate::client::{Client, Interest};
 pub(super) struct Shared {
     pub(super) client: Client,
     pub(super) config: ConsumerConfig,
-    /// Nothing without a group.
+    /// `None` without a group.
     pub(super) coordinator: Option<Coordinator>,
     flow: Mutex<Flow>,
     interests: Mutex<HashMap<Arc<str>, Interest>>,
@@ -56,7 +56,7 @@ impl Shared {
         }
     }
 
-    /// Uses the state machine; then wakes whoever that concerns, without the lock.
+    /// Uses the state machine; then, without the lock, wakes the tasks that this concerns.
     pub(super) fn with<R>(&self, use_flow: impl FnOnce(&mut Flow) -> R) -> R {
         let mut flow = self.flow.lock();
         let result = use_flow(&mut flow);

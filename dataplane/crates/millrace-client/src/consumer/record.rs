@@ -8,8 +8,8 @@ use millrace_record::{InvalidBatch, Record, RecordView, Records, TimestampType};
 use super::error::ConsumerError;
 use crate::topic_partition::TopicPartition;
 
-/// One record. Key, value and headers share the memory of the batch that they came in: whoever
-/// keeps a small part of it for long should copy that part.
+/// One record. Key, value and headers share the memory of the batch that they came in: copy
+/// what you keep for long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConsumerRecord {

@@ -1,4 +1,4 @@
-//! Streams of records: demand-driven, so that whoever polls less is sent less.
+//! Streams of records. They are driven by demand: a reader that polls less is sent less.
 
 use std::{
     fmt,

@@ -1,4 +1,4 @@
-//! Whether somebody wants records: waits for them now, or has asked a moment ago.
+//! Whether a reader wants records: it waits for them now, or has asked a moment ago.
 
 use std::{task::Waker, time::Duration};
 
@@ -9,7 +9,7 @@ pub(in crate::consumer) struct WaiterId(pub(in crate::consumer) u64);
 /// The demand of one reader, or of all that read a consumer as a whole.
 #[derive(Debug, Default)]
 pub(super) struct Demand {
-    /// When somebody last asked.
+    /// When a reader last asked.
     asked_at: Option<Duration>,
     /// Bounded by the readers, each of which has one entry.
     waiters: Vec<(WaiterId, Waker)>,

@@ -174,7 +174,7 @@ impl Partition {
     }
 
     /// Puts an open batch back as it was fetched, if its records take more than the partition's part
-    /// of the budget. Whoever reads on opens it again.
+    /// of the budget. The next read opens it again.
     pub(super) fn pack(&mut self, budget: &mut Budget) {
         let Some(open) = self.open.take_if(|open| open.packed.is_some()) else {
             return;

@@ -26,8 +26,8 @@ impl Progress {
     pub(super) fn restart(&mut self, offset: i64) {
         self.unprocessed.clear();
         self.asked = Some(offset);
-        // A position that was not read from a commit is worth one: with it, whoever comes next begins
-        // there, although nothing was delivered.
+        // A position that was not read from a commit is itself worth a commit: the next member then
+        // starts there, even if nothing was delivered.
         self.committed = None;
     }
 
@@ -79,7 +79,7 @@ impl Progress {
         self.committed != Some(offset)
     }
 
-    /// An offset is committed. Whoever asked for that says that everything before it is processed.
+    /// An offset is committed, which says that everything before it is processed.
     pub(super) fn committed(&mut self, offset: i64) {
         self.committed = Some(offset);
         self.asked = self.asked.max(Some(offset));
