@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { Server } from "node:http";
 import { serve } from "@hono/node-server";
 import { brokerHttpBy } from "@millrace/core";
-import { openDatabase } from "@millrace/db";
+import { openDatabase, RoleUnconfined } from "@millrace/db";
 import { localAccess } from "@millrace/provisioner";
 import { pino } from "pino";
 import { createApi } from "./create-api.ts";
@@ -19,6 +19,7 @@ const db = openDatabase({
   onError: (error) => log.warn({ err: error }, "the job queue's connection failed"),
 });
 const stopping = new AbortController();
+await assertConfined();
 const app = createApi({
   db,
   log,
@@ -39,6 +40,17 @@ server.on("error", (error) => {
   log.fatal({ err: error }, "cannot serve");
   process.exit(1);
 });
+
+/** Row-level security that does not bind this process is worse than none: nobody would notice. */
+async function assertConfined(): Promise<void> {
+  try {
+    await db.assertConfined();
+  } catch (error) {
+    if (error instanceof RoleUnconfined) log.fatal(error.message);
+    else log.fatal({ err: error }, "the database does not answer");
+    process.exit(1);
+  }
+}
 
 async function stop(signal: string): Promise<void> {
   if (stopping.signal.aborted) return;

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { HttpBindings } from "@hono/node-server";
 import { type Authenticator, authenticate, authorize } from "@millrace/auth";
-import type { Core } from "@millrace/core";
+import type { CoreParts } from "@millrace/core";
 import { newId, type Permission, type Principal } from "@millrace/domain";
 import type { RequestContext } from "@millrace/router";
 import type { Context, MiddlewareHandler } from "hono";
@@ -10,7 +10,7 @@ import { cutUnwritten } from "./response-end.ts";
 
 /** What the whole server works with. */
 export interface ApiParts {
-  readonly core: Core;
+  readonly core: CoreParts;
   readonly authenticator: Authenticator;
   readonly log: Logger;
   /** Aborts when the server stops: streams and long polls end. */

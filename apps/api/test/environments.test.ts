@@ -43,9 +43,10 @@ test("a name that is taken is told with the environment that has it", async () =
 });
 
 test("one that has clusters stays, and goes when they have gone", async () => {
-  const { app, db, theirs } = fixture;
+  const { app, theirs } = fixture;
   const { apiKey } = theirs;
-  const { cluster } = await runningCluster(db, theirs, "inhabitant");
+  const { cluster } = await runningCluster(fixture.db, theirs, "inhabitant");
+  const db = fixture.db.tenant(theirs.organization.id);
   const path = `${PATH}/${theirs.environment.id}`;
   const refused = await call(app, "DELETE", path, { apiKey });
   expect(refused.status).toBe(409);

@@ -8,7 +8,7 @@ import {
   type KafkaAccess,
   type RegionDrivers,
 } from "@millrace/core";
-import { type Database, openDatabase } from "@millrace/db";
+import { type Database, openDatabase, type TenantDatabase } from "@millrace/db";
 import {
   type BrokerStorage,
   bootstrapServers,
@@ -59,7 +59,10 @@ export interface Answer {
 
 export interface ApiFixture {
   app: Hono<ApiEnv>;
-  db: Database;
+  /** With the rights of API and worker, and the rows of `ours`; others' by `tenant`. */
+  db: Database & TenantDatabase;
+  /** As the API under test has it. */
+  apiDb: Database;
   kafka: FakeKafka;
   /** Holds the records of every cluster's topics. */
   records: RecordBroker;
@@ -77,8 +80,8 @@ export function apiFixture(
   let database: TestDatabase;
   beforeAll(async () => {
     database = await withPostgres();
-    const db = openDatabase({ url: database.url });
-    fixture.db = db;
+    const db = openDatabase({ url: database.apiUrl });
+    fixture.apiDb = db;
     fixture.records = await RecordBroker.start();
     fixture.kafka = new FakeKafka(fixture.records);
     fixture.planner = new FakePlanner();
@@ -99,10 +102,12 @@ export function apiFixture(
     });
     fixture.ours = await newTenant(db, "ours");
     fixture.theirs = await newTenant(db, "theirs");
+    const arranging = openDatabase({ url: database.arrangeUrl });
+    fixture.db = { ...arranging, ...arranging.tenant(fixture.ours.organization.id) };
   });
   afterAll(async () => {
     await fixture.records?.stop();
-    await fixture.db?.close();
+    await Promise.all([fixture.db?.close(), fixture.apiDb?.close()]);
     await database?.drop();
   });
   return fixture;
@@ -119,8 +124,9 @@ async function newTenant(db: Database, name: string): Promise<Tenant> {
       environment: "default",
     },
   );
-  const organization = await db.organizations.findBySlug(name);
-  const [environment] = (await db.organizations.environments(organization!.id, { limit: 1 })).items;
+  const organization = await db.signIn.findBySlug(name);
+  const { organizations } = db.tenant(organization!.id);
+  const [environment] = (await organizations.environments(organization!.id, { limit: 1 })).items;
   return { ...answer, organization: organization!, environment: environment! };
 }
 
@@ -128,7 +134,8 @@ async function newTenant(db: Database, name: string): Promise<Tenant> {
 export async function keyOfRole(db: Database, tenant: Tenant, role: Role): Promise<string> {
   const { secret, hash, hint } = newApiKeySecret();
   const { id: organizationId } = tenant.organization;
-  await db.apiKeys.create({ organizationId, name: role, role, hint, secretHash: hash });
+  const { apiKeys } = db.tenant(organizationId);
+  await apiKeys.create({ organizationId, name: role, role, hint, secretHash: hash });
   return secret;
 }
 
@@ -136,11 +143,12 @@ let ports = 20_000;
 
 /** A cluster that serves clients, without a worker having made it. */
 export async function runningCluster(
-  db: Database,
+  database: Database,
   tenant: Tenant,
   name: string,
 ): Promise<{ cluster: Cluster; operation: Operation }> {
   const organizationId = tenant.organization.id;
+  const db = database.tenant(organizationId);
   const { id } = await db.clusters.create({
     organizationId,
     environmentId: tenant.environment.id,

@@ -41,13 +41,15 @@ beforeEach(async () => {
   };
   scraper = new BrokerScraper({
     db: {
-      clusters: { inPhases: async () => clusters.map((id) => ({ id }) as Cluster) },
-      metrics: {
-        addScrapes: async (added: MetricScrape[]) => void scrapes.push(...added),
-        latest: async (_ids: string[], since: Date) => scrapes.filter(({ at }) => at >= since),
-        addTopicScrapes: async () => {},
-        addLag: async () => {},
-      },
+      fleet: { clusters: { inPhases: async () => clusters.map((id) => ({ id }) as Cluster) } },
+      tenant: () => ({
+        metrics: {
+          addScrapes: async (added: MetricScrape[]) => void scrapes.push(...added),
+          latest: async (_ids: string[], since: Date) => scrapes.filter(({ at }) => at >= since),
+          addTopicScrapes: async () => {},
+          addLag: async () => {},
+        },
+      }),
     } as never,
     drivers: { find: () => driver } as unknown as ClusterDrivers,
     deploymentOf: ({ id }) => ({

@@ -7,7 +7,7 @@ import type { Logger } from "pino";
 import { ActiveGroups } from "./active-groups.ts";
 
 export interface ScraperOptions {
-  readonly db: Pick<Database, "clusters" | "metrics">;
+  readonly db: Pick<Database, "tenant"> & { readonly fleet: Pick<Database["fleet"], "clusters"> };
   readonly drivers: Pick<ClusterDrivers, "find">;
   readonly deploymentOf: (cluster: Cluster) => ClusterDeployment | undefined;
   readonly clock: Clock;
@@ -54,7 +54,7 @@ export class BrokerScraper {
    * gaps in the others' series. A cluster's next reading starts after its last one has ended.
    */
   async runOnce(): Promise<void> {
-    const serving = await this.#options.db.clusters.inPhases(SERVING_PHASES);
+    const serving = await this.#options.db.fleet.clusters.inPhases(SERVING_PHASES);
     const clusters = serving.filter(({ paused }) => !paused);
     const ids = new Set<string>(clusters.map((cluster) => cluster.id));
     for (const [id, target] of this.#targets) {
@@ -104,7 +104,8 @@ export class BrokerScraper {
     deployment: ClusterDeployment,
     target: Target,
   ): Promise<void> {
-    const { db, clock } = this.#options;
+    const { clock } = this.#options;
+    const { metrics } = this.#options.db.tenant(cluster.organizationId);
     const http = new BrokerHttp(await driver.access(deployment));
     const samples = await http.metrics();
     const at = clock.now();
@@ -112,9 +113,9 @@ export class BrokerScraper {
     const { broker, topics } = readScrape(source, samples);
     if (!target.startRead) await this.#addStart(cluster, http);
     target.startRead = true;
-    await db.metrics.addScrapes([broker]);
+    await metrics.addScrapes([broker]);
     if (at.getTime() - target.topicsAt < TOPIC_INTERVAL_MS || topics.length === 0) return;
-    await db.metrics.addTopicScrapes(topics);
+    await metrics.addTopicScrapes(topics);
     target.topicsAt = at.getTime();
   }
 
@@ -123,14 +124,15 @@ export class BrokerScraper {
    * the broker did before its first one.
    */
   async #addStart(cluster: Cluster, http: BrokerHttp): Promise<void> {
-    const { db, clock } = this.#options;
+    const { clock } = this.#options;
+    const { metrics } = this.#options.db.tenant(cluster.organizationId);
     const { uptimeMs } = await http.status();
     if (uptimeMs === undefined) return;
     const at = new Date(clock.now().getTime() - uptimeMs);
-    const since = await db.metrics.latest([cluster.id], at);
+    const since = await metrics.latest([cluster.id], at);
     if (since.length > 0) return;
     const { broker } = readScrape({ clusterId: cluster.id, brokerId: BROKER_ID, at }, []);
-    await db.metrics.addScrapes([broker]);
+    await metrics.addScrapes([broker]);
   }
 
   async #scrapeLag(
@@ -139,7 +141,8 @@ export class BrokerScraper {
     deployment: ClusterDeployment,
     target: Target,
   ): Promise<void> {
-    const { db, clock } = this.#options;
+    const { clock } = this.#options;
+    const { metrics } = this.#options.db.tenant(cluster.organizationId);
     if (clock.now().getTime() - target.lagAt < LAG_INTERVAL_MS) return;
     const { bootstrapServers } = await driver.access(deployment);
     const groups = await this.#kafkaOf(target, bootstrapServers, (kafka) =>
@@ -157,7 +160,7 @@ export class BrokerScraper {
         at,
         lag: totalLag(group),
       }));
-    if (samples.length > 0) await db.metrics.addLag(samples);
+    if (samples.length > 0) await metrics.addLag(samples);
   }
 
   /** Keeps one client per cluster; a failed one is discarded with its connections. */

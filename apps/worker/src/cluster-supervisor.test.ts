@@ -91,7 +91,7 @@ beforeEach(() => {
   startFails = false;
   now = 1_000_000;
   supervisor = new ClusterSupervisor({
-    db: { clusters } as never,
+    db: { fleet: { clusters }, tenant: () => ({ clusters }) } as never,
     clock: systemClock,
     drivers: { find: () => driver } as unknown as ClusterDrivers,
     deploymentOf: ({ id }) => ({
@@ -270,7 +270,10 @@ test("a provider that hangs does not delay other clusters, and gets one request 
   };
   const two = [{ ...cluster(), id: "clu_far", region: "eu-central-1" }, cluster()];
   const both = new ClusterSupervisor({
-    db: { clusters: { ...clusters, inPhases: async () => two } } as never,
+    db: {
+      fleet: { clusters: { ...clusters, inPhases: async () => two } },
+      tenant: () => ({ clusters }),
+    } as never,
     clock: systemClock,
     drivers: { find: (region: string) => (region === "local" ? here : hanging) } as never,
     deploymentOf: () => ({}) as never,

@@ -87,7 +87,7 @@ export class ClusterSupervisor {
    * the other clusters. A cluster's next observation starts after its last one has ended.
    */
   async runOnce(signal?: AbortSignal): Promise<void> {
-    const clusters = await this.#options.db.clusters.inPhases(ATTENDED_PHASES);
+    const clusters = await this.#options.db.fleet.clusters.inPhases(ATTENDED_PHASES);
     const ids = new Set<string>(clusters.map((cluster) => cluster.id));
     for (const id of this.#watches.keys()) if (!ids.has(id)) this.#watches.delete(id);
     for (const cluster of clusters) {
@@ -141,7 +141,7 @@ export class ClusterSupervisor {
     log: Logger,
   ): Promise<void> {
     if (phase !== "PAUSED" || observation === "absent" || observation === "stopped") return;
-    const current = await this.#options.db.clusters.load(id);
+    const current = await this.#options.db.fleet.clusters.load(id);
     if (current?.phase !== "PAUSED") return;
     log.warn("a paused cluster's broker runs: stopping it");
     await driver.stop(id);
@@ -222,11 +222,11 @@ export class ClusterSupervisor {
     if (cluster.phase === "RUNNING" && restarts === undefined) {
       const [condition] = cluster.conditions;
       if (condition?.reason === "ServingAfterRestarts") {
-        await forgetRestarts(this.#options, cluster.id);
+        await forgetRestarts(this.#options, cluster);
       }
     }
     if (cluster.phase !== "DEGRADED") return;
-    const recovered = await reportRecovered(this.#options, cluster.id, restarts);
+    const recovered = await reportRecovered(this.#options, cluster, restarts);
     if (recovered) log.info("the broker is ready again");
   }
 
@@ -265,7 +265,7 @@ export class ClusterSupervisor {
     log: Logger,
   ): Promise<void> {
     // The list is a moment old; the cluster may be in deletion by now.
-    const current = await this.#options.db.clusters.load(cluster.id);
+    const current = await this.#options.db.fleet.clusters.load(cluster.id);
     if (current === undefined || current.paused) return;
     if (!(SERVING_PHASES as readonly ClusterPhase[]).includes(current.phase)) return;
     const deployment = this.#options.deploymentOf(current);

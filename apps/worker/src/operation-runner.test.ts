@@ -27,13 +27,15 @@ async function start(): Promise<void> {
         },
         stop: async () => {},
       },
-      journal: {
-        providerOf: async (id) => waiting.get(id)?.provider,
-        unclaimed: async (limit, provider) =>
-          [...waiting]
-            .filter(([, each]) => each.provider === provider)
-            .map(([id, { organizationId }]) => ({ id, organizationId }))
-            .slice(0, limit),
+      fleet: {
+        journal: {
+          providerOf: async (id) => waiting.get(id)?.provider,
+          unclaimed: async (limit, provider) =>
+            [...waiting]
+              .filter(([, each]) => each.provider === provider)
+              .map(([id, { organizationId }]) => ({ id, organizationId }))
+              .slice(0, limit),
+        },
       },
     },
     logger: pino({ level: "silent" }),

@@ -30,7 +30,7 @@ const SWEEP_INTERVAL_MS = 1_000;
 export interface OperationRunnerOptions {
   readonly db: {
     readonly queue: Pick<Database["queue"], "work" | "stop">;
-    readonly journal: Pick<Database["journal"], "unclaimed" | "providerOf">;
+    readonly fleet: Pick<Database["fleet"], "journal">;
   };
   readonly logger: Logger;
   /**
@@ -79,13 +79,13 @@ export class OperationRunner {
 
   /** A delivery only says that there is work; the journal decides which operation is next. */
   async #takeDelivered(id: OperationId): Promise<void> {
-    const provider = await this.#options.db.journal.providerOf(id);
+    const provider = await this.#options.db.fleet.journal.providerOf(id);
     if (provider !== undefined) await this.#takeUnclaimed(provider);
   }
 
   async #takeUnclaimed(provider: ClusterProvider): Promise<void> {
     if (this.#runningAt(provider).length >= SLOTS[provider]) return;
-    const waiting = await this.#options.db.journal.unclaimed(UNCLAIMED_MAX, provider);
+    const waiting = await this.#options.db.fleet.journal.unclaimed(UNCLAIMED_MAX, provider);
     // Not awaited: waiting for operations would delay the next sweep.
     for (const operation of waiting) void this.#run(operation, provider);
   }

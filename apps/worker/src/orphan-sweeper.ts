@@ -4,7 +4,7 @@ import type { ClusterDriver, ClusterDrivers } from "@millrace/provisioner";
 import type { Logger } from "pino";
 
 export interface OrphanSweeperOptions {
-  readonly db: Pick<Database, "clusters">;
+  readonly db: { readonly fleet: Pick<Database["fleet"], "clusters"> };
   readonly drivers: Pick<ClusterDrivers, "all">;
   readonly logger: Logger;
 }
@@ -45,7 +45,7 @@ export class OrphanSweeper {
   async #look(driver: ClusterDriver, id: ClusterId): Promise<void> {
     const { db, logger } = this.#options;
     try {
-      const cluster = await db.clusters.load(id);
+      const cluster = await db.fleet.clusters.load(id);
       if (cluster?.phase === "DELETED") {
         // An account that other installations share may list clusters that are gone.
         if (await driver.isDestroyed(id)) return;

@@ -80,7 +80,7 @@ beforeEach(() => {
     transaction: (work: (tx: unknown) => Promise<unknown>) => work(db),
   };
   keeper = new TuningKeeper({
-    db: db as never,
+    db: { fleet: db, tenant: () => db } as never,
     brokerHttp: async ({ id }) => ({ settings: wayTo(id).settings }) as never,
     kafka: (_address, work) =>
       work({ setBrokerSettings: (_: number, to: never) => wayTo(locked).write(to) } as never),

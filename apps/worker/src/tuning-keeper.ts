@@ -3,8 +3,8 @@ import type { Database } from "@millrace/db";
 import { type Cluster, SERVING_PHASES } from "@millrace/domain";
 import type { Logger } from "pino";
 
-export interface TuningKeeperOptions extends TuningTools {
-  readonly db: Pick<Database, "clusters" | "transaction" | "tuning">;
+export interface TuningKeeperOptions extends Omit<TuningTools, "db"> {
+  readonly db: Pick<Database, "tenant"> & { readonly fleet: Pick<Database["fleet"], "clusters"> };
   readonly logger: Logger;
   /** Monotonic milliseconds. */
   readonly now?: () => number;
@@ -37,7 +37,7 @@ export class TuningKeeper {
 
   /** Starts a check of each cluster and waits for none, so that a broker that hangs delays no other. */
   async runOnce(): Promise<void> {
-    const serving = await this.#options.db.clusters.inPhases(SERVING_PHASES);
+    const serving = await this.#options.db.fleet.clusters.inPhases(SERVING_PHASES);
     const clusters = serving.filter(({ paused }) => !paused);
     const ids = new Set<string>(clusters.map((cluster) => cluster.id));
     for (const id of this.#refusals.keys()) if (!ids.has(id)) this.#refusals.delete(id);
@@ -63,7 +63,8 @@ export class TuningKeeper {
     const log = this.#options.logger.child({ cluster: cluster.id });
     const { version } = cluster.tuning;
     try {
-      const result = await applyTuning(this.#options, cluster);
+      const db = this.#options.db.tenant(cluster.organizationId);
+      const result = await applyTuning({ ...this.#options, db }, cluster);
       if (result === "applied")
         log.info({ version }, "the stored tuning was applied to the broker");
       if (result !== "refused") return;

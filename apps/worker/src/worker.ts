@@ -88,6 +88,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   });
   try {
     await waitForDatabase(db, options.signal);
+    await db.assertConfined();
     const drivers = await options.drivers(terraformStatesIn(db));
     const clock = options.clock ?? systemClock;
     const parts: Parts = { db, drivers, deploymentOf, clock, logger };
@@ -179,9 +180,11 @@ function periodicTasks(
     ),
     task("benchmark topics", SCHEDULE_INTERVAL_MS, () => removeLeftTopics(tools)),
     task("retention", RETENTION_INTERVAL_MS, (signal) =>
-      applyRetention(parts.db.metrics, parts.clock.now(), signal),
+      applyRetention(parts.db.fleet.metrics, parts.clock.now(), signal),
     ),
-    task("idempotency keys", RETENTION_INTERVAL_MS, () => parts.db.idempotency.deleteExpired()),
+    task("idempotency keys", RETENTION_INTERVAL_MS, () =>
+      parts.db.fleet.idempotency.deleteExpired(),
+    ),
   ];
 }
 

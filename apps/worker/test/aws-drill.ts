@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import {
   type Core,
   checkDrift,
+  coreOf,
   createCluster,
   createCore,
   deleteCluster,
@@ -309,13 +310,16 @@ class Drill {
   }
 }
 
-async function tenantOf({ db }: AwsSite): Promise<{ core: Core; principal: Principal }> {
-  const organization = await db.organizations.create({ name: "Tenant", slug: "tenant" });
+async function tenantOf({
+  db,
+  organizationId: id,
+}: AwsSite): Promise<{ core: Core; principal: Principal }> {
+  const organization = await db.organizations.create({ id, name: "Tenant", slug: "tenant" });
   await db.organizations.ensureEnvironment(organization.id, "default");
   const unused = async (): Promise<never> => {
     throw new Error("the drill asks no broker");
   };
-  const core = createCore({
+  const parts = createCore({
     db,
     secret: "a secret of the tests, long enough",
     brokerHttp: unused,
@@ -325,6 +329,7 @@ async function tenantOf({ db }: AwsSite): Promise<{ core: Core; principal: Princ
       awsAvailable: true,
     },
   });
+  const core = coreOf(parts, id);
   const userId = "usr_01JD0000000000000000000000";
   const { id: organizationId } = organization;
   return { core, principal: { organizationId, role: "owner", userId, apiKeyId: undefined } };

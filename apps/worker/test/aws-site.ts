@@ -5,7 +5,8 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { type Database, openDatabase } from "@millrace/db";
+import { type Database, openDatabase, type TenantDatabase } from "@millrace/db";
+import { newId, type OrganizationId } from "@millrace/domain";
 import { type TestDatabase, tablesWith, withPostgres } from "@millrace/testkit";
 import {
   ACCOUNT_ID,
@@ -18,7 +19,9 @@ import {
 const WORKER = join(import.meta.dirname, "aws-worker-process.ts");
 
 export class AwsSite {
-  readonly db: Database;
+  /** With the rights of API and worker, and the rows of the one tenant. */
+  readonly db: Database & TenantDatabase;
+  readonly organizationId: OrganizationId = newId("org");
   readonly home: string;
   readonly endpoint: string;
   readonly #database: TestDatabase;
@@ -30,7 +33,8 @@ export class AwsSite {
     this.#moto = moto;
     this.endpoint = moto.endpoint;
     this.home = home;
-    this.db = openDatabase({ url: database.url });
+    const arranging = openDatabase({ url: database.arrangeUrl });
+    this.db = { ...arranging, ...arranging.tenant(this.organizationId) };
   }
 
   static async open(): Promise<AwsSite> {
@@ -56,7 +60,7 @@ export class AwsSite {
       stdio: ["ignore", "pipe", "inherit"],
       env: {
         ...process.env,
-        DATABASE_URL: this.#database.url,
+        DATABASE_URL: this.#database.workerUrl,
         MILLRACE_HOME: this.home,
         MILLRACE_TERRAFORM_BIN: program.bin,
         MILLRACE_AWS_ROLE_ARN: `arn:aws:iam::${ACCOUNT_ID}:role/millrace-provisioner`,

@@ -4,15 +4,17 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Database, openDatabase } from "@millrace/db";
+import { type Database, openDatabase, type TenantDatabase } from "@millrace/db";
 import {
   type Cluster,
   type ClusterId,
   type ClusterPhase,
+  type EnvironmentId,
   newId,
   type Operation,
   type OperationId,
   type OperationKind,
+  type OrganizationId,
 } from "@millrace/domain";
 import { systemProcessTable } from "@millrace/provisioner";
 import { type TestDatabase, withPostgres } from "@millrace/testkit";
@@ -31,14 +33,23 @@ export interface WorkerProcess {
 
 /** A database, a state folder, and workers as processes; everything is gone after the tests. */
 export class Installation {
-  db!: Database;
+  /** With the rights of API and worker, and the rows of the one tenant. */
+  db!: Database & TenantDatabase;
+  organizationId!: OrganizationId;
+  environmentId!: EnvironmentId;
   home = "";
   #database: TestDatabase | undefined;
   readonly #workers = new Set<ChildProcess>();
 
   async open(): Promise<void> {
     this.#database = await withPostgres();
-    this.db = openDatabase({ url: this.#database.url });
+    this.organizationId = newId("org");
+    const arranging = openDatabase({ url: this.#database.arrangeUrl });
+    this.db = { ...arranging, ...arranging.tenant(this.organizationId) };
+    const { organizations } = this.db;
+    await organizations.create({ id: this.organizationId, name: "Tenant", slug: "tenant" });
+    const environment = await organizations.ensureEnvironment(this.organizationId, "default");
+    this.environmentId = environment.id;
     this.home = await mkdtemp(join(tmpdir(), "millrace-worker-"));
   }
 
@@ -68,7 +79,7 @@ export class Installation {
       stdio: ["ignore", "pipe", "inherit"],
       env: {
         ...process.env,
-        DATABASE_URL: this.#database?.url ?? "",
+        DATABASE_URL: this.#database?.workerUrl ?? "",
         MILLRACE_HOME: this.home,
         CRASH_AT: options.crashAt ?? "",
         FAKE_PERF: options.perf ?? "",
@@ -97,7 +108,7 @@ export class Installation {
       env: {
         // The fake broker's shebang finds node on PATH.
         PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
-        DATABASE_URL: this.#database?.url ?? "",
+        DATABASE_URL: this.#database?.workerUrl ?? "",
         MILLRACE_HOME: this.home,
         MILLRACE_BROKER_BIN: options.brokerBin ?? FAKE_BROKER,
         MILLRACE_STOP_BROKERS_ON_EXIT: options.stopBrokers ? "1" : "0",
@@ -120,15 +131,11 @@ export class Installation {
   }
 
   async requestCluster(name: string): Promise<{ cluster: Cluster; operation: Operation }> {
-    const organization = await this.db.organizations.create({
-      name: "Tenant",
-      slug: newId("org").toLowerCase(),
-    });
-    const environment = await this.db.organizations.ensureEnvironment(organization.id, "default");
+    const { organizationId, environmentId } = this;
     return await this.db.transaction(async (tx) => {
       const cluster = await tx.clusters.create({
-        organizationId: organization.id,
-        environmentId: environment.id,
+        organizationId,
+        environmentId,
         name,
         region: "local",
         size: "dev",
@@ -136,7 +143,7 @@ export class Installation {
         conditions: [],
       });
       const operation = await tx.operations.create({
-        organizationId: organization.id,
+        organizationId,
         clusterId: cluster.id,
         kind: "cluster.create",
       });
@@ -192,7 +199,7 @@ export class Installation {
 
   async #clusterIds(): Promise<ClusterId[]> {
     const phases = ["PROVISIONING", "RUNNING", "DEGRADED", "FAILED", "DELETING"] as const;
-    return (await this.db.clusters.inPhases(phases)).map((cluster) => cluster.id);
+    return (await this.db.fleet.clusters.inPhases(phases)).map((cluster) => cluster.id);
   }
 }
 

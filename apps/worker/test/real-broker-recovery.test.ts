@@ -2,7 +2,13 @@
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { BrokerError } from "@millrace/broker-admin";
-import { approveOperation, createCore, getOperationPlan, recoverCluster } from "@millrace/core";
+import {
+  approveOperation,
+  coreOf,
+  createCore,
+  getOperationPlan,
+  recoverCluster,
+} from "@millrace/core";
 import { bootstrapServers, type Cluster, type RecoveryReport } from "@millrace/domain";
 import { describe, expect, test } from "vitest";
 import { eventually, installation } from "./fixture.ts";
@@ -28,7 +34,7 @@ async function lose({ id }: Cluster, ...files: string[]): Promise<void> {
 
 /** Plans the recovery, approves the plan, and waits until the cluster serves. */
 async function recover(cluster: Cluster): Promise<RecoveryReport> {
-  const core = createCore({
+  const parts = createCore({
     db: it.db,
     secret: "a secret of the tests, long enough",
     brokerHttp: async () => {
@@ -36,6 +42,7 @@ async function recover(cluster: Cluster): Promise<RecoveryReport> {
     },
     drivers: { local: undefined as never, awsPlanner: undefined, awsAvailable: false },
   });
+  const core = coreOf(parts, it.organizationId);
   const principal = {
     organizationId: cluster.organizationId,
     role: "owner",

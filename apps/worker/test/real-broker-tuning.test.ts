@@ -3,6 +3,7 @@ import { BrokerError, BrokerHttp, withKafkaAdmin } from "@millrace/broker-admin"
 import {
   brokerHttpBy,
   type Core,
+  coreOf,
   createCore,
   deploymentOf,
   getCatchUp,
@@ -145,7 +146,7 @@ async function runningProduct(name: string): Promise<Product> {
   const { cluster, operation } = await it.requestCluster(name);
   await it.waitForOperation(cluster, operation.id);
   const running = await it.waitForPhase(cluster, "RUNNING");
-  const core = createCore({
+  const parts = createCore({
     db: it.db,
     secret: "a secret of the tests, long enough",
     kafka: withKafkaAdmin,
@@ -157,6 +158,7 @@ async function runningProduct(name: string): Promise<Product> {
       awsAvailable: false,
     },
   });
+  const core = coreOf(parts, it.organizationId);
   const principal: Principal = {
     organizationId: running.organizationId,
     role: "owner",

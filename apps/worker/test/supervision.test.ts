@@ -108,7 +108,7 @@ test("SIGTERM during an operation hands it back, so the next worker does not wai
   expect(first.child.exitCode).toBe(0);
   const handedBack = await it.operation(cluster, operation.id);
   expect(handedBack.done).toBe(false);
-  expect(await it.db.journal.unclaimed(10, "local")).toContainEqual(
+  expect(await it.db.fleet.journal.unclaimed(10, "local")).toContainEqual(
     expect.objectContaining({ id: operation.id }),
   );
   await it.startWorker();

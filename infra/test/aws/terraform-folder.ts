@@ -75,6 +75,8 @@ export class TerraformFolder {
           TF_IN_AUTOMATION: "1",
           TF_VAR_admin_token: "a-token-that-must-stay-out",
           TF_VAR_database_password: "a-password-that-must-stay-out",
+          TF_VAR_api_database_password: "a-password-that-must-stay-out",
+          TF_VAR_worker_database_password: "a-password-that-must-stay-out",
           TF_VAR_external_id: "an-id-that-must-stay-out",
           TF_VAR_session_secret: "a-secret-that-must-stay-out",
         },

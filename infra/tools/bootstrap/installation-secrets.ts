@@ -4,7 +4,13 @@ import { join } from "node:path";
 
 const FILE = "secrets.json";
 const BYTES = 32;
-const NAMES = ["database_password", "session_secret", "external_id"] as const;
+const NAMES = [
+  "database_password",
+  "api_database_password",
+  "worker_database_password",
+  "session_secret",
+  "external_id",
+] as const;
 
 /**
  * Values of the stack's ephemeral variables. They lie in a file of this account's user only until
@@ -13,11 +19,13 @@ const NAMES = ["database_password", "session_secret", "external_id"] as const;
  */
 export function installationSecrets(folder: string): Readonly<Record<string, string>> {
   const file = join(folder, FILE);
-  if (existsSync(file)) return JSON.parse(readFileSync(file, "utf8"));
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const secrets = Object.fromEntries(
-    NAMES.map((name) => [name, randomBytes(BYTES).toString("base64url")]),
-  );
+  // An earlier version may have left a file with fewer.
+  const kept = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : {};
+  const secrets: Record<string, string> = {
+    ...Object.fromEntries(NAMES.map((name) => [name, randomBytes(BYTES).toString("base64url")])),
+    ...kept,
+  };
   writeFileSync(file, JSON.stringify(secrets), { mode: 0o600 });
   return secrets;
 }

@@ -51,10 +51,12 @@ export async function authenticate(
 async function byApiKey({ db, clock }: Authenticator, authorization: string): Promise<Principal> {
   const hash = apiKeyHash(BEARER.exec(authorization)?.[1] ?? "");
   const now = clock.now();
-  const key = hash && (await db.apiKeys.findLive(hash, now));
+  const key = hash && (await db.signIn.findLive(hash, now));
   if (!key) throw unauthenticated();
   const touched = key.lastUsedAt?.getTime() ?? 0;
-  if (now.getTime() - touched > TOUCH_INTERVAL_MS) await db.apiKeys.touch(key.id, now);
+  if (now.getTime() - touched > TOUCH_INTERVAL_MS) {
+    await db.tenant(key.organizationId).apiKeys.touch(key.id, now);
+  }
   return {
     organizationId: key.organizationId,
     role: key.role,
@@ -72,7 +74,7 @@ async function byMembership(
   userId: UserId,
   wanted: string | null,
 ): Promise<Principal> {
-  const memberships = await db.organizations.membershipsOf(userId);
+  const memberships = await db.signIn.membershipsOf(userId);
   const membership =
     wanted === null
       ? memberships[0]

@@ -1,6 +1,6 @@
 import { type KafkaAddress, type KafkaAdmin, withKafkaAdmin } from "@millrace/broker-admin";
-import type { Database } from "@millrace/db";
-import { type Clock, systemClock } from "@millrace/domain";
+import type { Database, TenantDatabase } from "@millrace/db";
+import { type Clock, type OrganizationId, systemClock } from "@millrace/domain";
 import type { ClusterDriver, ClusterPlanner } from "@millrace/provisioner";
 import type { BrokerHttpAccess } from "./broker-http-access.ts";
 import { PageTokens } from "./page-token.ts";
@@ -37,9 +37,17 @@ export interface RegionDrivers {
   readonly awsAvailable: boolean;
 }
 
-/** What every use case that answers a caller works with. */
-export interface Core {
+/** What every use case that answers a caller works with; `db` has the rows of the caller's tenant alone. */
+export interface Core extends Tools {
+  readonly db: TenantDatabase;
+}
+
+/** What is there before the tenant is known. */
+export interface CoreParts extends Tools {
   readonly db: Database;
+}
+
+interface Tools {
   readonly clock: Clock;
   readonly pageTokens: PageTokens;
   readonly kafka: KafkaAccess;
@@ -60,7 +68,8 @@ export interface CoreOptions {
   readonly drivers: RegionDrivers;
 }
 
-export function createCore({ db, secret, clock, kafka, brokerHttp, drivers }: CoreOptions): Core {
+export function createCore(options: CoreOptions): CoreParts {
+  const { db, secret, clock, kafka, brokerHttp, drivers } = options;
   return {
     db,
     clock: clock ?? systemClock,
@@ -71,4 +80,9 @@ export function createCore({ db, secret, clock, kafka, brokerHttp, drivers }: Co
     planSlots: new PlanSlots(),
     recordSlots: new RecordSlots(),
   };
+}
+
+/** The core as use cases of this tenant see it. */
+export function coreOf(parts: CoreParts, tenant: OrganizationId): Core {
+  return { ...parts, db: parts.db.tenant(tenant) };
 }

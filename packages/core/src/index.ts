@@ -36,7 +36,15 @@ export { restoreCluster } from "./cluster/restore-cluster.ts";
 export { resumeCluster } from "./cluster/resume-cluster.ts";
 export { type ClusterPatch, updateCluster } from "./cluster/update-cluster.ts";
 export { listConsumerGroups } from "./consumer-group/list-consumer-groups.ts";
-export { type Core, createCore, type KafkaAccess, type RegionDrivers } from "./core.ts";
+export {
+  type Core,
+  type CoreOptions,
+  type CoreParts,
+  coreOf,
+  createCore,
+  type KafkaAccess,
+  type RegionDrivers,
+} from "./core.ts";
 export {
   deploymentOf,
   LEASE_MS_DEFAULT,

@@ -10,7 +10,6 @@ import {
   approveOperation,
   cancelOperation,
   createCluster,
-  createCore,
   getOperationPlan,
   pauseCluster,
   resumeCluster,
@@ -19,14 +18,13 @@ import {
   scheduleOperations,
 } from "../src/index.ts";
 import { APPROVAL_WAIT_MS_MAX } from "../src/operation/schedule-operations.ts";
-import { brokerHttp, coreFixture, drivers, newTools, type TestTools } from "./fixture.ts";
+import { brokerHttp, coreFixture, coreFor, drivers, newTools, type TestTools } from "./fixture.ts";
 
 const fixture = coreFixture();
 let names = 0;
 
 function theCore() {
-  const { db } = fixture;
-  return createCore({ db, secret: "a secret of the tests, long enough", brokerHttp, drivers });
+  return coreFor(fixture, { brokerHttp, drivers });
 }
 
 async function askForApproved() {
@@ -66,7 +64,7 @@ test("a plan waits for its approval with no worker at it, and is then carried ou
   expect(await run(tools, operation)).toBe("waiting");
   expect(tools.driver.effects).toEqual([]);
   expect((await look(operation)).operation).toMatchObject({ phase: "WAITING", done: false });
-  expect(await fixture.db.journal.unclaimed(100, "local")).not.toContainEqual(
+  expect(await fixture.db.fleet.journal.unclaimed(100, "local")).not.toContainEqual(
     expect.objectContaining({ id: operation.id }),
   );
   expect(await run(tools, operation)).toBe("not_claimed");
@@ -245,9 +243,12 @@ test("an approval that never comes ends the operation in time", async () => {
   await run(tools, operation);
   const at = (ms: number) => ({ now: () => new Date(Date.now() + ms) });
   const options = { driftIntervalMs: 1e9 };
-  await scheduleOperations({ db: fixture.db, clock: at(APPROVAL_WAIT_MS_MAX / 2) }, options);
+  await scheduleOperations({ db: fixture.db.worker, clock: at(APPROVAL_WAIT_MS_MAX / 2) }, options);
   expect((await look(operation)).operation.phase).toBe("WAITING");
-  await scheduleOperations({ db: fixture.db, clock: at(APPROVAL_WAIT_MS_MAX + 60_000) }, options);
+  await scheduleOperations(
+    { db: fixture.db.worker, clock: at(APPROVAL_WAIT_MS_MAX + 60_000) },
+    options,
+  );
   const ended = await look(operation);
   expect([ended.operation.phase, ended.cluster.phase]).toEqual(["CANCELLED", "FAILED"]);
 });

@@ -16,7 +16,6 @@ import { ProvisionError } from "@millrace/provisioner";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import {
   cancelOperation,
-  createCore,
   getBenchmark,
   listBenchmarks,
   pauseCluster,
@@ -25,7 +24,7 @@ import {
   runBenchmark,
   runOperation,
 } from "../src/index.ts";
-import { coreFixture, drivers, FakeTopics, type TestTools } from "./fixture.ts";
+import { coreFixture, coreFor, drivers, FakeTopics, type TestTools } from "./fixture.ts";
 import { lives } from "./lives.ts";
 
 const MIB = 1024 ** 2;
@@ -71,8 +70,8 @@ const caller = (): Principal => ({
 });
 
 function core() {
-  return createCore({
-    ...{ db: fixture.db, secret: "a secret of the tests, long enough", drivers },
+  return coreFor(fixture, {
+    drivers,
     brokerHttp: async () => ({
       storage: async () => storage,
       settings: async () =>

@@ -26,7 +26,10 @@ const LOOK_MS = 1_000;
 
 function schedule() {
   const { core } = of;
-  return scheduleOperations({ db: fixture.db, clock: core().clock }, { driftIntervalMs: LOOK_MS });
+  return scheduleOperations(
+    { db: fixture.db.worker, clock: core().clock },
+    { driftIntervalMs: LOOK_MS },
+  );
 }
 
 test("a drift check that failed is not begun again at once", async () => {

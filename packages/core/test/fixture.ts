@@ -1,8 +1,9 @@
 import { BrokerError } from "@millrace/broker-admin";
-import { type Database, openDatabase } from "@millrace/db";
+import { type Database, openDatabase, type TenantDatabase } from "@millrace/db";
 import {
   type BrokerStorage,
   type ClusterSize,
+  newId,
   type Principal,
   systemClock,
 } from "@millrace/domain";
@@ -11,6 +12,9 @@ import { type TestDatabase, withPostgres } from "@millrace/testkit";
 import { afterAll, beforeAll } from "vitest";
 import {
   type BrokerHttpAccess,
+  type Core,
+  type CoreOptions,
+  coreOf,
   createCluster,
   createCore,
   type RegionDrivers,
@@ -18,8 +22,12 @@ import {
 } from "../src/index.ts";
 import { FakeDriver } from "./fake-driver.ts";
 
+/** One tenant's rows, to arrange and to look at, and the database as API and worker see it. */
+export type TestDatabaseOfTenant = Database &
+  TenantDatabase & { readonly api: Database; readonly worker: Database };
+
 export interface CoreFixture {
-  db: Database;
+  db: TestDatabaseOfTenant;
   principal: Principal;
 }
 
@@ -43,19 +51,27 @@ export function coreFixture(): CoreFixture {
   let database: TestDatabase;
   beforeAll(async () => {
     database = await withPostgres();
-    fixture.db = openDatabase({ url: database.url });
+    const organizationId = newId("org");
+    const arranging = openDatabase({ url: database.arrangeUrl });
+    fixture.db = {
+      ...arranging,
+      ...arranging.tenant(organizationId),
+      api: openDatabase({ url: database.apiUrl }),
+      worker: openDatabase({ url: database.workerUrl }),
+    };
     const { organizations } = fixture.db;
-    const organization = await organizations.create({ name: "Tenant", slug: "tenant" });
-    await organizations.ensureEnvironment(organization.id, "default");
+    await organizations.create({ id: organizationId, name: "Tenant", slug: "tenant" });
+    await organizations.ensureEnvironment(organizationId, "default");
     fixture.principal = {
-      organizationId: organization.id,
+      organizationId,
       role: "owner",
       userId: undefined,
       apiKeyId: undefined,
     };
   });
   afterAll(async () => {
-    await fixture.db?.close();
+    const { db } = fixture;
+    await Promise.all([db?.close(), db?.api.close(), db?.worker.close()]);
     await database?.drop();
   });
   return fixture;
@@ -93,7 +109,10 @@ export class FakeTopics {
   };
 }
 
-export function newTools(db: Database, changes: Partial<WorkerTools> = {}): TestTools {
+export function newTools(
+  { worker: db }: TestDatabaseOfTenant,
+  changes: Partial<WorkerTools> = {},
+): TestTools {
   const driver = new FakeDriver();
   const drivers = new ClusterDrivers({ local: driver });
   const topics = new FakeTopics();
@@ -103,16 +122,24 @@ export function newTools(db: Database, changes: Partial<WorkerTools> = {}): Test
   return { ...plain, kafka, storage, drivers, ...changes, driver, topics };
 }
 
+/** The use cases of the fixture's tenant, with the API's rights. */
+export function coreFor(
+  { db, principal }: CoreFixture,
+  options: Omit<CoreOptions, "db" | "secret">,
+): Core {
+  const parts = createCore({
+    db: db.api,
+    secret: "a secret of the tests, long enough",
+    ...options,
+  });
+  return coreOf(parts, principal.organizationId);
+}
+
 let names = 0;
 
 /** A cluster as a tenant asks for it, with the operation that makes it. */
 export async function askForCluster({ db, principal }: CoreFixture, size: ClusterSize = "dev") {
   names += 1;
-  const core = createCore({
-    db,
-    secret: "a secret of the tests, long enough",
-    brokerHttp,
-    drivers,
-  });
+  const core = coreFor({ db, principal }, { brokerHttp, drivers });
   return createCluster(core, principal, { name: `c${names}`, region: "local", size });
 }

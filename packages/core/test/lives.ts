@@ -3,22 +3,13 @@ import { randomUUID } from "node:crypto";
 import type { Cluster, ClusterId, Operation } from "@millrace/domain";
 import { ProvisionError } from "@millrace/provisioner";
 import { ManualClock } from "@millrace/testkit";
-import {
-  createCluster,
-  createCore,
-  deleteCluster,
-  runOperation,
-  scheduleOperations,
-} from "../src/index.ts";
-import { brokerHttp, type CoreFixture, drivers, newTools } from "./fixture.ts";
+import { createCluster, deleteCluster, runOperation, scheduleOperations } from "../src/index.ts";
+import { brokerHttp, type CoreFixture, coreFor, drivers, newTools } from "./fixture.ts";
 
 export const DAY_MS = 24 * 60 * 60_000;
 
 export function lives(fixture: CoreFixture) {
-  const core = () =>
-    createCore({
-      ...{ db: fixture.db, secret: "a secret of the tests, long enough", brokerHttp, drivers },
-    });
+  const core = () => coreFor(fixture, { brokerHttp, drivers });
   const tools = () => newTools(fixture.db);
   type Tools = ReturnType<typeof tools>;
   /** The same driver serves every region. */
@@ -97,7 +88,7 @@ export function lives(fixture: CoreFixture) {
 
   const schedule = (afterMs: number) =>
     scheduleOperations(
-      { db: fixture.db, clock: new ManualClock(new Date(Date.now() + afterMs)) },
+      { db: fixture.db.worker, clock: new ManualClock(new Date(Date.now() + afterMs)) },
       { driftIntervalMs: DAY_MS },
     );
 

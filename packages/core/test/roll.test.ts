@@ -2,9 +2,9 @@
 import type { Cluster } from "@millrace/domain";
 import { type ClusterDeployment, ClusterDrivers } from "@millrace/provisioner";
 import { expect, test } from "vitest";
-import { createCore, reconcileCluster, runOperation } from "../src/index.ts";
+import { reconcileCluster, runOperation } from "../src/index.ts";
 import { FakeDriver } from "./fake-driver.ts";
-import { brokerHttp, coreFixture, drivers, newTools } from "./fixture.ts";
+import { brokerHttp, coreFixture, coreFor, drivers, newTools } from "./fixture.ts";
 
 const fixture = coreFixture();
 
@@ -40,12 +40,7 @@ test("instances that are ready but began with an older template are replaced", a
   const local = new FakeDriver();
   const tools = newTools(db, { drivers: new ClusterDrivers({ local, aws: driver }) });
   const cluster = await runningOnAws(driver);
-  const core = createCore({
-    db,
-    secret: "a secret of the tests, long enough",
-    brokerHttp,
-    drivers,
-  });
+  const core = coreFor(fixture, { brokerHttp, drivers });
   const target = { clusterId: cluster.id };
   const operation = await reconcileCluster(core, fixture.principal, target);
   const { signal } = new AbortController();

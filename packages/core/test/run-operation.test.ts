@@ -1,14 +1,15 @@
 import { BrokerError } from "@millrace/broker-admin";
-import { LeaseLost } from "@millrace/db";
+import { type Database, LeaseLost } from "@millrace/db";
 import type { Cluster, Operation } from "@millrace/domain";
 import { ProvisionError } from "@millrace/provisioner";
 import { describe, expect, test } from "vitest";
 import type { RunOptions } from "../src/engine/index.ts";
-import { createCore, deleteCluster, runOperation } from "../src/index.ts";
+import { deleteCluster, runOperation } from "../src/index.ts";
 import {
   askForCluster,
   brokerHttp,
   coreFixture,
+  coreFor,
   drivers,
   newTools,
   type TestTools,
@@ -21,6 +22,12 @@ function run(tools: TestTools, id: Operation["id"], changes: Partial<RunOptions>
   return runOperation(tools, id, { workerId: "w", signal, retryDelayMs: 1, ...changes });
 }
 
+/** The database with a journal that misbehaves. */
+function withJournal(journal: Database["fleet"]["journal"]): Database {
+  const tenant = Object.create(fixture.db, { journal: { value: journal } });
+  return Object.create(fixture.db, { tenant: { value: () => tenant } });
+}
+
 async function look(operation: Operation): Promise<{ operation: Operation; cluster: Cluster }> {
   const { db } = fixture;
   const now = await db.operations.get(operation.organizationId, operation.id);
@@ -29,13 +36,8 @@ async function look(operation: Operation): Promise<{ operation: Operation; clust
 }
 
 async function askForDeletion(cluster: Cluster): Promise<Operation> {
-  const { db, principal } = fixture;
-  const core = createCore({
-    db,
-    secret: "a secret of the tests, long enough",
-    brokerHttp,
-    drivers,
-  });
+  const { principal } = fixture;
+  const core = coreFor(fixture, { brokerHttp, drivers });
   return deleteCluster(core, principal, { clusterId: cluster.id, retainDays: 0 });
 }
 
@@ -85,7 +87,7 @@ describe("a worker that dies", () => {
       // cannot renew it.
       const journal = Object.create(fixture.db.journal);
       journal.renew = () => dead;
-      const db = Object.create(fixture.db, { journal: { value: journal } });
+      const db = withJournal(journal);
       void run({ ...tools, db }, id, { leaseMs: 1_000 }).catch(() => new Killed());
     });
     tools.driver.before = async () => {};
@@ -99,7 +101,7 @@ describe("a worker that dies", () => {
       await runAndDie(tools, operation.id, at);
       expect(await run(tools, operation.id)).toBe("not_claimed");
       await new Promise((resolve) => setTimeout(resolve, 1_100));
-      expect(await fixture.db.journal.unclaimed(100, "local")).toContainEqual(
+      expect(await fixture.db.fleet.journal.unclaimed(100, "local")).toContainEqual(
         expect.objectContaining({ id: operation.id }),
       );
       expect(await run(tools, operation.id)).toBe("succeeded");
@@ -150,7 +152,7 @@ test("a zombie changes nothing after another worker has taken over", async () =>
     if (lost) throw new LeaseLost("the database says so");
     return real.renew(...renewal);
   };
-  const db = Object.create(fixture.db, { journal: { value: journal } });
+  const db = withJournal(journal);
   const zombie = run({ ...tools, db }, operation.id, { leaseMs: 300 });
   await reached;
   lost = true;

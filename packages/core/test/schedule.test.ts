@@ -7,21 +7,19 @@ import {
   acceptDrift,
   checkDrift,
   createCluster,
-  createCore,
   deleteCluster,
   restoreCluster,
   runOperation,
   scheduleOperations,
 } from "../src/index.ts";
-import { brokerHttp, coreFixture, drivers, newTools, type TestTools } from "./fixture.ts";
+import { brokerHttp, coreFixture, coreFor, drivers, newTools, type TestTools } from "./fixture.ts";
 
 const fixture = coreFixture();
 const DAY_MS = 24 * 60 * 60_000;
 const DRIFT_MS = 6 * 60 * 60_000;
 
 function theCore() {
-  const { db } = fixture;
-  return createCore({ db, secret: "a secret of the tests, long enough", brokerHttp, drivers });
+  return coreFor(fixture, { brokerHttp, drivers });
 }
 
 function run(tools: TestTools, { id }: Operation) {
@@ -48,7 +46,7 @@ async function latest({ id }: Cluster): Promise<Operation> {
 
 function schedule(atMs: number) {
   const clock = new ManualClock(new Date(Date.now() + atMs));
-  return scheduleOperations({ db: fixture.db, clock }, { driftIntervalMs: DRIFT_MS });
+  return scheduleOperations({ db: fixture.db.worker, clock }, { driftIntervalMs: DRIFT_MS });
 }
 
 async function deletedFor(days: number, tools: TestTools): Promise<Cluster> {

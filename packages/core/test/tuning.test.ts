@@ -12,13 +12,12 @@ import { beforeEach, expect, test } from "vitest";
 import {
   applyTuning,
   type Core,
-  createCore,
   deploymentOf,
   getTuning,
   listTuningChanges,
   updateTuning,
 } from "../src/index.ts";
-import { askForCluster, coreFixture, drivers } from "./fixture.ts";
+import { askForCluster, coreFixture, coreFor, drivers } from "./fixture.ts";
 
 const MIB = 1024 ** 2;
 const BLOCK_CACHE = TUNING_PROPERTIES.block_cache_bytes;
@@ -38,16 +37,13 @@ let ports = 31_000;
 const { records } = new BrokerHttp({ adminUrl: "http://127.0.0.1:1", adminToken: "none" });
 
 beforeEach(async () => {
-  const { db } = fixture;
   principal = { ...fixture.principal, userId: "usr_01JD0000000000000000000000" };
   mood = "up";
   said = "too large";
   writes = 0;
   const defaults = tuningDefaults({ size: "dev" });
   settings = new Map(TUNING_KNOBS.map((knob) => [TUNING_PROPERTIES[knob], String(defaults[knob])]));
-  core = createCore({
-    db,
-    secret: "a secret of the tests, long enough",
+  core = coreFor(fixture, {
     drivers,
     brokerHttp: async () => ({
       settings: readSettings,

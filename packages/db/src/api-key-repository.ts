@@ -47,7 +47,11 @@ export class ApiKeyRepository {
 
   /** The live key with this hash: neither revoked nor expired at `now`. Not bound to a tenant. */
   async findLive(secretHash: Uint8Array<ArrayBuffer>, now: Date): Promise<ApiKey | undefined> {
-    const row = await this.#client.apiKey.findUnique({ where: { secretHash } });
+    const [row] = await this.#client.$queryRaw<ApiKeyRow[]>`
+      SELECT id, organization_id AS "organizationId", name, role, hint, secret_hash AS "secretHash",
+        created_by_id AS "createdById", created_at AS "createdAt", expires_at AS "expiresAt",
+        last_used_at AS "lastUsedAt", revoked_at AS "revokedAt"
+      FROM find_api_key(${secretHash})`;
     if (!row || row.revokedAt || (row.expiresAt && row.expiresAt <= now)) return undefined;
     return toApiKey(row);
   }

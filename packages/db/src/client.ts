@@ -12,10 +12,10 @@ const TRANSACTION_TIMEOUT_MS = 15_000;
 /** How long a transaction may wait for a connection of the pool under load. */
 const TRANSACTION_WAIT_MS = 10_000;
 
-export function createClient(url: string): PrismaClient {
+export function createClient(url: string, connectionsMax = POOL_CONNECTIONS_MAX): PrismaClient {
   const adapter = new PrismaPg({
     connectionString: url,
-    max: POOL_CONNECTIONS_MAX,
+    max: connectionsMax,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
   });
   return new PrismaClient({

@@ -70,7 +70,7 @@ export class PlacementTaken extends Error {
   override readonly name = "PlacementTaken";
 }
 
-/** Methods that take an `OrganizationId` answer only for that tenant; the others serve the worker. */
+/** Clusters, of the tenant that the transaction is for. */
 export class ClusterRepository {
   readonly #client: Client;
 
@@ -142,13 +142,13 @@ export class ClusterRepository {
     return this.#client.cluster.count({ where: { organizationId, deletedAt: null } });
   }
 
-  /** Any tenant's cluster, deleted ones too. */
+  /** The cluster, deleted ones too. */
   async load(id: ClusterId): Promise<Cluster | undefined> {
     const row = await this.#client.cluster.findUnique({ where: { id } });
     return row ? toCluster(row) : undefined;
   }
 
-  /** Every tenant's clusters in one of these phases, oldest first. */
+  /** Clusters in one of these phases, oldest first. */
   async inPhases(phases: readonly ClusterPhase[]): Promise<Cluster[]> {
     const rows = await this.#client.cluster.findMany({
       where: { phase: { in: [...phases] }, deletedAt: null },
@@ -299,12 +299,10 @@ export class ClusterRepository {
     });
   }
 
-  /** Placements that clusters hold now. */
+  /** Placements that clusters of every tenant hold now. */
   async placements(): Promise<Placement[]> {
-    const rows = await this.#client.cluster.findMany({
-      where: { kafkaPort: { not: null } },
-      select: { host: true, kafkaPort: true, adminPort: true },
-    });
+    const rows = await this.#client.$queryRaw<Placed[]>`
+      SELECT host, kafka_port AS "kafkaPort", admin_port AS "adminPort" FROM taken_placements()`;
     return rows.flatMap((row) => toPlacement(row) ?? []);
   }
 
@@ -348,7 +346,9 @@ function toDrift(row: ClusterRow): ClusterDrift {
   };
 }
 
-function toPlacement(row: Pick<ClusterRow, "host" | "kafkaPort" | "adminPort">) {
+type Placed = Pick<ClusterRow, "host" | "kafkaPort" | "adminPort">;
+
+function toPlacement(row: Placed) {
   const { host, kafkaPort, adminPort } = row;
   if (host === null || kafkaPort === null || adminPort === null) return undefined;
   return { host, kafkaPort, adminPort } satisfies Placement;

@@ -1,8 +1,10 @@
-import type { OperationId } from "@millrace/domain";
+import type { OperationId, OrganizationId } from "@millrace/domain";
 import { ApiKeyRepository } from "./api-key-repository.ts";
 import { BenchmarkRepository } from "./benchmark-repository.ts";
 import { type Client, createClient } from "./client.ts";
 import { ClusterRepository } from "./cluster-repository.ts";
+import { assertConfined } from "./confinement.ts";
+import { type Fleet, fleetIn } from "./fleet.ts";
 import type { PrismaClient } from "./generated/client.ts";
 import { IdempotencyRepository } from "./idempotency-repository.ts";
 import { MetricRepository } from "./metric-repository.ts";
@@ -13,29 +15,44 @@ import { OperationRepository } from "./operation-repository.ts";
 import { OperationSignal } from "./operation-signal.ts";
 import { OrganizationRepository } from "./organization-repository.ts";
 import { RateLimitRepository } from "./rate-limit-repository.ts";
+import { eachIn, tenantScope } from "./tenancy.ts";
 import { TerraformStateRepository } from "./terraform-state-repository.ts";
 import { TuningRepository } from "./tuning-repository.ts";
 
-/** All repositories over one connection or one transaction. */
-export interface Repositories {
-  readonly organizations: OrganizationRepository;
-  readonly apiKeys: ApiKeyRepository;
-  readonly clusters: ClusterRepository;
-  readonly operations: OperationRepository;
-  readonly journal: OperationJournal;
-  readonly operationPlans: OperationPlanRepository;
-  readonly terraformStates: TerraformStateRepository;
-  readonly idempotency: IdempotencyRepository;
-  readonly metrics: MetricRepository;
-  readonly rateLimits: RateLimitRepository;
-  readonly tuning: TuningRepository;
-  readonly benchmarks: BenchmarkRepository;
-}
+const REPOSITORIES = {
+  organizations: OrganizationRepository,
+  apiKeys: ApiKeyRepository,
+  clusters: ClusterRepository,
+  operations: OperationRepository,
+  journal: OperationJournal,
+  operationPlans: OperationPlanRepository,
+  terraformStates: TerraformStateRepository,
+  idempotency: IdempotencyRepository,
+  metrics: MetricRepository,
+  tuning: TuningRepository,
+  benchmarks: BenchmarkRepository,
+} as const;
+
+/** All repositories of one tenant. */
+export type Repositories = {
+  readonly [Name in keyof typeof REPOSITORIES]: InstanceType<(typeof REPOSITORIES)[Name]>;
+};
 
 export interface Transaction extends Repositories {
   /** Has the operation delivered to a worker when the transaction commits. */
   deliver(id: OperationId): Promise<void>;
 }
+
+/** One tenant's rows: those of the others do not exist here. */
+export interface TenantDatabase extends Repositories {
+  /** Runs `work` in one transaction: it commits when `work` resolves, and leaves no trace else. */
+  transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T>;
+  readonly operationSignal: OperationSignal;
+}
+
+/** What a request asks before its tenant is known. */
+export type SignIn = Pick<ApiKeyRepository, "findLive"> &
+  Pick<OrganizationRepository, "membershipsOf" | "findBySlug">;
 
 /**
  * The tables of users, sessions and credentials, for the one library that owns their meaning.
@@ -45,14 +62,20 @@ export interface IdentityStore {
   readonly kind: "identity-store";
 }
 
-export interface Database extends Repositories {
-  /** Runs `work` in one transaction: it commits when `work` resolves, and leaves no trace else. */
-  transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T>;
+export interface Database {
+  tenant(id: OrganizationId): TenantDatabase;
+  readonly signIn: SignIn;
+  /** What a worker looks for in every tenant. The API's role has no right to it. */
+  readonly fleet: Fleet;
+  /** Counts that belong to no tenant. */
+  readonly rateLimits: RateLimitRepository;
   readonly queue: OperationQueue;
   readonly operationSignal: OperationSignal;
   readonly identityStore: IdentityStore;
   /** Throws where the database does not answer. */
   ping(): Promise<void>;
+  /** Throws `RoleUnconfined` where row-level security would not bind the role of this connection. */
+  assertConfined(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -60,22 +83,26 @@ export interface DatabaseOptions {
   readonly url: string;
   /** Told of faults of the background connections, which recover by themselves. */
   readonly onError?: (error: Error) => void;
+  readonly connectionsMax?: number;
 }
 
 /** Opens the database of a migrated control plane. Connections are made as they are needed. */
 export function openDatabase(options: DatabaseOptions): Database {
-  const client = createClient(options.url);
+  const client = createClient(options.url, options.connectionsMax);
   const queue = new OperationQueue(options.url, options.onError ?? (() => {}));
   const operationSignal = new OperationSignal(options.url);
   return {
-    ...repositoriesOf(client),
+    tenant: (id) => tenantDatabase(client, queue, operationSignal, id),
+    signIn: signInOf(client),
+    fleet: fleetIn(client),
+    rateLimits: new RateLimitRepository(client),
     queue,
     operationSignal,
     identityStore: client as unknown as IdentityStore,
-    transaction: (work) => inTransaction(client, queue, work),
     async ping() {
       await client.$queryRaw`SELECT 1`;
     },
+    assertConfined: () => assertConfined(client),
     async close() {
       await Promise.all([queue.stop(), operationSignal.close()]);
       await client.$disconnect();
@@ -83,29 +110,39 @@ export function openDatabase(options: DatabaseOptions): Database {
   };
 }
 
-function inTransaction<T>(
+function tenantDatabase(
   client: PrismaClient,
   queue: OperationQueue,
-  work: (transaction: Transaction) => Promise<T>,
-): Promise<T> {
-  return client.$transaction((inner) =>
-    work({ ...repositoriesOf(inner), deliver: (id) => queue.send(id, inner) }),
-  );
+  operationSignal: OperationSignal,
+  id: OrganizationId,
+): TenantDatabase {
+  const scope = tenantScope(client, id);
+  return {
+    ...made((Repository) => eachIn(scope, Repository)),
+    transaction: (work) =>
+      scope((inner) =>
+        work({
+          ...made((Repository) => new Repository(inner)),
+          deliver: (operation) => queue.send(operation, inner),
+        }),
+      ),
+    operationSignal,
+  };
 }
 
-function repositoriesOf(client: Client): Repositories {
+/** Every repository, as `make` makes it. */
+function made(make: (Repository: new (client: Client) => object) => object): Repositories {
+  return Object.fromEntries(
+    Object.entries(REPOSITORIES).map(([name, Repository]) => [name, make(Repository)]),
+  ) as Repositories;
+}
+
+function signInOf(client: PrismaClient): SignIn {
+  const apiKeys = new ApiKeyRepository(client);
+  const organizations = new OrganizationRepository(client);
   return {
-    organizations: new OrganizationRepository(client),
-    apiKeys: new ApiKeyRepository(client),
-    clusters: new ClusterRepository(client),
-    operations: new OperationRepository(client),
-    journal: new OperationJournal(client),
-    operationPlans: new OperationPlanRepository(client),
-    terraformStates: new TerraformStateRepository(client),
-    idempotency: new IdempotencyRepository(client),
-    metrics: new MetricRepository(client),
-    rateLimits: new RateLimitRepository(client),
-    tuning: new TuningRepository(client),
-    benchmarks: new BenchmarkRepository(client),
+    findLive: (secretHash, now) => apiKeys.findLive(secretHash, now),
+    membershipsOf: (userId) => organizations.membershipsOf(userId),
+    findBySlug: (slug) => organizations.findBySlug(slug),
   };
 }

@@ -1,5 +1,13 @@
 export { type PhaseChange, PlacementTaken } from "./cluster-repository.ts";
-export { type Database, openDatabase, type Transaction } from "./database.ts";
+export { RoleUnconfined } from "./confinement.ts";
+export {
+  type Database,
+  openDatabase,
+  type SignIn,
+  type TenantDatabase,
+  type Transaction,
+} from "./database.ts";
+export type { Fleet } from "./fleet.ts";
 export type { IdempotentRequest } from "./idempotency-repository.ts";
 export {
   type Fence,

@@ -4,16 +4,24 @@ import { delimiter, dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { migrateQueue } from "./operation-queue.ts";
+import { enableRole } from "./roles.ts";
 
 const MIGRATE_TIMEOUT_MS = 120_000;
 
+/** How API and worker will connect: addresses with the passwords that their roles get. */
+export interface RoleUrls {
+  readonly api?: string | undefined;
+  readonly worker?: string | undefined;
+}
+
 /**
  * Brings the database at `url` to this version: creates it if it does not exist, applies the
- * migrations that are missing, and sets up the queue's tables. Safe to run by two at once.
+ * migrations that are missing, sets up the queue's tables, and lets the roles of `roles` connect. Safe to
+ * run by two at once.
  *
  * @throws Error with Prisma's report where a migration fails; nothing of that one is applied.
  */
-export async function migrate(url: string): Promise<void> {
+export async function migrate(url: string, roles: RoleUrls = {}): Promise<void> {
   const cli = createRequire(import.meta.url).resolve("prisma/build/index.js");
   try {
     await promisify(execFile)(process.execPath, [cli, "migrate", "deploy"], {
@@ -26,6 +34,8 @@ export async function migrate(url: string): Promise<void> {
     throw new Error(`the migration failed:\n${stdout}${stderr}`.trimEnd(), { cause: error });
   }
   await migrateQueue(url);
+  if (roles.api) await enableRole(url, roles.api, "millrace_api");
+  if (roles.worker) await enableRole(url, roles.worker, "millrace_worker");
 }
 
 /** The schema engine is a script that `node` runs: the same one that runs this program. */

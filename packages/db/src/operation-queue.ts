@@ -1,4 +1,5 @@
 import type { OperationId } from "@millrace/domain";
+import pg from "pg";
 import { fromPrisma, PgBoss } from "pg-boss";
 import type { Client } from "./client.ts";
 
@@ -24,27 +25,20 @@ interface Delivery {
  * row is the truth, and a delivery too many finds the operation claimed or done.
  */
 export class OperationQueue {
-  readonly #boss: PgBoss;
-  #started: Promise<unknown> | undefined;
+  /** The API's: it may insert jobs, and nothing else. */
+  readonly #sender: Boss;
+  readonly #worker: Boss;
 
   constructor(url: string, onError: (error: Error) => void) {
-    this.#boss = new PgBoss({
-      connectionString: url,
-      schema: SCHEMA,
-      max: CONNECTIONS_MAX,
-      migrate: false,
-      createSchema: false,
-      schedule: false,
-      superviseIntervalSeconds: SUPERVISE_INTERVAL_SECONDS,
-    });
-    this.#boss.on("error", onError);
+    this.#sender = new Boss(url, onError, { supervise: false });
+    this.#worker = new Boss(url, onError, { supervise: true });
   }
 
   /** Hands the operation over when `transaction` commits. */
   async send(operationId: OperationId, transaction: Client): Promise<void> {
-    await this.#start();
+    const boss = await this.#sender.started();
     const data: Delivery = { operationId };
-    await this.#boss.send(QUEUE, data, { db: fromPrisma(transaction) });
+    await boss.send(QUEUE, data, { db: fromPrisma(transaction) });
   }
 
   /** Calls `handler` for each delivered id; `concurrency` at a time. */
@@ -52,8 +46,8 @@ export class OperationQueue {
     concurrency: number,
     handler: (id: OperationId, signal: AbortSignal) => Promise<void>,
   ): Promise<void> {
-    await this.#start();
-    await this.#boss.work<Delivery>(
+    const boss = await this.#worker.started();
+    await boss.work<Delivery>(
       QUEUE,
       { batchSize: 1, pollingIntervalSeconds: 0.5, localConcurrency: concurrency },
       async ([job]) => {
@@ -64,14 +58,42 @@ export class OperationQueue {
 
   /** Takes no more deliveries and waits for running handlers, at most `timeoutMs`. */
   async stop(timeoutMs = 10_000): Promise<void> {
-    if (this.#started === undefined) return;
-    await this.#started;
-    await this.#boss.stop({ graceful: true, timeout: timeoutMs });
+    await Promise.all([this.#sender.stop(timeoutMs), this.#worker.stop(timeoutMs)]);
+  }
+}
+
+/** A pg-boss that starts when it is needed. */
+class Boss {
+  readonly #boss: PgBoss;
+  #starting: Promise<PgBoss> | undefined;
+
+  constructor(
+    url: string,
+    onError: (error: Error) => void,
+    { supervise }: { readonly supervise: boolean },
+  ) {
+    this.#boss = new PgBoss({
+      connectionString: url,
+      schema: SCHEMA,
+      max: CONNECTIONS_MAX,
+      migrate: false,
+      createSchema: false,
+      schedule: false,
+      supervise,
+      superviseIntervalSeconds: SUPERVISE_INTERVAL_SECONDS,
+    });
+    this.#boss.on("error", onError);
   }
 
-  #start(): Promise<unknown> {
-    this.#started ??= this.#boss.start();
-    return this.#started;
+  started(): Promise<PgBoss> {
+    this.#starting ??= this.#boss.start();
+    return this.#starting;
+  }
+
+  async stop(timeout: number): Promise<void> {
+    if (this.#starting === undefined) return;
+    await this.#starting;
+    await this.#boss.stop({ graceful: true, timeout });
   }
 }
 
@@ -93,5 +115,26 @@ export async function migrateQueue(url: string): Promise<void> {
     });
   } finally {
     await boss.stop({ graceful: false });
+  }
+  await grantQueue(url);
+}
+
+/** The API only sends. Jobs name operations and nothing else, so the queue's rows belong to no tenant. */
+const GRANTS = `
+  GRANT USAGE ON SCHEMA ${SCHEMA} TO millrace_api, millrace_worker;
+  GRANT SELECT ON ${SCHEMA}.version, ${SCHEMA}.queue TO millrace_api;
+  GRANT SELECT, INSERT ON ${SCHEMA}.job, ${SCHEMA}.job_common TO millrace_api;
+  GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${SCHEMA} TO millrace_worker;`;
+
+/** After each migration: a version of pg-boss may bring tables. */
+async function grantQueue(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    // Two at once would change the same rows of the catalogue.
+    await client.query("SELECT pg_advisory_lock(hashtextextended('queue grants', 0))");
+    await client.query(GRANTS);
+  } finally {
+    await client.end();
   }
 }

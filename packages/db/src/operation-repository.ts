@@ -111,7 +111,9 @@ export class OperationRepository {
 
   /** Every tenant's operations of this kind that are not done. */
   async countUnderWay(kind: OperationKind): Promise<number> {
-    return this.#client.operation.count({ where: { kind, done: false } });
+    const [row] = await this.#client.$queryRaw<{ count: bigint }[]>`
+      SELECT count FROM operations_under_way(${kind})`;
+    return Number(row?.count ?? 0);
   }
 
   /** Throws `cluster_busy`, with the operation's id, while one is not done. */
@@ -126,7 +128,7 @@ export class OperationRepository {
     return row ? toOperation(row) : undefined;
   }
 
-  /** Any tenant's operation. */
+  /** The operation, whatever its cluster. */
   async load(id: OperationId): Promise<Operation | undefined> {
     const row = await this.#client.operation.findUnique({ where: { id }, include: WITH_STEPS });
     return row ? toOperation(row) : undefined;

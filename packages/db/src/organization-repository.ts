@@ -18,6 +18,9 @@ export interface MembershipWithOrganization extends Membership {
   readonly organization: Organization;
 }
 
+type OrganizationFields = Pick<OrganizationRow, "id" | "name" | "slug" | "createdAt">;
+type MembershipRow = OrganizationFields & { readonly role: string };
+
 /** Tenants, their members and their environments. */
 export class OrganizationRepository {
   readonly #client: Client;
@@ -31,35 +34,27 @@ export class OrganizationRepository {
     return row ? toOrganization(row) : undefined;
   }
 
+  /** Whatever the tenant of the transaction. */
   async findBySlug(slug: string): Promise<Organization | undefined> {
-    const row = await this.#client.organization.findUnique({ where: { slug } });
-    return row ? toOrganization(row) : undefined;
+    const [row] = await this.#client.$queryRaw<OrganizationFields[]>`
+      SELECT id, name, slug, created_at AS "createdAt" FROM find_organization(${slug})`;
+    return row && toOrganization(row);
   }
 
-  async create(organization: { name: string; slug: string }): Promise<Organization> {
-    const data = { id: newId("org"), ...organization };
+  async create(data: { id: OrganizationId; name: string; slug: string }): Promise<Organization> {
     return toOrganization(await this.#client.organization.create({ data }));
   }
 
-  /** Memberships of one user, oldest first. */
+  /** Memberships of one user in every tenant, oldest first. */
   async membershipsOf(userId: UserId): Promise<MembershipWithOrganization[]> {
-    const rows = await this.#client.member.findMany({
-      where: { userId },
-      include: { organization: true },
-      orderBy: [{ createdAt: "asc" }, { id: "asc" }],
+    const rows = await this.#client.$queryRaw<MembershipRow[]>`
+      SELECT organization_id AS id, role, name, slug, created_at AS "createdAt"
+      FROM memberships_of(${userId})`;
+    return rows.flatMap((row) => {
+      if (!isRole(row.role)) return [];
+      const organization = toOrganization(row);
+      return [{ organizationId: organization.id, userId, role: row.role, organization }];
     });
-    return rows.flatMap((row) =>
-      isRole(row.role)
-        ? [
-            {
-              organizationId: row.organizationId as OrganizationId,
-              userId: row.userId as UserId,
-              role: row.role,
-              organization: toOrganization(row.organization),
-            },
-          ]
-        : [],
-    );
   }
 
   /** Makes the user a member, or gives a member another role. */
@@ -182,7 +177,7 @@ export class OrganizationRepository {
   }
 }
 
-function toOrganization(row: OrganizationRow): Organization {
+function toOrganization(row: OrganizationFields): Organization {
   return {
     id: row.id as OrganizationId,
     name: row.name,

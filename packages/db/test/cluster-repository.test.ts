@@ -6,33 +6,39 @@ import { databaseFixture, newCluster, newTenant } from "./fixture.ts";
 const fixture = databaseFixture();
 
 test("a cluster reads back as it was written, for its own tenant only", async () => {
-  const { db } = fixture;
-  const [ours, theirs] = [await newTenant(db), await newTenant(db)];
-  const cluster = await newCluster(db, ours);
+  const [ours, theirs] = [await newTenant(fixture.db), await newTenant(fixture.db)];
+  const { db } = ours;
+  const cluster = await newCluster(ours);
   expect(cluster).toMatchObject({ phase: "PROVISIONING", version: 1, labels: { team: "a" } });
   expect(await db.clusters.get(ours.organization.id, cluster.id)).toEqual(cluster);
-  expect(await db.clusters.get(theirs.organization.id, cluster.id)).toBeUndefined();
-  expect((await db.clusters.list(theirs.organization.id, { limit: 10 })).items).toEqual([]);
-  expect(await db.clusters.lock(theirs.organization.id, cluster.id)).toBeUndefined();
+  for (const stranger of [db, theirs.db]) {
+    const { clusters } = stranger;
+    expect(await clusters.get(theirs.organization.id, cluster.id)).toBeUndefined();
+    expect((await clusters.list(theirs.organization.id, { limit: 10 })).items).toEqual([]);
+    expect(await clusters.lock(theirs.organization.id, cluster.id)).toBeUndefined();
+  }
+  expect(await theirs.db.clusters.load(cluster.id)).toBeUndefined();
+  expect(await theirs.db.clusters.changePhase(cluster.id, { to: "RUNNING" })).toBeUndefined();
 });
 
 test("a name is taken within its environment, and free again after deletion", async () => {
-  const { db } = fixture;
-  const [ours, theirs] = [await newTenant(db), await newTenant(db)];
-  const first = await newCluster(db, ours);
-  await newCluster(db, theirs);
-  await expect(newCluster(db, ours)).rejects.toMatchObject({ code: "cluster_name_taken" });
+  const [ours, theirs] = [await newTenant(fixture.db), await newTenant(fixture.db)];
+  const { db } = ours;
+  const first = await newCluster(ours);
+  await newCluster(theirs);
+  await expect(newCluster(ours)).rejects.toMatchObject({ code: "cluster_name_taken" });
   await db.clusters.changePhase(first.id, { to: "DELETING" });
-  await expect(newCluster(db, ours)).rejects.toMatchObject({ code: "cluster_name_taken" });
+  await expect(newCluster(ours)).rejects.toMatchObject({ code: "cluster_name_taken" });
   await db.clusters.changePhase(first.id, { to: "DELETED" });
-  const second = await newCluster(db, ours);
+  const second = await newCluster(ours);
   expect(second.id).not.toBe(first.id);
   expect(await db.clusters.get(ours.organization.id, first.id)).toBeUndefined();
 });
 
 test("the phase changes only along the state machine, and each write raises the version", async () => {
-  const { db } = fixture;
-  const { id } = await newCluster(db, await newTenant(db));
+  const tenant = await newTenant(fixture.db);
+  const { db } = tenant;
+  const { id } = await newCluster(tenant);
   expect(await db.clusters.changePhase(id, { to: "DEGRADED" })).toBeUndefined();
   const running = await db.clusters.changePhase(id, { to: "RUNNING", observed: true });
   expect(running).toMatchObject({ phase: "RUNNING", version: 2, observedRevision: 1 });
@@ -41,8 +47,9 @@ test("the phase changes only along the state machine, and each write raises the 
 });
 
 test("of two changes at once from the same phase exactly one happens", async () => {
-  const { db } = fixture;
-  const { id } = await newCluster(db, await newTenant(db));
+  const tenant = await newTenant(fixture.db);
+  const { db } = tenant;
+  const { id } = await newCluster(tenant);
   const outcomes = await Promise.all(
     Array.from({ length: 8 }, () => db.clusters.changePhase(id, { to: "RUNNING" })),
   );
@@ -50,9 +57,9 @@ test("of two changes at once from the same phase exactly one happens", async () 
 });
 
 test("two clusters never hold the same port", async () => {
-  const { db } = fixture;
-  const tenant = await newTenant(db);
-  const [a, b] = [await newCluster(db, tenant, "a"), await newCluster(db, tenant, "b")];
+  const tenant = await newTenant(fixture.db);
+  const { db } = tenant;
+  const [a, b] = [await newCluster(tenant, "a"), await newCluster(tenant, "b")];
   const placement = { host: "127.0.0.1", kafkaPort: 19092, adminPort: 29092 };
   await db.clusters.recordPlacement(a.id, placement);
   expect(await db.clusters.placements()).toEqual([placement]);
@@ -65,10 +72,10 @@ test("two clusters never hold the same port", async () => {
 });
 
 test("pages cover a list once, newest first", async () => {
-  const { db } = fixture;
-  const tenant = await newTenant(db);
+  const tenant = await newTenant(fixture.db);
+  const { db } = tenant;
   const names = Array.from({ length: 7 }, (_, index) => `c${index}`);
-  for (const name of names) await newCluster(db, tenant, name);
+  for (const name of names) await newCluster(tenant, name);
   const seen: string[] = [];
   let page = await db.clusters.list(tenant.organization.id, { limit: 3 });
   seen.push(...page.items.map((cluster) => cluster.name));
@@ -80,9 +87,9 @@ test("pages cover a list once, newest first", async () => {
 });
 
 test("an unknown environment holds no clusters", async () => {
-  const { db } = fixture;
-  const tenant = await newTenant(db);
-  await newCluster(db, tenant);
+  const tenant = await newTenant(fixture.db);
+  const { db } = tenant;
+  await newCluster(tenant);
   const filter = { environmentId: newId("env") };
   const page = await db.clusters.list(tenant.organization.id, { limit: 3 }, filter);
   expect(page).toEqual({ items: [], next: undefined });

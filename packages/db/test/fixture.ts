@@ -1,21 +1,28 @@
 import { type Cluster, type Environment, newId, type Organization } from "@millrace/domain";
 import { type TestDatabase, withPostgres } from "@millrace/testkit";
 import { afterAll, beforeAll } from "vitest";
-import { type Database, openDatabase } from "../src/index.ts";
+import { type Database, openDatabase, type TenantDatabase } from "../src/index.ts";
 
 export interface Tenant {
+  /** Its rows, and what belongs to no tenant. */
+  readonly db: Database & TenantDatabase;
   readonly organization: Organization;
   readonly environment: Environment;
 }
 
 /** One database for a test file; read `fixture.db` inside tests only. */
-export function databaseFixture(): { db: Database; url: string } {
-  const fixture = {} as { db: Database; url: string };
+export interface DatabaseFixture extends TestDatabase {
+  /** With the rights of API and worker. */
+  db: Database;
+}
+
+export function databaseFixture(): DatabaseFixture {
+  const fixture = {} as DatabaseFixture;
   let database: TestDatabase;
   beforeAll(async () => {
     database = await withPostgres();
-    fixture.url = database.url;
-    fixture.db = openDatabase({ url: database.url });
+    Object.assign(fixture, database);
+    fixture.db = openDatabase({ url: database.arrangeUrl });
   });
   afterAll(async () => {
     await fixture.db?.close();
@@ -25,16 +32,15 @@ export function databaseFixture(): { db: Database; url: string } {
 }
 
 export async function newTenant(db: Database): Promise<Tenant> {
-  const organization = await db.organizations.create({
-    name: "Tenant",
-    slug: newId("org").toLowerCase(),
-  });
-  const environment = await db.organizations.ensureEnvironment(organization.id, "default");
-  return { organization, environment };
+  const id = newId("org");
+  const own = { ...db, ...db.tenant(id) };
+  const organization = await own.organizations.create({ id, name: "Tenant", slug: id });
+  const environment = await own.organizations.ensureEnvironment(id, "default");
+  return { db: own, organization, environment };
 }
 
-export async function newCluster(db: Database, tenant: Tenant, name = "orders"): Promise<Cluster> {
-  return db.clusters.create({
+export async function newCluster(tenant: Tenant, name = "orders"): Promise<Cluster> {
+  return tenant.db.clusters.create({
     organizationId: tenant.organization.id,
     environmentId: tenant.environment.id,
     name,

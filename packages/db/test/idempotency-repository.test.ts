@@ -20,8 +20,8 @@ function request(organizationId: OrganizationId, changes: Partial<IdempotentRequ
 }
 
 test("the first request runs, the same one is answered from the store", async () => {
-  const { db } = fixture;
-  const scope = request((await newTenant(db)).organization.id);
+  const { db, organization } = await newTenant(fixture.db);
+  const scope = request(organization.id);
   const response = { status: 202, headers: { location: "/v1/operations/op_1" }, body: "{}" };
   expect(await db.idempotency.begin(scope)).toEqual({ kind: "begun" });
   expect(await db.idempotency.begin(scope)).toEqual({ kind: "running" });
@@ -30,8 +30,8 @@ test("the first request runs, the same one is answered from the store", async ()
 });
 
 test("another body or route under the same key is a mismatch", async () => {
-  const { db } = fixture;
-  const { id } = (await newTenant(db)).organization;
+  const { db, organization } = await newTenant(fixture.db);
+  const { id } = organization;
   await db.idempotency.begin(request(id));
   const other = request(id, { requestHash: new Uint8Array(32) });
   expect(await db.idempotency.begin(other)).toEqual({ kind: "mismatch" });
@@ -40,24 +40,24 @@ test("another body or route under the same key is a mismatch", async () => {
 });
 
 test("keys of two tenants and of two principals never meet", async () => {
-  const { db } = fixture;
-  const [a, b] = [await newTenant(db), await newTenant(db)];
+  const [a, b] = [await newTenant(fixture.db), await newTenant(fixture.db)];
+  const { db } = a;
   await db.idempotency.begin(request(a.organization.id));
-  expect(await db.idempotency.begin(request(b.organization.id))).toEqual({ kind: "begun" });
+  expect(await b.db.idempotency.begin(request(b.organization.id))).toEqual({ kind: "begun" });
   const principal = request(a.organization.id, { principal: "key_2" });
   expect(await db.idempotency.begin(principal)).toEqual({ kind: "begun" });
 });
 
 test("of many at once exactly one begins", async () => {
-  const { db } = fixture;
-  const { id } = (await newTenant(db)).organization;
+  const { db, organization } = await newTenant(fixture.db);
+  const { id } = organization;
   const all = await Promise.all(Array.from({ length: 8 }, () => db.idempotency.begin(request(id))));
   expect(all.filter((begun) => begun.kind === "begun")).toHaveLength(1);
 });
 
 test("a dead process's key can be taken over, and an abandoned or expired one used again", async () => {
-  const { db } = fixture;
-  const { id } = (await newTenant(db)).organization;
+  const { db, organization } = await newTenant(fixture.db);
+  const { id } = organization;
   await db.idempotency.begin(request(id, { lockMs: -1 }));
   expect(await db.idempotency.begin(request(id))).toEqual({ kind: "begun" });
   await db.idempotency.abandon(request(id));
@@ -65,5 +65,5 @@ test("a dead process's key can be taken over, and an abandoned or expired one us
   expect(await db.idempotency.begin(other)).toEqual({ kind: "begun" });
   await db.idempotency.complete(other, { status: 200, headers: {}, body: "" });
   expect(await db.idempotency.begin(request(id))).toEqual({ kind: "begun" });
-  expect(await db.idempotency.deleteExpired()).toBe(0);
+  expect(await db.fleet.idempotency.deleteExpired()).toBe(0);
 });

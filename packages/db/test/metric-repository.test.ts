@@ -27,8 +27,9 @@ function scrape(clusterId: MetricScrape["clusterId"], second: number): MetricScr
 }
 
 test("a reading comes back to the last digit, once, however often it is written", async () => {
-  const { db } = fixture;
-  const { id } = await newCluster(db, await newTenant(db));
+  const tenant = await newTenant(fixture.db);
+  const { db } = tenant;
+  const { id } = await newCluster(tenant);
   await db.metrics.addScrapes([scrape(id, 0)]);
   await db.metrics.addScrapes([scrape(id, 0)]);
   const range = { from: new Date(T0), to: new Date(T0 + 1000) };
@@ -37,8 +38,9 @@ test("a reading comes back to the last digit, once, however often it is written"
 });
 
 test("a coarser step keeps the last reading of each stretch, and the very first", async () => {
-  const { db } = fixture;
-  const { id } = await newCluster(db, await newTenant(db));
+  const tenant = await newTenant(fixture.db);
+  const { db } = tenant;
+  const { id } = await newCluster(tenant);
   await db.metrics.addScrapes(Array.from({ length: 20 }, (_, second) => scrape(id, second)));
   const range = { from: new Date(T0), to: new Date(T0 + 20_000) };
   const rows = await db.metrics.scrapes(id, range, 10);
@@ -46,8 +48,9 @@ test("a coarser step keeps the last reading of each stretch, and the very first"
 });
 
 test("a coarser step keeps what a broker had counted when it restarted", async () => {
-  const { db } = fixture;
-  const { id } = await newCluster(db, await newTenant(db));
+  const tenant = await newTenant(fixture.db);
+  const { db } = tenant;
+  const { id } = await newCluster(tenant);
   const counts = [0n, 5n, 8n, 2n, 4n, 6n, 7n, 8n];
   await db.metrics.addScrapes(
     counts.map((count, second) => ({ ...scrape(id, second), fetchBuckets: [0n, count] })),
@@ -58,22 +61,24 @@ test("a coarser step keeps what a broker had counted when it restarted", async (
 });
 
 test("retention removes what is older than its limit and nothing else", async () => {
-  const { db } = fixture;
-  const { id } = await newCluster(db, await newTenant(db));
+  const tenant = await newTenant(fixture.db);
+  const { db } = tenant;
+  const { id } = await newCluster(tenant);
   await db.metrics.addScrapes([scrape(id, 0), scrape(id, 100)]);
   await db.metrics.addLag([
     { clusterId: id, groupId: "g", at: new Date(T0), lag: 5n },
     { clusterId: id, groupId: "g", at: new Date(T0 + 100_000), lag: PAST_2_53 },
   ]);
-  while ((await db.metrics.deleteBefore(new Date(T0 + 50_000))) > 0);
+  while ((await db.fleet.metrics.deleteBefore(new Date(T0 + 50_000))) > 0);
   const range = { from: new Date(T0), to: new Date(T0 + 200_000) };
   expect(await db.metrics.scrapes(id, range, 1)).toEqual([scrape(id, 100)]);
   expect((await db.metrics.lag(id, range, 1)).map((sample) => sample.lag)).toEqual([PAST_2_53]);
 });
 
 test("lag over a coarse step is one reading per group and stretch, the last one", async () => {
-  const { db } = fixture;
-  const { id } = await newCluster(db, await newTenant(db));
+  const tenant = await newTenant(fixture.db);
+  const { db } = tenant;
+  const { id } = await newCluster(tenant);
   await db.metrics.addLag(
     ["a", "b"].flatMap((groupId) =>
       Array.from({ length: 20 }, (_, second) => ({

@@ -5,25 +5,29 @@ import {
   type OperationId,
 } from "@millrace/domain";
 import { expect, test } from "vitest";
-import { type Database, LeaseLost } from "../src/index.ts";
+import { LeaseLost } from "../src/index.ts";
 import { databaseFixture, newCluster, newTenant, type Tenant } from "./fixture.ts";
 
 const fixture = databaseFixture();
 const LEASE_MS = 60_000;
 
-async function newOperation(db: Database): Promise<Operation> {
-  const tenant = await newTenant(db);
-  const cluster = await newCluster(db, tenant);
-  return db.operations.create({
+type TenantOperation = Operation & { readonly db: Tenant["db"] };
+
+async function newOperation(): Promise<TenantOperation> {
+  const tenant = await newTenant(fixture.db);
+  const { db } = tenant;
+  const cluster = await newCluster(tenant);
+  const operation = await db.operations.create({
     organizationId: tenant.organization.id,
     clusterId: cluster.id,
     kind: "cluster.create",
   });
+  return { ...operation, db };
 }
 
 test("a cluster has one operation at a time, and the refusal names it", async () => {
-  const { db } = fixture;
-  const operation = await newOperation(db);
+  const operation = await newOperation();
+  const { db } = operation;
   const again = { ...operation, kind: "cluster.delete" } as const;
   const request = {
     organizationId: again.organizationId,
@@ -34,10 +38,11 @@ test("a cluster has one operation at a time, and the refusal names it", async ()
     code: "cluster_busy",
     message: expect.stringContaining(operation.id),
   });
-  const racing = await newCluster(db, await newTenant(db));
+  const other = await newTenant(fixture.db);
+  const racing = await newCluster(other);
   const race = await Promise.allSettled(
     [1, 2, 3].map(() =>
-      db.operations.create({
+      other.db.operations.create({
         organizationId: racing.organizationId,
         clusterId: racing.id,
         kind: "cluster.delete",
@@ -48,8 +53,7 @@ test("a cluster has one operation at a time, and the refusal names it", async ()
 });
 
 test("of many workers one claims, and the others find nothing", async () => {
-  const { db } = fixture;
-  const { id } = await newOperation(db);
+  const { db, id } = await newOperation();
   const claims = await Promise.all(
     Array.from({ length: 6 }, (_, worker) => db.journal.claim(id, `w${worker}`, LEASE_MS)),
   );
@@ -59,8 +63,7 @@ test("of many workers one claims, and the others find nothing", async () => {
 });
 
 test("an expired lease can be taken over, and the zombie's writes hit nothing", async () => {
-  const { db } = fixture;
-  const { id } = await newOperation(db);
+  const { db, id } = await newOperation();
   await db.journal.claim(id, "first", 1);
   await new Promise((resolve) => setTimeout(resolve, 20));
   const zombie = { operationId: id, attempt: 1 };
@@ -84,16 +87,15 @@ test("an expired lease can be taken over, and the zombie's writes hit nothing", 
 });
 
 test("a released operation is free at once; a finished one never again", async () => {
-  const { db } = fixture;
-  const { id } = await newOperation(db);
+  const { db, id } = await newOperation();
   await db.journal.claim(id, "first", LEASE_MS);
   const unclaimed = async (provider: ClusterProvider) =>
-    (await db.journal.unclaimed(100, provider)).map((each) => each.id);
+    (await db.fleet.journal.unclaimed(100, provider)).map((each) => each.id);
   expect(await unclaimed("local")).not.toContain(id);
   await db.journal.release({ operationId: id, attempt: 1 });
   expect(await unclaimed("local")).toContain(id);
   expect(await unclaimed("aws")).not.toContain(id);
-  expect(await db.journal.providerOf(id)).toBe("local");
+  expect(await db.fleet.journal.providerOf(id)).toBe("local");
   await db.journal.claim(id, "second", LEASE_MS);
   await db.journal.complete({ operationId: id, attempt: 2 }, { phase: "SUCCEEDED" });
   expect(await db.journal.claim(id, "third", LEASE_MS)).toBeUndefined();
@@ -101,12 +103,13 @@ test("a released operation is free at once; a finished one never again", async (
 });
 
 test("organizations take turns, whoever asked first, most, or again and again", async () => {
-  const { db } = fixture;
-  const [many, one] = [await newTenant(db), await newTenant(db)];
+  const [many, one] = [await newTenant(fixture.db), await newTenant(fixture.db)];
+  const { db } = many;
   const ask = async (tenant: Tenant, name: string) => {
-    const { id: clusterId } = await newCluster(db, tenant, name);
+    const { id: clusterId } = await newCluster(tenant, name);
     const { id: organizationId } = tenant.organization;
-    return (await db.operations.create({ organizationId, clusterId, kind: "cluster.create" })).id;
+    const { operations } = tenant.db;
+    return (await operations.create({ organizationId, clusterId, kind: "cluster.create" })).id;
   };
   const first: OperationId[] = [];
   for (const name of ["a", "b", "c", "d", "e", "f"]) first.push(await ask(many, name));
@@ -114,7 +117,7 @@ test("organizations take turns, whoever asked first, most, or again and again", 
   const theirs = await ask(one, "a");
   const tenants = [many, one].map(({ organization }) => organization.id);
   const order = async () =>
-    (await db.journal.unclaimed(1_000, "local"))
+    (await db.fleet.journal.unclaimed(1_000, "local"))
       .filter(({ organizationId }) => tenants.includes(organizationId))
       .map(({ id }) => id);
   expect(await order()).toEqual([a, theirs, b, c, d, e, f]);
@@ -128,7 +131,7 @@ test("organizations take turns, whoever asked first, most, or again and again", 
   expect(await order()).toEqual([theirs, c, d, e, f, a]);
   // A limit takes nobody's turn.
   await db.journal.release({ operationId: b!, attempt: 1 });
-  const turns = await db.journal.unclaimed(1_000, "local");
+  const turns = await db.fleet.journal.unclaimed(1_000, "local");
   const at = turns.findIndex(({ id }) => id === theirs);
   expect(turns.slice(0, at).filter(({ organizationId }) => organizationId === tenants[0])).toEqual([
     { id: c, organizationId: tenants[0] },
@@ -136,8 +139,7 @@ test("organizations take turns, whoever asked first, most, or again and again", 
 });
 
 test("steps and events tell the story, with a dense seq", async () => {
-  const { db } = fixture;
-  const { id, organizationId } = await newOperation(db);
+  const { db, id, organizationId } = await newOperation();
   await db.journal.claim(id, "w", LEASE_MS);
   const fence = { operationId: id, attempt: 1 };
   await db.journal.recordStep(fence, { name: "reserve_ports", state: "RUNNING" });
@@ -165,8 +167,7 @@ test("steps and events tell the story, with a dense seq", async () => {
 });
 
 test("readers are woken by an event that is committed", async () => {
-  const { db } = fixture;
-  const { id } = await newOperation(db);
+  const { db, id } = await newOperation();
   // The first wait opens the LISTEN connection; only then is a wake-up certain.
   await db.operationSignal.wait(id, 500);
   const begun = Date.now();
@@ -178,11 +179,11 @@ test("readers are woken by an event that is committed", async () => {
 
 test("the queue delivers what was committed and only that", async () => {
   const { db } = fixture;
-  const kept = await newOperation(db);
-  const undone = await newOperation(db);
-  await db.transaction((tx) => tx.deliver(kept.id));
+  const kept = await newOperation();
+  const undone = await newOperation();
+  await kept.db.transaction((tx) => tx.deliver(kept.id));
   await expect(
-    db.transaction(async (tx) => {
+    undone.db.transaction(async (tx) => {
       await tx.deliver(undone.id);
       throw new Error("changed my mind");
     }),
@@ -199,8 +200,8 @@ test("the queue delivers what was committed and only that", async () => {
 });
 
 test("log lines are kept up to their bound, and the next one says so", async () => {
-  const { db } = fixture;
-  const operation = await newOperation(db);
+  const operation = await newOperation();
+  const { db } = operation;
   const { id } = operation;
   const { attempt } = (await db.journal.claim(id, "w", LEASE_MS))!;
   const fence = { operationId: id, attempt };

@@ -5,14 +5,16 @@ import { expect, test } from "vitest";
 import { type Fence, LeaseLost, StateVersionTaken } from "../src/index.ts";
 import type { SealedState } from "../src/terraform-state-repository.ts";
 import { STATE_VERSIONS_MAX } from "../src/terraform-state-repository.ts";
-import { databaseFixture, newCluster, newTenant } from "./fixture.ts";
+import { databaseFixture, newCluster, newTenant, type Tenant } from "./fixture.ts";
 
 const fixture = databaseFixture();
 const LEASE_MS = 60_000;
 
-async function newState(): Promise<SealedState> {
-  const cluster = await newCluster(fixture.db, await newTenant(fixture.db));
-  return {
+/** A state, and its tenant's database. */
+async function newState(): Promise<{ state: SealedState; db: Tenant["db"] }> {
+  const tenant = await newTenant(fixture.db);
+  const cluster = await newCluster(tenant);
+  const state: SealedState = {
     organizationId: cluster.organizationId,
     clusterId: cluster.id,
     version: 1,
@@ -22,10 +24,13 @@ async function newState(): Promise<SealedState> {
     wrappedKey: Buffer.from([9]),
     keyId: "file:1",
   };
+  return { state, db: tenant.db };
 }
 
-async function claimed({ organizationId, clusterId }: SealedState): Promise<Fence> {
-  const { db } = fixture;
+async function claimed(
+  db: Tenant["db"],
+  { organizationId, clusterId }: SealedState,
+): Promise<Fence> {
   const operation = await db.operations.create({
     organizationId,
     clusterId,
@@ -36,8 +41,8 @@ async function claimed({ organizationId, clusterId }: SealedState): Promise<Fenc
 }
 
 test("the newest version is what is loaded, and is what was saved", async () => {
-  const { terraformStates } = fixture.db;
-  const state = await newState();
+  const { db, state } = await newState();
+  const { terraformStates } = db;
   expect(await terraformStates.load(state.clusterId)).toBeUndefined();
   await terraformStates.save(state, undefined);
   const second = { ...state, version: 2, serial: 5, ciphertext: Buffer.from("x") };
@@ -49,12 +54,12 @@ test("the newest version is what is loaded, and is what was saved", async () => 
       ...{ ciphertext: "x", keyId: "file:1" },
     },
   );
-  expect(await terraformStates.clusterIds()).toContain(state.clusterId);
+  expect(await db.fleet.terraformStates.clusterIds()).toContain(state.clusterId);
 });
 
 test("of two who write the same version, one is told", async () => {
-  const { terraformStates } = fixture.db;
-  const state = await newState();
+  const { db, state } = await newState();
+  const { terraformStates } = db;
   const saves = [1, 2].map(() => terraformStates.save(state, undefined));
   const results = await Promise.allSettled(saves);
   const refused = results.filter((result) => result.status === "rejected");
@@ -63,15 +68,15 @@ test("of two who write the same version, one is told", async () => {
 });
 
 test("an attempt that lost its operation writes nothing, nor does another cluster's", async () => {
-  const { db } = fixture;
-  const state = await newState();
-  const fence = await claimed(state);
+  const { db, state } = await newState();
+  const fence = await claimed(db, state);
   await db.terraformStates.save(state, fence);
   await db.journal.release(fence);
   const next = (await db.journal.claim(fence.operationId, "other", LEASE_MS))!;
   const second = { ...state, version: 2 };
   await expect(db.terraformStates.save(second, fence)).rejects.toBeInstanceOf(LeaseLost);
-  const strangers = await claimed(await newState());
+  const other = await newState();
+  const strangers = await claimed(other.db, other.state);
   await expect(db.terraformStates.save(second, strangers)).rejects.toBeInstanceOf(LeaseLost);
   expect((await db.terraformStates.load(state.clusterId))?.version).toBe(1);
   await db.terraformStates.save(second, { ...fence, attempt: next.attempt });
@@ -79,17 +84,17 @@ test("an attempt that lost its operation writes nothing, nor does another cluste
 });
 
 test("a state is not taken under another tenant's name", async () => {
-  const { terraformStates } = fixture.db;
-  const state = await newState();
-  const { organizationId } = await newState();
+  const { db, state } = await newState();
+  const { terraformStates } = db;
+  const { organizationId } = (await newState()).state;
   const save = terraformStates.save({ ...state, organizationId }, undefined);
   await expect(save).rejects.toBeInstanceOf(LeaseLost);
   expect(await terraformStates.load(state.clusterId)).toBeUndefined();
 });
 
 test("old versions go, and nothing is left when the cluster is gone", async () => {
-  const { terraformStates } = fixture.db;
-  const state = await newState();
+  const { db, state } = await newState();
+  const { terraformStates } = db;
   for (let version = 1; version <= STATE_VERSIONS_MAX + 3; version += 1) {
     await terraformStates.save({ ...state, version }, undefined);
   }
@@ -101,21 +106,21 @@ test("old versions go, and nothing is left when the cluster is gone", async () =
 });
 
 test("the drill's search for plain text finds what stands in a column of bytes or of JSON", async () => {
-  const { db, url } = fixture;
-  const state = await newState();
+  const { url } = fixture;
+  const { db, state } = await newState();
   const canary = `canary ${state.clusterId}`;
   expect(await tablesWith(url, [canary])).toEqual([]);
   await db.terraformStates.save({ ...state, ciphertext: Buffer.from(`x${canary}x`) }, undefined);
   expect(await tablesWith(url, [canary])).toEqual(["terraform_state"]);
-  const { operationId } = await claimed(state);
+  const { operationId } = await claimed(db, state);
   const plan = { planId: "p", digest: "d", plan: { diff: canary }, cost: null };
   await db.operationPlans.save(operationId, plan);
   expect((await tablesWith(url, [canary])).sort()).toEqual(["operation_plan", "terraform_state"]);
 });
 
 test("a key is rewrapped for the newest version only", async () => {
-  const { terraformStates } = fixture.db;
-  const state = await newState();
+  const { db, state } = await newState();
+  const { terraformStates } = db;
   await terraformStates.save(state, undefined);
   const wrapped = { wrappedKey: Buffer.from([7]), keyId: "file:2" };
   await terraformStates.rewrap(state, wrapped);

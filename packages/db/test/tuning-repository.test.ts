@@ -19,8 +19,9 @@ function change(version: number, changes: Partial<NewTuningChange> = {}): NewTun
 }
 
 test("a change and its line of history are there together, or neither is", async () => {
-  const { db } = fixture;
-  const { id, version } = await newCluster(db, await newTenant(db));
+  const tenant = await newTenant(fixture.db);
+  const { db } = tenant;
+  const { id, version } = await newCluster(tenant);
   await db.transaction((tx) => tx.tuning.record(id, change(1)));
   const failing = db.transaction(async (tx) => {
     await tx.tuning.record(id, change(2));
@@ -41,15 +42,17 @@ test("a change and its line of history are there together, or neither is", async
 });
 
 test("two changes never make the same version", async () => {
-  const { db } = fixture;
-  const { id } = await newCluster(db, await newTenant(db));
+  const tenant = await newTenant(fixture.db);
+  const { db } = tenant;
+  const { id } = await newCluster(tenant);
   await db.transaction((tx) => tx.tuning.record(id, change(1)));
   await expect(db.transaction((tx) => tx.tuning.record(id, change(1)))).rejects.toThrow();
 });
 
 test("what the broker has taken or refused counts for the version it was asked for", async () => {
-  const { db } = fixture;
-  const { id } = await newCluster(db, await newTenant(db));
+  const tenant = await newTenant(fixture.db);
+  const { db } = tenant;
+  const { id } = await newCluster(tenant);
   await db.tuning.record(id, change(1));
   await db.tuning.record(id, change(2));
   await db.tuning.markApplied(id, 1);
@@ -63,8 +66,9 @@ test("what the broker has taken or refused counts for the version it was asked f
 });
 
 test("history cannot be changed, whoever writes", async () => {
-  const { db } = fixture;
-  const { id } = await newCluster(db, await newTenant(db));
+  const tenant = await newTenant(fixture.db);
+  const { db } = tenant;
+  const { id } = await newCluster(tenant);
   await db.tuning.record(id, change(1));
   const client = new pg.Client({ connectionString: fixture.url });
   await client.connect();
@@ -83,9 +87,9 @@ test("history cannot be changed, whoever writes", async () => {
 });
 
 test("changes of one cluster take turns; those of another do not wait", async () => {
-  const { db } = fixture;
-  const tenant = await newTenant(db);
-  const [a, b] = [await newCluster(db, tenant, "a"), await newCluster(db, tenant, "b")];
+  const tenant = await newTenant(fixture.db);
+  const { db } = tenant;
+  const [a, b] = [await newCluster(tenant, "a"), await newCluster(tenant, "b")];
   const order: string[] = [];
   let release = () => {};
   const held = new Promise<void>((resolve) => {
@@ -116,8 +120,9 @@ test("changes of one cluster take turns; those of another do not wait", async ()
 });
 
 test("who waits in vain for a turn is told that the cluster is busy", async () => {
-  const { db } = fixture;
-  const { id } = await newCluster(db, await newTenant(db));
+  const tenant = await newTenant(fixture.db);
+  const { db } = tenant;
+  const { id } = await newCluster(tenant);
   await db.transaction(async (tx) => {
     await tx.tuning.lock(id);
     const late = db.transaction((other) => other.tuning.lock(id));

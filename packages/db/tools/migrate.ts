@@ -1,4 +1,8 @@
-/** `node tools/migrate.ts`: brings the database named by DATABASE_URL to this version. */
+/**
+ * `node tools/migrate.ts`: brings the database named by DATABASE_URL, the owner's address, to this version.
+ * The roles of API and worker get the passwords of MILLRACE_API_DATABASE_URL and
+ * MILLRACE_WORKER_DATABASE_URL; one that is absent is left as it is.
+ */
 import { migrate } from "../src/migrate.ts";
 
 const url = process.env.DATABASE_URL;
@@ -7,7 +11,10 @@ if (!url) {
   process.exit(2);
 }
 try {
-  await migrate(url);
+  await migrate(url, {
+    api: process.env.MILLRACE_API_DATABASE_URL,
+    worker: process.env.MILLRACE_WORKER_DATABASE_URL,
+  });
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   process.exit(1);

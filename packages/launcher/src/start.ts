@@ -1,6 +1,7 @@
 /** `npm start` after the packages are there: build, set up, serve, and stop in the right order. */
 
 import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -53,13 +54,22 @@ async function main(settings: Settings): Promise<void> {
   });
   running.postgres = postgres;
   home.record("postgres", postgres.pid);
-  const env = environment(settings, postgres);
+  const env = environment(settings);
   print("applying migrations …");
-  await program("migrations", "packages/db/tools/migrate.ts", env);
+  const roles = roleUrls(postgres);
+  await program("migrations", "packages/db/tools/migrate.ts", {
+    ...env,
+    DATABASE_URL: databaseUrl(postgres).toString(),
+    MILLRACE_API_DATABASE_URL: roles.api,
+    MILLRACE_WORKER_DATABASE_URL: roles.worker,
+  });
   print("creating the first operator and tenant if needed …");
-  const made = await program("first accounts", "apps/api/src/bootstrap.ts", env);
+  const made = await program("first accounts", "apps/api/src/bootstrap.ts", {
+    ...env,
+    DATABASE_URL: roles.api,
+  });
 
-  const [api, worker, console_] = services(settings, env).map(
+  const [api, worker, console_] = services(settings, env, roles).map(
     (spec) => new Service(spec, (text) => print(text)),
   ) as [Service, Service, Service];
   running.services = [api, worker, console_];
@@ -135,9 +145,30 @@ async function build(): Promise<void> {
   }
 }
 
-function environment(settings: Settings, postgres: RunningPostgres): NodeJS.ProcessEnv {
+/** The product's database as its owner, who alone migrates it. */
+function databaseUrl(postgres: RunningPostgres): URL {
   const url = new URL(postgres.url);
   url.pathname = `/${DATABASE}`;
+  return url;
+}
+
+interface RoleUrls {
+  readonly api: string;
+  readonly worker: string;
+}
+
+/** The database as API and worker see it. Their passwords are new at each start and stand in no file. */
+function roleUrls(postgres: RunningPostgres): RoleUrls {
+  const urlOf = (role: string) => {
+    const url = databaseUrl(postgres);
+    url.username = role;
+    url.password = randomBytes(24).toString("hex");
+    return url.toString();
+  };
+  return { api: urlOf("millrace_api"), worker: urlOf("millrace_worker") };
+}
+
+function environment(settings: Settings): NodeJS.ProcessEnv {
   const terraform = findTerraform(process.env);
   if (terraform.refusal !== undefined) {
     print(`AWS clusters are unavailable: ${terraform.refusal}; ${TERRAFORM_REMEDY}`);
@@ -146,7 +177,6 @@ function environment(settings: Settings, postgres: RunningPostgres): NodeJS.Proc
     ...process.env,
     ...terraformPaths(terraform),
     NODE_ENV: "production",
-    DATABASE_URL: url.toString(),
     MILLRACE_HOME: settings.home,
     MILLRACE_BROKER_BIN:
       process.env.MILLRACE_BROKER_BIN ?? join(root, "dataplane/target/release/millrace"),
@@ -161,18 +191,19 @@ function environment(settings: Settings, postgres: RunningPostgres): NodeJS.Proc
   };
 }
 
-function services(settings: Settings, env: NodeJS.ProcessEnv) {
+function services(settings: Settings, env: NodeJS.ProcessEnv, roles: RoleUrls) {
   const log = (name: string) => join(settings.home, "logs", `${name}.log`);
   const node = process.execPath;
   // Each program knows the secrets that it uses: browsers speak to the console.
-  const workerEnv = { ...env, MILLRACE_AUTH_SECRET: undefined };
-  const consoleEnv = { ...workerEnv, DATABASE_URL: undefined };
+  const apiEnv = { ...env, DATABASE_URL: roles.api };
+  const consoleEnv = { ...env, MILLRACE_AUTH_SECRET: undefined, DATABASE_URL: undefined };
+  const workerEnv = { ...consoleEnv, DATABASE_URL: roles.worker };
   return [
     {
       name: "api",
       command: node,
       args: [join(root, "apps/api/src/main.ts")],
-      env,
+      env: apiEnv,
       cwd: root,
       log: log("api"),
       health: `http://127.0.0.1:${settings.apiPort}/healthz`,

@@ -1,5 +1,5 @@
 /** Readings written to a real PostgreSQL and asked for again. */
-import { type Database, openDatabase } from "@millrace/db";
+import { type Database, openDatabase, type TenantDatabase } from "@millrace/db";
 import { type ClusterId, type MetricName, newId } from "@millrace/domain";
 import { type TestDatabase, withPostgres } from "@millrace/testkit";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -7,15 +7,17 @@ import { applyRetention, queryMetrics, readScrape } from "../src/index.ts";
 import { RETENTION_MS } from "../src/retention.ts";
 
 let database: TestDatabase;
-let db: Database;
+let db: Database & TenantDatabase;
 let clusterId: ClusterId;
 /** A whole minute some time ago. */
 const T0 = Date.UTC(2026, 10, 21, 12);
 
 beforeAll(async () => {
   database = await withPostgres();
-  db = openDatabase({ url: database.url });
-  const { id: organizationId } = await db.organizations.create({ name: "T", slug: "t" });
+  const organizationId = newId("org");
+  const arranging = openDatabase({ url: database.arrangeUrl });
+  db = { ...arranging, ...arranging.tenant(organizationId) };
+  await db.organizations.create({ id: organizationId, name: "T", slug: "t" });
   const environment = await db.organizations.ensureEnvironment(organizationId, "default");
   const cluster = await db.clusters.create({
     organizationId,
@@ -86,10 +88,10 @@ test("rates, percentiles and lag come back at every step", async () => {
 test("retention removes what is old and keeps the rest", async () => {
   await addMinute();
   const now = new Date(T0 + 30_000 + RETENTION_MS);
-  expect(await applyRetention(db.metrics, now)).toBeGreaterThan(0);
+  expect(await applyRetention(db.fleet.metrics, now)).toBeGreaterThan(0);
   const range = { from: new Date(T0), to: new Date(T0 + 120_000) };
   const left = await db.metrics.scrapes(clusterId, range, 1);
   expect(left.length).toBeGreaterThan(0);
   expect(left.every(({ at }) => at.getTime() >= T0 + 30_000)).toBe(true);
-  expect(await applyRetention(db.metrics, now)).toBe(0);
+  expect(await applyRetention(db.fleet.metrics, now)).toBe(0);
 });

@@ -1,9 +1,9 @@
-import type { Core } from "@millrace/core";
+import type { CoreParts } from "@millrace/core";
 import type { Permission, Principal } from "@millrace/domain";
 
 /** What every procedure works with, created for each request. */
 export interface RequestContext {
-  readonly core: Core;
+  readonly core: CoreParts;
   readonly requestId: string;
   /** Path of the HTTP request. */
   readonly instance: string;

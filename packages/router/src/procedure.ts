@@ -1,4 +1,5 @@
 import { authorize } from "@millrace/auth";
+import { type Core, coreOf } from "@millrace/core";
 import type { DomainError, Permission, Principal } from "@millrace/domain";
 import { initTRPC, TRPCError } from "@trpc/server";
 import superjson from "superjson";
@@ -46,7 +47,8 @@ export const router = t.router;
 export const createCallerFactory = t.createCallerFactory;
 
 /** The context of a procedure: who calls is known. */
-export interface PrincipalContext extends RequestContext {
+export interface PrincipalContext extends Omit<RequestContext, "core"> {
+  readonly core: Core;
   readonly principal: Principal;
 }
 
@@ -62,7 +64,8 @@ export function procedure(permission: Permission) {
       authorize(principal, permission);
       if (type !== "mutation") access = new AccessWatch(ctx, principal, permission);
       const signal = access ? AbortSignal.any([ctx.signal, access.signal]) : ctx.signal;
-      const result = await next({ ctx: { ...ctx, principal, signal } });
+      const core = coreOf(ctx.core, principal.organizationId);
+      const result = await next({ ctx: { ...ctx, core, principal, signal } });
       access?.assert();
       if (!result.ok) throw withStatus(result.error);
       if (type !== "subscription" || access === undefined) return result;

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { type RunningPostgres, startPostgres } from "@millrace/launcher";
+import pg from "pg";
 import { childEnvironment } from "./env.ts";
 
 /** A migrated, empty database that tests' databases are copied from. */
@@ -31,13 +32,39 @@ export async function startTestServer(): Promise<TestServer> {
     server = await startPostgres({ dir: join(dir, "data"), disposable: true });
     await promisify(execFile)(process.execPath, [MIGRATE], {
       timeout: MIGRATE_TIMEOUT_MS,
-      env: childEnvironment({ DATABASE_URL: databaseUrl(server.url, TEMPLATE_DATABASE) }),
+      env: childEnvironment({
+        DATABASE_URL: databaseUrl(server.url, TEMPLATE_DATABASE),
+        MILLRACE_API_DATABASE_URL: roleUrl(server.url, "millrace_api", TEMPLATE_DATABASE),
+        MILLRACE_WORKER_DATABASE_URL: roleUrl(server.url, "millrace_worker", TEMPLATE_DATABASE),
+      }),
     });
+    await makeArrangingRole(server.url);
     return { url: server.url, stop };
   } catch (error) {
     await stop();
     throw error;
   }
+}
+
+/** What API and worker may do together, for tests that arrange and look: row-level security binds it too. */
+async function makeArrangingRole(serverUrl: string): Promise<void> {
+  const client = new pg.Client({ connectionString: serverUrl });
+  await client.connect();
+  try {
+    await client.query(
+      "CREATE ROLE millrace_test LOGIN PASSWORD 'test' INHERIT IN ROLE millrace_api, millrace_worker",
+    );
+  } finally {
+    await client.end();
+  }
+}
+
+/** A database on the same server as one of the product's roles sees it. */
+export function roleUrl(serverUrl: string, role: string, database: string): string {
+  const url = new URL(databaseUrl(serverUrl, database));
+  url.username = role;
+  url.password = "test";
+  return url.toString();
 }
 
 /** The address of another database on the same server. */

@@ -1,11 +1,27 @@
 import { randomBytes } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startPostgres } from "@millrace/launcher";
 import pg from "pg";
 import { sharedServerUrl } from "./env.ts";
-import { databaseUrl, startTestServer, TEMPLATE_DATABASE, type TestServer } from "./test-server.ts";
+import {
+  databaseUrl,
+  roleUrl,
+  startTestServer,
+  TEMPLATE_DATABASE,
+  type TestServer,
+} from "./test-server.ts";
 
 export interface TestDatabase {
-  /** A migrated database with no rows in it, for this caller alone. */
+  /** A migrated database with no rows in it, for this caller alone, as its owner sees it. */
   readonly url: string;
+  /** The same, as the API sees it. */
+  readonly apiUrl: string;
+  /** The same, as the worker sees it. */
+  readonly workerUrl: string;
+  /** The same with the rights of both, to arrange and to look. Row-level security applies. */
+  readonly arrangeUrl: string;
   /** Removes the database, whoever is still connected. */
   drop(): Promise<void>;
 }
@@ -22,9 +38,25 @@ export async function withPostgres(): Promise<TestDatabase> {
   await execute(serverUrl, `CREATE DATABASE ${name} TEMPLATE ${TEMPLATE_DATABASE}`);
   return {
     url: databaseUrl(serverUrl, name),
+    apiUrl: roleUrl(serverUrl, "millrace_api", name),
+    workerUrl: roleUrl(serverUrl, "millrace_worker", name),
+    arrangeUrl: roleUrl(serverUrl, "millrace_test", name),
     async drop() {
       if (own) await own.stop();
       else await execute(serverUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+    },
+  };
+}
+
+/** A server that nothing has been migrated on, in the rare case that roles of the server matter. */
+export async function withEmptyServer(): Promise<{ url: string; stop(): Promise<void> }> {
+  const dir = await mkdtemp(join(tmpdir(), "millrace-empty-"));
+  const { url, stop } = await startPostgres({ dir: join(dir, "data"), disposable: true });
+  return {
+    url,
+    async stop() {
+      await stop();
+      await rm(dir, { recursive: true, force: true });
     },
   };
 }

@@ -35,8 +35,8 @@ export async function idempotent(
   answer: () => Promise<Response>,
   present: (error: unknown) => Response,
 ): Promise<Response> {
-  const { idempotency } = context.core.db;
   const request = await requestOf(contract, context, key, sent);
+  const { idempotency } = context.core.db.tenant(request.organizationId);
   const begun = await idempotency.begin(request);
   if (begun.kind === "mismatch") {
     throw new DomainError("idempotency_key_reused", "This key was used for another request.", {
@@ -89,7 +89,9 @@ async function keep(
     }),
   );
   const body = contract.holdsSecret ? NOT_KEPT_BODY : await response.clone().text();
-  await core.db.idempotency.complete(request, { status: response.status, headers, body });
+  await core.db
+    .tenant(request.organizationId)
+    .idempotency.complete(request, { status: response.status, headers, body });
 }
 
 async function requestOf(

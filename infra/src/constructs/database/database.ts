@@ -30,6 +30,7 @@ export class Database extends Construct {
   readonly identifier: string;
   /** Connection text with the password; to be put into write-only attributes only. */
   readonly url: string;
+  readonly #address: string;
 
   constructor(scope: Construct, id: string, props: DatabaseProps) {
     super(scope, id);
@@ -81,6 +82,12 @@ export class Database extends Construct {
     instance.addOverride("password_wo", props.password);
     instance.addOverride("password_wo_version", props.passwordVersion);
     this.identifier = name;
-    this.url = `postgres://${USER}:${props.password}@${instance.address}:${DATABASE_PORT}/${DATABASE}?sslmode=verify-full&sslrootcert=/etc/millrace/rds-ca.pem`;
+    this.#address = instance.address;
+    this.url = this.urlOf(USER, props.password);
+  }
+
+  /** The database as this role sees it. */
+  urlOf(role: string, password: string): string {
+    return `postgres://${role}:${password}@${this.#address}:${DATABASE_PORT}/${DATABASE}?sslmode=verify-full&sslrootcert=/etc/millrace/rds-ca.pem`;
   }
 }

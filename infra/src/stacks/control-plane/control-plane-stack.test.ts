@@ -63,9 +63,17 @@ test("neither the database's password nor the sessions' secret is in the stack",
   expect(database.password_wo).toBe(`\${var.database_password}`);
   for (const version of Object.values(whole.resource.aws_secretsmanager_secret_version ?? {})) {
     expect(version).not.toHaveProperty("secret_string");
-    expect(version.secret_string_wo).toMatch(/var\.(database_password|session_secret|external_id)/);
+    expect(version.secret_string_wo).toMatch(
+      /var\.((api_|worker_)?database_password|session_secret|external_id)/,
+    );
   }
-  for (const name of ["database_password", "session_secret", "external_id"]) {
+  for (const name of [
+    "database_password",
+    "api_database_password",
+    "worker_database_password",
+    "session_secret",
+    "external_id",
+  ]) {
     expect(whole.variable?.[name]).toMatchObject({ ephemeral: true, sensitive: true });
   }
 });
@@ -102,7 +110,25 @@ function variables(container: Attributes | undefined): Record<string, string | u
   return Object.fromEntries(all.map(({ name, value, valueFrom }) => [name, value ?? valueFrom]));
 }
 
+/** The address of a secret's newest version. */
+function versionOf(secret: string): string {
+  return ["$", "{aws_secretsmanager_secret_version.", secret, "_version.arn}"].join("");
+}
+
 describe("tasks", () => {
+  test("only migrations have the address of the database's owner", () => {
+    for (const container of ["api", "worker", "console"].flatMap((name) => containers(name))) {
+      const isOwner = Object.values(variables(container)).includes(versionOf("database-url"));
+      expect(isOwner).toBe(container.name === "migrate");
+    }
+    const [migrate] = containers("worker");
+    expect(variables(migrate)).toMatchObject({
+      DATABASE_URL: versionOf("database-url"),
+      MILLRACE_API_DATABASE_URL: versionOf("api-database-url"),
+      MILLRACE_WORKER_DATABASE_URL: versionOf("worker-database-url"),
+    });
+  });
+
   test("migrate before the API and the worker start", () => {
     for (const name of ["api", "worker"]) {
       const program = containers(name).find((container) => container.name === name);
@@ -124,9 +150,7 @@ describe("tasks", () => {
     for (const name of ["api", "worker"]) {
       const [before, after] = [whole, rotated].map((stack) => containers(name, stack));
       expect(after).not.toEqual(before);
-      expect(variables(after?.at(-1)).DATABASE_URL).toBe(
-        "$" + "{aws_secretsmanager_secret_version.database-url_version.arn}",
-      );
+      expect(variables(after?.at(-1)).DATABASE_URL).toBe(versionOf(`${name}-database-url`));
     }
     expect(containers("console", rotated)).toEqual(containers("console"));
     expect(rotated.output?.secrets_version).toMatchObject({ value: 2 });

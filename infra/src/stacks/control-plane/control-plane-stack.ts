@@ -122,7 +122,13 @@ function addInstallation(
   const parts: PermittedParts = {
     keyArn,
     stateKeyArn: foundation.stateKeyArn,
-    secretArns: [secrets.databaseUrl.arn, secrets.session.arn, secrets.externalId.arn],
+    secretArns: [
+      secrets.databaseUrl.arn,
+      secrets.apiDatabaseUrl.arn,
+      secrets.workerDatabaseUrl.arn,
+      secrets.session.arn,
+      secrets.externalId.arn,
+    ],
     firstAccountArn: secrets.firstAccount.arn,
     repositoryArns: foundation.store.repositoryArns,
     logGroup: names.logGroup,

@@ -9,7 +9,10 @@ import type { ControlPlaneNames } from "./names.ts";
 import type { ControlPlaneSpec } from "./spec.ts";
 
 export interface ControlPlaneSecrets {
+  /** The owner's: for migrations. */
   readonly databaseUrl: SealedValue;
+  readonly apiDatabaseUrl: SealedValue;
+  readonly workerDatabaseUrl: SealedValue;
   readonly session: SealedValue;
   readonly externalId: SealedValue;
   readonly firstAccount: SealedValue;
@@ -51,7 +54,7 @@ export function addDataParts(
     password,
     passwordVersion: spec.secretsVersion,
   });
-  const secrets = addSecrets(stack, spec, prefix, keyArn, database.url);
+  const secrets = addSecrets(stack, spec, prefix, keyArn, database);
   const folder = new WorkFolder(stack, "home", {
     name: prefix,
     vpcId,
@@ -68,7 +71,7 @@ function addSecrets(
   spec: ControlPlaneSpec,
   prefix: string,
   kmsKeyArn: string,
-  databaseUrl: string,
+  database: Database,
 ): ControlPlaneSecrets {
   const variable = (name: string) => ephemeralVariable(stack, name, "32 random bytes, base64url");
   const sealed = (
@@ -84,8 +87,16 @@ function addSecrets(
     });
   const version = spec.secretsVersion;
   return {
-    databaseUrl: sealed("database-url", "How tasks reach PostgreSQL", {
-      text: databaseUrl,
+    databaseUrl: sealed("database-url", "How migrations reach PostgreSQL", {
+      text: database.url,
+      version,
+    }),
+    apiDatabaseUrl: sealed("api-database-url", "How the API reaches PostgreSQL", {
+      text: database.urlOf("millrace_api", variable("api_database_password")),
+      version,
+    }),
+    workerDatabaseUrl: sealed("worker-database-url", "How the worker reaches PostgreSQL", {
+      text: database.urlOf("millrace_worker", variable("worker_database_password")),
       version,
     }),
     session: sealed("session-secret", "Signs the console's sessions", {

@@ -33,7 +33,7 @@ const HOME = "/var/lib/millrace";
 /** Each task of API and console serves many; two, so that one may be replaced. */
 const SERVING_TASKS = 2;
 
-const MIGRATE = { name: "migrate", command: ["node", "packages/db/tools/migrate.ts"] };
+const MIGRATE = ["node", "packages/db/tools/migrate.ts"];
 const FIRST_ACCOUNT = ["node", "packages/provisioner/tools/first-account.ts"];
 
 /** Console, API and worker. Answers their firewalls. */
@@ -54,7 +54,7 @@ function addApi(stack: TerraformStack, spec: ControlPlaneSpec, props: ServicesPr
   return new FargateService(stack, "api", props.where, {
     name: "api",
     image: (spec.images as ControlPlaneImages).api,
-    before: [MIGRATE],
+    before: [migrate(props.secrets)],
     cpu: 1024,
     memoryMib: 2048,
     taskRoleArn: props.roles.api,
@@ -66,7 +66,7 @@ function addApi(stack: TerraformStack, spec: ControlPlaneSpec, props: ServicesPr
       MILLRACE_CONSOLE_URL: url,
     },
     secrets: {
-      DATABASE_URL: props.secrets.databaseUrl.filledArn,
+      DATABASE_URL: props.secrets.apiDatabaseUrl.filledArn,
       MILLRACE_AUTH_SECRET: props.secrets.session.filledArn,
     },
     port: API_PORT,
@@ -105,7 +105,7 @@ function addWorker(stack: TerraformStack, spec: ControlPlaneSpec, props: Service
   return new FargateService(stack, "worker", props.where, {
     name: "worker",
     image: (spec.images as ControlPlaneImages).worker,
-    before: [MIGRATE, firstAccount(spec, props.secrets)],
+    before: [migrate(props.secrets), firstAccount(spec, props.secrets)],
     cpu: 2048,
     memoryMib: 4096,
     taskRoleArn: props.roles.worker,
@@ -119,7 +119,7 @@ function addWorker(stack: TerraformStack, spec: ControlPlaneSpec, props: Service
       MILLRACE_AWS_STATE_KEY_ARN: props.stateKeyArn,
     },
     secrets: {
-      DATABASE_URL: props.secrets.databaseUrl.filledArn,
+      DATABASE_URL: props.secrets.workerDatabaseUrl.filledArn,
       MILLRACE_AWS_EXTERNAL_ID: props.secrets.externalId.filledArn,
     },
     home: props.folder,
@@ -143,7 +143,23 @@ function firstAccount(spec: ControlPlaneSpec, secrets: ControlPlaneSecrets) {
       MILLRACE_CONSOLE_URL: url,
       MILLRACE_FIRST_ACCOUNT_ARN: secrets.firstAccount.arn,
     },
-    secrets: { MILLRACE_AUTH_SECRET: secrets.session.filledArn },
+    secrets: {
+      DATABASE_URL: secrets.apiDatabaseUrl.filledArn,
+      MILLRACE_AUTH_SECRET: secrets.session.filledArn,
+    },
+  };
+}
+
+/** As the owner of the tables; it gives the roles of API and worker their passwords. */
+function migrate(secrets: ControlPlaneSecrets) {
+  return {
+    name: "migrate",
+    command: MIGRATE,
+    secrets: {
+      DATABASE_URL: secrets.databaseUrl.filledArn,
+      MILLRACE_API_DATABASE_URL: secrets.apiDatabaseUrl.filledArn,
+      MILLRACE_WORKER_DATABASE_URL: secrets.workerDatabaseUrl.filledArn,
+    },
   };
 }
 

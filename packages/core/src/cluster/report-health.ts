@@ -1,9 +1,9 @@
 import type { Database } from "@millrace/db";
-import type { CANNOT_START, Clock, Cluster, ClusterId } from "@millrace/domain";
+import type { CANNOT_START, Clock, Cluster } from "@millrace/domain";
 import { readyCondition } from "../engine/index.ts";
 
 interface HealthTools {
-  readonly db: Database;
+  readonly db: Pick<Database, "tenant">;
   readonly clock: Clock;
 }
 
@@ -24,12 +24,13 @@ export interface BrokerHealth {
  */
 export async function reportDegraded(
   { db, clock }: HealthTools,
-  { id, phase }: Pick<Cluster, "id" | "phase">,
+  { id, organizationId, phase }: Pick<Cluster, "id" | "organizationId" | "phase">,
   { reason, message, detail }: BrokerHealth,
 ): Promise<Cluster | undefined> {
   const conditions = readyCondition(clock, "False", reason, message, detail);
-  if (phase === "DEGRADED") return db.clusters.setConditions(id, phase, conditions);
-  return db.clusters.changePhase(id, { to: "DEGRADED", from: ["RUNNING"], conditions });
+  const { clusters } = db.tenant(organizationId);
+  if (phase === "DEGRADED") return clusters.setConditions(id, phase, conditions);
+  return clusters.changePhase(id, { to: "DEGRADED", from: ["RUNNING"], conditions });
 }
 
 /**
@@ -38,10 +39,10 @@ export async function reportDegraded(
  */
 export async function reportRecovered(
   { db, clock }: HealthTools,
-  id: ClusterId,
+  { id, organizationId }: Pick<Cluster, "id" | "organizationId">,
   restarts?: string,
 ): Promise<Cluster | undefined> {
-  return db.clusters.changePhase(id, {
+  return db.tenant(organizationId).clusters.changePhase(id, {
     to: "RUNNING",
     from: ["DEGRADED"],
     conditions: restarts
@@ -53,7 +54,8 @@ export async function reportRecovered(
 /** The broker has served for long enough: its restarts are no longer worth a word. */
 export async function forgetRestarts(
   { db, clock }: HealthTools,
-  id: ClusterId,
+  { id, organizationId }: Pick<Cluster, "id" | "organizationId">,
 ): Promise<Cluster | undefined> {
-  return db.clusters.setConditions(id, "RUNNING", readyCondition(clock, "True", "Serving", SERVES));
+  const conditions = readyCondition(clock, "True", "Serving", SERVES);
+  return db.tenant(organizationId).clusters.setConditions(id, "RUNNING", conditions);
 }

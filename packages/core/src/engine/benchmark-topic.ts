@@ -3,7 +3,7 @@ import { BrokerError } from "@millrace/broker-admin";
 import { type Benchmark, benchmarkTopic, type Cluster } from "@millrace/domain";
 import { type ClusterDriver, ProvisionError } from "@millrace/provisioner";
 import { deploymentOf } from "./cluster-deployment.ts";
-import type { WorkerTools } from "./worker-tools.ts";
+import type { OperationTools, WorkerTools } from "./worker-tools.ts";
 
 /** Topics deleted in one round, each of another cluster: a broker that is down takes a few seconds. */
 const BATCH_MAX = 20;
@@ -18,7 +18,7 @@ const LATE_CREATION_MS = 2 * 60_000;
  * before: another worker's load is not ended. Throws `BrokerError`, `ProvisionError`.
  */
 export async function removeTopic(
-  { db, clock, kafka }: Pick<WorkerTools, "db" | "clock" | "kafka">,
+  { db, clock, kafka }: Pick<OperationTools, "db" | "clock" | "kafka">,
   driver: ClusterDriver,
   cluster: Cluster,
   benchmark: Benchmark,
@@ -56,13 +56,14 @@ function isSettled({ report, endedAt }: Benchmark, now: Date): boolean {
 export async function removeLeftTopics(
   tools: Pick<WorkerTools, "db" | "clock" | "drivers" | "kafka" | "log">,
 ): Promise<void> {
-  for (const benchmark of await tools.db.benchmarks.withTopicLeft(["RUNNING"], BATCH_MAX)) {
-    const cluster = await tools.db.clusters.load(benchmark.clusterId);
+  for (const benchmark of await tools.db.fleet.benchmarks.withTopicLeft(["RUNNING"], BATCH_MAX)) {
+    const cluster = await tools.db.fleet.clusters.load(benchmark.clusterId);
     if (cluster === undefined) continue;
     const driver = tools.drivers.find(cluster.region);
     if (driver === undefined) continue;
     try {
-      await removeTopic(tools, driver, cluster, benchmark);
+      const db = tools.db.tenant(cluster.organizationId);
+      await removeTopic({ ...tools, db }, driver, cluster, benchmark);
       tools.log.info({ benchmark: benchmark.id }, "a topic that a benchmark left is looked for");
     } catch (error) {
       if (!(error instanceof BrokerError || error instanceof ProvisionError)) throw error;

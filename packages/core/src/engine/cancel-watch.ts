@@ -1,4 +1,4 @@
-import type { Database, Fence } from "@millrace/db";
+import type { Fence, TenantDatabase } from "@millrace/db";
 import { heldOperation } from "./held-operation.ts";
 
 /** A wake-up can be lost while the connection that brings them is: look again after this long. */
@@ -17,7 +17,7 @@ export class CancelWatch {
 
   /** Looks until `held` aborts: then the operation is not ours to end. */
   constructor(
-    db: Pick<Database, "operations" | "operationSignal">,
+    db: Pick<TenantDatabase, "operations" | "operationSignal">,
     fence: Fence,
     held: AbortSignal,
   ) {
@@ -35,7 +35,7 @@ export class CancelWatch {
   }
 
   async #watch(
-    db: Pick<Database, "operations" | "operationSignal">,
+    db: Pick<TenantDatabase, "operations" | "operationSignal">,
     fence: Fence,
     until: AbortSignal,
   ): Promise<void> {

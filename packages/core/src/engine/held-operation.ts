@@ -1,9 +1,9 @@
-import { type Database, type Fence, LeaseLost } from "@millrace/db";
+import { type Fence, LeaseLost, type TenantDatabase } from "@millrace/db";
 import type { Operation } from "@millrace/domain";
 
 /** The operation as it is now. Throws `LeaseLost` where another attempt has it, or it is done. */
 export async function heldOperation(
-  db: Pick<Database, "operations">,
+  db: Pick<TenantDatabase, "operations">,
   fence: Fence,
 ): Promise<Operation> {
   const operation = await db.operations.load(fence.operationId);

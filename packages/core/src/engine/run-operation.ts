@@ -9,7 +9,7 @@ import { heldOperation } from "./held-operation.ts";
 import { Lease } from "./lease.ts";
 import { OperationLog } from "./operation-log.ts";
 import { recordUnfinished } from "./unfinished-operation.ts";
-import type { WorkerTools } from "./worker-tools.ts";
+import type { OperationTools, WorkerTools } from "./worker-tools.ts";
 import { ApprovalAwaited, type NamedStep, type StepContext, type Workflow } from "./workflow.ts";
 import { workflowOf } from "./workflows.ts";
 
@@ -59,7 +59,10 @@ export async function runOperation(
   options: RunOptions,
 ): Promise<RunResult> {
   const leaseMs = options.leaseMs ?? LEASE_MS_DEFAULT;
-  const { db } = tools;
+  const found = await tools.db.fleet.operations.load(id);
+  if (!found) return "not_claimed";
+  // What was delivered names the operation; whose it is, its row says.
+  const db = tools.db.tenant(found.organizationId);
   const askedMs = performance.now();
   const operation = await db.transaction((tx) => tx.journal.claim(id, options.workerId, leaseMs));
   if (!operation) return "not_claimed";
@@ -68,7 +71,7 @@ export async function runOperation(
   const held = AbortSignal.any([lease.signal, options.signal]);
   const cancel = new CancelWatch(db, fence, held);
   const signal = AbortSignal.any([held, cancel.signal]);
-  const run = new Run(tools, operation, fence, signal, options);
+  const run = new Run({ ...tools, db }, operation, fence, signal, options);
   try {
     return await run.toTheEnd();
   } catch (error) {
@@ -84,7 +87,7 @@ export async function runOperation(
 
 /** One attempt of one operation. */
 class Run {
-  readonly #tools: WorkerTools;
+  readonly #tools: OperationTools;
   #operation: Operation;
   readonly #fence: Fence;
   readonly #signal: AbortSignal;
@@ -95,7 +98,7 @@ class Run {
   readonly #failures = new Map<string, unknown>();
 
   constructor(
-    tools: WorkerTools,
+    tools: OperationTools,
     operation: Operation,
     fence: Fence,
     signal: AbortSignal,

@@ -1,5 +1,5 @@
 import type { KafkaAddress, KafkaAdmin } from "@millrace/broker-admin";
-import type { Database } from "@millrace/db";
+import type { Database, TenantDatabase } from "@millrace/db";
 import type { BrokerStorage, Clock } from "@millrace/domain";
 import type { BrokerAccess, ClusterDrivers } from "@millrace/provisioner";
 import type { Log } from "./log.ts";
@@ -20,3 +20,6 @@ export interface WorkerTools {
   readonly storage: (access: BrokerAccess) => Promise<BrokerStorage>;
   readonly log: Log;
 }
+
+/** The same within one operation: the database has the rows of its tenant alone. */
+export type OperationTools = Omit<WorkerTools, "db"> & { readonly db: TenantDatabase };

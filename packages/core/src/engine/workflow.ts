@@ -1,10 +1,10 @@
 import type { Fence } from "@millrace/db";
 import type { Cluster, Operation, StepName } from "@millrace/domain";
 import type { ClusterDriver, RunEvent } from "@millrace/provisioner";
-import type { WorkerTools } from "./worker-tools.ts";
+import type { OperationTools } from "./worker-tools.ts";
 
 export interface StepContext {
-  readonly tools: WorkerTools;
+  readonly tools: OperationTools;
   /** Of the cluster's region. */
   readonly driver: ClusterDriver;
   /** The operation as it was right before this try of the step. */

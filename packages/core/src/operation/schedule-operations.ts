@@ -1,4 +1,4 @@
-import type { Database, Transaction } from "@millrace/db";
+import type { Database } from "@millrace/db";
 import { type Clock, type Cluster, DomainError, type OperationKind } from "@millrace/domain";
 import type { Log } from "../engine/index.ts";
 import { recordUnfinished, startOperation } from "../engine/index.ts";
@@ -46,11 +46,11 @@ export async function scheduleOperations(
 ): Promise<void> {
   const { db, clock } = tools;
   const now = clock.now();
-  for (const cluster of await db.clusters.purgeDue(now, PURGE_RETRY, BATCH_MAX)) {
+  for (const cluster of await db.fleet.clusters.purgeDue(now, PURGE_RETRY, BATCH_MAX)) {
     await begin(tools, cluster, "cluster.purge");
   }
   await startDriftChecks(tools, now, driftIntervalMs);
-  await db.operations.deleteOldDriftChecks(
+  await db.fleet.operations.deleteOldDriftChecks(
     new Date(now.getTime() - DRIFT_CHECKS_KEPT_MS),
     DRIFT_CHECKS_DELETED_MAX,
   );
@@ -59,10 +59,10 @@ export async function scheduleOperations(
 
 async function startDriftChecks(tools: ScheduleTools, now: Date, driftIntervalMs: number) {
   const { db } = tools;
-  const room = DRIFT_CHECKS_MAX - (await db.operations.countUnderWay("cluster.check_drift"));
+  const room = DRIFT_CHECKS_MAX - (await db.fleet.operations.countUnderWay("cluster.check_drift"));
   if (room <= 0) return;
   const lookedAtBefore = new Date(now.getTime() - driftIntervalMs * (1 - JITTER));
-  const candidates = await db.clusters.driftDue(lookedAtBefore, DRIFT_CHECK_CANDIDATES_MAX);
+  const candidates = await db.fleet.clusters.driftDue(lookedAtBefore, DRIFT_CHECK_CANDIDATES_MAX);
   const due = candidates.filter(({ id, updatedAt, drift }) => {
     if (drift.status === "unknown" && drift.operationId !== undefined) return true;
     const { checkedAt = updatedAt } = drift;
@@ -77,7 +77,7 @@ async function begin(
   kind: OperationKind,
 ): Promise<void> {
   try {
-    await db.transaction(async (tx) => {
+    await db.tenant(organizationId).transaction(async (tx) => {
       const cluster = await tx.clusters.lock(organizationId, id);
       // Somebody may have restored it, protected it, or begun something, since the list was made.
       if (cluster?.phase !== phase) return;
@@ -91,8 +91,8 @@ async function begin(
 }
 
 async function cancelUnapproved({ db, clock }: ScheduleTools, since: Date): Promise<void> {
-  for (const operation of await db.operations.waitingSince(since, BATCH_MAX)) {
-    await db.transaction(async (tx: Transaction) => {
+  for (const operation of await db.fleet.operations.waitingSince(since, BATCH_MAX)) {
+    await db.tenant(operation.organizationId).transaction(async (tx) => {
       if ((await tx.operations.requestCancel(operation.id)) !== "cancelled") return;
       const cluster = await tx.clusters.load(operation.clusterId);
       const left = await tx.operations.load(operation.id);

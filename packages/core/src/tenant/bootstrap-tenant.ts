@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { apiKeyHash, type Identity, newApiKeySecret } from "@millrace/auth";
-import type { Database } from "@millrace/db";
-import type { Clock, OrganizationId, UserId } from "@millrace/domain";
+import type { Database, TenantDatabase } from "@millrace/db";
+import { type Clock, newId, type OrganizationId, type UserId } from "@millrace/domain";
 
 /** 144 bits, 24 characters. */
 const PASSWORD_BYTES = 18;
@@ -37,22 +37,24 @@ export async function bootstrapTenant(
   tools: BootstrapTools,
   input: BootstrapInput,
 ): Promise<BootstrapAnswer> {
-  const { organizations } = tools.db;
-  const organization =
-    (await organizations.findBySlug(input.organization.slug)) ??
-    (await organizations.create(input.organization));
-  await organizations.ensureEnvironment(organization.id, input.environment);
-  const { userId, password } = await ensureOperator(tools, input);
-  await organizations.putMember(organization.id, userId, "owner");
-  const apiKey = await ensureApiKey(tools, organization.id, userId, input.known?.apiKey);
+  const known = await tools.db.signIn.findBySlug(input.organization.slug);
+  const id = known?.id ?? newId("org");
+  const tenant = tools.db.tenant(id);
+  const { organizations } = tenant;
+  if (!known) await organizations.create({ id, ...input.organization });
+  await organizations.ensureEnvironment(id, input.environment);
+  const { userId, password } = await ensureOperator(tools, tenant, input);
+  await organizations.putMember(id, userId, "owner");
+  const apiKey = await ensureApiKey(tools, tenant, id, userId, input.known?.apiKey);
   return { email: input.email, password, apiKey };
 }
 
 async function ensureOperator(
-  { db, identity }: BootstrapTools,
+  { identity }: BootstrapTools,
+  { organizations }: TenantDatabase,
   { email, userName, known }: BootstrapInput,
 ): Promise<{ userId: UserId; password: string }> {
-  const user = await db.organizations.findUserByEmail(email);
+  const user = await organizations.findUserByEmail(email);
   const fresh = randomBytes(PASSWORD_BYTES).toString("base64url");
   if (!user) {
     const password = known?.password ?? fresh;
@@ -67,15 +69,16 @@ async function ensureOperator(
 
 async function ensureApiKey(
   { db, clock }: BootstrapTools,
+  tenant: TenantDatabase,
   organizationId: OrganizationId,
   createdBy: UserId,
   known: string | undefined,
 ): Promise<string> {
   const hash = apiKeyHash(known ?? "");
-  const live = hash && (await db.apiKeys.findLive(hash, clock.now()));
+  const live = hash && (await db.signIn.findLive(hash, clock.now()));
   if (known && live?.organizationId === organizationId) return known;
   const { secret, hash: secretHash, hint } = newApiKeySecret();
-  await db.apiKeys.create({
+  await tenant.apiKeys.create({
     organizationId,
     name: API_KEY_NAME,
     role: "owner",

@@ -1,11 +1,11 @@
-import type { Database } from "@millrace/db";
+import type { TenantDatabase } from "@millrace/db";
 import { type Cluster, desiredTuning, type TuningKnob } from "@millrace/domain";
 import type { Core } from "../core.ts";
 import { askedKnobs, giveSettings, readSettings } from "./broker-tuning.ts";
 import { runningValue } from "./tuning-view.ts";
 
 export type TuningTools = Pick<Core, "kafka" | "brokerHttp"> & {
-  readonly db: Pick<Database, "transaction" | "tuning">;
+  readonly db: Pick<TenantDatabase, "transaction" | "tuning">;
 };
 
 /**

@@ -1,0 +1,39 @@
+import { BenchmarkRepository } from "./benchmark-repository.ts";
+import { ClusterRepository } from "./cluster-repository.ts";
+import type { PrismaClient } from "./generated/client.ts";
+import { IdempotencyRepository } from "./idempotency-repository.ts";
+import { MetricRepository } from "./metric-repository.ts";
+import { OperationJournal } from "./operation-journal.ts";
+import { OperationRepository } from "./operation-repository.ts";
+import { eachIn, fleetScope } from "./tenancy.ts";
+import { TerraformStateRepository } from "./terraform-state-repository.ts";
+
+/**
+ * What crosses tenants in a worker: finding what is to be done, and removing what is old. Everything
+ * else, and every other write, goes through the tenant that the row found here names.
+ */
+export interface Fleet {
+  readonly clusters: Pick<ClusterRepository, "load" | "inPhases" | "purgeDue" | "driftDue">;
+  readonly operations: Pick<
+    OperationRepository,
+    "load" | "countUnderWay" | "waitingSince" | "deleteOldDriftChecks"
+  >;
+  readonly journal: Pick<OperationJournal, "unclaimed" | "providerOf">;
+  readonly benchmarks: Pick<BenchmarkRepository, "withTopicLeft">;
+  readonly terraformStates: Pick<TerraformStateRepository, "clusterIds">;
+  readonly metrics: Pick<MetricRepository, "deleteBefore">;
+  readonly idempotency: Pick<IdempotencyRepository, "deleteExpired">;
+}
+
+export function fleetIn(client: PrismaClient): Fleet {
+  const scope = fleetScope(client);
+  return {
+    clusters: eachIn(scope, ClusterRepository),
+    operations: eachIn(scope, OperationRepository),
+    journal: eachIn(scope, OperationJournal),
+    benchmarks: eachIn(scope, BenchmarkRepository),
+    terraformStates: eachIn(scope, TerraformStateRepository),
+    metrics: eachIn(scope, MetricRepository),
+    idempotency: eachIn(scope, IdempotencyRepository),
+  };
+}

@@ -1,0 +1,134 @@
+import { expect, test } from "vitest";
+import { databaseFixture } from "./fixture.ts";
+import { withClient } from "./tenant-rows.ts";
+
+/** What each role may do, by table: S(elect), I(nsert), U(pdate), D(elete). What is not here is not granted. */
+const GRANTED: Record<string, Record<string, string>> = {
+  millrace_api: {
+    "pgboss.job": "SI",
+    "pgboss.job_common": "SI",
+    "pgboss.queue": "S",
+    "pgboss.version": "S",
+    "public.account": "SIUD",
+    "public.api_key": "SIU",
+    "public.benchmark": "SID",
+    "public.benchmark_sample": "S",
+    "public.cluster": "SIU",
+    "public.consumer_lag_sample": "S",
+    "public.environment": "SIU",
+    "public.idempotency_key": "SIUD",
+    "public.member": "SIU",
+    "public.metric_scrape": "S",
+    "public.operation": "SIU",
+    "public.operation_event": "SI",
+    "public.operation_plan": "S",
+    "public.operation_step": "SIU",
+    "public.organization": "SIU",
+    "public.rate_limit": "SIUD",
+    "public.session": "SIUD",
+    "public.topic_scrape": "S",
+    "public.tuning_change": "SI",
+    "public.user": "SIUD",
+    "public.verification": "SIUD",
+  },
+  millrace_worker: {
+    "pgboss.*": "SIUD",
+    "public.benchmark": "SUD",
+    "public.benchmark_sample": "SID",
+    "public.cluster": "SU",
+    "public.consumer_lag_sample": "SI",
+    "public.metric_scrape": "SI",
+    "public.operation": "SIU",
+    "public.operation_event": "SI",
+    "public.operation_plan": "SIU",
+    "public.operation_step": "SIU",
+    "public.organization": "S",
+    "public.terraform_state": "SIUD",
+    "public.topic_scrape": "SI",
+    "public.tuning_change": "S",
+  },
+  millrace_fleet: {
+    "public.benchmark": "S",
+    "public.cluster": "S",
+    "public.consumer_lag_sample": "SD",
+    "public.idempotency_key": "D",
+    "public.metric_scrape": "SD",
+    "public.operation": "SD",
+    "public.operation_step": "S",
+    "public.topic_scrape": "SD",
+  },
+};
+/** Single columns, beside whole tables. */
+const COLUMNS = [
+  "millrace_fleet SELECT idempotency_key.expires_at",
+  "millrace_fleet SELECT terraform_state.cluster_id",
+  "millrace_fleet SELECT terraform_state.version",
+];
+const FUNCTIONS = [
+  "find_api_key: millrace_api",
+  "find_organization: millrace_api",
+  "memberships_of: millrace_api",
+  "operations_under_way: millrace_api, millrace_fleet, millrace_worker",
+  "taken_placements: millrace_api, millrace_fleet, millrace_worker",
+];
+
+const fixture = databaseFixture();
+
+async function rows(sql: string): Promise<Record<string, string>[]> {
+  return withClient(fixture.url, async (client) => (await client.query(sql)).rows);
+}
+
+test("each role has the written privileges, and no others", async () => {
+  const found: Record<string, Record<string, string>> = {};
+  const granted = await rows(
+    `SELECT a.grantee::regrole::text AS role, n.nspname || '.' || c.relname AS name,
+       string_agg(left(a.privilege_type, 1), '' ORDER BY
+         array_position(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE'], a.privilege_type)) AS rights
+     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, aclexplode(c.relacl) a
+     WHERE n.nspname IN ('public', 'pgboss') AND c.relkind IN ('r', 'p', 'v', 'm', 'S')
+       AND a.grantee <> c.relowner
+     GROUP BY 1, 2 ORDER BY 1, 2`,
+  );
+  for (const { role = "", name = "", rights = "" } of granted) {
+    const isWorkersQueue = role === "millrace_worker" && name.startsWith("pgboss.");
+    found[role] = { ...found[role], [isWorkersQueue ? "pgboss.*" : name]: rights };
+  }
+  expect(found).toEqual(GRANTED);
+  const columns = await rows(
+    `SELECT DISTINCT a.grantee::regrole || ' ' || a.privilege_type || ' ' || c.relname || '.' || t.attname AS line
+     FROM pg_attribute t JOIN pg_class c ON c.oid = t.attrelid, aclexplode(t.attacl) a
+     WHERE c.relnamespace IN ('public'::regnamespace, 'pgboss'::regnamespace) ORDER BY 1`,
+  );
+  expect(columns.map(({ line }) => line)).toEqual(COLUMNS);
+});
+
+test("functions with the owner's rights are those that are written down, and not for everybody", async () => {
+  const found = await rows(
+    `SELECT p.proname || ': ' || string_agg(a.grantee::regrole::text, ', ' ORDER BY a.grantee::regrole::text)
+       AS line
+     FROM pg_proc p, aclexplode(p.proacl) a
+     WHERE p.pronamespace = 'public'::regnamespace AND p.prosecdef AND a.grantee <> p.proowner
+     GROUP BY p.oid, p.proname ORDER BY 1`,
+  );
+  expect(found.map(({ line }) => line)).toEqual(FUNCTIONS);
+  const settings = await rows(
+    `SELECT DISTINCT array_to_string(proconfig, '; ') AS settings FROM pg_proc
+     WHERE pronamespace = 'public'::regnamespace AND prosecdef`,
+  );
+  expect(settings).toEqual([{ settings: "search_path=pg_catalog, public" }]);
+});
+
+test("the roles have no attribute and no membership beyond the written ones", async () => {
+  const roles = await rows(
+    `SELECT rolname AS name, rolsuper OR rolbypassrls OR rolcreaterole OR rolcreatedb OR rolinherit
+         OR rolreplication AS special
+     FROM pg_roles WHERE rolname = ANY(ARRAY['millrace_api', 'millrace_worker', 'millrace_fleet'])`,
+  );
+  expect(roles).toHaveLength(3);
+  for (const role of roles) expect(role).toMatchObject({ special: false });
+  const memberships = await rows(
+    `SELECT member::regrole || ' in ' || roleid::regrole AS line FROM pg_auth_members
+     WHERE member::regrole::text = ANY(ARRAY['millrace_api', 'millrace_worker', 'millrace_fleet'])`,
+  );
+  expect(memberships).toEqual([{ line: "millrace_worker in millrace_fleet" }]);
+});

@@ -1,0 +1,176 @@
+/** Row-level security as the catalogue and the tables themselves tell it. */
+import { newId } from "@millrace/domain";
+import pg from "pg";
+
+/** Tables that belong to no organization. Any other table has to be protected. */
+export const WITHOUT_TENANT = [
+  "_prisma_migrations",
+  "account",
+  "rate_limit",
+  "session",
+  "user",
+  "verification",
+];
+
+export async function withClient<T>(
+  url: string,
+  work: (client: pg.Client) => Promise<T>,
+): Promise<T> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}
+
+export async function tenantTables(client: pg.Client): Promise<string[]> {
+  const { rows } = await client.query(
+    `SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace
+     ORDER BY relname`,
+  );
+  return rows.map(({ relname }) => relname).filter((name) => !WITHOUT_TENANT.includes(name));
+}
+
+/** Tables that lack one of: row-level security, its force over the owner, the tenant's policy. */
+export async function unprotected(client: pg.Client): Promise<string[]> {
+  const { rows } = await client.query(
+    `SELECT relname FROM pg_class c WHERE relname = ANY($1) AND relnamespace = 'public'::regnamespace
+       AND NOT (relrowsecurity AND relforcerowsecurity AND EXISTS (
+         SELECT 1 FROM pg_policy WHERE polrelid = c.oid AND polname = 'tenant' AND polcmd = '*'
+           AND polqual IS NOT NULL AND polwithcheck IS NOT NULL))
+     ORDER BY relname`,
+    [await tenantTables(client)],
+  );
+  return rows.map(({ relname }) => relname);
+}
+
+/** Tables of which this connection sees a row in a transaction for that tenant, or for none. */
+export async function visible(client: pg.Client, tenant?: string): Promise<string[]> {
+  const found: string[] = [];
+  await client.query("BEGIN");
+  if (tenant) await client.query("SELECT set_config('app.organization_id', $1, true)", [tenant]);
+  for (const table of await tenantTables(client)) {
+    const { rows } = await client.query("SELECT has_table_privilege($1, 'SELECT') AS allowed", [
+      `public.${table}`,
+    ]);
+    if (!rows[0]?.allowed) continue;
+    const { rowCount } = await client.query(`SELECT 1 FROM public."${table}" LIMIT 1`);
+    if (rowCount) found.push(table);
+  }
+  await client.query("ROLLBACK");
+  return found;
+}
+
+/** Tables that the connection's role may read at all. */
+export async function readable(client: pg.Client): Promise<string[]> {
+  const { rows } = await client.query(
+    "SELECT name FROM unnest($1::text[]) AS name WHERE has_table_privilege('public.' || name, 'SELECT')",
+    [await tenantTables(client)],
+  );
+  return rows.map(({ name }) => name).sort();
+}
+
+/** A row in every table of one tenant, written by the owner of the tables. Its organization's id. */
+export async function fillTenant(client: pg.Client): Promise<string> {
+  const [org, user, env, clu, op, bmk] = (["org", "usr", "env", "clu", "op", "bmk"] as const).map(
+    (prefix) => newId(prefix),
+  );
+  const rows: Record<string, Record<string, unknown>> = {
+    organization: { id: org, name: "T", slug: org },
+    user: { id: user, name: "U", email: `${user}@example.com`, email_verified: true },
+    member: { id: newId("mem"), organization_id: org, user_id: user, role: "owner" },
+    invitation: {
+      id: newId("mem"),
+      organization_id: org,
+      email: "i@example.com",
+      inviter_id: user,
+    },
+    api_key: {
+      ...{ id: newId("key"), organization_id: org, name: "k", role: "viewer", hint: "h" },
+      secret_hash: Buffer.from(org ?? ""),
+    },
+    environment: { id: env, organization_id: org, name: "default" },
+    cluster: {
+      ...{ id: clu, organization_id: org, environment_id: env, name: "c", region: "local" },
+      ...{ size: "dev", phase: "RUNNING" },
+    },
+    operation: {
+      id: op,
+      organization_id: org,
+      cluster_id: clu,
+      kind: "cluster.create",
+      phase: "PENDING",
+    },
+    operation_step: { operation_id: op, position: 0, name: "plan", state: "PENDING" },
+    operation_event: { operation_id: op, seq: 1, kind: "operation.created", message: "accepted" },
+    operation_plan: { operation_id: op, plan_id: "p", digest: "d", plan: {} },
+    tuning_change: {
+      ...{
+        id: newId("tch"),
+        cluster_id: clu,
+        version: 1,
+        principal_kind: "user",
+        principal_id: user,
+      },
+      ...{ principal_name: "U", changes: "[]" },
+    },
+    benchmark: {
+      ...{ id: bmk, cluster_id: clu, operation_id: op, workload: "produce", duration_seconds: 10 },
+      ...{ record_size_bytes: 1, bytes_per_second: 1, partitions: 1, size: "dev" },
+      ...{ principal_kind: "user", principal_id: user, principal_name: "U", tuning: {} },
+      ...{ tuning_version: 0, tuning_changes: "[]" },
+    },
+    benchmark_sample: { benchmark_id: bmk, seq: 0, sample: {} },
+    terraform_state: {
+      ...{ cluster_id: clu, version: 1, serial: 1, lineage: "l", ciphertext: Buffer.of(1) },
+      ...{ wrapped_key: Buffer.of(1), key_id: "k" },
+    },
+    idempotency_key: {
+      ...{ organization_id: org, principal: "p", key: "k", route: "r", request_hash: Buffer.of(1) },
+      ...{ locked_until: new Date(), expires_at: new Date(Date.now() + 60_000) },
+    },
+    metric_scrape: {
+      ...{
+        cluster_id: clu,
+        broker_id: 0,
+        at: new Date(),
+        bytes_in: 1,
+        bytes_out: 1,
+        records_in: 1,
+      },
+      ...{ produce_buckets: [], fetch_buckets: [], bucket_bounds_us: [], connections: 1 },
+    },
+    topic_scrape: {
+      ...{ cluster_id: clu, broker_id: 0, topic: "t", at: new Date() },
+      ...{ bytes_in: 1, bytes_out: 1, records_in: 1 },
+    },
+    consumer_lag_sample: { cluster_id: clu, group_id: "g", at: new Date(), lag: 1 },
+  };
+  for (const [table, row] of Object.entries(rows)) await insert(client, table, row);
+  return org ?? "";
+}
+
+/** Columns that Prisma, and not the database, gives a value. */
+const NOW_COLUMNS = ["updated_at", "expires_at"];
+
+async function insert(
+  client: pg.Client,
+  table: string,
+  row: Record<string, unknown>,
+): Promise<void> {
+  const { rows } = await client.query(
+    `SELECT column_name AS name FROM information_schema.columns WHERE table_schema = 'public'
+       AND table_name = $1 AND is_nullable = 'NO' AND column_default IS NULL AND column_name = ANY($2)`,
+    [table, NOW_COLUMNS],
+  );
+  const missing = rows.filter(({ name }) => !(name in row)).map(({ name }) => [name, new Date()]);
+  const full = { ...row, ...Object.fromEntries(missing) };
+  const columns = Object.keys(full);
+  const places = columns.map((_, index) => `$${index + 1}`);
+  await client.query(
+    `INSERT INTO public."${table}" (${columns.join(", ")}) VALUES (${places.join(", ")})`,
+    Object.values(full),
+  );
+}
