@@ -16,6 +16,7 @@ import {
   type ConsumerGroup,
   type DescribedTopic,
   type Environment,
+  newId,
   type Operation,
   type Organization,
   type Role,
@@ -137,6 +138,23 @@ export async function keyOfRole(db: Database, tenant: Tenant, role: Role): Promi
   const { apiKeys } = db.tenant(organizationId);
   await apiKeys.create({ organizationId, name: role, role, hint, secretHash: hash });
   return secret;
+}
+
+/** A person with that role in the tenant `ours`: the header of a session. */
+export async function personOfRole(
+  { app, apiDb: db, ours }: ApiFixture,
+  role: Role,
+): Promise<{ cookie: string }> {
+  const identity = createIdentity({ db, secret: SECRET, apiUrl: API_URL, trustedOrigins: [] });
+  const { id } = ours.organization;
+  const person = {
+    email: `${role}-${newId("usr")}@example.com`,
+    password: "a long enough password",
+  };
+  const userId = await identity.createUser({ ...person, name: role });
+  await db.tenant(id).organizations.putMember(id, userId, role);
+  const signIn = await call(app, "POST", "/api/auth/sign-in/email", { body: person });
+  return { cookie: signIn.headers.get("set-cookie")?.split(";")[0] ?? "" };
 }
 
 let ports = 20_000;

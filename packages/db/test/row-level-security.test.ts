@@ -188,6 +188,29 @@ test("only the worker looks across tenants, and there it changes nothing", async
   }
 });
 
+test("the API sends through the queue, the worker takes and supervises, and neither lacks a right", async () => {
+  const errors: Error[] = [];
+  const onError = (error: Error) => errors.push(error);
+  const api = openDatabase({ url: fixture.apiUrl, onError });
+  const worker = openDatabase({ url: fixture.workerUrl, onError });
+  try {
+    const tenant = await newTenant(api);
+    const { id: clusterId, organizationId } = await newCluster(tenant);
+    const kind = "cluster.create" as const;
+    const { id } = await tenant.db.operations.create({ organizationId, clusterId, kind });
+    await tenant.db.transaction((tx) => tx.deliver(id));
+    const delivered = await new Promise<string>((resolve) => {
+      void worker.queue.work(1, async (operation) => resolve(operation));
+    });
+    expect(delivered).toBe(id);
+    // Longer than the time between two rounds of the queue's maintenance.
+    await new Promise((resolve) => setTimeout(resolve, 6_000));
+    expect(errors).toEqual([]);
+  } finally {
+    await Promise.all([api.close(), worker.close()]);
+  }
+});
+
 test("an owner that is no superuser migrates an empty server, and sees no tenant's rows itself", async () => {
   const server = await withEmptyServer();
   try {
