@@ -64,6 +64,8 @@ export interface ApiFixture {
   db: Database & TenantDatabase;
   /** As the API under test has it. */
   apiDb: Database;
+  /** The database as its owner sees it. */
+  ownerUrl: string;
   kafka: FakeKafka;
   /** Holds the records of every cluster's topics. */
   records: RecordBroker;
@@ -83,6 +85,7 @@ export function apiFixture(
     database = await withPostgres();
     const db = openDatabase({ url: database.apiUrl });
     fixture.apiDb = db;
+    fixture.ownerUrl = database.url;
     fixture.records = await RecordBroker.start();
     fixture.kafka = new FakeKafka(fixture.records);
     fixture.planner = new FakePlanner();

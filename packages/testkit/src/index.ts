@@ -1,3 +1,3 @@
 export { ManualClock } from "./manual-clock.ts";
 export { tablesWith } from "./tables-with.ts";
-export { type TestDatabase, withEmptyServer, withPostgres } from "./with-postgres.ts";
+export { runSql, type TestDatabase, withEmptyServer, withPostgres } from "./with-postgres.ts";

@@ -61,6 +61,17 @@ export async function withEmptyServer(): Promise<{ url: string; stop(): Promise<
   };
 }
 
+/** Runs one statement, as the owner of the tables where `url` is theirs. */
+export async function runSql(url: string, sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query(sql);
+  } finally {
+    await client.end();
+  }
+}
+
 async function execute(url: string, sql: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
