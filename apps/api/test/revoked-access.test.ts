@@ -74,7 +74,7 @@ async function session(): Promise<Record<string, string>> {
 
 test("every request that lasts ends after its key was revoked, and says so", async () => {
   const secret = await keyOfRole(fixture.db, fixture.ours, "member");
-  const waits = vi.spyOn(fixture.db.operationSignal, "wait");
+  const waits = vi.spyOn(fixture.apiDb.operationSignal, "wait");
   const poll = open(`/v1/operations/${running}?wait=30s`, bearer(secret));
   await vi.waitFor(() => expect(waits).toHaveBeenCalled(), 5_000);
   waits.mockRestore();
