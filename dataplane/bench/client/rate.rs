@@ -15,10 +15,8 @@ const RECORD_BYTES: usize = 512;
 pub(crate) const TROGDOR_BURST_MS: u64 = 100;
 
 /// A JVM's first minute is unlike all others.
-const WARM_UP: Times = Times {
-    measured: 20,
-    warmup: 0,
-};
+const WARM_UP_SECONDS: u64 = 60;
+const QUICK_WARM_UP_SECONDS: u64 = 20;
 
 /// What is produced.
 #[derive(Debug, Clone, Copy)]
@@ -98,10 +96,19 @@ pub(crate) struct Times {
 /// Uses a target that is slow until its code is compiled and its disk has what it needs.
 pub(crate) fn warm_up(bench: &mut Bench<'_>, target: &Target) -> Result<(), Box<dyn Error>> {
     let (client, rate) = (Client::Ours("round_robin"), Rate::article(3, 1_000, 16));
-    run(bench, target, &client, rate, WARM_UP).map(|_| ())
+    let times = Times {
+        measured: if bench.options.quick {
+            QUICK_WARM_UP_SECONDS
+        } else {
+            WARM_UP_SECONDS
+        },
+        warmup: 0,
+    };
+    run(bench, target, &client, rate, times).map(|_| ())
 }
 
-/// Runs it in new topics, which are deleted afterwards.
+/// Runs it in topics that all runs with so many partitions share: new ones would have Kafka's nodes
+/// make logs while they are measured.
 pub(crate) fn run(
     bench: &mut Bench<'_>,
     target: &Target,
@@ -109,14 +116,14 @@ pub(crate) fn run(
     rate: Rate,
     times: Times,
 ) -> Result<Fields, Box<dyn Error>> {
-    let names: Vec<String> = (0..rate.topics).map(|_| bench.fresh_topic()).collect();
-    let topics = names.join(",");
+    let name = |index| format!("rate-{}-of-{}x{}", index, rate.topics, rate.partitions);
+    let topics = (0..rate.topics).map(name).collect::<Vec<_>>().join(",");
     target.create(&topics, rate.partitions)?;
     bench.wait_until_quiet();
     let arguments = [
         "rate".to_owned(),
         target.address(),
-        topics.clone(),
+        topics,
         rate.partitions.to_string(),
         rate.producers.to_string(),
         rate.per_second.to_string(),
@@ -133,7 +140,6 @@ pub(crate) fn run(
         Client::Peer(peer) => peer.run(&arguments)?,
     };
     let broker_cpu = target.cpu_seconds() - broker_cpu;
-    target.delete(&topics)?;
     let expected = rate.producers * rate.per_second * times.measured;
     if shown.number("records")? != expected as f64 {
         let records = shown.number("records")?;

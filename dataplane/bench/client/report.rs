@@ -183,7 +183,7 @@ fn rounded(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{flow, partitioner::AT_16, speed};
+    use crate::{flow, partitioner::AT_16_SLOW_DISK, speed};
 
     fn report() -> Report {
         Report::new(&Options {
@@ -202,14 +202,14 @@ mod tests {
         for (contender, values) in [("sticky", [1.0, 3.0]), ("round_robin", [8.0, 12.0])] {
             for value in values {
                 let fields = vec![("p99_ms", value)];
-                report.add(Section::Partitioner, AT_16, contender, fields);
+                report.add(Section::Partitioner, AT_16_SLOW_DISK, contender, fields);
             }
         }
         let json = report.json();
         assert_eq!(json["sticky"]["p99_ratio_16_partitions"], 5.0);
         assert_eq!(json["sticky"]["p99_ratio_linger_1000"], Value::Null);
         assert_eq!(
-            json["detail"]["partitioner"][AT_16]["sticky"]["p99_ms"]["max"],
+            json["detail"]["partitioner"][AT_16_SLOW_DISK]["sticky"]["p99_ms"]["max"],
             3.0
         );
         assert!(

@@ -81,7 +81,7 @@ impl Target {
         }
     }
 
-    /// Creates topics, whose names are separated by commas.
+    /// Creates topics, whose names are separated by commas, unless they exist.
     pub(crate) fn create(&self, topics: &str, partitions: usize) -> Result<(), Box<dyn Error>> {
         let replicas = match self {
             Self::Millrace(_) => 1,
@@ -90,11 +90,6 @@ impl Target {
         let mut create = role(&["create", &self.address(), topics]);
         create.args([partitions.to_string(), replicas.to_string()]);
         shown(&mut create).map(|_| ())
-    }
-
-    /// Deletes them.
-    pub(crate) fn delete(&self, topics: &str) -> Result<(), Box<dyn Error>> {
-        shown(&mut role(&["delete", &self.address(), topics])).map(|_| ())
     }
 }
 

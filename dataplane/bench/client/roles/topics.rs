@@ -1,8 +1,10 @@
-//! Topics: made, filled, deleted.
+//! Topics: made and filled.
 
 use std::{error::Error, time::Duration};
 
-use millrace_client::{Admin, Client, Producer, ProducerConfig, ProducerRecord, admin::NewTopic};
+use millrace_client::{
+    Admin, Client, ErrorCode, Producer, ProducerConfig, ProducerRecord, admin::NewTopic,
+};
 use millrace_time::SystemClock;
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -11,7 +13,7 @@ use tokio::time::sleep;
 const CREATE_MAX: Duration = Duration::from_secs(30);
 const CREATE_POLL: Duration = Duration::from_millis(500);
 
-/// Makes topics, whose names are separated by commas.
+/// Makes topics, whose names are separated by commas, unless they exist.
 pub(super) async fn create(
     client: &Client,
     topics: &str,
@@ -27,24 +29,12 @@ pub(super) async fn create(
         loop {
             let mut created = Admin::new(client).create_topics(&[wanted(topic)]).await?;
             match created.remove(topic) {
+                Some(Err(error)) if error.code == ErrorCode::TOPIC_ALREADY_EXISTS => break,
                 Some(Err(error)) if clock.now() > CREATE_MAX => return Err(error.into()),
                 Some(Err(_)) => sleep(CREATE_POLL).await,
                 _ => break,
             }
         }
-    }
-    Ok(json!({}))
-}
-
-/// Deletes topics, whose names are separated by commas.
-pub(super) async fn delete(client: &Client, topics: &str) -> Result<Value, Box<dyn Error>> {
-    let topics: Vec<&str> = topics.split(',').collect();
-    for result in Admin::new(client)
-        .delete_topics(&topics)
-        .await?
-        .into_values()
-    {
-        result?;
     }
     Ok(json!({}))
 }
