@@ -98,6 +98,7 @@ pub(crate) struct Bench<'a> {
     java: HashMap<&'static str, Peer>,
     /// Whether there is one is not known at first.
     librdkafka: Option<Option<Peer>>,
+    topics: usize,
 }
 
 /// Measures all sections.
@@ -116,6 +117,7 @@ pub(crate) fn measure(options: &Options) -> Result<Report, Box<dyn Error>> {
         data: data.clone(),
         java: HashMap::new(),
         librdkafka: None,
+        topics: 0,
     };
     let measured = options.sections.iter().try_for_each(|section| {
         let measured = match section {
@@ -156,6 +158,12 @@ impl Bench<'_> {
     /// A new Millrace broker on an empty folder.
     pub(crate) fn start_broker(&self) -> Result<Broker, Box<dyn Error>> {
         Broker::start(&self.program, &self.data, "")
+    }
+
+    /// A name that no topic of this benchmark has.
+    pub(crate) fn fresh_topic(&mut self) -> String {
+        self.topics += 1;
+        format!("topic-{}", self.topics)
     }
 
     /// Kafka's client of a version; fetched and compiled the first time.

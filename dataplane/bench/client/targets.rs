@@ -91,6 +91,11 @@ impl Target {
         create.args([partitions.to_string(), replicas.to_string()]);
         shown(&mut create).map(|_| ())
     }
+
+    /// Deletes topics, whose names are separated by commas.
+    pub(crate) fn delete(&self, topics: &str) -> Result<(), Box<dyn Error>> {
+        shown(&mut role(&["delete", &self.address(), topics])).map(|_| ())
+    }
 }
 
 /// This program as one of its roles.

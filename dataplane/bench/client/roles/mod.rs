@@ -1,7 +1,8 @@
 //! Our client under loads that `millrace perf` does not have, each in a process of its own. One JSON
 //! object on standard output.
 //!
-//! - `create BROKER TOPIC,… PARTITIONS REPLICAS`: topics, unless they exist
+//! - `create BROKER TOPIC,… PARTITIONS REPLICAS`: topics, unless they exist;
+//!   `delete BROKER TOPIC,…`
 //! - `fill BROKER TOPIC PARTITIONS RECORDS RECORD_BYTES`: so many records to each partition of a new
 //!   topic; the bytes of each
 //! - `flow BROKER TOPIC SECONDS RECORDS`: KAFKA-7548's test
@@ -41,6 +42,7 @@ async fn play(arguments: &[String]) -> Result<Value, Box<dyn Error>> {
     let client = Client::new(ClientConfig::new(text(1))?);
     match text(0) {
         "create" => topics::create(&client, text(2), (number(text(3))?, number(text(4))?)).await,
+        "delete" => topics::delete(&client, text(2)).await,
         "fill" => {
             let size = (number(text(3))?, number(text(4))?, number(text(5))?);
             topics::fill(&client, text(2), size).await

@@ -1,4 +1,4 @@
-//! Topics: made and filled.
+//! Topics: made, filled, deleted.
 
 use std::{error::Error, time::Duration};
 
@@ -35,6 +35,19 @@ pub(super) async fn create(
                 _ => break,
             }
         }
+    }
+    Ok(json!({}))
+}
+
+/// Deletes topics, whose names are separated by commas.
+pub(super) async fn delete(client: &Client, topics: &str) -> Result<Value, Box<dyn Error>> {
+    let topics: Vec<&str> = topics.split(',').collect();
+    for result in Admin::new(client)
+        .delete_topics(&topics)
+        .await?
+        .into_values()
+    {
+        result?;
     }
     Ok(json!({}))
 }
