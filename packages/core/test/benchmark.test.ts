@@ -273,7 +273,8 @@ describe("the topic is deleted", () => {
     tools.driver.duringLoad = async ({ signal }) => {
       await cancelOperation(core(), { ...caller(), role: "member" }, operation.id);
       // The worker may know before the caller does.
-      if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      if (!signal.aborted)
+        await new Promise((resolve) => signal.addEventListener("abort", resolve));
       ended = true;
       throw new ProvisionError("aborted", "the load was aborted");
     };
