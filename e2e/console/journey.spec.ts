@@ -257,6 +257,22 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
     await expect(page.getByRole("cell", { name, exact: true })).toHaveCount(0);
   });
 
+  await test.step("the audit log shows who did that", async () => {
+    await page.getByRole("link", { name: "Audit log" }).click();
+    await expect(page.getByRole("heading", { name: "Audit log" })).toBeVisible();
+    await page.getByRole("combobox", { name: "Changes of" }).click();
+    await page.getByRole("option", { name: "API keys" }).click();
+    const created = page.locator('[data-audit="apiKey.create"]').first();
+    await expect(created).toContainText("Succeeded");
+    await expect(page.locator('[data-audit="environment.create"]')).toHaveCount(0);
+    await created.getByRole("button", { name: /^Details of event/ }).click();
+    await expect(page.getByText("signed in by session")).toBeVisible();
+    await checkPage(page, "audit-log");
+    const download = page.waitForEvent("download");
+    await page.getByRole("link", { name: "Export as NDJSON" }).click();
+    expect((await download).suggestedFilename()).toBe("audit-events.ndjson");
+  });
+
   await test.step("while it is protected it cannot be deleted", async () => {
     await page.goto("/clusters");
     await page.getByRole("link", { name }).click();

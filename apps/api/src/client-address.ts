@@ -17,7 +17,8 @@ export function withClientAddress(
   return new Request(request, { headers });
 }
 
-function clientAddress(headers: Headers, incoming: IncomingMessage | undefined): string {
+/** The address of the other end, or what the console on this machine says of its own client. */
+export function clientAddress(headers: Headers, incoming: IncomingMessage | undefined): string {
   const peer = incoming?.socket.remoteAddress ?? "127.0.0.1";
   if (!LOOPBACK.has(peer)) return peer;
   return headers.get("x-forwarded-for")?.split(",")[0]?.trim() || peer;

@@ -6,6 +6,7 @@ import { newId, type Permission, type Principal } from "@millrace/domain";
 import type { RequestContext } from "@millrace/router";
 import type { Context, MiddlewareHandler } from "hono";
 import type { Logger } from "pino";
+import { clientAddress } from "./client-address.ts";
 import { cutUnwritten } from "./response-end.ts";
 
 /** What the whole server works with. */
@@ -79,6 +80,7 @@ function contextOf(
   return {
     ...request,
     core: parts.core,
+    clientAddress: clientAddress(headers, (c.env as Partial<HttpBindings> | undefined)?.incoming),
     instance: c.req.path,
     signal: AbortSignal.any([signal, parts.stopping]),
     authenticate: caller,

@@ -125,6 +125,9 @@ export const CASES: Record<string, Case> = {
   "apiKey.list": { kind: "list" },
   "apiKey.get": { kind: "by_id", path: (ids) => `/v1/api-keys/${ids.apiKeyId}` },
   "apiKey.delete": { kind: "by_id", path: (ids) => `/v1/api-keys/${ids.apiKeyId}` },
+  // What a tenant asked for in vain is in its own log; what another one did is not.
+  "auditEvent.list": { kind: "list", query: (ids) => `actor_id=${ids.apiKeyId}` },
+  "auditEvent.export": { kind: "list", query: (ids) => `actor_id=${ids.apiKeyId}` },
   "region.list": { kind: "own" },
   "size.list": { kind: "own" },
   "version.list": { kind: "own" },

@@ -100,6 +100,7 @@ export function apiFixture(
       drivers: options.drivers ?? {
         local: fixture.planner,
         awsPlanner: fixture.planner,
+        localAvailable: true,
         awsAvailable: false,
       },
       rateLimit: options.rateLimit ?? false,

@@ -19,6 +19,7 @@ import {
   runOperation,
   scheduleOperations,
   terraformStatesIn,
+  verifyAuditChains,
   type WorkerTools,
 } from "@millrace/core";
 import { type Database, openDatabase } from "@millrace/db";
@@ -66,6 +67,8 @@ const TUNING_INTERVAL_MS = 2_000;
 const SCHEDULE_INTERVAL_MS = 10_000;
 const DRIFT_INTERVAL_MS_DEFAULT = 6 * 60 * 60_000;
 const ORPHAN_INTERVAL_MS = 60_000;
+/** Each chain is verified once a day; this often the worker looks for those that are due. */
+const AUDIT_INTERVAL_MS = 10 * 60_000;
 const RETENTION_INTERVAL_MS = 10 * 60_000;
 /** PostgreSQL may be starting at the same time as this program. */
 const DATABASE_WAIT_MS = 30_000;
@@ -181,6 +184,9 @@ function periodicTasks(
     task("benchmark topics", SCHEDULE_INTERVAL_MS, () => removeLeftTopics(tools)),
     task("retention", RETENTION_INTERVAL_MS, (signal) =>
       applyRetention(parts.db.fleet.metrics, parts.clock.now(), signal),
+    ),
+    task("audit chains", AUDIT_INTERVAL_MS, (signal) =>
+      verifyAuditChains({ ...parts, log: parts.logger }, signal),
     ),
     task("idempotency keys", RETENTION_INTERVAL_MS, () =>
       parts.db.fleet.idempotency.deleteExpired(),

@@ -326,6 +326,7 @@ async function tenantOf({
     drivers: {
       local: { plan: unused, allocate: unused },
       awsPlanner: undefined,
+      localAvailable: true,
       awsAvailable: true,
     },
   });

@@ -40,7 +40,12 @@ async function recover(cluster: Cluster): Promise<RecoveryReport> {
     brokerHttp: async () => {
       throw new BrokerError("unreachable", "recoveries do not ask for it");
     },
-    drivers: { local: undefined as never, awsPlanner: undefined, awsAvailable: false },
+    drivers: {
+      local: undefined as never,
+      awsPlanner: undefined,
+      localAvailable: true,
+      awsAvailable: false,
+    },
   });
   const core = coreOf(parts, it.organizationId);
   const principal = {

@@ -155,6 +155,7 @@ async function runningProduct(name: string): Promise<Product> {
     drivers: {
       local: { plan: unneeded, allocate: unneeded },
       awsPlanner: undefined,
+      localAvailable: true,
       awsAvailable: false,
     },
   });

@@ -3,6 +3,8 @@ import { createApiKey } from "./api-key/create-api-key.ts";
 import { deleteApiKey } from "./api-key/delete-api-key.ts";
 import { getApiKey } from "./api-key/get-api-key.ts";
 import { listApiKeys } from "./api-key/list-api-keys.ts";
+import { exportAuditEvents } from "./audit/export-audit-events.ts";
+import { listAuditEvents } from "./audit/list-audit-events.ts";
 import { getBenchmark } from "./benchmark/get-benchmark.ts";
 import { listBenchmarks } from "./benchmark/list-benchmarks.ts";
 import { runBenchmark } from "./benchmark/run-benchmark.ts";
@@ -98,6 +100,8 @@ export const contracts: readonly Contract[] = [
   listApiKeys,
   getApiKey,
   deleteApiKey,
+  listAuditEvents,
+  exportAuditEvents,
   listRegions,
   listSizes,
   listVersions,

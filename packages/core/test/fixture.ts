@@ -40,6 +40,7 @@ export const brokerHttp: BrokerHttpAccess = async () => {
 export const drivers: RegionDrivers = {
   local: new FakeDriver(),
   awsPlanner: undefined,
+  localAvailable: true,
   awsAvailable: false,
 };
 

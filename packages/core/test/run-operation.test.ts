@@ -73,6 +73,8 @@ test("of two deliveries of one operation, one runs it", async () => {
 
 describe("a worker that dies", () => {
   class Killed extends Error {}
+  /** Enough for the steps before the death on a busy machine, and short enough to wait for its end. */
+  const LEASE_MS = 3_000;
 
   /** Runs until the effect named `at` is about to happen, and then never touches anything again. */
   async function runAndDie(tools: TestTools, id: Operation["id"], at: string): Promise<void> {
@@ -88,7 +90,7 @@ describe("a worker that dies", () => {
       const journal = Object.create(fixture.db.journal);
       journal.renew = () => dead;
       const db = withJournal(journal);
-      void run({ ...tools, db }, id, { leaseMs: 1_000 }).catch(() => new Killed());
+      void run({ ...tools, db }, id, { leaseMs: LEASE_MS }).catch(() => new Killed());
     });
     tools.driver.before = async () => {};
   }
@@ -100,7 +102,7 @@ describe("a worker that dies", () => {
       const { operation } = await askForCluster(fixture);
       await runAndDie(tools, operation.id, at);
       expect(await run(tools, operation.id)).toBe("not_claimed");
-      await new Promise((resolve) => setTimeout(resolve, 1_100));
+      await new Promise((resolve) => setTimeout(resolve, LEASE_MS + 100));
       expect(await fixture.db.fleet.journal.unclaimed(100, "local")).toContainEqual(
         expect.objectContaining({ id: operation.id }),
       );
@@ -120,7 +122,7 @@ describe("a worker that dies", () => {
     const { cluster, operation } = await askForCluster(fixture);
     await runAndDie(tools, operation.id, "wait");
     tools.driver.states.set(cluster.id, "stopped");
-    await new Promise((resolve) => setTimeout(resolve, 1_100));
+    await new Promise((resolve) => setTimeout(resolve, LEASE_MS + 100));
     expect(await run(tools, operation.id)).toBe("succeeded");
     const started = tools.driver.effects.filter((effect) => effect.startsWith("start"));
     expect(started).toHaveLength(2);

@@ -1,5 +1,6 @@
-import type { OperationId, OrganizationId } from "@millrace/domain";
+import type { Changer, OperationId, OrganizationId } from "@millrace/domain";
 import { ApiKeyRepository } from "./api-key-repository.ts";
+import { AuditRepository } from "./audit-repository.ts";
 import { BenchmarkRepository } from "./benchmark-repository.ts";
 import { type Client, createClient } from "./client.ts";
 import { ClusterRepository } from "./cluster-repository.ts";
@@ -20,6 +21,7 @@ import { TerraformStateRepository } from "./terraform-state-repository.ts";
 import { TuningRepository } from "./tuning-repository.ts";
 
 const REPOSITORIES = {
+  audit: AuditRepository,
   organizations: OrganizationRepository,
   apiKeys: ApiKeyRepository,
   clusters: ClusterRepository,
@@ -41,12 +43,16 @@ export type Repositories = {
 export interface Transaction extends Repositories {
   /** Has the operation delivered to a worker when the transaction commits. */
   deliver(id: OperationId): Promise<void>;
+  /** Who asked for what it does; undefined where the worker does it by itself. */
+  readonly actor?: Changer | undefined;
 }
 
 /** One tenant's rows: those of the others do not exist here. */
 export interface TenantDatabase extends Repositories {
   /** Runs `work` in one transaction: it commits when `work` resolves, and leaves no trace else. */
   transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T>;
+  /** A transaction that only makes way for the one that changes what the caller asked for. */
+  preparation<T>(work: (transaction: Transaction) => Promise<T>): Promise<T>;
   readonly operationSignal: OperationSignal;
 }
 
@@ -117,15 +123,17 @@ function tenantDatabase(
   id: OrganizationId,
 ): TenantDatabase {
   const scope = tenantScope(client, id);
+  const transaction: TenantDatabase["transaction"] = (work) =>
+    scope((inner) =>
+      work({
+        ...made((Repository) => new Repository(inner)),
+        deliver: (operation) => queue.send(operation, inner),
+      }),
+    );
   return {
     ...made((Repository) => eachIn(scope, Repository)),
-    transaction: (work) =>
-      scope((inner) =>
-        work({
-          ...made((Repository) => new Repository(inner)),
-          deliver: (operation) => queue.send(operation, inner),
-        }),
-      ),
+    transaction,
+    preparation: transaction,
     operationSignal,
   };
 }

@@ -1,3 +1,4 @@
+import { AuditRepository } from "./audit-repository.ts";
 import { BenchmarkRepository } from "./benchmark-repository.ts";
 import { ClusterRepository } from "./cluster-repository.ts";
 import type { PrismaClient } from "./generated/client.ts";
@@ -13,6 +14,7 @@ import { TerraformStateRepository } from "./terraform-state-repository.ts";
  * else, and every other write, goes through the tenant that the row found here names.
  */
 export interface Fleet {
+  readonly audit: Pick<AuditRepository, "checkDue">;
   readonly clusters: Pick<ClusterRepository, "load" | "inPhases" | "purgeDue" | "driftDue">;
   readonly operations: Pick<
     OperationRepository,
@@ -28,6 +30,7 @@ export interface Fleet {
 export function fleetIn(client: PrismaClient): Fleet {
   const scope = fleetScope(client);
   return {
+    audit: eachIn(scope, AuditRepository),
     clusters: eachIn(scope, ClusterRepository),
     operations: eachIn(scope, OperationRepository),
     journal: eachIn(scope, OperationJournal),

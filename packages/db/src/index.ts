@@ -1,3 +1,4 @@
+export type { AuditFilter, ChainHead } from "./audit-repository.ts";
 export { type PhaseChange, PlacementTaken } from "./cluster-repository.ts";
 export { RoleUnconfined } from "./confinement.ts";
 export {
@@ -18,4 +19,5 @@ export {
   type UnclaimedOperation,
 } from "./operation-journal.ts";
 export type { Cursor } from "./page.ts";
+export type { RateLimitRepository } from "./rate-limit-repository.ts";
 export { StateVersionTaken } from "./terraform-state-repository.ts";

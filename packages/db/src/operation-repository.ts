@@ -53,6 +53,7 @@ export class OperationRepository {
     clusterId: ClusterId;
     kind: OperationKind;
     parameters?: OperationParameters;
+    createdBy?: Changer | undefined;
   }): Promise<Operation> {
     const provider = await this.#providerOf(request.clusterId);
     await this.refuseBusy(request.clusterId);
@@ -68,6 +69,7 @@ export class OperationRepository {
           parameters: JSON.parse(
             JSON.stringify(request.parameters ?? {}),
           ) as Prisma.InputJsonObject,
+          ...(request.createdBy && { createdBy: { ...request.createdBy } }),
           phase: "PENDING" satisfies OperationPhase,
           lastSeq: 1,
           steps: {
@@ -343,6 +345,7 @@ export function toOperation(row: OperationRow): Operation {
     provider: row.provider as ClusterProvider,
     parameters: row.parameters as OperationParameters,
     approval: toApproval(row),
+    createdBy: (row.createdBy as Changer | null) ?? undefined,
     cancelRequestedAt: row.cancelRequestedAt ?? undefined,
     phase: row.phase as OperationPhase,
     done: row.done,

@@ -170,10 +170,13 @@ export class OrganizationRepository {
     return this.#client.environment.count({ where: { organizationId, deletedAt: null } });
   }
 
-  /** Keeps others from counting and adding at the same time, until the transaction ends. */
+  /**
+   * Keeps others from counting and adding at the same time, until the transaction ends. Not FOR UPDATE: rows
+   * that refer to the organization could not be added meanwhile, and who adds one may hold what we wait for.
+   */
   async lock(organizationId: OrganizationId): Promise<void> {
     await this.#client.$queryRaw`
-      SELECT 1 FROM organization WHERE id = ${organizationId} FOR UPDATE`;
+      SELECT 1 FROM organization WHERE id = ${organizationId} FOR NO KEY UPDATE`;
   }
 }
 

@@ -11,6 +11,7 @@ const GRANTED: Record<string, Record<string, string>> = {
     "pgboss.version": "S",
     "public.account": "SIUD",
     "public.api_key": "SIU",
+    "public.audit_event": "SI",
     "public.benchmark": "SID",
     "public.benchmark_sample": "S",
     "public.cluster": "SIU",
@@ -33,6 +34,8 @@ const GRANTED: Record<string, Record<string, string>> = {
   },
   millrace_worker: {
     "pgboss.*": "SIUD",
+    "public.audit_check": "SI",
+    "public.audit_event": "S",
     "public.benchmark": "SUD",
     "public.benchmark_sample": "SID",
     "public.cluster": "SU",
@@ -60,7 +63,10 @@ const GRANTED: Record<string, Record<string, string>> = {
 };
 /** Single columns, beside whole tables. */
 const COLUMNS = [
+  "millrace_fleet SELECT audit_check.checked_at",
+  "millrace_fleet SELECT audit_check.organization_id",
   "millrace_fleet SELECT idempotency_key.expires_at",
+  "millrace_fleet SELECT organization.id",
   "millrace_fleet SELECT terraform_state.cluster_id",
   "millrace_fleet SELECT terraform_state.version",
 ];

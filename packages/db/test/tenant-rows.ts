@@ -131,6 +131,26 @@ export async function fillTenant(client: pg.Client): Promise<string> {
       ...{ organization_id: org, principal: "p", key: "k", route: "r", request_hash: Buffer.of(1) },
       ...{ locked_until: new Date(), expires_at: new Date(Date.now() + 60_000) },
     },
+    audit_event: {
+      ...{
+        id: newId("aud"),
+        organization_id: org,
+        actor_kind: "user",
+        actor_id: user,
+        actor_name: "U",
+      },
+      ...{
+        auth_method: "session",
+        client_address: "::1",
+        request_id: "req_1",
+        method: "cluster.create",
+      },
+      ...{ result: "success", seq: 0, created_at: new Date() },
+      ...{ previous_hash: Buffer.of(), hash: Buffer.of() },
+    },
+    audit_check: {
+      ...{ organization_id: org, checked_at: new Date(), seq: 0, hash: Buffer.of() },
+    },
     metric_scrape: {
       ...{
         cluster_id: clu,

@@ -20,6 +20,7 @@ export const ID_PREFIXES = [
   "req",
   "tch",
   "bmk",
+  "aud",
 ] as const;
 
 export type IdPrefix = (typeof ID_PREFIXES)[number];
@@ -33,6 +34,7 @@ export type ApiKeyId = Id<"key">;
 export type UserId = Id<"usr">;
 export type TuningChangeId = Id<"tch">;
 export type BenchmarkId = Id<"bmk">;
+export type AuditEventId = Id<"aud">;
 
 /** A ULID in Crockford's base 32: 128 bits, so the first character is at most 7. */
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;

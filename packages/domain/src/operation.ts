@@ -3,6 +3,7 @@ import type { ErrorCode } from "./error.ts";
 import type { BenchmarkId, ClusterId, OperationId, OrganizationId } from "./id.ts";
 import type { ClusterProvider } from "./region.ts";
 import type { Permission } from "./role.ts";
+import type { Changer } from "./tuning.ts";
 
 export const OPERATION_KINDS = [
   "cluster.create",
@@ -200,6 +201,8 @@ export interface Operation {
   readonly provider: ClusterProvider;
   readonly parameters: OperationParameters;
   readonly approval: Approval | undefined;
+  /** Who asked for it; undefined where the worker began it. */
+  readonly createdBy: Changer | undefined;
   readonly cancelRequestedAt: Date | undefined;
   readonly phase: OperationPhase;
   readonly done: boolean;

@@ -29,6 +29,7 @@ export const PERMISSIONS = [
   "benchmark:run",
   "apikey:read",
   "apikey:write",
+  "audit:read",
 ] as const;
 export type Permission = (typeof PERMISSIONS)[number];
 
@@ -62,6 +63,7 @@ const ADMIN: readonly Permission[] = [
   "operation:write",
   "apikey:read",
   "apikey:write",
+  "audit:read",
 ];
 
 const GRANTS: Record<Role, ReadonlySet<Permission>> = {

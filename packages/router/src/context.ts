@@ -5,6 +5,8 @@ import type { Permission, Principal } from "@millrace/domain";
 export interface RequestContext {
   readonly core: CoreParts;
   readonly requestId: string;
+  /** Address of the client, as far as trusted proxies tell it. */
+  readonly clientAddress: string;
   /** Path of the HTTP request. */
   readonly instance: string;
   /** Says who sends the request, or throws; called at most once per request. */

@@ -1,5 +1,5 @@
 import { authorize } from "@millrace/auth";
-import { type Core, coreOf } from "@millrace/core";
+import { AuditTrail, type Core, coreOf } from "@millrace/core";
 import type { DomainError, Permission, Principal } from "@millrace/domain";
 import { initTRPC, TRPCError } from "@trpc/server";
 import superjson from "superjson";
@@ -57,23 +57,35 @@ export interface PrincipalContext extends Omit<RequestContext, "core"> {
  * subscriptions that last end when that changes; a mutation that has begun is completed.
  */
 export function procedure(permission: Permission) {
-  return t.procedure.use(async ({ ctx, type, next }) => {
+  return t.procedure.use(async ({ ctx, type, path, getRawInput, next }) => {
     let access: AccessWatch | undefined;
+    let trail: AuditTrail | undefined;
     try {
       const principal = await ctx.authenticate();
+      const input = await getRawInput();
+      const plain = coreOf(ctx.core, principal.organizationId);
+      const { requestId, clientAddress } = ctx;
+      const request = { method: path, input, requestId, clientAddress };
+      trail = new AuditTrail(plain, ctx.core.db.rateLimits, principal, request);
       authorize(principal, permission);
-      if (type !== "mutation") access = new AccessWatch(ctx, principal, permission);
+      const isMutation = type === "mutation";
+      if (isMutation) await trail.begin();
+      if (!isMutation) access = new AccessWatch(ctx, principal, permission);
       const signal = access ? AbortSignal.any([ctx.signal, access.signal]) : ctx.signal;
-      const core = coreOf(ctx.core, principal.organizationId);
+      const core = isMutation ? trail.core : plain;
       const result = await next({ ctx: { ...ctx, core, principal, signal } });
       access?.assert();
       if (!result.ok) throw withStatus(result.error);
+      if (isMutation) await trail.succeeded();
       if (type !== "subscription" || access === undefined) return result;
       const items = (result.data as AsyncIterable<unknown>)[Symbol.asyncIterator]();
       const data = access.guard(items, withStatus);
       access = undefined;
       return { ...result, data };
     } catch (error) {
+      const { code } = toDomainError(error);
+      // Reading fails without a trace, unless it is not allowed.
+      if (type === "mutation" || code === "forbidden") await trail?.refused(code);
       throw withStatus(error);
     } finally {
       access?.stop();

@@ -3,6 +3,8 @@ import { createApiKeyProcedure } from "./api-key/create-api-key.ts";
 import { deleteApiKeyProcedure } from "./api-key/delete-api-key.ts";
 import { getApiKeyProcedure } from "./api-key/get-api-key.ts";
 import { listApiKeysProcedure } from "./api-key/list-api-keys.ts";
+import { exportAuditEventsProcedure } from "./audit/export-audit-events.ts";
+import { listAuditEventsProcedure } from "./audit/list-audit-events.ts";
 import { getBenchmarkProcedure } from "./benchmark/get-benchmark.ts";
 import { listBenchmarksProcedure } from "./benchmark/list-benchmarks.ts";
 import { runBenchmarkProcedure } from "./benchmark/run-benchmark.ts";
@@ -59,6 +61,7 @@ export const appRouter = router({
     get: getApiKeyProcedure,
     delete: deleteApiKeyProcedure,
   }),
+  auditEvent: router({ list: listAuditEventsProcedure, export: exportAuditEventsProcedure }),
   benchmark: router({
     run: runBenchmarkProcedure,
     list: listBenchmarksProcedure,

@@ -1,15 +1,14 @@
 import type { RecordStreamItem, StreamType } from "@millrace/contract";
-import { toDomainError } from "@millrace/router";
 import type { Context } from "hono";
 import type { ApiEnv } from "../request-context.ts";
+import { pulledStream } from "./pulled-stream.ts";
 
 /** An item, with the cursor that continues after it where there is one. */
 type Item = RecordStreamItem | readonly [cursor: string, item: RecordStreamItem, ...unknown[]];
 
 /**
- * Records as NDJSON or server-sent events. An item is asked for when the caller's socket has taken
- * the one before: a caller that stops reading stops the broker. `gone` is aborted when the caller
- * has left. The broker's progress items keep a silent connection open.
+ * Records as NDJSON or server-sent events: a caller that stops reading stops the broker. The broker's
+ * progress items keep a silent connection open.
  */
 export function recordStream(
   c: Context<ApiEnv>,
@@ -17,37 +16,7 @@ export function recordStream(
   type: StreamType,
   gone: AbortController,
 ): Response {
-  const iterator = items[Symbol.asyncIterator]();
-  const encoder = new TextEncoder();
-  const frame = type === "text/event-stream" ? eventOf : lineOf;
-  const body = new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        try {
-          const { done, value } = await iterator.next();
-          if (!done) return controller.enqueue(encoder.encode(frame(value)));
-          controller.close();
-          gone.abort();
-        } catch (error) {
-          const { code, message } = toDomainError(error);
-          // The caller has left, or this server stops: callers come back with their cursor.
-          if (gone.signal.aborted) return controller.close();
-          if (code === "internal") return controller.error(error);
-          controller.enqueue(encoder.encode(frame({ error: { code, message } })));
-          controller.close();
-          gone.abort();
-        }
-      },
-      cancel: () => gone.abort(),
-    },
-    // Nothing is read ahead of the caller.
-    { highWaterMark: 0 },
-  );
-  return c.body(body, 200, {
-    "Content-Type": type,
-    "Cache-Control": "no-store, no-transform",
-    "X-Accel-Buffering": "no",
-  });
+  return pulledStream(c, items, type, gone, type === "text/event-stream" ? eventOf : lineOf);
 }
 
 function lineOf(each: Item): string {

@@ -1,6 +1,7 @@
 import {
   type Contract,
   contracts,
+  exportAuditEvents,
   type OperationEvent,
   type RecordStreamItem,
   type StreamType,
@@ -14,6 +15,7 @@ import { problemResponse } from "../problem-response.ts";
 import type { ApiEnv } from "../request-context.ts";
 import { eventStream } from "./event-stream.ts";
 import { idempotent } from "./idempotency.ts";
+import { pulledStream } from "./pulled-stream.ts";
 import { readInput, strongTag } from "./read-input.ts";
 import { recordStream } from "./record-stream.ts";
 
@@ -85,6 +87,13 @@ const STREAMS: Readonly<Record<string, StreamKind>> = {
       createCaller(context).operation.get({ operation_id: String(operation_id) }),
     write: (c, items, _type, gone) =>
       eventStream(c, items as AsyncIterable<[string, OperationEvent]>, gone),
+  },
+  [exportAuditEvents.name]: {
+    write: (c, items, type, gone) => {
+      c.header("Content-Disposition", 'attachment; filename="audit-events.ndjson"');
+      const lines = items as AsyncIterable<object>;
+      return pulledStream(c, lines, type, gone, (item) => `${JSON.stringify(item)}\n`);
+    },
   },
   [streamRecords.name]: {
     write: (c, items, type, gone) =>

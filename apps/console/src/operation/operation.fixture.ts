@@ -15,6 +15,7 @@ export function operation(change: Partial<Operation>): Operation {
     error: null,
     result: null,
     require_approval: false,
+    created_by: null,
     approved_at: null,
     cancel_requested_at: null,
     created_at: "2026-11-21T12:00:00.000Z",

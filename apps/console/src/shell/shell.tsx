@@ -4,6 +4,7 @@ import { Anchor, AppShell, Container, Flex, Group } from "@mantine/core";
 import Link from "next/link";
 import { usePathname } from "next/navigation";
 import type { ReactNode } from "react";
+import { useAllowed } from "../session/use-allowed.ts";
 import { UserMenu } from "../session/user-menu.tsx";
 import { ColorSchemeMenu } from "./color-scheme-menu.tsx";
 import { Logo } from "./logo.tsx";
@@ -12,11 +13,14 @@ const PLACES = [
   ["/clusters", "Clusters"],
   ["/environments", "Environments"],
   ["/api-keys", "API keys"],
+  ["/audit", "Audit log"],
 ] as const;
 
 /** The frame around every page of a signed-in user. */
 export function Shell({ children }: { children: ReactNode }) {
   const path = usePathname();
+  const readsAudit = useAllowed("audit:read");
+  const places = PLACES.filter(([href]) => href !== "/audit" || readsAudit);
   return (
     <AppShell header={{ height: 60 }}>
       <AppShell.Header>
@@ -33,7 +37,7 @@ export function Shell({ children }: { children: ReactNode }) {
                 <Logo shrinks />
               </Anchor>
               <Flex component="nav" gap={{ base: "xs", sm: "lg" }} align="center" aria-label="Main">
-                {PLACES.map(([href, label]) => {
+                {places.map(([href, label]) => {
                   const here = path.startsWith(href);
                   return (
                     <Anchor

@@ -18,6 +18,24 @@ import (
 	openapi_types "github.com/oapi-codegen/runtime/types"
 )
 
+// Defines values for ActorKind.
+const (
+	ActorKindApiKey ActorKind = "api_key"
+	ActorKindUser   ActorKind = "user"
+)
+
+// Valid indicates whether the value is a known member of the ActorKind enum.
+func (e ActorKind) Valid() bool {
+	switch e {
+	case ActorKindApiKey:
+		return true
+	case ActorKindUser:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ApiKeyRole.
 const (
 	ApiKeyRoleAdmin  ApiKeyRole = "admin"
@@ -84,6 +102,48 @@ func (e ApiKeyWithSecretRole) Valid() bool {
 	case ApiKeyWithSecretRoleOwner:
 		return true
 	case ApiKeyWithSecretRoleViewer:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AuditEventAuthMethod.
+const (
+	AuditEventAuthMethodApiKey  AuditEventAuthMethod = "api_key"
+	AuditEventAuthMethodSession AuditEventAuthMethod = "session"
+)
+
+// Valid indicates whether the value is a known member of the AuditEventAuthMethod enum.
+func (e AuditEventAuthMethod) Valid() bool {
+	switch e {
+	case AuditEventAuthMethodApiKey:
+		return true
+	case AuditEventAuthMethodSession:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AuditEventResult.
+const (
+	AuditEventResultDenied  AuditEventResult = "denied"
+	AuditEventResultFailure AuditEventResult = "failure"
+	AuditEventResultStarted AuditEventResult = "started"
+	AuditEventResultSuccess AuditEventResult = "success"
+)
+
+// Valid indicates whether the value is a known member of the AuditEventResult enum.
+func (e AuditEventResult) Valid() bool {
+	switch e {
+	case AuditEventResultDenied:
+		return true
+	case AuditEventResultFailure:
+		return true
+	case AuditEventResultStarted:
+		return true
+	case AuditEventResultSuccess:
 		return true
 	default:
 		return false
@@ -1491,6 +1551,54 @@ func (e WalVolumeLimitsType) Valid() bool {
 	}
 }
 
+// Defines values for AuditEventListParamsResult.
+const (
+	AuditEventListParamsResultDenied  AuditEventListParamsResult = "denied"
+	AuditEventListParamsResultFailure AuditEventListParamsResult = "failure"
+	AuditEventListParamsResultStarted AuditEventListParamsResult = "started"
+	AuditEventListParamsResultSuccess AuditEventListParamsResult = "success"
+)
+
+// Valid indicates whether the value is a known member of the AuditEventListParamsResult enum.
+func (e AuditEventListParamsResult) Valid() bool {
+	switch e {
+	case AuditEventListParamsResultDenied:
+		return true
+	case AuditEventListParamsResultFailure:
+		return true
+	case AuditEventListParamsResultStarted:
+		return true
+	case AuditEventListParamsResultSuccess:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AuditEventExportParamsResult.
+const (
+	AuditEventExportParamsResultDenied  AuditEventExportParamsResult = "denied"
+	AuditEventExportParamsResultFailure AuditEventExportParamsResult = "failure"
+	AuditEventExportParamsResultStarted AuditEventExportParamsResult = "started"
+	AuditEventExportParamsResultSuccess AuditEventExportParamsResult = "success"
+)
+
+// Valid indicates whether the value is a known member of the AuditEventExportParamsResult enum.
+func (e AuditEventExportParamsResult) Valid() bool {
+	switch e {
+	case AuditEventExportParamsResultDenied:
+		return true
+	case AuditEventExportParamsResultFailure:
+		return true
+	case AuditEventExportParamsResultStarted:
+		return true
+	case AuditEventExportParamsResultSuccess:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TopicListParamsInclude.
 const (
 	TopicListParamsIncludeConfigs TopicListParamsInclude = "configs"
@@ -1620,6 +1728,16 @@ func (e SizeListParamsRegion) Valid() bool {
 	}
 }
 
+// Actor defines model for Actor.
+type Actor struct {
+	Id   string    `json:"id"`
+	Kind ActorKind `json:"kind"`
+	Name string    `json:"name"`
+}
+
+// ActorKind defines model for Actor.Kind.
+type ActorKind string
+
 // ApiKey defines model for ApiKey.
 type ApiKey struct {
 	// CreatedAt RFC 3339, UTC
@@ -1669,6 +1787,51 @@ type ApiKeyWithSecret struct {
 
 // ApiKeyWithSecretRole defines model for ApiKeyWithSecret.Role.
 type ApiKeyWithSecretRole string
+
+// AuditEvent defines model for AuditEvent.
+type AuditEvent struct {
+	Actor Actor `json:"actor"`
+
+	// After The target after the change
+	After      *map[string]interface{} `json:"after"`
+	AuthMethod AuditEventAuthMethod    `json:"auth_method"`
+
+	// Before The target before the change
+	Before        *map[string]interface{} `json:"before"`
+	ClientAddress string                  `json:"client_address"`
+
+	// CreatedAt RFC 3339, UTC
+	CreatedAt time.Time `json:"created_at"`
+	ErrorCode *string   `json:"error_code"`
+
+	// Hash SHA-256 over the previous event's hash and this event, hexadecimal
+	Hash   string `json:"hash"`
+	Id     string `json:"id"`
+	Method string `json:"method"`
+
+	// Request What was asked for, without secrets and records
+	Request   *map[string]interface{} `json:"request"`
+	RequestId string                  `json:"request_id"`
+
+	// Result started: the broker is about to be asked, the outcome follows. success: the change was made. failure: nothing was changed. denied: the role does not grant it
+	Result AuditEventResult `json:"result"`
+
+	// Seq Counts from 1 per organization, without gaps
+	Seq      string  `json:"seq"`
+	TargetId *string `json:"target_id"`
+}
+
+// AuditEventAuthMethod defines model for AuditEvent.AuthMethod.
+type AuditEventAuthMethod string
+
+// AuditEventResult started: the broker is about to be asked, the outcome follows. success: the change was made. failure: nothing was changed. denied: the role does not grant it
+type AuditEventResult string
+
+// AuditEventPage defines model for AuditEventPage.
+type AuditEventPage struct {
+	Items         []AuditEvent `json:"items"`
+	NextPageToken *string      `json:"next_page_token,omitempty"`
+}
 
 // AwsSize defines model for AwsSize.
 type AwsSize struct {
@@ -2076,8 +2239,10 @@ type ClusterCreateRequest struct {
 	Name          string             `json:"name"`
 
 	// Network AWS only
-	Network *ClusterNetworkInput        `json:"network,omitempty"`
-	Region  *ClusterCreateRequestRegion `json:"region,omitempty"`
+	Network *ClusterNetworkInput `json:"network,omitempty"`
+
+	// Region local by default; required where the control plane runs on AWS
+	Region *ClusterCreateRequestRegion `json:"region,omitempty"`
 
 	// RequireApproval The operation waits for approval before it applies its plan
 	RequireApproval *bool                     `json:"require_approval,omitempty"`
@@ -2093,7 +2258,7 @@ type ClusterCreateRequest struct {
 	Zones *int `json:"zones,omitempty"`
 }
 
-// ClusterCreateRequestRegion defines model for ClusterCreateRequest.Region.
+// ClusterCreateRequestRegion local by default; required where the control plane runs on AWS
 type ClusterCreateRequestRegion string
 
 // ClusterCreateRequestSize defines model for ClusterCreateRequest.Size.
@@ -2135,7 +2300,7 @@ type ClusterNetworkInput struct {
 	AllowedCidrs      *[]string                  `json:"allowed_cidrs,omitempty"`
 	AllowedPrincipals *[]string                  `json:"allowed_principals,omitempty"`
 
-	// Cidr Address range of the cluster's own VPC
+	// Cidr Address range of the cluster's own VPC; by default a /16 of 10.0.0.0/8 that no other cluster of the organization uses
 	Cidr *string `json:"cidr,omitempty"`
 
 	// SubnetIds With vpc_id: one private subnet per zone, in the order of the zones
@@ -2502,7 +2667,10 @@ type Operation struct {
 	CancelRequestedAt *time.Time `json:"cancel_requested_at"`
 
 	// CreatedAt RFC 3339, UTC
-	CreatedAt time.Time  `json:"created_at"`
+	CreatedAt time.Time `json:"created_at"`
+
+	// CreatedBy Null: Millrace itself
+	CreatedBy *Actor     `json:"created_by"`
 	Done      bool       `json:"done"`
 	EndedAt   *time.Time `json:"ended_at"`
 	Error     *struct {
@@ -3135,6 +3303,52 @@ type ApiKeyCreateParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
+// AuditEventListParams defines parameters for AuditEventList.
+type AuditEventListParams struct {
+	// PageSize Items per page, 50 by default
+	PageSize *int `form:"page_size,omitempty" json:"page_size,omitempty"`
+
+	// PageToken next_page_token of the previous page; valid for the same organization and filter
+	PageToken *string `form:"page_token,omitempty" json:"page_token,omitempty"`
+
+	// ActorId ID of a user or an API key
+	ActorId *string `form:"actor_id,omitempty" json:"actor_id,omitempty"`
+
+	// Method A method like cluster.update, or all of one kind like cluster
+	Method   *string                     `form:"method,omitempty" json:"method,omitempty"`
+	TargetId *string                     `form:"target_id,omitempty" json:"target_id,omitempty"`
+	Result   *AuditEventListParamsResult `form:"result,omitempty" json:"result,omitempty"`
+
+	// From RFC 3339, UTC; this time included
+	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
+
+	// To RFC 3339, UTC; this time excluded
+	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
+}
+
+// AuditEventListParamsResult defines parameters for AuditEventList.
+type AuditEventListParamsResult string
+
+// AuditEventExportParams defines parameters for AuditEventExport.
+type AuditEventExportParams struct {
+	// ActorId ID of a user or an API key
+	ActorId *string `form:"actor_id,omitempty" json:"actor_id,omitempty"`
+
+	// Method A method like cluster.update, or all of one kind like cluster
+	Method   *string                       `form:"method,omitempty" json:"method,omitempty"`
+	TargetId *string                       `form:"target_id,omitempty" json:"target_id,omitempty"`
+	Result   *AuditEventExportParamsResult `form:"result,omitempty" json:"result,omitempty"`
+
+	// From RFC 3339, UTC; this time included
+	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
+
+	// To RFC 3339, UTC; this time excluded
+	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
+}
+
+// AuditEventExportParamsResult defines parameters for AuditEventExport.
+type AuditEventExportParamsResult string
+
 // ClusterListParams defines parameters for ClusterList.
 type ClusterListParams struct {
 	// PageSize Items per page, 50 by default
@@ -3743,6 +3957,20 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/api-keys/{api_key_id} (the `ApiKeyGet` operationId).
 	ApiKeyGet(ctx context.Context, apiKeyId string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// AuditEventList List audit events
+	//
+	// Who changed what, and what was refused; newest first. Of the same refusal one event per minute is kept.
+	//
+	// Corresponds with GET /v1/audit-events (the `AuditEventList` operationId).
+	AuditEventList(ctx context.Context, params *AuditEventListParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AuditEventExport Export audit events
+	//
+	// NDJSON, newest first, at most 100000 events: for older ones, repeat the request with to set to the created_at of the last event.
+	//
+	// Corresponds with GET /v1/audit-events/export (the `AuditEventExport` operationId).
+	AuditEventExport(ctx context.Context, params *AuditEventExportParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ClusterList List clusters
 	//
 	// Newest first.
@@ -4270,6 +4498,40 @@ func (c *Client) ApiKeyDelete(ctx context.Context, apiKeyId string, reqEditors .
 // Corresponds with GET /v1/api-keys/{api_key_id} (the `ApiKeyGet` operationId).
 func (c *Client) ApiKeyGet(ctx context.Context, apiKeyId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewApiKeyGetRequest(c.Server, apiKeyId)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AuditEventList List audit events
+//
+// Who changed what, and what was refused; newest first. Of the same refusal one event per minute is kept.
+//
+// Corresponds with GET /v1/audit-events (the `AuditEventList` operationId).
+func (c *Client) AuditEventList(ctx context.Context, params *AuditEventListParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAuditEventListRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AuditEventExport Export audit events
+//
+// NDJSON, newest first, at most 100000 events: for older ones, repeat the request with to set to the created_at of the last event.
+//
+// Corresponds with GET /v1/audit-events/export (the `AuditEventExport` operationId).
+func (c *Client) AuditEventExport(ctx context.Context, params *AuditEventExportParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAuditEventExportRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -5516,6 +5778,258 @@ func NewApiKeyGetRequest(server string, apiKeyId string) (*http.Request, error) 
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewAuditEventListRequest constructs an http.Request for the AuditEventList method
+func NewAuditEventListRequest(server string, params *AuditEventListParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/audit-events")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.PageSize != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page_size", *params.PageSize, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.PageToken != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page_token", *params.PageToken, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.ActorId != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "actor_id", *params.ActorId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Method != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "method", *params.Method, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.TargetId != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "target_id", *params.TargetId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Result != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "result", *params.Result, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.To != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewAuditEventExportRequest constructs an http.Request for the AuditEventExport method
+func NewAuditEventExportRequest(server string, params *AuditEventExportParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/audit-events/export")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.ActorId != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "actor_id", *params.ActorId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Method != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "method", *params.Method, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.TargetId != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "target_id", *params.TargetId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Result != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "result", *params.Result, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.To != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -8636,6 +9150,24 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/api-keys/{api_key_id} (the `ApiKeyGet` operationId).
 	ApiKeyGetWithResponse(ctx context.Context, apiKeyId string, reqEditors ...RequestEditorFn) (*ApiKeyGetResponse, error)
 
+	// AuditEventListWithResponse List audit events
+	//
+	// Who changed what, and what was refused; newest first. Of the same refusal one event per minute is kept.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/audit-events (the `AuditEventList` operationId).
+	AuditEventListWithResponse(ctx context.Context, params *AuditEventListParams, reqEditors ...RequestEditorFn) (*AuditEventListResponse, error)
+
+	// AuditEventExportWithResponse Export audit events
+	//
+	// NDJSON, newest first, at most 100000 events: for older ones, repeat the request with to set to the created_at of the last event.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/audit-events/export (the `AuditEventExport` operationId).
+	AuditEventExportWithResponse(ctx context.Context, params *AuditEventExportParams, reqEditors ...RequestEditorFn) (*AuditEventExportResponse, error)
+
 	// ClusterListWithResponse List clusters
 	//
 	// Newest first.
@@ -9333,6 +9865,95 @@ func (r ApiKeyGetResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ApiKeyGetResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type AuditEventListResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *AuditEventPage
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r AuditEventListResponse) GetJSON200() *AuditEventPage {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r AuditEventListResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r AuditEventListResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AuditEventListResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AuditEventListResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AuditEventListResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type AuditEventExportResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r AuditEventExportResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r AuditEventExportResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AuditEventExportResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AuditEventExportResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AuditEventExportResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -11713,6 +12334,36 @@ func (c *ClientWithResponses) ApiKeyGetWithResponse(ctx context.Context, apiKeyI
 	return ParseApiKeyGetResponse(rsp)
 }
 
+// AuditEventListWithResponse List audit events
+//
+// Who changed what, and what was refused; newest first. Of the same refusal one event per minute is kept.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/audit-events (the `AuditEventList` operationId).
+func (c *ClientWithResponses) AuditEventListWithResponse(ctx context.Context, params *AuditEventListParams, reqEditors ...RequestEditorFn) (*AuditEventListResponse, error) {
+	rsp, err := c.AuditEventList(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAuditEventListResponse(rsp)
+}
+
+// AuditEventExportWithResponse Export audit events
+//
+// NDJSON, newest first, at most 100000 events: for older ones, repeat the request with to set to the created_at of the last event.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/audit-events/export (the `AuditEventExport` operationId).
+func (c *ClientWithResponses) AuditEventExportWithResponse(ctx context.Context, params *AuditEventExportParams, reqEditors ...RequestEditorFn) (*AuditEventExportResponse, error) {
+	rsp, err := c.AuditEventExport(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAuditEventExportResponse(rsp)
+}
+
 // ClusterListWithResponse List clusters
 //
 // Newest first.
@@ -12712,6 +13363,65 @@ func ParseApiKeyGetResponse(rsp *http.Response) (*ApiKeyGetResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAuditEventListResponse parses an HTTP response from a AuditEventListWithResponse call
+func ParseAuditEventListResponse(rsp *http.Response) (*AuditEventListResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AuditEventListResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest AuditEventPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAuditEventExportResponse parses an HTTP response from a AuditEventExportWithResponse call
+func ParseAuditEventExportResponse(rsp *http.Response) (*AuditEventExportResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AuditEventExportResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {

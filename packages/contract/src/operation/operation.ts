@@ -7,6 +7,7 @@ import {
   STEP_STATES,
 } from "@millrace/domain";
 import { z } from "zod";
+import { Actor } from "../actor.ts";
 import { timestamp } from "../field.ts";
 
 export const OperationStep = z
@@ -37,6 +38,7 @@ export const Operation = z
     /** Path of the created resource, once the operation has succeeded. */
     result: z.object({ resource: z.string() }).nullable(),
     require_approval: z.boolean(),
+    created_by: Actor.nullable().meta({ description: "Null: Millrace itself" }),
     approved_at: timestamp.nullable(),
     cancel_requested_at: timestamp.nullable(),
     created_at: timestamp,

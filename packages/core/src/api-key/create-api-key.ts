@@ -32,14 +32,16 @@ export async function createApiKey(
     });
   }
   const { secret, hash, hint } = newApiKeySecret();
-  const apiKey = await core.db.apiKeys.create({
-    organizationId: principal.organizationId,
-    name: input.name,
-    role: input.role,
-    hint,
-    secretHash: hash,
-    createdBy: principal.userId,
-    expiresAt: input.expiresAt,
-  });
+  const apiKey = await core.db.transaction((tx) =>
+    tx.apiKeys.create({
+      organizationId: principal.organizationId,
+      name: input.name,
+      role: input.role,
+      hint,
+      secretHash: hash,
+      createdBy: principal.userId,
+      expiresAt: input.expiresAt,
+    }),
+  );
   return { apiKey, secret };
 }

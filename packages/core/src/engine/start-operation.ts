@@ -99,7 +99,10 @@ export async function startOperation(
   const { organizationId, id: clusterId } = cluster;
   const spec = { ...STARTED_STATES[kind]?.spec, ...request.spec };
   const parameters = { ...request, spec, origin: originOf(cluster, spec) };
-  const operation = await tx.operations.create({ organizationId, clusterId, kind, parameters });
+  const operation = await tx.operations.create({
+    ...{ organizationId, clusterId, kind, parameters },
+    createdBy: tx.actor,
+  });
   await enterPhase(tx, clock, cluster, { kind, parameters });
   await tx.deliver(operation.id);
   return operation;

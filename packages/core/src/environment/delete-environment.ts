@@ -1,4 +1,9 @@
-import { DomainError, type EnvironmentId, type Principal } from "@millrace/domain";
+import {
+  DomainError,
+  type Environment,
+  type EnvironmentId,
+  type Principal,
+} from "@millrace/domain";
 import type { Core } from "../core.ts";
 import { requireEnvironment } from "./require-environment.ts";
 
@@ -9,11 +14,13 @@ export async function deleteEnvironment(
   id: EnvironmentId,
 ): Promise<void> {
   const environment = await requireEnvironment(core, principal, id);
-  const deleted = await core.db.transaction((tx) =>
-    tx.organizations.deleteEnvironment(environment.id),
-  );
-  if (deleted) return;
-  throw new DomainError(
+  await core.db.transaction(async (tx) => {
+    if (!(await tx.organizations.deleteEnvironment(environment.id))) throw notEmpty(environment);
+  });
+}
+
+function notEmpty(environment: Environment): DomainError {
+  return new DomainError(
     "environment_not_empty",
     `Environment ${environment.name} has clusters, or data of deleted clusters.`,
     {

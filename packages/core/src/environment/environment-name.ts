@@ -1,4 +1,5 @@
-import { DomainError, type Environment } from "@millrace/domain";
+import { DomainError, type Environment, type Principal } from "@millrace/domain";
+import type { Core } from "../core.ts";
 
 /** The refusal of a name that another environment of the tenant has. */
 export function nameTaken(name: string, existing: Environment | undefined): DomainError {
@@ -11,4 +12,15 @@ export function nameTaken(name: string, existing: Environment | undefined): Doma
       ...(existing && { existingId: existing.id }),
     },
   );
+}
+
+/** Adds the id of the environment that has the name, which the failed transaction could not read. */
+export async function withExistingId(
+  { db }: Core,
+  { organizationId }: Principal,
+  name: string,
+  error: unknown,
+): Promise<unknown> {
+  if (!(error instanceof DomainError) || error.code !== "environment_name_taken") return error;
+  return nameTaken(name, await db.organizations.findEnvironment(organizationId, name));
 }

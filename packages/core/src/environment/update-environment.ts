@@ -1,6 +1,6 @@
 import type { Environment, EnvironmentId, Principal } from "@millrace/domain";
 import type { Core } from "../core.ts";
-import { nameTaken } from "./environment-name.ts";
+import { nameTaken, withExistingId } from "./environment-name.ts";
 import { requireEnvironment } from "./require-environment.ts";
 
 export interface UpdateEnvironmentInput {
@@ -16,8 +16,13 @@ export async function updateEnvironment(
 ): Promise<Environment> {
   const found = await requireEnvironment(core, principal, environmentId);
   if (name === undefined || name === found.name) return found;
-  const { organizations } = core.db;
-  const renamed = await organizations.renameEnvironment(found.id, name);
-  if (renamed) return renamed;
-  throw nameTaken(name, await organizations.findEnvironment(principal.organizationId, name));
+  try {
+    return await core.db.transaction(async (tx) => {
+      const renamed = await tx.organizations.renameEnvironment(found.id, name);
+      if (!renamed) throw nameTaken(name, undefined);
+      return renamed;
+    });
+  } catch (error) {
+    throw await withExistingId(core, principal, name, error);
+  }
 }

@@ -18,7 +18,7 @@ export async function cancelDriftCheck(
   const cluster = await requireCluster(core, principal, clusterId);
   // Without the cluster's lock: a drift check that records its result holds its own row, then takes
   // the cluster's.
-  const asked = await core.db.transaction(async (tx) => {
+  const asked = await core.db.preparation(async (tx) => {
     const busy = await tx.operations.underWay(cluster.id);
     if (busy?.kind !== "cluster.check_drift") return undefined;
     return (await tx.operations.requestCancel(busy.id)) === "asked" ? busy.id : undefined;

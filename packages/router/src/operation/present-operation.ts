@@ -32,6 +32,7 @@ export function presentOperation(operation: Operation): OperationShape {
       : null,
     result: resultOf(operation),
     require_approval: operation.parameters.requireApproval ?? false,
+    created_by: operation.createdBy ?? null,
     approved_at: isoOrNull(operation.approval?.approvedAt),
     cancel_requested_at: isoOrNull(operation.cancelRequestedAt),
     created_at: operation.createdAt.toISOString(),

@@ -1,0 +1,235 @@
+import { contracts } from "@millrace/contract";
+import { runSql } from "@millrace/testkit";
+import { beforeAll, describe, expect, test } from "vitest";
+import { askProcedure, askRoute, type Ids } from "./every-contract.ts";
+import {
+  type Answer,
+  apiFixture,
+  call,
+  keyOfRole,
+  personOfRole,
+  runningCluster,
+} from "./fixture.ts";
+
+const fixture = apiFixture();
+const MUTATIONS = contracts.filter(({ method }) => method !== "GET");
+let ids: Ids;
+
+beforeAll(async () => {
+  const { app, db, ours } = fixture;
+  const { apiKey } = ours;
+  const { cluster, operation } = await runningCluster(db, ours, "audited");
+  const spare = await call(app, "POST", "/v1/api-keys", { apiKey, body: { name: "spare" } });
+  const body = { name: "secret" };
+  await call(app, "POST", `/v1/clusters/${cluster.id}/topics`, { apiKey, body });
+  ids = {
+    clusterId: cluster.id,
+    operationId: operation.id,
+    apiKeyId: spare.body.id,
+    environmentId: ours.environment.id,
+    organizationId: ours.organization.id,
+  };
+});
+
+// biome-ignore lint/suspicious/noExplicitAny: bodies are asserted on, field by field.
+async function events(query = "", apiKey = fixture.ours.apiKey): Promise<any[]> {
+  const answer = await call(fixture.app, "GET", `/v1/audit-events?${query}`, { apiKey });
+  expect(answer.status).toBe(200);
+  return answer.body.items;
+}
+
+const named = (answer: Answer) => answer.headers.get("x-request-id");
+
+function post(path: string, body: object, headers: Record<string, string> = {}): Promise<Answer> {
+  return call(fixture.app, "POST", path, { apiKey: fixture.ours.apiKey, body, headers });
+}
+
+describe.each([
+  ["REST", askRoute],
+  ["tRPC", askProcedure],
+] as const)("over %s", (_, ask) => {
+  test.each(MUTATIONS)("$name leaves an event with its result", async (contract) => {
+    const apiKey = await keyOfRole(fixture.db, fixture.ours, "owner");
+    const answer = await ask(fixture.app, contract, ids, { authorization: `Bearer ${apiKey}` });
+    const found = (await events(`method=${contract.name}&page_size=10`)).filter(
+      ({ request_id }) => request_id === named(answer),
+    );
+    const outcome = found.find(({ result }) => result !== "started");
+    expect(outcome).toMatchObject({
+      method: contract.name,
+      auth_method: "api_key",
+      actor: { kind: "api_key", name: "owner" },
+      client_address: "127.0.0.1",
+      result: answer.status < 300 ? "success" : "failure",
+    });
+    const problem = answer.body?.error?.json?.data?.problem ?? answer.body;
+    expect(outcome.error_code).toBe(answer.status < 300 ? null : problem.code);
+  });
+});
+
+test("an event says who asked for what from where, and the target before and after", async () => {
+  const { app, ours } = fixture;
+  const { cluster } = await runningCluster(fixture.db, ours, "watched");
+  const { cookie } = await personOfRole(fixture, "admin");
+  const answer = await call(app, "PATCH", `/v1/clusters/${cluster.id}`, {
+    headers: { cookie, "x-forwarded-for": "192.0.2.7", "x-request-id": "a-request-of-mine" },
+    body: { name: "renamed", labels: { team: "b" } },
+  });
+  expect(answer.status).toBe(200);
+  const [event] = await events(`target_id=${cluster.id}&method=cluster.update`);
+  expect(event).toMatchObject({
+    auth_method: "session",
+    actor: { kind: "user", name: expect.stringContaining("@example.com") },
+    ...{ client_address: "192.0.2.7", request_id: "a-request-of-mine", result: "success" },
+    request: { cluster_id: cluster.id, name: "renamed", labels: { team: "b" } },
+    before: { name: "watched", labels: {} },
+    after: { name: "renamed", labels: { team: "b" } },
+  });
+  expect(BigInt(event.seq)).toBeGreaterThan(0n);
+  expect(event.hash).toMatch(/^[0-9a-f]{64}$/);
+});
+
+test("what is created is the target, and no secret is in the event", async () => {
+  const made = await post("/v1/api-keys", { name: "robot", role: "viewer" });
+  const [event] = await events(`target_id=${made.body.id}`);
+  expect(event).toMatchObject({
+    method: "apiKey.create",
+    before: null,
+    after: { name: "robot", role: "viewer" },
+  });
+  expect(JSON.stringify(event)).not.toContain(made.body.secret);
+  const { apiKey } = fixture.ours;
+  await call(fixture.app, "DELETE", `/v1/api-keys/${made.body.id}`, { apiKey });
+  const [revoked] = await events(`target_id=${made.body.id}&method=apiKey.delete`);
+  expect(revoked.before.revokedAt).toBeUndefined();
+  expect(revoked.after.revokedAt).toEqual(expect.any(String));
+});
+
+test("an operation names who asked for it", async () => {
+  const made = await post("/v1/clusters", { name: "of-somebody" });
+  const path = `/v1/operations/${made.body.operation_id}`;
+  const { body } = await call(fixture.app, "GET", path, { apiKey: fixture.ours.apiKey });
+  expect(body.created_by).toMatchObject({ kind: "api_key", name: "first key" });
+  const [event] = await events(`target_id=${made.body.metadata.id}`);
+  expect(event).toMatchObject({ method: "cluster.create", after: { name: "of-somebody" } });
+});
+
+test("a change whose event cannot be written is not made", async () => {
+  await runSql(fixture.ownerUrl, "REVOKE INSERT ON audit_event FROM millrace_api");
+  const refused = await post("/v1/environments", { name: "unaudited" });
+  await runSql(fixture.ownerUrl, "GRANT INSERT ON audit_event TO millrace_api");
+  expect(refused.status).toBe(500);
+  const { body } = await call(fixture.app, "GET", "/v1/environments", {
+    apiKey: fixture.ours.apiKey,
+  });
+  expect(body.items.map(({ name }: { name: string }) => name)).not.toContain("unaudited");
+  expect((await post("/v1/environments", { name: "unaudited" })).status).toBe(201);
+});
+
+test("changes of many kinds at once wait for each other in no circle", async () => {
+  const { app, ours } = fixture;
+  const { apiKey } = ours;
+  const made = await post("/v1/environments", { name: "busy" });
+  const path = `/v1/environments/${made.body.id}`;
+  const answers = await Promise.all(
+    Array.from({ length: 24 }, (_, n) =>
+      n % 2 === 0
+        ? post("/v1/environments", { name: `busy-${n}` })
+        : call(app, "PATCH", path, { apiKey, body: { name: `renamed-${n}` } }),
+    ),
+  );
+  expect(answers.filter(({ status }) => status >= 300)).toEqual([]);
+});
+
+test("a change at a broker has an event before it and one with its outcome", async () => {
+  const { cluster } = await runningCluster(fixture.db, fixture.ours, "with-topics");
+  const path = `/v1/clusters/${cluster.id}/topics`;
+  await post(path, { name: "t" });
+  await post(path, { name: "t" });
+  const produced = await post(`${path}/t/records`, {
+    records: [{ value: { encoding: "text", data: "canary-of-a-customer" } }],
+  });
+  const found = (await events(`target_id=${cluster.id}`)).reverse();
+  expect(found.map(({ method, result, error_code }) => [method, result, error_code])).toEqual([
+    ["topic.create", "started", null],
+    ["topic.create", "success", null],
+    ["topic.create", "started", null],
+    ["topic.create", "failure", "topic_name_taken"],
+    ["record.produce", "started", null],
+    ["record.produce", produced.status < 300 ? "success" : "failure", produced.body.code ?? null],
+  ]);
+  expect(found[4].request).toMatchObject({ topic_name: "t", records: { count: 1 } });
+  expect(JSON.stringify(found)).not.toContain("canary-of-a-customer");
+});
+
+test("a preview changes nothing and leaves no event", async () => {
+  const before = await events("page_size=1");
+  await post("/v1/clusters?validate_only=true", { name: "only-planned" });
+  expect(await events("page_size=1")).toEqual(before);
+});
+
+test("a replayed answer is no second change", async () => {
+  const headers = { "idempotency-key": "once" };
+  const made = await post("/v1/environments", { name: "once" }, headers);
+  await post("/v1/environments", { name: "once" }, headers);
+  expect(await events(`target_id=${made.body.id}`)).toHaveLength(1);
+});
+
+test("what a role does not grant is logged, and a flood of it is not", async () => {
+  const { app, ours } = fixture;
+  const apiKey = await keyOfRole(fixture.db, ours, "viewer");
+  const refused = () => call(app, "POST", "/v1/environments", { apiKey, body: { name: "x" } });
+  for (let round = 0; round < 30; round += 1) expect((await refused()).status).toBe(403);
+  await call(app, "GET", "/v1/audit-events", { apiKey });
+  const me = await call(app, "GET", "/v1/me", { apiKey });
+  const found = await events(`actor_id=${me.body.api_key.id}`);
+  expect(found.map(({ method, result, error_code }) => [method, result, error_code])).toEqual([
+    ["auditEvent.list", "denied", "forbidden"],
+    ["environment.create", "denied", "forbidden"],
+  ]);
+});
+
+test("a flood of refusals of ever new keys ends at the organization's bound", async () => {
+  const { app, theirs } = fixture;
+  const { rateLimits } = fixture.apiDb;
+  for (let count = 0; count < 1_000; count += 1) {
+    await rateLimits.count(`audit|${theirs.organization.id}`, 3_600_000, Date.now());
+  }
+  const apiKey = await keyOfRole(fixture.db, theirs, "viewer");
+  await call(app, "POST", "/v1/environments", { apiKey, body: { name: "x" } });
+  expect(await events("result=denied", theirs.apiKey)).toEqual([]);
+});
+
+test("pages and the export show the same events, to those who may read them", async () => {
+  const { app, ours } = fixture;
+  const { apiKey } = ours;
+  const listed: { id: string }[] = [];
+  for (let token = ""; ; ) {
+    const query = token === "" ? "page_size=7" : `page_size=7&page_token=${token}`;
+    const page = await call(app, "GET", `/v1/audit-events?${query}`, { apiKey });
+    listed.push(...page.body.items);
+    token = page.body.next_page_token ?? "";
+    if (token === "") break;
+  }
+  const headers = { authorization: `Bearer ${apiKey}` };
+  const response = await app.request("/v1/audit-events/export", { headers });
+  expect(response.headers.get("content-type")).toContain("application/x-ndjson");
+  expect(response.headers.get("content-disposition")).toContain("audit-events.ndjson");
+  const lines = (await response.text()).trim().split("\n");
+  expect(lines.map((line) => JSON.parse(line))).toEqual(listed);
+  const seqs = listed.map((event) => (event as unknown as { seq: string }).seq);
+  expect(seqs).toEqual(seqs.map((_, index) => String(seqs.length - index)));
+  for (const role of ["viewer", "member"] as const) {
+    const other = await keyOfRole(fixture.db, ours, role);
+    for (const path of ["/v1/audit-events", "/v1/audit-events/export"]) {
+      expect((await call(app, "GET", path, { apiKey: other })).status).toBe(403);
+    }
+  }
+});
+
+test("one tenant's events are not another's", async () => {
+  const mine = await events("page_size=1000");
+  const foreign = await events("page_size=1000", fixture.theirs.apiKey);
+  const own = new Set(mine.map(({ id }) => id));
+  expect(foreign.filter(({ id }) => own.has(id))).toEqual([]);
+});

@@ -1,0 +1,17 @@
+import { AUDIT_EXPORT_EVENTS_MAX } from "@millrace/domain";
+import { defineContract } from "../contract.ts";
+import { AuditEvent, auditQuery } from "./audit-event.ts";
+
+export const exportAuditEvents = defineContract({
+  name: "auditEvent.export",
+  method: "GET",
+  path: "/v1/audit-events/export",
+  summary: "Export audit events",
+  description: `NDJSON, newest first, at most ${AUDIT_EXPORT_EVENTS_MAX} events: for older ones, repeat the request with to set to the created_at of the last event.`,
+  tag: "Audit",
+  permission: "audit:read",
+  successStatus: 200,
+  stream: ["application/x-ndjson"],
+  query: auditQuery,
+  response: AuditEvent,
+});

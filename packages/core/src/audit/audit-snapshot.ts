@@ -1,0 +1,47 @@
+import type { Transaction } from "@millrace/db";
+import {
+  type AuditDetail,
+  auditDetail,
+  isId,
+  type Operation,
+  type OrganizationId,
+} from "@millrace/domain";
+
+/** What the audit log shows of a target, as the transaction sees it; undefined where there is none. */
+export async function snapshot(
+  tx: Transaction,
+  organizationId: OrganizationId,
+  id: string,
+): Promise<AuditDetail | undefined> {
+  if (isId("clu", id)) return auditDetail(clusterFields(await tx.clusters.load(id)));
+  if (isId("op", id)) return auditDetail(operationFields(await tx.operations.load(id)));
+  if (isId("env", id)) {
+    const found = await tx.organizations.getEnvironment(organizationId, id);
+    return auditDetail(found && { name: found.name });
+  }
+  if (!isId("key", id)) return undefined;
+  const key = await tx.apiKeys.get(organizationId, id);
+  return auditDetail(
+    key && { name: key.name, role: key.role, expiresAt: key.expiresAt, revokedAt: key.revokedAt },
+  );
+}
+
+type Cluster = NonNullable<Awaited<ReturnType<Transaction["clusters"]["load"]>>>;
+
+/** What callers ask for, and the phase: what is observed changes by itself. */
+function clusterFields(cluster: Cluster | undefined) {
+  if (cluster === undefined) return undefined;
+  const { name, region, size, labels, brokers, zones, aws, paused, phase } = cluster;
+  const { deletionProtection, purgeAt, environmentId, drift } = cluster;
+  return {
+    ...{ name, region, size, labels, brokers, zones, aws, paused, phase },
+    ...{ deletionProtection, purgeAt, environmentId, driftStatus: drift.status },
+    tuning: cluster.tuning.overrides,
+  };
+}
+
+function operationFields(operation: Operation | undefined) {
+  if (operation === undefined) return undefined;
+  const { kind, phase, clusterId, cancelRequestedAt, approval } = operation;
+  return { kind, phase, clusterId, cancelRequestedAt, approvedDigest: approval?.digest };
+}
