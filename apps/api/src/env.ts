@@ -36,6 +36,8 @@ const Environment = z.object({
   /** A folder with Terraform's AWS provider; the registry where absent. */
   MILLRACE_TERRAFORM_MIRROR: optionalText,
   MILLRACE_AWS_PROVIDER_VERSION: optionalText,
+  /** 0 where no broker can run beside the control plane: on AWS. */
+  MILLRACE_LOCAL_CLUSTERS: z.enum(["0", "1"]).default("1"),
   /** The provisioner's role; without it clusters on AWS can only be planned. */
   MILLRACE_AWS_ROLE_ARN: optionalText,
   /** Passed on to Terraform: how much memory it may use to save CPU time. */

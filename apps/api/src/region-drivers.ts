@@ -14,6 +14,7 @@ type PlanningEnvironment = Pick<
   | "MILLRACE_TERRAFORM_MIRROR"
   | "MILLRACE_AWS_PROVIDER_VERSION"
   | "MILLRACE_AWS_ROLE_ARN"
+  | "MILLRACE_LOCAL_CLUSTERS"
   | "GOGC"
   | "PATH"
   | "HOME"
@@ -39,6 +40,7 @@ export function regionDrivers(env: PlanningEnvironment): RegionDrivers {
       program,
       providerVersion: env.MILLRACE_AWS_PROVIDER_VERSION ?? PROVIDER_VERSION_DEFAULT,
     }),
+    localAvailable: env.MILLRACE_LOCAL_CLUSTERS === "1",
     awsAvailable: env.MILLRACE_AWS_ROLE_ARN !== undefined,
   };
 }

@@ -33,6 +33,8 @@ export interface RegionDrivers {
   readonly local: Pick<ClusterDriver, "plan" | "allocate">;
   /** Plans clusters on AWS without an account; undefined where nothing here can. */
   readonly awsPlanner: ClusterPlanner | undefined;
+  /** Whether clusters can be made on this machine: not where the control plane runs on AWS. */
+  readonly localAvailable: boolean;
   /** Whether there is an account to make clusters in. */
   readonly awsAvailable: boolean;
 }

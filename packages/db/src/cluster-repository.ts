@@ -138,6 +138,18 @@ export class ClusterRepository {
     return row ? toCluster(row) : undefined;
   }
 
+  /** Address ranges of VPCs that were made for the tenant's clusters, those with kept data included. */
+  async vpcRanges(organizationId: OrganizationId): Promise<string[]> {
+    const rows = await this.#client.cluster.findMany({
+      where: { organizationId, deletedAt: null, region: { not: "local" satisfies Region } },
+      select: { aws: true },
+    });
+    return rows.flatMap(({ aws }) => {
+      const network = (aws as AwsSpec | null)?.network;
+      return network && network.vpcId === undefined ? [network.cidr] : [];
+    });
+  }
+
   async count(organizationId: OrganizationId): Promise<number> {
     return this.#client.cluster.count({ where: { organizationId, deletedAt: null } });
   }

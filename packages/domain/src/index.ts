@@ -1,4 +1,5 @@
 export * from "./account.ts";
+export * from "./audit.ts";
 export * from "./aws-network.ts";
 export * from "./aws-size.ts";
 export * from "./aws-spec.ts";
@@ -29,5 +30,6 @@ export * from "./role.ts";
 export * from "./size.ts";
 export * from "./topic.ts";
 export * from "./tuning.ts";
+export * from "./vpc-range.ts";
 export * from "./wal-capacity.ts";
 export * from "./wal-volume.ts";

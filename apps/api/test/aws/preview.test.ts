@@ -20,6 +20,7 @@ describe.skipIf(!bin || !mirror)("a preview by the real Terraform", () => {
       MILLRACE_TERRAFORM_MIRROR: mirror,
       MILLRACE_AWS_PROVIDER_VERSION: "5.100.0",
       MILLRACE_AWS_ROLE_ARN: undefined,
+      MILLRACE_LOCAL_CLUSTERS: "1",
       GOGC: process.env.GOGC,
       PATH: process.env.PATH ?? "",
       HOME: home,

@@ -6,6 +6,7 @@ import {
   inRegion,
   NEW_CLUSTER,
   requestOf,
+  startingWith,
   withSize,
 } from "./cluster-draft.ts";
 import { estimateOf, monthlyIn } from "./estimate.ts";
@@ -42,7 +43,6 @@ describe("a described cluster", () => {
       require_approval: true,
       wal: { type: "gp3", size_gib: 10, iops: 3000, throughput_mibps: 125 },
       network: {
-        cidr: "10.40.0.0/16",
         access: "private",
         allowed_principals: [],
         allowed_cidrs: [],
@@ -85,8 +85,28 @@ describe("a described cluster", () => {
       "/network/vpc_id",
       "/network/subnet_ids",
     ]);
-    const blank = { ...DEFAULT_NETWORK_DRAFT, cidr: " " };
-    expect(Object.keys(checkDraft({ ...onAws, network: blank }))).toEqual(["/network/cidr"]);
+  });
+
+  it("leaves the range to the API unless one is given", () => {
+    const blank = { ...onAws, network: { ...DEFAULT_NETWORK_DRAFT, cidr: " " } };
+    expect(checkDraft(blank)).toEqual({});
+    expect(requestOf(blank).network).not.toHaveProperty("cidr");
+    const given = { ...onAws, network: { ...DEFAULT_NETWORK_DRAFT, cidr: " 10.7.0.0/16 " } };
+    expect(requestOf(given).network).toMatchObject({ cidr: "10.7.0.0/16" });
+  });
+
+  it("begins where the installation can create clusters", () => {
+    const regions = (local: boolean, aws: boolean) => [
+      { id: "local" as const, available: local },
+      { id: "us-east-1" as const, available: aws },
+    ];
+    expect(startingWith(named, []).region).toBe("local");
+    expect(startingWith(named, regions(true, true)).region).toBe("local");
+    expect(startingWith(named, regions(false, true))).toMatchObject({
+      region: "us-east-1",
+      deletionProtection: true,
+    });
+    expect(startingWith(named, regions(false, false)).region).toBe("local");
   });
 
   it("takes its size's volume along, unless somebody chose another", () => {

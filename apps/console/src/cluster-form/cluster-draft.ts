@@ -78,6 +78,16 @@ export function inRegion(draft: ClusterDraft, region: Region): ClusterDraft {
   return { ...draft, region, deletionProtection: isAwsRegion(region) };
 }
 
+/** A new cluster where this installation can create one: not on this machine where that runs none. */
+export function startingWith(
+  draft: ClusterDraft,
+  regions: readonly { readonly id: Region; readonly available: boolean }[],
+): ClusterDraft {
+  const isAvailable = regions.find(({ id }) => id === draft.region)?.available ?? true;
+  const first = regions.find(({ available }) => available);
+  return isAvailable || first === undefined ? draft : inRegion(draft, first.id);
+}
+
 /** Another size, with its volume; a volume that somebody chose stays. */
 export function withSize(draft: ClusterDraft, size: ClusterSize): ClusterDraft {
   const usual = JSON.stringify(draft.wal) === JSON.stringify(defaultWalDraft(draft.size));
@@ -96,11 +106,7 @@ export function checkDraft(draft: ClusterDraft): FieldErrors {
 }
 
 function checkNetwork(network: NetworkDraft): FieldErrors {
-  if (network.vpc === "new") {
-    return network.cidr.trim() === ""
-      ? { "/network/cidr": "Enter a range such as 10.40.0.0/16" }
-      : {};
-  }
+  if (network.vpc === "new") return {};
   return {
     ...(network.vpcId.trim() === "" && { "/network/vpc_id": "Enter the VPC ID" }),
     ...(network.subnetIds.length === 0 && {

@@ -4,6 +4,7 @@ import { DEFAULT_AWS_NETWORK, type NetworkAccess } from "@millrace/domain";
 export interface NetworkDraft {
   /** A VPC of the cluster's own, or subnets of one that is there. */
   vpc: "new" | "existing";
+  /** Empty: a range that no other cluster of the organization uses. */
   cidr: string;
   vpcId: string;
   subnetIds: string[];
@@ -24,7 +25,7 @@ export interface NetworkRequest {
 
 export const DEFAULT_NETWORK_DRAFT: NetworkDraft = {
   vpc: "new",
-  cidr: DEFAULT_AWS_NETWORK.cidr,
+  cidr: "",
   vpcId: "",
   subnetIds: [],
   access: DEFAULT_AWS_NETWORK.access,
@@ -37,7 +38,7 @@ export function networkRequestOf(network: NetworkDraft): NetworkRequest {
   const { access, allowedCidrs } = network;
   return {
     ...(network.vpc === "new"
-      ? { cidr: network.cidr.trim() }
+      ? network.cidr.trim() !== "" && { cidr: network.cidr.trim() }
       : { vpc_id: network.vpcId.trim(), subnet_ids: network.subnetIds }),
     access,
     allowed_principals: access === "endpoint_service" ? network.allowedPrincipals : [],

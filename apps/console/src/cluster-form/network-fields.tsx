@@ -29,7 +29,8 @@ export function NetworkFields({ network, errors, onChange }: NetworkFieldsProps)
       {network.vpc === "new" ? (
         <TextInput
           label="Address range"
-          description="IPv4 CIDR; must not overlap with networks you will peer with"
+          description="IPv4 CIDR; must not overlap with networks you will peer with. Empty: one that none of your other clusters uses"
+          placeholder="10.40.0.0/16"
           maw={320}
           value={network.cidr}
           error={errors["/network/cidr"]}

@@ -13,6 +13,7 @@ export function RegionField(props: {
 }) {
   const { value, error, onChange } = props;
   const available = useRegionAvailable(value);
+  const hasLocal = useRegionAvailable("local");
   const options = (provider: "local" | "aws") =>
     REGIONS.filter((region) => regionFacts(region).provider === provider).map((region) => ({
       value: region,
@@ -24,7 +25,7 @@ export function RegionField(props: {
       label="Region"
       description={describe(value, available)}
       data={[
-        { group: "Local", items: options("local") },
+        ...(hasLocal ? [{ group: "Local", items: options("local") }] : []),
         { group: "Amazon Web Services", items: options("aws") },
       ]}
       allowDeselect={false}
@@ -35,11 +36,15 @@ export function RegionField(props: {
   );
 }
 
+/** Regions and whether this installation can create clusters there; none until that is known. */
+export function useRegions() {
+  const trpc = useTRPC();
+  return useQuery(trpc.region.list.queryOptions({})).data?.items ?? [];
+}
+
 /** Whether this installation can create clusters in the region; true until that is known. */
 export function useRegionAvailable(region: Region): boolean {
-  const trpc = useTRPC();
-  const { data } = useQuery(trpc.region.list.queryOptions({}));
-  return data?.items.find(({ id }) => id === region)?.available ?? true;
+  return useRegions().find(({ id }) => id === region)?.available ?? true;
 }
 
 function describe(region: Region, available: boolean): string {

@@ -5,8 +5,15 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useRouter } from "next/navigation";
 import { useEffect, useState } from "react";
 import { problemOf, useTRPC } from "../api/client.tsx";
-import { type ClusterDraft, checkDraft, NEW_CLUSTER, requestOf } from "./cluster-draft.ts";
+import {
+  type ClusterDraft,
+  checkDraft,
+  NEW_CLUSTER,
+  requestOf,
+  startingWith,
+} from "./cluster-draft.ts";
 import { type FieldErrors, fieldErrorsOf, showFirstError } from "./field-errors.ts";
+import { useRegions } from "./region-field.tsx";
 
 /** A cluster on its way from the first key to its creation. */
 export interface ClusterForm {
@@ -29,7 +36,9 @@ export interface ClusterForm {
 }
 
 export function useClusterForm(): ClusterForm {
-  const [draft, setDraft] = useState(NEW_CLUSTER);
+  const regions = useRegions();
+  const [chosen, setDraft] = useState<ClusterDraft>();
+  const draft = chosen ?? startingWith(NEW_CLUSTER, regions);
   const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
   const [refused, setRefused] = useState<FieldErrors>({});
   const calls = useCalls((error) => setRefused(fieldErrorsOf(problemOf(error))));

@@ -168,6 +168,8 @@ function planning(spec: ControlPlaneSpec): Record<string, string> {
   return {
     NODE_ENV: "production",
     CHECKPOINT_DISABLE: "1",
+    // A task has no place for brokers.
+    MILLRACE_LOCAL_CLUSTERS: "0",
     // Says whether there is an account to create in. Only the worker can take the role.
     MILLRACE_AWS_ROLE_ARN: `arn:aws:iam::${spec.accountId}:role/${PROVISIONER_ROLE}`,
     MILLRACE_TERRAFORM_BIN: "/usr/local/bin/terraform",

@@ -96,7 +96,10 @@ export const networkInput = z
         error: "must have a prefix length from 16 to 24",
       })
       .optional()
-      .meta({ description: "Address range of the cluster's own VPC" }),
+      .meta({
+        description:
+          "Address range of the cluster's own VPC; by default a /16 of 10.0.0.0/8 that no other cluster of the organization uses",
+      }),
     ...reach,
   })
   .meta({ id: "ClusterNetworkInput" });

@@ -2,10 +2,9 @@ import { newId } from "@millrace/domain";
 import { expect, test } from "vitest";
 import { createCluster } from "./create-cluster.ts";
 
-test("region and size have defaults", () => {
+test("the size has a default; of the region only the installation knows one", () => {
   expect(createCluster.input.parse({ name: "orders" })).toEqual({
     name: "orders",
-    region: "local",
     size: "dev",
     deletion_protection: false,
     brokers: 1,

@@ -18,7 +18,9 @@ export const createCluster = defineContract({
   query: { validate_only: validateOnly },
   body: {
     name: clusterName,
-    region: z.enum(REGIONS).default("local"),
+    region: z.enum(REGIONS).optional().meta({
+      description: "local by default; required where the control plane runs on AWS",
+    }),
     size: z.enum(CLUSTER_SIZE_NAMES).default("dev"),
     environment_id: idField("env")
       .optional()

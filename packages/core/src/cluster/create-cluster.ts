@@ -1,3 +1,4 @@
+import type { TenantDatabase } from "@millrace/db";
 import {
   BROKERS_PER_CLUSTER_MAX,
   type Cluster,
@@ -6,10 +7,12 @@ import {
   DomainError,
   type Environment,
   type EnvironmentId,
+  freeVpcRange,
   isAwsRegion,
   type Operation,
   type Principal,
   type Region,
+  validationFailed,
 } from "@millrace/domain";
 import type { Core } from "../core.ts";
 import { readyCondition } from "../engine/index.ts";
@@ -19,9 +22,10 @@ import { type ResolvedSpec, resolveSpec, type SpecRequest } from "./resolve-spec
 /** Clusters of one tenant: brokers of a tenant share machines with others' brokers. */
 export const CLUSTERS_PER_ORGANIZATION_MAX = 100;
 
-export interface CreateClusterInput extends SpecRequest {
+export interface CreateClusterInput extends Omit<SpecRequest, "region"> {
   readonly name: string;
-  readonly region: Region;
+  /** This machine where it is absent; required where that runs no clusters. */
+  readonly region?: Region | undefined;
   readonly size: ClusterSize;
   readonly environmentId?: EnvironmentId | undefined;
   readonly labels?: Readonly<Record<string, string>> | undefined;
@@ -33,6 +37,7 @@ export interface CreateClusterInput extends SpecRequest {
 
 /** A request that can be accepted, as far as can be told before it is. */
 export interface ValidatedCreate {
+  readonly region: Region;
   readonly environment: Environment;
   readonly spec: ResolvedSpec;
 }
@@ -47,13 +52,13 @@ export async function createCluster(
   principal: Principal,
   input: CreateClusterInput,
 ): Promise<{ cluster: Cluster; operation: Operation }> {
-  const { environment, spec } = await validateCreate(core, principal, input);
+  const validated = await validateCreate(core, principal, input);
   refuseManyBrokers(input.brokers ?? 1);
-  refuseUnavailable(core, input.region);
+  refuseUnavailable(core, validated.region);
   try {
-    return await accept(core, principal, input, environment, spec);
+    return await accept(core, principal, input, validated);
   } catch (error) {
-    throw await withExistingId(core, error, environment.id, input.name);
+    throw await withExistingId(core, error, validated.environment.id, input.name);
   }
 }
 
@@ -64,7 +69,8 @@ export async function validateCreate(
   input: CreateClusterInput,
 ): Promise<ValidatedCreate> {
   const environment = await environmentOf(core, principal, input.environmentId);
-  const spec = resolveSpec(input);
+  const region = regionOf(core, input.region);
+  const spec = resolveSpec({ ...input, region });
   if (spec.aws === undefined) refuseManyBrokers(input.brokers ?? 1);
   if ((await core.db.clusters.count(principal.organizationId)) >= CLUSTERS_PER_ORGANIZATION_MAX) {
     throw new DomainError(
@@ -73,18 +79,20 @@ export async function validateCreate(
       { remedy: "Delete a cluster that is no longer needed." },
     );
   }
-  return { environment, spec };
+  return { region, environment, spec };
 }
 
 async function accept(
   core: Core,
   principal: Principal,
   input: CreateClusterInput,
-  environment: Environment,
-  spec: ResolvedSpec,
+  { region, environment, spec: wanted }: ValidatedCreate,
 ): Promise<{ cluster: Cluster; operation: Operation }> {
   const { organizationId } = principal;
   return core.db.transaction(async (tx) => {
+    // Two clusters that are made at the same time must not get the same range.
+    if (wanted.aws) await tx.organizations.lock(organizationId);
+    const spec = await withFreeRange(tx, principal, input, wanted);
     // Deleted since it was read, it is gone now; from here on it stays.
     const held = await tx.organizations.holdEnvironment(organizationId, environment.id);
     if (!held) await requireEnvironment(core, principal, environment.id);
@@ -92,7 +100,7 @@ async function accept(
       organizationId,
       environmentId: environment.id,
       name: input.name,
-      region: input.region,
+      region,
       size: input.size,
       labels: input.labels ?? {},
       deletionProtection: input.deletionProtection ?? false,
@@ -111,9 +119,31 @@ async function accept(
       clusterId: cluster.id,
       kind: "cluster.create",
       parameters: { requireApproval: input.requireApproval },
+      createdBy: tx.actor,
     });
     await tx.deliver(operation.id);
     return { cluster, operation };
+  });
+}
+
+/**
+ * The spec with a range of addresses that none of the tenant's clusters has, where none was asked for. Throws
+ * `limit_exceeded`.
+ */
+export async function withFreeRange(
+  { clusters }: Pick<TenantDatabase, "clusters">,
+  { organizationId }: Principal,
+  { network }: CreateClusterInput,
+  spec: ResolvedSpec,
+): Promise<ResolvedSpec> {
+  if (spec.aws === undefined || spec.aws.network.vpcId || network?.cidr) return spec;
+  const cidr = freeVpcRange(await clusters.vpcRanges(organizationId));
+  if (cidr !== undefined) {
+    return { ...spec, aws: { ...spec.aws, network: { ...spec.aws.network, cidr } } };
+  }
+  throw new DomainError("limit_exceeded", "The networks of other clusters use every range.", {
+    remedy: "Choose a range of addresses that is free.",
+    fields: [{ pointer: "/network/cidr", code: "required", message: "must be set" }],
   });
 }
 
@@ -161,6 +191,20 @@ function refuseManyBrokers(brokers: number): void {
       ],
     },
   );
+}
+
+/** Throws `validation_failed` where there is no default, `region_unavailable` for this machine where it is none. */
+function regionOf({ drivers }: Core, region: Region | undefined): Region {
+  if (drivers.localAvailable) return region ?? "local";
+  if (region === undefined) {
+    const message = "is required: this installation creates clusters on AWS only";
+    throw validationFailed([{ pointer: "/region", code: "required", message }]);
+  }
+  if (isAwsRegion(region)) return region;
+  throw new DomainError("region_unavailable", "This installation creates clusters on AWS only.", {
+    remedy: "Choose an AWS region: GET /v1/regions lists them.",
+    fields: [{ pointer: "/region", code: "unavailable", message: "is not available here" }],
+  });
 }
 
 /** Throws `region_unavailable` where this installation cannot make clusters. */

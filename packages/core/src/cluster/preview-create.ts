@@ -2,7 +2,12 @@ import { type Cluster, type ClusterId, type Principal, UNTOUCHED_TUNING } from "
 import type { Core } from "../core.ts";
 import { type ChangePreview, planOf, warningsOf } from "./change-preview.ts";
 import { estimateOf } from "./cluster-estimate.ts";
-import { type CreateClusterInput, refuseTakenName, validateCreate } from "./create-cluster.ts";
+import {
+  type CreateClusterInput,
+  refuseTakenName,
+  validateCreate,
+  withFreeRange,
+} from "./create-cluster.ts";
 
 /** Stands for the id that a cluster would get, so that the same preview has the same digest. */
 const PREVIEW_ID: ClusterId = "clu_00000000000000000000000000";
@@ -17,7 +22,8 @@ export async function previewCreate(
   input: CreateClusterInput,
   signal: AbortSignal,
 ): Promise<ChangePreview> {
-  const { environment, spec } = await validateCreate(core, principal, input);
+  const { region, environment, spec: validated } = await validateCreate(core, principal, input);
+  const spec = await withFreeRange(core.db, principal, input, validated);
   await refuseTakenName(core, environment.id, input.name);
   const now = core.clock.now();
   const wanted: Cluster = {
@@ -25,7 +31,7 @@ export async function previewCreate(
     organizationId: principal.organizationId,
     environmentId: environment.id,
     name: input.name,
-    region: input.region,
+    region,
     size: input.size,
     labels: input.labels ?? {},
     tuning: UNTOUCHED_TUNING,

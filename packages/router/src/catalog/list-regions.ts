@@ -8,7 +8,7 @@ export const listRegionsProcedure = procedure(contract.permission)
   .query(({ ctx }) => ({
     items: REGIONS.map((id) => {
       const { title, provider, zones } = regionFacts(id);
-      const available = provider === "local" || ctx.core.drivers.awsAvailable;
+      const available = ctx.core.drivers[provider === "local" ? "localAvailable" : "awsAvailable"];
       return { id, title, provider, zones: [...zones], available };
     }),
   }));
