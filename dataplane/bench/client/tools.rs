@@ -26,29 +26,16 @@ const QUICK_SECONDS: u64 = 10;
 const OURS: &str = "ours";
 const KAFKAS: &str = "kafka_tool_3.7.0";
 
-/// What is compared, where, and at how many records per second.
+/// What is compared, where, and at how many records per second. Three nodes of Kafka, each partition on
+/// all of them, do not sustain the higher rates of one broker on two cores.
+#[rustfmt::skip]
 const LOADS: [(&str, Kind, Does, u64); 6] = [
     ("produce_5000_per_s", Kind::Millrace, Does::Produce, 5_000),
     ("produce_20000_per_s", Kind::Millrace, Does::Produce, 20_000),
     ("consume_20000_per_s", Kind::Millrace, Does::Consume, 20_000),
-    (
-        "produce_5000_per_s_kafka",
-        Kind::Kafka,
-        Does::Produce,
-        5_000,
-    ),
-    (
-        "produce_20000_per_s_kafka",
-        Kind::Kafka,
-        Does::Produce,
-        20_000,
-    ),
-    (
-        "consume_20000_per_s_kafka",
-        Kind::Kafka,
-        Does::Consume,
-        20_000,
-    ),
+    ("produce_2000_per_s_kafka", Kind::Kafka, Does::Produce, 2_000),
+    ("produce_5000_per_s_kafka", Kind::Kafka, Does::Produce, 5_000),
+    ("consume_5000_per_s_kafka", Kind::Kafka, Does::Consume, 5_000),
 ];
 
 #[derive(Debug, Clone, Copy)]

@@ -44,6 +44,8 @@ use std::{
     time::Duration,
 };
 
+use foldhash::fast::RandomState;
+
 use self::{budget::Budget, demand::Demand, partition::Partition};
 pub(super) use self::{
     deliver::{Scope, Taken, open},
@@ -88,7 +90,7 @@ pub(super) struct Flow {
     config: ConsumerConfig,
     budget: Budget,
     partitions: Vec<Option<Partition>>,
-    names: HashMap<TopicPartition, PartitionId>,
+    names: HashMap<TopicPartition, PartitionId, RandomState>,
     /// Partitions without a stream of their own that have something to deliver. May hold others.
     ready: VecDeque<PartitionId>,
     /// Of those who read the consumer as a whole.
@@ -114,7 +116,7 @@ impl Flow {
             budget: Budget::new(config.prefetch_bytes),
             config,
             partitions: Vec::new(),
-            names: HashMap::new(),
+            names: HashMap::default(),
             ready: VecDeque::new(),
             demand: Demand::default(),
             last_taken: None,

@@ -3,9 +3,13 @@
 //! What is fetched arrives in frames: one allocation for many partitions. A frame is in memory for
 //! as long as any part of it is, so it is charged as a whole until its last part is released. A
 //! reader that leaves one partition alone would keep many frames alive for a small part of each;
-//! where room is short, such parts are therefore copied out ([`Budget::is_wasteful`]).
+//! where room is short, such parts are therefore copied out ([`Budget::wasteful`]). While they are
+//! copied they are in memory twice: a part of the bytes is kept free for that.
 
 use std::collections::HashMap;
+
+/// Answers leave this part of all bytes free, for parts of frames that are copied out.
+const COPIES_PART: usize = 8;
 
 /// A frame that is charged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,7 +50,13 @@ impl Budget {
         self.total
     }
 
+    /// For more answers.
     pub(super) fn free(&self) -> usize {
+        self.room().saturating_sub(self.total / COPIES_PART)
+    }
+
+    /// For answers and copies.
+    fn room(&self) -> usize {
         self.total.saturating_sub(self.charged + self.reserved)
     }
 
@@ -102,22 +112,57 @@ impl Budget {
         }
     }
 
-    /// Whether most of a frame is kept for a small part of it.
-    pub(super) fn is_wasteful(&self, id: FrameId) -> bool {
-        self.frames
-            .get(&id)
-            .is_some_and(|frame| frame.live < frame.bytes / 2)
+    /// Frames that are kept for less than half of them, the smallest parts first.
+    pub(super) fn wasteful(&self) -> Vec<FrameId> {
+        let wasteful = |(_, frame): &(&FrameId, &Frame)| frame.live < frame.bytes / 2;
+        let mut frames: Vec<_> = self.frames.iter().filter(wasteful).collect();
+        frames.sort_by_key(|(_, frame)| frame.live);
+        frames.into_iter().map(|(id, _)| *id).collect()
     }
 
-    /// Whether any frame is wasteful; cheap where none is held.
-    pub(super) fn has_waste(&self) -> bool {
+    /// Whether there is room for a copy of what is needed of a frame.
+    pub(super) fn can_copy(&self, id: FrameId) -> bool {
         self.frames
-            .values()
-            .any(|frame| frame.live < frame.bytes / 2)
+            .get(&id)
+            .is_some_and(|frame| frame.live <= self.room())
     }
 
     #[cfg(test)]
     pub(super) fn live(&self) -> usize {
         self.frames.values().map(|frame| frame.live).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_frames_are_copied_out_within_the_bound() {
+        let mut budget = Budget::new(800);
+        let mut kept = Vec::new();
+        while budget.free() >= 100 {
+            let frame = budget.charge(100, 100);
+            budget.release(frame, 60);
+            kept.push(frame);
+        }
+        assert_eq!((kept.len(), budget.free()), (7, 0));
+        for frame in budget.wasteful() {
+            assert!(budget.can_copy(frame));
+            budget.charge(40, 40);
+            budget.release(frame, 40);
+        }
+        assert_eq!((budget.charged(), budget.live()), (280, 280));
+        assert!(budget.charged_max() <= 800);
+        assert!(budget.wasteful().is_empty());
+    }
+
+    #[test]
+    fn nothing_is_copied_for_which_there_is_no_room() {
+        let mut budget = Budget::new(800);
+        let frame = budget.charge(770, 770);
+        budget.release(frame, 730);
+        assert_eq!(budget.wasteful(), [frame]);
+        assert!(!budget.can_copy(frame));
     }
 }

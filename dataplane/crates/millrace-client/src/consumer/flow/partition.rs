@@ -246,16 +246,13 @@ impl Partition {
         budget.release(frame, bytes);
     }
 
-    /// Copies out what is buffered in frames of which little else is needed.
-    pub(super) fn unshare(&mut self, budget: &mut Budget) {
-        for chunk in &mut self.chunks {
-            if budget.is_wasteful(chunk.frame) {
-                let copy = Bytes::copy_from_slice(&chunk.bytes);
-                let frame = budget.charge(copy.len(), copy.len());
-                budget.release(chunk.frame, copy.len());
-                chunk.frame = frame;
-                chunk.bytes = copy;
-            }
+    /// Copies out what is buffered in a frame.
+    pub(super) fn unshare(&mut self, frame: FrameId, budget: &mut Budget) {
+        for chunk in self.chunks.iter_mut().filter(|chunk| chunk.frame == frame) {
+            let copy = Bytes::copy_from_slice(&chunk.bytes);
+            chunk.frame = budget.charge(copy.len(), copy.len());
+            budget.release(frame, copy.len());
+            chunk.bytes = copy;
         }
     }
 

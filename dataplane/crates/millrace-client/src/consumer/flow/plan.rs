@@ -145,10 +145,8 @@ impl Flow {
     fn within_budget(&mut self, node: i32, mut parts: Vec<FetchPart>) -> Option<Fetch> {
         let sum = parts.iter().map(|part| part.max_bytes).sum();
         let wanted = self.config.fetch_max_bytes.min(sum);
-        if self.budget.free() < wanted && self.budget.has_waste() {
-            for partition in self.partitions.iter_mut().flatten() {
-                partition.unshare(&mut self.budget);
-            }
+        if self.budget.free() < wanted {
+            self.unshare();
         }
         let free = self.budget.free();
         if parts.first().is_some_and(|part| free < part.max_bytes) {
@@ -176,6 +174,18 @@ impl Flow {
             max_bytes,
             parts,
         })
+    }
+
+    /// Copies out what is needed of frames that are kept for little of them, as far as there is room.
+    fn unshare(&mut self) {
+        for frame in self.budget.wasteful() {
+            if !self.budget.can_copy(frame) {
+                return;
+            }
+            for partition in self.partitions.iter_mut().flatten() {
+                partition.unshare(frame, &mut self.budget);
+            }
+        }
     }
 }
 
