@@ -43,6 +43,8 @@ pub(crate) enum Taken {
     Later(BoxFuture<'static, Answer>),
     /// The same, and nobody wants the answer; gives the first error.
     Silent(BoxFuture<'static, i16>),
+    /// Answered as [`Taken::Later`], and then the connection ends.
+    Last(BoxFuture<'static, Answer>, CloseReason),
 }
 
 /// What a handler gives: the request is taken, or its connection must end.

@@ -19,6 +19,7 @@ use crate::{
     producer_ids::ProducerIds,
     quota::{QuotaConfig, Quotas},
     settings::BrokerSettings,
+    sign_in::{Security, SignIn},
     topic_changes::TopicChanges,
     wakeups::Wakeups,
 };
@@ -41,6 +42,8 @@ pub struct ApiParts {
     pub tasks: Supervisor,
     /// What DescribeConfigs shows of the broker, and how it is changed.
     pub settings: Arc<dyn BrokerSettings>,
+    /// Who may sign in.
+    pub security: Security,
     /// What the broker says of itself.
     pub config: ApiConfig,
 }
@@ -91,6 +94,7 @@ pub(crate) struct Context {
     pub(crate) topic_changes: TopicChanges,
     pub(crate) metrics: Metrics,
     pub(crate) settings: Arc<dyn BrokerSettings>,
+    pub(crate) sign_in: SignIn,
     pub(crate) config: ApiConfig,
 }
 
@@ -112,6 +116,7 @@ impl Context {
             topic_changes: TopicChanges::start(&parts.tasks),
             metrics: Metrics::new(),
             settings: parts.settings,
+            sign_in: SignIn::new(parts.security),
             config: parts.config,
         })
     }

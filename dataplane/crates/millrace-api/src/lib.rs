@@ -17,6 +17,7 @@
 //! | `config_changes` | what the two requests that change configurations have in common |
 //! | `config_resource` | what configurations belong to |
 //! | `quota` | how many bytes per second clients may move |
+//! | `sign_in` | who a connection is, and what it may send before that is known |
 //! | `settings` | the broker's settings as clients see and change them |
 //! | `cold_reads` | reads of what has left memory, beside the fetches that want it |
 //! | `inspection` | looking at the records of large batches elsewhere |
@@ -39,6 +40,7 @@ mod quota;
 mod registry;
 mod service;
 pub mod settings;
+mod sign_in;
 mod topic_changes;
 mod topics;
 mod wakeups;
@@ -48,3 +50,4 @@ pub use context::{AdvertisedEndpoint, ApiConfig, ApiParts, FETCH_BYTES_MAX};
 pub use inspection::INSPECTION_BYTES_MAX;
 pub use quota::QuotaConfig;
 pub use service::ApiService;
+pub use sign_in::{SaslListener, Security};

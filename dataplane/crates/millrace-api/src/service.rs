@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::BytesMut;
 use millrace_wire::{
-    ApiKey, MalformedRequest, encode_unsupported_api_versions,
+    ApiKey, MalformedRequest, Response, encode_unsupported_api_versions,
     error_code::ErrorCode,
     parse_request,
     service::{Accepted, BoxFuture, CloseReason, Peer, Service},
@@ -14,6 +14,7 @@ use crate::{
     call::{Answer, Call, Taken},
     context::{ApiParts, Context},
     registry::handler,
+    sign_in,
 };
 
 /// Serves every API. Cheap to clone.
@@ -52,11 +53,18 @@ impl ApiService {
 
     async fn take(&self, peer: &Arc<Peer>, frame: BytesMut) -> Accepted {
         let started = self.context.now();
+        let guarded = peer.identity.must_authenticate();
+        if guarded && self.context.sign_in.expects_bare(peer) {
+            return self.context.sign_in.bare_token(peer, &frame, started);
+        }
         let request = match parse_request(frame.freeze()) {
             Ok(request) => request,
             Err(malformed) => return self.refuse(malformed),
         };
         let key = request.api_key;
+        if guarded && let Err(reason) = sign_in::admit(peer, key, started) {
+            return Accepted::Close(reason);
+        }
         let Some(handler) = handler(key) else {
             let correlation_id = request.correlation_id;
             let unknown = MalformedRequest::UnknownApi {
@@ -80,15 +88,12 @@ impl ApiService {
                 measure(&context, key, started, error, waited);
                 Accepted::Ready(response)
             }
-            Ok(Taken::Later(rest)) => Accepted::Pending(Box::pin(async move {
-                let Answer {
-                    response,
-                    error,
-                    waited,
-                } = rest.await;
-                measure(&context, key, started, error, waited);
-                response
-            })),
+            Ok(Taken::Later(rest)) => {
+                Accepted::Pending(Box::pin(measured(context, key, started, rest)))
+            }
+            Ok(Taken::Last(rest, reason)) => {
+                Accepted::Last(Box::pin(measured(context, key, started, rest)), reason)
+            }
             Ok(Taken::Silent(rest)) => Accepted::Silent(Box::pin(async move {
                 let error = rest.await;
                 measure(&context, key, started, error, Duration::ZERO);
@@ -122,6 +127,21 @@ impl ApiService {
     }
 }
 
+async fn measured(
+    context: Arc<Context>,
+    key: ApiKey,
+    started: Duration,
+    rest: BoxFuture<'static, Answer>,
+) -> Response {
+    let Answer {
+        response,
+        error,
+        waited,
+    } = rest.await;
+    measure(&context, key, started, error, waited);
+    response
+}
+
 fn measure(context: &Context, key: ApiKey, started: Duration, error: i16, waited: Duration) {
     let took = context.now().saturating_sub(started);
     context.metrics.answered(key, error, took, waited);
@@ -134,5 +154,8 @@ impl Service for ApiService {
 
     fn disconnected(&self, peer: &Arc<Peer>) {
         self.context.cold_reads.disconnected(peer.id);
+        if peer.identity.must_authenticate() {
+            self.context.sign_in.disconnected(peer);
+        }
     }
 }

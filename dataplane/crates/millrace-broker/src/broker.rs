@@ -2,11 +2,11 @@
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
-use millrace_api::{AdvertisedEndpoint, ApiConfig, ApiParts, ApiService};
+use millrace_api::{AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, SaslListener, Security};
 use millrace_coordinator::{CoordinatorParts, GroupCoordinator};
 use millrace_log::{LogManager, LogParts};
 use millrace_model::Cause;
-use millrace_net::{BindError, ListenerConfig, Listeners, Server};
+use millrace_net::{BindError, ListenerConfig, ListenerSecurity, Listeners, Server};
 use millrace_purgatory::Timers;
 use millrace_records::Records;
 use millrace_stream::Closed;
@@ -17,7 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::{
     admin::{Admin, AdminError, AdminListener, Token},
     catch_up::{CatchUp, Tracker},
-    config::{BrokerConfig, Endpoint, HostPort, InjectedPanic},
+    config::{BrokerConfig, Endpoint, HostPort, InjectedPanic, SaslConfig},
     folder::{DataFolder, FolderError},
     memory::{MemoryBudgets, MemoryError},
     own_listener,
@@ -25,6 +25,7 @@ use crate::{
     state::{Identity, Phase, Serving, State},
     storage::{Seams, Storage, StorageError},
     telemetry::{Telemetry, TelemetryError},
+    tls::{CertificateError, Certificates},
 };
 
 /// How often metric samples are folded into their buckets: bounds the memory of unread samples.
@@ -54,6 +55,9 @@ pub enum StartError {
     /// A Kafka listener.
     #[error("{0}; is another program listening there?")]
     Bind(#[from] BindError),
+    /// The certificate of a listener.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
     /// The admin HTTP.
     #[error(transparent)]
     Admin(#[from] AdminError),
@@ -102,6 +106,7 @@ pub struct Broker {
     tasks: Supervisor,
     _folding: AbortOnDropHandle<()>,
     _tracking: AbortOnDropHandle<()>,
+    _following: Option<AbortOnDropHandle<()>>,
     /// Last, so that the folder is free only when everything else has gone.
     _folder: DataFolder,
 }
@@ -138,16 +143,13 @@ impl Broker {
         memory.report();
         warn_of_unknown(&config);
         let folder = DataFolder::lock(&config.data_dir)?;
-        let listeners = Listeners::bind(&listener_configs(&config.listeners)).await?;
+        let (listeners, following) = bind(&config, tasks).await?;
         let settings = Arc::new(LiveSettings::new(&config, &memory));
         let state = new_state(&config, &settings, memory, &seams);
         let admin = start_admin(&config, &state, &telemetry, tasks).await?;
         let folding = AbortOnDropHandle::new(tasks.spawn(Task::TelemetryFold, fold(telemetry)));
         let storage = Storage::open(&config, &settings, &folder, &seams).await?;
-        let _ = state.identity.set(Identity {
-            cluster_id: storage.cluster_id.clone(),
-            node_epoch: storage.node_epoch,
-        });
+        identify(&state, &storage);
         let logs = open_logs(&config, &storage, &seams).await?;
         let timers = Timers::new(seams.clock.clone(), tasks.clone());
         let groups = open_groups(&config, &logs, &timers, &seams).await?;
@@ -163,6 +165,7 @@ impl Broker {
             network: storage.network.clone(),
             tasks: tasks.clone(),
             settings,
+            security: security(&config),
             config: api_config(&config, &storage, &advertised),
         };
         let service = Arc::new(ApiService::new(parts));
@@ -178,7 +181,8 @@ impl Broker {
             bucket: storage.bucket.clone(),
             held_back: storage.held_back.clone(),
             catch_up: catch_up(&config, &storage, tracker.clone(), &seams),
-            records: own_listener::client_config(&addresses, &advertised).map(Records::new),
+            records: own_listener::client_config(&config, &addresses, &advertised)
+                .map(Records::new),
         };
         let tracking = tasks.spawn(Task::CatchUpTracker, tracker.run());
         let _ = state.serving.set(serving);
@@ -196,6 +200,7 @@ impl Broker {
             drain: config.drain,
             _folding: folding,
             _tracking: AbortOnDropHandle::new(tracking),
+            _following: following,
             tasks: seams.tasks,
             _folder: folder,
         })
@@ -275,6 +280,25 @@ impl Broker {
     }
 }
 
+/// Binds the listeners, and follows their certificates where they have any.
+async fn bind(
+    config: &BrokerConfig,
+    tasks: &Supervisor,
+) -> Result<(Listeners, Option<AbortOnDropHandle<()>>), StartError> {
+    let certificates = Certificates::read(config)?;
+    let listeners = Listeners::bind(&listener_configs(config, &certificates)).await?;
+    let following = (!certificates.is_empty())
+        .then(|| tasks.spawn(Task::CertificateReload, certificates.follow()));
+    Ok((listeners, following.map(AbortOnDropHandle::new)))
+}
+
+fn identify(state: &State, storage: &Storage) {
+    let _ = state.identity.set(Identity {
+        cluster_id: storage.cluster_id.clone(),
+        node_epoch: storage.node_epoch,
+    });
+}
+
 fn warn_of_unknown(config: &BrokerConfig) {
     for unknown in &config.unknown {
         tracing::warn!("unknown setting, it has no effect: {unknown}");
@@ -321,13 +345,42 @@ async fn start_admin(
     Ok(Some(admin))
 }
 
-fn listener_configs(endpoints: &[Endpoint]) -> Vec<ListenerConfig> {
-    let config = |endpoint: &Endpoint| ListenerConfig {
+fn listener_configs(config: &BrokerConfig, certificates: &Certificates) -> Vec<ListenerConfig> {
+    let sasl = |name: &str| {
+        let protection = config.protections.get(name);
+        protection.is_some_and(|protection| protection.sasl.is_some())
+    };
+    let listener = |endpoint: &Endpoint| ListenerConfig {
         name: endpoint.name.clone(),
         host: endpoint.at.host.clone(),
         port: endpoint.at.port,
+        security: ListenerSecurity {
+            tls: certificates.of(&endpoint.name),
+            sasl: sasl(&endpoint.name),
+        },
     };
-    endpoints.iter().map(config).collect()
+    config.listeners.iter().map(listener).collect()
+}
+
+/// Who may sign in at which listener.
+fn security(config: &BrokerConfig) -> Security {
+    let sasl = config.protections.iter().filter_map(|(name, protection)| {
+        let SaslConfig {
+            mechanisms,
+            plain,
+            session_max,
+        } = protection.sasl.clone()?;
+        let listener = SaslListener {
+            mechanisms,
+            plain,
+            session_max,
+        };
+        Some((name.clone(), listener))
+    });
+    Security {
+        sasl: sasl.collect(),
+        ..Security::open()
+    }
 }
 
 /// What clients are told; a port of 0 becomes the port that the listener got.

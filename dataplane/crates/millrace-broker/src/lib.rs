@@ -17,6 +17,7 @@
 //! | `state` | what the broker knows about itself |
 //! | `admin` | the admin HTTP |
 //! | `own_listener` | how the broker's own client reaches the broker |
+//! | `tls` | the certificates of listeners |
 //! | `telemetry` | the metrics recorder |
 
 mod admin;
@@ -36,6 +37,7 @@ mod settings;
 mod state;
 mod storage;
 mod telemetry;
+mod tls;
 
 pub use broker::{Broker, BrokerFailure, StartError, StopReport};
 pub use config::BrokerConfig;
@@ -45,3 +47,4 @@ pub use millrace_stream::Closed;
 pub use millrace_tasks::{Supervisor, Task};
 pub use properties::{InvalidProperties, Properties};
 pub use storage::{Seams, StorageError};
+pub use tls::CertificateError;

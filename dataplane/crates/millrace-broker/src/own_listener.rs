@@ -14,7 +14,7 @@ use millrace_client::{
     transport::{BrokerAddress, Connector, TcpConnector, Transport},
 };
 
-use crate::config::Endpoint;
+use crate::config::{BrokerConfig, Endpoint, Protection};
 
 /// See the module.
 #[derive(Debug)]
@@ -33,12 +33,19 @@ impl Connector for OwnListener {
     }
 }
 
-/// A client's configuration, for the first listener.
+/// A client's configuration, for the first plaintext listener; nothing where there is none, because the
+/// broker has no password of its own.
 pub(crate) fn client_config(
+    config: &BrokerConfig,
     addresses: &[(String, SocketAddr)],
     advertised: &[Endpoint],
 ) -> Option<ClientConfig> {
-    let (name, bound) = addresses.first()?;
+    let is_plaintext = |name: &str| {
+        let protection = config.protections.get(name);
+        protection.is_some_and(Protection::is_plaintext)
+    };
+    let mut addresses = addresses.iter();
+    let (name, bound) = addresses.find(|(name, _)| is_plaintext(name))?;
     let endpoint = advertised.iter().find(|one| one.name == *name)?;
     let advertised = BrokerAddress::new(&endpoint.at.host, endpoint.at.port);
     let ip = match bound.ip() {
@@ -57,7 +64,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::config::HostPort;
+    use crate::{config::HostPort, properties::Properties};
 
     #[tokio::test]
     async fn what_the_broker_advertises_leads_to_its_own_listener() {
@@ -70,7 +77,9 @@ mod tests {
                 port: 9_092,
             },
         };
-        let config = client_config(&[("PLAINTEXT".to_owned(), bound)], &[endpoint]);
+        let properties = Properties::parse("").expect("legal");
+        let broker = BrokerConfig::new(&properties).expect("defaults");
+        let config = client_config(&broker, &[("PLAINTEXT".to_owned(), bound)], &[endpoint]);
         let config = config.expect("it listens");
         let own = config.bootstrap_servers.first().expect("one");
         assert_eq!(own.to_string(), "balancer.invalid:9092");

@@ -1,8 +1,10 @@
 //! Settings of the network layer, and the bounds that are not settings, each with its reason.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use millrace_model::limits::{CONNECTION_IN_FLIGHT_MAX, REQUEST_BYTES_MAX};
+
+use crate::tls::Tls;
 
 /// What one read takes at most while no frame is under way, in bytes. A frame's own buffer is filled
 /// from the socket directly; only what this first read brought of it is copied.
@@ -55,6 +57,17 @@ pub(crate) const LISTEN_BACKLOG: u32 = 4_096;
 /// Pause after a failed accept (no file descriptor left), so that the loop does not spin.
 pub(crate) const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
+/// The longest frame of a client that has not authenticated: a hundred times an ordinary one.
+pub(crate) const UNAUTHENTICATED_BYTES_MAX: usize = 64 * 1024;
+
+/// How long a client may take for its TLS handshake and its authentication: several times what a slow
+/// link needs for their six round trips.
+pub(crate) const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+
+/// Connections whose handshake or authentication is not finished. One more costs the oldest of them its
+/// place, so that a client that finishes gets through however many never do.
+pub(crate) const HALF_OPEN_MAX: usize = 2_048;
+
 /// Settings of the network layer. `Default` has Kafka's values where Kafka has the setting.
 #[derive(Debug, Clone)]
 pub struct NetConfig {
@@ -90,7 +103,7 @@ impl Default for NetConfig {
 }
 
 /// One address to listen on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct ListenerConfig {
     /// The listener's name, such as `PLAINTEXT`.
     pub name: String,
@@ -98,4 +111,15 @@ pub struct ListenerConfig {
     pub host: String,
     /// The port; 0 takes a free one.
     pub port: u16,
+    /// How its clients are protected.
+    pub security: ListenerSecurity,
+}
+
+/// How a listener's clients are protected.
+#[derive(Debug, Clone, Default)]
+pub struct ListenerSecurity {
+    /// Encryption, if there is any.
+    pub tls: Option<Arc<Tls>>,
+    /// Whether clients have to authenticate by SASL before anything else.
+    pub sasl: bool,
 }

@@ -94,6 +94,9 @@ fn code_of(reason: &CloseReason) -> &'static str {
         CloseReason::Malformed(_) => "malformed_request",
         CloseReason::Unencodable(_) => "unencodable_response",
         CloseReason::Unacknowledged(_) => "unacknowledged_failure",
+        CloseReason::AuthenticationFailed(_) => "authentication_failed",
+        CloseReason::NotAuthenticated => "not_authenticated",
+        CloseReason::SessionExpired => "session_expired",
         CloseReason::Stopping => "stopping",
     }
 }
@@ -113,6 +116,7 @@ pub(crate) async fn serve(
         peer,
         shared,
         pulse: Arc::clone(&entry.pulse),
+        entry,
     };
     // A handler that panics is a defect; it must cost its own connection only, and be seen.
     let end = AssertUnwindSafe(connection.run())
@@ -129,6 +133,7 @@ struct Connection<T> {
     peer: Arc<Peer>,
     shared: Arc<Shared>,
     pulse: Arc<Pulse>,
+    entry: Entry,
 }
 
 impl<T> Drop for Connection<T> {
@@ -232,7 +237,11 @@ impl<T: Transport> Connection<T> {
     /// The reading half: frames and stage 1, one after the other.
     async fn read_all(&self) -> Result<(), End> {
         let mut stopped = pin!(self.pulse.stop.cancelled());
-        let mut reader = FrameReader::new(self.shared.config.request_bytes_max);
+        let bytes_max = self.shared.config.request_bytes_max;
+        let mut reader = match self.pulse.is_half_open() {
+            true => FrameReader::before_authentication(),
+            false => FrameReader::new(bytes_max),
+        };
         loop {
             let (frame, charge) = tokio::select! {
                 biased;
@@ -246,6 +255,10 @@ impl<T: Transport> Connection<T> {
             let accepted = self.shared.service.accept(&self.peer, frame).await;
             let pushed = self.exchange.state.lock().pipeline.push(accepted, charge);
             pushed.map_err(End::Service)?;
+            if self.pulse.is_half_open() && self.peer.identity.principal().is_some() {
+                self.entry.end_half_open();
+                reader.allow(bytes_max);
+            }
             // Lets the other connections of this thread have their turn when much has arrived.
             tokio::task::consume_budget().await;
         }

@@ -8,7 +8,7 @@ use bytes::{
     buf::{BufMut, Limit},
 };
 
-use crate::config::{EAGER_FRAME_BYTES, INBOX_BYTES};
+use crate::config::{EAGER_FRAME_BYTES, INBOX_BYTES, UNAUTHENTICATED_BYTES_MAX};
 
 /// Bytes of the length prefix.
 const PREFIX_BYTES: usize = 4;
@@ -18,10 +18,11 @@ const PREFIX_BYTES: usize = 4;
 pub(crate) enum FrameError {
     #[error("the frame length {0} is negative")]
     Negative(i32),
-    #[error("a frame of {length} bytes exceeds socket.request.max.bytes={max}{}", .looks_like.map_or("", Foreign::hint))]
+    #[error("a frame of {length} bytes exceeds {bound}={max}{}", .looks_like.map_or("", Foreign::hint))]
     TooLong {
         length: usize,
         max: usize,
+        bound: &'static str,
         looks_like: Option<Foreign>,
     },
 }
@@ -75,6 +76,8 @@ pub(crate) enum Step {
 #[derive(Debug)]
 pub(crate) struct FrameReader {
     length_max: usize,
+    /// What the bound is called.
+    bound: &'static str,
     inbox: BytesMut,
     partial: Option<Partial>,
 }
@@ -112,9 +115,27 @@ impl FrameReader {
     pub(crate) fn new(length_max: usize) -> Self {
         Self {
             length_max,
+            bound: "socket.request.max.bytes",
             inbox: BytesMut::new(),
             partial: None,
         }
+    }
+
+    /// A reader for a client that has not authenticated.
+    pub(crate) fn before_authentication() -> Self {
+        Self {
+            bound: "the bound before authentication",
+            ..Self::new(UNAUTHENTICATED_BYTES_MAX)
+        }
+    }
+
+    /// The client has authenticated: it may send as much as any other. Bytes at hand are kept.
+    pub(crate) fn allow(&mut self, length_max: usize) {
+        let inbox = std::mem::take(&mut self.inbox);
+        *self = Self {
+            inbox,
+            ..Self::new(length_max)
+        };
     }
 
     /// Goes as far as the bytes at hand allow.
@@ -152,6 +173,7 @@ impl FrameReader {
             return Err(FrameError::TooLong {
                 length,
                 max: self.length_max,
+                bound: self.bound,
                 looks_like,
             });
         }
@@ -298,6 +320,21 @@ mod tests {
         );
         reader.release();
         assert_eq!(reader.held_bytes(), 0);
+    }
+
+    #[test]
+    fn a_stranger_sends_small_frames_and_keeps_what_it_has_sent() {
+        let mut reader = FrameReader::before_authentication();
+        let large = vec![1; UNAUTHENTICATED_BYTES_MAX + 1];
+        reader.space().put_slice(&framed(&[vec![2; 10]]));
+        reader.space().put_slice(&framed(&[large])[..100]);
+        assert!(matches!(reader.step(), Ok(Step::Reserve(_))));
+        reader.grant(10);
+        assert!(matches!(reader.step(), Ok(Step::Frame(_))));
+        let refused = reader.step().expect_err("too long for a stranger");
+        assert!(refused.to_string().contains("before authentication"));
+        reader.allow(MAX);
+        assert!(matches!(reader.step(), Ok(Step::Reserve(_))));
     }
 
     #[test]

@@ -13,7 +13,7 @@
 //! ([`millrace_wire::service::Throttle`]).
 //!
 //! Reading order: `server` (accept), `connection` (the two halves), `transport` (what carries the
-//! bytes), `frame` (bytes to frames), `pipeline` (stage 2 in order), `outbox` (responses to bytes),
+//! bytes), `tls` (encrypts them), `frame` (bytes to frames), `pipeline` (stage 2 in order), `outbox` (responses to bytes),
 //! `registry` (idle connections).
 
 mod config;
@@ -26,7 +26,9 @@ mod registry;
 mod server;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod transport;
 
-pub use config::{ListenerConfig, NetConfig};
+pub use config::{ListenerConfig, ListenerSecurity, NetConfig};
 pub use server::{BindError, DrainReport, Listeners, NetMetrics, Server};
+pub use tls::{Tls, TlsError, TlsMaterial, TlsVersion};

@@ -88,6 +88,7 @@ impl Pipeline {
         accepted: Accepted,
         mut charge: Charge,
     ) -> Result<(), CloseReason> {
+        let mut last = None;
         let work = match accepted {
             Accepted::Ready(response) => {
                 self.early_bytes += response.len();
@@ -97,6 +98,10 @@ impl Pipeline {
             Accepted::Pending(future) => Work::Answer(future),
             Accepted::Silent(future) => Work::Silence(future),
             Accepted::Close(reason) => return Err(reason),
+            Accepted::Last(future, reason) => {
+                last = Some(reason);
+                Work::Answer(future)
+            }
         };
         let wake = Arc::new(SlotWake {
             woken: AtomicBool::new(true),
@@ -111,7 +116,7 @@ impl Pipeline {
             waker,
         });
         self.task.wake();
-        Ok(())
+        last.map_or(Ok(()), Err)
     }
 
     /// Bytes of requests at work, and of responses until they are [released](Self::release).

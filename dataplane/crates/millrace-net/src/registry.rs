@@ -4,7 +4,7 @@
 //! periodically. So an idle connection costs no timer, and a busy one no lock.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -17,7 +17,8 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{
-    FRAME_AGE_MAX_WHEN_SHORT, FRAME_STALL_MAX, FRAME_STALL_MAX_WHEN_SHORT, UNREAD_MAX_WHEN_SHORT,
+    FRAME_AGE_MAX_WHEN_SHORT, FRAME_STALL_MAX, FRAME_STALL_MAX_WHEN_SHORT, HALF_OPEN_MAX,
+    HANDSHAKE_MAX, UNREAD_MAX_WHEN_SHORT,
 };
 
 /// What the sweep may know about a connection.
@@ -39,6 +40,9 @@ pub(crate) struct Pulse {
     pub(crate) stop: CancellationToken,
     /// Ends everything at once.
     pub(crate) kill: CancellationToken,
+    /// The client has not finished its handshake or its authentication.
+    half_open: AtomicBool,
+    opened_ms: u64,
     /// Why the broker gave the connection up.
     verdict: Mutex<Option<&'static str>>,
 }
@@ -69,6 +73,17 @@ impl Pulse {
         Starved { pulse: self, clock }
     }
 
+    /// Whether the client has not finished its handshake or its authentication.
+    pub(crate) fn is_half_open(&self) -> bool {
+        self.half_open.load(Ordering::Relaxed)
+    }
+
+    /// Gives the connection up and ends it.
+    fn kill(&self, reason: &'static str) {
+        self.give_up(reason);
+        self.kill.cancel();
+    }
+
     /// Records why the broker gives the connection up; the first reason stays.
     pub(crate) fn give_up(&self, reason: &'static str) {
         self.verdict.lock().get_or_insert(reason);
@@ -85,6 +100,10 @@ impl Pulse {
         let since =
             |at: &AtomicU64| now.saturating_sub(Duration::from_millis(at.load(Ordering::Relaxed)));
         let still = since(&self.last_moved_ms);
+        let age = now.saturating_sub(Duration::from_millis(self.opened_ms));
+        if self.is_half_open() && age > HANDSHAKE_MAX {
+            return Some("handshake_timeout");
+        }
         if self.write_blocked.load(Ordering::Relaxed) {
             let unread_max = if short {
                 idle_max.min(UNREAD_MAX_WHEN_SHORT)
@@ -139,6 +158,8 @@ impl Drop for Starved<'_> {
 #[derive(Debug)]
 pub(crate) struct Registry {
     pulses: Mutex<HashMap<u64, Arc<Pulse>>>,
+    /// Those that are half open, the oldest first.
+    half_open: Mutex<BTreeMap<u64, Arc<Pulse>>>,
     pub(crate) stop: CancellationToken,
     pub(crate) kill: CancellationToken,
 }
@@ -147,6 +168,7 @@ impl Registry {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             pulses: Mutex::default(),
+            half_open: Mutex::default(),
             stop: CancellationToken::new(),
             kill: CancellationToken::new(),
         })
@@ -175,6 +197,8 @@ impl Registry {
             starved: AtomicBool::new(false),
             write_blocked: AtomicBool::new(false),
             in_flight: AtomicUsize::new(0),
+            half_open: AtomicBool::new(false),
+            opened_ms: millis(clock.now()),
             stop: self.stop.child_token(),
             kill: self.kill.child_token(),
             verdict: Mutex::new(None),
@@ -191,8 +215,7 @@ impl Registry {
     pub(crate) fn sweep(&self, now: Duration, idle_max: Duration, short: bool) {
         for pulse in self.pulses.lock().values() {
             if let Some(reason) = pulse.close_reason(now, idle_max, short) {
-                pulse.give_up(reason);
-                pulse.kill.cancel();
+                pulse.kill(reason);
             }
         }
     }
@@ -206,8 +229,32 @@ pub(crate) struct Entry {
     pub(crate) pulse: Arc<Pulse>,
 }
 
+impl Entry {
+    /// The client has to finish a handshake or its authentication first. Where there are too many such
+    /// clients, the oldest loses its connection.
+    pub(crate) fn begin_half_open(&self) {
+        self.pulse.half_open.store(true, Ordering::Relaxed);
+        let mut half_open = self.registry.half_open.lock();
+        half_open.insert(self.id, Arc::clone(&self.pulse));
+        if half_open.len() > HALF_OPEN_MAX
+            && let Some((_, oldest)) = half_open.pop_first()
+        {
+            oldest.kill("too_many_half_open");
+        }
+    }
+
+    /// The client has finished.
+    pub(crate) fn end_half_open(&self) {
+        self.pulse.half_open.store(false, Ordering::Relaxed);
+        self.registry.half_open.lock().remove(&self.id);
+    }
+}
+
 impl Drop for Entry {
     fn drop(&mut self) {
+        if self.pulse.is_half_open() {
+            self.end_half_open();
+        }
         self.registry.pulses.lock().remove(&self.id);
     }
 }
@@ -326,6 +373,29 @@ mod tests {
             Some("stalled_frame"),
             "its time runs again"
         );
+    }
+
+    #[test]
+    fn a_handshake_has_a_deadline_and_the_oldest_makes_room() {
+        let clock = ManualClock::shared();
+        let shared: SharedClock = clock.clone();
+        let registry = Registry::new();
+        let entries: Vec<Entry> = (0..=HALF_OPEN_MAX as u64)
+            .map(|id| {
+                let entry = registry.enter(id, &shared);
+                entry.begin_half_open();
+                entry
+            })
+            .collect();
+        let verdict = |at: usize| entries[at].pulse.verdict();
+        assert_eq!((verdict(0), verdict(1)), (Some("too_many_half_open"), None));
+        assert!(entries[0].pulse.kill.is_cancelled());
+        entries[1].end_half_open();
+        clock.advance(HANDSHAKE_MAX + Duration::from_millis(1));
+        registry.sweep(shared.now(), IDLE, false);
+        assert_eq!((verdict(1), verdict(2)), (None, Some("handshake_timeout")));
+        drop(entries);
+        assert!(registry.half_open.lock().is_empty());
     }
 
     #[test]

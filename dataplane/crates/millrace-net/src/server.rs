@@ -14,16 +14,17 @@ use millrace_budget::Budget;
 use millrace_purgatory::Timers;
 use millrace_tasks::{Supervisor, Task};
 use millrace_time::SharedClock;
-use millrace_wire::service::{Peer, Service};
+use millrace_wire::service::{ANONYMOUS, Identity, Peer, Service};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpSocket, TcpStream, lookup_host};
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    config::{ACCEPT_RETRY, LISTEN_BACKLOG, ListenerConfig, NetConfig},
+    config::{ACCEPT_RETRY, LISTEN_BACKLOG, ListenerConfig, ListenerSecurity, NetConfig},
     connection::{self, Shared},
     metrics::Metrics,
-    registry::Registry,
+    registry::{Entry, Registry},
+    tls::TlsTransport,
 };
 
 /// How often connections are looked at for stillness.
@@ -61,7 +62,22 @@ pub enum BindError {
 /// error, before the rest of the broker starts.
 #[derive(Debug)]
 pub struct Listeners {
-    bound: Vec<(String, SocketAddr, TcpListener)>,
+    bound: Vec<Bound>,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct Bound {
+    listening: Listening,
+    address: SocketAddr,
+    socket: TcpListener,
+}
+
+/// What the connections of a listener have in common.
+#[derive(Debug)]
+struct Listening {
+    name: String,
+    security: ListenerSecurity,
 }
 
 impl Listeners {
@@ -72,8 +88,16 @@ impl Listeners {
     pub async fn bind(configs: &[ListenerConfig]) -> Result<Self, BindError> {
         let mut bound = Vec::with_capacity(configs.len());
         for config in configs {
-            let (address, listener) = bind_one(config).await?;
-            bound.push((config.name.clone(), address, listener));
+            let (address, socket) = bind_one(config).await?;
+            let listening = Listening {
+                name: config.name.clone(),
+                security: config.security.clone(),
+            };
+            bound.push(Bound {
+                listening,
+                address,
+                socket,
+            });
         }
         Ok(Self { bound })
     }
@@ -83,7 +107,7 @@ impl Listeners {
     pub fn addresses(&self) -> Vec<(String, SocketAddr)> {
         self.bound
             .iter()
-            .map(|(name, address, _)| (name.clone(), *address))
+            .map(|bound| (bound.listening.name.clone(), bound.address))
             .collect()
     }
 
@@ -114,8 +138,8 @@ impl Listeners {
             }),
         };
         let core = &server.core;
-        for (name, _, listener) in self.bound {
-            let accepting = accept_loop(Arc::clone(core), name, listener);
+        for bound in self.bound {
+            let accepting = accept_loop(Arc::clone(core), bound.listening, bound.socket);
             tasks.spawn(Task::NetAccept, core.tasks.track_future(accepting));
         }
         let sweeping = sweep_loop(Arc::clone(core));
@@ -223,7 +247,7 @@ impl Server {
     }
 }
 
-async fn accept_loop(core: Arc<Core>, listener_name: String, listener: TcpListener) {
+async fn accept_loop(core: Arc<Core>, listening: Listening, listener: TcpListener) {
     loop {
         let accepted = tokio::select! {
             biased;
@@ -231,10 +255,10 @@ async fn accept_loop(core: Arc<Core>, listener_name: String, listener: TcpListen
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, address)) => core.admit(stream, address, &listener_name),
+            Ok((stream, address)) => core.admit(stream, address, &listening),
             Err(error) => {
                 tracing::warn!(
-                    listener = listener_name,
+                    listener = listening.name,
                     "accepting a connection failed: {error}"
                 );
                 tokio::time::sleep(ACCEPT_RETRY).await;
@@ -244,7 +268,7 @@ async fn accept_loop(core: Arc<Core>, listener_name: String, listener: TcpListen
 }
 
 impl Core {
-    fn admit(&self, stream: TcpStream, address: SocketAddr, listener: &str) {
+    fn admit(&self, stream: TcpStream, address: SocketAddr, listening: &Listening) {
         let connections = self.registry.len();
         if connections >= self.shared.config.connections_max {
             self.shared.metrics.closed("too_many_connections");
@@ -255,15 +279,63 @@ impl Core {
             tracing::debug!(client = %address, "setting socket options failed: {error}");
         }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let peer = Arc::new(Peer::new(id, address, listener.to_owned()));
+        let Listening { name, security } = listening;
+        let identity = match security.sasl {
+            true => Identity::to_authenticate(),
+            false => Identity::known(ANONYMOUS),
+        };
+        let peer = Arc::new(Peer::with_identity(id, address, name.clone(), identity));
         let entry = self.registry.enter(id, &self.shared.clock);
+        if security.sasl || security.tls.is_some() {
+            entry.begin_half_open();
+        }
+        let shared = Arc::clone(&self.shared);
         // Not supervised: a panic costs the connection, is logged and counted.
-        self.tasks.spawn(connection::serve(
-            stream,
-            peer,
-            Arc::clone(&self.shared),
-            entry,
-        ));
+        match &security.tls {
+            None => self
+                .tasks
+                .spawn(connection::serve(stream, peer, shared, entry)),
+            Some(tls) => {
+                let shaking = tls.accept(stream);
+                self.tasks.spawn(serve_tls(shaking, peer, shared, entry))
+            }
+        };
+    }
+}
+
+/// Serves a connection once its TLS handshake is done. The sweep ends a handshake that takes too long.
+async fn serve_tls(
+    shaking: impl Future<Output = io::Result<TlsTransport>>,
+    peer: Arc<Peer>,
+    shared: Arc<Shared>,
+    entry: Entry,
+) {
+    let (client, listener) = (peer.address, &peer.listener);
+    let shaken = tokio::select! {
+        biased;
+        () = entry.pulse.stop.cancelled() => return,
+        () = entry.pulse.kill.cancelled() => {
+            let reason = entry.pulse.verdict().unwrap_or("stopping");
+            shared.metrics.closed(reason);
+            tracing::debug!(%client, listener, reason, "connection closed in its TLS handshake");
+            return;
+        }
+        shaken = shaking => shaken,
+    };
+    match shaken {
+        Ok(transport) => {
+            if !peer.identity.must_authenticate() {
+                entry.end_half_open();
+            }
+            connection::serve(transport, peer, shared, entry).await;
+        }
+        Err(error) => {
+            shared.metrics.closed("tls_handshake_failed");
+            tracing::warn!(
+                %client, listener,
+                "the TLS handshake failed: {error}; does the client use TLS, and trust the certificate?"
+            );
+        }
     }
 }
 

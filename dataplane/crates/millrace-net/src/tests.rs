@@ -1,6 +1,7 @@
 //! The network layer over real sockets, with a service whose responses the test controls.
 
 mod mute;
+mod tls;
 mod transport;
 mod turns;
 
@@ -23,13 +24,13 @@ use millrace_wire::{
 };
 use parking_lot::Mutex;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::TcpStream,
     sync::Notify,
     time::timeout,
 };
 
-use crate::{ListenerConfig, Listeners, NetConfig, Server};
+use crate::{ListenerConfig, ListenerSecurity, Listeners, NetConfig, Server};
 
 /// Nothing in here takes longer than this unless it hangs.
 const SOON: Duration = Duration::from_secs(10);
@@ -46,6 +47,10 @@ const THROTTLED: u8 = b't';
 /// The same, where stage 2 finds that out.
 const THROTTLED_LATE: u8 = b'l';
 const THROTTLE: Duration = Duration::from_secs(30);
+/// The client has proved who it is.
+const SIGN_IN: u8 = b'i';
+/// It has not: it is answered, and its connection ends.
+const REFUSE: u8 = b'r';
 const BIG_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Default)]
@@ -110,6 +115,14 @@ impl Service for TestService {
                         response(&[name])
                     }))
                 }
+                SIGN_IN => {
+                    peer.identity.authenticated("User:alice", None);
+                    Accepted::Ready(response(&[name]))
+                }
+                REFUSE => Accepted::Last(
+                    Box::pin(async move { response(&[name]) }),
+                    CloseReason::AuthenticationFailed("asked for".into()),
+                ),
                 SILENT => Accepted::Silent(Box::pin(async {})),
                 CLOSE => Accepted::Close(CloseReason::Unacknowledged("asked for".into())),
                 BIG => Accepted::Pending(Box::pin(async move {
@@ -135,10 +148,15 @@ struct Rig {
 }
 
 async fn rig(config: NetConfig) -> Rig {
+    secure_rig(config, ListenerSecurity::default()).await
+}
+
+async fn secure_rig(config: NetConfig, security: ListenerSecurity) -> Rig {
     let listener = ListenerConfig {
         name: "PLAINTEXT".into(),
         host: "127.0.0.1".into(),
         port: 0,
+        security,
     };
     let listeners = Listeners::bind(&[listener]).await.expect("a free port");
     let address = listeners.addresses()[0].1;
@@ -187,11 +205,11 @@ fn frame(op: u8, name: u8) -> Vec<u8> {
     vec![0, 0, 0, 2, op, name]
 }
 
-async fn send(stream: &mut TcpStream, bytes: &[u8]) {
+async fn send(stream: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) {
     stream.write_all(bytes).await.expect("open");
 }
 
-async fn receive(stream: &mut TcpStream) -> Vec<u8> {
+async fn receive(stream: &mut (impl AsyncRead + Unpin)) -> Vec<u8> {
     let read = async {
         let length = stream.read_u32().await.expect("a response");
         let mut body = vec![0; usize::try_from(length).expect("small")];
@@ -204,7 +222,7 @@ async fn receive(stream: &mut TcpStream) -> Vec<u8> {
     timeout(SOON, read).await.expect("a response soon")
 }
 
-async fn is_closed(stream: &mut TcpStream) -> bool {
+async fn is_closed(stream: &mut (impl AsyncRead + Unpin)) -> bool {
     let read = timeout(SOON, stream.read_u8())
         .await
         .expect("an answer soon");

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use millrace_net::{ListenerConfig, Listeners, NetConfig};
+use millrace_net::{ListenerConfig, ListenerSecurity, Listeners, NetConfig};
 use millrace_purgatory::Timers;
 use millrace_tasks::Supervisor;
 use millrace_time::SystemClock;
@@ -39,6 +39,7 @@ async fn an_idle_connection_costs_less_than_20_kib() {
         name: "PLAINTEXT".into(),
         host: "127.0.0.1".into(),
         port: 0,
+        security: ListenerSecurity::default(),
     };
     let listeners = Listeners::bind(&[listener]).await.expect("a free port");
     let address = listeners.addresses()[0].1;

@@ -41,6 +41,8 @@ tasks! {
     BucketCheck = "bucket-check",
     /// Measures how far each consumer group is behind.
     CatchUpTracker = "catch-up-tracker",
+    /// Reads the certificates of listeners again when their files change.
+    CertificateReload = "certificate-reload",
     /// Merges small objects.
     Compaction = "compaction",
     /// Reads the logs of consumer groups.

@@ -46,6 +46,7 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::SyncGroup, 0, 5),
     serve(ApiKey::DescribeGroups, 0, 6),
     serve(ApiKey::ListGroups, 0, 5),
+    serve(ApiKey::SaslHandshake, 0, 1),
     serve(ApiKey::ApiVersions, 0, 4),
     serve(ApiKey::CreateTopics, 2, 7),
     serve(ApiKey::DeleteTopics, 1, 6),
@@ -55,6 +56,7 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::DescribeConfigs, 1, 4),
     serve(ApiKey::AlterConfigs, 0, 2),
     serve(ApiKey::DescribeLogDirs, 1, 4),
+    serve(ApiKey::SaslAuthenticate, 0, 2),
     serve(ApiKey::CreatePartitions, 0, 3),
     serve(ApiKey::DeleteGroups, 0, 2),
     serve(ApiKey::IncrementalAlterConfigs, 0, 1),
@@ -109,6 +111,7 @@ mod tests {
             SyncGroup => SyncGroupRequest, SyncGroupResponse;
             DescribeGroups => DescribeGroupsRequest, DescribeGroupsResponse;
             ListGroups => ListGroupsRequest, ListGroupsResponse;
+            SaslHandshake => SaslHandshakeRequest, SaslHandshakeResponse;
             ApiVersions => ApiVersionsRequest, ApiVersionsResponse;
             CreateTopics => CreateTopicsRequest, CreateTopicsResponse;
             DeleteTopics => DeleteTopicsRequest, DeleteTopicsResponse;
@@ -118,6 +121,7 @@ mod tests {
             DescribeConfigs => DescribeConfigsRequest, DescribeConfigsResponse;
             AlterConfigs => AlterConfigsRequest, AlterConfigsResponse;
             DescribeLogDirs => DescribeLogDirsRequest, DescribeLogDirsResponse;
+            SaslAuthenticate => SaslAuthenticateRequest, SaslAuthenticateResponse;
             CreatePartitions => CreatePartitionsRequest, CreatePartitionsResponse;
             DeleteGroups => DeleteGroupsRequest, DeleteGroupsResponse;
             IncrementalAlterConfigs => IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse;

@@ -32,5 +32,5 @@ pub use kafka_protocol::{
 };
 pub use produce::split_produce;
 pub use request::{MalformedRequest, Request, decode, parse_request};
-pub use response::{EncodeError, Response, encode, encode_unsupported_api_versions};
+pub use response::{EncodeError, Response, encode, encode_bare, encode_unsupported_api_versions};
 pub use shape::{MalformedBody, REQUEST_ELEMENTS_MAX, RESPONSE_ELEMENTS_MAX};

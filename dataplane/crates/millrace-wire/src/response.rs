@@ -137,6 +137,18 @@ pub fn encode_unsupported_api_versions(correlation_id: i32) -> Result<Response, 
     encode(ApiKey::ApiVersions, 0, correlation_id, &message)
 }
 
+/// A frame of these bytes alone: what answers a SASL token after a handshake of version 0, which has no
+/// header (KIP-43).
+///
+/// # Errors
+/// [`EncodeError::TooLarge`].
+pub fn encode_bare(bytes: &[u8]) -> Result<Response, EncodeError> {
+    let mut out = BytesMut::with_capacity(LENGTH_BYTES + bytes.len());
+    out.put_slice(&length_prefix(LENGTH_BYTES + bytes.len())?);
+    out.put_slice(bytes);
+    Ok(Response::from_segments(vec![out.freeze()]))
+}
+
 #[cfg(test)]
 mod tests {
     use bytes::Buf;
@@ -166,6 +178,12 @@ mod tests {
             let decoded = HeartbeatResponse::decode(&mut rest, version).expect("a body");
             assert_eq!((decoded, rest.remaining()), (message.clone(), 0));
         }
+    }
+
+    #[test]
+    fn a_bare_frame_is_its_length_and_its_bytes() {
+        let bare = encode_bare(b"token").expect("small");
+        assert_eq!(bare.segments().concat(), b"\0\0\0\x05token");
     }
 
     #[test]

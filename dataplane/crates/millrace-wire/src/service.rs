@@ -5,7 +5,7 @@ use std::{
     net::SocketAddr,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -18,6 +18,9 @@ use crate::{request::MalformedRequest, response::EncodeError, response::Response
 /// A future on the heap.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
+/// Who a client is that need not say who it is, as access rules name it.
+pub const ANONYMOUS: &str = "User:ANONYMOUS";
+
 /// The other end of a connection.
 #[derive(Debug)]
 pub struct Peer {
@@ -29,19 +32,105 @@ pub struct Peer {
     pub listener: String,
     /// Until when it is not to be read from.
     pub throttle: Throttle,
+    /// Who it is.
+    pub identity: Identity,
 }
 
 impl Peer {
-    /// A connection that nothing slows down.
+    /// A connection that nothing slows down, and that need not say who it is.
     #[must_use]
     pub fn new(id: u64, address: SocketAddr, listener: String) -> Self {
+        Self::with_identity(id, address, listener, Identity::known(ANONYMOUS))
+    }
+
+    /// The same with another identity.
+    #[must_use]
+    pub fn with_identity(
+        id: u64,
+        address: SocketAddr,
+        listener: String,
+        identity: Identity,
+    ) -> Self {
         Self {
             id,
             address,
             listener,
             throttle: Throttle::default(),
+            identity,
         }
     }
+
+    /// Its address as access rules name it.
+    #[must_use]
+    pub fn host(&self) -> String {
+        self.address.ip().to_canonical().to_string()
+    }
+}
+
+/// Who is at the other end: known from the start, or once it has authenticated. The service decides,
+/// the network obeys: it reads only small frames of a client that nobody knows yet, and not for long.
+///
+/// Times are those of the clock that both share.
+#[derive(Debug)]
+pub struct Identity {
+    must_authenticate: bool,
+    principal: OnceLock<Box<str>>,
+    /// When the session ends, in microseconds; 0 where it has no end.
+    expires_us: AtomicU64,
+}
+
+impl Identity {
+    /// Who it is is known from the start.
+    #[must_use]
+    pub fn known(principal: &str) -> Self {
+        Self {
+            must_authenticate: false,
+            principal: OnceLock::from(Box::from(principal)),
+            expires_us: AtomicU64::new(0),
+        }
+    }
+
+    /// It has to authenticate before anything else.
+    #[must_use]
+    pub fn to_authenticate() -> Self {
+        Self {
+            must_authenticate: true,
+            principal: OnceLock::new(),
+            expires_us: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether the service has to look at what the connection may do now.
+    #[must_use]
+    pub fn must_authenticate(&self) -> bool {
+        self.must_authenticate
+    }
+
+    /// Who it is, as access rules name it; nothing before it has authenticated.
+    #[must_use]
+    pub fn principal(&self) -> Option<&str> {
+        self.principal.get().map(AsRef::as_ref)
+    }
+
+    /// It has authenticated, for the first time or again as the same principal; the session ends at
+    /// `expires`, if ever.
+    pub fn authenticated(&self, principal: &str, expires: Option<Duration>) {
+        let kept = self.principal.get_or_init(|| principal.into());
+        debug_assert_eq!(&**kept, principal, "a connection keeps its principal");
+        let expires_us = expires.map_or(0, |at| micros(at).max(1));
+        self.expires_us.store(expires_us, Ordering::Release);
+    }
+
+    /// Whether the session has ended at `now`.
+    #[must_use]
+    pub fn has_expired(&self, now: Duration) -> bool {
+        let expires_us = self.expires_us.load(Ordering::Acquire);
+        expires_us != 0 && expires_us <= micros(now)
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// How the service slows a client down that moves more than its quota (KIP-219): what it has sent
@@ -80,6 +169,8 @@ pub enum Accepted {
     Silent(BoxFuture<'static, ()>),
     /// The connection must end, after the answers before this one.
     Close(CloseReason),
+    /// The same, after this answer as well.
+    Last(BoxFuture<'static, Response>, CloseReason),
 }
 
 impl fmt::Debug for Accepted {
@@ -89,6 +180,7 @@ impl fmt::Debug for Accepted {
             Self::Pending(_) => f.write_str("Pending"),
             Self::Silent(_) => f.write_str("Silent"),
             Self::Close(reason) => f.debug_tuple("Close").field(reason).finish(),
+            Self::Last(_, reason) => f.debug_tuple("Last").field(reason).finish(),
         }
     }
 }
@@ -105,6 +197,15 @@ pub enum CloseReason {
     /// A request that wants no answer failed; closing is the only way to tell the client.
     #[error("a request without acknowledgement failed: {0}")]
     Unacknowledged(String),
+    /// The client did not prove who it is. The text says why, without secrets.
+    #[error("{0}")]
+    AuthenticationFailed(String),
+    /// The client asks for something before it has authenticated.
+    #[error("a request came before authentication")]
+    NotAuthenticated,
+    /// The client has not authenticated again in time (KIP-368).
+    #[error("the session has expired, and the client did not authenticate again")]
+    SessionExpired,
     /// The broker stops.
     #[error("the broker is stopping")]
     Stopping,
@@ -123,6 +224,35 @@ pub trait Service: Send + Sync + 'static {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_session_ends_unless_it_is_renewed() {
+        let at = Duration::from_secs;
+        let identity = Identity::to_authenticate();
+        assert_eq!(identity.principal(), None);
+        identity.authenticated("User:alice", Some(at(5)));
+        assert_eq!(identity.principal(), Some("User:alice"));
+        assert!(!identity.has_expired(at(4)));
+        assert!(identity.has_expired(at(5)));
+        identity.authenticated("User:alice", Some(at(9)));
+        assert!(!identity.has_expired(at(5)));
+        identity.authenticated("User:alice", None);
+        assert!(!identity.has_expired(Duration::MAX));
+        let known = Identity::known(ANONYMOUS);
+        assert!(!known.must_authenticate() && !known.has_expired(Duration::MAX));
+    }
+
+    #[test]
+    fn hosts_are_those_of_access_rules() {
+        for (address, host) in [
+            ("10.0.0.1:1", "10.0.0.1"),
+            ("[::ffff:10.0.0.1]:1", "10.0.0.1"),
+            ("[::1]:1", "::1"),
+        ] {
+            let peer = Peer::new(1, address.parse().expect("an address"), "L".into());
+            assert_eq!(peer.host(), host);
+        }
+    }
 
     #[test]
     fn a_throttle_lasts_until_the_latest_time_that_was_asked_for() {

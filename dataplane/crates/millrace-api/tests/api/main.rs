@@ -11,6 +11,7 @@ mod produce;
 mod quota;
 mod records;
 mod settings;
+mod sign_in;
 mod topics;
 mod versions;
 mod world;

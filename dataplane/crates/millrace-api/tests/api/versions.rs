@@ -77,6 +77,8 @@ async fn every_version_advertised_is_served() {
     .await;
     ask_all(&world, |_| ApiVersionsRequest::default()).await;
     ask_all(&world, |_| describe_log_dirs(None)).await;
+    ask_all(&world, |_| SaslHandshakeRequest::default()).await;
+    ask_all(&world, |_| SaslAuthenticateRequest::default()).await;
     ask_all(&world, |_| {
         InitProducerIdRequest::default().with_transactional_id(None)
     })

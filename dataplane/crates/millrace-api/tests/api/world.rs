@@ -15,7 +15,7 @@ use kafka_protocol::{
     messages::{RequestHeader, ResponseHeader},
     protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes},
 };
-use millrace_api::{AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, QuotaConfig};
+use millrace_api::{AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, QuotaConfig, Security};
 use millrace_blockcache::{BlockCache, BlockCacheConfig};
 use millrace_coordinator::{CoordinatorParts, GroupConfig, GroupCoordinator};
 use millrace_limiter::{Network, NetworkConfig};
@@ -73,6 +73,7 @@ pub(crate) struct Settings {
     pub(crate) quotas: QuotaConfig,
     pub(crate) network: NetworkConfig,
     pub(crate) block_cache_bytes: u64,
+    pub(crate) security: fn() -> Security,
 }
 
 impl Default for Settings {
@@ -90,6 +91,7 @@ impl Default for Settings {
             quotas: QuotaConfig::default(),
             network: NetworkConfig::default(),
             block_cache_bytes: 16 << 20,
+            security: Security::open,
         }
     }
 }
@@ -100,6 +102,8 @@ pub(crate) enum Sent {
     Later(BoxFuture<'static, Response>),
     Silent(BoxFuture<'static, ()>),
     Closed(CloseReason),
+    /// Answered, and then the connection ends.
+    Last(BoxFuture<'static, Response>, CloseReason),
 }
 
 struct Running {
@@ -203,13 +207,14 @@ impl World {
         self.send_frame_as(&self.peer, frame).await
     }
 
-    async fn send_frame_as(&self, peer: &Arc<Peer>, frame: BytesMut) -> Sent {
+    pub(crate) async fn send_frame_as(&self, peer: &Arc<Peer>, frame: BytesMut) -> Sent {
         let accepted = timeout(ANSWER_WAIT_MAX, self.service.accept(peer, frame)).await;
         match accepted.expect("stage 1 is short") {
             Accepted::Ready(response) => Sent::Answer(joined(&response)),
             Accepted::Pending(future) => Sent::Later(future),
             Accepted::Silent(future) => Sent::Silent(future),
             Accepted::Close(reason) => Sent::Closed(reason),
+            Accepted::Last(future, reason) => Sent::Last(future, reason),
         }
     }
 
@@ -229,6 +234,17 @@ impl World {
         self.send_frame_as(peer, frame).await
     }
 
+    /// Sends a request over another connection and waits for its answer.
+    pub(crate) async fn ask_as<R: Request>(
+        &self,
+        peer: &Arc<Peer>,
+        version: i16,
+        request: &R,
+    ) -> R::Response {
+        let sent = self.send_as(peer, version, request).await;
+        answer::<R>(version, sent).await
+    }
+
     /// Sends a request and waits for its answer.
     pub(crate) async fn ask<R: Request>(&self, version: i16, request: &R) -> R::Response {
         let sent = self.send(version, request).await;
@@ -240,7 +256,7 @@ impl World {
 pub(crate) async fn answer<R: Request>(version: i16, sent: Sent) -> R::Response {
     let bytes = match sent {
         Sent::Answer(bytes) => bytes,
-        Sent::Later(future) => joined(
+        Sent::Later(future) | Sent::Last(future, _) => joined(
             &timeout(ANSWER_WAIT_MAX, future)
                 .await
                 .expect("an answer in time"),
@@ -399,6 +415,7 @@ async fn start(
         timers,
         network: network.clone(),
         settings: Arc::new(KeptSettings::default()),
+        security: (settings.security)(),
         config: config(settings.quotas),
     });
     Running {

@@ -5,14 +5,18 @@
 
 mod accepted;
 mod compaction;
+mod jaas;
 pub(crate) mod keys;
 mod listeners;
 mod memory;
 mod reader;
+mod security;
 mod storage;
 mod wal_uri;
 
-use std::{fmt, num::ParseIntError, path::PathBuf, str::FromStr, time::Duration};
+use std::{
+    collections::BTreeMap, fmt, num::ParseIntError, path::PathBuf, str::FromStr, time::Duration,
+};
 
 use millrace_api::{FETCH_BYTES_MAX, QuotaConfig, settings::SettingKind};
 use millrace_coordinator::GroupConfig;
@@ -26,6 +30,7 @@ use self::{
     listeners::Endpoints,
     memory::read_memory,
     reader::{Reader, Shown},
+    security::read_protections,
     storage::read_storage,
 };
 use crate::properties::{Origin, Properties};
@@ -41,6 +46,7 @@ pub(crate) use self::{
 pub use self::{
     listeners::{Endpoint, HostPort, InvalidListener},
     memory::MemoryConfig,
+    security::{Keystore, Protection, SaslConfig, TlsConfig},
     storage::StorageConfig,
     wal_uri::{InvalidWalUri, WalBackend, WalUri},
 };
@@ -60,6 +66,8 @@ pub struct BrokerConfig {
     pub cluster_id: Option<String>,
     /// `listeners`
     pub listeners: Vec<Endpoint>,
+    /// How the clients of each listener are protected, by its name.
+    pub protections: BTreeMap<String, Protection>,
     /// `advertised.listeners`: what clients are told, one for each listener. A port of 0 means the
     /// port that the listener got.
     pub advertised: Vec<Endpoint>,
@@ -186,6 +194,7 @@ impl BrokerConfig {
         let node_id = u32::try_from(r.number("node.id", 0, 0..=i64::from(i32::MAX))).unwrap_or(0);
         let cluster_id = read_cluster_id(r);
         let (listeners, advertised) = read_listeners(r);
+        let protections = read_protections(r, &listeners);
         let admin = r.text("admin.listener", "127.0.0.1:9644");
         let admin_listener = read_admin(r, &admin);
         let admin_token_file = r.optional("admin.token.file").map(PathBuf::from);
@@ -209,6 +218,7 @@ impl BrokerConfig {
             node_id: NodeId(node_id),
             cluster_id,
             listeners,
+            protections,
             advertised,
             admin_listener,
             admin_token_file,
@@ -268,20 +278,12 @@ fn read_listeners(r: &mut Reader<'_>) -> (Vec<Endpoint>, Vec<Endpoint>) {
     const FORM: &str = "write NAME://host:port, such as PLAINTEXT://127.0.0.1:9092";
     let controllers = r.optional("controller.listener.names").unwrap_or_default();
     let controllers: Vec<&str> = controllers.split(',').map(str::trim).collect();
-    let plain = plaintext_names(r);
     let default = "PLAINTEXT://127.0.0.1:9092";
     let parsed: Option<Endpoints> = r.parsed("listeners", default, Shown::Plainly, FORM);
     let Some(Endpoints(mut listeners)) = parsed else {
         return (Vec::new(), Vec::new());
     };
     listeners.retain(|listener| !controllers.contains(&listener.name.as_str()));
-    for listener in &listeners {
-        if !plain.contains(&listener.name) {
-            let problem = format!("the listener {} is not a plaintext one", listener.name);
-            let remedy = "use PLAINTEXT://; TLS and SASL are not available yet";
-            r.fail("listeners", problem, remedy);
-        }
-    }
     let advertised = r
         .optional("advertised.listeners")
         .map(|text| text.parse::<Endpoints>());
@@ -310,17 +312,6 @@ fn read_listeners(r: &mut Reader<'_>) -> (Vec<Endpoint>, Vec<Endpoint>) {
         }
     }
     (listeners, advertised)
-}
-
-/// Listener names that stand for plaintext: `PLAINTEXT` and what the map says.
-fn plaintext_names(r: &mut Reader<'_>) -> Vec<String> {
-    let map = r.text("listener.security.protocol.map", "PLAINTEXT:PLAINTEXT");
-    let named = map.split(',').filter_map(|entry| {
-        let (name, protocol) = entry.split_once(':')?;
-        let plain = protocol.trim().eq_ignore_ascii_case("PLAINTEXT");
-        plain.then(|| name.trim().to_ascii_uppercase())
-    });
-    named.chain(["PLAINTEXT".to_owned()]).collect()
 }
 
 fn read_net(r: &mut Reader<'_>) -> NetConfig {

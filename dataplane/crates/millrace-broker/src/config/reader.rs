@@ -20,6 +20,8 @@ use crate::{
 pub(super) struct Reader<'a> {
     properties: &'a Properties,
     asked: BTreeSet<&'static str>,
+    /// Keys of single listeners.
+    asked_of_listeners: BTreeSet<String>,
     settings: Vec<Setting>,
     errors: Vec<ConfigError>,
 }
@@ -37,6 +39,7 @@ impl<'a> Reader<'a> {
         Self {
             properties,
             asked: BTreeSet::new(),
+            asked_of_listeners: BTreeSet::new(),
             settings: Vec::new(),
             errors: Vec::new(),
         }
@@ -53,7 +56,11 @@ impl<'a> Reader<'a> {
 
     /// Keys that are set and that nobody asked for, apart from Kafka's that have no effect here.
     pub(super) fn unknown(&self) -> Vec<String> {
-        let known = |key: &str| self.asked.contains(key) || accepted::is_accepted(key);
+        let known = |key: &str| {
+            self.asked.contains(key)
+                || self.asked_of_listeners.contains(key)
+                || accepted::is_accepted(key)
+        };
         self.properties
             .iter()
             .filter(|(key, _)| !known(key))
@@ -127,6 +134,19 @@ impl<'a> Reader<'a> {
         let shown = text.as_deref().unwrap_or_default();
         self.note(key, shown, SettingKind::String, text.is_none());
         text
+    }
+
+    /// What holds for one listener: `listener.name.<listener>.<key>`, or else `<key>`. It may be a secret, so
+    /// it is not listed among the settings.
+    pub(super) fn for_listener(&mut self, listener: &str, key: &str) -> Option<String> {
+        let own = format!("listener.name.{}.{key}", listener.to_ascii_lowercase());
+        let of = |key: &str| {
+            let value = self.properties.get(key);
+            value.filter(|value| !value.text.is_empty())
+        };
+        let value = of(&own).or_else(|| of(key)).map(|value| value.text.clone());
+        self.asked_of_listeners.extend([own, key.to_owned()]);
+        value
     }
 
     /// A setting for tests: it is listed only if it is set.

@@ -243,3 +243,74 @@ fn objects_are_compacted_and_deleted_as_configured() {
         assert!(errors[0].contains(names), "{errors:?}");
     }
 }
+
+const JAAS: &str = "listener.name.sasl_ssl.plain.sasl.jaas.config=\
+    org.apache.kafka.common.security.plain.PlainLoginModule required user_alice=\"secret\";";
+
+#[test]
+fn listeners_are_protected_by_protocol() {
+    let text = format!(
+        "listeners=PLAINTEXT://:1,OUT://:2,SASL_SSL://:3\n\
+         advertised.listeners=PLAINTEXT://h:1,OUT://h:2,SASL_SSL://h:3\n\
+         listener.security.protocol.map=PLAINTEXT:PLAINTEXT,OUT:SSL\n\
+         ssl.keystore.type=PEM\nssl.keystore.location=/a/server.pem\n\
+         listener.name.out.ssl.keystore.location=/a/out.pem\n\
+         listener.name.out.ssl.enabled.protocols=TLSv1.3\n\
+         listener.name.sasl_ssl.sasl.enabled.mechanisms=PLAIN\n\
+         listener.name.sasl_ssl.connections.max.reauth.ms=60000\n{JAAS}"
+    );
+    let config = legal(&text);
+    assert_eq!(config.unknown, Vec::<String>::new());
+    assert!(config.protections["PLAINTEXT"].is_plaintext());
+    let out = &config.protections["OUT"];
+    assert!(out.sasl.is_none());
+    let tls = out.tls.as_ref().expect("TLS");
+    assert_eq!(tls.keystore, Keystore::File("/a/out.pem".into()));
+    assert_eq!(tls.versions.len(), 1);
+    let both = &config.protections["SASL_SSL"];
+    let tls = both.tls.as_ref().expect("TLS");
+    assert_eq!(tls.keystore, Keystore::File("/a/server.pem".into()));
+    assert_eq!(tls.versions.len(), 2);
+    let sasl = both.sasl.as_ref().expect("SASL");
+    assert_eq!(sasl.session_max, Some(Duration::from_secs(60)));
+    let shown = format!("{config:?}");
+    assert!(!shown.contains("secret"), "{shown}");
+}
+
+#[test]
+fn what_would_be_less_secure_than_it_looks_is_refused() {
+    let refused = |lines: &str, part: &str| {
+        let text = format!("listeners=SASL_SSL://h:1\n{lines}");
+        let errors = errors(&text);
+        assert!(
+            errors.iter().any(|error| error.contains(part)),
+            "{errors:#?}"
+        );
+        assert!(
+            !errors.iter().any(|error| error.contains("hunter2")),
+            "{errors:#?}"
+        );
+    };
+    refused("", "ssl.keystore.location");
+    refused("", "sasl.enabled.mechanisms");
+    refused("ssl.keystore.type=JKS", "JKS is not supported");
+    refused("ssl.client.auth=required", "client certificates");
+    refused("ssl.key.password=hunter2", "ssl.key.password");
+    refused("ssl.enabled.protocols=TLSv1.1", "TLSv1.1");
+    refused("sasl.enabled.mechanisms=GSSAPI", "GSSAPI");
+    refused("sasl.enabled.mechanisms=PLAIN", "has no users");
+    refused(
+        "connections.max.reauth.ms=soon",
+        "connections.max.reauth.ms",
+    );
+    refused(
+        "listener.security.protocol.map=SASL_SSL:TLS",
+        "names no security protocol",
+    );
+    let module =
+        "listener.name.sasl_ssl.plain.sasl.jaas.config=some.Module required user_a=hunter2;";
+    refused(
+        &format!("sasl.enabled.mechanisms=PLAIN\n{module}"),
+        "is not the module",
+    );
+}

@@ -11,6 +11,7 @@ mod identity;
 mod operation;
 mod records;
 mod recover;
+mod secure_listeners;
 mod settings;
 mod support;
 mod tasks;

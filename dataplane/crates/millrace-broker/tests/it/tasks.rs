@@ -52,6 +52,14 @@ fn settings(home: &Home, task: Task) -> Vec<String> {
             "socket.request.max.bytes=33554432".to_owned(),
         ],
         Task::WalTrim => vec!["s3.wal.upload.interval.ms=100".to_owned()],
+        Task::CertificateReload => {
+            let pem = home.path().join("server.pem");
+            std::fs::write(&pem, crate::support::certificate().0).expect("writable");
+            vec![
+                "listeners=PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0".to_owned(),
+                format!("ssl.keystore.location={}", pem.display()),
+            ]
+        }
         Task::LimiterGrant => vec!["s3.network.egress.baseline.bandwidth=1048576".to_owned()],
         _ => Vec::new(),
     }

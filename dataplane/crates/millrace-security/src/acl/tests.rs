@@ -275,12 +275,12 @@ fn the_number_of_rules_has_a_bound() {
     assert_eq!(full.len(), RULES_MAX);
     let known = allow("User:a", Operation::Read, "t0");
     assert_eq!(
-        full.has_room(&[known.clone()]),
+        full.has_room(std::slice::from_ref(&known)),
         Ok(()),
         "it is there already"
     );
     let new = allow("User:a", Operation::Read, "one more");
-    assert_eq!(full.has_room(&[new.clone()]), Err(TooManyRules));
+    assert_eq!(full.has_room(std::slice::from_ref(&new)), Err(TooManyRules));
     full.change([], &[known]);
     assert_eq!(full.has_room(&[new]), Ok(()));
 }

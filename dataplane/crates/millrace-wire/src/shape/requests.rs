@@ -21,6 +21,7 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::SyncGroup => (4, &SYNC_GROUP),
         ApiKey::DescribeGroups => (5, &DESCRIBE_GROUPS),
         ApiKey::ListGroups => (3, &LIST_GROUPS),
+        ApiKey::SaslHandshake => (NEVER, &SASL_HANDSHAKE),
         ApiKey::ApiVersions => (3, &API_VERSIONS),
         ApiKey::CreateTopics => (5, &CREATE_TOPICS),
         ApiKey::DeleteTopics => (4, &DELETE_TOPICS),
@@ -30,6 +31,7 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeConfigs => (4, &DESCRIBE_CONFIGS),
         ApiKey::AlterConfigs => (2, &ALTER_CONFIGS),
         ApiKey::DescribeLogDirs => (2, &DESCRIBE_LOG_DIRS),
+        ApiKey::SaslAuthenticate => (2, &SASL_AUTHENTICATE),
         ApiKey::CreatePartitions => (2, &CREATE_PARTITIONS),
         ApiKey::DeleteGroups => (2, &DELETE_GROUPS),
         ApiKey::IncrementalAlterConfigs => (1, &INCREMENTAL_ALTER_CONFIGS),
@@ -41,6 +43,9 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         schema,
     })
 }
+
+/// No version of the API has compact lengths.
+const NEVER: i16 = i16::MAX;
 
 static PRODUCE: Schema = plain(&[
     always(TEXT),  // transactional id
@@ -247,6 +252,8 @@ static LIST_GROUPS: Schema = plain(&[
     since(5, TEXTS), // types
 ]);
 
+static SASL_HANDSHAKE: Schema = plain(&[always(TEXT)]); // mechanism
+
 static API_VERSIONS: Schema = plain(&[
     since(3, TEXT), // client software name
     since(3, TEXT), // client software version
@@ -362,6 +369,8 @@ static LOG_DIR_TOPIC: Schema = plain(&[
     always(TEXT),   // name
     always(INT32S), // partitions
 ]);
+
+static SASL_AUTHENTICATE: Schema = plain(&[always(BLOB)]); // token
 
 static CREATE_PARTITIONS: Schema = plain(&[
     always(list_of!(TOPIC_PARTITIONS)),

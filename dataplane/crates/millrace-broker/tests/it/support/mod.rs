@@ -13,6 +13,8 @@ use bytes::Bytes;
 use millrace_broker::{Broker, BrokerConfig, Properties};
 use millrace_record::{BatchBuilder, Compression, records};
 use millrace_testkit::{Fetched, KafkaClient};
+use rcgen::{CertificateParams, KeyPair};
+use rustls::pki_types::CertificateDer;
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -64,6 +66,15 @@ pub fn address(broker: &Broker) -> SocketAddr {
 
 pub async fn client(broker: &Broker) -> KafkaClient {
     KafkaClient::connect(address(broker)).await
+}
+
+/// A certificate for `localhost` with its key as PEM, and as a root for clients.
+pub fn certificate() -> (String, CertificateDer<'static>) {
+    let key = KeyPair::generate().expect("a key");
+    let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
+    let certificate = params.self_signed(&key).expect("signed");
+    let pem = format!("{}{}", certificate.pem(), key.serialize_pem());
+    (pem, certificate.der().clone())
 }
 
 /// Status code and body of a GET.

@@ -1,0 +1,211 @@
+//! Who a connection is: the SASL sessions of all connections, and what may come before one is known.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use millrace_security::{
+    credentials::{PlainUsers, ScramUsers},
+    sasl::{AuthenticationError, HandshakeError, Identified, Mechanism, Reply, Session, Users},
+};
+use millrace_wire::{
+    ApiKey, encode_bare,
+    error_code::ErrorCode,
+    service::{Accepted, CloseReason, Peer},
+};
+use parking_lot::Mutex;
+
+/// The version of SaslHandshake behind which tokens come without a header.
+const BARE: i16 = 0;
+
+/// Who may sign in.
+#[derive(Debug)]
+pub struct Security {
+    /// The listeners whose clients authenticate by SASL, by their names.
+    pub sasl: HashMap<String, SaslListener>,
+    /// The users of SCRAM, on all listeners.
+    pub scram: Arc<ScramUsers>,
+}
+
+/// One listener.
+#[derive(Debug)]
+pub struct SaslListener {
+    /// `sasl.enabled.mechanisms`
+    pub mechanisms: Vec<Mechanism>,
+    /// The users of PLAIN.
+    pub plain: PlainUsers,
+    /// `connections.max.reauth.ms`: after this long, a client has to authenticate again.
+    pub session_max: Option<Duration>,
+}
+
+impl Security {
+    /// Listeners without authentication.
+    #[must_use]
+    pub fn open() -> Self {
+        Self {
+            sasl: HashMap::new(),
+            scram: Arc::new(ScramUsers::new([])),
+        }
+    }
+}
+
+/// The sessions of connections to listeners with SASL. There are as many as such connections, which the
+/// network bounds.
+#[derive(Debug)]
+pub(crate) struct SignIn {
+    security: Security,
+    sessions: Mutex<HashMap<u64, Connection>>,
+}
+
+#[derive(Debug, Default)]
+struct Connection {
+    session: Session,
+    /// Its tokens come without a header.
+    bare: bool,
+}
+
+/// A token is accepted.
+pub(crate) struct SignedIn {
+    pub(crate) token: Vec<u8>,
+    /// How long the session lasts, if the exchange has ended and it has an end.
+    pub(crate) lifetime: Option<Duration>,
+}
+
+/// Whether a connection that has to authenticate may ask for this now.
+pub(crate) fn admit(peer: &Peer, key: ApiKey, now: Duration) -> Result<(), CloseReason> {
+    let identity = &peer.identity;
+    match key {
+        ApiKey::SaslHandshake | ApiKey::SaslAuthenticate => Ok(()),
+        ApiKey::ApiVersions if identity.principal().is_none() => Ok(()),
+        _ if identity.principal().is_none() => Err(CloseReason::NotAuthenticated),
+        _ if identity.has_expired(now) => Err(CloseReason::SessionExpired),
+        _ => Ok(()),
+    }
+}
+
+impl SignIn {
+    pub(crate) fn new(security: Security) -> Self {
+        Self {
+            security,
+            sessions: Mutex::default(),
+        }
+    }
+
+    /// What the connection's listener asks of it, if it asks for SASL at all.
+    pub(crate) fn listener(&self, peer: &Peer) -> Option<&SaslListener> {
+        self.security.sasl.get(&peer.listener)
+    }
+
+    /// The same where a handshake may come: at first, and again where sessions have an end.
+    pub(crate) fn expects_handshake(&self, peer: &Peer) -> Option<&SaslListener> {
+        let is_new = peer.identity.principal().is_none();
+        self.listener(peer)
+            .filter(|listener| is_new || listener.session_max.is_some())
+    }
+
+    fn users<'a>(&'a self, listener: &'a SaslListener) -> Users<'a> {
+        Users {
+            mechanisms: &listener.mechanisms,
+            plain: &listener.plain,
+            scram: &self.security.scram,
+        }
+    }
+
+    pub(crate) fn handshake(
+        &self,
+        peer: &Peer,
+        listener: &SaslListener,
+        mechanism: &str,
+        version: i16,
+    ) -> Result<(), (ErrorCode, HandshakeError)> {
+        let mut sessions = self.sessions.lock();
+        let connection = sessions.entry(peer.id).or_default();
+        connection.bare = version == BARE && peer.identity.principal().is_none();
+        match connection
+            .session
+            .handshake(self.users(listener), mechanism)
+        {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let code = match error {
+                    HandshakeError::Mechanism(_) => ErrorCode::UnsupportedSaslMechanism,
+                    HandshakeError::State => ErrorCode::IllegalSaslState,
+                };
+                count(peer, "none", "refused");
+                Err((code, error))
+            }
+        }
+    }
+
+    pub(crate) fn authenticate(
+        &self,
+        peer: &Peer,
+        listener: &SaslListener,
+        token: &[u8],
+        now: Duration,
+    ) -> Result<SignedIn, AuthenticationError> {
+        let replied = {
+            let mut sessions = self.sessions.lock();
+            let connection = sessions.entry(peer.id).or_default();
+            connection.session.authenticate(self.users(listener), token)
+        };
+        match replied {
+            Ok(Reply::Challenge(token)) => Ok(SignedIn {
+                token,
+                lifetime: None,
+            }),
+            Ok(Reply::Done(token, identified)) => {
+                let Identified {
+                    principal,
+                    mechanism,
+                } = identified;
+                let lifetime = listener.session_max;
+                let expires = lifetime.map(|lifetime| now.saturating_add(lifetime));
+                peer.identity.authenticated(principal.as_str(), expires);
+                count(peer, mechanism.name(), "accepted");
+                tracing::debug!(connection = peer.id, %principal, %mechanism, "authenticated");
+                Ok(SignedIn { token, lifetime })
+            }
+            Err(error) => {
+                count(peer, "any", "refused");
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether the connection's next frame is a token without a header (KIP-43).
+    pub(crate) fn expects_bare(&self, peer: &Peer) -> bool {
+        peer.identity.principal().is_none()
+            && self
+                .sessions
+                .lock()
+                .get(&peer.id)
+                .is_some_and(|connection| connection.bare)
+    }
+
+    /// Takes a token without a header. Such a client learns of a failure by losing its connection.
+    pub(crate) fn bare_token(&self, peer: &Peer, token: &[u8], now: Duration) -> Accepted {
+        let Some(listener) = self.listener(peer) else {
+            return Accepted::Close(CloseReason::NotAuthenticated);
+        };
+        match self.authenticate(peer, listener, token, now) {
+            Ok(SignedIn { token, .. }) => match encode_bare(&token) {
+                Ok(response) => Accepted::Ready(response),
+                Err(error) => Accepted::Close(CloseReason::Unencodable(error)),
+            },
+            Err(error) => Accepted::Close(CloseReason::AuthenticationFailed(error.to_string())),
+        }
+    }
+
+    pub(crate) fn disconnected(&self, peer: &Peer) {
+        self.sessions.lock().remove(&peer.id);
+    }
+}
+
+/// Counts how an authentication ended. Rare enough to look the handle up; listeners and mechanisms are few.
+fn count(peer: &Peer, mechanism: &'static str, result: &'static str) {
+    let listener = peer.listener.clone();
+    metrics::counter!(
+        "millrace_authentications_total",
+        "listener" => listener, "mechanism" => mechanism, "result" => result
+    )
+    .increment(1);
+}
