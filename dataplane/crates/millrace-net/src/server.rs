@@ -289,15 +289,14 @@ impl Core {
         if security.sasl || security.tls.is_some() {
             entry.begin_half_open();
         }
-        let shared = Arc::clone(&self.shared);
-        // Not supervised: a panic costs the connection, is logged and counted.
+        let (shared, tasks) = (Arc::clone(&self.shared), &self.tasks);
         match &security.tls {
-            None => self
-                .tasks
-                .spawn(connection::serve(stream, peer, shared, entry)),
+            // Not supervised: a panic costs the connection, is logged and counted.
+            None => tasks.spawn(connection::serve(stream, peer, shared, entry)),
             Some(tls) => {
                 let shaking = tls.accept(stream);
-                self.tasks.spawn(serve_tls(shaking, peer, shared, entry))
+                // Not supervised: the same.
+                tasks.spawn(serve_tls(shaking, peer, shared, entry))
             }
         };
     }

@@ -102,7 +102,8 @@ async fn create(
     config.authenticate = Some(Arc::new(Password(password)));
     let client = Client::new(config);
     let admin = Admin::new(&client);
-    let creating = admin.create_topics(&[NewTopic::new(topic).partitions(1)]);
+    let new = [NewTopic::new(topic).partitions(1)];
+    let creating = admin.create_topics(&new);
     let created = tokio::time::timeout(Duration::from_secs(5), creating).await;
     let created = created.map_err(|_| "no answer in time".to_owned())?;
     let results = created.map_err(|error| error.to_string())?;
