@@ -18,6 +18,7 @@ use crate::{
     metrics::Metrics,
     producer_ids::ProducerIds,
     quota::{QuotaConfig, Quotas},
+    scram_changes::ScramChanges,
     settings::BrokerSettings,
     sign_in::{Security, SignIn},
     topic_changes::TopicChanges,
@@ -30,7 +31,7 @@ pub struct ApiParts {
     pub logs: LogManager,
     /// The groups.
     pub groups: GroupCoordinator,
-    /// Gives out producer ids.
+    /// Gives out producer ids, and keeps users' credentials.
     pub meta: Arc<dyn MetaStore>,
     /// Time.
     pub clock: SharedClock,
@@ -87,6 +88,7 @@ pub(crate) struct Context {
     pub(crate) purgatory: Purgatory<TopicPartition, Wait>,
     pub(crate) wakeups: Wakeups,
     pub(crate) producer_ids: ProducerIds,
+    pub(crate) scram_changes: ScramChanges,
     /// Reads of what has left memory.
     pub(crate) cold_reads: ColdReads,
     pub(crate) inspection: Inspection,
@@ -109,7 +111,8 @@ impl Context {
             network: parts.network,
             wakeups: Wakeups::new(purgatory.clone()),
             purgatory,
-            producer_ids: ProducerIds::new(parts.meta),
+            producer_ids: ProducerIds::new(Arc::clone(&parts.meta)),
+            scram_changes: ScramChanges::new(parts.meta, Arc::clone(&parts.security.scram)),
             cold_reads,
             inspection: Inspection::new(),
             quotas: Quotas::new(parts.config.quotas),

@@ -18,6 +18,7 @@
 //! | `config_resource` | what configurations belong to |
 //! | `quota` | how many bytes per second clients may move |
 //! | `sign_in` | who a connection is, and what it may send before that is known |
+//! | `scram_changes` | changes of users' credentials, stored before they count |
 //! | `settings` | the broker's settings as clients see and change them |
 //! | `cold_reads` | reads of what has left memory, beside the fetches that want it |
 //! | `inspection` | looking at the records of large batches elsewhere |
@@ -38,6 +39,7 @@ mod metrics;
 mod producer_ids;
 mod quota;
 mod registry;
+mod scram_changes;
 mod service;
 pub mod settings;
 mod sign_in;
@@ -49,5 +51,6 @@ pub use cold_reads::COLD_READ_BYTES_MAX;
 pub use context::{AdvertisedEndpoint, ApiConfig, ApiParts, FETCH_BYTES_MAX};
 pub use inspection::INSPECTION_BYTES_MAX;
 pub use quota::QuotaConfig;
+pub use scram_changes::scram_users;
 pub use service::ApiService;
 pub use sign_in::{SaslListener, Security};

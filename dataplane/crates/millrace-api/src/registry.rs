@@ -42,6 +42,11 @@ const TABLE: &[(ApiKey, Handler)] = &[
     serve!(CreatePartitions, create_partitions),
     serve!(DeleteGroups, delete_groups),
     serve!(IncrementalAlterConfigs, incremental_alter_configs),
+    serve!(
+        DescribeUserScramCredentials,
+        describe_user_scram_credentials
+    ),
+    serve!(AlterUserScramCredentials, alter_user_scram_credentials),
     serve!(DescribeCluster, describe_cluster),
 ];
 

@@ -2,7 +2,9 @@
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
-use millrace_api::{AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, SaslListener, Security};
+use millrace_api::{
+    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, SaslListener, Security, scram_users,
+};
 use millrace_coordinator::{CoordinatorParts, GroupCoordinator};
 use millrace_log::{LogManager, LogParts};
 use millrace_model::Cause;
@@ -165,7 +167,7 @@ impl Broker {
             network: storage.network.clone(),
             tasks: tasks.clone(),
             settings,
-            security: security(&config),
+            security: security(&config, &storage).await?,
             config: api_config(&config, &storage, &advertised),
         };
         let service = Arc::new(ApiService::new(parts));
@@ -363,7 +365,7 @@ fn listener_configs(config: &BrokerConfig, certificates: &Certificates) -> Vec<L
 }
 
 /// Who may sign in at which listener.
-fn security(config: &BrokerConfig) -> Security {
+async fn security(config: &BrokerConfig, storage: &Storage) -> Result<Security, StartError> {
     let sasl = config.protections.iter().filter_map(|(name, protection)| {
         let SaslConfig {
             mechanisms,
@@ -377,10 +379,11 @@ fn security(config: &BrokerConfig) -> Security {
         };
         Some((name.clone(), listener))
     });
-    Security {
+    let users = scram_users(&*storage.meta).await;
+    Ok(Security {
         sasl: sasl.collect(),
-        ..Security::open()
-    }
+        scram: Arc::new(users.map_err(StorageError::MetaUse)?),
+    })
 }
 
 /// What clients are told; a port of 0 becomes the port that the listener got.

@@ -8,6 +8,7 @@
 mod class;
 mod compaction;
 mod object;
+mod scram;
 pub mod sqlite;
 mod store;
 mod stream;
@@ -20,6 +21,7 @@ pub use object::{
     CommitError, ObjectKind, ObjectRange, ReserveError, StreamObject, StreamSetObject, SweepError,
     Upload,
 };
+pub use scram::{ScramChange, ScramRow};
 pub use store::{Fenced, MetaStore, StoreFailure};
 pub use stream::{OpenStreamError, StreamMeta, TrimError};
 pub use topic::{

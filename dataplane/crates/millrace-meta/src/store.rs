@@ -7,8 +7,8 @@ use millrace_model::{NodeEpoch, NodeId, ObjectId, Offset, StreamId, TopicName};
 
 use crate::{
     CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError, NewTopic,
-    ObjectContents, ObjectRange, OpenStreamError, ReserveError, StreamMeta, StreamSetSummary,
-    StreamSummary, SweepError, Topic, TopicError, TrimError, Upload,
+    ObjectContents, ObjectRange, OpenStreamError, ReserveError, ScramChange, ScramRow, StreamMeta,
+    StreamSetSummary, StreamSummary, SweepError, Topic, TopicError, TrimError, Upload,
 };
 
 /// The node epoch is not (or no longer) the current one of any node: another start has replaced
@@ -254,6 +254,19 @@ pub trait MetaStore: Debug + Send + Sync + 'static {
     /// # Errors
     /// The store failed.
     async fn allocate_producer_ids(&self, block: u32) -> Result<Range<i64>, StoreFailure>;
+
+    /// The credentials of all users, by their names and mechanisms.
+    ///
+    /// # Errors
+    /// The store failed.
+    async fn scram_credentials(&self) -> Result<Vec<ScramRow>, StoreFailure>;
+
+    /// Sets and removes credentials, all or none.
+    ///
+    /// # Errors
+    /// The store failed.
+    async fn change_scram_credentials(&self, changes: Vec<ScramChange>)
+    -> Result<(), StoreFailure>;
 
     /// The value kept under `name`.
     ///

@@ -10,6 +10,7 @@ mod overload;
 mod produce;
 mod quota;
 mod records;
+mod scram;
 mod settings;
 mod sign_in;
 mod topics;

@@ -52,7 +52,7 @@ async fn world() -> World {
     .await
 }
 
-fn stranger(number: u64, listener: &str) -> Arc<Peer> {
+pub(crate) fn stranger(number: u64, listener: &str) -> Arc<Peer> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 50_000));
     let identity = Identity::to_authenticate();
     Arc::new(Peer::with_identity(

@@ -77,8 +77,6 @@ async fn every_version_advertised_is_served() {
     .await;
     ask_all(&world, |_| ApiVersionsRequest::default()).await;
     ask_all(&world, |_| describe_log_dirs(None)).await;
-    ask_all(&world, |_| SaslHandshakeRequest::default()).await;
-    ask_all(&world, |_| SaslAuthenticateRequest::default()).await;
     ask_all(&world, |_| {
         InitProducerIdRequest::default().with_transactional_id(None)
     })
@@ -98,6 +96,19 @@ async fn every_version_advertised_is_served() {
         delete_topics(&format!("made-{}", version.max(2)), version)
     })
     .await;
+}
+
+#[tokio::test]
+async fn every_version_of_the_apis_of_users_is_served() {
+    let world = World::new().await;
+    ask_all(&world, |_| DescribeUserScramCredentialsRequest::default()).await;
+    ask_all(&world, |_| {
+        let deletion = alter_user_scram_credentials_request::ScramCredentialDeletion::default();
+        AlterUserScramCredentialsRequest::default().with_deletions(vec![deletion])
+    })
+    .await;
+    ask_all(&world, |_| SaslHandshakeRequest::default()).await;
+    ask_all(&world, |_| SaslAuthenticateRequest::default()).await;
 }
 
 #[tokio::test]

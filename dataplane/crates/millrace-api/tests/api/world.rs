@@ -15,7 +15,9 @@ use kafka_protocol::{
     messages::{RequestHeader, ResponseHeader},
     protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes},
 };
-use millrace_api::{AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, QuotaConfig, Security};
+use millrace_api::{
+    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, QuotaConfig, Security, scram_users,
+};
 use millrace_blockcache::{BlockCache, BlockCacheConfig};
 use millrace_coordinator::{CoordinatorParts, GroupConfig, GroupCoordinator};
 use millrace_limiter::{Network, NetworkConfig};
@@ -349,6 +351,14 @@ fn storage(bucket: &FaultyBucket, random: &SharedRandom, clock: &SharedClock) ->
     )
 }
 
+async fn with_users(security: Security, meta: &SqliteMeta) -> Security {
+    let users = scram_users(meta).await.expect("reads");
+    Security {
+        scram: Arc::new(users),
+        ..security
+    }
+}
+
 async fn start(
     disk: &SimDisk,
     bucket: &FaultyBucket,
@@ -415,7 +425,7 @@ async fn start(
         timers,
         network: network.clone(),
         settings: Arc::new(KeptSettings::default()),
-        security: (settings.security)(),
+        security: with_users((settings.security)(), meta).await,
         config: config(settings.quotas),
     });
     Running {

@@ -256,7 +256,7 @@ fn listeners_are_protected_by_protocol() {
          ssl.keystore.type=PEM\nssl.keystore.location=/a/server.pem\n\
          listener.name.out.ssl.keystore.location=/a/out.pem\n\
          listener.name.out.ssl.enabled.protocols=TLSv1.3\n\
-         listener.name.sasl_ssl.sasl.enabled.mechanisms=PLAIN\n\
+         listener.name.sasl_ssl.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-512\n\
          listener.name.sasl_ssl.connections.max.reauth.ms=60000\n{JAAS}"
     );
     let config = legal(&text);
@@ -273,6 +273,7 @@ fn listeners_are_protected_by_protocol() {
     assert_eq!(tls.versions.len(), 2);
     let sasl = both.sasl.as_ref().expect("SASL");
     assert_eq!(sasl.session_max, Some(Duration::from_secs(60)));
+    assert_eq!(sasl.mechanisms.len(), 2);
     let shown = format!("{config:?}");
     assert!(!shown.contains("secret"), "{shown}");
 }

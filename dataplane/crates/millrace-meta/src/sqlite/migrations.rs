@@ -21,6 +21,11 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
         "storage identity",
         include_str!("../../../../../migrations/dataplane/0002_storage_identity.sql"),
     ),
+    (
+        3,
+        "scram credentials",
+        include_str!("../../../../../migrations/dataplane/0003_scram_credentials.sql"),
+    ),
 ];
 
 /// All migrations, ascending.

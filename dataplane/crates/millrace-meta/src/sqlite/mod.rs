@@ -18,6 +18,7 @@ mod ranges;
 mod records;
 mod restore;
 mod retired;
+mod scram;
 mod streams;
 mod topics;
 
@@ -51,8 +52,9 @@ pub use self::records::{ObjectRecord, ObjectRecords, ObjectState, read_object_re
 pub use self::restore::{Restore, RestoreError};
 use crate::{
     CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError, Fenced,
-    MetaStore, NewTopic, ObjectContents, ObjectRange, OpenStreamError, ReserveError, StoreFailure,
-    StreamMeta, StreamSetSummary, StreamSummary, SweepError, Topic, TopicError, TrimError, Upload,
+    MetaStore, NewTopic, ObjectContents, ObjectRange, OpenStreamError, ReserveError, ScramChange,
+    ScramRow, StoreFailure, StreamMeta, StreamSetSummary, StreamSummary, SweepError, Topic,
+    TopicError, TrimError, Upload,
 };
 
 /// Connections that only read. Few reads reach the database at all; four keep a long listing from
@@ -487,6 +489,18 @@ impl MetaStore for SqliteMeta {
 
     async fn allocate_producer_ids(&self, block: u32) -> Result<Range<i64>, StoreFailure> {
         self.detached(|inner| async move { inner.allocate_producer_ids(block).await })
+            .await
+    }
+
+    async fn scram_credentials(&self) -> Result<Vec<ScramRow>, StoreFailure> {
+        self.inner.scram_credentials().await
+    }
+
+    async fn change_scram_credentials(
+        &self,
+        changes: Vec<ScramChange>,
+    ) -> Result<(), StoreFailure> {
+        self.detached(|inner| async move { inner.change_scram_credentials(changes).await })
             .await
     }
 

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, future::Future, sync::Arc};
 
 use millrace_meta::{
     CommitError, CreatePartitionsError, CreateTopicError, Fenced, MetaStore, NewTopic, ObjectKind,
-    ObjectRange, OpenStreamError, ReserveError, StreamObject, StreamSetObject, SweepError, Topic,
-    TopicError, TrimError, Upload,
+    ObjectRange, OpenStreamError, ReserveError, ScramChange, ScramRow, StreamObject,
+    StreamSetObject, SweepError, Topic, TopicError, TrimError, Upload,
     sqlite::{SqliteMeta, SqliteOptions},
 };
 use millrace_model::{
@@ -35,6 +35,7 @@ async fn keeps_the_contract<F: Future<Output = Store>>(open: impl Fn() -> F) {
     what_was_reserved_and_left_is_retired(open().await).await;
     only_retired_objects_are_forgotten(open().await).await;
     values_are_kept(open().await).await;
+    credentials_are_kept(open().await).await;
 }
 
 #[tokio::test]
@@ -693,4 +694,29 @@ async fn values_are_kept(store: Store) {
     store.put_kv("a", b"").await.expect("replaced");
     assert_eq!(store.get_kv("a").await.expect("asked"), Some(Vec::new()));
     assert_eq!(store.get_kv("b").await.expect("asked"), Some(vec![0, 255]));
+}
+
+async fn credentials_are_kept(store: Store) {
+    let row = |user: &str, mechanism, iterations| ScramRow {
+        user: user.to_owned(),
+        mechanism,
+        iterations,
+        salt: vec![0, 255],
+        stored_key: vec![1; 32],
+        server_key: vec![2; 32],
+    };
+    let put = |user, mechanism, iterations| ScramChange::Put(row(user, mechanism, iterations));
+    let first = vec![put("b", 1, 4_096), put("a", 2, 4_096), put("a", 1, 4_096)];
+    store.change_scram_credentials(first).await.expect("kept");
+    let remove = |user: &str| ScramChange::Remove {
+        user: user.to_owned(),
+        mechanism: 2,
+    };
+    let second = vec![put("b", 1, 8_192), remove("a"), remove("nobody")];
+    store.change_scram_credentials(second).await.expect("kept");
+    let kept = store.scram_credentials().await.expect("asked");
+    assert_eq!(kept, [row("a", 1, 4_096), row("b", 1, 8_192)]);
+    let refused = vec![put("c", 1, 4_096), put("c", 3, 4_096)];
+    assert!(store.change_scram_credentials(refused).await.is_err());
+    assert_eq!(store.scram_credentials().await.expect("asked"), kept);
 }

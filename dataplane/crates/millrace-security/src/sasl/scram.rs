@@ -86,7 +86,10 @@ impl Challenged {
             .split(',')
             .next()
             .and_then(|part| part.strip_prefix("r="));
-        if binding != STANDARD.encode(&self.gs2_header) || nonce != Some(&self.nonce) {
+        // Kafka asks only that it ends with the nonce that the server sent, and librdkafka before 2.2 relies on
+        // that: it puts its own nonce before it once more. The proof covers whatever was sent.
+        let is_fresh = nonce.is_some_and(|nonce| nonce.ends_with(&self.nonce));
+        if binding != STANDARD.encode(&self.gs2_header) || !is_fresh {
             return Err(malformed);
         }
         let proof = STANDARD.decode(proof).map_err(|_| malformed)?;
@@ -289,6 +292,34 @@ mod tests {
                 Err(AuthenticationError::Malformed)
             );
         }
+    }
+
+    /// librdkafka 2.0 sends its nonce twice, and Kafka lets it.
+    #[test]
+    fn a_nonce_may_stand_behind_another_that_the_proof_covers() {
+        let hash = ScramHash::Sha256;
+        let users = user_of(hash, "alice", "secret", b"salt");
+        let (challenged, server_first) =
+            challenge(hash, &users, b"n,,n=alice,r=abc", "def").expect("legal");
+        let bare = "n=alice,r=abc";
+        let good = client_final(hash, "secret", bare, "n,,", &server_first);
+        let twice = String::from_utf8(good).expect("text");
+        let twice = twice.replace("r=abcdef", "r=abcabcdef");
+        let unproved = challenged.finish(twice.as_bytes());
+        assert_eq!(unproved, Err(AuthenticationError::Credentials));
+        let salted = hash.salted_password(b"secret", b"salt", 4_096);
+        let client_key = hash.hmac(&salted, b"Client Key");
+        let without_proof = "c=biws,r=abcabcdef";
+        let server_first = String::from_utf8(server_first).expect("text");
+        let message = format!("{bare},{server_first},{without_proof}");
+        let signature = hash.hmac(&hash.digest(&client_key), message.as_bytes());
+        let proof: Vec<u8> = client_key
+            .iter()
+            .zip(&signature)
+            .map(|(a, b)| a ^ b)
+            .collect();
+        let last = format!("{without_proof},p={}", STANDARD.encode(proof));
+        assert!(challenged.finish(last.as_bytes()).is_ok());
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::CreatePartitions => (2, &CREATE_PARTITIONS),
         ApiKey::DeleteGroups => (2, &DELETE_GROUPS),
         ApiKey::IncrementalAlterConfigs => (1, &INCREMENTAL_ALTER_CONFIGS),
+        ApiKey::DescribeUserScramCredentials => (0, &DESCRIBE_USER_SCRAM_CREDENTIALS),
+        ApiKey::AlterUserScramCredentials => (0, &ALTER_USER_SCRAM_CREDENTIALS),
         ApiKey::DescribeCluster => (0, &DESCRIBE_CLUSTER),
         _ => return None,
     };
@@ -385,6 +387,25 @@ static TOPIC_PARTITIONS: Schema = plain(&[
 static PARTITION_ASSIGNMENT: Schema = plain(&[always(INT32S)]);
 
 static DELETE_GROUPS: Schema = plain(&[always(TEXTS)]);
+
+static DESCRIBE_USER_SCRAM_CREDENTIALS: Schema = plain(&[always(list_of!(USER_NAME))]);
+static USER_NAME: Schema = plain(&[always(TEXT)]); // name
+
+static ALTER_USER_SCRAM_CREDENTIALS: Schema = plain(&[
+    always(list_of!(SCRAM_DELETION)),
+    always(list_of!(SCRAM_UPSERTION)),
+]);
+static SCRAM_DELETION: Schema = plain(&[
+    always(TEXT), // name
+    always(INT8), // mechanism
+]);
+static SCRAM_UPSERTION: Schema = plain(&[
+    always(TEXT),  // name
+    always(INT8),  // mechanism
+    always(INT32), // iterations
+    always(BLOB),  // salt
+    always(BLOB),  // salted password
+]);
 
 static DESCRIBE_CLUSTER: Schema = plain(&[
     always(BOOL),   // include cluster authorized operations

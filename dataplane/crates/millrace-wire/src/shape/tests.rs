@@ -53,6 +53,8 @@ macro_rules! for_messages {
             CreatePartitions CreatePartitionsRequest CreatePartitionsResponse,
             DeleteGroups DeleteGroupsRequest DeleteGroupsResponse,
             IncrementalAlterConfigs IncrementalAlterConfigsRequest IncrementalAlterConfigsResponse,
+            DescribeUserScramCredentials DescribeUserScramCredentialsRequest DescribeUserScramCredentialsResponse,
+            AlterUserScramCredentials AlterUserScramCredentialsRequest AlterUserScramCredentialsResponse,
             DescribeCluster DescribeClusterRequest DescribeClusterResponse,
             SaslHandshake SaslHandshakeRequest SaslHandshakeResponse,
             SaslAuthenticate SaslAuthenticateRequest SaslAuthenticateResponse,

@@ -5,8 +5,9 @@ use std::{collections::BTreeMap, fmt::Debug, ops::Range};
 use async_trait::async_trait;
 use millrace_meta::{
     CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError, MetaStore,
-    NewTopic, ObjectContents, ObjectRange, OpenStreamError, ReserveError, StoreFailure, StreamMeta,
-    StreamSetSummary, StreamSummary, SweepError, Topic, TopicError, TrimError, Upload,
+    NewTopic, ObjectContents, ObjectRange, OpenStreamError, ReserveError, ScramChange, ScramRow,
+    StoreFailure, StreamMeta, StreamSetSummary, StreamSummary, SweepError, Topic, TopicError,
+    TrimError, Upload,
 };
 use millrace_model::{NodeEpoch, NodeId, ObjectId, Offset, StreamId, TopicName};
 
@@ -108,6 +109,14 @@ impl<O: Objects> MetaStore for FakeMeta<O> {
     async fn allocate_producer_ids(&self, _: u32) -> Result<Range<i64>, StoreFailure> {
         panic!("not asked")
     }
+    async fn scram_credentials(&self) -> Result<Vec<ScramRow>, StoreFailure> {
+        panic!("not asked")
+    }
+
+    async fn change_scram_credentials(&self, _: Vec<ScramChange>) -> Result<(), StoreFailure> {
+        panic!("not asked")
+    }
+
     async fn get_kv(&self, _: &str) -> Result<Option<Vec<u8>>, StoreFailure> {
         panic!("not asked")
     }

@@ -1,0 +1,203 @@
+//! Changes of users' credentials (KIP-554): checked, stored, and only then used.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
+
+use millrace_meta::{MetaStore, ScramChange, ScramRow, StoreFailure};
+use millrace_security::credentials::{
+    InvalidCredential, ScramCredential, ScramHash, ScramUsers, check_user,
+};
+use millrace_wire::error_code::ErrorCode;
+
+use crate::{code, topics::Refused};
+
+/// One change that is asked for.
+#[derive(Debug)]
+pub(crate) struct AskedChange {
+    pub(crate) user: String,
+    pub(crate) mechanism: i8,
+    /// Nothing where the credential is to be removed.
+    pub(crate) new: Option<NewPassword>,
+}
+
+/// A password as clients send it: salted and hashed.
+pub(crate) struct NewPassword {
+    pub(crate) iterations: i32,
+    pub(crate) salt: Vec<u8>,
+    pub(crate) salted_password: Vec<u8>,
+}
+
+/// What it holds is as good as the password.
+impl std::fmt::Debug for NewPassword {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("NewPassword")
+    }
+}
+
+/// A change that can be carried out.
+struct Checked {
+    user: String,
+    hash: ScramHash,
+    new: Option<ScramCredential>,
+}
+
+/// Carries changes out, one request after the other.
+#[derive(Debug)]
+pub(crate) struct ScramChanges {
+    meta: Arc<dyn MetaStore>,
+    users: Arc<ScramUsers>,
+    turn: tokio::sync::Mutex<()>,
+}
+
+/// The users as they are stored.
+///
+/// # Errors
+/// The store failed, or holds what this program would never write.
+pub async fn scram_users(meta: &dyn MetaStore) -> Result<ScramUsers, StoreFailure> {
+    let user = |row: ScramRow| {
+        let hash = ScramHash::from_code(row.mechanism).ok_or_else(|| {
+            StoreFailure::Corrupt(format!("a credential has the mechanism {}", row.mechanism))
+        })?;
+        let credential = ScramCredential {
+            iterations: row.iterations,
+            salt: row.salt,
+            stored_key: row.stored_key,
+            server_key: row.server_key,
+        };
+        Ok((hash, row.user, credential))
+    };
+    let rows = meta.scram_credentials().await?.into_iter().map(user);
+    Ok(ScramUsers::new(
+        rows.collect::<Result<Vec<_>, StoreFailure>>()?,
+    ))
+}
+
+impl ScramChanges {
+    pub(crate) fn new(meta: Arc<dyn MetaStore>, users: Arc<ScramUsers>) -> Self {
+        Self {
+            meta,
+            users,
+            turn: tokio::sync::Mutex::default(),
+        }
+    }
+
+    pub(crate) fn users(&self) -> &ScramUsers {
+        &self.users
+    }
+
+    /// Carries changes out: each user's all or none. What became of each user, by name.
+    pub(crate) async fn apply(
+        &self,
+        asked: Vec<AskedChange>,
+    ) -> BTreeMap<String, Result<(), Refused>> {
+        let _turn = self.turn.lock().await;
+        let mut results: BTreeMap<String, Result<(), Refused>> = BTreeMap::new();
+        let mut checked = Vec::with_capacity(asked.len());
+        let (mut seen, mut added) = (HashSet::new(), 0);
+        for change in asked {
+            let user = change.user.clone();
+            let twice = !seen.insert((user.clone(), change.mechanism));
+            let outcome = match twice {
+                true => {
+                    let message = "A user credential cannot be altered twice in the same request";
+                    Err(Refused::new(ErrorCode::DuplicateResource, message))
+                }
+                false => self.check(change, &mut added),
+            };
+            match outcome {
+                Ok(change) => {
+                    results.entry(user).or_insert(Ok(()));
+                    checked.push(change);
+                }
+                Err(refused) => {
+                    results.insert(user, Err(refused));
+                }
+            }
+        }
+        checked.retain(|change| matches!(results.get(&change.user), Some(Ok(()))));
+        if let Err(refused) = self.store(checked).await {
+            for result in results.values_mut().filter(|result| result.is_ok()) {
+                *result = Err(refused.clone());
+            }
+        }
+        results
+    }
+
+    fn check(&self, change: AskedChange, added: &mut usize) -> Result<Checked, Refused> {
+        let AskedChange {
+            user,
+            mechanism,
+            new,
+        } = change;
+        let unacceptable = |error: InvalidCredential| {
+            Refused::new(ErrorCode::UnacceptableCredential, error.to_string())
+        };
+        check_user(&user).map_err(unacceptable)?;
+        let hash = ScramHash::from_code(mechanism).ok_or_else(|| {
+            Refused::new(
+                ErrorCode::UnsupportedSaslMechanism,
+                "Unknown SCRAM mechanism",
+            )
+        })?;
+        let exists = self.users.get(hash, &user).is_some();
+        let new = match new {
+            None if !exists => {
+                let message = "Attempt to delete a user credential that does not exist";
+                return Err(Refused::new(ErrorCode::ResourceNotFound, message));
+            }
+            None => None,
+            Some(new) => {
+                *added += usize::from(!exists);
+                self.users.has_room(*added).map_err(unacceptable)?;
+                let made = ScramCredential::from_salted_password(
+                    hash,
+                    &new.salt,
+                    new.iterations,
+                    &new.salted_password,
+                );
+                Some(made.map_err(unacceptable)?)
+            }
+        };
+        Ok(Checked { user, hash, new })
+    }
+
+    async fn store(&self, checked: Vec<Checked>) -> Result<(), Refused> {
+        if checked.is_empty() {
+            return Ok(());
+        }
+        let row = |change: &Checked| match &change.new {
+            None => ScramChange::Remove {
+                user: change.user.clone(),
+                mechanism: change.hash.code(),
+            },
+            Some(new) => ScramChange::Put(ScramRow {
+                user: change.user.clone(),
+                mechanism: change.hash.code(),
+                iterations: new.iterations,
+                salt: new.salt.clone(),
+                stored_key: new.stored_key.clone(),
+                server_key: new.server_key.clone(),
+            }),
+        };
+        let rows = checked.iter().map(row).collect();
+        self.meta
+            .change_scram_credentials(rows)
+            .await
+            .map_err(|error| {
+                tracing::warn!(%error, "credentials could not be stored");
+                Refused::from(code::of_storage(&error))
+            })?;
+        for Checked { user, hash, new } in checked {
+            tracing::info!(
+                user,
+                ?hash,
+                removed = new.is_none(),
+                "a credential was changed"
+            );
+            self.users.set(hash, &user, new);
+        }
+        Ok(())
+    }
+}
