@@ -5,8 +5,9 @@ use std::{io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 use bytes::Bytes;
 use millrace_broker::Broker;
 use millrace_client::{
-    Admin, Authenticate, BoxFuture, BrokerAddress, Client, ClientConfig, Connector, NewTopic,
-    RequestError, SaslExchange, TcpConnector, Transport,
+    Admin, BoxFuture, Client, ClientConfig, RequestError,
+    admin::NewTopic,
+    transport::{Authenticate, BrokerAddress, Connector, SaslExchange, TcpConnector, Transport},
 };
 use rustls::{
     ClientConfig as TlsClientConfig, RootCertStore,
