@@ -408,7 +408,10 @@ impl Accumulator {
         self.memory.close();
         let incomplete = std::mem::take(&mut *self.incomplete.lock());
         for completion in incomplete.into_values() {
-            completion.complete(Outcome::Failed(error.clone()));
+            if completion.complete(Outcome::Failed(error.clone())) {
+                let failed = &self.counters.failed_records;
+                Counters::add(failed, completion.records() as usize);
+            }
         }
         self.wake.notify_one();
     }
@@ -477,6 +480,7 @@ fn push(
     let bytes = open
         .builder
         .push_within(size_max, timestamp, key, value, record.headers)?;
+    open.completion.set_records(index + 1);
     let delivery = Delivery::new(Arc::clone(&open.completion), index, timestamp);
     Some((delivery, bytes))
 }

@@ -5,7 +5,10 @@ use std::{
     fmt,
     future::{Future, poll_fn},
     pin::Pin,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
     task::{Context, Poll, Waker},
 };
 
@@ -43,6 +46,8 @@ pub(super) struct BatchCompletion {
     /// How many numbers it has.
     span: u64,
     partition: i32,
+    /// Records of the batch so far.
+    records: AtomicU32,
     outcome: OnceLock<Outcome>,
     /// At most one for each record with a waiting caller, and for each `flush`.
     wakers: Mutex<Vec<Waker>>,
@@ -71,6 +76,7 @@ impl BatchCompletion {
             number,
             span,
             partition,
+            records: AtomicU32::new(0),
             outcome: OnceLock::new(),
             wakers: Mutex::default(),
         }
@@ -82,6 +88,15 @@ impl BatchCompletion {
         let span = self.span / 2;
         let half = |number| Arc::new(Self::with_span(number, span, self.partition));
         (span > 0).then(|| [half(self.number), half(self.number + span)])
+    }
+
+    /// Tells how many records the batch has now.
+    pub(super) fn set_records(&self, records: u32) {
+        self.records.store(records, Ordering::Relaxed);
+    }
+
+    pub(super) fn records(&self) -> u32 {
+        self.records.load(Ordering::Relaxed)
     }
 
     /// Settles the batch. False where that had happened before; then nothing changes.

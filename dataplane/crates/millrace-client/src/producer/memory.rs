@@ -23,7 +23,8 @@ pub(super) struct Memory {
     /// Free bytes.
     free: Arc<Semaphore>,
     total: usize,
-    /// Buffers of `buffer_bytes` each that no batch uses. They are part of the free bytes.
+    /// Buffers of `buffer_bytes` each that no batch uses. They are part of the free bytes, but for one
+    /// while a caller waits, who gets it next.
     pool: Mutex<Vec<BytesMut>>,
     buffer_bytes: usize,
     waiting: AtomicUsize,
@@ -127,22 +128,28 @@ impl Memory {
     /// A buffer for a batch that was charged so much.
     pub(super) fn buffer(&self, reserved: &Reserved) -> BytesMut {
         let mut pool = self.pool.lock();
-        if reserved.bytes == self.buffer_bytes
-            && let Some(buffer) = pool.pop()
-        {
-            return buffer;
-        }
-        // The pool is part of the free bytes: it shrinks with them.
-        let pooled_max = self.free.available_permits() / self.buffer_bytes.max(1);
-        pool.truncate(pooled_max);
+        let pooled = (reserved.bytes == self.buffer_bytes)
+            .then(|| pool.pop())
+            .flatten();
+        pool.truncate(self.pooled_max());
         drop(pool);
-        BytesMut::with_capacity(reserved.bytes)
+        pooled.unwrap_or_else(|| BytesMut::with_capacity(reserved.bytes))
     }
 
-    /// Takes back the buffer of a batch that nobody needs any more.
+    /// The pool is part of the free bytes: it shrinks with them.
+    fn pooled_max(&self) -> usize {
+        let free = self.free.available_permits() / self.buffer_bytes.max(1);
+        free.max(usize::from(self.is_exhausted()))
+    }
+
+    /// Takes back the buffer of a batch that nobody needs any more, after its charge was given back:
+    /// a buffer that does not fit into the free bytes is dropped.
     pub(super) fn recycle(&self, buffer: BytesMut) {
         if buffer.capacity() == self.buffer_bytes {
-            self.pool.lock().push(buffer);
+            let mut pool = self.pool.lock();
+            if pool.len() < self.pooled_max() {
+                pool.push(buffer);
+            }
         }
     }
 
@@ -237,6 +244,31 @@ mod tests {
         let large = memory.try_reserve(70).expect("free");
         let _buffer = memory.buffer(&large);
         assert_eq!(memory.pool.lock().len(), 1, "50 bytes are free");
+    }
+
+    #[test]
+    fn the_pool_and_the_batches_together_have_no_more_than_the_bound() {
+        let memory = Memory::new(160, 40);
+        let reserved: Vec<_> = (0..4)
+            .map(|_| memory.try_reserve(40).expect("free"))
+            .collect();
+        // What is compressed takes as much as before: these buffers are beside what is charged.
+        for one in &reserved {
+            memory.recycle(BytesMut::with_capacity(one.bytes()));
+        }
+        assert_eq!(memory.pool.lock().len(), 0, "nothing is free");
+        drop(reserved);
+        for _ in 0..4 {
+            memory.recycle(BytesMut::with_capacity(40));
+        }
+        let _three: Vec<_> = (0..3)
+            .map(|_| {
+                let reserved = memory.try_reserve(40).expect("free");
+                let _buffer = memory.buffer(&reserved);
+                reserved
+            })
+            .collect();
+        assert_eq!(memory.pool.lock().len(), 1, "40 bytes are free");
     }
 
     #[test]

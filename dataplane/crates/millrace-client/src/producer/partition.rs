@@ -228,8 +228,8 @@ impl PartitionState {
         let count = builder.count().unsigned_abs();
         let ClosedBatch { mut bytes, spare } = builder.close();
         if let Some(spare) = spare {
-            memory.recycle(spare);
             reserved.shrink(bytes.capacity());
+            memory.recycle(spare);
         }
         if !idempotent {
             sign_batch(&mut bytes, -1, -1, -1);

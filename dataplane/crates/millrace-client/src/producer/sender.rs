@@ -380,6 +380,7 @@ impl Sender {
     /// Settles a batch that is given up, and gives its memory back.
     fn fail(&self, batch: Batch, outcome: Outcome) {
         self.failed_records(&batch.completion, batch.count, outcome);
+        drop(batch.reserved);
         self.accumulator.memory.recycle_sent(batch.bytes);
     }
 

@@ -183,3 +183,18 @@ proptest! {
         prop_assert!(world.accumulator.is_idle());
     }
 }
+
+#[tokio::test]
+async fn records_that_an_abort_fails_are_counted() {
+    let mut world = World::new(ProducerConfig::default());
+    for _ in 0..5 {
+        world.append(0, 10);
+    }
+    world.take(0);
+    world.append(0, 10);
+    world.append(1, 10);
+    world.accumulator.abort(&DeliveryError::Closed);
+    assert_eq!(world.accumulator.metrics().failed_records, 7);
+    world.accumulator.abort(&DeliveryError::Closed);
+    assert_eq!(world.accumulator.metrics().failed_records, 7);
+}

@@ -200,8 +200,8 @@ impl Sender {
             base_offset,
             log_append_time_ms,
         };
-        self.accumulator.memory.recycle_sent(batch.bytes);
         drop(batch.reserved);
+        self.accumulator.memory.recycle_sent(batch.bytes);
         self.accumulator.complete(&batch.completion, outcome);
         self.visit(queue);
     }
@@ -257,6 +257,8 @@ impl Sender {
     /// Divides a batch in two.
     fn halve(&self, batch: Batch, parts: Parts) -> [Batch; 2] {
         let [(one, first), (other, second)] = parts;
+        one.set_records(first.1);
+        other.set_records(second.1);
         let completions = vec![(0, Arc::clone(&one)), (first.1, Arc::clone(&other))];
         self.accumulator.split(&batch.completion, completions);
         let [memory, more_memory] = batch.reserved.halves();
