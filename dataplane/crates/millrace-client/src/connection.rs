@@ -10,7 +10,7 @@
 //! | `Limits::in_flight_max` | requests that were written and are not answered | later ones wait in the queue |
 //! | `ClientConfig::queued_bytes_max` | bytes of requests that are not written | `send` waits |
 //! | `ClientConfig::response_bytes_max` | bytes of one response | the connection ends |
-//! | the request's deadline | time from `send` to the answer | in the queue: the request fails; in flight: the connection ends, since everything behind waits as well |
+//! | the request's deadline | time from `send`, or the end of a pause that the broker asked for, to the answer | in the queue: the request fails; in flight: the connection ends, since everything behind waits as well |
 //!
 //! A caller that gives up (drops its future) takes its request out of the queue if it is not yet
 //! written; otherwise its answer is dropped when it comes. When the last handle is dropped, the

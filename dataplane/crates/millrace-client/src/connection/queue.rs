@@ -55,6 +55,7 @@ pub(super) struct Outgoing {
     pub(super) frame: RequestFrame,
     pub(super) reply: Reply,
     pub(super) timeout: Duration,
+    /// `timeout` after it may be sent.
     pub(super) deadline: Duration,
 }
 
@@ -127,17 +128,30 @@ impl Queue {
                 notified.await;
             }
         };
-        tokio::time::timeout(inner.request_timeout, waited)
-            .await
-            .map_err(|_| timed_out(&inner.address, "room in the queue", inner.request_timeout))
+        tokio::pin!(waited);
+        let mut patience = inner.request_timeout;
+        // A pause that the broker asks for is not part of the time.
+        while tokio::time::timeout(patience, &mut waited).await.is_err() {
+            let until = self.state.lock().throttled_until + inner.request_timeout;
+            patience = until.saturating_sub(inner.clock.now());
+            if patience.is_zero() {
+                let what = "room in the queue";
+                return Err(timed_out(&inner.address, what, inner.request_timeout));
+            }
+        }
+        Ok(())
     }
 
-    pub(super) fn push(&self, outgoing: Outgoing) -> Result<(), RequestError> {
+    /// Accepts a request whose deadline counts from now; where the broker asked for a pause, from its
+    /// end.
+    pub(super) fn push(&self, mut outgoing: Outgoing) -> Result<(), RequestError> {
         let rearm = {
             let mut state = self.state.lock();
             if let Some(error) = &state.closed {
                 return Err(error.clone());
             }
+            let in_time = state.throttled_until + outgoing.timeout;
+            outgoing.deadline = outgoing.deadline.max(in_time);
             let rearm = state.armed.is_none_or(|armed| outgoing.deadline < armed);
             if rearm {
                 state.armed = Some(outgoing.deadline);
@@ -153,9 +167,13 @@ impl Queue {
         Ok(())
     }
 
+    /// Sends nothing before this time. The requests that wait have their whole time after it.
     pub(super) fn throttle_until(&self, time: Duration) {
         let mut state = self.state.lock();
         state.throttled_until = state.throttled_until.max(time);
+        for outgoing in &mut state.waiting {
+            outgoing.deadline = outgoing.deadline.max(time + outgoing.timeout);
+        }
     }
 
     /// Takes what may be written now: as many requests as may be in flight. The pause, where

@@ -347,6 +347,22 @@ async fn a_throttled_producer_pauses() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_that_waits_for_the_end_of_a_long_throttle_does_not_expire() {
+    let cluster = Cluster::new(1);
+    cluster.create("t", 1);
+    let client = Client::new(cluster.config(1));
+    let producer = Producer::new(&client, ProducerConfig::default()).expect("legal");
+    cluster.script([Fault::Throttle(45_000)]);
+    stored(send(&producer, "a").await).await;
+    stored(send(&producer, "b").await).await;
+    let requests = cluster.requests(ApiKey::Produce);
+    let waited = requests[1].1 - requests[0].1;
+    assert!(waited >= Duration::from_secs(45), "{waited:?}");
+    let counted = &client.metrics().requests["Produce"];
+    assert_eq!((counted.answered, counted.failed), (2, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_leader_that_moves_is_followed() {
     for named in [true, false] {
         let cluster = Cluster::new(2);
