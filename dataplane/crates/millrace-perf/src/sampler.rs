@@ -49,10 +49,12 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// Collects what is new.
-    fn collect(&mut self, recorder: &Recorder) {
+    /// Collects what is new; with `merged` it is added to what was new the last time.
+    fn collect(&mut self, recorder: &Recorder, merged: bool) {
         recorder.collect(&mut self.fresh);
-        self.fresh_sum.clear();
+        if !merged {
+            self.fresh_sum.clear();
+        }
         for (total, new) in self.by_phase.iter_mut().zip(&self.fresh) {
             total.merge(new);
             self.fresh_sum.merge(new);
@@ -88,7 +90,11 @@ pub(crate) struct Sampler {
     /// Every so many samples are kept.
     stride: usize,
     taken: usize,
+    /// The last one is kept.
+    is_last_kept: bool,
+    /// When the last one was taken, and the one before it.
     last_us: u64,
+    before_us: u64,
 }
 
 impl Sampler {
@@ -100,43 +106,65 @@ impl Sampler {
             samples: Vec::new(),
             stride: 1,
             taken: 0,
+            is_last_kept: false,
             last_us: 0,
+            before_us: 0,
         }
     }
 
     /// Takes a sample; nothing where too little time has passed since the last one.
     pub(crate) fn sample(&mut self, run: &Run) -> Option<Sample> {
-        let passed = run.phases.now_us().saturating_sub(self.last_us);
-        (seconds(passed) >= SAMPLE_SECONDS_MIN)
-            .then(|| self.finish(run))
-            .flatten()
-    }
-
-    /// Collects what is left into the totals. A sample of it, if enough time has passed since the last
-    /// one, or there is none.
-    pub(crate) fn finish(&mut self, run: &Run) -> Option<Sample> {
-        self.produced.collect(&run.produced);
-        self.consumed.collect(&run.consumed);
-        self.replayed.collect(&run.replayed);
         let now_us = run.phases.now_us();
-        let passed = seconds(now_us.saturating_sub(self.last_us));
-        if passed < SAMPLE_SECONDS_MIN && (self.taken > 0 || now_us == 0) {
+        if seconds(now_us.saturating_sub(self.last_us)) < SAMPLE_SECONDS_MIN {
             return None;
         }
+        self.collect(run, false);
+        (self.before_us, self.last_us) = (self.last_us, now_us);
+        let sample = self.sample_of(run);
+        self.keep(&sample);
+        Some(sample)
+    }
+
+    /// The last sample of a run, with its last state. Where too little time has passed since the one
+    /// before, it takes its place and covers both times. Nothing where no time has passed at all.
+    pub(crate) fn finish(&mut self, run: &Run) -> Option<Sample> {
+        if let Some(sample) = self.sample(run) {
+            return Some(sample);
+        }
+        self.collect(run, true);
+        self.last_us = run.phases.now_us();
+        if self.last_us == 0 {
+            return None;
+        }
+        let sample = self.sample_of(run);
+        if self.is_last_kept || self.samples.len() == SAMPLES_MAX {
+            self.samples.pop();
+        }
+        self.samples.push(sample.clone());
+        Some(sample)
+    }
+
+    /// Collects what is new; with `merged` as part of what was new the last time.
+    fn collect(&mut self, run: &Run, merged: bool) {
+        self.produced.collect(&run.produced, merged);
+        self.consumed.collect(&run.consumed, merged);
+        self.replayed.collect(&run.replayed, merged);
+    }
+
+    /// From `before_us` until `last_us`.
+    fn sample_of(&self, run: &Run) -> Sample {
+        let passed = seconds(self.last_us.saturating_sub(self.before_us));
         let (produces, consumes) = (run.plan.produce.is_some(), run.plan.consume.is_some());
-        let sample = Sample {
+        Sample {
             kind: "progress",
-            elapsed_seconds: seconds(now_us),
-            phase: run.phases.at(self.last_us),
+            elapsed_seconds: seconds(self.last_us),
+            phase: run.phases.at(self.before_us),
             produced: produces.then(|| flow(&[&self.produced], passed, None)),
             consumed: consumes.then(|| {
                 let parts = [&self.consumed, &self.replayed];
                 flow(&parts, passed, self.lag(run))
             }),
-        };
-        self.last_us = now_us;
-        self.keep(&sample);
-        Some(sample)
+        }
     }
 
     fn lag(&self, run: &Run) -> Option<u64> {
@@ -151,7 +179,8 @@ impl Sampler {
     }
 
     fn keep(&mut self, sample: &Sample) {
-        if self.taken.is_multiple_of(self.stride) {
+        self.is_last_kept = self.taken.is_multiple_of(self.stride);
+        if self.is_last_kept {
             self.samples.push(sample.clone());
         }
         self.taken += 1;
@@ -248,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_run_is_counted_and_no_point_of_its_own_if_it_is_short() {
+    fn the_end_of_a_run_is_part_of_the_last_point_if_it_is_short() {
         for (last_ms, points) in [(149, 2), (150, 3)] {
             let clock = ManualClock::shared();
             let plan = plan("produce --duration 10").expect("legal");
@@ -264,10 +293,45 @@ mod tests {
                 assert!(sampler.sample(&run).is_some());
             }
             produce(last_ms);
-            assert_eq!(sampler.finish(&run).is_some(), points == 3);
+            let last = sampler.finish(&run).expect("the last state");
             assert_eq!(sampler.produced.of(&[Phase::Test]).records, 3);
-            assert_eq!(sampler.into_samples().len(), points);
+            let shown = last.produced.expect("a producer");
+            assert_eq!(shown.records, 3);
+            let (records, ms) = if points == 2 {
+                (2.0, 1_000 + last_ms)
+            } else {
+                (1.0, last_ms)
+            };
+            let expected = records * 1_000.0 / ms as f64;
+            assert!(
+                (shown.records_per_second - expected).abs() < 1e-6,
+                "{shown:?}"
+            );
+            let samples = sampler.into_samples();
+            assert_eq!(samples.len(), points);
+            let kept = samples.last().expect("some").elapsed_seconds;
+            assert_eq!(kept, last.elapsed_seconds);
         }
+    }
+
+    #[test]
+    fn a_run_that_reads_between_two_samples_ends_with_what_was_read_and_no_lag() {
+        let clock = ManualClock::shared();
+        let plan = plan("catch-up --duration 10").expect("legal");
+        let run = Run::begin(plan, clock.clone(), SeededRandom::shared(1));
+        let mut sampler = Sampler::new();
+        let phase = Phase::Test as usize;
+        run.produced.with(|tallies| tallies[phase].add(100, None));
+        clock.advance(std::time::Duration::from_secs(1));
+        let sample = sampler.sample(&run).expect("a second has passed");
+        assert_eq!(sample.consumed.expect("a consumer").lag_records, Some(1));
+        run.consumed.with(|tallies| tallies[phase].add(100, None));
+        clock.advance(std::time::Duration::from_millis(30));
+        sampler.finish(&run);
+        let last = sampler.into_samples().pop().expect("some");
+        let consumed = last.consumed.expect("a consumer");
+        assert!(consumed.bytes_per_second > 90.0, "{consumed:?}");
+        assert_eq!((consumed.records, consumed.lag_records), (1, Some(0)));
     }
 
     #[test]
