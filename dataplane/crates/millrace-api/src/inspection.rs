@@ -35,6 +35,11 @@ impl Inspection {
         }
     }
 
+    /// The places, each for one batch that may decompress to [`DECOMPRESSED_BYTES_MAX`].
+    pub(crate) fn places(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.elsewhere)
+    }
+
     /// See [`Batch::inspect_records`]; gives the batch back.
     pub(crate) async fn inspect(
         &self,

@@ -9,6 +9,7 @@ use millrace_wire::{
     parse_request,
     service::{Accepted, BoxFuture, CloseReason, Peer, Service},
 };
+use tokio::sync::Semaphore;
 
 use crate::{
     call::{Answer, Call, Taken},
@@ -36,6 +37,13 @@ impl ApiService {
         Self {
             context: Context::new(parts),
         }
+    }
+
+    /// The places for batches that may decompress to [`millrace_record::DECOMPRESSED_BYTES_MAX`] each:
+    /// who decompresses such a batch elsewhere in the broker takes one as well.
+    #[must_use]
+    pub fn inspection_places(&self) -> Arc<Semaphore> {
+        self.context.inspection.places()
     }
 
     /// Ends the waiting of fetches for data and of group members for each other. To be called when

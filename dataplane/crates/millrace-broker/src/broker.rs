@@ -184,7 +184,7 @@ impl Broker {
             held_back: storage.held_back.clone(),
             catch_up: catch_up(&config, &storage, tracker.clone(), &seams),
             records: own_listener::client_config(&config, &addresses, &advertised)
-                .map(Records::new),
+                .map(|client| Records::new(client, service.inspection_places())),
         };
         let tracking = tasks.spawn(Task::CatchUpTracker, tracker.run());
         let _ = state.serving.set(serving);

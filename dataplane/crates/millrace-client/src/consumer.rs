@@ -12,6 +12,7 @@
 
 // - `config`, `record`, `error`: what users hand in and get back
 // - `flow`: what is fetched, buffered and delivered; a state machine without I/O
+// - `gate`: what consumers may decompress at one time
 // - `fetcher`, `session`: the task that fetches, and KIP-227
 // - `offsets`: the first, the last, by time, by epoch
 // - `coordinator`, `commits`: committed offsets
@@ -25,6 +26,7 @@ mod coordinator;
 mod error;
 mod fetcher;
 mod flow;
+mod gate;
 mod membership;
 mod offsets;
 mod protocol;
@@ -37,13 +39,13 @@ use std::{
     collections::{HashMap, HashSet},
     fmt,
     future::poll_fn,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
 use futures_util::stream::{BoxStream, StreamExt};
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::{sync::watch, task::JoinHandle};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub(crate) use self::protocol::assigned as assigned_partitions;
@@ -52,6 +54,7 @@ pub use self::{
     config::{AutoCommit, ConsumerConfig, GroupProtocol, IsolationLevel, OffsetReset},
     error::ConsumerError,
     flow::ConsumerMetrics,
+    gate::DecompressionGate,
     membership::{NoListener, RebalanceListener},
     offsets::OffsetAndTimestamp,
     record::{ConsumerRecord, RecordBatch, RecordHeader, RecordRef},
@@ -109,6 +112,9 @@ pub struct Consumer {
 struct Handle {
     shared: Arc<Shared>,
     membership: Mutex<Mode>,
+    /// Ends the fetches, and their sessions.
+    closing: CancellationToken,
+    fetching: tokio::sync::Mutex<Option<JoinHandle<()>>>,
     ended: CancellationToken,
     _ended: DropGuard,
 }
@@ -143,9 +149,13 @@ impl Consumer {
     #[must_use]
     pub fn new(client: &Client, config: ConsumerConfig) -> Self {
         let shared = Arc::new(Shared::new(client.clone(), config));
-        let ended = CancellationToken::new();
+        let (closing, ended) = (CancellationToken::new(), CancellationToken::new());
         // Not supervised: it ends with its consumer, and retries every failure.
-        tokio::spawn(fetcher::run(Arc::clone(&shared), ended.clone()));
+        let fetching = tokio::spawn(fetcher::run(
+            Arc::clone(&shared),
+            closing.clone(),
+            ended.clone(),
+        ));
         if shared.commits_by_itself() {
             // Not supervised: the same.
             tokio::spawn(commits::commit_regularly(
@@ -157,6 +167,8 @@ impl Consumer {
             handle: Arc::new(Handle {
                 shared,
                 membership: Mutex::new(Mode::None),
+                closing,
+                fetching: tokio::sync::Mutex::new(Some(fetching)),
                 _ended: ended.clone().drop_guard(),
                 ended,
             }),
@@ -190,6 +202,7 @@ impl Consumer {
             ));
         }
         *mode = Mode::Manual;
+        self.shared().is_manual.store(true, Ordering::Release);
         let wanted: Vec<TopicPartition> = partitions.into_iter().map(Into::into).collect();
         let kept: HashSet<_> = wanted.iter().collect();
         let shared = self.shared();
@@ -574,13 +587,20 @@ impl Consumer {
         self.shared().client.config().request_timeout
     }
 
+    /// Whether a reader waits for [`ConsumerConfig::decompression_gate`] now.
+    #[must_use]
+    pub fn is_waiting_for_gate(&self) -> bool {
+        self.shared().is_gated()
+    }
+
     /// What it has fetched and delivered so far.
     #[must_use]
     pub fn metrics(&self) -> ConsumerMetrics {
         self.shared().with(|flow| flow.metrics())
     }
 
-    /// Commits what is processed, leaves the group and ends all readers.
+    /// Commits what is processed, leaves the group, ends the fetch sessions and all readers. Ending the
+    /// sessions takes at most a second.
     ///
     /// # Errors
     /// The last commit failed; the consumer is closed nevertheless.
@@ -592,10 +612,20 @@ impl Consumer {
         };
         shared.with(flow::Flow::close);
         shared.assigned.send_modify(|count| *count += 1);
-        let committed = match membership {
-            Some(membership) => membership.leave().await,
-            None => shared.commit_last(&self.assignment()).await,
+        self.handle.closing.cancel();
+        let committed = async {
+            match membership {
+                Some(membership) => membership.leave().await,
+                None => shared.commit_last(&self.assignment()).await,
+            }
         };
+        let fetched = async {
+            if let Some(fetching) = self.handle.fetching.lock().await.take() {
+                // It fails only where it has panicked, and then has nothing to end.
+                let _ended = fetching.await;
+            }
+        };
+        let (committed, ()) = tokio::join!(committed, fetched);
         self.handle.ended.cancel();
         committed
     }

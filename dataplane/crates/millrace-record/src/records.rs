@@ -67,6 +67,18 @@ pub struct Records {
     failed: bool,
 }
 
+/// Bytes, and what has to live as long as they do.
+struct Guarded<G> {
+    data: Bytes,
+    _guard: G,
+}
+
+impl<G> AsRef<[u8]> for Guarded<G> {
+    fn as_ref(&self) -> &[u8] {
+        &self.data
+    }
+}
+
 /// One record that borrows the batch: reading it costs no reference count.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordView<'a> {
@@ -95,6 +107,15 @@ impl<'a> RecordView<'a> {
 /// The header is broken, the batch is cut off, or it cannot be decompressed; a broken record is an
 /// error of the iterator.
 pub fn records(batch: &Bytes) -> Result<Records, InvalidBatch> {
+    records_within(batch, DECOMPRESSED_BYTES_MAX)
+}
+
+/// As [`records`], but decompresses to at most `bytes_max`. Without compression the batch may be
+/// larger.
+///
+/// # Errors
+/// As [`records`]; [`InvalidBatch::DecompressedTooLarge`] where it would decompress to more.
+pub fn records_within(batch: &Bytes, bytes_max: usize) -> Result<Records, InvalidBatch> {
     let header = header_of(batch)?;
     let size = header.size_bytes();
     if batch.len() < size {
@@ -115,10 +136,7 @@ pub fn records(batch: &Bytes) -> Result<Records, InvalidBatch> {
         });
     }
     let packed = batch.slice(HEADER_BYTES..size);
-    let data = match header
-        .compression()?
-        .decompress(&packed, DECOMPRESSED_BYTES_MAX)?
-    {
+    let data = match header.compression()?.decompress(&packed, bytes_max)? {
         Cow::Borrowed(_) => packed,
         Cow::Owned(data) => data.into(),
     };
@@ -182,6 +200,23 @@ impl Records {
     #[must_use]
     pub fn data_bytes(&self) -> usize {
         self.data.len() - self.at
+    }
+
+    /// Bytes of all records, read or not, decompressed.
+    #[must_use]
+    pub fn total_bytes(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Keeps `guard` for as long as the records' bytes are in memory: until the batch and every key,
+    /// value and header that was read from it is dropped.
+    #[must_use]
+    pub fn guarded(mut self, guard: impl Send + 'static) -> Self {
+        self.data = Bytes::from_owner(Guarded {
+            data: self.data,
+            _guard: guard,
+        });
+        self
     }
 
     /// The next record, as [`Iterator::next`] gives it, without a share in the batch's bytes.

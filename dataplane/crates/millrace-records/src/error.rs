@@ -108,6 +108,12 @@ impl RecordsError {
         Self::new(ErrorKind::Busy, "TOO_MANY_REQUESTS", message)
     }
 
+    pub(crate) fn no_memory_for_batch() -> Self {
+        let message = "the next batch decompresses to more than 1 MiB, and other requests use the \
+                       memory for such batches; try again later, or with a higher max_wait_ms";
+        Self::new(ErrorKind::Busy, "TOO_MANY_REQUESTS", message)
+    }
+
     fn broker(error: &BrokerError, message: String) -> Self {
         let code = error.code;
         let kind = if code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION {

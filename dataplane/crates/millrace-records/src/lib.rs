@@ -10,6 +10,7 @@
 //! | `scan` | batches within bounds of time and bytes |
 //! | `page` | the answer to a read: forward, or the newest |
 //! | `tail` | a stream that goes on with what is produced |
+//! | `in_hand` | the batch that a stream is writing |
 //! | `produce` | records of a request to the topic |
 //! | `record`, `encoding` | records and bytes as JSON |
 //! | `filter`, `cursor` | which records, and where to go on |
@@ -21,6 +22,7 @@ mod cursor;
 mod encoding;
 mod error;
 mod filter;
+mod in_hand;
 mod lane;
 mod limits;
 mod page;

@@ -49,15 +49,19 @@ pub(crate) const REQUESTS_MAX: usize = 64;
 pub(crate) const STREAMS_MAX: usize = 32;
 /// What one consumer may have fetched and not yet delivered. Small: a person reads the answer.
 pub(crate) const PREFETCH_BYTES: usize = MIB;
-/// The batch in hand: `message.max.bytes` of a topic with the defaults. A topic with larger batches
-/// takes more, one batch for each request.
+/// The batch in hand: `message.max.bytes` of a topic with the defaults. A batch that decompresses to
+/// more passes a gate, one at a time for all requests and streams, and takes one of the places that the
+/// broker has for inspecting such batches: its memory is counted there.
 pub(crate) const BATCH_BYTES: usize = MIB;
+/// For how long a stream may have such a batch while its reader takes the records. After that it makes
+/// room for others, and decompresses the rest when it is its turn again.
+pub(crate) const LARGE_BATCH_HOLD: Duration = Duration::from_secs(2);
 /// Memory of all reads and produce requests, which wait for their turn: as much as the broker with the
 /// least memory has left.
 const REQUESTS_BYTES_MAX: u64 = 32 * MIB as u64;
 /// Memory of one stream: what is fetched, the batch in hand, and what the connection has not written.
 const STREAM_BYTES: u64 = (PREFETCH_BYTES + BATCH_BYTES) as u64;
-/// What this crate may have in memory, in bytes.
+/// What this crate may have in memory, in bytes, beside a large batch in one of the broker's places.
 pub const MEMORY_BYTES_MAX: u64 = REQUESTS_BYTES_MAX + STREAMS_MAX as u64 * STREAM_BYTES;
 /// How long a request waits for memory before it is told to come back.
 pub(crate) const ADMISSION_WAIT: Duration = Duration::from_secs(2);

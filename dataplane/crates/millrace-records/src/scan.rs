@@ -21,12 +21,15 @@ pub(crate) struct Scan {
     consumer: Consumer,
     deadline: Pin<Box<Sleep>>,
     /// The partitions that are read now, and where each ends.
-    ends: BTreeMap<i32, (TopicPartition, i64)>,
+    ends: Ends,
     /// Records that were looked at.
     pub(crate) records: u64,
     /// Their keys, values and headers.
     pub(crate) bytes: u64,
 }
+
+/// By partition.
+type Ends = BTreeMap<i32, (TopicPartition, i64)>;
 
 /// What comes next.
 pub(crate) enum Step {
@@ -86,33 +89,50 @@ impl Scan {
 
     /// Cancel-safe.
     pub(crate) async fn step(&mut self) -> Result<Step, RecordsError> {
-        loop {
-            if self.ends.is_empty() {
-                return Ok(Step::Done);
-            }
-            if self.bytes >= SCANNED_BYTES_MAX {
-                return Ok(Step::OutOfBudget);
-            }
-            tokio::select! {
-                biased;
-                () = &mut self.deadline => return Ok(Step::OutOfBudget),
-                batch = self.consumer.next_batch() => return Ok(Step::Batch(batch?)),
-                () = sleep(POSITION_CHECK) => {}
-            }
-            if let Some(partition) = self.passed() {
-                self.leave(partition)?;
-                return Ok(Step::Ended(partition));
-            }
+        if self.ends.is_empty() {
+            return Ok(Step::Done);
         }
+        if self.bytes >= SCANNED_BYTES_MAX {
+            return Ok(Step::OutOfBudget);
+        }
+        let partition = {
+            // One call over all checks: a batch that waits for its turn keeps its place.
+            let batch = self.consumer.next_batch();
+            tokio::pin!(batch);
+            loop {
+                tokio::select! {
+                    biased;
+                    () = &mut self.deadline => {
+                        return self.out_of_time(self.consumer.is_waiting_for_gate());
+                    }
+                    batch = &mut batch => return Ok(Step::Batch(batch?)),
+                    () = sleep(POSITION_CHECK) => {}
+                }
+                if let Some(partition) = passed(&self.consumer, &self.ends) {
+                    break partition;
+                }
+            }
+        };
+        self.leave(partition)?;
+        Ok(Step::Ended(partition))
     }
 
-    /// A partition whose position has passed its end without a record: what is left of it are
-    /// markers of transactions.
-    fn passed(&self) -> Option<i32> {
-        let mut ends = self.ends.iter();
-        ends.find_map(|(partition, (name, end))| {
-            let position = self.consumer.position(name).now_or_never()?.ok()?;
-            (position >= *end).then_some(*partition)
-        })
+    /// A read that has seen nothing because others have the memory for large batches says so: an answer
+    /// without records and without progress would be asked for again and again.
+    fn out_of_time(&self, waits_for_memory: bool) -> Result<Step, RecordsError> {
+        if waits_for_memory && self.records == 0 {
+            return Err(RecordsError::no_memory_for_batch());
+        }
+        Ok(Step::OutOfBudget)
     }
+}
+
+/// A partition whose position has passed its end without a record: what is left of it are markers of
+/// transactions.
+fn passed(consumer: &Consumer, ends: &Ends) -> Option<i32> {
+    let mut ends = ends.iter();
+    ends.find_map(|(partition, (name, end))| {
+        let position = consumer.position(name).now_or_never()?.ok()?;
+        (position >= *end).then_some(*partition)
+    })
 }

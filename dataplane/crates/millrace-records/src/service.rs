@@ -6,7 +6,11 @@ use std::{
     time::Duration,
 };
 
-use millrace_client::{Client, ClientConfig, Consumer, ConsumerConfig, consumer::OffsetReset};
+use millrace_client::{
+    Client, ClientConfig, Consumer, ConsumerConfig,
+    consumer::{DecompressionGate, OffsetReset},
+};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -14,7 +18,7 @@ use crate::{
     error::RecordsError,
     lane::Topic,
     limits::{
-        FETCH_WAIT, IDLE_AFTER, PAGE_BYTES_DEFAULT, PREFETCH_BYTES, REQUEST_TIMEOUT,
+        BATCH_BYTES, FETCH_WAIT, IDLE_AFTER, PAGE_BYTES_DEFAULT, PREFETCH_BYTES, REQUEST_TIMEOUT,
         WAIT_MS_DEFAULT,
     },
     page::Page,
@@ -40,14 +44,17 @@ struct Inner {
     client: OnceLock<Client>,
     producers: Producers,
     admission: Admission,
+    /// For batches that are larger than the memory of one request.
+    large_batches: DecompressionGate,
     stopped: CancellationToken,
 }
 
 impl Records {
     /// Records of the cluster that this client would talk to. The client's name and time-outs are
-    /// replaced.
+    /// replaced. A batch that decompresses to much takes one of `places`, each of which stands for
+    /// [`DecompressionGate::BYTES_MAX`] of memory.
     #[must_use]
-    pub fn new(mut config: ClientConfig) -> Self {
+    pub fn new(mut config: ClientConfig, places: Arc<Semaphore>) -> Self {
         CLIENT_ID.clone_into(&mut config.client_id);
         config.request_timeout = REQUEST_TIMEOUT;
         config.connect_timeout = REQUEST_TIMEOUT;
@@ -57,6 +64,7 @@ impl Records {
                 client: OnceLock::new(),
                 producers: Producers::default(),
                 admission: Admission::new(),
+                large_batches: DecompressionGate::with_places(BATCH_BYTES, places),
                 stopped: CancellationToken::new(),
             }),
         }
@@ -76,7 +84,7 @@ impl Records {
         self.until_stopped(async {
             let client = self.client();
             let topic = Topic::find(client, topic).await?;
-            let consumer = Consumer::new(client, consumer_config());
+            let consumer = self.consumer();
             Ok(Page::read(&topic, consumer, query).await?.0)
         })
         .await
@@ -96,7 +104,7 @@ impl Records {
         self.until_stopped(async {
             let client = self.client();
             let topic = Topic::find(client, topic).await?;
-            let consumer = Consumer::new(client, consumer_config());
+            let consumer = self.consumer();
             let selection = query.selection;
             let (earlier, lanes) = match selection.start {
                 Start::Newest(limit) => {
@@ -168,6 +176,12 @@ impl Records {
             () = self.inner.stopped.cancelled() => Err(RecordsError::stopping()),
             done = work => done,
         }
+    }
+
+    fn consumer(&self) -> Consumer {
+        let mut config = consumer_config();
+        config.decompression_gate = Some(self.inner.large_batches.clone());
+        Consumer::new(self.client(), config)
     }
 
     fn client(&self) -> &Client {

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use millrace_client::{Client, Consumer, consumer::RecordBatch};
+use millrace_client::{Client, Consumer, consumer::StartAt};
 use serde::Serialize;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     admission::Permit,
     error::RecordsError,
+    in_hand::InHand,
     lane::{Lane, Lanes, PartitionStatus, Topic, assign},
     limits::{CHUNK_BYTES, PROGRESS_INTERVAL},
     query::Selection,
@@ -36,7 +37,7 @@ pub struct RecordsStream {
     scanned_records: u64,
     scanned_bytes: u64,
     /// The batch that is being written.
-    batch: Option<RecordBatch>,
+    batch: Option<InHand>,
     progress: Interval,
     /// What comes after the items that are written.
     failed: Option<RecordsError>,
@@ -126,7 +127,10 @@ impl RecordsStream {
 
     async fn chunk(&mut self) -> Result<Bytes, RecordsError> {
         loop {
-            if let Some(chunk) = self.write_earlier().or_else(|| self.write_batch()) {
+            if let Some(chunk) = self.write_earlier() {
+                return Ok(chunk);
+            }
+            if let Some(chunk) = self.write_batch()? {
                 return Ok(chunk);
             }
             if let Some(error) = self.failed.take() {
@@ -136,7 +140,7 @@ impl RecordsStream {
                 biased;
                 () = self.parts.stopped.cancelled() => return Err(RecordsError::stopping()),
                 _ = self.progress.tick() => return self.write_progress(),
-                batch = self.parts.consumer.next_batch() => self.batch = Some(batch?),
+                batch = self.parts.consumer.next_batch() => self.batch = Some(InHand::new(batch?)),
             }
             tokio::task::yield_now().await;
         }
@@ -156,9 +160,19 @@ impl RecordsStream {
     }
 
     /// What the filters admit of the batch in hand, up to the bound of a chunk.
-    fn write_batch(&mut self) -> Option<Bytes> {
-        let mut batch = self.batch.take()?;
-        let partition = batch.topic_partition().partition;
+    fn write_batch(&mut self) -> Result<Option<Bytes>, RecordsError> {
+        let Some(hand) = self.batch.take() else {
+            return Ok(None);
+        };
+        let Some(mut batch) = hand.take() else {
+            // Its time was up: the rest is fetched again.
+            if let Some(lane) = self.parts.lanes.get(&hand.partition) {
+                let next = StartAt::Offset(lane.next);
+                self.parts.consumer.seek(&lane.name, next)?;
+            }
+            return Ok(None);
+        };
+        let partition = hand.partition;
         let has_log_append_time = batch.has_log_append_time();
         let mut chunk = Vec::new();
         let mut is_whole = true;
@@ -167,7 +181,7 @@ impl RecordsStream {
                 Ok(record) => record,
                 Err(error) => {
                     self.failed = Some(error.into());
-                    return (!chunk.is_empty()).then(|| chunk.into());
+                    return Ok((!chunk.is_empty()).then(|| chunk.into()));
                 }
             };
             self.scanned_records += 1;
@@ -195,9 +209,10 @@ impl RecordsStream {
         if is_whole {
             self.advance(partition, batch.next_offset());
         } else {
-            self.batch = Some(batch);
+            hand.put_back(batch);
+            self.batch = Some(hand);
         }
-        (!chunk.is_empty()).then(|| chunk.into())
+        Ok((!chunk.is_empty()).then(|| chunk.into()))
     }
 
     fn advance(&mut self, partition: i32, next: i64) {

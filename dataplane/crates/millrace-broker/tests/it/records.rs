@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use millrace_broker::Broker;
 use millrace_client::{
-    Admin, Client, ClientConfig, Producer, ProducerConfig, ProducerRecord, admin::NewTopic,
-    transport::BrokerAddress,
+    Admin, Client, ClientConfig, Compression, Producer, ProducerConfig, ProducerRecord,
+    admin::NewTopic, transport::BrokerAddress,
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -566,6 +566,49 @@ async fn a_reader_that_stops_reading_costs_no_fetches_within_two_seconds() {
     // It goes on, where it was.
     for _ in 10..COUNT + MORE {
         check(&body.next("record").await);
+    }
+    broker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_reader_of_a_large_batch_makes_room_for_others_and_goes_on_where_it_was() {
+    const COUNT: usize = 200;
+    let home = Home::new();
+    let broker = home.start(&[]).await;
+    create(&broker, NewTopic::new("large-batch").partitions(1)).await;
+    let mut config = ProducerConfig::default();
+    config.compression = Compression::Zstd;
+    config.linger = Duration::from_secs(5);
+    config.batch_size = 24 << 20;
+    config.max_request_size = 32 << 20;
+    config.buffer_memory = 64 << 20;
+    let producer = Producer::new(&client(&broker), config).expect("legal");
+    for number in 0..COUNT {
+        let value = format!("{number} {}", "x".repeat(100_000));
+        let record = ProducerRecord::to("large-batch").value(value.as_bytes());
+        drop(producer.send(record).await.expect("accepted"));
+    }
+    producer.close().await;
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(64 * 1024).expect("settable");
+    let admin = broker.admin_address().expect("the admin HTTP is on");
+    let stream = socket.connect(admin).await.expect("it listens");
+    let path = "/v1/topics/large-batch/records/stream?from=earliest";
+    let mut body = Body::open(stream, path, "").await;
+    let number = |record: &Value| -> usize {
+        let value = record["value"]["data"].as_str().expect("text");
+        let (number, _) = value.split_once(' ').expect("a number");
+        number.parse().expect("a number")
+    };
+    assert_eq!(number(&body.next("record").await), 0);
+    // While it stops, another one cannot wait for the memory of its batch, and then can.
+    let path = "/v1/topics/large-batch/records?from=earliest&max_wait_ms=500";
+    let (status, code, _) = refused(&broker, "GET", path, "").await;
+    assert_eq!((status, &*code), (429, "TOO_MANY_REQUESTS"));
+    let page = get(&broker, "large-batch", "from=earliest&max_wait_ms=10000").await;
+    assert!(!values(&page).is_empty(), "{page}");
+    for expected in 1..COUNT {
+        assert_eq!(number(&body.next("record").await), expected);
     }
     broker.stop().await;
 }

@@ -1,6 +1,10 @@
 //! Commits: of what is processed, regularly and before partitions are given up.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use tokio_util::sync::CancellationToken;
 
@@ -11,21 +15,28 @@ use crate::{group_offsets::CommittedOffset, topic_partition::TopicPartition};
 const DRAIN_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Commits what is processed, every
-/// [`auto_commit_interval`](super::ConsumerConfig::auto_commit_interval).
+/// [`auto_commit_interval`](super::ConsumerConfig::auto_commit_interval), and once more at the end where
+/// partitions were assigned by hand.
 pub(super) async fn commit_regularly(shared: Arc<Shared>, ended: CancellationToken) {
-    loop {
-        tokio::select! {
-            () = ended.cancelled() => return,
-            () = tokio::time::sleep(shared.config.auto_commit_interval) => {}
+    let timeout = shared.client.config().request_timeout;
+    let regularly = async {
+        loop {
+            tokio::time::sleep(shared.config.auto_commit_interval).await;
+            if let Err(error) = shared.commit(false, timeout).await {
+                tracing::warn!(%error, "offsets could not be committed; trying again later");
+            }
         }
-        let timeout = shared.client.config().request_timeout;
-        let outcome = tokio::select! {
-            () = ended.cancelled() => return,
-            outcome = shared.commit(false, timeout) => outcome,
-        };
-        if let Err(error) = outcome {
-            tracing::warn!(%error, "offsets could not be committed; trying again later");
-        }
+    };
+    tokio::select! {
+        () = ended.cancelled() => {}
+        () = regularly => {}
+    }
+    // Nobody can report anything as processed any more. A member of a group commits as it leaves; and
+    // after `close` there is nothing left to commit.
+    if shared.is_manual.load(Ordering::Acquire)
+        && let Err(error) = shared.commit(false, timeout).await
+    {
+        tracing::warn!(%error, "the last offsets could not be committed");
     }
 }
 

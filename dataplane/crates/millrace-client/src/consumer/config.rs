@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::assignor::Assignor;
+use super::{assignor::Assignor, gate::DecompressionGate};
 
 const MIB: usize = 1024 * 1024;
 
@@ -36,6 +36,10 @@ pub struct ConsumerConfig {
     /// For how long fetching goes on for a reader that does not ask for records. After that its
     /// partitions leave the fetch requests until it asks again. 500 ms.
     pub prefetch_idle: Duration,
+    /// Where several consumers share little memory: a gate that batches with more decompressed records
+    /// than an ordinary one have to pass, one after the other. A reader of such a batch waits for its
+    /// turn. None: all readers decompress at once.
+    pub decompression_gate: Option<DecompressionGate>,
     /// `auto.offset.reset`: where to begin without a committed offset, and where to go on when the
     /// offset is not in the log. Latest.
     pub auto_offset_reset: OffsetReset,
@@ -84,6 +88,7 @@ impl Default for ConsumerConfig {
             prefetch_bytes: 64 * MIB,
             prefetch_partition_bytes: 4 * MIB,
             prefetch_idle: Duration::from_millis(500),
+            decompression_gate: None,
             auto_offset_reset: OffsetReset::Latest,
             isolation_level: IsolationLevel::ReadUncommitted,
             check_crcs: true,

@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use futures_util::stream::{FuturesUnordered, StreamExt};
+use futures_util::{
+    future::join_all,
+    stream::{FuturesUnordered, StreamExt},
+};
 use millrace_wire::messages::{
     FetchRequest, FetchResponse, fetch_response::PartitionData, produce_response,
 };
@@ -15,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     coordinator,
-    flow::{Answer, Fetch, Leader, Lookup, Plan, Question},
+    flow::{Answer, Fetch, Leader, Lookup, NoLeader, Plan, Question},
     offsets::{self, Found},
     reader::Shared,
     session::{self, Session, TOPIC_ID_FROM},
@@ -34,6 +37,10 @@ const IN_FLIGHT_MAX: usize = 1;
 /// of another partition, which has nothing left, does not wait for that: a second request goes over
 /// another connection, without a session.
 const EXPRESS_AFTER: Duration = Duration::from_millis(20);
+
+/// How long closing waits for the ends of the sessions: longer than a fetch waits at a broker by
+/// default, behind which they are.
+const SESSION_END_WAIT: Duration = Duration::from_secs(1);
 
 /// What has ended.
 enum Event {
@@ -54,6 +61,8 @@ enum Event {
 struct Node {
     /// Nothing while a request is in flight.
     session: Option<Session>,
+    /// Its id as the broker told it last; 0 where there is none.
+    session_id: i32,
     /// Since when one is.
     busy_since: Option<Duration>,
     /// A second request is in flight.
@@ -71,8 +80,8 @@ struct Fetcher {
     running: FuturesUnordered<BoxFuture<'static, Event>>,
 }
 
-/// Fetches until the consumer is closed.
-pub(super) async fn run(shared: Arc<Shared>, ended: CancellationToken) {
+/// Fetches until `closing`, or `ended`; then there is no time for goodbyes.
+pub(super) async fn run(shared: Arc<Shared>, closing: CancellationToken, ended: CancellationToken) {
     let limits = Limits {
         in_flight_max: IN_FLIGHT_MAX,
     };
@@ -89,7 +98,11 @@ pub(super) async fn run(shared: Arc<Shared>, ended: CancellationToken) {
     };
     tokio::select! {
         () = ended.cancelled() => {}
+        () = closing.cancelled() => {}
         () = fetcher.work() => {}
+    }
+    if closing.is_cancelled() {
+        fetcher.end_sessions().await;
     }
     fetcher.shared.client.close_lane(lane);
     fetcher.shared.client.close_lane(express);
@@ -106,6 +119,22 @@ impl Node {
 }
 
 impl Fetcher {
+    /// Tells the brokers that the sessions are over, behind what is in flight.
+    async fn end_sessions(&mut self) {
+        self.running.clear();
+        let nodes = self.nodes.iter().filter(|(_, node)| node.session_id != 0);
+        let ends = nodes.map(|(&id, node)| {
+            let (client, lane, session_id) = (&self.shared.client, self.lane, node.session_id);
+            async move {
+                let connection = client.connection(id, lane).await?;
+                let version = connection.version::<FetchRequest>(i16::MAX)?;
+                connection.call(version, &session::end(session_id)).await
+            }
+        });
+        // A session whose end gets lost is one that the broker drops by itself.
+        let _ended = tokio::time::timeout(SESSION_END_WAIT, join_all(ends)).await;
+    }
+
     async fn work(&mut self) {
         let mut metadata = self.shared.client.watch_metadata();
         loop {
@@ -221,6 +250,7 @@ impl Fetcher {
                 node.failures = 0;
                 if let Some(session) = &mut session {
                     session.answered(response.session_id);
+                    node.session_id = response.session_id;
                 }
                 let answers = answers(&shared.client, &fetch, response);
                 let is_stale = |code: ErrorCode| code.is_stale_metadata();
@@ -307,11 +337,19 @@ fn backoff(client: &Client) -> impl Fn(u32) -> Duration {
     move |failures| backoff.after(failures, &*random)
 }
 
-fn leader_of(metadata: &Metadata, name: &TopicPartition) -> Option<Leader> {
-    let topic = metadata.topic(&name.topic)?;
-    let partition = metadata.partition(&name.topic, name.partition)?;
-    Some(Leader {
-        node: partition.leader?,
+fn leader_of(metadata: &Metadata, name: &TopicPartition) -> Result<Leader, NoLeader> {
+    let topic = metadata.topic(&name.topic).ok_or(NoLeader::Yet)?;
+    let Some(partition) = metadata.partition(&name.topic, name.partition) else {
+        let unknown = [None, Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)];
+        let is_unknown = unknown.contains(&topic.error);
+        return Err(if is_unknown {
+            NoLeader::Unknown
+        } else {
+            NoLeader::Yet
+        });
+    };
+    Ok(Leader {
+        node: partition.leader.ok_or(NoLeader::Yet)?,
         epoch: partition.leader_epoch,
         topic_id: topic.id,
     })

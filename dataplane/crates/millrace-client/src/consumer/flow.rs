@@ -48,10 +48,10 @@ use foldhash::fast::RandomState;
 
 use self::{budget::Budget, demand::Demand, partition::Partition};
 pub(super) use self::{
-    deliver::{Scope, Taken, open},
+    deliver::{Opening, Scope, Taken, open, open_within},
     demand::WaiterId,
     partition::Standing,
-    plan::{Answer, Fetch, FetchPart, Leader, Lookup, Plan, Question},
+    plan::{Answer, Fetch, FetchPart, Leader, Lookup, NoLeader, Plan, Question},
 };
 use super::{
     config::{AutoCommit, ConsumerConfig, IsolationLevel, OffsetReset},

@@ -4,21 +4,28 @@ use std::{
     collections::{HashMap, HashSet},
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
 use parking_lot::Mutex;
-use tokio::sync::{Notify, watch};
+use tokio::{
+    sync::{Notify, watch},
+    task::coop,
+};
 
 use super::{
     config::ConsumerConfig,
     coordinator::Coordinator,
-    flow::{Flow, Scope, Taken, WaiterId, open},
+    flow::{Flow, Opening, Scope, Taken, WaiterId, open, open_within},
+    gate::Passed,
 };
-use crate::client::{Client, Interest};
+use crate::{
+    client::{Client, Interest},
+    transport::BoxFuture,
+};
 
 /// See the module.
 pub(super) struct Shared {
@@ -36,7 +43,11 @@ pub(super) struct Shared {
     pub(super) assigned: watch::Sender<u64>,
     /// Held during a commit.
     pub(super) committing: tokio::sync::Mutex<()>,
+    /// Partitions are assigned by hand.
+    pub(super) is_manual: AtomicBool,
     next_waiter: AtomicU64,
+    /// Readers in front of the gate.
+    gated: AtomicUsize,
 }
 
 impl Shared {
@@ -52,7 +63,9 @@ impl Shared {
             positions: Notify::new(),
             assigned: watch::Sender::new(0),
             committing: tokio::sync::Mutex::default(),
+            is_manual: AtomicBool::new(false),
             next_waiter: AtomicU64::new(0),
+            gated: AtomicUsize::new(0),
         }
     }
 
@@ -93,14 +106,27 @@ impl Shared {
         }
     }
 
-    /// What there is now; the batch, where one has to be opened, is opened here.
-    pub(super) fn take(&self, scope: Scope, whole: bool) -> Taken {
+    /// Whether a reader waits for the gate.
+    pub(super) fn is_gated(&self) -> bool {
+        self.gated.load(Ordering::Relaxed) > 0
+    }
+
+    /// What there is now; the batch, where one has to be opened, is opened here, unless it has to pass
+    /// the gate first.
+    fn take(&self, scope: Scope, whole: bool) -> Taken {
         let now = self.now();
+        let gate = self.config.decompression_gate.as_ref();
         loop {
             match self.with(|flow| flow.take(scope, whole, now)) {
                 Taken::Open(opening) => {
-                    let outcome = open(&opening);
-                    self.with(|flow| flow.opened(opening, outcome, now));
+                    let opened = match gate {
+                        Some(gate) => open_within(&opening, gate.ordinary_bytes_max()),
+                        None => Some(open(&opening)),
+                    };
+                    match opened {
+                        Some(outcome) => self.with(|flow| flow.opened(opening, outcome, now)),
+                        None => return Taken::Open(opening),
+                    }
                 }
                 taken => return taken,
             }
@@ -123,6 +149,13 @@ pub(super) struct Reader {
     pub(super) scope: Scope,
     id: WaiterId,
     is_waiting: bool,
+    gated: Option<Gated>,
+}
+
+/// A batch that waits for the gate.
+struct Gated {
+    opening: Opening,
+    passing: BoxFuture<'static, Passed>,
 }
 
 impl Reader {
@@ -133,28 +166,85 @@ impl Reader {
             scope,
             id,
             is_waiting: false,
+            gated: None,
         }
     }
 
     /// The next record or batch, an error, or the end; never [`Taken::Empty`] or [`Taken::Open`].
-    pub(super) fn poll_take(&mut self, context: &Context<'_>, whole: bool) -> Poll<Taken> {
-        let taken = self.shared.take(self.scope, whole);
-        if !matches!(taken, Taken::Empty) {
-            self.leave();
-            return Poll::Ready(taken);
+    pub(super) fn poll_take(&mut self, context: &mut Context<'_>, whole: bool) -> Poll<Taken> {
+        // A reader whose buffer is never empty lets the other tasks of its thread run.
+        let turn = ready!(coop::poll_proceed(context));
+        let taken = ready!(self.poll_next(context, whole));
+        turn.made_progress();
+        self.leave();
+        Poll::Ready(taken)
+    }
+
+    fn poll_next(&mut self, context: &mut Context<'_>, whole: bool) -> Poll<Taken> {
+        let mut is_registered = false;
+        loop {
+            if self.gated.is_some() {
+                self.wait(context);
+                ready!(self.poll_gate(context));
+            }
+            match self.shared.take(self.scope, whole) {
+                Taken::Open(opening) => self.gated = self.gate(opening),
+                // Something may have come before the waker was known.
+                Taken::Empty if !is_registered => {
+                    self.wait(context);
+                    is_registered = true;
+                }
+                Taken::Empty => return Poll::Pending,
+                taken => return Poll::Ready(taken),
+            }
         }
+    }
+
+    fn wait(&mut self, context: &Context<'_>) {
         let (scope, id) = (self.scope, self.id);
         self.is_waiting = true;
         self.shared
             .with(|flow| flow.wait(scope, id, context.waker()));
-        // Something may have come between the two.
-        match self.shared.take(scope, whole) {
-            Taken::Empty => Poll::Pending,
-            taken => {
-                self.leave();
-                Poll::Ready(taken)
-            }
+    }
+
+    /// A batch's place in front of the gate.
+    fn gate(&self, opening: Opening) -> Option<Gated> {
+        let gate = self.shared.config.decompression_gate.clone()?;
+        self.shared.gated.fetch_add(1, Ordering::Relaxed);
+        Some(Gated {
+            opening,
+            passing: Box::pin(gate.pass()),
+        })
+    }
+
+    /// Opens the batch that waits once it may pass; gives it back where the consumer is closed.
+    fn poll_gate(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.shared.with(|flow| flow.is_closed()) {
+            self.give_back();
+            return Poll::Ready(());
         }
+        let Some(gated) = &mut self.gated else {
+            return Poll::Ready(());
+        };
+        let passed = ready!(gated.passing.as_mut().poll(context));
+        if let Some(opening) = self.ungate() {
+            let outcome = open(&opening).map(|records| records.guarded(passed));
+            let now = self.shared.now();
+            self.shared.with(|flow| flow.opened(opening, outcome, now));
+        }
+        Poll::Ready(())
+    }
+
+    fn give_back(&mut self) {
+        if let Some(opening) = self.ungate() {
+            self.shared.with(|flow| flow.unopened(opening));
+        }
+    }
+
+    fn ungate(&mut self) -> Option<Opening> {
+        let gated = self.gated.take()?;
+        self.shared.gated.fetch_sub(1, Ordering::Relaxed);
+        Some(gated.opening)
     }
 
     fn leave(&mut self) {
@@ -167,6 +257,7 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
+        self.give_back();
         self.leave();
     }
 }

@@ -111,6 +111,12 @@ impl RecordBatch {
         self.next_offset
     }
 
+    /// Bytes of its records, delivered or not, decompressed: what it takes in memory.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.records.total_bytes()
+    }
+
     /// Whether the broker gave the records their timestamps, as `message.timestamp.type` says;
     /// otherwise their producer did.
     #[must_use]

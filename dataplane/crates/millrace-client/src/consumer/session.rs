@@ -30,6 +30,8 @@ const EPOCH_FROM: i16 = 9;
 pub(super) const TOPIC_ID_FROM: i16 = 13;
 /// The first request of a session.
 const INITIAL: i32 = 0;
+/// The last request of a session.
+const FINAL: i32 = -1;
 /// No session at all.
 const NO_SESSION: i32 = 0;
 
@@ -119,6 +121,13 @@ impl Session {
         self.epoch = INITIAL;
         self.sent.clear();
     }
+}
+
+/// The request that ends a session, which the broker would keep until it needs the place.
+pub(super) fn end(session_id: i32) -> FetchRequest {
+    FetchRequest::default()
+        .with_session_id(session_id)
+        .with_session_epoch(FINAL)
 }
 
 /// A request outside of any session.

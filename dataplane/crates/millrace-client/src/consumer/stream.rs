@@ -93,7 +93,7 @@ impl Drop for PartitionStream {
 
 fn poll(
     reader: &mut Reader,
-    context: &Context<'_>,
+    context: &mut Context<'_>,
 ) -> Poll<Option<Result<ConsumerRecord, ConsumerError>>> {
     reader.poll_take(context, false).map(|taken| match taken {
         Taken::Record(record) => Some(Ok(record)),

@@ -1,11 +1,18 @@
 //! The consumer against scripted brokers.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::{StreamExt, poll};
 use millrace_client::{
     Client, Compression, Consumer, ConsumerConfig, ConsumerError, TopicPartition,
-    consumer::{IsolationLevel, OffsetReset, StartAt},
+    consumer::{AutoCommit, DecompressionGate, IsolationLevel, OffsetReset, StartAt},
 };
 use millrace_record::BatchBuilder;
 use millrace_wire::{ApiKey, error_code::ErrorCode};
@@ -467,4 +474,107 @@ async fn a_batch_is_delivered_as_a_whole_or_what_is_left_of_it() {
     consumer.close().await.expect("no group");
     let closed = consumer.next().await.expect_err("closed");
     assert!(matches!(closed, ConsumerError::Closed), "{closed}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_batches_pass_their_gate_one_after_the_other_and_others_are_not_held_up() {
+    const LARGE: usize = 40 << 20;
+    let logs = Logs::new(1, 2);
+    let value = "x".repeat(LARGE / 8);
+    logs.append(0, &[&*value; 8], Compression::Zstd);
+    logs.append(1, &["small"], Compression::Zstd);
+    let gate = DecompressionGate::new(1 << 20);
+    let open = |partition| {
+        let consumer = consumer(&logs, |config| {
+            config.decompression_gate = Some(gate.clone());
+        });
+        let only = [("t", partition)];
+        consumer.assign(only, StartAt::Beginning).expect("manual");
+        consumer
+    };
+    let (first, second, third, small) = (open(0), open(0), open(0), open(1));
+    let held = first.next_batch().await.expect("its turn");
+    assert!(held.memory_bytes() > LARGE);
+    // A call that is dropped gives its batch back.
+    let waited = tokio::time::timeout(IDLE, second.next_batch()).await;
+    assert!(waited.is_err() && !second.is_waiting_for_gate());
+    assert_eq!(values(&small, 1).await, ["small"]);
+    // One that is closed waits no longer.
+    let (waited, closed) = tokio::join!(third.next_batch(), async {
+        tokio::time::sleep(IDLE).await;
+        assert!(third.is_waiting_for_gate());
+        third.close().await
+    });
+    assert!(matches!(waited, Err(ConsumerError::Closed)) && closed.is_ok());
+    // A single record keeps the memory of its batch.
+    let mut records = held;
+    let record = records.next().expect("a record").expect("whole");
+    drop(records);
+    let waited = tokio::time::timeout(IDLE, second.next()).await;
+    assert!(waited.is_err());
+    drop(record);
+    for offset in 0..8 {
+        let record = second.next().await.expect("its turn");
+        assert_eq!(record.offset, offset);
+        assert_eq!(record.value.map(|value| value.len()), Some(LARGE / 8));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_whose_buffer_is_full_lets_other_tasks_run() {
+    let logs = Logs::new(1, 1);
+    fill(&logs, 0, 0, 500);
+    let consumer = consumer(&logs, |_| {});
+    let only = [("t", 0)];
+    consumer.assign(only, StartAt::Beginning).expect("manual");
+    values(&consumer, 1).await;
+    let turns = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&turns);
+    let other = tokio::spawn(async move {
+        loop {
+            counted.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+    });
+    let fetches = logs.fetches().len();
+    values(&consumer, 400).await;
+    assert_eq!(logs.fetches().len(), fetches, "all was there");
+    assert!(turns.load(Ordering::Relaxed) >= 2);
+    other.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_ends_the_fetch_sessions() {
+    for idle in [Duration::ZERO, Duration::from_secs(5)] {
+        let logs = Logs::new(2, 2);
+        fill(&logs, 0, 0, 1);
+        fill(&logs, 1, 0, 1);
+        let consumer = consumer(&logs, |_| {});
+        let both = [("t", 0), ("t", 1)];
+        consumer.assign(both, StartAt::Beginning).expect("manual");
+        values(&consumer, 2).await;
+        tokio::time::sleep(idle).await;
+        assert_eq!(logs.sessions(), 2);
+        consumer.close().await.expect("closed");
+        assert_eq!(logs.sessions(), 0, "{idle:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_consumer_of_assigned_partitions_that_is_dropped_commits_what_it_has_read() {
+    let logs = Logs::new(1, 1);
+    logs.append(0, &["a", "b", "c"], Compression::None);
+    let consumer = consumer(&logs, |config| {
+        config.group_id = Some("g".to_owned());
+        config.auto_commit = AutoCommit::WhenAsked;
+        // Nothing else commits.
+        config.auto_commit_interval = Duration::from_hours(1);
+    });
+    let only = [("t", 0)];
+    consumer.assign(only, StartAt::Beginning).expect("manual");
+    values(&consumer, 3).await;
+    assert!(tokio::time::timeout(IDLE, consumer.next()).await.is_err());
+    drop(consumer);
+    tokio::time::sleep(IDLE).await;
+    assert_eq!(logs.group().committed()[0], 3);
 }

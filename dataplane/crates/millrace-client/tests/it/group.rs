@@ -233,6 +233,10 @@ impl Group {
     }
 
     fn judge_commit(&mut self, asked: &OffsetCommitRequest) -> i16 {
+        let is_outside = asked.generation_id_or_member_epoch < 0 && asked.member_id.is_empty();
+        if is_outside && self.members.is_empty() {
+            return 0;
+        }
         let Some(member) = self.members.get(asked.member_id.as_str()) else {
             return ErrorCode::UnknownMemberId.code();
         };

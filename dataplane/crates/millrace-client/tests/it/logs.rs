@@ -246,6 +246,11 @@ impl Logs {
         self.state().fetches.clone()
     }
 
+    /// Fetch sessions that have begun and not ended.
+    pub(crate) fn sessions(&self) -> usize {
+        self.state().sessions.len()
+    }
+
     async fn serve_connection(self: Arc<Self>, broker: i32, mut stream: DuplexStream) {
         while let Ok(length) = stream.read_u32().await {
             let mut frame = vec![0; length as usize];
@@ -432,6 +437,10 @@ impl Logs {
                 return Some(FetchResponse::default().with_error_code(code.code()));
             }
             _ => {}
+        }
+        if asked.session_epoch == -1 && asked.session_id != 0 {
+            self.state().sessions.remove(&asked.session_id);
+            return Some(FetchResponse::default());
         }
         let session = match self.session(&asked, request.version) {
             Ok(session) => session,

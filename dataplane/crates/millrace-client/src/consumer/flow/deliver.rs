@@ -3,7 +3,10 @@
 use std::{task::Waker, time::Duration};
 
 use bytes::Bytes;
-use millrace_record::{BatchHeader, Compression, Records, header::ATTRIBUTES_AT, records};
+use millrace_record::{
+    BatchHeader, Compression, DECOMPRESSED_BYTES_MAX, InvalidBatch, Records, header::ATTRIBUTES_AT,
+    records_within,
+};
 
 use super::{
     Flow, PartitionId, WaiterId,
@@ -32,7 +35,7 @@ pub(in crate::consumer) enum Taken {
     Record(ConsumerRecord),
     /// What is left of a batch.
     Batch(RecordBatch),
-    /// The next batch, for [`open`]; then `opened`, then `take` again.
+    /// The next batch, for [`open`] or [`open_within`]; then `opened`, then `take` again.
     Open(Opening),
     /// An error.
     Fault(ConsumerError),
@@ -62,17 +65,29 @@ impl Opening {
 
 /// Checks and decompresses a batch. The slow part of a delivery; needs no lock.
 pub(in crate::consumer) fn open(opening: &Opening) -> Result<Records, String> {
+    let opened = open_within(opening, DECOMPRESSED_BYTES_MAX);
+    opened.unwrap_or_else(|| Err(InvalidBatch::DecompressedTooLarge.to_string()))
+}
+
+/// As [`open`]; nothing where it would decompress to more than `bytes_max`.
+pub(in crate::consumer) fn open_within(
+    opening: &Opening,
+    bytes_max: usize,
+) -> Option<Result<Records, String>> {
     if opening.check_crc {
         let signed = opening.batch.get(ATTRIBUTES_AT..).unwrap_or_default();
         let computed = millrace_model::crc32c(signed);
         if computed != opening.header.crc {
-            return Err(format!(
+            return Some(Err(format!(
                 "its checksum is {:#010x}, but its content has {computed:#010x}",
                 opening.header.crc
-            ));
+            )));
         }
     }
-    records(&opening.batch).map_err(|reason| reason.to_string())
+    match records_within(&opening.batch, bytes_max) {
+        Err(InvalidBatch::DecompressedTooLarge) => None,
+        opened => Some(opened.map_err(|reason| reason.to_string())),
+    }
 }
 
 impl Flow {
@@ -299,6 +314,24 @@ impl Flow {
         }
         self.offer(id, true);
         self.want(id);
+    }
+
+    /// A batch was not opened after all: it is the next one of its partition again.
+    pub(in crate::consumer) fn unopened(&mut self, opening: Opening) {
+        let Opening {
+            id,
+            token,
+            batch,
+            frame,
+            ..
+        } = opening;
+        let Some(partition) = self.current(id, token) else {
+            self.budget.release(frame, batch.len());
+            return;
+        };
+        partition.is_opening = false;
+        partition.put_back(batch, frame);
+        self.offer(id, true);
     }
 
     /// Where the budget is exceeded, packs the large batches that nobody is reading now. So only those

@@ -85,7 +85,7 @@ impl Flow {
         }
     }
 
-    fn current(&mut self, id: PartitionId, token: u64) -> Option<&mut Partition> {
+    pub(super) fn current(&mut self, id: PartitionId, token: u64) -> Option<&mut Partition> {
         let partition = self.get_mut(id)?;
         (partition.token == token).then_some(partition)
     }

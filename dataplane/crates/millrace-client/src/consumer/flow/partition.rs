@@ -9,6 +9,7 @@ use super::{
     aborted::Aborted,
     budget::{Budget, FrameId},
     demand::Demand,
+    plan::Unknown,
     progress::Progress,
 };
 use crate::{
@@ -92,6 +93,8 @@ pub(super) struct Partition {
     pub(super) is_ready: bool,
     pub(super) failures: u32,
     pub(super) retry_at: Duration,
+    /// The cluster does not know it.
+    pub(super) unknown: Option<Unknown>,
     /// The offset at which a damaged batch was found.
     pub(super) corrupt_at: Option<i64>,
     pub(super) fault: Option<ConsumerError>,
@@ -125,6 +128,7 @@ impl Partition {
             is_ready: false,
             failures: 0,
             retry_at: Duration::ZERO,
+            unknown: None,
             corrupt_at: None,
             fault: None,
             progress: Progress::default(),
@@ -180,15 +184,19 @@ impl Partition {
             return;
         };
         self.release(open.frame, open.bytes, budget);
-        if let Some((bytes, frame)) = open.packed {
-            // It was admitted already, and a data batch says nothing about those behind it.
-            let aborted = Aborted::default();
-            self.chunks.push_front(Chunk {
-                bytes,
-                frame,
-                aborted,
-            });
+        if let Some((batch, frame)) = open.packed {
+            self.put_back(batch, frame);
         }
+    }
+
+    /// Makes a batch that was taken the next one again.
+    pub(super) fn put_back(&mut self, batch: Bytes, frame: FrameId) {
+        self.chunks.push_front(Chunk {
+            bytes: batch,
+            frame,
+            // It was admitted already, and a data batch says nothing about those behind it.
+            aborted: Aborted::default(),
+        });
     }
 
     /// Goes on at an offset; what is buffered must have been dropped.

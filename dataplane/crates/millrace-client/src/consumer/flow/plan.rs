@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::RangeInclusive,
     time::Duration,
 };
 
@@ -9,7 +10,18 @@ use bytes::Bytes;
 use millrace_model::TopicId;
 
 use super::{Flow, PartitionId, Standing, partition::Partition};
-use crate::{consumer::config::OffsetReset, error::ErrorCode, topic_partition::TopicPartition};
+use crate::{
+    consumer::{config::OffsetReset, error::ConsumerError},
+    error::{BrokerError, ErrorCode},
+    topic_partition::TopicPartition,
+};
+
+/// A reader is told of a partition that the cluster does not know after so long, at the next request: a
+/// topic that was just created may be unknown to some brokers for a while.
+const UNKNOWN_WAIT: Duration = Duration::from_secs(30);
+/// The shortest and the longest time between two requests for such a partition; in between, it is asked
+/// for again after as long as it has been unknown. A reader is told each time.
+const UNKNOWN_PAUSE: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_mins(5);
 
 /// Who leads a partition, as metadata tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +29,22 @@ pub(in crate::consumer) struct Leader {
     pub(in crate::consumer) node: i32,
     pub(in crate::consumer) epoch: Option<i32>,
     pub(in crate::consumer) topic_id: Option<TopicId>,
+}
+
+/// Why metadata names no leader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::consumer) enum NoLeader {
+    /// An election, or a topic that metadata has not been asked for: it will.
+    Yet,
+    /// The cluster says that there is no such topic or partition.
+    Unknown,
+}
+
+/// A partition that the cluster does not know.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Unknown {
+    since: Duration,
+    ask_at: Duration,
 }
 
 /// What to do now.
@@ -87,6 +115,12 @@ pub(in crate::consumer) enum Question {
     EpochEnd(i32),
 }
 
+impl Plan {
+    fn look_again(&mut self, at: Duration) {
+        self.retry_at = Some(self.retry_at.map_or(at, |earliest| earliest.min(at)));
+    }
+}
+
 impl Flow {
     /// Decides what to request. `may_fetch` tells whether a node has room for one more request and
     /// no pause; its second argument is whether the partition's reader has nothing left.
@@ -94,8 +128,9 @@ impl Flow {
         &mut self,
         now: Duration,
         may_fetch: impl Fn(i32, bool) -> bool,
-        leader_of: impl Fn(&TopicPartition) -> Option<Leader>,
+        leader_of: impl Fn(&TopicPartition) -> Result<Leader, NoLeader>,
     ) -> Plan {
+        let mut faulty = Vec::new();
         let mut plan = Plan::default();
         let share = self.share();
         let (low, part_max) = (
@@ -118,6 +153,9 @@ impl Flow {
                 serial: partition.serial,
             };
             let Some(leader) = partition.is_due(now, &mut plan, &leader_of) else {
+                if partition.fault.is_some() {
+                    faulty.push(id);
+                }
                 continue;
             };
             if let Some(question) = partition.question(leader) {
@@ -133,6 +171,9 @@ impl Flow {
             }
             // Planned again when the node's request is answered: nobody needs to ask for it.
             partition.is_wanted = fetches;
+        }
+        for id in faulty {
+            self.offer(id, false);
         }
         for (node, parts) in by_node {
             plan.fetches.extend(self.within_budget(node, parts));
@@ -192,24 +233,57 @@ impl Flow {
 impl Partition {
     /// The leader, if the partition may be part of a request now.
     fn is_due(
-        &self,
+        &mut self,
         now: Duration,
         plan: &mut Plan,
-        leader_of: &impl Fn(&TopicPartition) -> Option<Leader>,
+        leader_of: &impl Fn(&TopicPartition) -> Result<Leader, NoLeader>,
     ) -> Option<Leader> {
         if self.is_leaving || self.in_flight || self.standing == Standing::Stuck {
             return None;
         }
         if now < self.retry_at {
-            let earliest = plan
-                .retry_at
-                .map_or(self.retry_at, |at| at.min(self.retry_at));
-            plan.retry_at = Some(earliest);
+            plan.look_again(self.retry_at);
             return None;
         }
-        let leader = leader_of(&self.name);
-        plan.needs_metadata |= leader.is_none();
-        leader
+        match leader_of(&self.name) {
+            Ok(leader) => {
+                self.unknown = None;
+                Some(leader)
+            }
+            Err(NoLeader::Yet) => {
+                self.unknown = None;
+                plan.needs_metadata = true;
+                None
+            }
+            Err(NoLeader::Unknown) => {
+                let ask_at = self.is_unknown(now, plan);
+                plan.look_again(ask_at);
+                None
+            }
+        }
+    }
+
+    /// The cluster does not know the partition: asks again, ever more rarely, and tells the reader. When
+    /// to look next.
+    fn is_unknown(&mut self, now: Duration, plan: &mut Plan) -> Duration {
+        let first = Unknown {
+            since: now,
+            ask_at: now,
+        };
+        let unknown = self.unknown.get_or_insert(first);
+        if now < unknown.ask_at {
+            return unknown.ask_at;
+        }
+        let lasted = now.saturating_sub(unknown.since);
+        unknown.ask_at = now + lasted.clamp(*UNKNOWN_PAUSE.start(), *UNKNOWN_PAUSE.end());
+        plan.needs_metadata = true;
+        if lasted >= UNKNOWN_WAIT {
+            self.fault = Some(ConsumerError::Partition {
+                partition: self.name.clone(),
+                error: BrokerError::from(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION),
+            });
+        }
+        unknown.ask_at
     }
 
     /// What must be found out before the partition can be fetched.

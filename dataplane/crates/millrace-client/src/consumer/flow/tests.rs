@@ -20,8 +20,8 @@ fn name(partition: usize) -> TopicPartition {
     TopicPartition::new("t", i32::try_from(partition).expect("small"))
 }
 
-fn leader(name: &TopicPartition) -> Option<Leader> {
-    Some(Leader {
+fn leader(name: &TopicPartition) -> Result<Leader, NoLeader> {
+    Ok(Leader {
         node: name.partition % NODES,
         epoch: Some(EPOCH),
         topic_id: None,
@@ -620,4 +620,41 @@ fn a_position_that_was_sought_or_reset_is_committed_and_one_that_was_read_from_a
     flow.seek(id, 7, None);
     flow.committed(&name(1), 100);
     assert_eq!(flow.to_commit(true), [(name(0), 7, None)]);
+}
+
+#[test]
+fn a_reader_is_told_of_a_partition_that_stays_unknown_and_it_is_asked_for_ever_more_rarely() {
+    let mut flow = Flow::new(config());
+    let id = flow.assign(&name(0), Standing::Stuck);
+    flow.seek(id, 10, None);
+    let mut now = Duration::from_secs(1);
+    let begin = now;
+    let (mut asked, mut told) = (Vec::new(), Vec::new());
+    while now < begin + Duration::from_hours(1) {
+        let plan = flow.plan(now, |_, _| true, |_| Err(NoLeader::Unknown));
+        assert!(plan.fetches.is_empty() && plan.lookups.is_empty());
+        if plan.needs_metadata {
+            asked.push(now);
+        }
+        while let Taken::Fault(error) = flow.take(Scope::All, false, now) {
+            let code = match &error {
+                ConsumerError::Partition { error, .. } => Some(error.code),
+                _ => None,
+            };
+            let unknown = crate::error::ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+            assert_eq!(code, Some(unknown), "{error}");
+            told.push(now);
+        }
+        now = plan.retry_at.expect("it is asked for again");
+    }
+    let first = told.first().expect("an error");
+    assert!((30..60).contains(&(*first - begin).as_secs()), "{first:?}");
+    assert!(asked.len() < 30 && told.len() > 10, "{asked:?}");
+    let pauses: Vec<_> = asked.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(pauses.is_sorted(), "{pauses:?}");
+    // Once the topic is there again, nothing has to be waited for.
+    flow.plan(now, |_, _| true, |_| Err(NoLeader::Unknown));
+    while matches!(flow.take(Scope::All, false, now), Taken::Fault(_)) {}
+    let plan = flow.plan(now, |_, _| true, leader);
+    assert_eq!(plan.fetches.len(), 1);
 }
