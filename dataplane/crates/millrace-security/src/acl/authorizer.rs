@@ -82,7 +82,7 @@ impl Authorizer {
             operation,
             name,
         };
-        let found = self.index.read().look_up(resource_type, &asked);
+        let found = self.index().look_up(resource_type, &asked);
         !found.denied && (found.allowed || (!found.any_rule && self.allow_if_no_rule))
     }
 
@@ -97,11 +97,15 @@ impl Authorizer {
     ) -> bool {
         // Kafka asks for a name that nobody uses, for super users and where there are no rules.
         self.allows(client, operation, resource_type, "hardcode")
-            || self.index.read().any_allowed(
-                resource_type,
-                (client.principal, client.host),
-                operation,
-            )
+            || self
+                .index()
+                .any_allowed(resource_type, (client.principal, client.host), operation)
+    }
+
+    /// The index of now. The lock is not held while it is searched, which takes long for
+    /// [`Self::allows_any`]: a change would wait for it, and all decisions for the change.
+    fn index(&self) -> Arc<Index> {
+        Arc::clone(&self.index.read())
     }
 
     /// Every operation on the resource that the client may do, as Kafka's bits (KIP-430).
