@@ -24,8 +24,8 @@ pub const ITERATIONS_MIN: u32 = 4_096;
 /// See [`ITERATIONS_MIN`].
 pub const ITERATIONS_MAX: u32 = 16_384;
 
-/// Bytes of the salt that a user who does not exist seems to have: as many as Kafka's tools make.
-const FAKE_SALT_BYTES: usize = 26;
+/// Bits of the salts that Kafka's tools make: a random number, written in base 36.
+const SALT_BITS: usize = 130;
 
 /// The hash function of a SCRAM mechanism. The numbers are Kafka's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -184,6 +184,26 @@ pub(crate) fn random_bytes<const N: usize>() -> [u8; N] {
     bytes
 }
 
+/// The salt that Kafka's tools would make of these random bytes: a number of [`SALT_BITS`], in base 36.
+fn salt_like_kafka(random: &[u8]) -> Vec<u8> {
+    const BASE: u32 = 36;
+    let mut number: Vec<u8> = random[..SALT_BITS.div_ceil(8)].to_vec();
+    number[0] &= (1 << (SALT_BITS % 8)) - 1;
+    let mut digits = Vec::new();
+    while digits.is_empty() || number.iter().any(|byte| *byte != 0) {
+        let mut remainder = 0;
+        for byte in &mut number {
+            let dividend = (remainder << 8) | u32::from(*byte);
+            *byte = u8::try_from(dividend / BASE).expect("the remainder is less than the base");
+            remainder = dividend % BASE;
+        }
+        let digit = char::from_digit(remainder, BASE).expect("less than the base");
+        digits.push(digit as u8);
+    }
+    digits.reverse();
+    digits
+}
+
 /// A mechanism and a user.
 type CredentialKey = (ScramHash, Box<str>);
 
@@ -214,13 +234,19 @@ impl ScramUsers {
         self.credentials.read().get(&(hash, user.into())).cloned()
     }
 
-    /// A user's credential, or one that nobody has the password of. Both take the same path, so that a
-    /// client cannot tell users from strangers.
+    /// A user's credential, or one that nobody has the password of. Both take the same path, and a
+    /// stranger's salt and iterations look like those that Kafka's tools set by default. Two things still
+    /// tell a user from a stranger: salts that a restart does not change, and another number of
+    /// iterations.
     pub(crate) fn get_or_fake(&self, hash: ScramHash, user: &str) -> Arc<ScramCredential> {
-        let seed = hmac::sign(&self.fake_key, user.as_bytes());
+        let mut context = hmac::Context::with_key(&self.fake_key);
+        // A user has another salt for each mechanism.
+        context.update(&hash.code().to_be_bytes());
+        context.update(user.as_bytes());
+        let seed = context.sign();
         let fake = ScramCredential {
             iterations: ITERATIONS_MIN,
-            salt: seed.as_ref()[..FAKE_SALT_BYTES].to_vec(),
+            salt: salt_like_kafka(seed.as_ref()),
             // As long as the hash, and known to nobody.
             stored_key: hash.hmac(seed.as_ref(), b"stored"),
             server_key: hash.hmac(seed.as_ref(), b"server"),
@@ -354,11 +380,38 @@ mod tests {
     }
 
     #[test]
+    fn a_stranger_has_a_salt_like_those_of_kafkas_tools() {
+        // As BigInteger.toString(36) writes them.
+        assert_eq!(salt_like_kafka(&[0; 32]), b"0");
+        let mut number = [0; 32];
+        number[16] = 35;
+        assert_eq!(salt_like_kafka(&number), b"z");
+        number[15..17].copy_from_slice(&36_u16.pow(2).to_be_bytes());
+        assert_eq!(salt_like_kafka(&number), b"100");
+        let users = ScramUsers::new([]);
+        let salts = (0..1_000).map(|nth| {
+            let user = users.get_or_fake(ScramHash::Sha256, &format!("user-{nth}"));
+            user.salt.clone()
+        });
+        let mut by_length = HashMap::<usize, usize>::new();
+        for salt in salts {
+            let is_digit = |byte: &u8| byte.is_ascii_digit() || byte.is_ascii_lowercase();
+            assert!(salt.iter().all(is_digit), "{salt:?}");
+            *by_length.entry(salt.len()).or_default() += 1;
+        }
+        // 40 % of all numbers of 130 bits need 26 digits, 98 % of the others 25.
+        assert!((330..=480).contains(&by_length[&26]), "{by_length:?}");
+        assert!(by_length[&25] > 480, "{by_length:?}");
+    }
+
+    #[test]
     fn a_stranger_has_the_same_salt_each_time_and_another_than_others() {
         let users = ScramUsers::new([]);
         let salt = |name| users.get_or_fake(ScramHash::Sha256, name).salt.clone();
         assert_eq!(salt("mallory"), salt("mallory"));
         assert_ne!(salt("mallory"), salt("mallet"));
+        let other = users.get_or_fake(ScramHash::Sha512, "mallory");
+        assert_ne!(salt("mallory"), other.salt);
         assert!(users.get(ScramHash::Sha256, "mallory").is_none());
     }
 }
