@@ -124,14 +124,13 @@ impl Producer {
     /// The record was not accepted and will not be sent.
     pub async fn send(&self, record: ProducerRecord<'_>) -> Result<Delivery, SendError> {
         let accumulator = self.accumulator();
-        let mut may_wait = accumulator.config().max_block;
+        // Nothing is waited for when all is known and there is room: then the clock is not read.
+        let mut deadline = None;
         let topic = match accumulator.topic(record.topic) {
             Some(topic) => topic,
             None => {
-                let began = accumulator.client().now();
-                let topic = self.load_topic(record.topic).await?;
-                may_wait = may_wait.saturating_sub(accumulator.client().now() - began);
-                topic
+                self.may_wait(&mut deadline);
+                self.load_topic(record.topic).await?
             }
         };
         let mut reserved = None;
@@ -139,9 +138,13 @@ impl Producer {
             match accumulator.append(&topic, &record, &mut reserved)? {
                 Append::Done(delivery) => return Ok(delivery),
                 Append::NeedsMemory(bytes) => {
+                    let may_wait = self.may_wait(&mut deadline);
                     reserved = Some(accumulator.wait_for_memory(bytes, may_wait).await?);
                 }
-                Append::NeedsMetadata => self.refresh_topic(&topic, &record, may_wait).await?,
+                Append::NeedsMetadata => {
+                    let may_wait = self.may_wait(&mut deadline);
+                    self.refresh_topic(&topic, &record, may_wait).await?;
+                }
             }
         }
     }
@@ -203,6 +206,14 @@ impl Producer {
 
     fn accumulator(&self) -> &Arc<Accumulator> {
         &self.handle.accumulator
+    }
+
+    /// How long a call of `send` may still wait; its first wait sets the deadline of all.
+    fn may_wait(&self, deadline: &mut Option<Duration>) -> Duration {
+        let accumulator = self.accumulator();
+        let now = accumulator.client().now();
+        let deadline = deadline.get_or_insert_with(|| now + accumulator.config().max_block);
+        deadline.saturating_sub(now)
     }
 
     async fn load_topic(&self, name: &str) -> Result<Arc<TopicQueue>, SendError> {

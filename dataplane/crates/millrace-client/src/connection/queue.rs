@@ -70,6 +70,14 @@ struct Pending {
     deadline: Duration,
 }
 
+/// A request without an answer that is being written.
+struct Writing {
+    api_key: ApiKey,
+    reply: Reply,
+    timeout: Duration,
+    deadline: Duration,
+}
+
 /// See the module.
 pub(super) struct Queue {
     state: Mutex<State>,
@@ -86,8 +94,7 @@ pub(super) struct Queue {
 struct State {
     waiting: VecDeque<Outgoing>,
     waiting_bytes: usize,
-    /// Of the requests without an answer that are being written.
-    writing: Vec<Reply>,
+    writing: Vec<Writing>,
     pending: VecDeque<Pending>,
     next_correlation_id: i32,
     throttled_until: Duration,
@@ -207,8 +214,8 @@ impl Queue {
     /// All that [`Self::take`] returned is written.
     pub(super) fn written(&self) {
         let written = std::mem::take(&mut self.state.lock().writing);
-        for reply in written {
-            reply.give(Ok(Bytes::new()));
+        for one in written {
+            one.reply.give(Ok(Bytes::new()));
         }
     }
 
@@ -261,6 +268,10 @@ impl Queue {
                 let what = format!("the answer to {:?}", pending.api_key);
                 return Err(timed_out(&inner.address, &what, pending.timeout));
             }
+            if let Some(writing) = state.writing.iter().find(|one| one.deadline <= now) {
+                let what = format!("the acceptance of {:?}", writing.api_key);
+                return Err(timed_out(&inner.address, &what, writing.timeout));
+            }
             let mut kept = VecDeque::with_capacity(state.waiting.len());
             for outgoing in std::mem::take(&mut state.waiting) {
                 if outgoing.deadline <= now || outgoing.reply.is_abandoned() {
@@ -273,6 +284,7 @@ impl Queue {
             state.waiting = kept;
             let pending = state.pending.iter().map(|one| one.deadline);
             let next = pending
+                .chain(state.writing.iter().map(|one| one.deadline))
                 .chain(state.waiting.iter().map(|one| one.deadline))
                 .min();
             state.armed = next;
@@ -302,8 +314,8 @@ impl Queue {
                 std::mem::take(&mut state.pending),
             )
         };
-        for reply in writing {
-            reply.give(Err(error.clone()));
+        for one in writing {
+            one.reply.give(Err(error.clone()));
         }
         let pending = pending.into_iter().map(|one| (one.counters, one.reply));
         let waiting = waiting.into_iter().map(|one| (one.counters, one.reply));
@@ -335,7 +347,12 @@ impl State {
         segments.push_back(head);
         segments.extend(rest);
         if matches!(reply, Reply::Written(_)) {
-            self.writing.push(reply);
+            self.writing.push(Writing {
+                api_key,
+                reply,
+                timeout,
+                deadline,
+            });
         } else {
             self.pending.push_back(Pending {
                 correlation_id,

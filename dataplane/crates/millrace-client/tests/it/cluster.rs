@@ -178,6 +178,18 @@ impl Cluster {
 
     pub(crate) fn create(&self, name: &str, partitions: usize) {
         let mut state = self.state();
+        let topic = Topic {
+            id: Uuid::from_u128(state.topics.len() as u128 + 1),
+            partitions: Vec::new(),
+        };
+        state.topics.insert(name.to_owned(), topic);
+        drop(state);
+        self.grow(name, partitions);
+    }
+
+    /// Gives a topic more partitions.
+    pub(crate) fn grow(&self, name: &str, partitions: usize) {
+        let mut state = self.state();
         let brokers = state.brokers.clone();
         let partition = |index: usize| Partition {
             leader: brokers[index % brokers.len()],
@@ -187,11 +199,10 @@ impl Cluster {
             producers: HashMap::new(),
             is_strict: false,
         };
-        let topic = Topic {
-            id: Uuid::from_u128(state.topics.len() as u128 + 1),
-            partitions: (0..partitions).map(partition).collect(),
-        };
-        state.topics.insert(name.to_owned(), topic);
+        let topic = state.topics.get_mut(name).expect("created");
+        let first = topic.partitions.len();
+        let new = (first..first + partitions).map(partition);
+        topic.partitions.extend(new);
     }
 
     pub(crate) fn script(&self, faults: impl IntoIterator<Item = Fault>) {

@@ -583,15 +583,51 @@ async fn a_send_that_is_given_up_hands_nothing_over_and_holds_nothing() {
     assert_eq!((metrics.buffered_bytes, metrics.waiting), (0, 0));
 }
 
-/// Cuts the first connection that writes more than a request without records has.
+#[tokio::test(start_paused = true)]
+async fn all_that_a_send_waits_for_has_one_deadline() {
+    let cluster = Cluster::new(1);
+    cluster.create("t", 1);
+    cluster.set_slow(1, Duration::from_mins(1));
+    let producer = producer(&cluster, |config| {
+        config.batch_size = 1_000;
+        config.buffer_memory = 1_500;
+        config.max_block = Duration::from_secs(5);
+    });
+    let value = "v".repeat(900);
+    let _delivery = send(&producer, &value).await;
+    cluster.grow("t", 1);
+    cluster.set_down(1, true);
+    let back = tokio::spawn({
+        let cluster = Arc::clone(&cluster);
+        async move {
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            cluster.set_down(1, false);
+        }
+    });
+    // First for the metadata, then for memory.
+    #[expect(clippy::disallowed_methods, reason = "a test's clock")]
+    let start = tokio::time::Instant::now();
+    let record = ProducerRecord::to("t").partition(1).value(value.as_bytes());
+    let error = producer.send(record).await.expect_err("no memory");
+    assert!(matches!(error, SendError::NoMemory(_)), "{error}");
+    let waited = start.elapsed();
+    assert!((4..6).contains(&waited.as_secs()), "{waited:?}");
+    assert!(back.is_finished());
+}
+
+/// Cuts the first connections that write more than a request without records has, or takes nothing
+/// more from them.
 #[derive(Debug)]
 struct CutsWrites {
     inner: Arc<dyn Connector>,
+    stalls: bool,
     cuts: Arc<AtomicUsize>,
 }
 
 struct CutTransport {
     inner: Box<dyn Transport>,
+    stalls: bool,
+    is_stalled: bool,
     written: usize,
     cuts: Arc<AtomicUsize>,
 }
@@ -606,6 +642,8 @@ impl Connector for CutsWrites {
         Box::pin(async move {
             Ok(Box::new(CutTransport {
                 inner: self.inner.connect(address).await?,
+                stalls: self.stalls,
+                is_stalled: false,
                 written: 0,
                 cuts: Arc::clone(&self.cuts),
             }) as Box<dyn Transport>)
@@ -629,8 +667,15 @@ impl AsyncWrite for CutTransport {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if self.is_stalled {
+            return Poll::Pending;
+        }
         if self.written > WRITTEN_BEFORE_CUT && self.cuts.load(Ordering::Relaxed) > 0 {
             self.cuts.fetch_sub(1, Ordering::Relaxed);
+            self.is_stalled = self.stalls;
+            if self.is_stalled {
+                return Poll::Pending;
+            }
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
         let written = Pin::new(&mut self.inner).poll_write(context, bytes);
@@ -650,30 +695,36 @@ impl AsyncWrite for CutTransport {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_acknowledgements_a_connection_that_ends_in_a_write_costs_a_retry() {
+async fn without_acknowledgements_a_connection_that_ends_or_stalls_in_a_write_costs_a_retry() {
     const CUTS: usize = 3;
-    let cluster = Cluster::new(1);
-    cluster.create("t", 1);
-    let cuts = Arc::new(AtomicUsize::new(CUTS));
-    let mut config = cluster.config(7);
-    config.connector = Arc::new(CutsWrites {
-        inner: Arc::clone(&config.connector),
-        cuts: Arc::clone(&cuts),
-    });
-    let mut settings = ProducerConfig::default();
-    settings.acks = Acks::None;
-    settings.idempotence = false;
-    // More cuts than requests may be in flight: each must end its request.
-    settings.max_in_flight = CUTS - 1;
-    let producer = Producer::new(&Client::new(config), settings).expect("legal");
-    let value = "v".repeat(30_000);
-    stored(send(&producer, &value).await).await;
-    producer.close().await;
-    tokio::time::sleep(Duration::from_millis(1)).await;
-    assert_eq!(texts(&cluster, 0), [value]);
-    assert_eq!(cuts.load(Ordering::Relaxed), 0);
-    assert_eq!(producer.metrics().retried_batches, CUTS as u64);
-    assert_eq!(producer.metrics().buffered_bytes, 0);
+    for stalls in [false, true] {
+        let cluster = Cluster::new(1);
+        cluster.create("t", 1);
+        let cuts = Arc::new(AtomicUsize::new(CUTS));
+        let mut config = cluster.config(7);
+        config.request_timeout = Duration::from_secs(5);
+        config.connector = Arc::new(CutsWrites {
+            inner: Arc::clone(&config.connector),
+            stalls,
+            cuts: Arc::clone(&cuts),
+        });
+        let mut settings = ProducerConfig::default();
+        settings.acks = Acks::None;
+        settings.idempotence = false;
+        // More cuts than requests may be in flight: each must end its request.
+        settings.max_in_flight = CUTS - 1;
+        let producer = Producer::new(&Client::new(config), settings).expect("legal");
+        let value = "v".repeat(30_000);
+        let delivery = send(&producer, &value).await;
+        let delivery = tokio::time::timeout(Duration::from_mins(1), stored(delivery)).await;
+        delivery.expect("within the time-outs of the requests");
+        producer.close().await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert_eq!(texts(&cluster, 0), [value]);
+        assert_eq!(cuts.load(Ordering::Relaxed), 0);
+        assert_eq!(producer.metrics().retried_batches, CUTS as u64);
+        assert_eq!(producer.metrics().buffered_bytes, 0);
+    }
 }
 
 #[tokio::test(start_paused = true)]
