@@ -8,7 +8,10 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-use super::{config::AutoCommit, coordinator::Coordinator, error::ConsumerError, reader::Shared};
+use super::{
+    config::AutoCommit, coordinator::Coordinator, error::ConsumerError, flow::DueCommit,
+    reader::Shared,
+};
 use crate::{group_offsets::CommittedOffset, topic_partition::TopicPartition};
 
 /// How often a rebalance looks whether everything is processed.
@@ -77,17 +80,19 @@ impl Shared {
         self.coordinator()?;
         // Before the offsets are read: commits of the same consumer must not overtake each other.
         let _turn = self.committing.lock().await;
-        let offsets = self.with(|flow| flow.to_commit(explicit));
-        let offset = |(name, offset, leader_epoch)| {
+        let due = self.with(|flow| flow.to_commit(explicit));
+        let token = |one: &DueCommit| (one.name.clone(), one.token);
+        let tokens: Vec<_> = due.iter().map(token).collect();
+        let offset = |one: DueCommit| {
             let committed = CommittedOffset {
-                offset,
-                leader_epoch,
+                offset: one.offset,
+                leader_epoch: one.leader_epoch,
                 metadata: String::new(),
             };
-            (name, committed)
+            (one.name, committed)
         };
-        let offsets = offsets.into_iter().map(offset).collect();
-        self.commit_in_turn(&offsets, timeout).await
+        let offsets = due.into_iter().map(offset).collect();
+        self.commit_in_turn(&offsets, &tokens, timeout).await
     }
 
     /// Commits these offsets.
@@ -97,12 +102,17 @@ impl Shared {
         timeout: Duration,
     ) -> Result<(), ConsumerError> {
         let _turn = self.committing.lock().await;
-        self.commit_in_turn(offsets, timeout).await
+        let tokens = self.with(|flow| {
+            let token = |name: &TopicPartition| Some((name.clone(), flow.commit_token(name)?));
+            offsets.keys().filter_map(token).collect::<Vec<_>>()
+        });
+        self.commit_in_turn(offsets, &tokens, timeout).await
     }
 
     async fn commit_in_turn(
         &self,
         offsets: &HashMap<TopicPartition, CommittedOffset>,
+        tokens: &[(TopicPartition, u64)],
         timeout: Duration,
     ) -> Result<(), ConsumerError> {
         let coordinator = self.coordinator()?;
@@ -114,8 +124,10 @@ impl Shared {
             .commit(&self.client, instance, offsets, timeout)
             .await?;
         self.with(|flow| {
-            for (name, offset) in offsets {
-                flow.committed(name, offset.offset);
+            for (name, token) in tokens {
+                if let Some(committed) = offsets.get(name) {
+                    flow.committed(name, *token, committed.offset);
+                }
             }
         });
         Ok(())

@@ -23,7 +23,8 @@
 //!    damaged batch drop it. Pause does not (KAFKA-7548).
 //! 3. A partition is requested if its reader has demand, it is not paused, and less than half of
 //!    its part of the budget is buffered. The parts add up to the budget, so a partition that
-//!    nobody reads takes no room from the others.
+//!    nobody reads takes no room from the others. Where the budget is short, it is requested only if
+//!    its reader has nothing else to take; then at least one batch comes.
 //! 4. A batch is checked and decompressed by the reader that takes it, outside of the lock: `take` returns
 //!    it, `opened` brings it back. Meanwhile the partition is closed for others.
 
@@ -66,6 +67,16 @@ pub(super) struct PartitionId {
     serial: u64,
 }
 
+/// An offset to commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct DueCommit {
+    pub(super) name: TopicPartition,
+    /// For [`Flow::committed`].
+    pub(super) token: u64,
+    pub(super) offset: i64,
+    pub(super) leader_epoch: Option<i32>,
+}
+
 /// Bytes and records so far. All only grow, but for `buffered`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -95,6 +106,8 @@ pub(super) struct Flow {
     ready: VecDeque<PartitionId>,
     /// Of those who read the consumer as a whole.
     demand: Demand,
+    /// Partitions were not fetched, since room is short and their reader has other records.
+    is_held_back: bool,
     /// What such a reader got last.
     last_taken: Option<PartitionId>,
     next_serial: u64,
@@ -119,6 +132,7 @@ impl Flow {
             names: HashMap::default(),
             ready: VecDeque::new(),
             demand: Demand::default(),
+            is_held_back: false,
             last_taken: None,
             next_serial: 0,
             rotation: 0,
@@ -305,9 +319,9 @@ impl Flow {
         partitions.any(|partition| partition.progress.unprocessed() > 0)
     }
 
-    /// What to commit: offset and epoch by partition. `explicit` is a commit that the caller asks
+    /// What to commit. `explicit` is a commit that the caller asks
     /// for, which says that all that was delivered is processed (unless processing is reported).
-    pub(super) fn to_commit(&self, explicit: bool) -> Vec<(TopicPartition, i64, Option<i32>)> {
+    pub(super) fn to_commit(&self, explicit: bool) -> Vec<DueCommit> {
         let partitions = self.partitions.iter().flatten();
         partitions
             .filter(|partition| partition.has_position())
@@ -319,17 +333,27 @@ impl Flow {
                     AutoCommit::Off => return None,
                 };
                 let epoch = partition.next_epoch.filter(|_| offset == partition.next);
-                partition
-                    .progress
-                    .is_news(offset)
-                    .then(|| (partition.name.clone(), offset, epoch))
+                partition.progress.is_news(offset).then(|| DueCommit {
+                    name: partition.name.clone(),
+                    token: partition.token,
+                    offset,
+                    leader_epoch: epoch,
+                })
             })
             .collect()
     }
 
-    pub(super) fn committed(&mut self, name: &TopicPartition, offset: i64) {
+    /// For [`Self::committed`], where the caller says what to commit.
+    pub(super) fn commit_token(&self, name: &TopicPartition) -> Option<u64> {
+        let partition = self.get(self.id(name)?)?;
+        Some(partition.token)
+    }
+
+    /// An offset is committed. Where the partition was sought or revoked after the token was taken,
+    /// that says nothing of its new position.
+    pub(super) fn committed(&mut self, name: &TopicPartition, token: u64, offset: i64) {
         if let Some(id) = self.id(name)
-            && let Some(partition) = self.get_mut(id)
+            && let Some(partition) = self.current(id, token)
         {
             partition.progress.committed(offset);
         }

@@ -217,15 +217,17 @@ impl Reader {
         })
     }
 
-    /// Opens the batch that waits once it may pass; gives it back where the consumer is closed.
+    /// Opens the batch that waits once it may pass; gives it back where nobody needs it any more.
     fn poll_gate(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if self.shared.with(|flow| flow.is_closed()) {
-            self.give_back();
-            return Poll::Ready(());
-        }
         let Some(gated) = &mut self.gated else {
             return Poll::Ready(());
         };
+        let opening = &gated.opening;
+        let is_needed = |flow: &mut Flow| !flow.is_closed() && flow.is_current(opening);
+        if !self.shared.with(is_needed) {
+            self.give_back();
+            return Poll::Ready(());
+        }
         let passed = ready!(gated.passing.as_mut().poll(context));
         if let Some(opening) = self.ungate() {
             let outcome = open(&opening).map(|records| records.guarded(passed));

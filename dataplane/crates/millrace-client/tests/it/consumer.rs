@@ -506,6 +506,18 @@ async fn large_batches_pass_their_gate_one_after_the_other_and_others_are_not_he
         third.close().await
     });
     assert!(matches!(waited, Err(ConsumerError::Closed)) && closed.is_ok());
+    // The stream of a partition that is given up ends.
+    let fourth = open(0);
+    let mut stream = fourth
+        .partition_stream(&TopicPartition::new("t", 0))
+        .expect("assigned");
+    let (ended, ()) = tokio::join!(stream.next_batch(), async {
+        tokio::time::sleep(IDLE).await;
+        assert!(fourth.is_waiting_for_gate());
+        let other = [("t", 1)];
+        fourth.assign(other, StartAt::Beginning).expect("manual");
+    });
+    assert!(ended.is_none() && !fourth.is_waiting_for_gate());
     // A single record keeps the memory of its batch.
     let mut records = held;
     let record = records.next().expect("a record").expect("whole");

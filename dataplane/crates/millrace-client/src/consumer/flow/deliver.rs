@@ -115,14 +115,14 @@ impl Flow {
 
     /// The reader waits; `waker` is called when `take` may have something.
     pub(in crate::consumer) fn wait(&mut self, scope: Scope, waiter: WaiterId, waker: &Waker) {
-        match scope {
+        let is_first = match scope {
             Scope::All => self.demand.wait(waiter, waker),
-            Scope::One(id) => {
-                if let Some(partition) = self.get_mut(id) {
-                    partition.demand.wait(waiter, waker);
-                }
-            }
-        }
+            Scope::One(id) => self
+                .get_mut(id)
+                .is_some_and(|partition| partition.demand.wait(waiter, waker)),
+        };
+        // The demand that `take` told of may have ended before the fetcher looked.
+        self.has_work |= is_first;
     }
 
     /// The reader does not wait any more.
@@ -184,6 +184,7 @@ impl Flow {
                 }
             }
         }
+        self.has_work |= std::mem::take(&mut self.is_held_back);
         Taken::Empty
     }
 
@@ -314,6 +315,11 @@ impl Flow {
         }
         self.offer(id, true);
         self.want(id);
+    }
+
+    /// Whether a batch that is being opened is still of use: its partition was not sought or revoked.
+    pub(in crate::consumer) fn is_current(&mut self, opening: &Opening) -> bool {
+        self.current(opening.id, opening.token).is_some()
     }
 
     /// A batch was not opened after all: it is the next one of its partition again.

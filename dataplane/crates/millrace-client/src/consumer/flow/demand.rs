@@ -25,11 +25,14 @@ impl Demand {
         !self.waiters.is_empty() || self.asked_at.is_some_and(|at| now < at + idle)
     }
 
-    pub(super) fn wait(&mut self, id: WaiterId, waker: &Waker) {
+    /// Whether nobody waited before.
+    pub(super) fn wait(&mut self, id: WaiterId, waker: &Waker) -> bool {
+        let is_first = self.waiters.is_empty();
         match self.waiters.iter_mut().find(|(known, _)| *known == id) {
             Some((_, known)) => known.clone_from(waker),
             None => self.waiters.push((id, waker.clone())),
         }
+        is_first
     }
 
     pub(super) fn leave(&mut self, id: WaiterId) {

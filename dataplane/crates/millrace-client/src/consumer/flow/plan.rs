@@ -130,6 +130,7 @@ impl Flow {
         may_fetch: impl Fn(i32, bool) -> bool,
         leader_of: impl Fn(&TopicPartition) -> Result<Leader, NoLeader>,
     ) -> Plan {
+        self.is_held_back = false;
         let mut faulty = Vec::new();
         let mut plan = Plan::default();
         let share = self.share();
@@ -181,8 +182,8 @@ impl Flow {
         plan
     }
 
-    /// A request that fits into what is free. Where too little is, only partitions with nothing
-    /// buffered are fetched: at least one batch, so that no reader waits for another one.
+    /// A request that fits into what is free. Where too little is, a partition is fetched only if its
+    /// reader has nothing left: at least one batch, so that no reader waits for another one.
     fn within_budget(&mut self, node: i32, mut parts: Vec<FetchPart>) -> Option<Fetch> {
         let sum = parts.iter().map(|part| part.max_bytes).sum();
         let wanted = self.config.fetch_max_bytes.min(sum);
@@ -191,14 +192,19 @@ impl Flow {
         }
         let free = self.budget.free();
         if parts.first().is_some_and(|part| free < part.max_bytes) {
+            let has_ready = self.has_ready();
+            let mut is_held_back = false;
             parts.retain(|part| {
                 let partition = self.get_mut(part.id);
-                // The others ask again when more of them is delivered.
+                // The others ask again when more of them is delivered, or of those that are ready.
                 partition.is_some_and(|one| {
-                    one.is_wanted = one.buffered == 0;
+                    let is_empty = one.buffered == 0;
+                    one.is_wanted = is_empty && (one.has_stream || !has_ready);
+                    is_held_back |= is_empty && !one.is_wanted;
                     one.is_wanted
                 })
             });
+            self.is_held_back |= is_held_back;
         }
         if parts.is_empty() {
             return None;
@@ -215,6 +221,13 @@ impl Flow {
             max_bytes,
             parts,
         })
+    }
+
+    /// Whether those who read the consumer as a whole have something to take.
+    pub(super) fn has_ready(&self) -> bool {
+        let unprocessed_max = self.unprocessed_max();
+        let mut ready = self.ready.iter().filter_map(|id| self.get(*id));
+        ready.any(|one| !one.has_stream && one.is_deliverable(unprocessed_max))
     }
 
     /// Copies out what is needed of frames that are kept for little of them, as far as there is room.

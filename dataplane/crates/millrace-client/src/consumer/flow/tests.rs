@@ -325,11 +325,13 @@ impl World {
             || std::mem::take(&mut self.is_due)
             || self.retry_at.is_some_and(|at| at <= self.now);
         let busy: Vec<_> = self.fetches.iter().map(|fetch| fetch.node).collect();
-        let is_empty: Vec<_> = (0..PARTITIONS)
+        // It tells the fetcher once it finds nothing any more.
+        let has_other = self.flow.has_ready() || self.flow.is_held_back;
+        let has_nothing: Vec<_> = (0..self.logs.len())
             .map(|at| {
                 self.id(at)
                     .and_then(|id| self.flow.get(id))
-                    .is_some_and(|one| one.buffered == 0)
+                    .is_some_and(|one| one.buffered == 0 && (one.has_stream || !has_other))
             })
             .collect();
         let plan = self
@@ -347,8 +349,8 @@ impl World {
                 };
                 let asked = asked_at.is_some_and(|at| self.now < at + IDLE);
                 assert!(!seen.is_paused && asked, "{part:?} is fetched for nobody");
-                // One with records asks for more when the next of them is delivered.
-                let waits = is_empty[usize::try_from(part.name.partition).expect("small")];
+                // A reader with records asks for more when the next of them is delivered.
+                let waits = has_nothing[usize::try_from(part.name.partition).expect("small")];
                 assert!(is_due || !waits, "nobody told the fetcher of {part:?}");
             }
         }
@@ -615,11 +617,94 @@ fn a_position_that_was_sought_or_reset_is_committed_and_one_that_was_read_from_a
     for lookup in flow.plan(now, |_, _| true, leader).lookups {
         flow.looked_up(&lookup, Some((100, None)));
     }
-    assert_eq!(flow.to_commit(false), [(name(1), 100, None)]);
+    let due = flow.to_commit(false);
+    assert_eq!(offsets(&due), [(name(1), 100)]);
     let id = flow.id(&name(0)).expect("assigned");
     flow.seek(id, 7, None);
-    flow.committed(&name(1), 100);
-    assert_eq!(flow.to_commit(true), [(name(0), 7, None)]);
+    flow.committed(&name(1), due[0].token, 100);
+    assert_eq!(offsets(&flow.to_commit(true)), [(name(0), 7)]);
+}
+
+fn offsets(due: &[DueCommit]) -> Vec<(TopicPartition, i64)> {
+    let offset = |one: &DueCommit| (one.name.clone(), one.offset);
+    due.iter().map(offset).collect()
+}
+
+#[test]
+fn the_answer_to_a_commit_does_not_undo_a_seek_or_an_assignment_after_it() {
+    let mut flow = Flow::new(ConsumerConfig::in_group("g"));
+    let id = flow.assign(&name(0), Standing::Stuck);
+    flow.seek(id, 100, None);
+    let older = flow.to_commit(false);
+    assert_eq!(offsets(&older), [(name(0), 100)]);
+    flow.seek(id, 7, None);
+    flow.committed(&name(0), older[0].token, 100);
+    let newer = flow.to_commit(false);
+    assert_eq!(offsets(&newer), [(name(0), 7)]);
+    flow.unassign(&name(0));
+    let id = flow.assign(&name(0), Standing::Stuck);
+    flow.seek(id, 7, None);
+    flow.committed(&name(0), newer[0].token, 7);
+    let newest = flow.to_commit(false);
+    assert_eq!(offsets(&newest), [(name(0), 7)]);
+    flow.committed(&name(0), newest[0].token, 7);
+    assert_eq!(flow.to_commit(false), []);
+}
+
+#[test]
+fn the_fetcher_is_told_of_a_reader_that_waits_after_its_demand_was_overlooked() {
+    for has_stream in [false, true] {
+        let mut flow = Flow::new(config());
+        let id = flow.assign(&name(0), Standing::Stuck);
+        flow.seek(id, 0, None);
+        flow.set_stream(id, has_stream);
+        let scope = if has_stream {
+            Scope::One(id)
+        } else {
+            Scope::All
+        };
+        let now = Duration::from_secs(1);
+        assert!(matches!(flow.take(scope, false, now), Taken::Empty));
+        // The reader's clock was read some time before it had the lock.
+        assert!(
+            flow.plan(now + IDLE, |_, _| true, leader)
+                .fetches
+                .is_empty()
+        );
+        flow.has_work = false;
+        let waker = Waker::noop();
+        flow.wait(scope, WaiterId(1), waker);
+        assert!(std::mem::take(&mut flow.has_work), "{scope:?}");
+        assert_eq!(flow.plan(now + IDLE, |_, _| true, leader).fetches.len(), 1);
+        flow.wait(scope, WaiterId(1), waker);
+        assert!(!flow.has_work, "once is enough");
+    }
+}
+
+#[test]
+fn a_reader_that_has_records_left_gets_no_more_than_the_budget_and_a_batch_from_each_node() {
+    const COUNT: usize = 60;
+    let shapes = [(5, 0, false, 0); 4];
+    let logs: Vec<_> = (0..COUNT).map(|at| Log::new(at, &shapes)).collect();
+    let largest = logs.iter().flat_map(|log| &log.batches);
+    let largest = largest.map(|batch| batch.bytes.len()).max().expect("many");
+    assert!(COUNT * largest > 10 * TOTAL);
+    let mut world = World::new(logs);
+    let mut rounds = 0;
+    while world.delivered.values().map(Vec::len).sum::<usize>() < COUNT * 20 {
+        rounds += 1;
+        assert!(rounds < 5_000, "a partition is stuck: {:?}", world.seen);
+        world.take(None, true);
+        // The fetcher has time for all that it is allowed.
+        for _ in 0..COUNT {
+            world.plan();
+            world.answer(0, false, false);
+        }
+        let charged = world.flow.budget.charged();
+        let nodes = usize::try_from(NODES).expect("small");
+        assert!(charged <= TOTAL + nodes * largest, "{charged}");
+        world.opened(0);
+    }
 }
 
 #[test]
