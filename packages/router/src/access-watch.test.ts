@@ -43,6 +43,43 @@ test.each([
   expect(ctx.cutAfter).toHaveBeenCalledOnce();
 });
 
+test("access is lost within five seconds after the start of the last check that succeeded", async () => {
+  let asked = 0;
+  const { watch } = watched(() => {
+    asked += 1;
+    const late = (done: (who: Principal) => void) => setTimeout(() => done(PRINCIPAL), 100);
+    return new Promise(asked === 1 ? late : () => {});
+  });
+  // The check began at 1,500 ms and succeeded at 1,600 ms.
+  await vi.advanceTimersByTimeAsync(5_900);
+  expect(watch.signal.aborted).toBe(false);
+  await vi.advanceTimersByTimeAsync(100);
+  expect(watch.signal.aborted).toBe(true);
+});
+
+test("a check that takes long confirms the time when it began", async () => {
+  let asked = 0;
+  const { watch } = watched(() => {
+    asked += 1;
+    const late = (done: (who: Principal) => void) => setTimeout(() => done(PRINCIPAL), 2_900);
+    return new Promise(asked === 1 ? late : () => {});
+  });
+  await vi.advanceTimersByTimeAsync(1_500 + 5_000);
+  expect(watch.signal.aborted).toBe(true);
+});
+
+test("after a standstill of the process a check decides", async () => {
+  vi.useRealTimers();
+  const standstill = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5_000);
+  const confirmed = watched(async () => PRINCIPAL);
+  const hanging = watched(() => new Promise(() => {}));
+  standstill();
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  expect(confirmed.watch.signal.aborted).toBe(false);
+  expect(hanging.watch.signal.aborted).toBe(true);
+  confirmed.watch.stop();
+});
+
 test("a stream fails with the reason, even where its items end with the signal", async () => {
   const revoked = new DomainError("unauthenticated", "revoked");
   const { watch } = watched(() => Promise.reject(revoked));

@@ -5,10 +5,14 @@ import type { RequestContext } from "./context.ts";
 /** How often a request that still runs is authenticated again. */
 const CHECK_INTERVAL_MS = 1_500;
 /**
- * Without a successful check for this long, access counts as lost: the check hangs or fails, so
+ * So long after the start of the last successful check, access counts as lost: checks hang or fail, so
  * nobody knows whether the credential was revoked.
  */
 const UNCONFIRMED_MS_MAX = 4_500;
+/** A deadline that is noticed so late tells of a process that stood still: no check could succeed. */
+const STALL_MS_MIN = 250;
+/** How long the check after a standstill may take. */
+const LAST_CHECK_MS_MAX = 500;
 /** The caller of a stream that has ended has this long to read what is left. */
 const END_MS_MAX = 500;
 
@@ -23,17 +27,24 @@ export class AccessWatch {
   readonly #permission: Permission;
   readonly #ended = new AbortController();
   readonly #timer: NodeJS.Timeout;
+  #deadline: NodeJS.Timeout | undefined;
   #checking = false;
+  #hasStalled = false;
+  /** Start of the last check that succeeded. */
   #confirmedAt = performance.now();
   #lost: DomainError | undefined;
+  #isStopped = false;
 
   /** `principal` was authenticated and holds `permission`. */
   constructor(ctx: RequestContext, principal: Principal, permission: Permission) {
     this.#ctx = ctx;
     this.#principal = principal;
     this.#permission = permission;
-    this.#timer = setInterval(() => void this.#check(), CHECK_INTERVAL_MS);
+    this.#timer = setInterval(() => {
+      if (!this.#checking) void this.#check();
+    }, CHECK_INTERVAL_MS);
     this.#timer.unref();
+    this.#expireAt(this.#confirmedAt + UNCONFIRMED_MS_MAX);
     if (ctx.signal.aborted) this.stop();
     else ctx.signal.addEventListener("abort", this.stop, { once: true });
   }
@@ -50,6 +61,8 @@ export class AccessWatch {
 
   readonly stop = (): void => {
     clearInterval(this.#timer);
+    clearTimeout(this.#deadline);
+    this.#isStopped = true;
     this.#ctx.signal.removeEventListener("abort", this.stop);
   };
 
@@ -89,9 +102,7 @@ export class AccessWatch {
   }
 
   async #check(): Promise<void> {
-    if (performance.now() - this.#confirmedAt >= UNCONFIRMED_MS_MAX)
-      return this.#lose(unconfirmed());
-    if (this.#checking) return;
+    const startedAt = performance.now();
     this.#checking = true;
     try {
       const now = await this.#ctx.authenticateAgain();
@@ -99,12 +110,37 @@ export class AccessWatch {
       const { organizationId } = this.#principal;
       if (now.organizationId !== organizationId) throw notFound("organization", organizationId);
       authorize(now, this.#permission);
-      this.#confirmedAt = performance.now();
+      this.#confirm(startedAt);
     } catch (error) {
       if (error instanceof DomainError) this.#lose(error);
     } finally {
       this.#checking = false;
     }
+  }
+
+  #confirm(startedAt: number): void {
+    // The check after a standstill may have overtaken an older one.
+    if (this.#isStopped || startedAt <= this.#confirmedAt) return;
+    this.#confirmedAt = startedAt;
+    this.#hasStalled = false;
+    this.#expireAt(startedAt + UNCONFIRMED_MS_MAX);
+  }
+
+  #expireAt(time: number): void {
+    clearTimeout(this.#deadline);
+    this.#deadline = setTimeout(() => this.#expire(time), time - performance.now());
+    this.#deadline.unref();
+  }
+
+  #expire(time: number): void {
+    const now = performance.now();
+    if (this.#hasStalled || now - time < STALL_MS_MIN) {
+      this.#lose(unconfirmed());
+      return;
+    }
+    this.#hasStalled = true;
+    this.#expireAt(now + LAST_CHECK_MS_MAX);
+    void this.#check();
   }
 
   #lose(reason: DomainError): void {
