@@ -83,8 +83,9 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
         () => false,
         () => true,
       );
-      // The body stays unread: the route refuses the caller for the same reason, in its own form.
-      if (isRefused) return next();
+      // The route refuses the caller for the same reason, in its own form: nobody reads the body, and
+      // whoever tried to would find an empty one.
+      if (isRefused) c.req.raw = withoutBody(c.req.raw);
     }
     const onError = () => problemResponse(c, log, tooLarge(maxSize));
     return bodyLimit({ maxSize, onError })(c, next);
@@ -117,6 +118,10 @@ function trpc(req: Request, { log }: ApiParts, context: ApiEnv["Variables"]["con
       log.error({ requestId: context.requestId, path, err: error }, "a procedure failed");
     },
   });
+}
+
+function withoutBody({ url, method, headers, signal }: Request): Request {
+  return new Request(url, { method, headers, signal });
 }
 
 /** The origin of `url`; of this machine by name, also by address: people type either. */

@@ -83,6 +83,7 @@ function contextOf(
     clientAddress: clientAddress(headers, (c.env as Partial<HttpBindings> | undefined)?.incoming),
     instance: c.req.path,
     signal: AbortSignal.any([signal, parts.stopping]),
+    report: (err, message) => parts.log.error({ requestId: request.requestId, err }, message),
     authenticate: caller,
     authenticateAgain,
     takeBodySlot(permission) {

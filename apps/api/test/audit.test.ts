@@ -10,6 +10,7 @@ import {
   personOfRole,
   runningCluster,
 } from "./fixture.ts";
+import { json } from "./record-broker.ts";
 
 const fixture = apiFixture();
 const MUTATIONS = contracts.filter(({ method }) => method !== "GET");
@@ -141,25 +142,78 @@ test("changes of many kinds at once wait for each other in no circle", async () 
   expect(answers.filter(({ status }) => status >= 300)).toEqual([]);
 });
 
-test("a change at a broker has an event before it and one with its outcome", async () => {
+test("a change of a topic has an event before it and one with its outcome", async () => {
   const { cluster } = await runningCluster(fixture.db, fixture.ours, "with-topics");
   const path = `/v1/clusters/${cluster.id}/topics`;
   await post(path, { name: "t" });
   await post(path, { name: "t" });
-  const produced = await post(`${path}/t/records`, {
-    records: [{ value: { encoding: "text", data: "canary-of-a-customer" } }],
-  });
   const found = (await events(`target_id=${cluster.id}`)).reverse();
   expect(found.map(({ method, result, error_code }) => [method, result, error_code])).toEqual([
     ["topic.create", "started", null],
     ["topic.create", "success", null],
     ["topic.create", "started", null],
     ["topic.create", "failure", "topic_name_taken"],
-    ["record.produce", "started", null],
-    ["record.produce", produced.status < 300 ? "success" : "failure", produced.body.code ?? null],
   ]);
-  expect(found[4].request).toMatchObject({ topic_name: "t", records: { count: 1 } });
-  expect(JSON.stringify(found)).not.toContain("canary-of-a-customer");
+});
+
+test("what never started at a broker is a refusal, of which few are kept", async () => {
+  const { cluster } = await runningCluster(fixture.db, fixture.ours, "refused-topics");
+  const path = `/v1/clusters/${cluster.id}/topics`;
+  for (let round = 0; round < 5; round += 1) {
+    expect((await post(path, { name: "!" })).status).toBe(400);
+    expect((await post(`${path}/t/records`, { records: "canary" })).status).toBe(400);
+  }
+  const found = (await events(`target_id=${cluster.id}`)).reverse();
+  expect(found.map(({ method, result, error_code }) => [method, result, error_code])).toEqual([
+    ["topic.create", "failure", "validation_failed"],
+    ["record.produce", "failure", "validation_failed"],
+  ]);
+  expect(JSON.stringify(found)).not.toContain("canary");
+});
+
+const RESULTS = { results: [{ partition: 0, offset: "0", timestamp_ms: "0" }] };
+
+test("of what one caller produces to a topic, one event per minute is kept", async () => {
+  fixture.records.answer = (response) => json(response, 200, RESULTS);
+  const { cluster } = await runningCluster(fixture.db, fixture.ours, "produced");
+  const records = [{ value: { encoding: "text", data: "canary-of-a-customer" } }];
+  const produce = async (topic: string, apiKey = fixture.ours.apiKey) => {
+    const path = `/v1/clusters/${cluster.id}/topics/${topic}/records`;
+    expect((await call(fixture.app, "POST", path, { apiKey, body: { records } })).status).toBe(200);
+  };
+  for (let round = 0; round < 5; round += 1) await produce("t");
+  await produce("u");
+  await produce("t", await keyOfRole(fixture.db, fixture.ours, "member"));
+  const found = (await events(`target_id=${cluster.id}`)).reverse();
+  expect(found.map(({ actor, request, result }) => [actor.name, request, result])).toEqual(
+    [
+      ["first key", "t"],
+      ["first key", "u"],
+      ["member", "t"],
+    ].map(([name, topic]) => [
+      name,
+      { cluster_id: cluster.id, topic_name: topic, records: { count: 1 } },
+      "success",
+    ]),
+  );
+});
+
+test("an outcome whose event cannot be written is still the answer", async () => {
+  fixture.records.answer = (response) => json(response, 200, RESULTS);
+  const { cluster } = await runningCluster(fixture.db, fixture.ours, "unwritten");
+  const path = `/v1/clusters/${cluster.id}/topics`;
+  await runSql(fixture.ownerUrl, "REVOKE INSERT ON audit_event FROM millrace_api");
+  const produced = await post(`${path}/t/records`, { records: [{ value: null }] });
+  const invalid = await post(path, { name: "!" });
+  const refused = await post(path, { name: "t" });
+  await runSql(fixture.ownerUrl, "GRANT INSERT ON audit_event TO millrace_api");
+  expect(produced.status).toBe(200);
+  expect(invalid.status).toBe(400);
+  // A change of a topic does not begin without its event.
+  expect(refused.status).toBe(500);
+  expect((await post(path, { name: "t" })).status).toBe(201);
+  const results = (await events(`target_id=${cluster.id}`)).map(({ result }) => result);
+  expect(results).toEqual(["success", "started"]);
 });
 
 test("a preview changes nothing and leaves no event", async () => {
@@ -187,6 +241,34 @@ test("what a role does not grant is logged, and a flood of it is not", async () 
     ["auditEvent.list", "denied", "forbidden"],
     ["environment.create", "denied", "forbidden"],
   ]);
+});
+
+test("denials are kept per target, also of previews and of records", async () => {
+  const { app, ours } = fixture;
+  const apiKey = await keyOfRole(fixture.db, ours, "viewer");
+  const headers = { authorization: `Bearer ${apiKey}` };
+  const targets = [];
+  for (const name of ["denied-a", "denied-b"]) {
+    const { cluster } = await runningCluster(fixture.db, ours, name);
+    targets.push(cluster.id);
+    await call(app, "POST", `/v1/clusters/${cluster.id}/topics/t/records`, {
+      apiKey,
+      body: { records: [{ value: null }] },
+    });
+    for (const procedure of ["topic.create", "cluster.delete"]) {
+      const body = { json: { cluster_id: cluster.id, name: "t", validate_only: true } };
+      const path = `/trpc/${procedure}`;
+      expect((await call(app, "POST", path, { headers, body })).status).toBe(403);
+    }
+  }
+  for (const id of targets) {
+    const found = (await events(`target_id=${id}&result=denied`)).reverse();
+    expect(found.map(({ method }) => method)).toEqual([
+      "record.produce",
+      "topic.create",
+      "cluster.delete",
+    ]);
+  }
 });
 
 test("a flood of refusals of ever new keys ends at the organization's bound", async () => {

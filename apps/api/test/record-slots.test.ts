@@ -3,7 +3,7 @@ import type { Server } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { serve } from "@hono/node-server";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { apiFixture, runningCluster } from "./fixture.ts";
+import { apiFixture, keyOfRole, runningCluster } from "./fixture.ts";
 import { json } from "./record-broker.ts";
 
 const fixture = apiFixture();
@@ -58,6 +58,12 @@ test("a stranger's large body is refused before it is read", async () => {
   expect(await statusOf(await begun("POST", produceByTrpc))).toBe(401);
 });
 
+test("a large body of a role that may not write is refused before it is read", async () => {
+  const viewer = await keyOfRole(fixture.db, fixture.ours, "viewer");
+  expect(await statusOf(await begun("POST", records, viewer))).toBe(403);
+  expect(await statusOf(await begun("POST", produceByTrpc, viewer))).toBe(403);
+});
+
 test("a large body is read only in a slot, which a caller that leaves gives back", async () => {
   fixture.records.answer = (response) => json(response, 200, RESULTS);
   const uploads = await Promise.all(
@@ -70,7 +76,9 @@ test("a large body is read only in a slot, which a caller that leaves gives back
     uploads.push(await begun("POST", records, fixture.ours.apiKey));
     expect((await produce()).status).toBe(429);
   }, 5_000);
-  expect(await statusOf(await begun("POST", records, fixture.ours.apiKey))).toBe(429);
+  for (const path of [records, produceByTrpc]) {
+    expect(await statusOf(await begun("POST", path, fixture.ours.apiKey))).toBe(429);
+  }
   for (const upload of uploads) upload.destroy();
   await vi.waitFor(async () => expect((await produce()).status).toBe(200), 5_000);
   expect((await produce()).status).toBe(200);

@@ -42,6 +42,8 @@ export interface RegionDrivers {
 /** What every use case that answers a caller works with; `db` has the rows of the caller's tenant alone. */
 export interface Core extends Tools {
   readonly db: TenantDatabase;
+  /** Awaited right before a broker is told to change a topic, once all checks have passed. */
+  readonly beforeBrokerChange?: () => Promise<void>;
 }
 
 /** What is there before the tenant is known. */

@@ -10,6 +10,10 @@ test("secrets and customers' records are not kept, whatever they are part of", (
     records: [{ value: { data: canary } }, {}],
   });
   expect(JSON.stringify(detail)).not.toContain(canary);
+  expect(auditDetail({ records: "a", nested: { records: { a: 1 } } })).toEqual({
+    records: "[omitted]",
+    nested: { records: "[omitted]" },
+  });
   expect(detail).toMatchObject({ name: "orders", password: "[redacted]", records: { count: 2 } });
 });
 

@@ -88,6 +88,6 @@ function keep(value: unknown, depth: number): unknown {
 
 function keepField(name: string, item: unknown, depth: number): unknown {
   if (SECRET_FIELD.test(name)) return item === null ? null : REDACTED;
-  if (CONTENT_FIELDS.has(name) && Array.isArray(item)) return { count: item.length };
+  if (CONTENT_FIELDS.has(name)) return Array.isArray(item) ? { count: item.length } : "[omitted]";
   return keep(item, depth + 1);
 }

@@ -22,6 +22,8 @@ export interface RequestContext {
    * answered. Throws what `authenticate` throws, `forbidden` without `permission`, `rate_limited`.
    */
   readonly takeBodySlot: (permission: Permission) => Promise<void>;
+  /** Logs a failure that the answer does not show. */
+  readonly report: (error: unknown, message: string) => void;
   /** Closes the connection unless the response was written within `ms` from now. */
   readonly cutAfter: (ms: number) => void;
 }

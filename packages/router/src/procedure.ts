@@ -1,4 +1,5 @@
 import { authorize } from "@millrace/auth";
+import { contracts } from "@millrace/contract";
 import { AuditTrail, type Core, coreOf } from "@millrace/core";
 import type { DomainError, Permission, Principal } from "@millrace/domain";
 import { initTRPC, TRPCError } from "@trpc/server";
@@ -27,6 +28,8 @@ const TRPC_CODE_BY_STATUS: Readonly<Record<number, TRPCError["code"]>> = {
   503: "SERVICE_UNAVAILABLE",
   504: "GATEWAY_TIMEOUT",
 };
+
+const CONTRACTS = new Map(contracts.map((contract) => [contract.name, contract]));
 
 const t = initTRPC.context<RequestContext>().create({
   transformer: superjson,
@@ -62,14 +65,17 @@ export function procedure(permission: Permission) {
     let trail: AuditTrail | undefined;
     try {
       const principal = await ctx.authenticate();
-      const input = await getRawInput();
       const plain = coreOf(ctx.core, principal.organizationId);
-      const { requestId, clientAddress } = ctx;
-      const request = { method: path, input, requestId, clientAddress };
+      const contract = CONTRACTS.get(path);
+      const { requestId, clientAddress, report } = ctx;
+      const hasPreview = contract !== undefined && "validate_only" in contract.input.shape;
+      const sent = { method: path, input: getRawInput, hasPreview };
+      const request = { ...sent, requestId, clientAddress, report };
       trail = new AuditTrail(plain, ctx.core.db.rateLimits, principal, request);
       authorize(principal, permission);
+      // Before the body is read.
+      if (contract?.bodyBytesMax !== undefined) await ctx.takeBodySlot(permission);
       const isMutation = type === "mutation";
-      if (isMutation) await trail.begin();
       if (!isMutation) access = new AccessWatch(ctx, principal, permission);
       const signal = access ? AbortSignal.any([ctx.signal, access.signal]) : ctx.signal;
       const core = isMutation ? trail.core : plain;

@@ -41,17 +41,27 @@ async function answer(contract: Contract, c: Context<ApiEnv>, log: Logger): Prom
   const context = c.get("context");
   // Strangers learn nothing, not even what is wrong with their request.
   await context.authenticate();
-  if (contract.bodyBytesMax !== undefined) await context.takeBodySlot(contract.permission);
+  const call = callOf(contract, context);
+  if (contract.bodyBytesMax !== undefined && (await isRefusedSlot(contract, context))) {
+    // The procedure refuses the caller for the same reason, and writes that down.
+    return present(contract, c, await call(c.req.param()));
+  }
   const body = contract.method === "GET" ? "" : await c.req.text();
   const input = await readInput(contract, c.req, body);
   if (contract.stream) return stream(contract, c, input, streamType(c, contract.stream));
-  const call = callOf(contract, context);
   const run = async () => present(contract, c, await call(input));
   const key = contract.method === "POST" ? c.req.header("idempotency-key") : undefined;
   // A preview does nothing, so it may run as often as it likes and leaves the key to the change.
   if (key === undefined || input.validate_only === "true") return run();
   const sent = { query: new URL(c.req.url).search, body };
   return idempotent(contract, context, key, sent, run, (error) => problemResponse(c, log, error));
+}
+
+function isRefusedSlot({ permission }: Contract, context: RequestContext): Promise<boolean> {
+  return context.takeBodySlot(permission).then(
+    () => false,
+    () => true,
+  );
 }
 
 function callOf(contract: Contract, context: RequestContext): Call {

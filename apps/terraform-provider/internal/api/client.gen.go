@@ -1813,7 +1813,7 @@ type AuditEvent struct {
 	Request   *map[string]interface{} `json:"request"`
 	RequestId string                  `json:"request_id"`
 
-	// Result started: the broker is about to be asked, the outcome follows. success: the change was made. failure: nothing was changed. denied: the role does not grant it
+	// Result started: the broker is about to change a topic, the outcome follows. success: the change was made. failure: nothing was changed. denied: the role does not grant it
 	Result AuditEventResult `json:"result"`
 
 	// Seq Counts from 1 per organization, without gaps
@@ -1824,7 +1824,7 @@ type AuditEvent struct {
 // AuditEventAuthMethod defines model for AuditEvent.AuthMethod.
 type AuditEventAuthMethod string
 
-// AuditEventResult started: the broker is about to be asked, the outcome follows. success: the change was made. failure: nothing was changed. denied: the role does not grant it
+// AuditEventResult started: the broker is about to change a topic, the outcome follows. success: the change was made. failure: nothing was changed. denied: the role does not grant it
 type AuditEventResult string
 
 // AuditEventPage defines model for AuditEventPage.
@@ -3959,7 +3959,7 @@ type ClientInterface interface {
 
 	// AuditEventList List audit events
 	//
-	// Who changed what, and what was refused; newest first. Of the same refusal one event per minute is kept.
+	// Who changed what, and what was refused; newest first. Of the same refusal one event per minute is kept, and of the records that one caller produces to one topic the first request of a minute.
 	//
 	// Corresponds with GET /v1/audit-events (the `AuditEventList` operationId).
 	AuditEventList(ctx context.Context, params *AuditEventListParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -4510,7 +4510,7 @@ func (c *Client) ApiKeyGet(ctx context.Context, apiKeyId string, reqEditors ...R
 
 // AuditEventList List audit events
 //
-// Who changed what, and what was refused; newest first. Of the same refusal one event per minute is kept.
+// Who changed what, and what was refused; newest first. Of the same refusal one event per minute is kept, and of the records that one caller produces to one topic the first request of a minute.
 //
 // Corresponds with GET /v1/audit-events (the `AuditEventList` operationId).
 func (c *Client) AuditEventList(ctx context.Context, params *AuditEventListParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9152,7 +9152,7 @@ type ClientWithResponsesInterface interface {
 
 	// AuditEventListWithResponse List audit events
 	//
-	// Who changed what, and what was refused; newest first. Of the same refusal one event per minute is kept.
+	// Who changed what, and what was refused; newest first. Of the same refusal one event per minute is kept, and of the records that one caller produces to one topic the first request of a minute.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12336,7 +12336,7 @@ func (c *ClientWithResponses) ApiKeyGetWithResponse(ctx context.Context, apiKeyI
 
 // AuditEventListWithResponse List audit events
 //
-// Who changed what, and what was refused; newest first. Of the same refusal one event per minute is kept.
+// Who changed what, and what was refused; newest first. Of the same refusal one event per minute is kept, and of the records that one caller produces to one topic the first request of a minute.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -18,7 +18,7 @@ export const AuditEvent = z
     target_id: z.string().nullable(),
     result: z.enum(AUDIT_RESULTS).meta({
       description:
-        "started: the broker is about to be asked, the outcome follows. success: the change was made. failure: nothing was changed. denied: the role does not grant it",
+        "started: the broker is about to change a topic, the outcome follows. success: the change was made. failure: nothing was changed. denied: the role does not grant it",
     }),
     error_code: z.string().nullable(),
     request: detail.meta({ description: "What was asked for, without secrets and records" }),

@@ -8,7 +8,7 @@ export const listAuditEvents = defineContract({
   path: "/v1/audit-events",
   summary: "List audit events",
   description:
-    "Who changed what, and what was refused; newest first. Of the same refusal one event per minute is kept.",
+    "Who changed what, and what was refused; newest first. Of the same refusal one event per minute is kept, and of the records that one caller produces to one topic the first request of a minute.",
   tag: "Audit",
   permission: "audit:read",
   successStatus: 200,

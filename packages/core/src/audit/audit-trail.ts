@@ -1,8 +1,10 @@
 /**
  * The audit log of one request. A change in the database and its line in the log are one transaction: `core`
  * has a database whose `transaction` writes the line before it commits, so that neither is there without the
- * other. What changes a broker instead has a line before and one after.
+ * other. A change of a topic, which a broker makes, has a line before and one after; of records produced there
+ * is one line per minute.
  */
+import { createHash } from "node:crypto";
 import type { RateLimitRepository, TenantDatabase, Transaction } from "@millrace/db";
 import {
   type AuditEvent,
@@ -18,12 +20,13 @@ import type { Core } from "../core.ts";
 import { changerBehind } from "../tenant/changer-behind.ts";
 import { snapshot } from "./audit-snapshot.ts";
 
+const PRODUCE = "record.produce";
 /** Changes that a broker makes: no transaction of ours holds them. */
 const AT_BROKER: ReadonlySet<string> = new Set([
   "topic.create",
   "topic.update",
   "topic.delete",
-  "record.produce",
+  PRODUCE,
 ]);
 /** The field of the request that names what is changed. */
 const TARGET_FIELDS: Readonly<Record<string, string>> = {
@@ -38,6 +41,10 @@ const TARGET_FIELDS: Readonly<Record<string, string>> = {
 const REFUSAL_WINDOW_MS = 60_000;
 const REFUSALS_PER_HOUR_MAX = 1_000;
 const HOUR_MS = 3_600_000;
+/** Refusals of one method count per target, in so many groups of targets: what callers name is without end. */
+const TARGET_GROUPS = 256;
+/** Of what one caller produces to one topic, the first request of so long is kept. */
+const PRODUCE_WINDOW_MS = 60_000;
 /** Ids are shorter; what is sent in their place may have any length. */
 const ID_LENGTH_MAX = 100;
 const ADDRESS_LENGTH_MAX = 64;
@@ -45,9 +52,14 @@ const ADDRESS_LENGTH_MAX = 64;
 export interface AuditedRequest {
   /** The contract's name. */
   readonly method: string;
-  readonly input: unknown;
+  /** What was sent, read no earlier than it is needed; never more than the server lets in. */
+  readonly input: () => Promise<unknown>;
+  /** Whether `validate_only` asks the method for a preview. */
+  readonly hasPreview: boolean;
   readonly requestId: string;
   readonly clientAddress: string;
+  /** Logs what the caller must not learn: a line that could not be written. */
+  readonly report: (error: unknown, message: string) => void;
 }
 
 type Line = Pick<AuditEvent, "result"> &
@@ -61,8 +73,9 @@ export class AuditTrail {
   readonly #plain: Core;
   readonly #principal: Principal;
   readonly #request: AuditedRequest;
-  readonly #target: string | undefined;
+  #input: Promise<unknown> | undefined;
   #actor: Promise<Changer> | undefined;
+  #hasBegun = false;
   #isWritten = false;
 
   constructor(
@@ -76,36 +89,50 @@ export class AuditTrail {
     this.#rateLimits = rateLimits;
     this.#principal = principal;
     this.#request = request;
-    this.#target = targetOf(request);
     const transaction: TenantDatabase["transaction"] = (work) => this.#transaction(work);
-    this.core = { ...core, db: { ...core.db, transaction } };
+    this.core = {
+      ...core,
+      db: { ...core.db, transaction },
+      beforeBrokerChange: () => this.#begin(),
+    };
   }
 
-  /** Before the use case runs. */
-  async begin(): Promise<void> {
-    if (!AT_BROKER.has(this.#request.method) || this.#isPreview()) return;
-    await this.#append(this.#db, { result: "started" });
-  }
-
-  /** After it, unless a transaction has said so already. */
+  /** After the use case, unless a transaction has said so already. */
   async succeeded(): Promise<void> {
-    if (this.#isWritten || this.#isPreview()) return;
-    await this.#append(this.#db, { result: "success" });
+    if (this.#isWritten || (await this.#isPreview())) return;
+    // The change is made, whatever becomes of its line.
+    this.#isWritten = true;
+    try {
+      if (await this.#isFirstProduce()) await this.#append(this.#db, { result: "success" });
+    } catch (error) {
+      if (!AT_BROKER.has(this.#request.method)) throw error;
+      this.#request.report(error, "the audit log lacks the outcome of a change at a broker");
+    }
   }
 
-  /** Of a mutation that failed, and of anything that the role does not grant. */
+  /** Of a mutation that failed, and of anything that the role does not grant. Does not throw. */
   async refused(errorCode: ErrorCode): Promise<void> {
-    if (this.#isWritten || this.#isPreview()) return;
     const result: AuditResult = errorCode === "forbidden" ? "denied" : "failure";
-    const begun = AT_BROKER.has(this.#request.method) && result === "failure";
-    // What was begun has its outcome, be there ever so many.
-    if (!begun && !(await this.#isKept(errorCode))) return;
-    await this.#append(this.#db, { result, errorCode });
+    try {
+      if (this.#isWritten || (result === "failure" && (await this.#isPreview()))) return;
+      // What was begun has its outcome, be there ever so many.
+      if (!this.#hasBegun && !(await this.#isKept(errorCode))) return;
+      await this.#append(this.#db, { result, errorCode });
+    } catch (error) {
+      this.#request.report(error, "the audit log lacks a refusal");
+    }
+  }
+
+  async #begin(): Promise<void> {
+    if (this.#hasBegun) return;
+    await this.#append(this.#db, { result: "started" });
+    this.#hasBegun = true;
   }
 
   async #isKept(errorCode: ErrorCode): Promise<boolean> {
     const { organizationId } = this.#principal;
-    const same = [principalKey(this.#principal), this.#request.method, errorCode].join("|");
+    const group = groupOf(await this.#target());
+    const same = [principalKey(this.#principal), this.#request.method, errorCode, group].join("|");
     const now = Date.now();
     const key = `audit|${organizationId}|${same}`;
     if ((await this.#rateLimits.count(key, REFUSAL_WINDOW_MS, now)) > 1) return false;
@@ -113,14 +140,23 @@ export class AuditTrail {
     return all <= REFUSALS_PER_HOUR_MAX;
   }
 
+  /** True of every other method. */
+  async #isFirstProduce(): Promise<boolean> {
+    if (this.#request.method !== PRODUCE) return true;
+    const { cluster_id: clusterId, topic_name: topic } = fieldsOf(await this.#sent());
+    const key = ["audit", principalKey(this.#principal), PRODUCE, clusterId, topic].join("|");
+    return (await this.#rateLimits.count(key, PRODUCE_WINDOW_MS, Date.now())) === 1;
+  }
+
   async #transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
     const actor = await this.#who();
+    const target = await this.#target();
     const { organizationId } = this.#principal;
     const result = await this.#db.transaction(async (tx) => {
       if (this.#isWritten) return work({ ...tx, actor });
-      const before = this.#target && (await snapshot(tx, organizationId, this.#target));
+      const before = target && (await snapshot(tx, organizationId, target));
       const changed = await work({ ...tx, actor });
-      const targetId = this.#target ?? idOf(changed);
+      const targetId = target ?? idOf(changed);
       const after = targetId && (await snapshot(tx, organizationId, targetId));
       const line = { ...(before && { before }), ...(after && { after }) };
       await this.#append(tx, { result: "success", ...line, ...(targetId && { targetId }) });
@@ -131,14 +167,14 @@ export class AuditTrail {
   }
 
   async #append(db: Pick<TenantDatabase, "audit">, line: Line): Promise<void> {
-    const { method, input, requestId, clientAddress } = this.#request;
+    const { method, requestId, clientAddress } = this.#request;
     await db.audit.append({
       organizationId: this.#principal.organizationId,
       actor: await this.#who(),
       authMethod: this.#principal.apiKeyId === undefined ? "session" : "api_key",
       ...{ method, requestId, clientAddress: auditText(clientAddress, ADDRESS_LENGTH_MAX) },
-      request: auditDetail(input),
-      targetId: this.#target,
+      request: auditDetail(await this.#sent()),
+      targetId: await this.#target(),
       before: undefined,
       after: undefined,
       errorCode: undefined,
@@ -151,18 +187,34 @@ export class AuditTrail {
     return this.#actor;
   }
 
+  /** What cannot be read is not in the log; the use case says why. */
+  #sent(): Promise<unknown> {
+    this.#input ??= this.#request.input().catch(() => undefined);
+    return this.#input;
+  }
+
+  async #target(): Promise<string | undefined> {
+    return targetOf(this.#request.method, await this.#sent());
+  }
+
   /** A preview changes nothing. */
-  #isPreview(): boolean {
-    const { validate_only: asked } = fieldsOf(this.#request.input);
+  async #isPreview(): Promise<boolean> {
+    if (!this.#request.hasPreview) return false;
+    const { validate_only: asked } = fieldsOf(await this.#sent());
     return asked === true || asked === "true";
   }
 }
 
-function targetOf({ method, input }: AuditedRequest): string | undefined {
+function targetOf(method: string, input: unknown): string | undefined {
   const [noun = "", verb] = method.split(".");
   const field = TARGET_FIELDS[noun] ?? "cluster_id";
   const id = verb === "create" && noun !== "topic" ? undefined : fieldsOf(input)[field];
   return typeof id === "string" ? auditText(id, ID_LENGTH_MAX) : undefined;
+}
+
+function groupOf(target: string | undefined): number {
+  if (target === undefined) return 0;
+  return createHash("sha256").update(target).digest().readUInt32BE() % TARGET_GROUPS;
 }
 
 /** The id of what a transaction made: of its result, or of the first part of it that has one. */

@@ -28,6 +28,7 @@ export async function createTopic(
   const bootstrapServers = await requireBootstrapServers(core, principal, clusterId);
   return atBroker(topic.name, () =>
     core.kafka({ bootstrapServers }, async (admin) => {
+      await core.beforeBrokerChange?.();
       try {
         await admin.createTopic(topic);
       } catch (error) {

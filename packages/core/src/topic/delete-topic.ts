@@ -18,6 +18,9 @@ export async function deleteTopic(
   // The broker's internal topics are none of the tenant's, nor is a name that no topic can have.
   if (!isTopicName(topicName)) throw notFound("topic", topicName);
   await atBroker(topicName, () =>
-    core.kafka({ bootstrapServers }, (admin) => admin.deleteTopic(topicName)),
+    core.kafka({ bootstrapServers }, async (admin) => {
+      await core.beforeBrokerChange?.();
+      await admin.deleteTopic(topicName);
+    }),
   );
 }

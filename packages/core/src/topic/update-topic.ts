@@ -42,6 +42,7 @@ export async function updateTopic(
       const changes = effective(before, input.configs ?? {});
       await alter(admin, topicName, { partitions, changes, validateOnly: true });
       if (input.validateOnly) return before;
+      await core.beforeBrokerChange?.();
       await alter(admin, topicName, { partitions, changes, validateOnly: false });
       return admin.describeTopic(topicName);
     }),

@@ -3,11 +3,6 @@ import { produceRecords } from "@millrace/core";
 import { procedure } from "../procedure.ts";
 
 export const produceRecordsProcedure = procedure(contract.permission)
-  // Before the body is read.
-  .use(async ({ ctx, next }) => {
-    await ctx.takeBodySlot(contract.permission);
-    return next();
-  })
   .input(contract.input)
   .output(contract.response)
   .mutation(({ ctx, input }) => {
