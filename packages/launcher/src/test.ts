@@ -243,6 +243,7 @@ function toolPaths(found: AllTools): NodeJS.ProcessEnv {
     MILLRACE_CHROMIUM: found.chromium ?? "",
     MILLRACE_KCAT: found.kcat ?? "",
     MILLRACE_KAFKA_JARS: found.kafkaJars ?? "",
+    MILLRACE_OPENSSL: found.openssl ?? "",
   };
 }
 

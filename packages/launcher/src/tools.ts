@@ -12,6 +12,7 @@ export interface Tools {
   kcat: string | undefined;
   /** The folder with Apache Kafka's jars. */
   kafkaJars: string | undefined;
+  openssl: string | undefined;
   /** One line for each tool that could not be had. */
   absent: string[];
 }
@@ -39,7 +40,13 @@ export async function findTools(): Promise<Tools> {
       "Java client tests: no JDK 17 with Maven (Debian/Ubuntu: apt-get install default-jdk maven)",
     );
   }
-  return { chromium, kcat, kafkaJars, absent };
+  const openssl =
+    onPath("openssl") ?? ((await installPackage("openssl")) ? onPath("openssl") : undefined);
+  if (openssl === undefined)
+    absent.push(
+      "tests of protected listeners: no openssl (Debian/Ubuntu: apt-get install openssl)",
+    );
+  return { chromium, kcat, kafkaJars, openssl, absent };
 }
 
 /** The path of a program, or nothing. */
@@ -89,15 +96,18 @@ async function fetchKafka(): Promise<string | undefined> {
   const pom = join(root, KAFKA_POM);
   if (onPath("java") === undefined || onPath("mvn") === undefined || !existsSync(pom))
     return undefined;
-  const version = /<kafka\.version>(.+?)</.exec(readFileSync(pom, "utf8"))?.[1] ?? "unknown";
+  const wanted = readFileSync(pom, "utf8");
+  const version = /<kafka\.version>(.+?)</.exec(wanted)?.[1] ?? "unknown";
   const dir = join(root, ".millrace-tools", `kafka-${version}`);
-  if (existsSync(join(dir, "complete"))) return dir;
+  // What another pom has fetched may lack some.
+  const complete = join(dir, "complete");
+  if (existsSync(complete) && readFileSync(complete, "utf8") === wanted) return dir;
   print(`fetching Apache Kafka ${version}'s tools …`);
   const { code, output } = await run(
     "sh",
     [
       "-c",
-      `mvn -q -B -f "${pom}" dependency:copy-dependencies -DoutputDirectory="${dir}" && touch "${dir}/complete"`,
+      `mvn -q -B -f "${pom}" dependency:copy-dependencies -DoutputDirectory="${dir}" && cp "${pom}" "${complete}"`,
     ],
     { cwd: root, title: "fetching Kafka's tools", secondsMax: INSTALL_SECONDS_MAX },
   );
