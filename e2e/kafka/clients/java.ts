@@ -5,7 +5,7 @@ import { type Client, type RunOptions, runLines } from "./client.ts";
 const jars = process.env.MILLRACE_KAFKA_JARS ?? "";
 const IDLE_MS_MAX = 30_000;
 
-/** Runs one of Kafka's tools by its class name. */
+/** Runs one of Kafka's tools by its class name; one that is not among the others by its whole name. */
 export function kafkaTool(tool: string, args: string[], options: RunOptions = {}): Promise<void> {
   return runLines("java", javaArguments(tool, args), options);
 }
@@ -13,7 +13,8 @@ export function kafkaTool(tool: string, args: string[], options: RunOptions = {}
 /** What `java` is told to run one of Kafka's tools. */
 export function javaArguments(tool: string, args: string[]): string[] {
   const machine = ["-Xmx512M", "-XX:+UseSerialGC"];
-  return [...machine, "-cp", `${jars}/*`, `org.apache.kafka.tools.${tool}`, ...args];
+  const name = tool.startsWith("kafka.") ? tool : `org.apache.kafka.tools.${tool}`;
+  return [...machine, "-cp", `${jars}/*`, name, ...args];
 }
 
 export const java: Client = {
