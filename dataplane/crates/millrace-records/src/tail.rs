@@ -1,16 +1,20 @@
 //! A stream of records that goes on with what is produced.
 //!
-//! It is polled by whoever writes to the reader's socket, and has no task of its own. So a reader
-//! that stops reading stops the polls, the consumer sees no demand and fetches nothing; and a stream
-//! that is dropped leaves nothing running.
+//! It is polled by whoever writes to the reader's socket. A task reads at most one batch ahead, so that
+//! one that waits for its turn among large batches keeps its place while progress is written. So a
+//! reader that stops reading stops the polls, the consumer sees no demand and fetches nothing; and a
+//! stream that is dropped leaves nothing running.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use millrace_client::{Client, Consumer, consumer::StartAt};
+use millrace_client::{
+    Client, Consumer,
+    consumer::{ConsumerError, StartAt},
+};
 use serde::Serialize;
 use tokio::time::{Interval, MissedTickBehavior, interval};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     admission::Permit,
@@ -36,6 +40,8 @@ pub struct RecordsStream {
     parts: StreamParts,
     scanned_records: u64,
     scanned_bytes: u64,
+    /// Reads the next batch.
+    reading: Option<AbortOnDropHandle<Result<InHand, ConsumerError>>>,
     /// The batch that is being written.
     batch: Option<InHand>,
     progress: Interval,
@@ -101,6 +107,7 @@ impl RecordsStream {
             parts,
             scanned_records: 0,
             scanned_bytes: 0,
+            reading: None,
             batch: None,
             progress,
             failed: None,
@@ -136,11 +143,18 @@ impl RecordsStream {
             if let Some(error) = self.failed.take() {
                 return Err(error);
             }
+            let consumer = &self.parts.consumer;
+            let reading = self.reading.get_or_insert_with(|| read(consumer.clone()));
             tokio::select! {
                 biased;
                 () = self.parts.stopped.cancelled() => return Err(RecordsError::stopping()),
                 _ = self.progress.tick() => return self.write_progress(),
-                batch = self.parts.consumer.next_batch() => self.batch = Some(InHand::new(batch?)),
+                batch = reading => {
+                    self.reading = None;
+                    // It ends early with the runtime only.
+                    let batch = batch.map_err(|_| RecordsError::stopping())?;
+                    self.batch = Some(batch?);
+                }
             }
             tokio::task::yield_now().await;
         }
@@ -238,7 +252,8 @@ impl RecordsStream {
         }
         for lane in self.parts.lanes.values_mut() {
             if let Some(lag) = self.parts.consumer.lag(&lane.name) {
-                lane.end = lane.next.saturating_add(lag);
+                // A batch that was read ahead is not part of the lag.
+                lane.end = lane.end.max(lane.next.saturating_add(lag));
             }
         }
         let progress = Progress {
@@ -258,6 +273,12 @@ impl RecordsStream {
         );
         Ok(chunk.into())
     }
+}
+
+fn read(consumer: Consumer) -> AbortOnDropHandle<Result<InHand, ConsumerError>> {
+    let reading = async move { consumer.next_batch().await.map(InHand::new) };
+    // Not supervised: it ends with its batch, or with the stream.
+    AbortOnDropHandle::new(tokio::spawn(reading))
 }
 
 fn write(
