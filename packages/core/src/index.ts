@@ -6,7 +6,7 @@ export { listApiKeys } from "./api-key/list-api-keys.ts";
 export { AuditTrail } from "./audit/audit-trail.ts";
 export { exportAuditEvents } from "./audit/export-audit-events.ts";
 export { listAuditEvents } from "./audit/list-audit-events.ts";
-export { verifyAuditChain, verifyAuditChains } from "./audit/verify-audit-chains.ts";
+export { type ChainTools, verifyAuditChains } from "./audit/verify-audit-chains.ts";
 export { type BenchmarkView, getBenchmark } from "./benchmark/get-benchmark.ts";
 export { listBenchmarks } from "./benchmark/list-benchmarks.ts";
 export { runBenchmark } from "./benchmark/run-benchmark.ts";

@@ -1,6 +1,7 @@
-import { newId, systemClock } from "@millrace/domain";
-import { expect, test, vi } from "vitest";
-import { verifyAuditChain, verifyAuditChains } from "../src/index.ts";
+import { newId, type OrganizationId } from "@millrace/domain";
+import { runSql } from "@millrace/testkit";
+import { beforeEach, expect, test, vi } from "vitest";
+import { type ChainTools, verifyAuditChains } from "../src/index.ts";
 import { coreFixture } from "./fixture.ts";
 
 const fixture = coreFixture();
@@ -17,37 +18,77 @@ async function append(count: number): Promise<void> {
   }
 }
 
-test("each chain is verified once a day, and one that lost its end is reported", async () => {
-  await append(3);
-  const error = vi.fn();
-  const log = { info: () => {}, warn: () => {}, error };
-  const worker = fixture.db.worker;
+const HOUR_MS = 3_600_000;
+const found = vi.fn();
+const log = { info: () => {}, warn: () => {}, error: found };
+const after = (hours: number) => ({ now: () => new Date(Date.now() + hours * HOUR_MS) });
+const verify = (hours: number, db: ChainTools["db"] = fixture.db.worker) =>
+  verifyAuditChains({ db, clock: after(hours), log });
+
+beforeEach(() => void found.mockClear());
+
+/** What nobody but the owner can do, and only without the trigger that keeps the log. */
+async function tamper(change: string): Promise<void> {
+  await runSql(
+    fixture.ownerUrl,
+    `BEGIN; ALTER TABLE audit_event DISABLE TRIGGER audit_event_is_kept;
+     SET LOCAL app.owner_path = 'on'; ${change};
+     ALTER TABLE audit_event ENABLE TRIGGER audit_event_is_kept; COMMIT`,
+  );
+}
+
+test("each chain is verified once a day, from where the last verification ended", async () => {
   const { organizationId } = fixture.principal;
-  await verifyAuditChains({ db: worker, clock: systemClock, log });
-  expect(await fixture.db.audit.lastCheck(organizationId)).toMatchObject({ seq: 3n });
+  const last = async () => (await fixture.db.audit.checks(organizationId)).intact;
+  await append(3);
+  await verify(0);
+  expect(await last()).toMatchObject({ seq: 3n, fromSeq: 0n });
   await append(1);
-  await verifyAuditChains({ db: worker, clock: systemClock, log });
-  expect(await fixture.db.audit.lastCheck(organizationId)).toMatchObject({ seq: 3n });
-  expect(error).not.toHaveBeenCalled();
+  await verify(0);
+  expect(await last()).toMatchObject({ seq: 3n });
+  await verify(25);
+  expect(await last()).toMatchObject({ seq: 4n, fromSeq: 3n });
+  await verify(50);
+  expect(await last()).toMatchObject({ seq: 4n, fromSeq: 4n });
+  await verify(8 * 24);
+  expect(await last()).toMatchObject({ seq: 4n, fromSeq: 0n });
+  expect(found).not.toHaveBeenCalled();
+});
 
-  // A repository here is an object of functions: what was seen of the chain is there no more.
-  const lost = { audit: { ...fixture.db.audit, has: async () => false } };
-  expect(await verifyAuditChain(lost as never, organizationId)).toMatchObject({
-    seq: 4n,
-    brokenSeq: 3n,
-  });
+test("a chain that lost its end is reported each time, also when it has grown again", async () => {
+  const { organizationId } = fixture.principal;
+  await tamper(`DELETE FROM audit_event WHERE organization_id = '${organizationId}' AND seq = 4`);
+  for (const day of [10, 12]) {
+    await verify(day * 24);
+    expect(found).toHaveBeenCalledOnce();
+    expect(found).toHaveBeenCalledWith(
+      { organization: organizationId, seq: "4" },
+      expect.stringContaining("tampered"),
+    );
+    found.mockClear();
+    await append(1);
+  }
+});
 
-  const tomorrow = { now: () => new Date(Date.now() + 25 * 3_600_000) };
-  const tampered = {
-    fleet: worker.fleet,
-    tenant: (id: typeof organizationId) => {
-      const tenant = worker.tenant(id);
-      return { ...tenant, audit: { ...tenant.audit, has: async () => false } as never };
-    },
+test("a chain that cannot be verified does not hold up the others", async () => {
+  const { worker } = fixture.db;
+  const { organizationId } = fixture.principal;
+  const others = Array.from({ length: 21 }, () => newId("org"));
+  for (const id of others) {
+    await fixture.db.api.tenant(id).organizations.create({ id, name: "Other", slug: id });
+  }
+  const tenant = (id: OrganizationId) => {
+    const verifyFails = () => Promise.reject(new Error("away"));
+    const { audit } = worker.tenant(id);
+    const broken = others.includes(id) && { verify: verifyFails };
+    return { ...worker.tenant(id), audit: { ...audit, ...broken } as never };
   };
-  await verifyAuditChains({ db: tampered, clock: tomorrow, log });
-  expect(error).toHaveBeenCalledWith(
-    expect.objectContaining({ organization: organizationId, seq: "3" }),
+  await verify(20 * 24, { fleet: worker.fleet, tenant });
+  const failed = found.mock.calls.filter(([fields]) => "err" in fields);
+  expect(failed.map(([{ organization }]) => organization).sort()).toEqual([...others].sort());
+  // The oldest check comes last, after all that have none.
+  expect(found).toHaveBeenLastCalledWith(
+    expect.objectContaining({ organization: organizationId }),
     expect.stringContaining("tampered"),
   );
 });

@@ -28,6 +28,8 @@ export type TestDatabaseOfTenant = Database &
 
 export interface CoreFixture {
   db: TestDatabaseOfTenant;
+  /** The database as its owner sees it. */
+  ownerUrl: string;
   principal: Principal;
 }
 
@@ -52,6 +54,7 @@ export function coreFixture(): CoreFixture {
   let database: TestDatabase;
   beforeAll(async () => {
     database = await withPostgres();
+    fixture.ownerUrl = database.url;
     const organizationId = newId("org");
     const arranging = openDatabase({ url: database.arrangeUrl });
     fixture.db = {
@@ -125,7 +128,7 @@ export function newTools(
 
 /** The use cases of the fixture's tenant, with the API's rights. */
 export function coreFor(
-  { db, principal }: CoreFixture,
+  { db, principal }: Pick<CoreFixture, "db" | "principal">,
   options: Omit<CoreOptions, "db" | "secret">,
 ): Core {
   const parts = createCore({

@@ -30,6 +30,22 @@ export interface ChainHead {
   readonly hash: Uint8Array;
 }
 
+export interface ChainChecks {
+  /** The head that the newest verification without a break found. */
+  readonly intact: ChainHead | undefined;
+  /** When the newest verification from the first event was. */
+  readonly fullAt: Date | undefined;
+  /** Whether the newest verification found a break. */
+  readonly isBroken: boolean;
+}
+
+export interface NewChainCheck extends ChainHead {
+  readonly checkedAt: Date;
+  /** The event after which it began. */
+  readonly fromSeq: bigint;
+  readonly brokenSeq: bigint | undefined;
+}
+
 interface CheckedRow {
   readonly seq: bigint;
   readonly hash: Uint8Array;
@@ -103,34 +119,42 @@ export class AuditRepository {
     return (await this.#client.auditEvent.count({ where })) === 1;
   }
 
-  /** The head that the last verification found. */
-  async lastCheck(organizationId: OrganizationId): Promise<ChainHead | undefined> {
-    const row = await this.#client.auditCheck.findFirst({
-      where: { organizationId },
-      orderBy: { checkedAt: "desc" },
-    });
-    return row ?? undefined;
+  /** What the verifications until now found. */
+  async checks(organizationId: OrganizationId): Promise<ChainChecks> {
+    const newest = (where: Prisma.AuditCheckWhereInput) =>
+      this.#client.auditCheck.findFirst({
+        where: { organizationId, ...where },
+        orderBy: { checkedAt: "desc" },
+      });
+    const last = await newest({});
+    const intact = last?.brokenSeq === null ? last : await newest({ brokenSeq: null });
+    const full = await newest({ fromSeq: 0n });
+    return {
+      intact: intact ?? undefined,
+      fullAt: full?.checkedAt,
+      isBroken: last !== null && last.brokenSeq !== null,
+    };
   }
 
-  async recordCheck(
-    organizationId: OrganizationId,
-    check: ChainHead & { readonly checkedAt: Date; readonly brokenSeq: bigint | undefined },
-  ): Promise<void> {
-    const { seq, hash, checkedAt, brokenSeq } = check;
+  async recordCheck(organizationId: OrganizationId, check: NewChainCheck): Promise<void> {
+    const { seq, hash, fromSeq, checkedAt, brokenSeq } = check;
     await this.#client.auditCheck.create({
       data: {
-        ...{ organizationId, seq, checkedAt },
+        ...{ organizationId, seq, fromSeq, checkedAt },
         ...{ hash: new Uint8Array(hash), brokenSeq: brokenSeq ?? null },
       },
     });
   }
 
-  /** Tenants whose chain was not verified since `before`. */
-  async checkDue(before: Date, limit: number): Promise<OrganizationId[]> {
+  /**
+   * Tenants whose chain was not verified since `before`: those that were never verified first, then by the
+   * time of the last verification. Leaves out the first `skipped`.
+   */
+  async checkDue(before: Date, limit: number, skipped = 0): Promise<OrganizationId[]> {
     const rows = await this.#client.$queryRaw<{ id: OrganizationId }[]>`
-      SELECT o.id FROM organization o WHERE NOT EXISTS (
-        SELECT 1 FROM audit_check c WHERE c.organization_id = o.id AND c.checked_at >= ${before})
-      ORDER BY o.id LIMIT ${limit}`;
+      SELECT o.id FROM organization o LEFT JOIN audit_check c ON c.organization_id = o.id
+      GROUP BY o.id HAVING coalesce(max(c.checked_at) < ${before}, true)
+      ORDER BY max(c.checked_at) NULLS FIRST, o.id LIMIT ${limit} OFFSET ${skipped}`;
     return rows.map(({ id }) => id);
   }
 }

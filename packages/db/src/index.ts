@@ -1,4 +1,4 @@
-export type { AuditFilter, ChainHead } from "./audit-repository.ts";
+export type { AuditFilter, ChainHead, NewChainCheck } from "./audit-repository.ts";
 export { type PhaseChange, PlacementTaken } from "./cluster-repository.ts";
 export { RoleUnconfined } from "./confinement.ts";
 export {

@@ -156,15 +156,47 @@ test("the API writes events, and the worker only reads and checks them", async (
     await expect(audit.append(event(tenant))).rejects.toThrow(/permission denied/);
     const { head } = await audit.verify(id, EMPTY, 10);
     expect(await worker.fleet.audit.checkDue(new Date(), 10_000)).toContain(id);
-    await audit.recordCheck(id, { ...head, checkedAt: new Date(), brokenSeq: undefined });
+    await audit.recordCheck(id, {
+      ...head,
+      fromSeq: 0n,
+      checkedAt: new Date(),
+      brokenSeq: undefined,
+    });
     expect(await worker.fleet.audit.checkDue(new Date(Date.now() - 60_000), 10_000)).not.toContain(
       id,
     );
-    const last = await audit.lastCheck(id);
+    const last = (await audit.checks(id)).intact;
     expect(last?.seq).toBe(1n);
     expect(await audit.has(id, last!)).toBe(true);
     expect(await audit.has(id, { ...last!, hash: new Uint8Array(32) })).toBe(false);
   } finally {
     await worker.close();
   }
+});
+
+test("a list of one target or actor is read in its order from an index", async () => {
+  const { organization, db } = await newChain(1);
+  await withClient(fixture.url, async (owner) => {
+    await owner.query("SET app.owner_path = 'on'");
+    await owner.query(
+      `INSERT INTO audit_event (organization_id, id, actor_kind, actor_id, actor_name, auth_method,
+         client_address, request_id, method, target_id, result)
+       SELECT $1, 'aud_many_' || n, 'user', 'usr_' || n % 100, 'a', 'session', '::1', 'r', 'cluster.update',
+         'clu_' || n % 100, 'success' FROM generate_series(1, 3000) AS n`,
+      [organization.id],
+    );
+    await owner.query("ANALYZE audit_event");
+    for (const column of ["target_id", "actor_id"]) {
+      const { rows } = await owner.query(
+        `EXPLAIN SELECT * FROM audit_event WHERE organization_id = '${organization.id}'
+           AND ${column} = '${column === "target_id" ? "clu_7" : "usr_7"}' AND seq < 2000
+         ORDER BY seq DESC LIMIT 51`,
+      );
+      const plan = rows.map((row) => row["QUERY PLAN"]).join("\n");
+      expect(plan).toContain(`audit_event_organization_id_${column}_seq_idx`);
+      expect(plan).not.toContain("Sort");
+    }
+  });
+  const { items } = await db.audit.list(organization.id, { limit: 3 }, { targetId: "clu_7" });
+  expect(items.map(({ id }) => id)).toEqual(["aud_many_2907", "aud_many_2807", "aud_many_2707"]);
 });

@@ -264,3 +264,14 @@ test("a role's address that names another role, or no password, is refused", asy
     "names the role postgres",
   );
 });
+
+test("a process that stands still keeps no transaction, and no lock is waited for without end", async () => {
+  for (const url of [fixture.apiUrl, fixture.workerUrl]) {
+    await withClient(url, async (client) => {
+      const settings = await client.query(
+        "SELECT current_setting('idle_in_transaction_session_timeout') AS idle, current_setting('lock_timeout') AS lock",
+      );
+      expect(settings.rows).toEqual([{ idle: "20s", lock: "10s" }]);
+    });
+  }
+});
