@@ -8,7 +8,8 @@ use crate::peers::compile;
 /// Counts the allocations of one process after the other.
 #[derive(Debug)]
 pub(crate) struct Counter {
-    library: PathBuf,
+    /// The compiled library.
+    preloaded: PathBuf,
     count: PathBuf,
 }
 
@@ -18,7 +19,7 @@ impl Counter {
         let library = folder.join("libcount_allocations.so");
         compile(&["count_allocations.c"], &["-shared", "-fPIC"], &library)?;
         Ok(Self {
-            library,
+            preloaded: library,
             count: folder.join("allocations"),
         })
     }
@@ -26,7 +27,7 @@ impl Counter {
     /// The environment of the process to count in.
     pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
         vec![
-            ("LD_PRELOAD", self.library.display().to_string()),
+            ("LD_PRELOAD", self.preloaded.display().to_string()),
             ("COUNT_ALLOCATIONS", self.count.display().to_string()),
         ]
     }

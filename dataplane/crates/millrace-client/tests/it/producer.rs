@@ -1,30 +1,28 @@
 //! The producer against a scripted cluster.
 
 use std::{
-    io,
-    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    task::{Context, Poll},
     time::Duration,
 };
 
 use millrace_client::{
-    BoxFuture, Client, Compression, ErrorCode, Producer, ProducerConfig, ProducerRecord,
-    producer::{
-        Acks, Delivery, DeliveryError, Partitioner, Partitioning, RecordMetadata, SendError,
-        TopicView,
-    },
-    transport::{BrokerAddress, Connector, Transport},
+    Client, Compression, ErrorCode, Producer, ProducerConfig, ProducerRecord,
+    producer::{Acks, Delivery, DeliveryError, RecordMetadata, SendError},
 };
 use millrace_wire::{ApiKey, error_code};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::cluster::{Cluster, Fault};
+use crate::{
+    cluster::{Cluster, Fault},
+    cut_writes::CutsWrites,
+};
 
-fn producer(cluster: &Arc<Cluster>, change: impl FnOnce(&mut ProducerConfig)) -> Producer {
+pub(crate) fn producer(
+    cluster: &Arc<Cluster>,
+    change: impl FnOnce(&mut ProducerConfig),
+) -> Producer {
     let mut config = ProducerConfig::default();
     change(&mut config);
     Producer::new(&Client::new(cluster.config(7)), config).expect("a legal configuration")
@@ -420,69 +418,6 @@ async fn a_producer_without_permission_ends() {
     );
 }
 
-#[tokio::test(start_paused = true)]
-async fn records_without_a_key_are_spread_as_the_partitioner_says() {
-    for (partitioning, batches) in [
-        (Partitioning::RoundRobin, 8..=8),
-        (Partitioning::Sticky, 1..=1),
-        (Partitioning::UniformSticky, 1..=1),
-    ] {
-        let cluster = Cluster::new(1);
-        cluster.create("t", 8);
-        let producer = producer(&cluster, |config| {
-            config.partitioning = partitioning.clone()
-        });
-        for _ in 0..80 {
-            let record = ProducerRecord::to("t").value(b"v");
-            drop(producer.send(record).await.expect("accepted"));
-        }
-        producer.flush().await;
-        let sent: usize = (0..8)
-            .map(|partition| cluster.batches("t", partition))
-            .sum();
-        assert!(
-            batches.contains(&sent),
-            "{partitioning:?} made {sent} batches"
-        );
-        let stored: usize = (0..8)
-            .map(|partition| cluster.values("t", partition).len())
-            .sum();
-        assert_eq!(stored, 80);
-    }
-}
-
-/// The part of the records that partition 1 gets, whose broker takes 200 ms for a request.
-async fn share_of_the_slow(partitioning: Partitioning, availability: Duration) -> f64 {
-    const RECORDS: u32 = 8_000;
-    let cluster = Cluster::new(2);
-    cluster.create("t", 2);
-    cluster.set_slow(2, Duration::from_millis(200));
-    let producer = producer(&cluster, |config| {
-        config.partitioning = partitioning;
-        config.availability_timeout = availability;
-        config.linger = Duration::ZERO;
-        config.batch_size = 2_000;
-        config.max_in_flight = 1;
-    });
-    for _ in 0..RECORDS {
-        let record = ProducerRecord::to("t").value(&[7; 100]);
-        drop(producer.send(record).await.expect("accepted"));
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    producer.flush().await;
-    cluster.values("t", 1).len() as f64 / f64::from(RECORDS)
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_slow_broker_gets_more_from_sticky_and_less_from_uniform_sticky() {
-    let sticky = share_of_the_slow(Partitioning::Sticky, Duration::ZERO).await;
-    assert!(sticky > 0.55, "sticky: {sticky}");
-    let uniform = share_of_the_slow(Partitioning::UniformSticky, Duration::ZERO).await;
-    assert!(uniform < 0.5, "uniform sticky: {uniform}");
-    let avoided = share_of_the_slow(Partitioning::UniformSticky, Duration::from_millis(20)).await;
-    assert!(avoided < uniform, "avoided: {avoided}, otherwise {uniform}");
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_at_the_same_time_keep_each_ones_order() {
     let cluster = Cluster::new(3);
@@ -522,41 +457,6 @@ async fn callers_at_the_same_time_keep_each_ones_order() {
         assert!(own.cloned().eq(expected), "caller {caller}");
     }
     assert_eq!(producer.metrics().buffered_bytes, 0);
-}
-
-/// Sends everything to the last partition, and counts new batches.
-#[derive(Debug, Default)]
-struct Last(std::sync::atomic::AtomicUsize);
-
-impl Partitioner for Last {
-    fn partition(&self, topic: &TopicView<'_>, _record: &ProducerRecord<'_>) -> i32 {
-        assert_eq!(topic.name(), "t");
-        assert!(topic.is_available(0) && !topic.is_available(9));
-        i32::try_from(topic.partitions() - 1).expect("few")
-    }
-
-    fn on_new_batch(&self, _topic: &TopicView<'_>, previous: i32) {
-        assert_eq!(previous, 3);
-        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_partitioner_of_ones_own_decides_for_records_with_keys_too() {
-    let cluster = Cluster::new(1);
-    cluster.create("t", 4);
-    let last = Arc::new(Last::default());
-    let producer = producer(&cluster, |config| {
-        config.partitioning = Partitioning::Custom(last.clone());
-    });
-    for _ in 0..10 {
-        let record = ProducerRecord::to("t").key(b"k").value(b"v");
-        let delivery = producer.send(record).await.expect("accepted");
-        assert_eq!(delivery.partition(), 3);
-    }
-    producer.flush().await;
-    assert_eq!(cluster.values("t", 3).len(), 10);
-    assert_eq!(last.0.load(std::sync::atomic::Ordering::Relaxed), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -613,85 +513,6 @@ async fn all_that_a_send_waits_for_has_one_deadline() {
     let waited = start.elapsed();
     assert!((4..6).contains(&waited.as_secs()), "{waited:?}");
     assert!(back.is_finished());
-}
-
-/// Cuts the first connections that write more than a request without records has, or takes nothing
-/// more from them.
-#[derive(Debug)]
-struct CutsWrites {
-    inner: Arc<dyn Connector>,
-    stalls: bool,
-    cuts: Arc<AtomicUsize>,
-}
-
-struct CutTransport {
-    inner: Box<dyn Transport>,
-    stalls: bool,
-    is_stalled: bool,
-    written: usize,
-    cuts: Arc<AtomicUsize>,
-}
-
-const WRITTEN_BEFORE_CUT: usize = 10_000;
-
-impl Connector for CutsWrites {
-    fn connect<'a>(
-        &'a self,
-        address: &'a BrokerAddress,
-    ) -> BoxFuture<'a, io::Result<Box<dyn Transport>>> {
-        Box::pin(async move {
-            Ok(Box::new(CutTransport {
-                inner: self.inner.connect(address).await?,
-                stalls: self.stalls,
-                is_stalled: false,
-                written: 0,
-                cuts: Arc::clone(&self.cuts),
-            }) as Box<dyn Transport>)
-        })
-    }
-}
-
-impl AsyncRead for CutTransport {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for CutTransport {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        if self.is_stalled {
-            return Poll::Pending;
-        }
-        if self.written > WRITTEN_BEFORE_CUT && self.cuts.load(Ordering::Relaxed) > 0 {
-            self.cuts.fetch_sub(1, Ordering::Relaxed);
-            self.is_stalled = self.stalls;
-            if self.is_stalled {
-                return Poll::Pending;
-            }
-            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
-        }
-        let written = Pin::new(&mut self.inner).poll_write(context, bytes);
-        if let Poll::Ready(Ok(count)) = &written {
-            self.written += count;
-        }
-        written
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(context)
-    }
 }
 
 #[tokio::test(start_paused = true)]
