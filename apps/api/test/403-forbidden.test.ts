@@ -39,7 +39,7 @@ describe.each(WAYS)("%s", (_, who, ask) => {
 
 test("a role that may not write is refused even with a good request", async () => {
   const answer = await call(fixture.app, "POST", "/v1/clusters", {
-    apiKey: keyOf("member"),
+    apiKey: keyOf("developer"),
     body: { name: "mine" },
   });
   expect(answer.status).toBe(403);
@@ -51,6 +51,24 @@ test("nobody makes a key that can do more than they can", async () => {
   const apiKey = keyOf("admin");
   const answer = await call(fixture.app, "POST", "/v1/api-keys", { apiKey, body });
   expect(answer.status).toBe(403);
+});
+
+test("nobody revokes a key that can do more than they can", async () => {
+  const { app, ours } = fixture;
+  const me = await call(app, "GET", "/v1/me", { apiKey: ours.apiKey });
+  const path = `/v1/api-keys/${me.body.api_key.id}`;
+  const answer = await call(app, "DELETE", path, { apiKey: keyOf("admin") });
+  expect(answer.status).toBe(403);
+  expect(answer.body.detail).toBe("The role admin cannot revoke a key with the role owner.");
+  expect((await call(app, "GET", "/v1/me", { apiKey: ours.apiKey })).status).toBe(200);
+});
+
+test("a key that nobody gave a role has the least", async () => {
+  const body = { name: "plain" };
+  const made = await call(fixture.app, "POST", "/v1/api-keys", {
+    ...{ apiKey: fixture.ours.apiKey, body },
+  });
+  expect(made.body.role).toBe("viewer");
 });
 
 test("a foreign page cannot use a person's session to change things", async () => {

@@ -183,13 +183,13 @@ test("of what one caller produces to a topic, one event per minute is kept", asy
   };
   for (let round = 0; round < 5; round += 1) await produce("t");
   await produce("u");
-  await produce("t", await keyOfRole(fixture.db, fixture.ours, "member"));
+  await produce("t", await keyOfRole(fixture.db, fixture.ours, "developer"));
   const found = (await events(`target_id=${cluster.id}`)).reverse();
   expect(found.map(({ actor, request, result }) => [actor.name, request, result])).toEqual(
     [
       ["first key", "t"],
       ["first key", "u"],
-      ["member", "t"],
+      ["developer", "t"],
     ].map(([name, topic]) => [
       name,
       { cluster_id: cluster.id, topic_name: topic, records: { count: 1 } },
@@ -301,7 +301,7 @@ test("pages and the export show the same events, to those who may read them", as
   expect(lines.map((line) => JSON.parse(line))).toEqual(listed);
   const seqs = listed.map((event) => (event as unknown as { seq: string }).seq);
   expect(seqs).toEqual(seqs.map((_, index) => String(seqs.length - index)));
-  for (const role of ["viewer", "member"] as const) {
+  for (const role of ["viewer", "developer"] as const) {
     const other = await keyOfRole(fixture.db, ours, role);
     for (const path of ["/v1/audit-events", "/v1/audit-events/export"]) {
       expect((await call(app, "GET", path, { apiKey: other })).status).toBe(403);

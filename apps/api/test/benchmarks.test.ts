@@ -139,7 +139,7 @@ describe("refused", () => {
     const viewer = await keyOfRole(fixture.db, fixture.ours, "viewer");
     expect((await ask("POST", "", {}, viewer)).status).toBe(403);
     expect((await ask("GET", "", undefined, viewer)).status).toBe(200);
-    const member = await keyOfRole(fixture.db, fixture.ours, "member");
+    const member = await keyOfRole(fixture.db, fixture.ours, "developer");
     expect((await ask("POST", "", {}, member)).status).toBe(202);
   });
 });

@@ -149,7 +149,7 @@ test("one key has a bounded number of streams, and gets them back", async () => 
   const refused = await open();
   expect(refused.status).toBe(429);
   expect(refused.headers.get("retry-after")).toBe("10");
-  const member = await keyOfRole(fixture.db, fixture.ours, "member");
+  const member = await keyOfRole(fixture.db, fixture.ours, "developer");
   const other = await open("", { authorization: `Bearer ${member}` }, left.signal);
   expect(other.status).toBe(200);
   left.abort();

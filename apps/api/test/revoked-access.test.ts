@@ -73,7 +73,7 @@ async function session(): Promise<Record<string, string>> {
 }
 
 test("every request that lasts ends after its key was revoked, and says so", async () => {
-  const secret = await keyOfRole(fixture.db, fixture.ours, "member");
+  const secret = await keyOfRole(fixture.db, fixture.ours, "developer");
   const waits = vi.spyOn(fixture.apiDb.operationSignal, "wait");
   const poll = open(`/v1/operations/${running}?wait=30s`, bearer(secret));
   await vi.waitFor(() => expect(waits).toHaveBeenCalled(), 5_000);
@@ -107,7 +107,7 @@ test("a stream that nobody reads is disconnected after its key was revoked", asy
     };
     more();
   };
-  const secret = await keyOfRole(fixture.db, fixture.ours, "member");
+  const secret = await keyOfRole(fixture.db, fixture.ours, "developer");
   const served = once(server, "request");
   await open(records, bearer(secret));
   const [, response] = await served;

@@ -289,7 +289,7 @@ test("a viewer may look and not touch, a member may do both", async () => {
   expect((await get("/history", viewer)).status).toBe(200);
   const refused = await patch({ prefetch_max_bytes: MIB }, { apiKey: viewer });
   expect(refused.status).toBe(403);
-  const member = await keyOfRole(fixture.db, fixture.ours, "member");
+  const member = await keyOfRole(fixture.db, fixture.ours, "developer");
   expect((await patch({ prefetch_max_bytes: MIB }, { apiKey: member })).status).toBe(200);
 });
 

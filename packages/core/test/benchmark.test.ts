@@ -271,7 +271,7 @@ describe("the topic is deleted", () => {
     const viewer = cancelOperation(core(), { ...caller(), role: "viewer" }, operation.id);
     await expect(viewer).rejects.toMatchObject({ code: "forbidden" });
     tools.driver.duringLoad = async ({ signal }) => {
-      await cancelOperation(core(), { ...caller(), role: "member" }, operation.id);
+      await cancelOperation(core(), { ...caller(), role: "developer" }, operation.id);
       // The worker may know before the caller does.
       if (!signal.aborted)
         await new Promise((resolve) => signal.addEventListener("abort", resolve));
@@ -284,9 +284,9 @@ describe("the topic is deleted", () => {
     expect((await look(operation)).benchmark.phase).toBe("CANCELLED");
   });
 
-  test("but a member, who may run benchmarks, cancels no other operation", async () => {
+  test("but a developer, who may run benchmarks, cancels no other operation", async () => {
     const pause = await pauseCluster(core(), caller(), { clusterId: cluster.id });
-    const cancel = cancelOperation(core(), { ...caller(), role: "member" }, pause.id);
+    const cancel = cancelOperation(core(), { ...caller(), role: "developer" }, pause.id);
     await expect(cancel).rejects.toMatchObject({ code: "forbidden" });
   });
 

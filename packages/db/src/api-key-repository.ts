@@ -4,6 +4,7 @@ import {
   isRole,
   newId,
   type OrganizationId,
+  ROLE_LEAST,
   type Role,
   type UserId,
 } from "@millrace/domain";
@@ -96,7 +97,7 @@ function toApiKey(row: ApiKeyRow): ApiKey {
     organizationId: row.organizationId as OrganizationId,
     name: row.name,
     // A role that this version does not know grants the least.
-    role: isRole(row.role) ? row.role : "viewer",
+    role: isRole(row.role) ? row.role : ROLE_LEAST,
     hint: row.hint,
     createdBy: (row.createdById ?? undefined) as UserId | undefined,
     createdAt: row.createdAt,

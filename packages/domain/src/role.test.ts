@@ -21,7 +21,7 @@ test("a viewer changes nothing", () => {
 test("whoever may see a topic may not for that reason read its records", () => {
   expect(allows("viewer", "topic:read")).toBe(true);
   expect(allows("viewer", "record:read")).toBe(false);
-  for (const role of ["owner", "admin", "member"] as const) {
+  for (const role of ["owner", "admin", "operator", "developer"] as const) {
     expect([allows(role, "record:read"), allows(role, "record:write")]).toEqual([true, true]);
   }
 });

@@ -1,6 +1,9 @@
 /** Roles of a member or an API key within one organization, from most to least powerful. */
-export const ROLES = ["owner", "admin", "member", "viewer"] as const;
+export const ROLES = ["owner", "admin", "operator", "developer", "viewer"] as const;
 export type Role = (typeof ROLES)[number];
+
+/** What is granted where nobody says what. */
+export const ROLE_LEAST = "viewer" satisfies Role;
 
 /**
  * What a principal may do. Every procedure names exactly one; anything not granted is denied.
@@ -44,8 +47,8 @@ const VIEWER: readonly Permission[] = [
   "metrics:read",
   "tuning:read",
 ];
-/** Whoever operates clusters that others made. */
-const MEMBER: readonly Permission[] = [
+/** Whoever builds on clusters that others made. */
+const DEVELOPER: readonly Permission[] = [
   ...VIEWER,
   "topic:write",
   "record:read",
@@ -54,13 +57,17 @@ const MEMBER: readonly Permission[] = [
   "benchmark:run",
   "operation:cancel",
 ];
-const ADMIN: readonly Permission[] = [
-  ...MEMBER,
+/** Whoever runs clusters, but neither destroys them nor decides who may do what. */
+const OPERATOR: readonly Permission[] = [
+  ...DEVELOPER,
   "environment:write",
   "cluster:create",
   "cluster:update",
-  "cluster:delete",
   "operation:write",
+];
+const ADMIN: readonly Permission[] = [
+  ...OPERATOR,
+  "cluster:delete",
   "apikey:read",
   "apikey:write",
   "audit:read",
@@ -69,7 +76,8 @@ const ADMIN: readonly Permission[] = [
 const GRANTS: Record<Role, ReadonlySet<Permission>> = {
   owner: new Set(PERMISSIONS),
   admin: new Set(ADMIN),
-  member: new Set(MEMBER),
+  operator: new Set(OPERATOR),
+  developer: new Set(DEVELOPER),
   viewer: new Set(VIEWER),
 };
 

@@ -6,7 +6,7 @@ import type { RequestContext } from "./context.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-const PRINCIPAL = { organizationId: "org_a", role: "member" } as unknown as Principal;
+const PRINCIPAL = { organizationId: "org_a", role: "developer" } as unknown as Principal;
 
 function watched(authenticateAgain: () => Promise<Principal>) {
   const left = new AbortController();

@@ -21,8 +21,9 @@ import { DEFAULT_EXPIRY, EXPIRIES, type Expiry, expiresAt } from "./expiry.ts";
 /** What each role lets a program do. */
 const ROLE_WORDS: Record<Role, string> = {
   owner: "Owner: everything",
-  admin: "Admin: create, change and delete clusters and API keys",
-  member: "Member: manage topics, records and tuning",
+  admin: "Admin: delete clusters, manage members and API keys",
+  operator: "Operator: create and change clusters and environments",
+  developer: "Developer: manage topics, records and tuning, run benchmarks",
   viewer: "Viewer: read only, no records",
 };
 

@@ -48,7 +48,7 @@ test("details show what changed and what was asked for", () => {
 test("an empty log says so, and a role that may not read it is told who may", () => {
   api.signIn("admin");
   expect(show([])).toContain("No events");
-  api.signIn("member");
+  api.signIn("developer");
   const text = show([EVENT]);
   expect(text).toContain("Owners and admins");
   expect(text).not.toContain("robot");

@@ -27,7 +27,7 @@ function browser(role: Role, page = pageOf([recordOf()]), topic = "orders"): str
 }
 
 function rowOf(record: Partial<KafkaRecord>): string {
-  const html = browser("member", pageOf([recordOf(record)]));
+  const html = browser("developer", pageOf([recordOf(record)]));
   return /<tr[^>]*data-record.*?<\/tr>/.exec(html)?.[0] ?? "";
 }
 
@@ -59,15 +59,15 @@ test("who may not read records is told so, and is not shown any", () => {
 });
 
 test("a member produces, into topics that are not internal", () => {
-  expect(browser("member")).toContain("Produce record");
-  expect(browser("member", pageOf([]), "__consumer_offsets")).not.toContain("Produce record");
+  expect(browser("developer")).toContain("Produce record");
+  expect(browser("developer", pageOf([]), "__consumer_offsets")).not.toContain("Produce record");
 });
 
 test("an empty topic, filters that match nothing and a search that goes on differ", () => {
-  expect(browser("member", pageOf([]))).toContain("No records");
+  expect(browser("developer", pageOf([]))).toContain("No records");
   search = "text=a&start=oldest";
-  expect(browser("member", pageOf([]))).toContain("No matching records");
-  const further = browser("member", pageOf([], { end: false, scanned_records: 12_345 }));
+  expect(browser("developer", pageOf([]))).toContain("No matching records");
+  const further = browser("developer", pageOf([], { end: false, scanned_records: 12_345 }));
   expect(further).toContain("No match yet");
   expect(further).toContain("12,345 records were scanned");
   expect(further).toContain("Search further");
@@ -75,9 +75,9 @@ test("an empty topic, filters that match nothing and a search that goes on diffe
 
 test("the newest records have no next page: later ones are the live tail's", () => {
   const page = pageOf([recordOf()], { end: false });
-  expect(browser("member", page)).not.toContain("Show more");
+  expect(browser("developer", page)).not.toContain("Show more");
   search = "start=oldest";
-  expect(browser("member", page)).toContain("Show more");
+  expect(browser("developer", page)).toContain("Show more");
 });
 
 test.each([
@@ -88,5 +88,5 @@ test.each([
   ["start=offset&partition=1&offset=9&text=lost", "or start at an earlier offset or time."],
 ])("where nothing was found, the next step fits the search: %j", (given, expected) => {
   search = given;
-  expect(browser("member", pageOf([]))).toContain(expected);
+  expect(browser("developer", pageOf([]))).toContain(expected);
 });

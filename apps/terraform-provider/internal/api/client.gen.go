@@ -38,10 +38,11 @@ func (e ActorKind) Valid() bool {
 
 // Defines values for ApiKeyRole.
 const (
-	ApiKeyRoleAdmin  ApiKeyRole = "admin"
-	ApiKeyRoleMember ApiKeyRole = "member"
-	ApiKeyRoleOwner  ApiKeyRole = "owner"
-	ApiKeyRoleViewer ApiKeyRole = "viewer"
+	ApiKeyRoleAdmin     ApiKeyRole = "admin"
+	ApiKeyRoleDeveloper ApiKeyRole = "developer"
+	ApiKeyRoleOperator  ApiKeyRole = "operator"
+	ApiKeyRoleOwner     ApiKeyRole = "owner"
+	ApiKeyRoleViewer    ApiKeyRole = "viewer"
 )
 
 // Valid indicates whether the value is a known member of the ApiKeyRole enum.
@@ -49,7 +50,9 @@ func (e ApiKeyRole) Valid() bool {
 	switch e {
 	case ApiKeyRoleAdmin:
 		return true
-	case ApiKeyRoleMember:
+	case ApiKeyRoleDeveloper:
+		return true
+	case ApiKeyRoleOperator:
 		return true
 	case ApiKeyRoleOwner:
 		return true
@@ -62,10 +65,11 @@ func (e ApiKeyRole) Valid() bool {
 
 // Defines values for ApiKeyCreateRequestRole.
 const (
-	ApiKeyCreateRequestRoleAdmin  ApiKeyCreateRequestRole = "admin"
-	ApiKeyCreateRequestRoleMember ApiKeyCreateRequestRole = "member"
-	ApiKeyCreateRequestRoleOwner  ApiKeyCreateRequestRole = "owner"
-	ApiKeyCreateRequestRoleViewer ApiKeyCreateRequestRole = "viewer"
+	ApiKeyCreateRequestRoleAdmin     ApiKeyCreateRequestRole = "admin"
+	ApiKeyCreateRequestRoleDeveloper ApiKeyCreateRequestRole = "developer"
+	ApiKeyCreateRequestRoleOperator  ApiKeyCreateRequestRole = "operator"
+	ApiKeyCreateRequestRoleOwner     ApiKeyCreateRequestRole = "owner"
+	ApiKeyCreateRequestRoleViewer    ApiKeyCreateRequestRole = "viewer"
 )
 
 // Valid indicates whether the value is a known member of the ApiKeyCreateRequestRole enum.
@@ -73,7 +77,9 @@ func (e ApiKeyCreateRequestRole) Valid() bool {
 	switch e {
 	case ApiKeyCreateRequestRoleAdmin:
 		return true
-	case ApiKeyCreateRequestRoleMember:
+	case ApiKeyCreateRequestRoleDeveloper:
+		return true
+	case ApiKeyCreateRequestRoleOperator:
 		return true
 	case ApiKeyCreateRequestRoleOwner:
 		return true
@@ -86,10 +92,11 @@ func (e ApiKeyCreateRequestRole) Valid() bool {
 
 // Defines values for ApiKeyWithSecretRole.
 const (
-	ApiKeyWithSecretRoleAdmin  ApiKeyWithSecretRole = "admin"
-	ApiKeyWithSecretRoleMember ApiKeyWithSecretRole = "member"
-	ApiKeyWithSecretRoleOwner  ApiKeyWithSecretRole = "owner"
-	ApiKeyWithSecretRoleViewer ApiKeyWithSecretRole = "viewer"
+	ApiKeyWithSecretRoleAdmin     ApiKeyWithSecretRole = "admin"
+	ApiKeyWithSecretRoleDeveloper ApiKeyWithSecretRole = "developer"
+	ApiKeyWithSecretRoleOperator  ApiKeyWithSecretRole = "operator"
+	ApiKeyWithSecretRoleOwner     ApiKeyWithSecretRole = "owner"
+	ApiKeyWithSecretRoleViewer    ApiKeyWithSecretRole = "viewer"
 )
 
 // Valid indicates whether the value is a known member of the ApiKeyWithSecretRole enum.
@@ -97,7 +104,9 @@ func (e ApiKeyWithSecretRole) Valid() bool {
 	switch e {
 	case ApiKeyWithSecretRoleAdmin:
 		return true
-	case ApiKeyWithSecretRoleMember:
+	case ApiKeyWithSecretRoleDeveloper:
+		return true
+	case ApiKeyWithSecretRoleOperator:
 		return true
 	case ApiKeyWithSecretRoleOwner:
 		return true
@@ -803,10 +812,11 @@ func (e GivenBytesEncoding) Valid() bool {
 
 // Defines values for MeOrganizationsRole.
 const (
-	MeOrganizationsRoleAdmin  MeOrganizationsRole = "admin"
-	MeOrganizationsRoleMember MeOrganizationsRole = "member"
-	MeOrganizationsRoleOwner  MeOrganizationsRole = "owner"
-	MeOrganizationsRoleViewer MeOrganizationsRole = "viewer"
+	MeOrganizationsRoleAdmin     MeOrganizationsRole = "admin"
+	MeOrganizationsRoleDeveloper MeOrganizationsRole = "developer"
+	MeOrganizationsRoleOperator  MeOrganizationsRole = "operator"
+	MeOrganizationsRoleOwner     MeOrganizationsRole = "owner"
+	MeOrganizationsRoleViewer    MeOrganizationsRole = "viewer"
 )
 
 // Valid indicates whether the value is a known member of the MeOrganizationsRole enum.
@@ -814,7 +824,9 @@ func (e MeOrganizationsRole) Valid() bool {
 	switch e {
 	case MeOrganizationsRoleAdmin:
 		return true
-	case MeOrganizationsRoleMember:
+	case MeOrganizationsRoleDeveloper:
+		return true
+	case MeOrganizationsRoleOperator:
 		return true
 	case MeOrganizationsRoleOwner:
 		return true
@@ -827,10 +839,11 @@ func (e MeOrganizationsRole) Valid() bool {
 
 // Defines values for MeRole.
 const (
-	MeRoleAdmin  MeRole = "admin"
-	MeRoleMember MeRole = "member"
-	MeRoleOwner  MeRole = "owner"
-	MeRoleViewer MeRole = "viewer"
+	MeRoleAdmin     MeRole = "admin"
+	MeRoleDeveloper MeRole = "developer"
+	MeRoleOperator  MeRole = "operator"
+	MeRoleOwner     MeRole = "owner"
+	MeRoleViewer    MeRole = "viewer"
 )
 
 // Valid indicates whether the value is a known member of the MeRole enum.
@@ -838,7 +851,9 @@ func (e MeRole) Valid() bool {
 	switch e {
 	case MeRoleAdmin:
 		return true
-	case MeRoleMember:
+	case MeRoleDeveloper:
+		return true
+	case MeRoleOperator:
 		return true
 	case MeRoleOwner:
 		return true
@@ -1759,11 +1774,11 @@ type ApiKeyCreateRequest struct {
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	Name      string     `json:"name"`
 
-	// Role What the key may do; not above the caller's own role
+	// Role What the key may do; not above the caller's own role. The least by default
 	Role *ApiKeyCreateRequestRole `json:"role,omitempty"`
 }
 
-// ApiKeyCreateRequestRole What the key may do; not above the caller's own role
+// ApiKeyCreateRequestRole What the key may do; not above the caller's own role. The least by default
 type ApiKeyCreateRequestRole string
 
 // ApiKeyPage defines model for ApiKeyPage.
@@ -3945,7 +3960,7 @@ type ClientInterface interface {
 
 	// ApiKeyDelete Revoke an API key
 	//
-	// Takes effect immediately.
+	// Takes effect immediately. A key that may do more than the caller is not revoked.
 	//
 	// Corresponds with DELETE /v1/api-keys/{api_key_id} (the `ApiKeyDelete` operationId).
 	ApiKeyDelete(ctx context.Context, apiKeyId string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -4476,7 +4491,7 @@ func (c *Client) ApiKeyCreate(ctx context.Context, params *ApiKeyCreateParams, b
 
 // ApiKeyDelete Revoke an API key
 //
-// Takes effect immediately.
+// Takes effect immediately. A key that may do more than the caller is not revoked.
 //
 // Corresponds with DELETE /v1/api-keys/{api_key_id} (the `ApiKeyDelete` operationId).
 func (c *Client) ApiKeyDelete(ctx context.Context, apiKeyId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9134,7 +9149,7 @@ type ClientWithResponsesInterface interface {
 
 	// ApiKeyDeleteWithResponse Revoke an API key
 	//
-	// Takes effect immediately.
+	// Takes effect immediately. A key that may do more than the caller is not revoked.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12306,7 +12321,7 @@ func (c *ClientWithResponses) ApiKeyCreateWithResponse(ctx context.Context, para
 
 // ApiKeyDeleteWithResponse Revoke an API key
 //
-// Takes effect immediately.
+// Takes effect immediately. A key that may do more than the caller is not revoked.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -58,7 +58,7 @@ func (e *ephemeralKey) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp
 				Validators: []validator.String{stringvalidator.LengthBetween(1, nameMax)},
 			},
 			"role": schema.StringAttribute{
-				Optional: true, MarkdownDescription: "What it may do; `admin` by default.",
+				Optional: true, MarkdownDescription: "What it may do; `viewer` by default.",
 			},
 			"expires_at": schema.StringAttribute{
 				Optional: true, Computed: true, Validators: []validator.String{isTime{}},

@@ -29,7 +29,7 @@ const (
 	nameMax = 100
 	// timeLayout is RFC 3339 with milliseconds, as the API writes it.
 	timeLayout  = "2006-01-02T15:04:05.000Z"
-	roleDefault = "admin"
+	roleDefault = "viewer"
 )
 
 type keyResource struct {
@@ -106,7 +106,7 @@ func (r *keyResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *
 			},
 			"role": schema.StringAttribute{
 				Optional: true, Computed: true, PlanModifiers: replaced, Default: stringdefault.StaticString(roleDefault),
-				MarkdownDescription: "`owner`, `admin`, `member` or `viewer`, at most the role of the key that creates it; `admin` by default.",
+				MarkdownDescription: "`owner`, `admin`, `operator`, `developer` or `viewer`, at most the role of the key that creates it; `viewer` by default.",
 			},
 			"expires_at": schema.StringAttribute{
 				Optional: true, PlanModifiers: replaced, MarkdownDescription: "Expiry time, RFC 3339. Never by default.",

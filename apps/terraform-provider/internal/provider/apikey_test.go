@@ -13,7 +13,7 @@ import (
 const apiKey = "millrace_api_key"
 
 func keyConfig(file, quarter string) object {
-	return object{"name": "deploy", "role": "member", "secret_file": file, "rotate_when": object{"quarter": quarter}}
+	return object{"name": "deploy", "role": "developer", "secret_file": file, "rotate_when": object{"quarter": quarter}}
 }
 
 func wantSecret(t *testing.T, file, want string) {

@@ -1,4 +1,4 @@
-import { LABEL_MAX, ROLES } from "@millrace/domain";
+import { LABEL_MAX, ROLE_LEAST, ROLES } from "@millrace/domain";
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { plainText, timestamp } from "../field.ts";
@@ -16,8 +16,8 @@ export const createApiKey = defineContract({
   holdsSecret: true,
   body: {
     name: plainText.trim().min(1).max(LABEL_MAX),
-    role: z.enum(ROLES).default("admin").meta({
-      description: "What the key may do; not above the caller's own role",
+    role: z.enum(ROLES).default(ROLE_LEAST).meta({
+      description: "What the key may do; not above the caller's own role. The least by default",
     }),
     expires_at: timestamp.optional().meta({ description: "RFC 3339, UTC; never by default" }),
   },

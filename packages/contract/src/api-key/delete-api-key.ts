@@ -7,7 +7,7 @@ export const deleteApiKey = defineContract({
   method: "DELETE",
   path: "/v1/api-keys/{api_key_id}",
   summary: "Revoke an API key",
-  description: "Takes effect immediately.",
+  description: "Takes effect immediately. A key that may do more than the caller is not revoked.",
   tag: "API keys",
   permission: "apikey:write",
   successStatus: 204,

@@ -1,6 +1,7 @@
 import { newApiKeySecret } from "@millrace/auth";
-import { type ApiKey, covers, DomainError, type Principal, type Role } from "@millrace/domain";
+import { type ApiKey, DomainError, type Principal, type Role } from "@millrace/domain";
 import type { Core } from "../core.ts";
+import { assertCovers } from "../member/assert-covers.ts";
 
 export interface CreateApiKeyInput {
   readonly name: string;
@@ -17,15 +18,7 @@ export async function createApiKey(
   principal: Principal,
   input: CreateApiKeyInput,
 ): Promise<{ apiKey: ApiKey; secret: string }> {
-  if (!covers(principal.role, input.role)) {
-    throw new DomainError(
-      "forbidden",
-      `The role ${principal.role} cannot create a key with the role ${input.role}.`,
-      {
-        remedy: "Choose your own role or a lower one.",
-      },
-    );
-  }
+  assertCovers(principal, input.role, "create a key");
   if (input.expiresAt && input.expiresAt <= core.clock.now()) {
     throw new DomainError("validation_failed", "The expiry is in the past.", {
       fields: [{ pointer: "/expires_at", code: "out_of_range", message: "must be in the future" }],

@@ -4,7 +4,11 @@ import { expect, test } from "vitest";
 import type { Core } from "../core.ts";
 import { produceRecords } from "./produce-records.ts";
 
-const CALLER = { organizationId: "org_a", userId: "usr_a", role: "member" } as unknown as Principal;
+const CALLER = {
+  organizationId: "org_a",
+  userId: "usr_a",
+  role: "developer",
+} as unknown as Principal;
 
 function produce(failure: BrokerError) {
   const core = {

@@ -5,7 +5,7 @@ import { RecordSlots, readSlots } from "./record-slots.ts";
 const MIB = 1024 ** 2;
 
 function principal(organizationId: string, userId: string): Principal {
-  return { organizationId, userId, role: "member", apiKeyId: undefined } as unknown as Principal;
+  return { organizationId, userId, role: "developer", apiKeyId: undefined } as unknown as Principal;
 }
 
 test("one key's streams leave room for the others of its organization", () => {

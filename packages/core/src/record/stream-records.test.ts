@@ -8,7 +8,11 @@ import { streamRecords } from "./stream-records.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-const CALLER = { organizationId: "org_a", userId: "usr_a", role: "member" } as unknown as Principal;
+const CALLER = {
+  organizationId: "org_a",
+  userId: "usr_a",
+  role: "developer",
+} as unknown as Principal;
 
 /** A broker whose stream gives one item and then waits until it is closed. */
 function opened() {

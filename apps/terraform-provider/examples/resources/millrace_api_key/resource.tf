@@ -1,6 +1,6 @@
 resource "millrace_api_key" "deploy" {
   name       = "deploy"
-  role       = "member"
+  role       = "developer"
   expires_at = "2099-12-31T00:00:00Z"
 
   # The secret is written here once, for the current user alone; the state never holds it.
