@@ -1,25 +1,83 @@
 import type { IncomingMessage } from "node:http";
+import { BlockList, isIP, isIPv6 } from "node:net";
 import { CLIENT_IP_HEADER } from "@millrace/auth";
 
-const LOOPBACK = new Set(["127.0.0.1", "::1", "::ffff:127.0.0.1"]);
+/** Who may say for whom it asks: the console on this machine, until an installation names others. */
+export const TRUSTED_PROXIES_DEFAULT = "127.0.0.0/8,::1";
+/** Hops that are read of `X-Forwarded-For`; a client can write any number. */
+const HOPS_MAX = 10;
+
+/** Addresses whose `X-Forwarded-For` is believed. */
+export class TrustedProxies {
+  readonly #list = new BlockList();
+
+  /** `networks`: addresses and CIDR blocks, separated by commas. Throws on anything else. */
+  constructor(networks: string = TRUSTED_PROXIES_DEFAULT) {
+    for (const network of networks.split(",").map((each) => each.trim())) {
+      if (network !== "") this.#add(network);
+    }
+  }
+
+  has(address: string): boolean {
+    return isIP(address) !== 0 && this.#list.check(address, isIPv6(address) ? "ipv6" : "ipv4");
+  }
+
+  #add(network: string): void {
+    const [address = "", prefix] = network.split("/");
+    const family = isIPv6(address) ? "ipv6" : "ipv4";
+    const bits = family === "ipv6" ? 128 : 32;
+    const length = prefix === undefined ? bits : Number(prefix);
+    if (isIP(address) === 0 || !/^\d*$/.test(prefix ?? "") || prefix === "" || length > bits) {
+      throw new Error(`${network} is neither an address nor a CIDR block`);
+    }
+    this.#list.addSubnet(address, length, family);
+  }
+}
 
 /**
  * The request with the address of its client in a header of ours, for limits by address. What the
- * client itself put there is dropped. `X-Forwarded-For` counts only when the console on this
- * machine sent it.
+ * client itself put there is dropped.
  */
-export function withClientAddress(
-  request: Request,
-  incoming: IncomingMessage | undefined,
-): Request {
+export function withClientAddress(request: Request, address: string): Request {
   const headers = new Headers(request.headers);
-  headers.set(CLIENT_IP_HEADER, clientAddress(request.headers, incoming));
+  headers.set(CLIENT_IP_HEADER, address);
   return new Request(request, { headers });
 }
 
-/** The address of the other end, or what the console on this machine says of its own client. */
-export function clientAddress(headers: Headers, incoming: IncomingMessage | undefined): string {
-  const peer = incoming?.socket.remoteAddress ?? "127.0.0.1";
-  if (!LOOPBACK.has(peer)) return peer;
-  return headers.get("x-forwarded-for")?.split(",")[0]?.trim() || peer;
+/**
+ * The other end of the connection; where that is a trusted proxy, the last hop of `X-Forwarded-For` that
+ * is none. What stands before that hop is what the client claims.
+ */
+export function clientAddress(
+  headers: Headers,
+  incoming: IncomingMessage | undefined,
+  proxies: TrustedProxies,
+): string {
+  const hops = (headers.get("x-forwarded-for") ?? "").split(",").slice(-HOPS_MAX);
+  let address = plain(incoming?.socket.remoteAddress ?? "127.0.0.1");
+  while (proxies.has(address)) {
+    const hop = plain(hops.pop()?.trim() ?? "");
+    if (isIP(hop) === 0) break;
+    address = hop;
+  }
+  return address;
+}
+
+/** What limits count by: an IPv6 client has a /64 to itself and could use each address of it once. */
+export function addressNetwork(address: string): string {
+  if (!isIPv6(address)) return address;
+  const { hostname } = new URL(`http://[${address.split("%")[0]}]`);
+  const [head = "", tail = ""] = hostname.slice(1, -1).split("::");
+  const front = head === "" ? [] : head.split(":");
+  const back = tail === "" ? [] : tail.split(":");
+  const zeros = hostname.includes("::") ? Math.max(0, 8 - front.length - back.length) : 0;
+  const groups = [...front, ...Array.from({ length: zeros }, () => "0"), ...back];
+  return `${groups.slice(0, 4).join(":")}::/64`;
+}
+
+/** A dual-stack socket shows IPv4 clients as mapped addresses. */
+function plain(address: string): string {
+  return address.toLowerCase().startsWith("::ffff:") && address.includes(".")
+    ? address.slice(7)
+    : address;
 }

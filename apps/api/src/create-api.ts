@@ -1,4 +1,3 @@
-import type { HttpBindings } from "@hono/node-server";
 import { AUTH_BASE_PATH, createIdentity } from "@millrace/auth";
 import {
   type BrokerHttpAccess,
@@ -15,8 +14,11 @@ import { bodyLimit } from "hono/body-limit";
 import { compress } from "hono/compress";
 import type { Logger } from "pino";
 import { bodyBound } from "./body-bounds.ts";
-import { withClientAddress } from "./client-address.ts";
+import { TrustedProxies, withClientAddress } from "./client-address.ts";
 import { docsRoutes } from "./docs-routes.ts";
+import { limitRequests } from "./limits/limit-requests.ts";
+import { type LimitName, RequestLimits } from "./limits/request-limits.ts";
+import type { BucketPolicy } from "./limits/token-buckets.ts";
 import { problemResponse } from "./problem-response.ts";
 import { type ApiEnv, type ApiParts, requestContext } from "./request-context.ts";
 import { restRoutes } from "./rest/rest-routes.ts";
@@ -38,11 +40,15 @@ export interface ApiOptions {
   readonly brokerHttp: BrokerHttpAccess;
   /** Where clusters can be made, and who plans them. */
   readonly drivers: RegionDrivers;
+  /** Whose `X-Forwarded-For` is believed; the console on this machine by default. */
+  readonly trustedProxies?: TrustedProxies;
   /** Aborts when the server stops: streams and long polls end. */
   readonly stopping?: AbortSignal;
   readonly clock?: Clock;
-  /** Off in tests that sign in often. */
+  /** Off in tests that sign in or ask often. */
   readonly rateLimit?: boolean;
+  /** Other limits of requests than usual, for tests. */
+  readonly requestPolicies?: Readonly<Record<LimitName, BucketPolicy>>;
 }
 
 /** The whole API as one function from request to response. */
@@ -63,6 +69,8 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
     core,
     authenticator: { db, clock, identity, trustedOrigins },
     log,
+    limits: options.rateLimit === false ? undefined : new RequestLimits(options.requestPolicies),
+    proxies: options.trustedProxies ?? new TrustedProxies(),
     stopping: options.stopping ?? new AbortController().signal,
   };
 
@@ -73,6 +81,12 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
     c.header("X-Content-Type-Options", "nosniff");
     c.header("Referrer-Policy", "no-referrer");
   });
+  // Ahead of the limits: load balancers ask as often as they like.
+  app.get("/healthz", async (c) => {
+    await db.ping();
+    return c.json({ status: "ok" });
+  });
+  app.use(limitRequests(log));
   // Event streams stay as they are: Hono leaves their media type out.
   app.use(compress());
   app.use(async (c, next) => {
@@ -90,13 +104,9 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
     const onError = () => problemResponse(c, log, tooLarge(maxSize));
     return bodyLimit({ maxSize, onError })(c, next);
   });
-  app.get("/healthz", async (c) => {
-    await db.ping();
-    return c.json({ status: "ok" });
-  });
   app.on(["GET", "POST"], `${AUTH_BASE_PATH}/*`, (c) => {
-    const { incoming } = (c.env ?? {}) as Partial<HttpBindings>;
-    return identity.handle(withClientAddress(c.req.raw, incoming)) ?? c.notFound();
+    const { clientAddress } = c.get("context");
+    return identity.handle(withClientAddress(c.req.raw, clientAddress)) ?? c.notFound();
   });
   app.all(`${TRPC_PATH}/*`, (c) => trpc(c.req.raw, parts, c.get("context")));
   app.route("/", docsRoutes(apiUrl));

@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
+import { TRUSTED_PROXIES_DEFAULT, TrustedProxies } from "./client-address.ts";
 
 const PROJECT_ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 
@@ -20,6 +21,18 @@ const Environment = z.object({
   MILLRACE_API_PORT: z.coerce.number().int().min(1).max(65_535).default(4000),
   MILLRACE_API_URL: z.url().default("http://localhost:4000"),
   MILLRACE_CONSOLE_URL: z.url().default("http://localhost:3000"),
+  /** Addresses and CIDR blocks whose `X-Forwarded-For` is believed. */
+  MILLRACE_TRUSTED_PROXIES: z
+    .string()
+    .default(TRUSTED_PROXIES_DEFAULT)
+    .transform((networks, context) => {
+      try {
+        return new TrustedProxies(networks);
+      } catch (error) {
+        context.addIssue({ code: "custom", message: (error as Error).message });
+        return z.NEVER;
+      }
+    }),
   /** 32 characters of at least 4 bits each. */
   MILLRACE_AUTH_SECRET: z.string().min(32),
   /** The broker program; it plans recoveries of clusters on this machine and starts no broker here. */

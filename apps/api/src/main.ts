@@ -27,6 +27,7 @@ const app = createApi({
   secret: env.MILLRACE_AUTH_SECRET,
   apiUrl: env.MILLRACE_API_URL,
   consoleUrl: env.MILLRACE_CONSOLE_URL,
+  trustedProxies: env.MILLRACE_TRUSTED_PROXIES,
   brokerHttp: brokerHttpBy(localAccess(env.MILLRACE_HOME)),
   drivers: regionDrivers(env),
 });

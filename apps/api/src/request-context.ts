@@ -6,7 +6,8 @@ import { newId, type Permission, type Principal } from "@millrace/domain";
 import type { RequestContext } from "@millrace/router";
 import type { Context, MiddlewareHandler } from "hono";
 import type { Logger } from "pino";
-import { clientAddress } from "./client-address.ts";
+import { clientAddress, type TrustedProxies } from "./client-address.ts";
+import type { RequestCharge, RequestLimits } from "./limits/request-limits.ts";
 import { cutUnwritten } from "./response-end.ts";
 
 /** What the whole server works with. */
@@ -14,12 +15,20 @@ export interface ApiParts {
   readonly core: CoreParts;
   readonly authenticator: Authenticator;
   readonly log: Logger;
+  /** Undefined where nothing is limited: in tests that ask often. */
+  readonly limits: RequestLimits | undefined;
+  readonly proxies: TrustedProxies;
   /** Aborts when the server stops: streams and long polls end. */
   readonly stopping: AbortSignal;
 }
 
 export interface ApiEnv {
-  Variables: { requestId: string; context: RequestContext };
+  Variables: {
+    requestId: string;
+    context: RequestContext;
+    /** Undefined where nothing is limited. */
+    charge: RequestCharge | undefined;
+  };
 }
 
 /** A caller may name its request; anything that does not look like an id is replaced. */
@@ -37,6 +46,8 @@ export function requestContext(parts: ApiParts): MiddlewareHandler<ApiEnv> {
     const named = c.req.header("x-request-id") ?? "";
     const requestId = REQUEST_ID.test(named) ? named : newId("req");
     c.set("requestId", requestId);
+    const charge = parts.limits?.forRequest(callsOf(c.req.path));
+    c.set("charge", charge);
     const { outgoing } = (c.env ?? {}) as Partial<HttpBindings>;
     const answered = Promise.withResolvers<void>();
     outgoing?.once("close", answered.resolve);
@@ -58,6 +69,11 @@ export function requestContext(parts: ApiParts): MiddlewareHandler<ApiEnv> {
   };
 }
 
+/** A tRPC request may ask for several procedures. */
+function callsOf(path: string): number {
+  return path.startsWith("/trpc/") ? path.split(",").length : 1;
+}
+
 function contextOf(
   parts: ApiParts,
   c: Context<ApiEnv>,
@@ -66,9 +82,15 @@ function contextOf(
   let principal: Promise<Principal> | undefined;
   let slot: Promise<void> | undefined;
   const { method, headers, signal } = c.req.raw;
+  const { incoming } = (c.env ?? {}) as Partial<HttpBindings>;
   const authenticateAgain = () => authenticate(parts.authenticator, { method, headers });
+  const authenticateOnce = async () => {
+    const found = await authenticateAgain();
+    c.get("charge")?.takeCaller(found);
+    return found;
+  };
   const caller = () => {
-    principal ??= authenticateAgain();
+    principal ??= authenticateOnce();
     return principal;
   };
   const takeBodySlot = async (permission: Permission) => {
@@ -80,7 +102,7 @@ function contextOf(
   return {
     ...request,
     core: parts.core,
-    clientAddress: clientAddress(headers, (c.env as Partial<HttpBindings> | undefined)?.incoming),
+    clientAddress: clientAddress(headers, incoming, parts.proxies),
     instance: c.req.path,
     signal: AbortSignal.any([signal, parts.stopping]),
     report: (err, message) => parts.log.error({ requestId: request.requestId, err }, message),

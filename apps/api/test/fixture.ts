@@ -39,6 +39,8 @@ import type { Hono } from "hono";
 import { pino } from "pino";
 import { afterAll, beforeAll } from "vitest";
 import { createApi } from "../src/create-api.ts";
+import type { LimitName } from "../src/limits/request-limits.ts";
+import type { BucketPolicy } from "../src/limits/token-buckets.ts";
 import type { ApiEnv } from "../src/request-context.ts";
 import { RecordBroker } from "./record-broker.ts";
 
@@ -77,7 +79,11 @@ export interface ApiFixture {
 
 /** One API over one database for a test file; read its parts inside tests only. */
 export function apiFixture(
-  options: { rateLimit?: boolean; drivers?: RegionDrivers } = {},
+  options: {
+    rateLimit?: boolean;
+    requestPolicies?: Readonly<Record<LimitName, BucketPolicy>>;
+    drivers?: RegionDrivers;
+  } = {},
 ): ApiFixture {
   const fixture = {} as ApiFixture;
   let database: TestDatabase;
@@ -104,6 +110,7 @@ export function apiFixture(
         awsAvailable: false,
       },
       rateLimit: options.rateLimit ?? false,
+      ...(options.requestPolicies && { requestPolicies: options.requestPolicies }),
     });
     fixture.ours = await newTenant(db, "ours");
     fixture.theirs = await newTenant(db, "theirs");

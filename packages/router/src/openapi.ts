@@ -25,8 +25,11 @@ Send \`If-Match\` with the \`ETag\` you read: the update fails with 412 if the r
 **Dry runs.** \`?validate_only=true\` returns 200 with a preview of changes, cost, policy findings and
 warnings, and changes nothing.
 
-**Limits.** Sign-ins are limited per address and account. 429 and 503 carry \`Retry-After\` where the
-time is known. An organization makes one \`validate_only\` plan at a time; four more can queue. A
+**Limits.** A user or API key sends 60 requests per second, with bursts of 600; an organization 150,
+with bursts of 1500; an address 200, with bursts of 2000. \`RateLimit\` names the limit that is closest
+to its end with the requests that remain (\`r\`) and the seconds until it is full again (\`t\`);
+\`RateLimit-Policy\` has its burst (\`q\`) and the seconds that it takes to refill (\`w\`). Sign-ins are
+limited per address and account. 429 and 503 carry \`Retry-After\` where the time is known. An organization makes one \`validate_only\` plan at a time; four more can queue. A
 user or API key has 8 record streams, 4 produce requests and 24 MiB of record reads (the sum of
 their \`max_bytes\`) at a time; an organization has 24, 8 and 32 MiB.
 

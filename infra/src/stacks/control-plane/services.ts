@@ -64,6 +64,8 @@ function addApi(stack: TerraformStack, spec: ControlPlaneSpec, props: ServicesPr
       MILLRACE_API_PORT: String(API_PORT),
       MILLRACE_API_URL: url,
       MILLRACE_CONSOLE_URL: url,
+      // The load balancer and the console, which have no fixed addresses; firewalls let nobody else in.
+      MILLRACE_TRUSTED_PROXIES: spec.cidr,
     },
     secrets: {
       DATABASE_URL: props.secrets.apiDatabaseUrl.filledArn,
