@@ -548,12 +548,13 @@ impl Consumer {
         });
     }
 
-    /// Commits what was delivered so far; with [`AutoCommit::WhenProcessed`] what was processed.
+    /// Commits what was delivered so far; with [`AutoCommit::WhenProcessed`] what was processed. A
+    /// commit that a rebalance refuses is repeated, as long as the consumer keeps its partitions.
     ///
     /// # Errors
     /// The commit was not accepted, or not answered within the client's `request_timeout`.
     pub async fn commit(&self) -> Result<(), ConsumerError> {
-        self.shared().commit(true, self.timeout()).await
+        self.shared().commit_asked(self.timeout()).await
     }
 
     /// Commits these offsets: those of the next records to process.

@@ -71,6 +71,27 @@ impl Shared {
         self.commit(false, timeout).await
     }
 
+    /// Commits as the caller asks. Where a rebalance refuses the commit, it is repeated in the next
+    /// generation, as long as the member keeps its partitions.
+    pub(super) async fn commit_asked(&self, timeout: Duration) -> Result<(), ConsumerError> {
+        let deadline = self.now() + timeout;
+        loop {
+            let due = self.with(|flow| flow.to_commit(true));
+            let left = deadline.saturating_sub(self.now());
+            let error = match self.commit(true, left).await {
+                Err(error @ ConsumerError::Rebalanced(_)) => error,
+                done => return done,
+            };
+            let keeps =
+                |one: &DueCommit| self.with(|flow| flow.commit_token(&one.name)) == Some(one.token);
+            if self.now() >= deadline || !due.iter().all(keeps) {
+                return Err(error);
+            }
+            // Without a turn: a rebalance commits as well.
+            tokio::time::sleep(self.client.config().retry_backoff).await;
+        }
+    }
+
     /// Commits what is processed and not yet committed.
     pub(super) async fn commit(
         &self,

@@ -238,6 +238,13 @@ async fn a_commit_with_an_old_epoch_or_before_the_end_of_a_rebalance_is_tried_ag
     logs.group().refused_commits.extend(codes);
     consumer.commit().await.expect("the last one");
     assert_eq!(logs.group().committed(), [20; 6]);
+    // A rebalance may take long, while this member keeps its partitions.
+    append(&logs, 0, RECORDS);
+    drain(&consumer, &mut BTreeMap::new()).await;
+    let codes = [ErrorCode::RebalanceInProgress; 15];
+    logs.group().refused_commits.extend(codes);
+    consumer.commit().await.expect("after the rebalance");
+    assert_eq!(logs.group().committed()[0], 40);
     // But a rebalance that does not end is told.
     append(&logs, 0, RECORDS);
     drain(&consumer, &mut BTreeMap::new()).await;
