@@ -240,7 +240,8 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
   });
 
   await test.step("an API key is created, shown once, and revoked", async () => {
-    await page.getByRole("link", { name: "API keys" }).click();
+    await page.getByRole("link", { name: "Settings" }).click();
+    await page.getByRole("tab", { name: "API keys" }).click();
     await page.getByRole("button", { name: "Create key" }).click();
     await page.getByLabel("Name").fill(name);
     await page.getByRole("combobox", { name: "Role" }).click();

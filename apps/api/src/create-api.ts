@@ -16,6 +16,7 @@ import type { Logger } from "pino";
 import { bodyBound } from "./body-bounds.ts";
 import { TrustedProxies, withClientAddress } from "./client-address.ts";
 import { docsRoutes } from "./docs-routes.ts";
+import { invitationRoutes } from "./invitation-routes.ts";
 import { limitRequests } from "./limits/limit-requests.ts";
 import { type LimitName, RequestLimits } from "./limits/request-limits.ts";
 import type { BucketPolicy } from "./limits/token-buckets.ts";
@@ -108,6 +109,7 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
     const { clientAddress } = c.get("context");
     return identity.handle(withClientAddress(c.req.raw, clientAddress)) ?? c.notFound();
   });
+  app.route("/api/invitations", invitationRoutes(parts, identity));
   app.all(`${TRPC_PATH}/*`, (c) => trpc(c.req.raw, parts, c.get("context")));
   app.route("/", docsRoutes(apiUrl));
   app.route("/", restRoutes(log));

@@ -23,12 +23,17 @@ beforeAll(async () => {
   const spare = await call(app, "POST", "/v1/api-keys", { apiKey, body: { name: "spare" } });
   const body = { name: "secret" };
   await call(app, "POST", `/v1/clusters/${cluster.id}/topics`, { apiKey, body });
+  const guest = { email: "audited-guest@example.com" };
+  const invited = await call(app, "POST", "/v1/invitations", { apiKey, body: guest });
+  const members = await call(app, "GET", "/v1/members", { apiKey });
   ids = {
     clusterId: cluster.id,
     operationId: operation.id,
     apiKeyId: spare.body.id,
     environmentId: ours.environment.id,
     organizationId: ours.organization.id,
+    memberId: members.body.items[0].id,
+    invitationId: invited.body.id,
   };
 });
 

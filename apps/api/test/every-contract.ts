@@ -15,6 +15,8 @@ export interface Ids {
   readonly apiKeyId: string;
   readonly environmentId: string;
   readonly organizationId: string;
+  readonly memberId: string;
+  readonly invitationId: string;
 }
 
 export type Case =
@@ -125,6 +127,19 @@ export const CASES: Record<string, Case> = {
   "apiKey.list": { kind: "list" },
   "apiKey.get": { kind: "by_id", path: (ids) => `/v1/api-keys/${ids.apiKeyId}` },
   "apiKey.delete": { kind: "by_id", path: (ids) => `/v1/api-keys/${ids.apiKeyId}` },
+  "member.list": { kind: "list" },
+  "member.get": { kind: "by_id", path: (ids) => `/v1/members/${ids.memberId}` },
+  "member.update": {
+    kind: "by_id",
+    path: (ids) => `/v1/members/${ids.memberId}`,
+    body: { role: "viewer" },
+  },
+  "member.delete": { kind: "by_id", path: (ids) => `/v1/members/${ids.memberId}` },
+  "invitation.create": { kind: "own", body: { email: "guest@example.com" } },
+  "invitation.list": { kind: "list" },
+  "invitation.get": { kind: "by_id", path: (ids) => `/v1/invitations/${ids.invitationId}` },
+  "invitation.delete": { kind: "by_id", path: (ids) => `/v1/invitations/${ids.invitationId}` },
+  "account.leave": { kind: "in_body", body: (ids) => ({ organization_id: ids.organizationId }) },
   // What a tenant asked for in vain is in its own log; what another one did is not.
   "auditEvent.list": { kind: "list", query: (ids) => `actor_id=${ids.apiKeyId}` },
   "auditEvent.export": { kind: "list", query: (ids) => `actor_id=${ids.apiKeyId}` },
@@ -141,6 +156,8 @@ export const ABSENT: Ids = {
   apiKeyId: newId("key"),
   environmentId: newId("env"),
   organizationId: newId("org"),
+  memberId: newId("mem"),
+  invitationId: newId("inv"),
 };
 
 /** Headers by which a person or a program of a tenant is known. */

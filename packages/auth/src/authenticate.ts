@@ -90,7 +90,10 @@ async function byMembership(
 }
 
 /** A cookie travels with requests that other sites' pages make; those must change nothing. */
-function assertOwnPage({ trustedOrigins }: Authenticator, request: Credentials): void {
+export function assertOwnPage(
+  { trustedOrigins }: Pick<Authenticator, "trustedOrigins">,
+  request: Credentials,
+): void {
   if (request.method === "GET" || request.method === "HEAD") return;
   const origin = request.headers.get("origin");
   if (origin === null || trustedOrigins.includes(origin)) return;

@@ -1,6 +1,12 @@
 import { createHash } from "node:crypto";
 import type { Database } from "@millrace/db";
-import { type IdPrefix, newId, type UserId } from "@millrace/domain";
+import {
+  type IdPrefix,
+  newId,
+  PASSWORD_LENGTH_MAX,
+  PASSWORD_LENGTH_MIN,
+  type UserId,
+} from "@millrace/domain";
 import { betterAuth } from "better-auth";
 import { prismaAdapter } from "better-auth/adapters/prisma";
 import { APIError, createAuthMiddleware } from "better-auth/api";
@@ -12,9 +18,6 @@ export const CLIENT_IP_HEADER = "x-millrace-client-ip";
 
 const SESSION_SECONDS = 7 * 24 * 3600;
 const SESSION_RENEW_SECONDS = 24 * 3600;
-const PASSWORD_LENGTH_MIN = 12;
-/** scrypt takes any length; a limit keeps a request from buying much of our time. */
-const PASSWORD_LENGTH_MAX = 128;
 /** Tries to sign in per address and minute: many for people, few for a dictionary. */
 const SIGN_IN_PER_MINUTE = 20;
 const REQUESTS_PER_MINUTE = 600;

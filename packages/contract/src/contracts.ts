@@ -32,6 +32,15 @@ import { deleteEnvironment } from "./environment/delete-environment.ts";
 import { getEnvironment } from "./environment/get-environment.ts";
 import { listEnvironments } from "./environment/list-environments.ts";
 import { updateEnvironment } from "./environment/update-environment.ts";
+import { createInvitation } from "./invitation/create-invitation.ts";
+import { deleteInvitation } from "./invitation/delete-invitation.ts";
+import { getInvitation } from "./invitation/get-invitation.ts";
+import { listInvitations } from "./invitation/list-invitations.ts";
+import { deleteMember } from "./member/delete-member.ts";
+import { getMember } from "./member/get-member.ts";
+import { leaveOrganization } from "./member/leave-organization.ts";
+import { listMembers } from "./member/list-members.ts";
+import { updateMember } from "./member/update-member.ts";
 import { queryMetrics } from "./metrics/query-metrics.ts";
 import { approveOperation } from "./operation/approve-operation.ts";
 import { cancelOperation } from "./operation/cancel-operation.ts";
@@ -96,6 +105,14 @@ export const contracts: readonly Contract[] = [
   getEnvironment,
   updateEnvironment,
   deleteEnvironment,
+  listMembers,
+  getMember,
+  updateMember,
+  deleteMember,
+  createInvitation,
+  listInvitations,
+  getInvitation,
+  deleteInvitation,
   createApiKey,
   listApiKeys,
   getApiKey,
@@ -106,4 +123,5 @@ export const contracts: readonly Contract[] = [
   listSizes,
   listVersions,
   getMe,
+  leaveOrganization,
 ];

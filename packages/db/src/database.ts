@@ -8,6 +8,8 @@ import { assertConfined } from "./confinement.ts";
 import { type Fleet, fleetIn } from "./fleet.ts";
 import type { PrismaClient } from "./generated/client.ts";
 import { IdempotencyRepository } from "./idempotency-repository.ts";
+import { InvitationRepository } from "./invitation-repository.ts";
+import { MemberRepository } from "./member-repository.ts";
 import { MetricRepository } from "./metric-repository.ts";
 import { OperationJournal } from "./operation-journal.ts";
 import { OperationPlanRepository } from "./operation-plan-repository.ts";
@@ -23,6 +25,8 @@ import { TuningRepository } from "./tuning-repository.ts";
 const REPOSITORIES = {
   audit: AuditRepository,
   organizations: OrganizationRepository,
+  members: MemberRepository,
+  invitations: InvitationRepository,
   apiKeys: ApiKeyRepository,
   clusters: ClusterRepository,
   operations: OperationRepository,
@@ -58,7 +62,8 @@ export interface TenantDatabase extends Repositories {
 
 /** What a request asks before its tenant is known. */
 export type SignIn = Pick<ApiKeyRepository, "findLive"> &
-  Pick<OrganizationRepository, "membershipsOf" | "findBySlug">;
+  Pick<OrganizationRepository, "membershipsOf" | "findBySlug"> &
+  Pick<InvitationRepository, "findByToken">;
 
 /**
  * The tables of users, sessions and credentials, for the one library that owns their meaning.
@@ -148,9 +153,11 @@ function made(make: (Repository: new (client: Client) => object) => object): Rep
 function signInOf(client: PrismaClient): SignIn {
   const apiKeys = new ApiKeyRepository(client);
   const organizations = new OrganizationRepository(client);
+  const invitations = new InvitationRepository(client);
   return {
     findLive: (secretHash, now) => apiKeys.findLive(secretHash, now),
     membershipsOf: (userId) => organizations.membershipsOf(userId),
     findBySlug: (slug) => organizations.findBySlug(slug),
+    findByToken: (tokenHash) => invitations.findByToken(tokenHash),
   };
 }

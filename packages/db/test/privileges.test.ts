@@ -18,7 +18,8 @@ const GRANTED: Record<string, Record<string, string>> = {
     "public.consumer_lag_sample": "S",
     "public.environment": "SIU",
     "public.idempotency_key": "SIUD",
-    "public.member": "SIU",
+    "public.invitation": "SIU",
+    "public.member": "SIUD",
     "public.metric_scrape": "S",
     "public.operation": "SIU",
     "public.operation_event": "SI",
@@ -72,6 +73,7 @@ const COLUMNS = [
 ];
 const FUNCTIONS = [
   "find_api_key: millrace_api",
+  "find_invitation: millrace_api",
   "find_organization: millrace_api",
   "memberships_of: millrace_api",
   "operations_under_way: millrace_api, millrace_fleet, millrace_worker",

@@ -82,10 +82,8 @@ export async function fillTenant(client: pg.Client): Promise<string> {
     user: { id: user, name: "U", email: `${user}@example.com`, email_verified: true },
     member: { id: newId("mem"), organization_id: org, user_id: user, role: "owner" },
     invitation: {
-      id: newId("mem"),
-      organization_id: org,
-      email: "i@example.com",
-      inviter_id: user,
+      ...{ id: newId("inv"), organization_id: org, email: "i@example.com", role: "viewer" },
+      ...{ token_hash: Buffer.from(org ?? ""), invited_by: {} },
     },
     api_key: {
       ...{ id: newId("key"), organization_id: org, name: "k", role: "viewer", hint: "h" },

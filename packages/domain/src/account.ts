@@ -1,5 +1,13 @@
-import type { ApiKeyId, EnvironmentId, OrganizationId, UserId } from "./id.ts";
+import type {
+  ApiKeyId,
+  EnvironmentId,
+  InvitationId,
+  MemberId,
+  OrganizationId,
+  UserId,
+} from "./id.ts";
 import type { Role } from "./role.ts";
+import type { Changer } from "./tuning.ts";
 
 /** A tenant. */
 export interface Organization {
@@ -21,6 +29,45 @@ export interface Membership {
   readonly organizationId: OrganizationId;
   readonly userId: UserId;
   readonly role: Role;
+}
+
+/** Characters of a person's password. The upper bound keeps a request from buying much of our time. */
+export const PASSWORD_LENGTH_MIN = 12;
+export const PASSWORD_LENGTH_MAX = 128;
+
+/** Members of one organization: lists stay short, and a leaked admin key cannot add people without end. */
+export const MEMBERS_PER_ORGANIZATION_MAX = 1_000;
+
+/** A membership as lists show it. */
+export interface Member extends Membership {
+  readonly id: MemberId;
+  readonly email: string;
+  readonly name: string;
+  readonly createdAt: Date;
+}
+
+export const INVITATION_DAYS_DEFAULT = 7;
+export const INVITATION_DAYS_MAX = 30;
+/** Invitations of one organization that wait to be accepted. */
+export const INVITATIONS_PENDING_MAX = 100;
+
+/** A role that waits for the person with this address; the token of its link is stored only as a hash. */
+export interface Invitation {
+  readonly id: InvitationId;
+  readonly organizationId: OrganizationId;
+  /** In lower case. */
+  readonly email: string;
+  readonly role: Role;
+  readonly invitedBy: Changer;
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+  readonly acceptedAt: Date | undefined;
+  readonly revokedAt: Date | undefined;
+}
+
+export function isPending(invitation: Invitation, now: Date): boolean {
+  const { acceptedAt, revokedAt, expiresAt } = invitation;
+  return acceptedAt === undefined && revokedAt === undefined && expiresAt > now;
 }
 
 /** A tenant's group of clusters; cluster names are unique within it. */

@@ -27,6 +27,10 @@ export const ERROR_KINDS = {
   environment_name_taken: { status: 409, title: "Environment name taken", retryable: false },
   environment_not_empty: { status: 409, title: "Environment not empty", retryable: false },
   deletion_protected: { status: 409, title: "Deletion protection is on", retryable: false },
+  already_member: { status: 409, title: "Already a member", retryable: false },
+  account_exists: { status: 409, title: "Account exists", retryable: false },
+  last_owner: { status: 409, title: "Last owner", retryable: false },
+  invitation_invalid: { status: 410, title: "Invitation no longer valid", retryable: false },
   operation_not_cancellable: {
     status: 409,
     title: "Operation cannot be cancelled",

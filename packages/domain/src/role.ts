@@ -30,6 +30,8 @@ export const PERMISSIONS = [
   "tuning:read",
   "tuning:write",
   "benchmark:run",
+  "member:read",
+  "member:write",
   "apikey:read",
   "apikey:write",
   "audit:read",
@@ -38,6 +40,7 @@ export type Permission = (typeof PERMISSIONS)[number];
 
 const VIEWER: readonly Permission[] = [
   "account:read",
+  "member:read",
   "environment:read",
   "catalog:read",
   "cluster:read",
@@ -68,6 +71,7 @@ const OPERATOR: readonly Permission[] = [
 const ADMIN: readonly Permission[] = [
   ...OPERATOR,
   "cluster:delete",
+  "member:write",
   "apikey:read",
   "apikey:write",
   "audit:read",

@@ -31,6 +31,15 @@ import { deleteEnvironmentProcedure } from "./environment/delete-environment.ts"
 import { getEnvironmentProcedure } from "./environment/get-environment.ts";
 import { listEnvironmentsProcedure } from "./environment/list-environments.ts";
 import { updateEnvironmentProcedure } from "./environment/update-environment.ts";
+import { createInvitationProcedure } from "./invitation/create-invitation.ts";
+import { deleteInvitationProcedure } from "./invitation/delete-invitation.ts";
+import { getInvitationProcedure } from "./invitation/get-invitation.ts";
+import { listInvitationsProcedure } from "./invitation/list-invitations.ts";
+import { deleteMemberProcedure } from "./member/delete-member.ts";
+import { getMemberProcedure } from "./member/get-member.ts";
+import { leaveOrganizationProcedure } from "./member/leave-organization.ts";
+import { listMembersProcedure } from "./member/list-members.ts";
+import { updateMemberProcedure } from "./member/update-member.ts";
 import { queryMetricsProcedure } from "./metrics/query-metrics.ts";
 import { approveOperationProcedure } from "./operation/approve-operation.ts";
 import { cancelOperationProcedure } from "./operation/cancel-operation.ts";
@@ -54,7 +63,7 @@ import { updateTuningProcedure } from "./tuning/update-tuning.ts";
 
 /** Every procedure at the name of its contract. */
 export const appRouter = router({
-  account: router({ me: getMeProcedure }),
+  account: router({ me: getMeProcedure, leave: leaveOrganizationProcedure }),
   apiKey: router({
     create: createApiKeyProcedure,
     list: listApiKeysProcedure,
@@ -90,6 +99,18 @@ export const appRouter = router({
     get: getEnvironmentProcedure,
     update: updateEnvironmentProcedure,
     delete: deleteEnvironmentProcedure,
+  }),
+  invitation: router({
+    create: createInvitationProcedure,
+    list: listInvitationsProcedure,
+    get: getInvitationProcedure,
+    delete: deleteInvitationProcedure,
+  }),
+  member: router({
+    list: listMembersProcedure,
+    get: getMemberProcedure,
+    update: updateMemberProcedure,
+    delete: deleteMemberProcedure,
   }),
   metrics: router({ query: queryMetricsProcedure }),
   operation: router({

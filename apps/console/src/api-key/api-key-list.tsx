@@ -15,11 +15,13 @@ import {
 } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import type { ApiKey } from "@millrace/contract";
+import { covers } from "@millrace/domain";
 import { IconPlus, IconTrash } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTRPC } from "../api/client.tsx";
 import { ago, day } from "../format/time.ts";
+import { useDenied, useRole } from "../session/use-allowed.ts";
 import { ConfirmByName } from "../shell/confirm-by-name.tsx";
 import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
@@ -28,14 +30,20 @@ import { CreateApiKeyDialog } from "./create-api-key-dialog.tsx";
 /** The organization's API keys. */
 export function ApiKeyList() {
   const trpc = useTRPC();
+  const denied = useDenied("apikey:read");
   const [creating, dialog] = useDisclosure(false);
   const [revoking, setRevoking] = useState<ApiKey>();
   const { data, error, isPending } = useQuery(trpc.apiKey.list.queryOptions({ page_size: 200 }));
+  if (denied) {
+    return (
+      <Empty title="No permission" text="Owners and admins of the organization manage API keys." />
+    );
+  }
   return (
     <Stack gap="lg">
       <Group justify="space-between">
         <div>
-          <Title order={1} fz="h2">
+          <Title order={2} fz="h3">
             API keys
           </Title>
           <Text className="quiet" fz="sm">
@@ -59,6 +67,7 @@ export function ApiKeyList() {
 }
 
 function KeyTable({ keys, onRevoke }: { keys: ApiKey[]; onRevoke: (key: ApiKey) => void }) {
+  const own = useRole();
   return (
     <Card padding={0}>
       <Table horizontalSpacing="lg">
@@ -89,14 +98,16 @@ function KeyTable({ keys, onRevoke }: { keys: ApiKey[]; onRevoke: (key: ApiKey) 
               <Table.Td>{key.expires_at ? day(key.expires_at) : "never"}</Table.Td>
               <Table.Td>{ago(key.created_at)}</Table.Td>
               <Table.Td>
-                <ActionIcon
-                  variant="subtle"
-                  color="red"
-                  aria-label={`Revoke key ${key.name}`}
-                  onClick={() => onRevoke(key)}
-                >
-                  <IconTrash size={16} />
-                </ActionIcon>
+                {own !== undefined && covers(own, key.role) && (
+                  <ActionIcon
+                    variant="subtle"
+                    color="red"
+                    aria-label={`Revoke key ${key.name}`}
+                    onClick={() => onRevoke(key)}
+                  >
+                    <IconTrash size={16} />
+                  </ActionIcon>
+                )}
               </Table.Td>
             </Table.Tr>
           ))}

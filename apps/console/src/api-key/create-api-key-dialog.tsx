@@ -1,31 +1,14 @@
 "use client";
 
-import {
-  Button,
-  Code,
-  CopyButton,
-  Group,
-  Modal,
-  Select,
-  Stack,
-  Text,
-  TextInput,
-} from "@mantine/core";
+import { Select, Stack, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
-import { covers, ROLES, type Role } from "@millrace/domain";
+import type { Role } from "@millrace/domain";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useTRPC } from "../api/client.tsx";
+import { roleOptions } from "../member/role-words.ts";
 import { FormActions } from "../shell/form-actions.tsx";
+import { SecretDialog } from "../shell/secret-dialog.tsx";
 import { DEFAULT_EXPIRY, EXPIRIES, type Expiry, expiresAt } from "./expiry.ts";
-
-/** What each role lets a program do. */
-const ROLE_WORDS: Record<Role, string> = {
-  owner: "Owner: everything",
-  admin: "Admin: delete clusters, manage members and API keys",
-  operator: "Operator: create and change clusters and environments",
-  developer: "Developer: manage topics, records and tuning, run benchmarks",
-  viewer: "Viewer: read only, no records",
-};
 
 /** Creates a key and shows its secret, which is stored only as a hash. */
 export function CreateApiKeyDialog({ opened, onClose }: { opened: boolean; onClose: () => void }) {
@@ -59,10 +42,7 @@ export function CreateApiKeyDialog({ opened, onClose }: { opened: boolean; onClo
   );
 }
 
-/**
- * While a key is being created, nothing closes the dialog, and while it shows the secret, only Done
- * does: Escape or a stray click would lose the secret.
- */
+/** The key's form, then its secret. */
 export function ApiKeyModal(props: {
   opened: boolean;
   secret: string | undefined;
@@ -70,19 +50,13 @@ export function ApiKeyModal(props: {
   onClose: () => void;
   children: React.ReactNode;
 }) {
-  const { opened, secret, busy, onClose, children } = props;
-  const closable = secret === undefined && !busy;
   return (
-    <Modal
-      opened={opened}
-      onClose={onClose}
-      closeOnEscape={closable}
-      closeOnClickOutside={closable}
-      withCloseButton={closable}
-      title={secret === undefined ? "Create API key" : "Copy your API key"}
-    >
-      {secret === undefined ? children : <Secret secret={secret} onDone={onClose} />}
-    </Modal>
+    <SecretDialog
+      {...props}
+      title="Create API key"
+      secretTitle="Copy your API key"
+      note="Copy the key now. It is not shown again."
+    />
   );
 }
 
@@ -101,8 +75,6 @@ function KeyForm(props: {
       role: (value) => (value === "" ? "Choose a role" : null),
     },
   });
-  // Nobody creates a key that may do more than they may.
-  const roles = ROLES.filter((role) => me !== undefined && covers(me.role, role));
   return (
     <form
       noValidate
@@ -122,7 +94,7 @@ function KeyForm(props: {
         <Select
           label="Role"
           placeholder="Choose a role"
-          data={roles.map((role) => ({ value: role, label: ROLE_WORDS[role] }))}
+          data={roleOptions(me?.role)}
           allowDeselect={false}
           {...form.getInputProps("role")}
         />
@@ -141,26 +113,5 @@ function KeyForm(props: {
         />
       </Stack>
     </form>
-  );
-}
-
-function Secret({ secret, onDone }: { secret: string; onDone: () => void }) {
-  return (
-    <Stack>
-      <Text fz="sm">Copy the key now. It is not shown again.</Text>
-      <Code block style={{ overflowWrap: "anywhere", whiteSpace: "pre-wrap" }}>
-        {secret}
-      </Code>
-      <Group justify="flex-end">
-        <CopyButton value={secret}>
-          {({ copied, copy }) => (
-            <Button variant="default" onClick={copy} data-autofocus>
-              {copied ? "Copied" : "Copy"}
-            </Button>
-          )}
-        </CopyButton>
-        <Button onClick={onDone}>Done</Button>
-      </Group>
-    </Stack>
   );
 }

@@ -18,10 +18,13 @@ const PERIOD_MS = { day: 24 * 3_600_000, week: 7 * 24 * 3_600_000 } as const;
 export const ANY_EVENT: AuditFilter = { kind: "", result: "", targetId: "", period: "all" };
 
 const TITLES: Readonly<Record<string, string>> = {
+  account: "Accounts",
   apiKey: "API keys",
   benchmark: "Benchmarks",
   cluster: "Clusters",
   environment: "Environments",
+  invitation: "Invitations",
+  member: "Members",
   operation: "Operations",
   record: "Records",
   topic: "Topics",

@@ -19,7 +19,8 @@ export function useDenied(permission: Permission): boolean {
   return role !== undefined && !allows(role, permission);
 }
 
-function useRole(): Role | undefined {
+/** The role of whoever is signed in; undefined until it is known. */
+export function useRole(): Role | undefined {
   const trpc = useTRPC();
   return useQuery(trpc.account.me.queryOptions({})).data?.role;
 }

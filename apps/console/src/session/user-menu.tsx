@@ -1,7 +1,7 @@
 "use client";
 
 import { Avatar, Menu, Text, UnstyledButton } from "@mantine/core";
-import { IconKey, IconLogout, IconUser } from "@tabler/icons-react";
+import { IconLogout, IconSettings, IconUser } from "@tabler/icons-react";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import Link from "next/link";
 import { useRouter } from "next/navigation";
@@ -41,8 +41,8 @@ export function UserMenu() {
           </Text>
         </Menu.Label>
         <Menu.Divider />
-        <Menu.Item component={Link} href="/api-keys" leftSection={<IconKey size={16} />}>
-          API keys
+        <Menu.Item component={Link} href="/settings" leftSection={<IconSettings size={16} />}>
+          Settings
         </Menu.Item>
         <Menu.Item leftSection={<IconLogout size={16} />} onClick={leave}>
           Sign out

@@ -12,8 +12,8 @@ import { Logo } from "./logo.tsx";
 const PLACES = [
   ["/clusters", "Clusters"],
   ["/environments", "Environments"],
-  ["/api-keys", "API keys"],
   ["/audit", "Audit log"],
+  ["/settings", "Settings"],
 ] as const;
 
 /** The frame around every page of a signed-in user. */

@@ -810,6 +810,87 @@ func (e GivenBytesEncoding) Valid() bool {
 	}
 }
 
+// Defines values for InvitationRole.
+const (
+	InvitationRoleAdmin     InvitationRole = "admin"
+	InvitationRoleDeveloper InvitationRole = "developer"
+	InvitationRoleOperator  InvitationRole = "operator"
+	InvitationRoleOwner     InvitationRole = "owner"
+	InvitationRoleViewer    InvitationRole = "viewer"
+)
+
+// Valid indicates whether the value is a known member of the InvitationRole enum.
+func (e InvitationRole) Valid() bool {
+	switch e {
+	case InvitationRoleAdmin:
+		return true
+	case InvitationRoleDeveloper:
+		return true
+	case InvitationRoleOperator:
+		return true
+	case InvitationRoleOwner:
+		return true
+	case InvitationRoleViewer:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for InvitationCreateRequestRole.
+const (
+	InvitationCreateRequestRoleAdmin     InvitationCreateRequestRole = "admin"
+	InvitationCreateRequestRoleDeveloper InvitationCreateRequestRole = "developer"
+	InvitationCreateRequestRoleOperator  InvitationCreateRequestRole = "operator"
+	InvitationCreateRequestRoleOwner     InvitationCreateRequestRole = "owner"
+	InvitationCreateRequestRoleViewer    InvitationCreateRequestRole = "viewer"
+)
+
+// Valid indicates whether the value is a known member of the InvitationCreateRequestRole enum.
+func (e InvitationCreateRequestRole) Valid() bool {
+	switch e {
+	case InvitationCreateRequestRoleAdmin:
+		return true
+	case InvitationCreateRequestRoleDeveloper:
+		return true
+	case InvitationCreateRequestRoleOperator:
+		return true
+	case InvitationCreateRequestRoleOwner:
+		return true
+	case InvitationCreateRequestRoleViewer:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for InvitationWithTokenRole.
+const (
+	InvitationWithTokenRoleAdmin     InvitationWithTokenRole = "admin"
+	InvitationWithTokenRoleDeveloper InvitationWithTokenRole = "developer"
+	InvitationWithTokenRoleOperator  InvitationWithTokenRole = "operator"
+	InvitationWithTokenRoleOwner     InvitationWithTokenRole = "owner"
+	InvitationWithTokenRoleViewer    InvitationWithTokenRole = "viewer"
+)
+
+// Valid indicates whether the value is a known member of the InvitationWithTokenRole enum.
+func (e InvitationWithTokenRole) Valid() bool {
+	switch e {
+	case InvitationWithTokenRoleAdmin:
+		return true
+	case InvitationWithTokenRoleDeveloper:
+		return true
+	case InvitationWithTokenRoleOperator:
+		return true
+	case InvitationWithTokenRoleOwner:
+		return true
+	case InvitationWithTokenRoleViewer:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for MeOrganizationsRole.
 const (
 	MeOrganizationsRoleAdmin     MeOrganizationsRole = "admin"
@@ -858,6 +939,60 @@ func (e MeRole) Valid() bool {
 	case MeRoleOwner:
 		return true
 	case MeRoleViewer:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for MemberRole.
+const (
+	MemberRoleAdmin     MemberRole = "admin"
+	MemberRoleDeveloper MemberRole = "developer"
+	MemberRoleOperator  MemberRole = "operator"
+	MemberRoleOwner     MemberRole = "owner"
+	MemberRoleViewer    MemberRole = "viewer"
+)
+
+// Valid indicates whether the value is a known member of the MemberRole enum.
+func (e MemberRole) Valid() bool {
+	switch e {
+	case MemberRoleAdmin:
+		return true
+	case MemberRoleDeveloper:
+		return true
+	case MemberRoleOperator:
+		return true
+	case MemberRoleOwner:
+		return true
+	case MemberRoleViewer:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for MemberUpdateRequestRole.
+const (
+	MemberUpdateRequestRoleAdmin     MemberUpdateRequestRole = "admin"
+	MemberUpdateRequestRoleDeveloper MemberUpdateRequestRole = "developer"
+	MemberUpdateRequestRoleOperator  MemberUpdateRequestRole = "operator"
+	MemberUpdateRequestRoleOwner     MemberUpdateRequestRole = "owner"
+	MemberUpdateRequestRoleViewer    MemberUpdateRequestRole = "viewer"
+)
+
+// Valid indicates whether the value is a known member of the MemberUpdateRequestRole enum.
+func (e MemberUpdateRequestRole) Valid() bool {
+	switch e {
+	case MemberUpdateRequestRoleAdmin:
+		return true
+	case MemberUpdateRequestRoleDeveloper:
+		return true
+	case MemberUpdateRequestRoleOperator:
+		return true
+	case MemberUpdateRequestRoleOwner:
+		return true
+	case MemberUpdateRequestRoleViewer:
 		return true
 	default:
 		return false
@@ -1743,6 +1878,12 @@ func (e SizeListParamsRegion) Valid() bool {
 	}
 }
 
+// AccountLeaveRequest defines model for AccountLeaveRequest.
+type AccountLeaveRequest struct {
+	// OrganizationId ID with the prefix org_
+	OrganizationId string `json:"organization_id"`
+}
+
 // Actor defines model for Actor.
 type Actor struct {
 	Id   string    `json:"id"`
@@ -2571,6 +2712,57 @@ type GivenBytes struct {
 // GivenBytesEncoding defines model for GivenBytes.Encoding.
 type GivenBytesEncoding string
 
+// Invitation defines model for Invitation.
+type Invitation struct {
+	// CreatedAt RFC 3339, UTC
+	CreatedAt time.Time `json:"created_at"`
+	Email     string    `json:"email"`
+
+	// ExpiresAt RFC 3339, UTC
+	ExpiresAt time.Time      `json:"expires_at"`
+	Id        string         `json:"id"`
+	InvitedBy Actor          `json:"invited_by"`
+	Role      InvitationRole `json:"role"`
+}
+
+// InvitationRole defines model for Invitation.Role.
+type InvitationRole string
+
+// InvitationCreateRequest defines model for InvitationCreateRequest.
+type InvitationCreateRequest struct {
+	Email         openapi_types.Email `json:"email"`
+	ExpiresInDays *int                `json:"expires_in_days,omitempty"`
+
+	// Role Not above the caller's own role. The least by default
+	Role *InvitationCreateRequestRole `json:"role,omitempty"`
+}
+
+// InvitationCreateRequestRole Not above the caller's own role. The least by default
+type InvitationCreateRequestRole string
+
+// InvitationPage defines model for InvitationPage.
+type InvitationPage struct {
+	Items         []Invitation `json:"items"`
+	NextPageToken *string      `json:"next_page_token,omitempty"`
+}
+
+// InvitationWithToken defines model for InvitationWithToken.
+type InvitationWithToken struct {
+	// CreatedAt RFC 3339, UTC
+	CreatedAt time.Time `json:"created_at"`
+	Email     string    `json:"email"`
+
+	// ExpiresAt RFC 3339, UTC
+	ExpiresAt time.Time               `json:"expires_at"`
+	Id        string                  `json:"id"`
+	InvitedBy Actor                   `json:"invited_by"`
+	Role      InvitationWithTokenRole `json:"role"`
+	Token     string                  `json:"token"`
+}
+
+// InvitationWithTokenRole defines model for InvitationWithToken.Role.
+type InvitationWithTokenRole string
+
 // LatencyPercentiles Milliseconds
 type LatencyPercentiles struct {
 	Max  float64 `json:"max"`
@@ -2609,6 +2801,34 @@ type MeOrganizationsRole string
 
 // MeRole defines model for Me.Role.
 type MeRole string
+
+// Member defines model for Member.
+type Member struct {
+	// CreatedAt When the user became a member: RFC 3339, UTC
+	CreatedAt time.Time  `json:"created_at"`
+	Email     string     `json:"email"`
+	Id        string     `json:"id"`
+	Name      string     `json:"name"`
+	Role      MemberRole `json:"role"`
+	UserId    string     `json:"user_id"`
+}
+
+// MemberRole defines model for Member.Role.
+type MemberRole string
+
+// MemberPage defines model for MemberPage.
+type MemberPage struct {
+	Items         []Member `json:"items"`
+	NextPageToken *string  `json:"next_page_token,omitempty"`
+}
+
+// MemberUpdateRequest defines model for MemberUpdateRequest.
+type MemberUpdateRequest struct {
+	Role MemberUpdateRequestRole `json:"role"`
+}
+
+// MemberUpdateRequestRole defines model for MemberUpdateRequest.Role.
+type MemberUpdateRequestRole string
 
 // MetricSeries defines model for MetricSeries.
 type MetricSeries struct {
@@ -3702,6 +3922,36 @@ type EnvironmentCreateParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
+// InvitationListParams defines parameters for InvitationList.
+type InvitationListParams struct {
+	// PageSize Items per page, 50 by default
+	PageSize *int `form:"page_size,omitempty" json:"page_size,omitempty"`
+
+	// PageToken next_page_token of the previous page; valid for the same organization and filter
+	PageToken *string `form:"page_token,omitempty" json:"page_token,omitempty"`
+}
+
+// InvitationCreateParams defines parameters for InvitationCreate.
+type InvitationCreateParams struct {
+	// IdempotencyKey Makes the request safe to retry for 24 hours
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// AccountLeaveParams defines parameters for AccountLeave.
+type AccountLeaveParams struct {
+	// IdempotencyKey Makes the request safe to retry for 24 hours
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// MemberListParams defines parameters for MemberList.
+type MemberListParams struct {
+	// PageSize Items per page, 50 by default
+	PageSize *int `form:"page_size,omitempty" json:"page_size,omitempty"`
+
+	// PageToken next_page_token of the previous page; valid for the same organization and filter
+	PageToken *string `form:"page_token,omitempty" json:"page_token,omitempty"`
+}
+
 // OperationListParams defines parameters for OperationList.
 type OperationListParams struct {
 	// PageSize Items per page, 50 by default
@@ -3793,6 +4043,18 @@ type EnvironmentUpdateJSONRequestBody = EnvironmentUpdateRequest
 
 // EnvironmentUpdateApplicationMergePatchPlusJSONRequestBody defines body for EnvironmentUpdate for application/merge-patch+json ContentType.
 type EnvironmentUpdateApplicationMergePatchPlusJSONRequestBody = EnvironmentUpdateRequest
+
+// InvitationCreateJSONRequestBody defines body for InvitationCreate for application/json ContentType.
+type InvitationCreateJSONRequestBody = InvitationCreateRequest
+
+// AccountLeaveJSONRequestBody defines body for AccountLeave for application/json ContentType.
+type AccountLeaveJSONRequestBody = AccountLeaveRequest
+
+// MemberUpdateJSONRequestBody defines body for MemberUpdate for application/json ContentType.
+type MemberUpdateJSONRequestBody = MemberUpdateRequest
+
+// MemberUpdateApplicationMergePatchPlusJSONRequestBody defines body for MemberUpdate for application/merge-patch+json ContentType.
+type MemberUpdateApplicationMergePatchPlusJSONRequestBody = MemberUpdateRequest
 
 // OperationApproveJSONRequestBody defines body for OperationApprove for application/json ContentType.
 type OperationApproveJSONRequestBody = OperationApproveRequest
@@ -4351,12 +4613,115 @@ type ClientInterface interface {
 	// Corresponds with PATCH /v1/environments/{environment_id} (the `EnvironmentUpdate` operationId).
 	EnvironmentUpdateWithApplicationMergePatchPlusJSONBody(ctx context.Context, environmentId string, body EnvironmentUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// InvitationList List invitations
+	//
+	// Pending invitations, newest first.
+	//
+	// Corresponds with GET /v1/invitations (the `InvitationList` operationId).
+	InvitationList(ctx context.Context, params *InvitationListParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// InvitationCreateWithBody Invite a person
+	//
+	// The token is returned once and not stored. Send the person the link `<console>/invitation#<token>`. An earlier invitation of the same address is revoked.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/invitations (the `InvitationCreate` operationId).
+	InvitationCreateWithBody(ctx context.Context, params *InvitationCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// InvitationCreate Invite a person
+	//
+	// The token is returned once and not stored. Send the person the link `<console>/invitation#<token>`. An earlier invitation of the same address is revoked.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/invitations (the `InvitationCreate` operationId).
+	InvitationCreate(ctx context.Context, params *InvitationCreateParams, body InvitationCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// InvitationDelete Revoke an invitation
+	//
+	// Its link no longer works. Not for a role above the caller's own.
+	//
+	// Corresponds with DELETE /v1/invitations/{invitation_id} (the `InvitationDelete` operationId).
+	InvitationDelete(ctx context.Context, invitationId string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// InvitationGet Get an invitation
+	//
+	// Without its token. Only pending invitations are found.
+	//
+	// Corresponds with GET /v1/invitations/{invitation_id} (the `InvitationGet` operationId).
+	InvitationGet(ctx context.Context, invitationId string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// AccountMe Get the caller
 	//
 	// The signed-in user or the API key, its organization and role.
 	//
 	// Corresponds with GET /v1/me (the `AccountMe` operationId).
 	AccountMe(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AccountLeaveWithBody Leave the organization
+	//
+	// Ends the signed-in user's membership. The last owner cannot leave.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/me/leave (the `AccountLeave` operationId).
+	AccountLeaveWithBody(ctx context.Context, params *AccountLeaveParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AccountLeave Leave the organization
+	//
+	// Ends the signed-in user's membership. The last owner cannot leave.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/me/leave (the `AccountLeave` operationId).
+	AccountLeave(ctx context.Context, params *AccountLeaveParams, body AccountLeaveJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// MemberList List members
+	//
+	// The users of the organization, oldest first.
+	//
+	// Corresponds with GET /v1/members (the `MemberList` operationId).
+	MemberList(ctx context.Context, params *MemberListParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// MemberDelete Remove a member
+	//
+	// Takes effect immediately. A member with a role above the caller's own, and the last owner, are not removed. API keys that the member created stay.
+	//
+	// Corresponds with DELETE /v1/members/{member_id} (the `MemberDelete` operationId).
+	MemberDelete(ctx context.Context, memberId string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// MemberGet Get a member
+	//
+	// Corresponds with GET /v1/members/{member_id} (the `MemberGet` operationId).
+	MemberGet(ctx context.Context, memberId string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// MemberUpdateWithBody Change a member's role
+	//
+	// Takes effect immediately. Neither the old nor the new role may be above the caller's own. The last owner stays an owner.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PATCH /v1/members/{member_id} (the `MemberUpdate` operationId).
+	MemberUpdateWithBody(ctx context.Context, memberId string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// MemberUpdate Change a member's role
+	//
+	// Takes effect immediately. Neither the old nor the new role may be above the caller's own. The last owner stays an owner.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PATCH /v1/members/{member_id} (the `MemberUpdate` operationId).
+	MemberUpdate(ctx context.Context, memberId string, body MemberUpdateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// MemberUpdateWithApplicationMergePatchPlusJSONBody Change a member's role
+	//
+	// Takes effect immediately. Neither the old nor the new role may be above the caller's own. The last owner stays an owner.
+	//
+	// Takes a body of the `application/merge-patch+json` content type.
+	//
+	// Corresponds with PATCH /v1/members/{member_id} (the `MemberUpdate` operationId).
+	MemberUpdateWithApplicationMergePatchPlusJSONBody(ctx context.Context, memberId string, body MemberUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// OperationList List operations
 	//
@@ -5412,6 +5777,95 @@ func (c *Client) EnvironmentUpdateWithApplicationMergePatchPlusJSONBody(ctx cont
 	return c.Client.Do(req)
 }
 
+// InvitationList List invitations
+//
+// Pending invitations, newest first.
+//
+// Corresponds with GET /v1/invitations (the `InvitationList` operationId).
+func (c *Client) InvitationList(ctx context.Context, params *InvitationListParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewInvitationListRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// InvitationCreateWithBody Invite a person
+//
+// The token is returned once and not stored. Send the person the link `<console>/invitation#<token>`. An earlier invitation of the same address is revoked.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/invitations (the `InvitationCreate` operationId).
+func (c *Client) InvitationCreateWithBody(ctx context.Context, params *InvitationCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewInvitationCreateRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// InvitationCreate Invite a person
+//
+// The token is returned once and not stored. Send the person the link `<console>/invitation#<token>`. An earlier invitation of the same address is revoked.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/invitations (the `InvitationCreate` operationId).
+func (c *Client) InvitationCreate(ctx context.Context, params *InvitationCreateParams, body InvitationCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewInvitationCreateRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// InvitationDelete Revoke an invitation
+//
+// Its link no longer works. Not for a role above the caller's own.
+//
+// Corresponds with DELETE /v1/invitations/{invitation_id} (the `InvitationDelete` operationId).
+func (c *Client) InvitationDelete(ctx context.Context, invitationId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewInvitationDeleteRequest(c.Server, invitationId)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// InvitationGet Get an invitation
+//
+// Without its token. Only pending invitations are found.
+//
+// Corresponds with GET /v1/invitations/{invitation_id} (the `InvitationGet` operationId).
+func (c *Client) InvitationGet(ctx context.Context, invitationId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewInvitationGetRequest(c.Server, invitationId)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // AccountMe Get the caller
 //
 // The signed-in user or the API key, its organization and role.
@@ -5419,6 +5873,150 @@ func (c *Client) EnvironmentUpdateWithApplicationMergePatchPlusJSONBody(ctx cont
 // Corresponds with GET /v1/me (the `AccountMe` operationId).
 func (c *Client) AccountMe(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewAccountMeRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AccountLeaveWithBody Leave the organization
+//
+// Ends the signed-in user's membership. The last owner cannot leave.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/me/leave (the `AccountLeave` operationId).
+func (c *Client) AccountLeaveWithBody(ctx context.Context, params *AccountLeaveParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAccountLeaveRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AccountLeave Leave the organization
+//
+// Ends the signed-in user's membership. The last owner cannot leave.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/me/leave (the `AccountLeave` operationId).
+func (c *Client) AccountLeave(ctx context.Context, params *AccountLeaveParams, body AccountLeaveJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAccountLeaveRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// MemberList List members
+//
+// The users of the organization, oldest first.
+//
+// Corresponds with GET /v1/members (the `MemberList` operationId).
+func (c *Client) MemberList(ctx context.Context, params *MemberListParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewMemberListRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// MemberDelete Remove a member
+//
+// Takes effect immediately. A member with a role above the caller's own, and the last owner, are not removed. API keys that the member created stay.
+//
+// Corresponds with DELETE /v1/members/{member_id} (the `MemberDelete` operationId).
+func (c *Client) MemberDelete(ctx context.Context, memberId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewMemberDeleteRequest(c.Server, memberId)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// MemberGet Get a member
+//
+// Corresponds with GET /v1/members/{member_id} (the `MemberGet` operationId).
+func (c *Client) MemberGet(ctx context.Context, memberId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewMemberGetRequest(c.Server, memberId)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// MemberUpdateWithBody Change a member's role
+//
+// Takes effect immediately. Neither the old nor the new role may be above the caller's own. The last owner stays an owner.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PATCH /v1/members/{member_id} (the `MemberUpdate` operationId).
+func (c *Client) MemberUpdateWithBody(ctx context.Context, memberId string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewMemberUpdateRequestWithBody(c.Server, memberId, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// MemberUpdate Change a member's role
+//
+// Takes effect immediately. Neither the old nor the new role may be above the caller's own. The last owner stays an owner.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PATCH /v1/members/{member_id} (the `MemberUpdate` operationId).
+func (c *Client) MemberUpdate(ctx context.Context, memberId string, body MemberUpdateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewMemberUpdateRequest(c.Server, memberId, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// MemberUpdateWithApplicationMergePatchPlusJSONBody Change a member's role
+//
+// Takes effect immediately. Neither the old nor the new role may be above the caller's own. The last owner stays an owner.
+//
+// Takes a body of the `application/merge-patch+json` content type.
+//
+// Corresponds with PATCH /v1/members/{member_id} (the `MemberUpdate` operationId).
+func (c *Client) MemberUpdateWithApplicationMergePatchPlusJSONBody(ctx context.Context, memberId string, body MemberUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewMemberUpdateRequestWithApplicationMergePatchPlusJSONBody(c.Server, memberId, body)
 	if err != nil {
 		return nil, err
 	}
@@ -8559,6 +9157,195 @@ func NewEnvironmentUpdateRequestWithBody(server string, environmentId string, co
 	return req, nil
 }
 
+// NewInvitationListRequest constructs an http.Request for the InvitationList method
+func NewInvitationListRequest(server string, params *InvitationListParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/invitations")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.PageSize != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page_size", *params.PageSize, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.PageToken != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page_token", *params.PageToken, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewInvitationCreateRequest calls the generic InvitationCreate builder with application/json body
+func NewInvitationCreateRequest(server string, params *InvitationCreateParams, body InvitationCreateJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewInvitationCreateRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewInvitationCreateRequestWithBody constructs an http.Request for the InvitationCreate method, with any body, and a specified content type
+func NewInvitationCreateRequestWithBody(server string, params *InvitationCreateParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/invitations")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewInvitationDeleteRequest constructs an http.Request for the InvitationDelete method
+func NewInvitationDeleteRequest(server string, invitationId string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "invitation_id", invitationId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/invitations/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewInvitationGetRequest constructs an http.Request for the InvitationGet method
+func NewInvitationGetRequest(server string, invitationId string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "invitation_id", invitationId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/invitations/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewAccountMeRequest constructs an http.Request for the AccountMe method
 func NewAccountMeRequest(server string) (*http.Request, error) {
 	var err error
@@ -8582,6 +9369,253 @@ func NewAccountMeRequest(server string) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	return req, nil
+}
+
+// NewAccountLeaveRequest calls the generic AccountLeave builder with application/json body
+func NewAccountLeaveRequest(server string, params *AccountLeaveParams, body AccountLeaveJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAccountLeaveRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewAccountLeaveRequestWithBody constructs an http.Request for the AccountLeave method, with any body, and a specified content type
+func NewAccountLeaveRequestWithBody(server string, params *AccountLeaveParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/me/leave")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewMemberListRequest constructs an http.Request for the MemberList method
+func NewMemberListRequest(server string, params *MemberListParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/members")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.PageSize != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page_size", *params.PageSize, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.PageToken != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page_token", *params.PageToken, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewMemberDeleteRequest constructs an http.Request for the MemberDelete method
+func NewMemberDeleteRequest(server string, memberId string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "member_id", memberId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/members/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewMemberGetRequest constructs an http.Request for the MemberGet method
+func NewMemberGetRequest(server string, memberId string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "member_id", memberId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/members/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewMemberUpdateRequest calls the generic MemberUpdate builder with application/json body
+func NewMemberUpdateRequest(server string, memberId string, body MemberUpdateJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewMemberUpdateRequestWithBody(server, memberId, "application/json", bodyReader)
+}
+
+// NewMemberUpdateRequestWithApplicationMergePatchPlusJSONBody calls the generic MemberUpdate builder with application/merge-patch+json body
+func NewMemberUpdateRequestWithApplicationMergePatchPlusJSONBody(server string, memberId string, body MemberUpdateApplicationMergePatchPlusJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewMemberUpdateRequestWithBody(server, memberId, "application/merge-patch+json", bodyReader)
+}
+
+// NewMemberUpdateRequestWithBody constructs an http.Request for the MemberUpdate method, with any body, and a specified content type
+func NewMemberUpdateRequestWithBody(server string, memberId string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "member_id", memberId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/members/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPatch, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -9598,6 +10632,51 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PATCH /v1/environments/{environment_id} (the `EnvironmentUpdate` operationId).
 	EnvironmentUpdateWithApplicationMergePatchPlusJSONBodyWithResponse(ctx context.Context, environmentId string, body EnvironmentUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*EnvironmentUpdateResponse, error)
 
+	// InvitationListWithResponse List invitations
+	//
+	// Pending invitations, newest first.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/invitations (the `InvitationList` operationId).
+	InvitationListWithResponse(ctx context.Context, params *InvitationListParams, reqEditors ...RequestEditorFn) (*InvitationListResponse, error)
+
+	// InvitationCreateWithBodyWithResponse Invite a person
+	//
+	// The token is returned once and not stored. Send the person the link `<console>/invitation#<token>`. An earlier invitation of the same address is revoked.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/invitations (the `InvitationCreate` operationId).
+	InvitationCreateWithBodyWithResponse(ctx context.Context, params *InvitationCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*InvitationCreateResponse, error)
+
+	// InvitationCreateWithResponse Invite a person
+	//
+	// The token is returned once and not stored. Send the person the link `<console>/invitation#<token>`. An earlier invitation of the same address is revoked.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/invitations (the `InvitationCreate` operationId).
+	InvitationCreateWithResponse(ctx context.Context, params *InvitationCreateParams, body InvitationCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*InvitationCreateResponse, error)
+
+	// InvitationDeleteWithResponse Revoke an invitation
+	//
+	// Its link no longer works. Not for a role above the caller's own.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /v1/invitations/{invitation_id} (the `InvitationDelete` operationId).
+	InvitationDeleteWithResponse(ctx context.Context, invitationId string, reqEditors ...RequestEditorFn) (*InvitationDeleteResponse, error)
+
+	// InvitationGetWithResponse Get an invitation
+	//
+	// Without its token. Only pending invitations are found.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/invitations/{invitation_id} (the `InvitationGet` operationId).
+	InvitationGetWithResponse(ctx context.Context, invitationId string, reqEditors ...RequestEditorFn) (*InvitationGetResponse, error)
+
 	// AccountMeWithResponse Get the caller
 	//
 	// The signed-in user or the API key, its organization and role.
@@ -9606,6 +10685,76 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /v1/me (the `AccountMe` operationId).
 	AccountMeWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*AccountMeResponse, error)
+
+	// AccountLeaveWithBodyWithResponse Leave the organization
+	//
+	// Ends the signed-in user's membership. The last owner cannot leave.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/me/leave (the `AccountLeave` operationId).
+	AccountLeaveWithBodyWithResponse(ctx context.Context, params *AccountLeaveParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AccountLeaveResponse, error)
+
+	// AccountLeaveWithResponse Leave the organization
+	//
+	// Ends the signed-in user's membership. The last owner cannot leave.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/me/leave (the `AccountLeave` operationId).
+	AccountLeaveWithResponse(ctx context.Context, params *AccountLeaveParams, body AccountLeaveJSONRequestBody, reqEditors ...RequestEditorFn) (*AccountLeaveResponse, error)
+
+	// MemberListWithResponse List members
+	//
+	// The users of the organization, oldest first.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/members (the `MemberList` operationId).
+	MemberListWithResponse(ctx context.Context, params *MemberListParams, reqEditors ...RequestEditorFn) (*MemberListResponse, error)
+
+	// MemberDeleteWithResponse Remove a member
+	//
+	// Takes effect immediately. A member with a role above the caller's own, and the last owner, are not removed. API keys that the member created stay.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /v1/members/{member_id} (the `MemberDelete` operationId).
+	MemberDeleteWithResponse(ctx context.Context, memberId string, reqEditors ...RequestEditorFn) (*MemberDeleteResponse, error)
+
+	// MemberGetWithResponse Get a member
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/members/{member_id} (the `MemberGet` operationId).
+	MemberGetWithResponse(ctx context.Context, memberId string, reqEditors ...RequestEditorFn) (*MemberGetResponse, error)
+
+	// MemberUpdateWithBodyWithResponse Change a member's role
+	//
+	// Takes effect immediately. Neither the old nor the new role may be above the caller's own. The last owner stays an owner.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /v1/members/{member_id} (the `MemberUpdate` operationId).
+	MemberUpdateWithBodyWithResponse(ctx context.Context, memberId string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*MemberUpdateResponse, error)
+
+	// MemberUpdateWithResponse Change a member's role
+	//
+	// Takes effect immediately. Neither the old nor the new role may be above the caller's own. The last owner stays an owner.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /v1/members/{member_id} (the `MemberUpdate` operationId).
+	MemberUpdateWithResponse(ctx context.Context, memberId string, body MemberUpdateJSONRequestBody, reqEditors ...RequestEditorFn) (*MemberUpdateResponse, error)
+
+	// MemberUpdateWithApplicationMergePatchPlusJSONBodyWithResponse Change a member's role
+	//
+	// Takes effect immediately. Neither the old nor the new role may be above the caller's own. The last owner stays an owner.
+	//
+	// Takes a body of the `application/merge-patch+json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /v1/members/{member_id} (the `MemberUpdate` operationId).
+	MemberUpdateWithApplicationMergePatchPlusJSONBodyWithResponse(ctx context.Context, memberId string, body MemberUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*MemberUpdateResponse, error)
 
 	// OperationListWithResponse List operations
 	//
@@ -11732,6 +12881,191 @@ func (r EnvironmentUpdateResponse) ContentType() string {
 	return ""
 }
 
+type InvitationListResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *InvitationPage
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r InvitationListResponse) GetJSON200() *InvitationPage {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r InvitationListResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r InvitationListResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r InvitationListResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r InvitationListResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r InvitationListResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type InvitationCreateResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *InvitationWithToken
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r InvitationCreateResponse) GetJSON201() *InvitationWithToken {
+	return r.JSON201
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r InvitationCreateResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r InvitationCreateResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r InvitationCreateResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r InvitationCreateResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r InvitationCreateResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type InvitationDeleteResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r InvitationDeleteResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r InvitationDeleteResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r InvitationDeleteResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r InvitationDeleteResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r InvitationDeleteResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type InvitationGetResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Invitation
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r InvitationGetResponse) GetJSON200() *Invitation {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r InvitationGetResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r InvitationGetResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r InvitationGetResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r InvitationGetResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r InvitationGetResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type AccountMeResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -11774,6 +13108,232 @@ func (r AccountMeResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r AccountMeResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type AccountLeaveResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r AccountLeaveResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r AccountLeaveResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AccountLeaveResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AccountLeaveResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AccountLeaveResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type MemberListResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *MemberPage
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r MemberListResponse) GetJSON200() *MemberPage {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r MemberListResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r MemberListResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r MemberListResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r MemberListResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r MemberListResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type MemberDeleteResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r MemberDeleteResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r MemberDeleteResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r MemberDeleteResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r MemberDeleteResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r MemberDeleteResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type MemberGetResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Member
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r MemberGetResponse) GetJSON200() *Member {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r MemberGetResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r MemberGetResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r MemberGetResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r MemberGetResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r MemberGetResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type MemberUpdateResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Member
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r MemberUpdateResponse) GetJSON200() *Member {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r MemberUpdateResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r MemberUpdateResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r MemberUpdateResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r MemberUpdateResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r MemberUpdateResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -13088,6 +14648,81 @@ func (c *ClientWithResponses) EnvironmentUpdateWithApplicationMergePatchPlusJSON
 	return ParseEnvironmentUpdateResponse(rsp)
 }
 
+// InvitationListWithResponse List invitations
+//
+// Pending invitations, newest first.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/invitations (the `InvitationList` operationId).
+func (c *ClientWithResponses) InvitationListWithResponse(ctx context.Context, params *InvitationListParams, reqEditors ...RequestEditorFn) (*InvitationListResponse, error) {
+	rsp, err := c.InvitationList(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseInvitationListResponse(rsp)
+}
+
+// InvitationCreateWithBodyWithResponse Invite a person
+//
+// The token is returned once and not stored. Send the person the link `<console>/invitation#<token>`. An earlier invitation of the same address is revoked.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/invitations (the `InvitationCreate` operationId).
+func (c *ClientWithResponses) InvitationCreateWithBodyWithResponse(ctx context.Context, params *InvitationCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*InvitationCreateResponse, error) {
+	rsp, err := c.InvitationCreateWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseInvitationCreateResponse(rsp)
+}
+
+// InvitationCreateWithResponse Invite a person
+//
+// The token is returned once and not stored. Send the person the link `<console>/invitation#<token>`. An earlier invitation of the same address is revoked.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/invitations (the `InvitationCreate` operationId).
+func (c *ClientWithResponses) InvitationCreateWithResponse(ctx context.Context, params *InvitationCreateParams, body InvitationCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*InvitationCreateResponse, error) {
+	rsp, err := c.InvitationCreate(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseInvitationCreateResponse(rsp)
+}
+
+// InvitationDeleteWithResponse Revoke an invitation
+//
+// Its link no longer works. Not for a role above the caller's own.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /v1/invitations/{invitation_id} (the `InvitationDelete` operationId).
+func (c *ClientWithResponses) InvitationDeleteWithResponse(ctx context.Context, invitationId string, reqEditors ...RequestEditorFn) (*InvitationDeleteResponse, error) {
+	rsp, err := c.InvitationDelete(ctx, invitationId, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseInvitationDeleteResponse(rsp)
+}
+
+// InvitationGetWithResponse Get an invitation
+//
+// Without its token. Only pending invitations are found.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/invitations/{invitation_id} (the `InvitationGet` operationId).
+func (c *ClientWithResponses) InvitationGetWithResponse(ctx context.Context, invitationId string, reqEditors ...RequestEditorFn) (*InvitationGetResponse, error) {
+	rsp, err := c.InvitationGet(ctx, invitationId, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseInvitationGetResponse(rsp)
+}
+
 // AccountMeWithResponse Get the caller
 //
 // The signed-in user or the API key, its organization and role.
@@ -13101,6 +14736,124 @@ func (c *ClientWithResponses) AccountMeWithResponse(ctx context.Context, reqEdit
 		return nil, err
 	}
 	return ParseAccountMeResponse(rsp)
+}
+
+// AccountLeaveWithBodyWithResponse Leave the organization
+//
+// Ends the signed-in user's membership. The last owner cannot leave.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/me/leave (the `AccountLeave` operationId).
+func (c *ClientWithResponses) AccountLeaveWithBodyWithResponse(ctx context.Context, params *AccountLeaveParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AccountLeaveResponse, error) {
+	rsp, err := c.AccountLeaveWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAccountLeaveResponse(rsp)
+}
+
+// AccountLeaveWithResponse Leave the organization
+//
+// Ends the signed-in user's membership. The last owner cannot leave.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/me/leave (the `AccountLeave` operationId).
+func (c *ClientWithResponses) AccountLeaveWithResponse(ctx context.Context, params *AccountLeaveParams, body AccountLeaveJSONRequestBody, reqEditors ...RequestEditorFn) (*AccountLeaveResponse, error) {
+	rsp, err := c.AccountLeave(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAccountLeaveResponse(rsp)
+}
+
+// MemberListWithResponse List members
+//
+// The users of the organization, oldest first.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/members (the `MemberList` operationId).
+func (c *ClientWithResponses) MemberListWithResponse(ctx context.Context, params *MemberListParams, reqEditors ...RequestEditorFn) (*MemberListResponse, error) {
+	rsp, err := c.MemberList(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseMemberListResponse(rsp)
+}
+
+// MemberDeleteWithResponse Remove a member
+//
+// Takes effect immediately. A member with a role above the caller's own, and the last owner, are not removed. API keys that the member created stay.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /v1/members/{member_id} (the `MemberDelete` operationId).
+func (c *ClientWithResponses) MemberDeleteWithResponse(ctx context.Context, memberId string, reqEditors ...RequestEditorFn) (*MemberDeleteResponse, error) {
+	rsp, err := c.MemberDelete(ctx, memberId, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseMemberDeleteResponse(rsp)
+}
+
+// MemberGetWithResponse Get a member
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/members/{member_id} (the `MemberGet` operationId).
+func (c *ClientWithResponses) MemberGetWithResponse(ctx context.Context, memberId string, reqEditors ...RequestEditorFn) (*MemberGetResponse, error) {
+	rsp, err := c.MemberGet(ctx, memberId, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseMemberGetResponse(rsp)
+}
+
+// MemberUpdateWithBodyWithResponse Change a member's role
+//
+// Takes effect immediately. Neither the old nor the new role may be above the caller's own. The last owner stays an owner.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /v1/members/{member_id} (the `MemberUpdate` operationId).
+func (c *ClientWithResponses) MemberUpdateWithBodyWithResponse(ctx context.Context, memberId string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*MemberUpdateResponse, error) {
+	rsp, err := c.MemberUpdateWithBody(ctx, memberId, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseMemberUpdateResponse(rsp)
+}
+
+// MemberUpdateWithResponse Change a member's role
+//
+// Takes effect immediately. Neither the old nor the new role may be above the caller's own. The last owner stays an owner.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /v1/members/{member_id} (the `MemberUpdate` operationId).
+func (c *ClientWithResponses) MemberUpdateWithResponse(ctx context.Context, memberId string, body MemberUpdateJSONRequestBody, reqEditors ...RequestEditorFn) (*MemberUpdateResponse, error) {
+	rsp, err := c.MemberUpdate(ctx, memberId, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseMemberUpdateResponse(rsp)
+}
+
+// MemberUpdateWithApplicationMergePatchPlusJSONBodyWithResponse Change a member's role
+//
+// Takes effect immediately. Neither the old nor the new role may be above the caller's own. The last owner stays an owner.
+//
+// Takes a body of the `application/merge-patch+json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /v1/members/{member_id} (the `MemberUpdate` operationId).
+func (c *ClientWithResponses) MemberUpdateWithApplicationMergePatchPlusJSONBodyWithResponse(ctx context.Context, memberId string, body MemberUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*MemberUpdateResponse, error) {
+	rsp, err := c.MemberUpdateWithApplicationMergePatchPlusJSONBody(ctx, memberId, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseMemberUpdateResponse(rsp)
 }
 
 // OperationListWithResponse List operations
@@ -14747,6 +16500,134 @@ func ParseEnvironmentUpdateResponse(rsp *http.Response) (*EnvironmentUpdateRespo
 	return response, nil
 }
 
+// ParseInvitationListResponse parses an HTTP response from a InvitationListWithResponse call
+func ParseInvitationListResponse(rsp *http.Response) (*InvitationListResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &InvitationListResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest InvitationPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseInvitationCreateResponse parses an HTTP response from a InvitationCreateWithResponse call
+func ParseInvitationCreateResponse(rsp *http.Response) (*InvitationCreateResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &InvitationCreateResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest InvitationWithToken
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseInvitationDeleteResponse parses an HTTP response from a InvitationDeleteWithResponse call
+func ParseInvitationDeleteResponse(rsp *http.Response) (*InvitationDeleteResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &InvitationDeleteResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseInvitationGetResponse parses an HTTP response from a InvitationGetWithResponse call
+func ParseInvitationGetResponse(rsp *http.Response) (*InvitationGetResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &InvitationGetResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Invitation
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseAccountMeResponse parses an HTTP response from a AccountMeWithResponse call
 func ParseAccountMeResponse(rsp *http.Response) (*AccountMeResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -14763,6 +16644,163 @@ func ParseAccountMeResponse(rsp *http.Response) (*AccountMeResponse, error) {
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest Me
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAccountLeaveResponse parses an HTTP response from a AccountLeaveWithResponse call
+func ParseAccountLeaveResponse(rsp *http.Response) (*AccountLeaveResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AccountLeaveResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseMemberListResponse parses an HTTP response from a MemberListWithResponse call
+func ParseMemberListResponse(rsp *http.Response) (*MemberListResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &MemberListResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest MemberPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseMemberDeleteResponse parses an HTTP response from a MemberDeleteWithResponse call
+func ParseMemberDeleteResponse(rsp *http.Response) (*MemberDeleteResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &MemberDeleteResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseMemberGetResponse parses an HTTP response from a MemberGetWithResponse call
+func ParseMemberGetResponse(rsp *http.Response) (*MemberGetResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &MemberGetResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Member
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseMemberUpdateResponse parses an HTTP response from a MemberUpdateWithResponse call
+func ParseMemberUpdateResponse(rsp *http.Response) (*MemberUpdateResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &MemberUpdateResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Member
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

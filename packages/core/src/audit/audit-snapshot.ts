@@ -19,6 +19,16 @@ export async function snapshot(
     const found = await tx.organizations.getEnvironment(organizationId, id);
     return auditDetail(found && { name: found.name });
   }
+  if (isId("mem", id)) {
+    const member = await tx.members.get(organizationId, id);
+    return auditDetail(member && { email: member.email, role: member.role });
+  }
+  if (isId("inv", id)) {
+    const found = await tx.invitations.get(organizationId, id);
+    return auditDetail(
+      found && { email: found.email, role: found.role, revokedAt: found.revokedAt },
+    );
+  }
   if (!isId("key", id)) return undefined;
   const key = await tx.apiKeys.get(organizationId, id);
   return auditDetail(

@@ -32,6 +32,8 @@ const AT_BROKER: ReadonlySet<string> = new Set([
 const TARGET_FIELDS: Readonly<Record<string, string>> = {
   apiKey: "api_key_id",
   environment: "environment_id",
+  invitation: "invitation_id",
+  member: "member_id",
   operation: "operation_id",
 };
 /**

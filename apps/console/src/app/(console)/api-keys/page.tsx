@@ -1,8 +1,6 @@
-import type { Metadata } from "next";
-import { ApiKeyList } from "../../../api-key/api-key-list.tsx";
+import { redirect } from "next/navigation";
 
-export const metadata: Metadata = { title: "API keys" };
-
+/** Where the page was before there were settings. */
 export default function ApiKeysPage() {
-  return <ApiKeyList />;
+  redirect("/settings/api-keys");
 }

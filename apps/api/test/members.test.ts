@@ -1,0 +1,165 @@
+/** Members and invitations: who may change whom, and how somebody new gets in. */
+import { newId, type Role } from "@millrace/domain";
+import { expect, test } from "vitest";
+import { type Answer, apiFixture, CONSOLE_URL, call, keyOfRole } from "./fixture.ts";
+
+const fixture = apiFixture();
+const PASSWORD = "a long enough password";
+
+const address = () => `${newId("usr").toLowerCase()}@example.com`;
+
+function invite(email: string, role: Role, apiKey = fixture.ours.apiKey): Promise<Answer> {
+  return call(fixture.app, "POST", "/v1/invitations", { apiKey, body: { email, role } });
+}
+
+function accept(body: object, headers = {}): Promise<Answer> {
+  const path = "/api/invitations/accept";
+  return call(fixture.app, "POST", path, { body, headers: { origin: CONSOLE_URL, ...headers } });
+}
+
+async function signIn(email: string, password = PASSWORD): Promise<{ cookie: string }> {
+  const answer = await call(fixture.app, "POST", "/api/auth/sign-in/email", {
+    body: { email, password },
+  });
+  expect(answer.status).toBe(200);
+  return { cookie: answer.headers.get("set-cookie")?.split(";")[0] ?? "" };
+}
+
+/** A member who came by invitation: the id of the membership, and a session. */
+async function join(role: Role) {
+  const email = address();
+  const { body } = await invite(email, role);
+  expect((await accept({ token: body.token, name: "Guest", password: PASSWORD })).status).toBe(200);
+  const session = await signIn(email);
+  const { items } = (
+    await call(fixture.app, "GET", "/v1/members?page_size=1000", { headers: session })
+  ).body;
+  const { id } = items.find((member: { email: string }) => member.email === email);
+  return { id: id as string, email, session };
+}
+
+test("an invited person creates an account, and is a member with that role", async () => {
+  const { app, ours } = fixture;
+  const email = address();
+  const invited = await invite(email.toUpperCase(), "developer");
+  expect(invited.status).toBe(201);
+  expect(invited.body).toMatchObject({ email, role: "developer", token: expect.any(String) });
+  const { token, ...shown } = invited.body;
+  const path = `/v1/invitations/${invited.body.id}`;
+  expect((await call(app, "GET", path, { apiKey: ours.apiKey })).body).toEqual(shown);
+  const opened = await call(app, "POST", "/api/invitations/open", { body: { token } });
+  expect(opened.body).toMatchObject({
+    ...{ email, role: "developer", has_account: false },
+    organization: { name: "ours" },
+  });
+  expect((await accept({ token })).body.detail).toBe(`There is no account for ${email} yet.`);
+  expect((await accept({ token, name: "Ada", password: "short" })).status).toBe(400);
+  expect((await accept({ token, name: "Ada", password: PASSWORD })).body).toEqual({
+    organization_id: ours.organization.id,
+  });
+  const me = await call(app, "GET", "/v1/me", { headers: await signIn(email) });
+  expect(me.body).toMatchObject({ role: "developer", user: { email, name: "Ada" } });
+  expect((await accept({ token, name: "Eve", password: PASSWORD })).status).toBe(410);
+  expect((await call(app, "GET", path, { apiKey: ours.apiKey })).status).toBe(404);
+  const log = await call(app, "GET", `/v1/audit-events?target_id=${invited.body.id}`, {
+    apiKey: ours.apiKey,
+  });
+  expect(log.body.items.map(({ method }: { method: string }) => method)).toEqual([
+    "invitation.accept",
+    "invitation.create",
+  ]);
+  expect(JSON.stringify(log.body)).not.toContain(token);
+});
+
+test("somebody with an account accepts with it, and nobody else's session will do", async () => {
+  const { app, ours, theirs } = fixture;
+  const { body } = await invite(theirs.email, "viewer");
+  const { token } = body;
+  const stranger = await join("viewer");
+  for (const headers of [{}, stranger.session]) {
+    const refused = await accept({ token, name: "N", password: PASSWORD }, headers);
+    expect(refused.body.code).toBe("account_exists");
+  }
+  const session = await signIn(theirs.email, theirs.password);
+  const foreign = await accept({ token }, { ...session, origin: "https://elsewhere.example" });
+  expect(foreign.status).toBe(403);
+  expect((await accept({ token }, session)).status).toBe(200);
+  const me = await call(app, "GET", "/v1/me", {
+    headers: { ...session, "millrace-organization": ours.organization.id },
+  });
+  expect(me.body.role).toBe("viewer");
+  expect((await invite(theirs.email, "admin")).body.code).toBe("already_member");
+});
+
+test("a link ends when it is revoked, replaced, or expired, or its sender has lost the right", async () => {
+  const { app, ours, db } = fixture;
+  const newcomer = { name: "N", password: PASSWORD };
+  const revoked = (await invite(address(), "viewer")).body;
+  const path = `/v1/invitations/${revoked.id}`;
+  expect((await call(app, "DELETE", path, { apiKey: ours.apiKey })).status).toBe(204);
+  expect((await accept({ token: revoked.token, ...newcomer })).status).toBe(410);
+  const email = address();
+  const first = (await invite(email, "viewer")).body;
+  await invite(email, "viewer");
+  expect((await accept({ token: first.token, ...newcomer })).status).toBe(410);
+  const apiKey = await keyOfRole(db, ours, "admin");
+  const orphan = (await invite(address(), "admin", apiKey)).body;
+  const me = await call(app, "GET", "/v1/me", { apiKey });
+  await call(app, "DELETE", `/v1/api-keys/${me.body.api_key.id}`, { apiKey: ours.apiKey });
+  expect((await accept({ token: orphan.token, ...newcomer })).status).toBe(410);
+  for (const token of ["", "mri_x", `mri_${"a".repeat(43)}`]) {
+    expect((await accept({ token, ...newcomer })).status).toBe(410);
+  }
+});
+
+test("nobody invites, changes or removes above their own role", async () => {
+  const { app, ours, db } = fixture;
+  const admin = await keyOfRole(db, ours, "admin");
+  expect((await invite(address(), "owner", admin)).status).toBe(403);
+  const toOwner = (await invite(address(), "owner")).body;
+  const revoke = await call(app, "DELETE", `/v1/invitations/${toOwner.id}`, { apiKey: admin });
+  expect(revoke.status).toBe(403);
+  // Nor by another invitation of the same address.
+  expect((await invite(toOwner.email, "viewer", admin)).status).toBe(403);
+  const owner = await join("owner");
+  const viewer = await join("viewer");
+  const change = (id: string, role: Role, apiKey: string) =>
+    call(app, "PATCH", `/v1/members/${id}`, { apiKey, body: { role } });
+  expect((await change(owner.id, "viewer", admin)).status).toBe(403);
+  expect((await change(viewer.id, "owner", admin)).status).toBe(403);
+  expect((await change(viewer.id, "admin", admin)).body.role).toBe("admin");
+  const remove = (id: string, apiKey: string) =>
+    call(app, "DELETE", `/v1/members/${id}`, { apiKey });
+  expect((await remove(owner.id, admin)).status).toBe(403);
+  expect((await remove(owner.id, ours.apiKey)).status).toBe(204);
+});
+
+test("a new role counts from the next request, and a removed member is out with it", async () => {
+  const { app, ours } = fixture;
+  const member = await join("admin");
+  const path = `/v1/members/${member.id}`;
+  const keys = () => call(app, "GET", "/v1/api-keys", { headers: member.session });
+  expect((await keys()).status).toBe(200);
+  await call(app, "PATCH", path, { apiKey: ours.apiKey, body: { role: "viewer" } });
+  expect((await keys()).status).toBe(403);
+  await call(app, "DELETE", path, { apiKey: ours.apiKey });
+  expect((await keys()).body.detail).toBe("You do not belong to any organization.");
+});
+
+test("an organization keeps an owner", async () => {
+  const { app, theirs } = fixture;
+  const { apiKey } = theirs;
+  const { items } = (await call(app, "GET", "/v1/members", { apiKey })).body;
+  const path = `/v1/members/${items[0].id}`;
+  const demoted = await call(app, "PATCH", path, { apiKey, body: { role: "admin" } });
+  expect([demoted.status, demoted.body.code]).toEqual([409, "last_owner"]);
+  expect((await call(app, "DELETE", path, { apiKey })).body.code).toBe("last_owner");
+  const headers = await signIn(theirs.email, theirs.password);
+  const named = { ...headers, "millrace-organization": theirs.organization.id };
+  const body = { organization_id: theirs.organization.id };
+  const leave = () => call(app, "POST", "/v1/me/leave", { headers: named, body });
+  expect((await leave()).body.code).toBe("last_owner");
+  const { token } = (await invite("second@example.com", "owner", apiKey)).body;
+  await accept({ token, name: "Second", password: PASSWORD });
+  expect((await leave()).status).toBe(204);
+});

@@ -1,0 +1,119 @@
+"use client";
+
+import { ActionIcon, Badge, Card, Group, Table, Text } from "@mantine/core";
+import type { Member } from "@millrace/contract";
+import { covers, type Role } from "@millrace/domain";
+import { IconPencil, IconTrash } from "@tabler/icons-react";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { useTRPC } from "../api/client.tsx";
+import { ago, moment } from "../format/time.ts";
+import { useAllowed } from "../session/use-allowed.ts";
+import { ChangeRoleDialog } from "./change-role-dialog.tsx";
+import { RemoveMemberDialog } from "./remove-member-dialog.tsx";
+
+export function MemberTable({ members }: { members: readonly Member[] }) {
+  const trpc = useTRPC();
+  const { data: me } = useQuery(trpc.account.me.queryOptions({}));
+  const [changing, setChanging] = useState<Member>();
+  const [removing, setRemoving] = useState<Member>();
+  return (
+    <Card padding={0}>
+      <Table.ScrollContainer
+        minWidth={560}
+        scrollAreaProps={{
+          viewportProps: { tabIndex: 0, role: "region", "aria-label": "Members" },
+        }}
+      >
+        <Table horizontalSpacing="lg">
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Name</Table.Th>
+              <Table.Th>Email</Table.Th>
+              <Table.Th>Role</Table.Th>
+              <Table.Th>Since</Table.Th>
+              <Table.Th w={100} aria-label="Actions" />
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {members.map((member) => {
+              const isSelf = member.user_id === me?.user?.id;
+              return (
+                <Table.Tr key={member.id} data-member={member.email}>
+                  <Table.Td fw={600}>
+                    {member.name} {isSelf && <Badge variant="default">You</Badge>}
+                  </Table.Td>
+                  <Table.Td>{member.email}</Table.Td>
+                  <Table.Td>
+                    <Badge variant="default" tt="none" fw={500}>
+                      {member.role}
+                    </Badge>
+                  </Table.Td>
+                  <Table.Td>
+                    <Text fz="sm" className="quiet" title={moment(member.created_at)}>
+                      {ago(member.created_at)}
+                    </Text>
+                  </Table.Td>
+                  <Table.Td>
+                    <Actions
+                      member={member}
+                      own={me?.role}
+                      isSelf={isSelf}
+                      onChange={() => setChanging(member)}
+                      onRemove={() => setRemoving(member)}
+                    />
+                  </Table.Td>
+                </Table.Tr>
+              );
+            })}
+          </Table.Tbody>
+        </Table>
+      </Table.ScrollContainer>
+      <ChangeRoleDialog member={changing} onClose={() => setChanging(undefined)} />
+      <RemoveMemberDialog
+        member={removing}
+        organization={me?.organization}
+        isSelf={removing !== undefined && removing.user_id === me?.user?.id}
+        onClose={() => setRemoving(undefined)}
+      />
+    </Card>
+  );
+}
+
+interface ActionsProps {
+  member: Member;
+  own: Role | undefined;
+  isSelf: boolean;
+  onChange: () => void;
+  onRemove: () => void;
+}
+
+/** Nothing is offered that the API would refuse for the caller's role. */
+function Actions({ member, own, isSelf, onChange, onRemove }: ActionsProps) {
+  const mayWrite = useAllowed("member:write");
+  const covered = mayWrite && own !== undefined && covers(own, member.role);
+  return (
+    <Group gap={4} wrap="nowrap" justify="flex-end">
+      {covered && (
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          aria-label={`Change the role of ${member.email}`}
+          onClick={onChange}
+        >
+          <IconPencil size={16} />
+        </ActionIcon>
+      )}
+      {(covered || isSelf) && (
+        <ActionIcon
+          variant="subtle"
+          color="red"
+          aria-label={isSelf ? "Leave the organization" : `Remove ${member.email}`}
+          onClick={onRemove}
+        >
+          <IconTrash size={16} />
+        </ActionIcon>
+      )}
+    </Group>
+  );
+}

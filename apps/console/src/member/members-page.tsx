@@ -1,0 +1,51 @@
+"use client";
+
+import { Button, Group, Skeleton, Stack, Text, Title } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { IconPlus } from "@tabler/icons-react";
+import { useQuery } from "@tanstack/react-query";
+import { useTRPC } from "../api/client.tsx";
+import { InvitationList } from "../invitation/invitation-list.tsx";
+import { InviteDialog } from "../invitation/invite-dialog.tsx";
+import { useAllowed } from "../session/use-allowed.ts";
+import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { MemberTable } from "./member-table.tsx";
+
+/** More members than this are not looked at one by one. */
+const SHOWN_MAX = 1_000;
+
+/** Who belongs to the organization, and who is invited. */
+export function MembersPage() {
+  const trpc = useTRPC();
+  const mayWrite = useAllowed("member:write");
+  const [inviting, dialog] = useDisclosure(false);
+  const { data, error, isPending } = useQuery(
+    trpc.member.list.queryOptions({ page_size: SHOWN_MAX }),
+  );
+  return (
+    <Stack gap="lg">
+      <Group justify="space-between">
+        <div>
+          <Title order={2} fz="h3">
+            Members
+          </Title>
+          <Text className="quiet" fz="sm">
+            {mayWrite
+              ? "People who can sign in to this organization."
+              : "People who can sign in to this organization. Owners and admins can invite others."}
+          </Text>
+        </div>
+        {mayWrite && (
+          <Button leftSection={<IconPlus size={16} />} onClick={dialog.open}>
+            Invite member
+          </Button>
+        )}
+      </Group>
+      {error && <ProblemAlert error={error} title="Cannot load the members" />}
+      {isPending && <Skeleton h={120} radius="md" />}
+      {data && <MemberTable members={data.items} />}
+      <InvitationList />
+      <InviteDialog opened={inviting} onClose={dialog.close} />
+    </Stack>
+  );
+}

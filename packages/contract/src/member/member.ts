@@ -1,0 +1,15 @@
+import { ROLES } from "@millrace/domain";
+import { z } from "zod";
+import { timestamp } from "../field.ts";
+
+export const Member = z
+  .object({
+    id: z.string(),
+    user_id: z.string(),
+    email: z.string(),
+    name: z.string(),
+    role: z.enum(ROLES),
+    created_at: timestamp.meta({ description: "When the user became a member: RFC 3339, UTC" }),
+  })
+  .meta({ id: "Member" });
+export type Member = z.infer<typeof Member>;

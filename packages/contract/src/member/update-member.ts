@@ -1,0 +1,20 @@
+import { ROLES } from "@millrace/domain";
+import { z } from "zod";
+import { defineContract } from "../contract.ts";
+import { pathId } from "../field.ts";
+import { Member } from "./member.ts";
+
+export const updateMember = defineContract({
+  name: "member.update",
+  method: "PATCH",
+  path: "/v1/members/{member_id}",
+  summary: "Change a member's role",
+  description:
+    "Takes effect immediately. Neither the old nor the new role may be above the caller's own. The last owner stays an owner.",
+  tag: "Members",
+  permission: "member:write",
+  successStatus: 200,
+  params: { member_id: pathId("mem") },
+  body: { role: z.enum(ROLES) },
+  response: Member,
+});

@@ -1,0 +1,72 @@
+import {
+  isRole,
+  type Member,
+  type MemberId,
+  type OrganizationId,
+  ROLE_LEAST,
+  type Role,
+  type UserId,
+} from "@millrace/domain";
+import type { Client } from "./client.ts";
+import type { Member as MemberRow } from "./generated/client.ts";
+import { newerThan, type Page, type PageRequest, pageOf } from "./page.ts";
+
+const WITH_USER = { user: { select: { email: true, name: true } } } as const;
+
+/** Who belongs to a tenant. */
+export class MemberRepository {
+  readonly #client: Client;
+
+  constructor(client: Client) {
+    this.#client = client;
+  }
+
+  /** Oldest first. */
+  async list(organizationId: OrganizationId, page: PageRequest): Promise<Page<Member>> {
+    const rows = await this.#client.member.findMany({
+      where: { organizationId, ...newerThan(page.after) },
+      orderBy: [{ createdAt: "asc" }, { id: "asc" }],
+      take: page.limit + 1,
+      include: WITH_USER,
+    });
+    return pageOf(rows, page.limit, toMember);
+  }
+
+  async get(organizationId: OrganizationId, id: MemberId): Promise<Member | undefined> {
+    const where = { id, organizationId };
+    const row = await this.#client.member.findFirst({ where, include: WITH_USER });
+    return row ? toMember(row) : undefined;
+  }
+
+  async ofUser(organizationId: OrganizationId, userId: UserId): Promise<Member | undefined> {
+    const where = { userId, organizationId };
+    const row = await this.#client.member.findFirst({ where, include: WITH_USER });
+    return row ? toMember(row) : undefined;
+  }
+
+  /** Of that role, or of any. */
+  async count(organizationId: OrganizationId, role?: Role): Promise<number> {
+    return this.#client.member.count({ where: { organizationId, ...(role && { role }) } });
+  }
+
+  async setRole(organizationId: OrganizationId, id: MemberId, role: Role): Promise<void> {
+    await this.#client.member.updateMany({ where: { id, organizationId }, data: { role } });
+  }
+
+  async remove(organizationId: OrganizationId, id: MemberId): Promise<void> {
+    await this.#client.member.deleteMany({ where: { id, organizationId } });
+  }
+}
+
+function toMember(row: MemberRow & { user: { email: string; name: string } }): Member {
+  return {
+    id: row.id as MemberId,
+    organizationId: row.organizationId as OrganizationId,
+    userId: row.userId as UserId,
+    // A role that this version does not know grants the least.
+    role: isRole(row.role) ? row.role : ROLE_LEAST,
+    email: row.user.email,
+    name: row.user.name,
+    createdAt: row.createdAt,
+  };
+}

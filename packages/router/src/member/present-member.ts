@@ -1,0 +1,13 @@
+import type { Member as MemberShape } from "@millrace/contract";
+import type { Member } from "@millrace/domain";
+
+export function presentMember(member: Member): MemberShape {
+  return {
+    id: member.id,
+    user_id: member.userId,
+    email: member.email,
+    name: member.name,
+    role: member.role,
+    created_at: member.createdAt.toISOString(),
+  };
+}
