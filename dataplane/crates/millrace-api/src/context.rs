@@ -8,6 +8,7 @@ use millrace_log::LogManager;
 use millrace_meta::MetaStore;
 use millrace_model::{NodeId, TopicPartition};
 use millrace_purgatory::{Purgatory, PurgatoryConfig, Timers, Wait};
+use millrace_security::quota::LiveQuotas;
 use millrace_tasks::Supervisor;
 use millrace_time::SharedClock;
 use millrace_wire::{StrBytes, messages::BrokerId, service::Peer};
@@ -18,6 +19,7 @@ use crate::{
     metrics::Metrics,
     producer_ids::ProducerIds,
     quota::{QuotaConfig, Quotas},
+    quota_changes::QuotaChanges,
     scram_changes::ScramChanges,
     settings::BrokerSettings,
     sign_in::{Security, SignIn},
@@ -45,6 +47,8 @@ pub struct ApiParts {
     pub settings: Arc<dyn BrokerSettings>,
     /// Who may sign in.
     pub security: Security,
+    /// What clients may use.
+    pub quotas: Arc<LiveQuotas>,
     /// What the broker says of itself.
     pub config: ApiConfig,
 }
@@ -89,6 +93,7 @@ pub(crate) struct Context {
     pub(crate) wakeups: Wakeups,
     pub(crate) producer_ids: ProducerIds,
     pub(crate) scram_changes: ScramChanges,
+    pub(crate) quota_changes: QuotaChanges,
     /// Reads of what has left memory.
     pub(crate) cold_reads: ColdReads,
     pub(crate) inspection: Inspection,
@@ -112,6 +117,7 @@ impl Context {
             wakeups: Wakeups::new(purgatory.clone()),
             purgatory,
             producer_ids: ProducerIds::new(Arc::clone(&parts.meta)),
+            quota_changes: QuotaChanges::new(Arc::clone(&parts.meta), parts.quotas),
             scram_changes: ScramChanges::new(parts.meta, Arc::clone(&parts.security.scram)),
             cold_reads,
             inspection: Inspection::new(),

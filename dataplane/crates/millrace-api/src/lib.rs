@@ -17,6 +17,7 @@
 //! | `config_changes` | what the two requests that change configurations have in common |
 //! | `config_resource` | what configurations belong to |
 //! | `quota` | how many bytes per second clients may move |
+//! | `quota_changes` | changes of client quotas, stored before they count |
 //! | `sign_in` | who a connection is, and what it may send before that is known |
 //! | `scram_changes` | changes of users' credentials, stored before they count |
 //! | `settings` | the broker's settings as clients see and change them |
@@ -38,6 +39,7 @@ mod inspection;
 mod metrics;
 mod producer_ids;
 mod quota;
+mod quota_changes;
 mod registry;
 mod scram_changes;
 mod service;
@@ -51,6 +53,7 @@ pub use cold_reads::COLD_READ_BYTES_MAX;
 pub use context::{AdvertisedEndpoint, ApiConfig, ApiParts, FETCH_BYTES_MAX};
 pub use inspection::INSPECTION_BYTES_MAX;
 pub use quota::QuotaConfig;
+pub use quota_changes::client_quotas;
 pub use scram_changes::scram_users;
 pub use service::ApiService;
 pub use sign_in::{SaslListener, Security};

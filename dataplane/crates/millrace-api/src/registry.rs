@@ -42,6 +42,8 @@ const TABLE: &[(ApiKey, Handler)] = &[
     serve!(CreatePartitions, create_partitions),
     serve!(DeleteGroups, delete_groups),
     serve!(IncrementalAlterConfigs, incremental_alter_configs),
+    serve!(DescribeClientQuotas, describe_client_quotas),
+    serve!(AlterClientQuotas, alter_client_quotas),
     serve!(
         DescribeUserScramCredentials,
         describe_user_scram_credentials

@@ -3,7 +3,8 @@
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use millrace_api::{
-    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, SaslListener, Security, scram_users,
+    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, SaslListener, Security, client_quotas,
+    scram_users,
 };
 use millrace_coordinator::{CoordinatorParts, GroupCoordinator};
 use millrace_log::{LogManager, LogParts};
@@ -11,6 +12,7 @@ use millrace_model::Cause;
 use millrace_net::{BindError, ListenerConfig, ListenerSecurity, Listeners, Server};
 use millrace_purgatory::Timers;
 use millrace_records::Records;
+use millrace_security::quota::LiveQuotas;
 use millrace_stream::Closed;
 use millrace_tasks::{Failure, Supervisor, Task};
 use tokio::time::timeout;
@@ -168,6 +170,7 @@ impl Broker {
             tasks: tasks.clone(),
             settings,
             security: security(&config, &storage).await?,
+            quotas: quotas(&storage).await?,
             config: api_config(&config, &storage, &advertised),
         };
         let service = Arc::new(ApiService::new(parts));
@@ -384,6 +387,13 @@ async fn security(config: &BrokerConfig, storage: &Storage) -> Result<Security, 
         sasl: sasl.collect(),
         scram: Arc::new(users.map_err(StorageError::MetaUse)?),
     })
+}
+
+/// What clients may use.
+async fn quotas(storage: &Storage) -> Result<Arc<LiveQuotas>, StartError> {
+    let table = client_quotas(&*storage.meta).await;
+    let table = table.map_err(StorageError::MetaUse)?;
+    Ok(Arc::new(LiveQuotas::new(table)))
 }
 
 /// What clients are told; a port of 0 becomes the port that the listener got.

@@ -8,6 +8,7 @@
 mod class;
 mod compaction;
 mod object;
+mod quota;
 mod scram;
 pub mod sqlite;
 mod store;
@@ -21,6 +22,7 @@ pub use object::{
     CommitError, ObjectKind, ObjectRange, ReserveError, StreamObject, StreamSetObject, SweepError,
     Upload,
 };
+pub use quota::{QuotaChange, QuotaEntityRow, QuotaRow};
 pub use scram::{ScramChange, ScramRow};
 pub use store::{Fenced, MetaStore, StoreFailure};
 pub use stream::{OpenStreamError, StreamMeta, TrimError};

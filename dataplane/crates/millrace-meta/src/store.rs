@@ -7,8 +7,9 @@ use millrace_model::{NodeEpoch, NodeId, ObjectId, Offset, StreamId, TopicName};
 
 use crate::{
     CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError, NewTopic,
-    ObjectContents, ObjectRange, OpenStreamError, ReserveError, ScramChange, ScramRow, StreamMeta,
-    StreamSetSummary, StreamSummary, SweepError, Topic, TopicError, TrimError, Upload,
+    ObjectContents, ObjectRange, OpenStreamError, QuotaChange, QuotaRow, ReserveError, ScramChange,
+    ScramRow, StreamMeta, StreamSetSummary, StreamSummary, SweepError, Topic, TopicError,
+    TrimError, Upload,
 };
 
 /// The node epoch is not (or no longer) the current one of any node: another start has replaced
@@ -267,6 +268,18 @@ pub trait MetaStore: Debug + Send + Sync + 'static {
     /// The store failed.
     async fn change_scram_credentials(&self, changes: Vec<ScramChange>)
     -> Result<(), StoreFailure>;
+
+    /// All client quotas, by their entities and keys.
+    ///
+    /// # Errors
+    /// The store failed.
+    async fn client_quotas(&self) -> Result<Vec<QuotaRow>, StoreFailure>;
+
+    /// Sets and removes client quotas, all or none.
+    ///
+    /// # Errors
+    /// The store failed.
+    async fn change_client_quotas(&self, changes: Vec<QuotaChange>) -> Result<(), StoreFailure>;
 
     /// The value kept under `name`.
     ///

@@ -6,6 +6,7 @@
 //! | `acl` | access control lists with Kafka's semantics, decided from an index in memory |
 //! | `sasl` | the server's side of PLAIN and SCRAM, and a connection's session (KIP-368) |
 //! | `credentials` | what the server keeps of passwords |
+//! | `quota` | who may use how much: client quotas and the precedence of their entities |
 //!
 //! Nothing here does I/O. Where rules and credentials are stored, and how tokens travel, is the
 //! business of the crates above.
@@ -13,6 +14,7 @@
 pub mod acl;
 pub mod credentials;
 mod principal;
+pub mod quota;
 pub mod sasl;
 
 pub use principal::{InvalidPrincipal, PRINCIPAL_BYTES_MAX, Principal};

@@ -60,6 +60,8 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::CreatePartitions, 0, 3),
     serve(ApiKey::DeleteGroups, 0, 2),
     serve(ApiKey::IncrementalAlterConfigs, 0, 1),
+    serve(ApiKey::DescribeClientQuotas, 0, 1),
+    serve(ApiKey::AlterClientQuotas, 0, 1),
     serve(ApiKey::DescribeUserScramCredentials, 0, 0),
     serve(ApiKey::AlterUserScramCredentials, 0, 0),
     serve(ApiKey::DescribeCluster, 0, 2),
@@ -127,6 +129,8 @@ mod tests {
             CreatePartitions => CreatePartitionsRequest, CreatePartitionsResponse;
             DeleteGroups => DeleteGroupsRequest, DeleteGroupsResponse;
             IncrementalAlterConfigs => IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse;
+            DescribeClientQuotas => DescribeClientQuotasRequest, DescribeClientQuotasResponse;
+            AlterClientQuotas => AlterClientQuotasRequest, AlterClientQuotasResponse;
             DescribeUserScramCredentials => DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse;
             AlterUserScramCredentials => AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse;
             DescribeCluster => DescribeClusterRequest, DescribeClusterResponse;

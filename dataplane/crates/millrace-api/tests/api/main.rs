@@ -1,6 +1,7 @@
 //! Every API over a real storage engine, spoken to in frames.
 
 mod calls;
+mod client_quotas;
 mod cold;
 mod configs;
 mod fetch;

@@ -101,6 +101,12 @@ async fn every_version_advertised_is_served() {
 #[tokio::test]
 async fn every_version_of_the_apis_of_users_is_served() {
     let world = World::new().await;
+    ask_all(&world, |_| DescribeClientQuotasRequest::default()).await;
+    ask_all(&world, |_| {
+        let entry = alter_client_quotas_request::EntryData::default();
+        AlterClientQuotasRequest::default().with_entries(vec![entry])
+    })
+    .await;
     ask_all(&world, |_| DescribeUserScramCredentialsRequest::default()).await;
     ask_all(&world, |_| {
         let deletion = alter_user_scram_credentials_request::ScramCredentialDeletion::default();

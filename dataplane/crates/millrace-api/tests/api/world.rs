@@ -16,7 +16,8 @@ use kafka_protocol::{
     protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes},
 };
 use millrace_api::{
-    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, QuotaConfig, Security, scram_users,
+    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, QuotaConfig, Security, client_quotas,
+    scram_users,
 };
 use millrace_blockcache::{BlockCache, BlockCacheConfig};
 use millrace_coordinator::{CoordinatorParts, GroupConfig, GroupCoordinator};
@@ -32,6 +33,7 @@ use millrace_objects::{
     bucket::{RetryPolicy, StoreBucket, TimeoutPolicy},
 };
 use millrace_purgatory::Timers;
+use millrace_security::quota::LiveQuotas;
 use millrace_stream::{RecoveredLog, StreamConfig, StreamParts, StreamStore};
 use millrace_tasks::Supervisor;
 use millrace_testkit::{FaultyBucket, SimDisk};
@@ -359,6 +361,11 @@ async fn with_users(security: Security, meta: &SqliteMeta) -> Security {
     }
 }
 
+async fn stored_quotas(meta: &SqliteMeta) -> Arc<LiveQuotas> {
+    let table = client_quotas(meta).await.expect("reads");
+    Arc::new(LiveQuotas::new(table))
+}
+
 async fn start(
     disk: &SimDisk,
     bucket: &FaultyBucket,
@@ -376,8 +383,7 @@ async fn start(
     let storage = storage(bucket, random, clock);
     let shared: Arc<dyn MetaStore> = Arc::new(meta.clone());
     let cache = BlockCacheConfig::new("cluster", settings.block_cache_bytes);
-    let sources = storage.clone().into();
-    let block_cache = BlockCache::new(cache, sources, shared.clone(), clock.clone());
+    let block_cache = BlockCache::new(cache, storage.clone().into(), shared.clone(), clock.clone());
     let store = StreamStore::open(StreamParts {
         tasks: Supervisor::new(),
         wal,
@@ -426,6 +432,7 @@ async fn start(
         network: network.clone(),
         settings: Arc::new(KeptSettings::default()),
         security: with_users((settings.security)(), meta).await,
+        quotas: stored_quotas(meta).await,
         config: config(settings.quotas),
     });
     Running {

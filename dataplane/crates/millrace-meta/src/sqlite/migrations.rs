@@ -26,6 +26,11 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
         "scram credentials",
         include_str!("../../../../../migrations/dataplane/0003_scram_credentials.sql"),
     ),
+    (
+        4,
+        "client quotas",
+        include_str!("../../../../../migrations/dataplane/0004_client_quotas.sql"),
+    ),
 ];
 
 /// All migrations, ascending.

@@ -14,6 +14,7 @@ mod migrations;
 mod nodes;
 mod number;
 mod objects;
+mod quotas;
 mod ranges;
 mod records;
 mod restore;
@@ -52,9 +53,9 @@ pub use self::records::{ObjectRecord, ObjectRecords, ObjectState, read_object_re
 pub use self::restore::{Restore, RestoreError};
 use crate::{
     CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError, Fenced,
-    MetaStore, NewTopic, ObjectContents, ObjectRange, OpenStreamError, ReserveError, ScramChange,
-    ScramRow, StoreFailure, StreamMeta, StreamSetSummary, StreamSummary, SweepError, Topic,
-    TopicError, TrimError, Upload,
+    MetaStore, NewTopic, ObjectContents, ObjectRange, OpenStreamError, QuotaChange, QuotaRow,
+    ReserveError, ScramChange, ScramRow, StoreFailure, StreamMeta, StreamSetSummary, StreamSummary,
+    SweepError, Topic, TopicError, TrimError, Upload,
 };
 
 /// Connections that only read. Few reads reach the database at all; four keep a long listing from
@@ -501,6 +502,15 @@ impl MetaStore for SqliteMeta {
         changes: Vec<ScramChange>,
     ) -> Result<(), StoreFailure> {
         self.detached(|inner| async move { inner.change_scram_credentials(changes).await })
+            .await
+    }
+
+    async fn client_quotas(&self) -> Result<Vec<QuotaRow>, StoreFailure> {
+        self.inner.client_quotas().await
+    }
+
+    async fn change_client_quotas(&self, changes: Vec<QuotaChange>) -> Result<(), StoreFailure> {
+        self.detached(|inner| async move { inner.change_client_quotas(changes).await })
             .await
     }
 

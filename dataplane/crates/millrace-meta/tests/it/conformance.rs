@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, future::Future, sync::Arc};
 
 use millrace_meta::{
     CommitError, CreatePartitionsError, CreateTopicError, Fenced, MetaStore, NewTopic, ObjectKind,
-    ObjectRange, OpenStreamError, ReserveError, ScramChange, ScramRow, StreamObject,
-    StreamSetObject, SweepError, Topic, TopicError, TrimError, Upload,
+    ObjectRange, OpenStreamError, QuotaChange, QuotaEntityRow, QuotaRow, ReserveError, ScramChange,
+    ScramRow, StreamObject, StreamSetObject, SweepError, Topic, TopicError, TrimError, Upload,
     sqlite::{SqliteMeta, SqliteOptions},
 };
 use millrace_model::{
@@ -36,6 +36,7 @@ async fn keeps_the_contract<F: Future<Output = Store>>(open: impl Fn() -> F) {
     only_retired_objects_are_forgotten(open().await).await;
     values_are_kept(open().await).await;
     credentials_are_kept(open().await).await;
+    quotas_are_kept(open().await).await;
 }
 
 #[tokio::test]
@@ -719,4 +720,37 @@ async fn credentials_are_kept(store: Store) {
     let refused = vec![put("c", 1, 4_096), put("c", 3, 4_096)];
     assert!(store.change_scram_credentials(refused).await.is_err());
     assert_eq!(store.scram_credentials().await.expect("asked"), kept);
+}
+
+async fn quotas_are_kept(store: Store) {
+    let entity = |user: Option<&str>, client_id: Option<&str>| QuotaEntityRow {
+        user: user.map(str::to_owned),
+        client_id: client_id.map(str::to_owned),
+        ip: None,
+    };
+    let row = |entity: QuotaEntityRow, value| QuotaRow {
+        entity,
+        key: "k".to_owned(),
+        value,
+    };
+    let (whole, default) = (entity(Some("a"), None), entity(Some("a"), Some("")));
+    let put = |entity: &QuotaEntityRow, value| QuotaChange::Put(row(entity.clone(), value));
+    let remove = |entity: &QuotaEntityRow| QuotaChange::Remove {
+        entity: entity.clone(),
+        key: "k".to_owned(),
+    };
+    let other = entity(None, Some("a"));
+    let first = vec![put(&whole, 1.0), put(&default, 2.5), put(&other, 3.0)];
+    store.change_client_quotas(first).await.expect("kept");
+    let second = vec![
+        put(&whole, 4.0),
+        remove(&other),
+        remove(&entity(None, None)),
+    ];
+    store.change_client_quotas(second).await.expect("kept");
+    let kept = store.client_quotas().await.expect("asked");
+    assert_eq!(kept, [row(whole, 4.0), row(default, 2.5)]);
+    let refused = vec![put(&other, 1.0), put(&other, 0.0)];
+    assert!(store.change_client_quotas(refused).await.is_err());
+    assert_eq!(store.client_quotas().await.expect("asked"), kept);
 }

@@ -35,6 +35,8 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::CreatePartitions => (2, &CREATE_PARTITIONS),
         ApiKey::DeleteGroups => (2, &DELETE_GROUPS),
         ApiKey::IncrementalAlterConfigs => (1, &INCREMENTAL_ALTER_CONFIGS),
+        ApiKey::DescribeClientQuotas => (1, &DESCRIBE_CLIENT_QUOTAS),
+        ApiKey::AlterClientQuotas => (1, &ALTER_CLIENT_QUOTAS),
         ApiKey::DescribeUserScramCredentials => (0, &DESCRIBE_USER_SCRAM_CREDENTIALS),
         ApiKey::AlterUserScramCredentials => (0, &ALTER_USER_SCRAM_CREDENTIALS),
         ApiKey::DescribeCluster => (0, &DESCRIBE_CLUSTER),
@@ -387,6 +389,31 @@ static TOPIC_PARTITIONS: Schema = plain(&[
 static PARTITION_ASSIGNMENT: Schema = plain(&[always(INT32S)]);
 
 static DELETE_GROUPS: Schema = plain(&[always(TEXTS)]);
+
+static DESCRIBE_CLIENT_QUOTAS: Schema = plain(&[
+    always(list_of!(QUOTA_FILTER)),
+    always(BOOL), // strict
+]);
+static QUOTA_FILTER: Schema = plain(&[
+    always(TEXT), // entity type
+    always(INT8), // match type
+    always(TEXT), // match
+]);
+
+static ALTER_CLIENT_QUOTAS: Schema = plain(&[
+    always(list_of!(QUOTA_ENTRY)),
+    always(BOOL), // validate only
+]);
+static QUOTA_ENTRY: Schema = plain(&[always(list_of!(QUOTA_ENTITY)), always(list_of!(QUOTA_OP))]);
+static QUOTA_ENTITY: Schema = plain(&[
+    always(TEXT), // entity type
+    always(TEXT), // entity name
+]);
+static QUOTA_OP: Schema = plain(&[
+    always(TEXT),  // key
+    always(INT64), // value, a float of 64 bits
+    always(BOOL),  // remove
+]);
 
 static DESCRIBE_USER_SCRAM_CREDENTIALS: Schema = plain(&[always(list_of!(USER_NAME))]);
 static USER_NAME: Schema = plain(&[always(TEXT)]); // name

@@ -53,6 +53,8 @@ macro_rules! for_messages {
             CreatePartitions CreatePartitionsRequest CreatePartitionsResponse,
             DeleteGroups DeleteGroupsRequest DeleteGroupsResponse,
             IncrementalAlterConfigs IncrementalAlterConfigsRequest IncrementalAlterConfigsResponse,
+            DescribeClientQuotas DescribeClientQuotasRequest DescribeClientQuotasResponse,
+            AlterClientQuotas AlterClientQuotasRequest AlterClientQuotasResponse,
             DescribeUserScramCredentials DescribeUserScramCredentialsRequest DescribeUserScramCredentialsResponse,
             AlterUserScramCredentials AlterUserScramCredentialsRequest AlterUserScramCredentialsResponse,
             DescribeCluster DescribeClusterRequest DescribeClusterResponse,

@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, fmt::Debug, ops::Range};
 use async_trait::async_trait;
 use millrace_meta::{
     CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError, MetaStore,
-    NewTopic, ObjectContents, ObjectRange, OpenStreamError, ReserveError, ScramChange, ScramRow,
-    StoreFailure, StreamMeta, StreamSetSummary, StreamSummary, SweepError, Topic, TopicError,
-    TrimError, Upload,
+    NewTopic, ObjectContents, ObjectRange, OpenStreamError, QuotaChange, QuotaRow, ReserveError,
+    ScramChange, ScramRow, StoreFailure, StreamMeta, StreamSetSummary, StreamSummary, SweepError,
+    Topic, TopicError, TrimError, Upload,
 };
 use millrace_model::{NodeEpoch, NodeId, ObjectId, Offset, StreamId, TopicName};
 
@@ -114,6 +114,14 @@ impl<O: Objects> MetaStore for FakeMeta<O> {
     }
 
     async fn change_scram_credentials(&self, _: Vec<ScramChange>) -> Result<(), StoreFailure> {
+        panic!("not asked")
+    }
+
+    async fn client_quotas(&self) -> Result<Vec<QuotaRow>, StoreFailure> {
+        panic!("not asked")
+    }
+
+    async fn change_client_quotas(&self, _: Vec<QuotaChange>) -> Result<(), StoreFailure> {
         panic!("not asked")
     }
 

@@ -1,0 +1,58 @@
+//! AlterClientQuotas: quotas are set and removed (KIP-546).
+
+use std::sync::Arc;
+
+use millrace_wire::{
+    decode,
+    messages::{
+        AlterClientQuotasRequest, AlterClientQuotasResponse,
+        alter_client_quotas_request::{EntryData as AskedEntry, OpData},
+        alter_client_quotas_response::{EntityData, EntryData},
+    },
+};
+
+use crate::{
+    call::{Call, Outcome, Taken, first_error},
+    context::{Context, text},
+    quota_changes::{AskedEntity, AskedQuotas},
+    topics::Refused,
+};
+
+pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
+    let request: AlterClientQuotasRequest = decode(&call.request)?;
+    let asked = request.entries.iter().map(asked).collect();
+    let (context, reply) = (Arc::clone(context), call.reply());
+    Taken::later(async move {
+        let validate_only = request.validate_only;
+        let changed = context.quota_changes.apply(asked, validate_only).await;
+        let entries: Vec<_> = changed.into_iter().map(entry).collect();
+        let error = first_error(entries.iter().map(|entry| entry.error_code));
+        let response = AlterClientQuotasResponse::default().with_entries(entries);
+        reply.with(&response, error)
+    })
+}
+
+fn asked(entry: &AskedEntry) -> AskedQuotas {
+    let quota = |op: &OpData| (op.key.to_string(), (!op.remove).then_some(op.value));
+    let parts = entry.entity.iter().map(|part| {
+        let name = part.entity_name.as_ref().map(ToString::to_string);
+        (part.entity_type.to_string(), name)
+    });
+    AskedQuotas {
+        entity: parts.collect(),
+        quotas: entry.ops.iter().map(quota).collect(),
+    }
+}
+
+fn entry((entity, outcome): (AskedEntity, Result<(), Refused>)) -> EntryData {
+    let (error, message) = Refused::parts(&outcome);
+    let parts = entity.into_iter().map(|(part, name)| {
+        EntityData::default()
+            .with_entity_type(text(part))
+            .with_entity_name(name.map(text))
+    });
+    EntryData::default()
+        .with_error_code(error)
+        .with_error_message(message)
+        .with_entity(parts.collect())
+}

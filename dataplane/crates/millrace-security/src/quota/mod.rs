@@ -1,0 +1,19 @@
+//! Client quotas with Kafka's semantics (KIP-13, 124, 257, 546, 599, 612).
+//!
+//! | part | what it is |
+//! |---|---|
+//! | `entity` | whom a quota limits, and what: users, client ids, both, IP addresses, and the defaults |
+//! | `table` | the quotas that are set, and which of them holds for a client |
+//! | `filter` | which entities a description asks for |
+
+mod entity;
+mod filter;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use entity::{
+    ENTITY_NAME_BYTES_MAX, EntityPart, InvalidQuota, Name, QuotaEntity, QuotaKind, entity_name,
+};
+pub use filter::{FilterPart, InvalidFilter, QuotaFilter};
+pub use table::{Limit, LiveQuotas, MeterKey, QUOTA_ENTITIES_MAX, QuotaTable, TooManyEntities};
