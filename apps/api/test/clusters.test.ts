@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { apiFixture, call, runningCluster } from "./fixture.ts";
+import { apiFixture, call, ROOT_CERTIFICATE, runningCluster } from "./fixture.ts";
 
 const fixture = apiFixture();
 
@@ -56,13 +56,32 @@ test("a running cluster shows its endpoint, and its entity tag saves the body", 
   const { cluster } = await runningCluster(db, ours, "running");
   const path = `/v1/clusters/${cluster.id}`;
   const got = await call(app, "GET", path, { apiKey: ours.apiKey });
+  const { kafkaPort, tlsPort } = cluster.placement ?? {};
   expect(got.body.status.endpoints).toEqual([
-    { name: "kafka", bootstrap_servers: `127.0.0.1:${cluster.placement?.kafkaPort}` },
+    { name: "kafka", protocol: "PLAINTEXT", bootstrap_servers: `127.0.0.1:${kafkaPort}` },
+    { name: "kafka-tls", protocol: "SASL_SSL", bootstrap_servers: `127.0.0.1:${tlsPort}` },
   ]);
   const etag = got.headers.get("etag") ?? "";
   expect(got.body.metadata.etag).toBe(etag);
   const headers = { "if-none-match": etag };
   expect((await call(app, "GET", path, { apiKey: ours.apiKey, headers })).status).toBe(304);
+});
+
+test("the CA certificate of a running cluster is a PEM file; one that never ran has none yet", async () => {
+  const { app, db, ours } = fixture;
+  const { cluster } = await runningCluster(db, ours, "trusted");
+  const options = { headers: { authorization: `Bearer ${ours.apiKey}` } };
+  const got = await app.request(`/v1/clusters/${cluster.id}/ca-certificate`, options);
+  expect(got.status).toBe(200);
+  expect(got.headers.get("content-type")).toBe("application/x-pem-file");
+  expect(await got.text()).toBe(ROOT_CERTIFICATE);
+  const created = await call(app, "POST", "/v1/clusters", {
+    apiKey: ours.apiKey,
+    body: { name: "not-yet" },
+  });
+  const path = `/v1/clusters/${created.body.metadata.id}/ca-certificate`;
+  const early = await call(app, "GET", path, { apiKey: ours.apiKey });
+  expect(early).toMatchObject({ status: 409, body: { code: "cluster_not_ready" } });
 });
 
 test("deleting checks the entity tag, then makes the cluster busy", async () => {

@@ -33,6 +33,10 @@ export const CASES: Record<string, Case> = {
   },
   "cluster.list": { kind: "list", query: (ids) => `environment_id=${ids.environmentId}` },
   "cluster.get": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}` },
+  "cluster.caCertificate": {
+    kind: "by_id",
+    path: (ids) => `/v1/clusters/${ids.clusterId}/ca-certificate`,
+  },
   "cluster.update": {
     kind: "by_id",
     path: (ids) => `/v1/clusters/${ids.clusterId}`,

@@ -46,6 +46,7 @@ import { RecordBroker } from "./record-broker.ts";
 
 export const API_URL = "http://localhost:4000";
 export const CONSOLE_URL = "http://localhost:3000";
+export const ROOT_CERTIFICATE = "-----BEGIN CERTIFICATE-----\n";
 const SECRET = "a secret of the tests, long enough";
 
 export interface Tenant extends BootstrapAnswer {
@@ -192,11 +193,12 @@ export async function runningCluster(
     clusterId: id,
     kind: "cluster.create",
   });
-  ports += 2;
+  ports += 3;
   await db.clusters.recordPlacement(id, {
     host: "127.0.0.1",
     kafkaPort: ports,
     adminPort: ports + 1,
+    tlsPort: ports + 2,
   });
   await db.journal.claim(operationId, "test", 60_000);
   const cluster = await db.clusters.changePhase(id, { to: "RUNNING", observed: true });
@@ -388,7 +390,11 @@ export class FakePlanner {
   failure: Error | undefined;
 
   async allocate(): Promise<Placement> {
-    return { host: "127.0.0.1", kafkaPort: 1, adminPort: 2 };
+    return { host: "127.0.0.1", kafkaPort: 1, adminPort: 2, tlsPort: 3 };
+  }
+
+  async rootCertificate(): Promise<string> {
+    return ROOT_CERTIFICATE;
   }
 
   async plan(deployment: ClusterDeployment, options: PlanOptions): Promise<ChangePlan> {

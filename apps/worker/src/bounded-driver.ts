@@ -91,7 +91,7 @@ export function boundedDriver(driver: ClusterDriver, runsMax: number): ClusterDr
     destroy: (clusterId, options) => driver.destroy(clusterId, options),
     isDestroyed: (clusterId) => driver.isDestroyed(clusterId),
     list: () => driver.list(),
-    maintain: (clusterId) => driver.maintain(clusterId),
+    maintain: (deployment) => driver.maintain(deployment),
     runLoad: (deployment, load, options) => driver.runLoad(deployment, load, options),
     endLoad: (topic) => driver.endLoad(topic),
   };

@@ -119,7 +119,7 @@ export class ClusterSupervisor {
           await this.#keepPaused(cluster, driver, observation, log);
         }
       }
-      await driver.maintain(cluster.id);
+      await driver.maintain(deployment);
     } catch (error) {
       log.error({ err: error }, "supervising the cluster failed");
     }

@@ -324,7 +324,7 @@ async function tenantOf({
     secret: "a secret of the tests, long enough",
     brokerHttp: unused,
     drivers: {
-      local: { plan: unused, allocate: unused },
+      local: { plan: unused, allocate: unused, rootCertificate: unused },
       awsPlanner: undefined,
       localAvailable: true,
       awsAvailable: true,

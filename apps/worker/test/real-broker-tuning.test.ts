@@ -153,7 +153,7 @@ async function runningProduct(name: string): Promise<Product> {
     brokerHttp: brokerHttpBy(localAccess(it.home)),
     // Tuning needs none.
     drivers: {
-      local: { plan: unneeded, allocate: unneeded },
+      local: { plan: unneeded, allocate: unneeded, rootCertificate: unneeded },
       awsPlanner: undefined,
       localAvailable: true,
       awsAvailable: false,

@@ -86,7 +86,7 @@ const worker = await startWorker({
             FAKE_PERF: process.env.FAKE_PERF ?? "",
           },
         },
-        ports: { kafkaFirst: 24_000, adminFirst: 24_500, count: 500 },
+        ports: { kafkaFirst: 24_000, adminFirst: 24_500, tlsFirst: 29_000, count: 500 },
       }),
     }),
   logger: pino({ level: process.env.LOG_LEVEL ?? "warn" }),

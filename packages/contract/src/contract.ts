@@ -42,6 +42,8 @@ export interface ContractDefinition<
   readonly answers?: Readonly<Partial<Record<200 | 202, z.ZodType>>>;
   /** Set where the answer is a stream of items shaped like `response`: as what it can be sent. */
   readonly stream?: readonly StreamType[];
+  /** Set where the answer is a text and not JSON: its media type. */
+  readonly text?: "application/x-pem-file";
   /** Largest body; the API's general bound where absent. */
   readonly bodyBytesMax?: number;
   /** Set where the answer holds a secret: it is never stored, not even for idempotent replays. */

@@ -16,6 +16,7 @@ import { acceptDrift } from "./cluster/accept-drift.ts";
 import { checkDrift } from "./cluster/check-drift.ts";
 import { createCluster } from "./cluster/create-cluster.ts";
 import { deleteCluster } from "./cluster/delete-cluster.ts";
+import { getCaCertificate } from "./cluster/get-ca-certificate.ts";
 import { getCluster } from "./cluster/get-cluster.ts";
 import { getDrift } from "./cluster/get-drift.ts";
 import { listClusters } from "./cluster/list-clusters.ts";
@@ -66,6 +67,7 @@ export const contracts: readonly Contract[] = [
   createCluster,
   listClusters,
   getCluster,
+  getCaCertificate,
   updateCluster,
   deleteCluster,
   pauseCluster,

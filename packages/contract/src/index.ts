@@ -22,6 +22,7 @@ export { Cluster } from "./cluster/cluster.ts";
 export { createCluster } from "./cluster/create-cluster.ts";
 export { deleteCluster } from "./cluster/delete-cluster.ts";
 export { Drift } from "./cluster/drift.ts";
+export { getCaCertificate } from "./cluster/get-ca-certificate.ts";
 export { getCluster } from "./cluster/get-cluster.ts";
 export { getDrift } from "./cluster/get-drift.ts";
 export { listClusters } from "./cluster/list-clusters.ts";

@@ -1,7 +1,7 @@
 import { type KafkaAddress, type KafkaAdmin, withKafkaAdmin } from "@millrace/broker-admin";
 import type { Database, TenantDatabase } from "@millrace/db";
 import { type Clock, type OrganizationId, systemClock } from "@millrace/domain";
-import type { ClusterDriver, ClusterPlanner } from "@millrace/provisioner";
+import type { ClusterPlanner, LocalDriver } from "@millrace/provisioner";
 import type { BrokerHttpAccess } from "./broker-http-access.ts";
 import { PageTokens } from "./page-token.ts";
 import { PlanSlots } from "./planning/plan-slots.ts";
@@ -30,7 +30,7 @@ export type KafkaAccess = <T>(
 /** What callers' use cases ask of the places where brokers run. */
 export interface RegionDrivers {
   /** This machine. */
-  readonly local: Pick<ClusterDriver, "plan" | "allocate">;
+  readonly local: Pick<LocalDriver, "plan" | "allocate" | "rootCertificate">;
   /** Plans clusters on AWS without an account; undefined where nothing here can. */
   readonly awsPlanner: ClusterPlanner | undefined;
   /** Whether clusters can be made on this machine: not where the control plane runs on AWS. */

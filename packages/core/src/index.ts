@@ -19,6 +19,7 @@ export { estimateOf } from "./cluster/cluster-estimate.ts";
 export { clusterEtag } from "./cluster/cluster-etag.ts";
 export { createCluster } from "./cluster/create-cluster.ts";
 export { deleteCluster } from "./cluster/delete-cluster.ts";
+export { getCaCertificate } from "./cluster/get-ca-certificate.ts";
 export { type ClusterView, getCluster } from "./cluster/get-cluster.ts";
 export { type DriftView, getDrift, viewDrift } from "./cluster/get-drift.ts";
 export { listClusters } from "./cluster/list-clusters.ts";

@@ -106,6 +106,10 @@ export class FakeDriver implements ClusterDriver {
 
   async maintain(): Promise<void> {}
 
+  async rootCertificate(): Promise<undefined> {
+    return undefined;
+  }
+
   async plan(deployment: ClusterDeployment, { purpose }: PlanOptions): Promise<ChangePlan> {
     await this.before("plan");
     if (purpose === "recover") return recoveryPlan(JSON.stringify(this.recovery));

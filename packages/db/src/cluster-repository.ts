@@ -314,18 +314,22 @@ export class ClusterRepository {
   /** Placements that clusters of every tenant hold now. */
   async placements(): Promise<Placement[]> {
     const rows = await this.#client.$queryRaw<Placed[]>`
-      SELECT host, kafka_port AS "kafkaPort", admin_port AS "adminPort" FROM taken_placements()`;
+      SELECT host, kafka_port AS "kafkaPort", admin_port AS "adminPort",
+        tls_port AS "tlsPort" FROM taken_placements()`;
     return rows.flatMap((row) => toPlacement(row) ?? []);
   }
 
   /** Records where the cluster will live. Throws `PlacementTaken`. */
   async recordPlacement(id: ClusterId, placement: Placement): Promise<void> {
     try {
-      const data = { ...placement, version: { increment: 1 } };
+      const { tlsPort = null, ...rest } = placement;
+      const data = { ...rest, tlsPort, version: { increment: 1 } };
       await this.#client.cluster.update({ where: { id }, data });
     } catch (error) {
       if (brokenUniqueRule(error) === undefined) throw error;
-      throw new PlacementTaken(`port ${placement.kafkaPort} or ${placement.adminPort} is taken`);
+      throw new PlacementTaken(
+        `port ${placement.kafkaPort}, ${placement.adminPort} or ${placement.tlsPort} is taken`,
+      );
     }
   }
 
@@ -336,7 +340,7 @@ export class ClusterRepository {
 }
 
 const LOOK = "cluster.check_drift" satisfies OperationKind;
-const NOWHERE = { host: null, kafkaPort: null, adminPort: null };
+const NOWHERE = { host: null, kafkaPort: null, adminPort: null, tlsPort: null };
 /** Phases in which nothing is being changed, so that every difference is somebody else's. */
 const DRIFTING: readonly ClusterPhase[] = ["RUNNING", "DEGRADED", "PAUSED"];
 
@@ -358,12 +362,12 @@ function toDrift(row: ClusterRow): ClusterDrift {
   };
 }
 
-type Placed = Pick<ClusterRow, "host" | "kafkaPort" | "adminPort">;
+type Placed = Pick<ClusterRow, "host" | "kafkaPort" | "adminPort" | "tlsPort">;
 
 function toPlacement(row: Placed) {
-  const { host, kafkaPort, adminPort } = row;
+  const { host, kafkaPort, adminPort, tlsPort } = row;
   if (host === null || kafkaPort === null || adminPort === null) return undefined;
-  return { host, kafkaPort, adminPort } satisfies Placement;
+  return { host, kafkaPort, adminPort, ...(tlsPort !== null && { tlsPort }) } satisfies Placement;
 }
 
 function toCluster(row: ClusterRow): Cluster {

@@ -70,9 +70,12 @@ export const CANNOT_START = "BrokerCannotStart";
 
 /** Where a cluster's broker listens. Chosen once, then fixed until the cluster is deleted. */
 export interface Placement {
-  /** Name or address of both listeners; `127.0.0.1` for brokers on this machine. */
+  /** Name or address of all listeners; `127.0.0.1` for brokers on this machine. */
   readonly host: string;
+  /** Port of the listener without TLS. */
   readonly kafkaPort: number;
+  /** Port of the listener with TLS and authentication; absent on AWS, where there is none yet. */
+  readonly tlsPort?: number | undefined;
   readonly adminPort: number;
 }
 
@@ -132,6 +135,34 @@ export interface Cluster {
   readonly createdAt: Date;
   readonly updatedAt: Date;
   readonly deletedAt: Date | undefined;
+}
+
+/** Kafka's names for how a listener's clients are protected. */
+export const ENDPOINT_PROTOCOLS = ["PLAINTEXT", "SASL_SSL"] as const;
+
+/** Where Kafka clients connect. */
+export interface Endpoint {
+  readonly name: "kafka" | "kafka-tls";
+  readonly protocol: (typeof ENDPOINT_PROTOCOLS)[number];
+  /** `host:port` */
+  readonly bootstrapServers: string;
+}
+
+/** The endpoints of a placement, the one without TLS first. */
+export function endpointsAt({ host, kafkaPort, tlsPort }: Placement): readonly Endpoint[] {
+  const plain: Endpoint = {
+    name: "kafka",
+    protocol: "PLAINTEXT",
+    bootstrapServers: `${host}:${kafkaPort}`,
+  };
+  if (tlsPort === undefined) return [plain];
+  const address = `${host}:${tlsPort}`;
+  return [plain, { name: "kafka-tls", protocol: "SASL_SSL", bootstrapServers: address }];
+}
+
+/** Where clients connect, once the cluster has been published. */
+export function endpointsOf({ placement, observedRevision }: Cluster): readonly Endpoint[] {
+  return placement === undefined || observedRevision === 0 ? [] : endpointsAt(placement);
 }
 
 /** The address clients bootstrap from, once the cluster has been published. */

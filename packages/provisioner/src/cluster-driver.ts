@@ -166,7 +166,7 @@ export interface ClusterDriver {
   list(): Promise<readonly string[]>;
 
   /** Routine maintenance of one cluster, called every few seconds, such as bounding log files. */
-  maintain(clusterId: string): Promise<void>;
+  maintain(deployment: ClusterDeployment): Promise<void>;
 
   /**
    * The changes that bring the cluster to `deployment`, or pause it, delete it but keep its data (`destroy`), or

@@ -23,7 +23,7 @@ function newDriver(command: [string, ...string[]] = [process.execPath, FAKE_BROK
   return new LocalDriver({
     home,
     program: { command, environment: { PATH: process.env.PATH ?? "" } },
-    ports: { kafkaFirst: 23_000, adminFirst: 23_500, count: 500 },
+    ports: { kafkaFirst: 23_000, adminFirst: 23_500, tlsFirst: 28_000, count: 500 },
   });
 }
 
@@ -64,10 +64,11 @@ describe("prepare", () => {
     expect(await driver.isPrepared(wanted)).toBe(false);
     await driver.prepare(wanted);
     const folder = join(home, "clusters", "clu_a");
+    const { kafkaPort, tlsPort } = wanted.placement;
     const properties = await readFile(join(folder, "server.properties"), "utf8");
     expect(properties).toContain("\nnum.partitions=3\n");
     expect(properties).toContain(
-      `\nlisteners=PLAINTEXT://127.0.0.1:${wanted.placement.kafkaPort}\n`,
+      `\nlisteners=PLAINTEXT://127.0.0.1:${kafkaPort},SASL_SSL://127.0.0.1:${tlsPort}\n`,
     );
     expect(statSync(folder).mode & 0o777).toBe(0o700);
     expect(statSync(join(folder, "server.properties")).mode & 0o777).toBe(0o600);
@@ -120,7 +121,7 @@ describe("allocate", () => {
     const small = new LocalDriver({
       home,
       program: { command: ["false"], environment: {} },
-      ports: { kafkaFirst: 23_990, adminFirst: 23_995, count: 1 },
+      ports: { kafkaFirst: 23_990, adminFirst: 23_995, tlsFirst: 23_998, count: 1 },
     });
     const only = { host: "127.0.0.1", kafkaPort: 23_990, adminPort: 23_995 };
     await expect(small.allocate("clu_a", [only])).rejects.toMatchObject({ code: "no_placement" });
@@ -184,7 +185,7 @@ describe("a running broker", () => {
     await driver.waitReady(wanted);
     const log = join(home, "clusters", "clu_a", "broker.log");
     writeFileSync(log, Buffer.alloc(17 * 1024 * 1024, "x"));
-    await driver.maintain("clu_a");
+    await driver.maintain(wanted);
     expect(statSync(log).size).toBe(0);
     expect(existsSync(`${log}.1`)).toBe(true);
     await driver.stop("clu_a");

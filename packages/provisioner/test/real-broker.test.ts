@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { connect } from "node:tls";
 import { BrokerHttp, type KafkaAdmin, smokeCheck, withKafkaAdmin } from "@millrace/broker-admin";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
@@ -35,7 +36,7 @@ describe.skipIf(program === undefined)("the real broker", () => {
     driver = new LocalDriver({
       home,
       program: { command: [program ?? ""], environment: { PATH: process.env.PATH ?? "" } },
-      ports: { kafkaFirst: 25_000, adminFirst: 25_500, count: 500 },
+      ports: { kafkaFirst: 25_000, adminFirst: 25_500, tlsFirst: 28_500, count: 500 },
     });
     deployment = {
       ...LOCAL_DEPLOYMENT,
@@ -84,6 +85,22 @@ describe.skipIf(program === undefined)("the real broker", () => {
     expect(produced.find(({ labels }) => labels.le === "+Inf")?.value).toBeGreaterThan(0);
     const stranger = new BrokerHttp({ ...access, adminToken: "0".repeat(64) });
     await expect(stranger.status()).rejects.toMatchObject({ code: "unauthorized" });
+  });
+
+  test("its TLS listener shows a certificate of this installation, and a renewed one without a restart", {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    const ca = (await driver.rootCertificate()) ?? "";
+    const first = await shownCertificate(deployment, ca);
+    expect(await shownCertificate(deployment, ca)).toBe(first);
+    await rm(join(home, "clusters", "clu_real", "server.pem"));
+    // A new worker looks at the file at once.
+    const next = new LocalDriver({ home, program: { command: ["false"], environment: {} } });
+    await next.maintain(deployment);
+    await expect
+      .poll(() => shownCertificate(deployment, ca), { timeout: 30_000, interval: 250 })
+      .not.toBe(first);
+    await expect(shownCertificate(deployment, undefined)).rejects.toThrow("verify");
   });
 
   test("creates, describes, lists and deletes topics", { timeout: TIMEOUT_MS }, async () => {
@@ -182,3 +199,19 @@ describe.skipIf(program === undefined)("the real broker", () => {
     expect(await driver.observe(deployment)).toBe("stopped");
   });
 });
+
+/** Fingerprint of the certificate that a client gets. Fails where it does not trust it. */
+async function shownCertificate(
+  { placement }: ClusterDeployment,
+  ca: string | undefined,
+): Promise<string> {
+  const { host, tlsPort: port = 0 } = placement;
+  return await new Promise((found, failed) => {
+    const socket = connect({ host, port, ...(ca !== undefined && { ca }) });
+    socket.once("error", failed);
+    socket.once("secureConnect", () => {
+      found(socket.getPeerCertificate().fingerprint256);
+      socket.destroy();
+    });
+  });
+}

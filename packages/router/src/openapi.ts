@@ -176,7 +176,7 @@ function successesOf(contract: Contract) {
 
 function successOf(contract: Contract, status: string, schema: z.ZodType) {
   if (status === "204") return { description: "Done" };
-  const mediaTypes = contract.stream ?? ["application/json"];
+  const mediaTypes = contract.stream ?? [contract.text ?? "application/json"];
   const location = z.string().meta({ description: "Path of the operation" });
   return {
     description: status === "202" ? "Accepted" : "Success",

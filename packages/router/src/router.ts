@@ -16,6 +16,7 @@ import { acceptDriftProcedure } from "./cluster/accept-drift.ts";
 import { checkDriftProcedure } from "./cluster/check-drift.ts";
 import { createClusterProcedure } from "./cluster/create-cluster.ts";
 import { deleteClusterProcedure } from "./cluster/delete-cluster.ts";
+import { getCaCertificateProcedure } from "./cluster/get-ca-certificate.ts";
 import { getClusterProcedure } from "./cluster/get-cluster.ts";
 import { getDriftProcedure } from "./cluster/get-drift.ts";
 import { listClustersProcedure } from "./cluster/list-clusters.ts";
@@ -81,6 +82,7 @@ export const appRouter = router({
     create: createClusterProcedure,
     list: listClustersProcedure,
     get: getClusterProcedure,
+    caCertificate: getCaCertificateProcedure,
     update: updateClusterProcedure,
     pause: pauseClusterProcedure,
     resume: resumeClusterProcedure,

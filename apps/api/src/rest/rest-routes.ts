@@ -141,6 +141,9 @@ interface Presented {
 function present(contract: Contract, c: Context<ApiEnv>, value: unknown): Response {
   c.header("Cache-Control", "no-store");
   if (contract.successStatus === 204) return c.body(null, 204);
+  if (contract.text !== undefined) {
+    return c.body(value as string, 200, { "Content-Type": contract.text });
+  }
   const answer = value as Presented;
   const status = statusOf(contract, answer);
   if (status === 202) {

@@ -1,40 +1,106 @@
 "use client";
 
-import { Card, Code, Group, ScrollArea, Skeleton, Stack, Tabs, Text } from "@mantine/core";
+import {
+  Button,
+  Card,
+  Code,
+  Group,
+  ScrollArea,
+  SegmentedControl,
+  Skeleton,
+  Stack,
+  Tabs,
+  Text,
+} from "@mantine/core";
+import type { Cluster } from "@millrace/contract";
+import { useState } from "react";
 import { CopyIcon } from "../shell/copy-icon.tsx";
 import { BootstrapAddress } from "./bootstrap-address.tsx";
 import { useCluster } from "./live.ts";
 import { type Snippet, snippetsFor } from "./snippets.ts";
 
-/** The address, and a working example for each client. */
+type Endpoint = Cluster["status"]["endpoints"][number];
+
+/** The addresses, and a working example for each client. */
 export function Connect({ clusterId }: { clusterId: string }) {
   const { data: cluster } = useCluster(clusterId);
+  const [chosen, setChosen] = useState<string>();
   if (!cluster) return <Skeleton h={240} radius="md" />;
-  const bootstrap = cluster.status.endpoints[0]?.bootstrap_servers;
-  if (!bootstrap) {
+  const { endpoints } = cluster.status;
+  const endpoint = endpoints.find(({ name }) => name === chosen) ?? endpoints[0];
+  if (!endpoint) {
     return <Text className="quiet">The address appears when the cluster is running.</Text>;
   }
-  const snippets = snippetsFor(bootstrap);
   return (
     <Stack gap="md">
-      <BootstrapAddress address={bootstrap} />
-      <Card>
-        <Tabs defaultValue={snippets[0]?.client} variant="pills" keepMounted={false}>
-          <Tabs.List mb="md">
-            {snippets.map(({ client }) => (
-              <Tabs.Tab key={client} value={client}>
-                {client}
-              </Tabs.Tab>
-            ))}
-          </Tabs.List>
-          {snippets.map((snippet) => (
-            <Tabs.Panel key={snippet.client} value={snippet.client}>
-              <SnippetView snippet={snippet} />
-            </Tabs.Panel>
-          ))}
-        </Tabs>
-      </Card>
+      {endpoints.length > 1 && (
+        <SegmentedControl
+          aria-label="Endpoint"
+          value={endpoint.name}
+          onChange={setChosen}
+          data={endpoints.map(({ name, protocol }) => ({ value: name, label: LABELS[protocol] }))}
+          style={{ alignSelf: "flex-start" }}
+        />
+      )}
+      <BootstrapAddress address={endpoint.bootstrap_servers} />
+      {endpoint.protocol === "SASL_SSL" && <Trust clusterId={clusterId} />}
+      <Examples endpoint={endpoint} key={endpoint.name} />
     </Stack>
+  );
+}
+
+const LABELS: Record<Endpoint["protocol"], string> = {
+  PLAINTEXT: "Without TLS",
+  SASL_SSL: "TLS and password",
+};
+
+/** What a client needs to connect with TLS. */
+function Trust({ clusterId }: { clusterId: string }) {
+  return (
+    <Card>
+      <Stack gap="xs" align="flex-start">
+        <Text fz="sm">
+          Clients check the broker&apos;s certificate against the CA certificate of this
+          installation, and sign in as a user of the cluster with SCRAM-SHA-512. Save the CA
+          certificate as <Code>ca.pem</Code> and replace <Code>USER</Code> and <Code>PASSWORD</Code>{" "}
+          in the example.
+        </Text>
+        <Button
+          component="a"
+          href={`/v1/clusters/${clusterId}/ca-certificate`}
+          download="ca.pem"
+          variant="default"
+          size="xs"
+        >
+          Download CA certificate
+        </Button>
+      </Stack>
+    </Card>
+  );
+}
+
+function Examples({ endpoint }: { endpoint: Endpoint }) {
+  const snippets = snippetsFor({
+    bootstrap: endpoint.bootstrap_servers,
+    tls: endpoint.protocol === "SASL_SSL",
+  });
+  return (
+    <Card>
+      <Tabs defaultValue={snippets[0]?.client} variant="pills" keepMounted={false}>
+        <Tabs.List mb="md">
+          {snippets.map(({ client }) => (
+            <Tabs.Tab key={client} value={client}>
+              {client}
+            </Tabs.Tab>
+          ))}
+        </Tabs.List>
+        {snippets.map((snippet) => (
+          <Tabs.Panel key={snippet.client} value={snippet.client}>
+            <SnippetView snippet={snippet} />
+          </Tabs.Panel>
+        ))}
+      </Tabs>
+    </Card>
   );
 }
 

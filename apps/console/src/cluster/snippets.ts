@@ -15,20 +15,57 @@ export interface Snippet {
   code: string;
 }
 
-export function snippetsFor(bootstrap: string): Snippet[] {
-  return [kcat(bootstrap), java(bootstrap), node(bootstrap), python(bootstrap)];
+/** Where a snippet connects, and how. */
+export interface Target {
+  bootstrap: string;
+  /** Whether the endpoint has TLS and SCRAM: the snippet then reads the CA from `ca.pem`. */
+  tls: boolean;
 }
 
-function kcat(bootstrap: string): Snippet {
+/** What the reader replaces in a snippet with TLS. */
+const USER = "USER";
+const PASSWORD = "PASSWORD";
+
+export function snippetsFor(target: Target): Snippet[] {
+  return [kcat(target), java(target), node(target), python(target)];
+}
+
+function kcat({ bootstrap, tls }: Target): Snippet {
+  const install = "apt-get install kcat   # macOS: brew install kcat";
+  if (!tls) {
+    return {
+      client: "kcat",
+      install,
+      code: `echo "hello from kcat" | kcat -b ${bootstrap} -P -t hello-kcat
+kcat -b ${bootstrap} -C -t hello-kcat -o beginning -e`,
+    };
+  }
   return {
     client: "kcat",
-    install: "apt-get install kcat   # macOS: brew install kcat",
-    code: `echo "hello from kcat" | kcat -b ${bootstrap} -P -t hello-kcat
-kcat -b ${bootstrap} -C -t hello-kcat -o beginning -e`,
+    install,
+    code: `cat > kcat.conf <<'CONF'
+bootstrap.servers=${bootstrap}
+security.protocol=SASL_SSL
+ssl.ca.location=ca.pem
+sasl.mechanisms=SCRAM-SHA-512
+sasl.username=${USER}
+sasl.password=${PASSWORD}
+CONF
+echo "hello from kcat" | kcat -F kcat.conf -P -t hello-kcat
+kcat -F kcat.conf -C -t hello-kcat -o beginning -e`,
   };
 }
 
-function java(bootstrap: string): Snippet {
+function java({ bootstrap, tls }: Target): Snippet {
+  const server = `Map.<String, Object>of("bootstrap.servers", "${bootstrap}")`;
+  const protectedServer = `Map.<String, Object>of(
+        "bootstrap.servers", "${bootstrap}",
+        "security.protocol", "SASL_SSL",
+        "ssl.truststore.type", "PEM",
+        "ssl.truststore.location", "ca.pem",
+        "sasl.mechanism", "SCRAM-SHA-512",
+        "sasl.jaas.config", "org.apache.kafka.common.security.scram.ScramLoginModule required"
+            + " username=\\"${USER}\\" password=\\"${PASSWORD}\\";")`;
   return {
     client: "Java",
     install: `cat > pom.xml <<'POM'
@@ -54,7 +91,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
 
 public class Hello {
   public static void main(String[] args) throws Exception {
-    var server = Map.<String, Object>of("bootstrap.servers", "${bootstrap}");
+    var server = ${tls ? protectedServer : server};
     try (var producer = new KafkaProducer<>(server, new StringSerializer(), new StringSerializer())) {
       producer.send(new ProducerRecord<>("hello-java", "hello from Java")).get();
     }
@@ -76,15 +113,22 @@ public class Hello {
   };
 }
 
-function node(bootstrap: string): Snippet {
+function node({ bootstrap, tls }: Target): Snippet {
+  const plain = `{ clientId: "hello", brokers: ["${bootstrap}"] }`;
+  const protectedOptions = `{
+  clientId: "hello",
+  brokers: ["${bootstrap}"],
+  ssl: { ca: readFileSync("ca.pem", "utf8") },
+  sasl: { mechanism: "scram-sha-512", username: "${USER}", password: "${PASSWORD}" },
+}`;
   return {
     client: "Node.js",
     install: "npm install kafkajs",
     file: "hello.mjs",
     run: "node hello.mjs",
-    code: `import kafkajs from "kafkajs";
+    code: `${tls ? 'import { readFileSync } from "node:fs";\n' : ""}import kafkajs from "kafkajs";
 
-const kafka = new kafkajs.Kafka({ clientId: "hello", brokers: ["${bootstrap}"] });
+const kafka = new kafkajs.Kafka(${tls ? protectedOptions : plain});
 
 const producer = kafka.producer();
 await producer.connect();
@@ -106,7 +150,16 @@ await consumer.disconnect();`,
   };
 }
 
-function python(bootstrap: string): Snippet {
+function python({ bootstrap, tls }: Target): Snippet {
+  const plain = `{"bootstrap.servers": "${bootstrap}"}`;
+  const protectedServer = `{
+    "bootstrap.servers": "${bootstrap}",
+    "security.protocol": "SASL_SSL",
+    "ssl.ca.location": "ca.pem",
+    "sasl.mechanisms": "SCRAM-SHA-512",
+    "sasl.username": "${USER}",
+    "sasl.password": "${PASSWORD}",
+}`;
   return {
     client: "Python",
     install: "pip install confluent-kafka",
@@ -114,12 +167,13 @@ function python(bootstrap: string): Snippet {
     run: "python3 hello.py",
     code: `from confluent_kafka import Consumer, Producer
 
-producer = Producer({"bootstrap.servers": "${bootstrap}"})
+server = ${tls ? protectedServer : plain}
+producer = Producer(server)
 producer.produce("hello-python", "hello from Python")
 producer.flush()
 
 consumer = Consumer({
-    "bootstrap.servers": "${bootstrap}",
+    **server,
     "group.id": "hello-python",
     "auto.offset.reset": "earliest",
 })

@@ -789,6 +789,24 @@ func (e DriftStatus) Valid() bool {
 	}
 }
 
+// Defines values for EndpointProtocol.
+const (
+	EndpointProtocolPLAINTEXT EndpointProtocol = "PLAINTEXT"
+	EndpointProtocolSASLSSL   EndpointProtocol = "SASL_SSL"
+)
+
+// Valid indicates whether the value is a known member of the EndpointProtocol enum.
+func (e EndpointProtocol) Valid() bool {
+	switch e {
+	case EndpointProtocolPLAINTEXT:
+		return true
+	case EndpointProtocolSASLSSL:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for GivenBytesEncoding.
 const (
 	GivenBytesEncodingBase64 GivenBytesEncoding = "base64"
@@ -2677,7 +2695,13 @@ type DriftStatus string
 type Endpoint struct {
 	BootstrapServers string `json:"bootstrap_servers"`
 	Name             string `json:"name"`
+
+	// Protocol Kafka's security.protocol
+	Protocol EndpointProtocol `json:"protocol"`
 }
+
+// EndpointProtocol Kafka's security.protocol
+type EndpointProtocol string
 
 // Environment defines model for Environment.
 type Environment struct {
@@ -4358,6 +4382,13 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/clusters/{cluster_id}/benchmarks/{benchmark_id} (the `BenchmarkGet` operationId).
 	BenchmarkGet(ctx context.Context, clusterId string, benchmarkId string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ClusterCaCertificate Get the CA certificate
+	//
+	// The root certificate in PEM that clients of the cluster's SASL_SSL endpoint must trust. All clusters of an installation have the same one. A cluster without such an endpoint answers 422.
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/ca-certificate (the `ClusterCaCertificate` operationId).
+	ClusterCaCertificate(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// CatchUpGet Get catch-up status
 	//
 	// Backlog, read rate and remaining time of each consumer group, with the state of the block cache and the network.
@@ -5162,6 +5193,23 @@ func (c *Client) BenchmarkRun(ctx context.Context, clusterId string, params *Ben
 // Corresponds with GET /v1/clusters/{cluster_id}/benchmarks/{benchmark_id} (the `BenchmarkGet` operationId).
 func (c *Client) BenchmarkGet(ctx context.Context, clusterId string, benchmarkId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewBenchmarkGetRequest(c.Server, clusterId, benchmarkId)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ClusterCaCertificate Get the CA certificate
+//
+// The root certificate in PEM that clients of the cluster's SASL_SSL endpoint must trust. All clusters of an installation have the same one. A cluster without such an endpoint answers 422.
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/ca-certificate (the `ClusterCaCertificate` operationId).
+func (c *Client) ClusterCaCertificate(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewClusterCaCertificateRequest(c.Server, clusterId)
 	if err != nil {
 		return nil, err
 	}
@@ -7256,6 +7304,40 @@ func NewBenchmarkGetRequest(server string, clusterId string, benchmarkId string)
 	}
 
 	operationPath := fmt.Sprintf("/v1/clusters/%s/benchmarks/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewClusterCaCertificateRequest constructs an http.Request for the ClusterCaCertificate method
+func NewClusterCaCertificateRequest(server string, clusterId string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "cluster_id", clusterId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/clusters/%s/ca-certificate", pathParam0)
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -10337,6 +10419,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/clusters/{cluster_id}/benchmarks/{benchmark_id} (the `BenchmarkGet` operationId).
 	BenchmarkGetWithResponse(ctx context.Context, clusterId string, benchmarkId string, reqEditors ...RequestEditorFn) (*BenchmarkGetResponse, error)
 
+	// ClusterCaCertificateWithResponse Get the CA certificate
+	//
+	// The root certificate in PEM that clients of the cluster's SASL_SSL endpoint must trust. All clusters of an installation have the same one. A cluster without such an endpoint answers 422.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/ca-certificate (the `ClusterCaCertificate` operationId).
+	ClusterCaCertificateWithResponse(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*ClusterCaCertificateResponse, error)
+
 	// CatchUpGetWithResponse Get catch-up status
 	//
 	// Backlog, read rate and remaining time of each consumer group, with the state of the block cache and the network.
@@ -11599,6 +11690,47 @@ func (r BenchmarkGetResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r BenchmarkGetResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ClusterCaCertificateResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ClusterCaCertificateResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ClusterCaCertificateResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ClusterCaCertificateResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ClusterCaCertificateResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ClusterCaCertificateResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -14143,6 +14275,21 @@ func (c *ClientWithResponses) BenchmarkGetWithResponse(ctx context.Context, clus
 	return ParseBenchmarkGetResponse(rsp)
 }
 
+// ClusterCaCertificateWithResponse Get the CA certificate
+//
+// The root certificate in PEM that clients of the cluster's SASL_SSL endpoint must trust. All clusters of an installation have the same one. A cluster without such an endpoint answers 422.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/ca-certificate (the `ClusterCaCertificate` operationId).
+func (c *ClientWithResponses) ClusterCaCertificateWithResponse(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*ClusterCaCertificateResponse, error) {
+	rsp, err := c.ClusterCaCertificate(ctx, clusterId, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseClusterCaCertificateResponse(rsp)
+}
+
 // CatchUpGetWithResponse Get catch-up status
 //
 // Backlog, read rate and remaining time of each consumer group, with the state of the block cache and the network.
@@ -15560,6 +15707,32 @@ func ParseBenchmarkGetResponse(rsp *http.Response) (*BenchmarkGetResponse, error
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseClusterCaCertificateResponse parses an HTTP response from a ClusterCaCertificateWithResponse call
+func ParseClusterCaCertificateResponse(rsp *http.Response) (*ClusterCaCertificateResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ClusterCaCertificateResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {

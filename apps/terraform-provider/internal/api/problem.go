@@ -108,3 +108,16 @@ func failureOf(response *http.Response, body []byte) *Failure {
 		response.Request.Method, response.Request.URL.Path, excerpt)
 	return failure
 }
+
+// ReadText is [Read] for answers that are text of this media type.
+func ReadText(mediaType string, response *http.Response, err error) (string, error) {
+	body, err := readAll(response, err)
+	if err != nil {
+		return "", err
+	}
+	if got := response.Header.Get("Content-Type"); got != mediaType {
+		return "", fmt.Errorf("the answer of %s is %q and not %s; use a provider of the product's version",
+			response.Request.URL.Path, got, mediaType)
+	}
+	return string(body), nil
+}

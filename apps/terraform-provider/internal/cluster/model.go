@@ -59,6 +59,7 @@ type model struct {
 
 var endpointType = map[string]attr.Type{
 	"name":              types.StringType,
+	"protocol":          types.StringType,
 	"bootstrap_servers": types.StringType,
 }
 
@@ -102,6 +103,7 @@ func endpointsOf(cluster *api.Cluster) types.List {
 	for _, endpoint := range cluster.Status.Endpoints {
 		values = append(values, types.ObjectValueMust(endpointType, map[string]attr.Value{
 			"name":              types.StringValue(endpoint.Name),
+			"protocol":          types.StringValue(string(endpoint.Protocol)),
 			"bootstrap_servers": types.StringValue(endpoint.BootstrapServers),
 		}))
 	}

@@ -164,6 +164,7 @@ func facts() map[string]schema.Attribute {
 			PlanModifiers:       []planmodifier.List{listplanmodifier.UseStateForUnknown()},
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"name":              schema.StringAttribute{Computed: true, MarkdownDescription: "Name of the listener."},
+				"protocol":          schema.StringAttribute{Computed: true, MarkdownDescription: "Value for a client's `security.protocol`: `PLAINTEXT`, or `SASL_SSL` with the certificate of the data source `millrace_ca_certificate`."},
 				"bootstrap_servers": schema.StringAttribute{Computed: true, MarkdownDescription: "Value for a client's `bootstrap.servers`."},
 			}},
 		},

@@ -147,6 +147,7 @@ func (p *millraceProvider) DataSources(context.Context) []func() datasource.Data
 		catalog.NewRegions,
 		catalog.NewSizes,
 		catalog.NewVersions,
+		cluster.NewCaCertificateDataSource,
 		cluster.NewDataSource,
 		cluster.NewListDataSource,
 		environment.NewDataSource,

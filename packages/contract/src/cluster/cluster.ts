@@ -4,6 +4,7 @@ import {
   CLUSTER_PROVIDERS,
   CLUSTER_SIZE_NAMES,
   DRIFT_STATUSES,
+  ENDPOINT_PROTOCOLS,
   REGIONS,
 } from "@millrace/domain";
 import { z } from "zod";
@@ -79,7 +80,11 @@ const ClusterSpec = z
   .meta({ id: "ClusterSpec" });
 
 const Endpoint = z
-  .object({ name: z.string(), bootstrap_servers: z.string() })
+  .object({
+    name: z.string(),
+    protocol: z.enum(ENDPOINT_PROTOCOLS).meta({ description: "Kafka's security.protocol" }),
+    bootstrap_servers: z.string(),
+  })
   .meta({ id: "Endpoint" });
 
 const ClusterStatus = z

@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { LOCAL_DEPLOYMENT } from "../../test/deployment.ts";
 import { MemoryStates } from "../../test/memory-states.ts";
 import { driverOptions } from "../../test/moto.ts";
 import { StateSeal, SymmetricWrappingKey } from "../terraform/state-seal.ts";
@@ -72,7 +73,9 @@ test("maintenance rewraps the state's key after a rotation", async () => {
   await states.save(await new StateSeal(key).seal(identity, state([vpc])), undefined);
   const next = new SymmetricWrappingKey(randomBytes(32));
   const ciphertext = states.saved[0]?.ciphertext;
-  await newDriver(new StateSeal(next, [key])).maintain("clu_a");
+  const placement = { host: "none", kafkaPort: 9092, adminPort: 9200 };
+  const wanted = { ...LOCAL_DEPLOYMENT, clusterId: "clu_a", placement };
+  await newDriver(new StateSeal(next, [key])).maintain(wanted);
   expect(states.saved[0]?.keyId).toBe(next.id);
   expect(states.saved[0]?.ciphertext).toBe(ciphertext);
   expect(await newDriver(new StateSeal(next)).isDestroyed("clu_a")).toBe(false);

@@ -231,7 +231,7 @@ export class AwsDriver implements ClusterDriver {
   }
 
   /** Rewraps the stored state's key if the installation's key has changed. */
-  async maintain(clusterId: string): Promise<void> {
+  async maintain({ clusterId }: ClusterDeployment): Promise<void> {
     const { states, seal } = this.#options;
     const stored = await states.load(clusterId);
     const wrapped = stored && (await seal.rewrapped(stored));

@@ -4,6 +4,7 @@
  *     <home>/clusters/<cluster id>/        0700
  *       server.properties                  0600  the broker's configuration
  *       admin.token                        0600  secret of its admin HTTP
+ *       server.pem                         0600  certificate and key of its TLS listener
  *       broker.pid                         0600  which process it is (see broker-process.ts)
  *       broker.log, broker.log.1           0600  its log (see broker-log.ts)
  *       recovered                          0600  the recovery plan that was applied last
@@ -12,19 +13,12 @@
  *       objects/                           the object store of a local cluster
  */
 import { randomBytes } from "node:crypto";
-import {
-  type FileHandle,
-  mkdir,
-  open,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  stat,
-} from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { mkdir, readdir, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { endpointsAt } from "@millrace/domain";
 import { type ClusterDeployment, ProvisionError } from "../cluster-driver.ts";
+import { isMissing, readIfThere, replaceFile } from "./state-file.ts";
 
 /** An id becomes a folder name and so must not be able to leave its parent. */
 const CLUSTER_ID = /^[A-Za-z0-9_-]{1,64}$/;
@@ -37,6 +31,9 @@ const RESERVED_KEYS: ReadonlySet<string> = new Set([
   "cluster.id",
   "listeners",
   "advertised.listeners",
+  "ssl.keystore.type",
+  "ssl.keystore.location",
+  "sasl.enabled.mechanisms",
   "admin.listener",
   "admin.token.file",
   "data.dir",
@@ -57,6 +54,9 @@ export class BrokerFiles {
   }
   get tokenFile(): string {
     return join(this.folder, "admin.token");
+  }
+  get certificateFile(): string {
+    return join(this.folder, "server.pem");
   }
   get pidFile(): string {
     return join(this.folder, "broker.pid");
@@ -176,13 +176,21 @@ export async function clusterIdsIn(home: string): Promise<string[]> {
 
 /** The text of `server.properties`. Throws where a property cannot be written or is reserved. */
 export function renderProperties(files: BrokerFiles, deployment: ClusterDeployment): string {
-  const { host, kafkaPort, adminPort } = deployment.placement;
+  const { host, adminPort } = deployment.placement;
+  const listeners = endpointsAt(deployment.placement)
+    .map(({ protocol, bootstrapServers }) => `${protocol}://${bootstrapServers}`)
+    .join(",");
   const fileUri = (part: string) => pathToFileURL(join(files.folder, part)).href;
   const own: Record<string, string> = {
     "node.id": "0",
     "cluster.id": deployment.clusterId,
-    listeners: `PLAINTEXT://${host}:${kafkaPort}`,
-    "advertised.listeners": `PLAINTEXT://${host}:${kafkaPort}`,
+    listeners,
+    "advertised.listeners": listeners,
+    ...(deployment.placement.tlsPort !== undefined && {
+      "ssl.keystore.type": "PEM",
+      "ssl.keystore.location": files.certificateFile,
+      "sasl.enabled.mechanisms": "SCRAM-SHA-512,SCRAM-SHA-256",
+    }),
     "admin.listener": `${host}:${adminPort}`,
     "admin.token.file": files.tokenFile,
     "data.dir": join(files.folder, "data"),
@@ -200,38 +208,6 @@ export function renderProperties(files: BrokerFiles, deployment: ClusterDeployme
     return `${key}=${value.replaceAll("\\", "\\\\")}`;
   });
   return `# Written by Millrace; changes are overwritten.\n${lines.join("\n")}\n`;
-}
-
-/** Replaces a file so that a reader, or a crash, sees the old content or the new, never a part. */
-async function replaceFile(path: string, text: string): Promise<void> {
-  const next = `${path}.${process.pid}.new`;
-  await withHandle(await open(next, "w", 0o600), async (handle) => {
-    await handle.writeFile(text);
-    await handle.sync();
-  });
-  await rename(next, path);
-  await withHandle(await open(dirname(path), "r"), (handle) => handle.sync());
-}
-
-async function withHandle(handle: FileHandle, work: (handle: FileHandle) => Promise<void>) {
-  try {
-    await work(handle);
-  } finally {
-    await handle.close();
-  }
-}
-
-async function readIfThere(path: string): Promise<string | undefined> {
-  try {
-    return await readFile(path, "utf8");
-  } catch (error) {
-    if (isMissing(error)) return undefined;
-    throw error;
-  }
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "ENOENT";
 }
 
 function clustersFolder(home: string): string {

@@ -20,11 +20,13 @@ import { BrokerFiles, clusterIdsIn } from "./broker-files.ts";
 import { boundLog, exitIn, logTail } from "./broker-log.ts";
 import { BrokerProcess, type BrokerProgram } from "./broker-process.ts";
 import { BrokerRecovery } from "./broker-recovery.ts";
+import { CertificateAuthority } from "./certificate-authority.ts";
 import { KeyedLock } from "./keyed-lock.ts";
 import { type LocalState, localPlanId, needsRestart, planLocal, purposeOf } from "./local-plan.ts";
 import { PerfProcess } from "./perf-process.ts";
 import { allocatePorts, DEFAULT_PORTS, type PortRange } from "./ports.ts";
 import { type ProcessTable, systemProcessTable } from "./process-table.ts";
+import { ServerCertificates } from "./server-certificates.ts";
 
 export interface LocalDriverOptions {
   /** State folder of the installation; clusters lie in `<home>/clusters`. Absolute. */
@@ -52,10 +54,19 @@ export class LocalDriver implements ClusterDriver {
   readonly #table: ProcessTable;
   /** Start, stop and removal of one cluster never overlap within this program. */
   readonly #lock = new KeyedLock();
+  readonly #authority: CertificateAuthority;
+  readonly #certificates: ServerCertificates;
 
   constructor(options: LocalDriverOptions) {
     this.#options = options;
+    this.#authority = new CertificateAuthority(options.home);
+    this.#certificates = new ServerCertificates(this.#authority);
     this.#table = options.processTable ?? systemProcessTable();
+  }
+
+  /** The root that clients of the brokers' TLS listeners trust, in PEM; undefined until a broker was started. */
+  async rootCertificate(): Promise<string | undefined> {
+    return await this.#authority.root();
   }
 
   async allocate(clusterId: string, taken: readonly Placement[]): Promise<Placement> {
@@ -78,6 +89,7 @@ export class LocalDriver implements ClusterDriver {
       if (!(await files.isStartable())) throw notPrepared(deployment.clusterId);
       if (broker.find() !== undefined) return;
       await files.refresh(deployment);
+      if (hasTls(deployment)) await this.#certificates.ensure(files, deployment.placement.host);
       await boundLog(files.logFile);
       await broker.start(this.#options.program);
     });
@@ -137,6 +149,7 @@ export class LocalDriver implements ClusterDriver {
       await broker.stop();
       await onDestroying?.();
       await files.remove();
+      this.#certificates.forget(files);
       // Another worker may have started one meanwhile. Without a configuration none can start from now on.
       await broker.stop();
     });
@@ -152,8 +165,15 @@ export class LocalDriver implements ClusterDriver {
     return await clusterIdsIn(this.#options.home);
   }
 
-  async maintain(clusterId: string): Promise<void> {
-    await boundLog(this.#files(clusterId).logFile);
+  async maintain(deployment: ClusterDeployment): Promise<void> {
+    const { clusterId, placement } = deployment;
+    const files = this.#files(clusterId);
+    await boundLog(files.logFile);
+    if (!hasTls(deployment)) return;
+    await this.#lock.run(clusterId, async () => {
+      // A folder that is gone stays gone.
+      if (await files.isStartable()) await this.#certificates.renew(files, placement.host);
+    });
   }
 
   async plan(deployment: ClusterDeployment, options: PlanOptions): Promise<ChangePlan> {
@@ -245,6 +265,10 @@ export function localAccess(home: string): ClusterDriver["access"] {
       adminToken,
     };
   };
+}
+
+function hasTls({ placement }: ClusterDeployment): boolean {
+  return placement.tlsPort !== undefined;
 }
 
 function stopOptions({ signal }: RunOptions): WaitOptions {

@@ -3,7 +3,7 @@
  * process. Small, but true: it is read off the disk and the process table.
  */
 import { createHash } from "node:crypto";
-import { TUNING_PROPERTIES } from "@millrace/domain";
+import { endpointsAt, TUNING_PROPERTIES } from "@millrace/domain";
 import {
   type AttributeChange,
   type ChangePlan,
@@ -112,9 +112,13 @@ function startChange(
   deployment: ClusterDeployment,
   state: LocalState,
 ): PlannedChange[] {
-  const { host, kafkaPort, adminPort } = deployment.placement;
+  const { host, adminPort } = deployment.placement;
   const listeners = [
-    { name: "kafka_listener", before: null, after: `${host}:${kafkaPort}` },
+    ...endpointsAt(deployment.placement).map(({ name, bootstrapServers }) => ({
+      name: `${name.replace("-", "_")}_listener`,
+      before: null,
+      after: bootstrapServers,
+    })),
     { name: "admin_listener", before: null, after: `${host}:${adminPort}` },
   ];
   if (!state.running) return [processChange("create", listeners)];

@@ -9,39 +9,52 @@ import { type Placement, ProvisionError } from "../cluster-driver.ts";
 export interface PortRange {
   readonly kafkaFirst: number;
   readonly adminFirst: number;
-  /** How many clusters fit; the two ranges must not overlap. */
+  readonly tlsFirst: number;
+  /** How many clusters fit; the ranges must not overlap. */
   readonly count: number;
 }
 
-export const DEFAULT_PORTS: PortRange = { kafkaFirst: 19_092, adminFirst: 19_592, count: 500 };
+export const DEFAULT_PORTS: PortRange = {
+  kafkaFirst: 19_092,
+  adminFirst: 19_592,
+  tlsFirst: 20_092,
+  count: 500,
+};
 
 const HOST = "127.0.0.1";
 
 /**
- * A pair of ports that is free on this machine and assigned to no cluster. The search starts at an offset
+ * Ports that are free on this machine and assigned to no cluster. The search starts at an offset
  * derived from the cluster's id. Otherwise clusters that are created concurrently, or by another installation
- * on this machine whose stopped brokers hold no port, would all pick the lowest pair.
+ * on this machine whose stopped brokers hold no port, would all pick the lowest ones.
  */
 export async function allocatePorts(
   clusterId: string,
   range: PortRange,
   taken: readonly Placement[],
 ): Promise<Placement> {
-  const takenPorts = new Set(taken.flatMap((each) => [each.kafkaPort, each.adminPort]));
+  const takenPorts = new Set(
+    taken.flatMap((each) => [each.kafkaPort, each.adminPort, each.tlsPort ?? 0]),
+  );
   const first = createHash("sha256").update(clusterId).digest().readUInt32BE() % range.count;
   for (let tried = 0; tried < range.count; tried += 1) {
     const index = (first + tried) % range.count;
     const kafkaPort = range.kafkaFirst + index;
     const adminPort = range.adminFirst + index;
-    if (takenPorts.has(kafkaPort) || takenPorts.has(adminPort)) continue;
-    if ((await isFree(kafkaPort)) && (await isFree(adminPort))) {
-      return { host: HOST, kafkaPort, adminPort };
-    }
+    const tlsPort = range.tlsFirst + index;
+    const ports = [kafkaPort, adminPort, tlsPort];
+    if (ports.some((port) => takenPorts.has(port)) || !(await areFree(ports))) continue;
+    return { host: HOST, kafkaPort, adminPort, tlsPort };
   }
   throw new ProvisionError(
     "no_placement",
-    `no free ports from ${range.kafkaFirst} and ${range.adminFirst}: delete a cluster or free some`,
+    `no free ports from ${range.kafkaFirst}, ${range.adminFirst} and ${range.tlsFirst}: delete a cluster or free some`,
   );
+}
+
+async function areFree(ports: readonly number[]): Promise<boolean> {
+  for (const port of ports) if (!(await isFree(port))) return false;
+  return true;
 }
 
 /** Whether a server could listen there now. */

@@ -1,6 +1,6 @@
 import type { Cluster as ClusterShape } from "@millrace/contract";
 import { type ClusterView, clusterEtag, estimateOf } from "@millrace/core";
-import { bootstrapServers, type Cluster, providerOf, walCapacityOf } from "@millrace/domain";
+import { type Cluster, endpointsOf, providerOf, walCapacityOf } from "@millrace/domain";
 import { presentNetwork, presentStorage, presentWal } from "./present-aws-spec.ts";
 
 export function presentCluster({ cluster, operationId }: ClusterView): ClusterShape {
@@ -36,7 +36,6 @@ function presentSpec(cluster: Cluster): ClusterShape["spec"] {
 }
 
 function presentStatus({ cluster, operationId }: ClusterView): ClusterShape["status"] {
-  const address = bootstrapServers(cluster);
   return {
     phase: publicPhase(cluster),
     provider: providerOf(cluster.region),
@@ -48,7 +47,11 @@ function presentStatus({ cluster, operationId }: ClusterView): ClusterShape["sta
       ...(condition.detail !== undefined && { detail: condition.detail }),
       last_transition_at: condition.lastTransitionAt,
     })),
-    endpoints: address ? [{ name: "kafka", bootstrap_servers: address }] : [],
+    endpoints: endpointsOf(cluster).map(({ name, protocol, bootstrapServers }) => ({
+      name,
+      protocol,
+      bootstrap_servers: bootstrapServers,
+    })),
     observed_revision: cluster.observedRevision,
     purge_at: cluster.purgeAt?.toISOString() ?? null,
     drift: cluster.drift.status,

@@ -1,0 +1,50 @@
+/** The certificates of this machine's brokers: issued before the first start, renewed while they run. */
+import type { BrokerFiles } from "./broker-files.ts";
+import type { CertificateAuthority, SubjectNames } from "./certificate-authority.ts";
+import { readIfThere, replaceFile } from "./state-file.ts";
+
+/** Renewed this long before it expires: a third of its life, to survive a machine that is off for weeks. */
+const RENEWAL_MS = 30 * 24 * 60 * 60_000;
+/** Checking reads and parses two files, which each supervision of a cluster need not do. */
+const CHECK_INTERVAL_MS = 60 * 60_000;
+
+export class ServerCertificates {
+  readonly #authority: CertificateAuthority;
+  /** Monotonic milliseconds. */
+  readonly #now: () => number;
+  readonly #checkedAt = new Map<string, number>();
+
+  constructor(authority: CertificateAuthority, now: () => number = () => performance.now()) {
+    this.#authority = authority;
+    this.#now = now;
+  }
+
+  /**
+   * Makes sure that the cluster's file has a certificate for this host that will not expire soon. The broker
+   * reads a replaced file by itself. Throws `ProvisionError` `config`.
+   */
+  async ensure(files: BrokerFiles, host: string): Promise<void> {
+    const names = namesOf(host);
+    const pem = await readIfThere(files.certificateFile);
+    if (pem === undefined || !(await this.#authority.isCurrent(pem, names, RENEWAL_MS))) {
+      await replaceFile(files.certificateFile, await this.#authority.issue(host, names));
+    }
+    this.#checkedAt.set(files.folder, this.#now());
+  }
+
+  /** `ensure`, once an hour for each cluster. */
+  async renew(files: BrokerFiles, host: string): Promise<void> {
+    const checkedAt = this.#checkedAt.get(files.folder);
+    if (checkedAt !== undefined && this.#now() - checkedAt < CHECK_INTERVAL_MS) return;
+    await this.ensure(files, host);
+  }
+
+  forget(files: BrokerFiles): void {
+    this.#checkedAt.delete(files.folder);
+  }
+}
+
+/** Clients on this machine may write either name. */
+function namesOf(host: string): SubjectNames {
+  return host === "127.0.0.1" ? { dns: ["localhost"], ip: [host] } : { dns: [host], ip: [] };
+}
