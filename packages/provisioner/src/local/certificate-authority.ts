@@ -146,7 +146,7 @@ async function library() {
   // Its decorators need it, and nothing else does.
   await import("reflect-metadata");
   const x509 = await import("@peculiar/x509");
-  return { x509, subtle: webcrypto.subtle };
+  return { x509, subtle: globalThis.crypto.subtle };
 }
 
 function partsOf(pem: string, file: string): { root: X509Certificate; key: Buffer<ArrayBuffer> } {
