@@ -99,6 +99,24 @@ export const CASES: Record<string, Case> = {
     kind: "by_id",
     path: (ids) => `/v1/clusters/${ids.clusterId}/consumer-groups`,
   },
+  "user.create": {
+    kind: "by_id",
+    path: (ids) => `/v1/clusters/${ids.clusterId}/users`,
+    body: { name: "intruder" },
+  },
+  "user.list": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/users` },
+  "user.get": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/users/secret` },
+  "user.update": {
+    kind: "by_id",
+    path: (ids) => `/v1/clusters/${ids.clusterId}/users/secret`,
+    body: { mechanisms: ["SCRAM-SHA-512"] },
+  },
+  "user.rotate": {
+    kind: "by_id",
+    path: (ids) => `/v1/clusters/${ids.clusterId}/users/secret/rotate`,
+    body: { password: "a password of the intruder" },
+  },
+  "user.delete": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/users/secret` },
   "catchUp.get": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/catch-up` },
   "tuning.get": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/tuning` },
   "tuning.update": {

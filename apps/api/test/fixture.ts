@@ -20,6 +20,7 @@ import {
   type Operation,
   type Organization,
   type Role,
+  type ScramMechanism,
   systemClock,
   TUNING_KNOBS,
   TUNING_PROPERTIES,
@@ -262,6 +263,8 @@ export class FakeKafka {
   /** Topics that are created after the client has stopped waiting, by name: so much later. */
   readonly lateTopics = new Map<string, number>();
   readonly groups = new Map<string, ConsumerGroup[]>();
+  /** Passwords by address, user and mechanism. */
+  readonly users = new Map<string, Map<string, Map<ScramMechanism, string>>>();
   readonly settings = new Map<string, Map<string, string>>();
   /** What a broker says to settings that it refuses. */
   readonly refusals = new Map<string, string>();
@@ -313,6 +316,7 @@ export class FakeKafka {
         if (options?.validateOnly) return;
         topics.set(name, { ...topicOf(topics, name), partitions });
       },
+      ...this.#users(bootstrapServers),
       listConsumerGroups: async () => this.groups.get(bootstrapServers) ?? [],
       setBrokerSettings: async (_brokerId, settings, options) => {
         const said = this.refusals.get(bootstrapServers);
@@ -323,6 +327,34 @@ export class FakeKafka {
       },
     });
   };
+
+  #users(address: string) {
+    const users = this.users.get(address) ?? new Map<string, Map<ScramMechanism, string>>();
+    this.users.set(address, users);
+    const userOf = (name: string) => {
+      const passwords = users.get(name);
+      if (!passwords) throw new BrokerError("user_not_found", "no such user");
+      return { name, mechanisms: [...passwords.keys()].sort() };
+    };
+    return {
+      listUsers: async () => [...users.keys()].map(userOf),
+      describeUser: async (name: string) => userOf(name),
+      putPassword: async (
+        name: string,
+        password: string,
+        mechanisms: readonly ScramMechanism[],
+      ) => {
+        const known = users.get(name) ?? new Map<ScramMechanism, string>();
+        for (const mechanism of mechanisms) known.set(mechanism, password);
+        users.set(name, known);
+      },
+      removeCredentials: async (name: string, mechanisms: readonly ScramMechanism[]) => {
+        const known = users.get(name);
+        for (const mechanism of mechanisms) known?.delete(mechanism);
+        if (known?.size === 0) users.delete(name);
+      },
+    };
+  }
 
   readonly http: BrokerHttpAccess = async (cluster) => {
     const address = bootstrapServers(cluster) ?? "";

@@ -23,6 +23,9 @@ export type BrokerErrorCode =
   | "invalid_topic_name"
   | "invalid_partitions"
   | "invalid_config"
+  | "user_not_found"
+  /** The broker refuses a user's name or credential; `said` tells why. */
+  | "invalid_user"
   | "group_not_found"
   /** The group has members; stop them first. */
   | "group_not_empty"
@@ -55,6 +58,9 @@ const CODE_BY_KAFKA_ERROR: Readonly<Record<string, BrokerErrorCode>> = {
   INVALID_TOPIC_EXCEPTION: "invalid_topic_name",
   INVALID_PARTITIONS: "invalid_partitions",
   INVALID_CONFIG: "invalid_config",
+  // Of users' credentials only.
+  RESOURCE_NOT_FOUND: "user_not_found",
+  UNACCEPTABLE_CREDENTIAL: "invalid_user",
   GROUP_ID_NOT_FOUND: "group_not_found",
   NON_EMPTY_GROUP: "group_not_empty",
   REQUEST_TIMED_OUT: "timeout",

@@ -1,6 +1,8 @@
 import type {
+  ClusterUser,
   ConsumerGroup,
   DescribedTopic,
+  ScramMechanism,
   Topic,
   TopicConfig,
   TopicConfigSource,
@@ -16,6 +18,7 @@ import {
 import { BrokerError, toBrokerError, withDeadline } from "./broker-error.ts";
 import { describeGroups } from "./group-lag.ts";
 import { OfflineTolerantAdmin } from "./offline-partitions.ts";
+import { describeUsers, putPassword, removeCredentials } from "./scram-users.ts";
 
 /** A local broker answers in milliseconds, one over the Internet in a second or two. */
 const CONNECT_TIMEOUT_MS = 2_000;
@@ -176,6 +179,37 @@ export class KafkaAdmin {
   /** Every consumer group with its state and, per partition it has committed, its lag. */
   async listConsumerGroups(): Promise<ConsumerGroup[]> {
     return await this.#run("list consumer groups", () => describeGroups(this.#admin));
+  }
+
+  /** Every user that the broker has a credential of, in order of its name. */
+  async listUsers(): Promise<ClusterUser[]> {
+    return await this.#run("list users", () => describeUsers(this.#admin, null));
+  }
+
+  /** `user_not_found` where there is none. */
+  async describeUser(name: string): Promise<ClusterUser> {
+    const action = `describe user ${name}`;
+    const [user] = await this.#run(action, () => describeUsers(this.#admin, [name]));
+    if (user === undefined) throw new BrokerError("user_not_found", `there is no user ${name}`);
+    return user;
+  }
+
+  /** Makes the user where there is none. Each mechanism has a password of its own: others stay as they are. */
+  async putPassword(
+    name: string,
+    password: string,
+    mechanisms: readonly ScramMechanism[],
+  ): Promise<void> {
+    await this.#run(`set the password of user ${name}`, () =>
+      putPassword(this.#admin, name, password, mechanisms),
+    );
+  }
+
+  /** A user without any credential is no user. `user_not_found` where one of them is not there. */
+  async removeCredentials(name: string, mechanisms: readonly ScramMechanism[]): Promise<void> {
+    await this.#run(`remove credentials of user ${name}`, () =>
+      removeCredentials(this.#admin, name, mechanisms),
+    );
   }
 
   async close(): Promise<void> {

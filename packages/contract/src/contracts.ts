@@ -61,6 +61,12 @@ import { updateTopic } from "./topic/update-topic.ts";
 import { getTuning } from "./tuning/get-tuning.ts";
 import { listTuningChanges } from "./tuning/list-tuning-changes.ts";
 import { updateTuning } from "./tuning/update-tuning.ts";
+import { createUser } from "./user/create-user.ts";
+import { deleteUser } from "./user/delete-user.ts";
+import { getUser } from "./user/get-user.ts";
+import { listUsers } from "./user/list-users.ts";
+import { rotateUser } from "./user/rotate-user.ts";
+import { updateUser } from "./user/update-user.ts";
 
 /** Every operation of the API, in the order of the reference page. */
 export const contracts: readonly Contract[] = [
@@ -94,6 +100,12 @@ export const contracts: readonly Contract[] = [
   listRecords,
   streamRecords,
   listConsumerGroups,
+  createUser,
+  listUsers,
+  getUser,
+  updateUser,
+  rotateUser,
+  deleteUser,
   getCatchUp,
   getTuning,
   updateTuning,

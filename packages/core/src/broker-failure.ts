@@ -3,20 +3,20 @@ import { DomainError } from "@millrace/domain";
 
 const OTHER_VERSION = "It runs a different version than this installation; restart it.";
 
-/** Runs a call to a broker and turns its failures into ours. `topic` is what the call is about. */
-export async function atBroker<T>(topic: string | undefined, call: () => Promise<T>): Promise<T> {
+/** Runs a call to a broker and turns its failures into ours. `name` is the topic or user that the call is about. */
+export async function atBroker<T>(name: string | undefined, call: () => Promise<T>): Promise<T> {
   try {
     return await call();
   } catch (error) {
-    if (error instanceof BrokerError) throw toDomainError(error, topic);
+    if (error instanceof BrokerError) throw toDomainError(error, name);
     throw error;
   }
 }
 
-function toDomainError(error: BrokerError, topic: string | undefined): DomainError {
+function toDomainError(error: BrokerError, name: string | undefined): DomainError {
   switch (error.code) {
     case "topic_exists":
-      return new DomainError("topic_name_taken", `A topic named "${topic}" already exists.`, {
+      return new DomainError("topic_name_taken", `A topic named "${name}" already exists.`, {
         remedy: "Choose another name.",
         fields: [
           { pointer: "/name", code: "taken", message: "is used by another topic of this cluster" },
@@ -24,7 +24,10 @@ function toDomainError(error: BrokerError, topic: string | undefined): DomainErr
         cause: error,
       });
     case "topic_not_found":
-      return new DomainError("not_found", `There is no topic ${topic}.`, { cause: error });
+      return new DomainError("not_found", `There is no topic ${name}.`, { cause: error });
+    case "user_not_found":
+      return new DomainError("not_found", `There is no user ${name}.`, { cause: error });
+    case "invalid_user":
     case "invalid_topic_name":
       return invalid("/name", error);
     case "invalid_partitions":

@@ -18,6 +18,10 @@ export type KafkaAdminPort = Pick<
   | "alterTopicConfigs"
   | "createPartitions"
   | "listConsumerGroups"
+  | "listUsers"
+  | "describeUser"
+  | "putPassword"
+  | "removeCredentials"
   | "setBrokerSettings"
 >;
 
@@ -42,7 +46,7 @@ export interface RegionDrivers {
 /** What every use case that answers a caller works with; `db` has the rows of the caller's tenant alone. */
 export interface Core extends Tools {
   readonly db: TenantDatabase;
-  /** Awaited right before a broker is told to change a topic, once all checks have passed. */
+  /** Awaited right before a broker is told to change a topic or a user, once all checks have passed. */
   readonly beforeBrokerChange?: () => Promise<void>;
 }
 

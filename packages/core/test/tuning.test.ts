@@ -62,6 +62,10 @@ beforeEach(async () => {
         alterTopicConfigs: neverAsked,
         createPartitions: neverAsked,
         listConsumerGroups: neverAsked,
+        listUsers: neverAsked,
+        describeUser: neverAsked,
+        putPassword: neverAsked,
+        removeCredentials: neverAsked,
       }),
   });
   cluster = await runningCluster("dev");

@@ -24,6 +24,7 @@ export const ERROR_KINDS = {
   route_not_found: { status: 404, title: "Route not found", retryable: false },
   cluster_name_taken: { status: 409, title: "Cluster name taken", retryable: false },
   topic_name_taken: { status: 409, title: "Topic already exists", retryable: false },
+  user_name_taken: { status: 409, title: "User already exists", retryable: false },
   environment_name_taken: { status: 409, title: "Environment name taken", retryable: false },
   environment_not_empty: { status: 409, title: "Environment not empty", retryable: false },
   deletion_protected: { status: 409, title: "Deletion protection is on", retryable: false },

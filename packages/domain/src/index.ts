@@ -13,6 +13,7 @@ export * from "./byte-text.ts";
 export * from "./catch-up.ts";
 export * from "./clock.ts";
 export * from "./cluster.ts";
+export * from "./cluster-user.ts";
 export * from "./consumer-group.ts";
 export * from "./deletion.ts";
 export * from "./error.ts";

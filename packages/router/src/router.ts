@@ -61,6 +61,12 @@ import { updateTopicProcedure } from "./topic/update-topic.ts";
 import { getTuningProcedure } from "./tuning/get-tuning.ts";
 import { listTuningChangesProcedure } from "./tuning/list-tuning-changes.ts";
 import { updateTuningProcedure } from "./tuning/update-tuning.ts";
+import { createUserProcedure } from "./user/create-user.ts";
+import { deleteUserProcedure } from "./user/delete-user.ts";
+import { getUserProcedure } from "./user/get-user.ts";
+import { listUsersProcedure } from "./user/list-users.ts";
+import { rotateUserProcedure } from "./user/rotate-user.ts";
+import { updateUserProcedure } from "./user/update-user.ts";
 
 /** Every procedure at the name of its contract. */
 export const appRouter = router({
@@ -142,6 +148,14 @@ export const appRouter = router({
     get: getTuningProcedure,
     update: updateTuningProcedure,
     history: listTuningChangesProcedure,
+  }),
+  user: router({
+    create: createUserProcedure,
+    list: listUsersProcedure,
+    get: getUserProcedure,
+    update: updateUserProcedure,
+    rotate: rotateUserProcedure,
+    delete: deleteUserProcedure,
   }),
   version: router({ list: listVersionsProcedure }),
 });

@@ -1,7 +1,7 @@
 /**
  * The audit log of one request. A change in the database and its line in the log are one transaction: `core`
  * has a database whose `transaction` writes the line before it commits, so that neither is there without the
- * other. A change of a topic, which a broker makes, has a line before and one after; of records produced there
+ * other. A change that a broker makes, such as of a topic, has a line before and one after; of records produced there
  * is one line per minute.
  */
 import { createHash } from "node:crypto";
@@ -26,6 +26,10 @@ const AT_BROKER: ReadonlySet<string> = new Set([
   "topic.create",
   "topic.update",
   "topic.delete",
+  "user.create",
+  "user.update",
+  "user.rotate",
+  "user.delete",
   PRODUCE,
 ]);
 /** The field of the request that names what is changed. */
@@ -210,7 +214,8 @@ export class AuditTrail {
 function targetOf(method: string, input: unknown): string | undefined {
   const [noun = "", verb] = method.split(".");
   const field = TARGET_FIELDS[noun] ?? "cluster_id";
-  const id = verb === "create" && noun !== "topic" ? undefined : fieldsOf(input)[field];
+  const isMade = verb === "create" && !AT_BROKER.has(method);
+  const id = isMade ? undefined : fieldsOf(input)[field];
   return typeof id === "string" ? auditText(id, ID_LENGTH_MAX) : undefined;
 }
 

@@ -1,0 +1,61 @@
+import { BrokerError } from "@millrace/broker-admin";
+import {
+  type ClusterId,
+  type ClusterUser,
+  DomainError,
+  type Principal,
+  SCRAM_MECHANISMS,
+} from "@millrace/domain";
+import { atBroker } from "../broker-failure.ts";
+import { requireBootstrapServers } from "../cluster/require-cluster.ts";
+import type { Core, KafkaAdminPort } from "../core.ts";
+import { newClusterPassword, type WithPassword } from "./cluster-password.ts";
+
+export interface CreateUserInput {
+  readonly clusterId: ClusterId;
+  readonly name: string;
+  /** Generated where the caller chooses none. */
+  readonly password?: string | undefined;
+}
+
+/**
+ * A user with one password for every mechanism. The broker stores it salted and hashed; nobody stores the
+ * password. Throws `not_found`, `cluster_not_ready`, `user_name_taken`, `broker_unavailable`.
+ */
+export async function createUser(
+  core: Core,
+  principal: Principal,
+  { clusterId, name, password }: CreateUserInput,
+): Promise<WithPassword<ClusterUser>> {
+  const bootstrapServers = await requireBootstrapServers(core, principal, clusterId);
+  const chosen = password ?? newClusterPassword();
+  return atBroker(name, () =>
+    core.kafka({ bootstrapServers }, async (admin) => {
+      // Kafka's request would silently replace the password of a user that exists.
+      if (await hasUser(admin, name)) throw nameTaken(name);
+      await core.beforeBrokerChange?.();
+      await admin.putPassword(name, chosen, SCRAM_MECHANISMS);
+      const user = { name, mechanisms: SCRAM_MECHANISMS };
+      return { user, password: password === undefined ? chosen : undefined };
+    }),
+  );
+}
+
+async function hasUser(admin: KafkaAdminPort, name: string): Promise<boolean> {
+  try {
+    await admin.describeUser(name);
+    return true;
+  } catch (error) {
+    if (error instanceof BrokerError && error.code === "user_not_found") return false;
+    throw error;
+  }
+}
+
+function nameTaken(name: string): DomainError {
+  return new DomainError("user_name_taken", `A user named "${name}" already exists.`, {
+    remedy: "Choose another name, or rotate the user's password.",
+    fields: [
+      { pointer: "/name", code: "taken", message: "is used by another user of this cluster" },
+    ],
+  });
+}

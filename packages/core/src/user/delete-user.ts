@@ -1,0 +1,28 @@
+import type { ClusterId, Principal } from "@millrace/domain";
+import { atBroker } from "../broker-failure.ts";
+import { requireBootstrapServers } from "../cluster/require-cluster.ts";
+import type { Core } from "../core.ts";
+
+export interface DeleteUserInput {
+  readonly clusterId: ClusterId;
+  readonly userName: string;
+}
+
+/**
+ * The user cannot sign in any more; its ACLs and quotas stay. Throws `not_found`, `cluster_not_ready`,
+ * `broker_unavailable`.
+ */
+export async function deleteUser(
+  core: Core,
+  principal: Principal,
+  { clusterId, userName }: DeleteUserInput,
+): Promise<void> {
+  const bootstrapServers = await requireBootstrapServers(core, principal, clusterId);
+  await atBroker(userName, () =>
+    core.kafka({ bootstrapServers }, async (admin) => {
+      const { mechanisms } = await admin.describeUser(userName);
+      await core.beforeBrokerChange?.();
+      await admin.removeCredentials(userName, mechanisms);
+    }),
+  );
+}
