@@ -104,6 +104,8 @@ provider_installation {
         CHECKPOINT_DISABLE: "1",
         MILLRACE_ENDPOINT: options.endpoint ?? credentials.apiUrl,
         MILLRACE_API_KEY: credentials.apiKey,
+        // Examples take passwords from variables.
+        TF_VAR_alice_password: "a password of the examples",
         ...options.env,
       },
     });

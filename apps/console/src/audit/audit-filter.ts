@@ -29,6 +29,7 @@ const TITLES: Readonly<Record<string, string>> = {
   record: "Records",
   topic: "Topics",
   tuning: "Tuning",
+  user: "Users",
 };
 
 /** Kinds of methods that change something. */

@@ -35,6 +35,7 @@ const TABS = [
   ["connect", "Connect"],
   ["topics", "Topics"],
   ["groups", "Consumer groups"],
+  ["access", "Access"],
   ["catch-up", "Catch-up"],
   ["tuning", "Tuning"],
   ["benchmarks", "Benchmarks"],

@@ -33,8 +33,10 @@ type fakeAPI struct {
 	revision, observed int
 	operations         map[string]*fakeOperation
 	topics             map[string]map[string]any
-	keys               map[string]map[string]any
-	keysMade           int
+	// passwords of users by name.
+	passwords map[string]string
+	keys      map[string]map[string]any
+	keysMade  int
 	// hasMore: the list of clusters has another page.
 	hasMore   bool
 	createdAt time.Time
@@ -59,7 +61,7 @@ type fakeOperation struct {
 
 func newFakeAPI(t *testing.T) *fakeAPI {
 	t.Helper()
-	f := &fakeAPI{operations: map[string]*fakeOperation{}, topics: map[string]map[string]any{}, keys: map[string]map[string]any{}, ends: map[string]string{}}
+	f := &fakeAPI{operations: map[string]*fakeOperation{}, topics: map[string]map[string]any{}, passwords: map[string]string{}, keys: map[string]map[string]any{}, ends: map[string]string{}}
 	f.Server = httptest.NewServer(f)
 	t.Cleanup(f.Close)
 	return f
@@ -134,6 +136,8 @@ func (f *fakeAPI) answer(w http.ResponseWriter, r *http.Request, call string, bo
 		problem(w, http.StatusNotFound, "not_found", "")
 	case len(path) >= 3 && path[2] == "topics":
 		f.answerTopic(w, r.Method, path[3:], body)
+	case len(path) >= 3 && path[2] == "users":
+		f.answerUser(w, r.Method, path[3:], body)
 	case r.Method == http.MethodGet:
 		f.writeCluster(w, http.StatusOK, "")
 	case r.Method == http.MethodPatch:
@@ -288,6 +292,29 @@ func (f *fakeAPI) answerTopic(w http.ResponseWriter, method string, path []strin
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		writeJSON(w, http.StatusOK, map[string]any{"items": slices.Collect(maps.Values(f.topics))})
+	}
+}
+
+func (f *fakeAPI) answerUser(w http.ResponseWriter, method string, path []string, body map[string]any) {
+	name, _ := body["name"].(string)
+	if len(path) > 0 {
+		name = path[0]
+	}
+	_, exists := f.passwords[name]
+	user := map[string]any{"name": name, "principal": "User:" + name, "mechanisms": []string{"SCRAM-SHA-512"}, "password": nil}
+	switch isNew := method == http.MethodPost && len(path) == 0; {
+	case isNew && exists:
+		problem(w, http.StatusConflict, "user_name_taken", "")
+	case !isNew && !exists:
+		problem(w, http.StatusNotFound, "not_found", "")
+	case method == http.MethodPost:
+		f.passwords[name] = body["password"].(string)
+		writeJSON(w, http.StatusOK, user)
+	case method == http.MethodDelete:
+		delete(f.passwords, name)
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		writeJSON(w, http.StatusOK, user)
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/millrace/terraform-provider-millrace/internal/session"
 	"github.com/millrace/terraform-provider-millrace/internal/topic"
 	"github.com/millrace/terraform-provider-millrace/internal/tuning"
+	"github.com/millrace/terraform-provider-millrace/internal/user"
 )
 
 const (
@@ -66,7 +67,7 @@ func (p *millraceProvider) Metadata(_ context.Context, _ provider.MetadataReques
 
 func (p *millraceProvider) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Manages Millrace: Kafka clusters, their topics and tuning, environments and API keys.",
+		MarkdownDescription: "Manages Millrace: Kafka clusters, their topics, users and tuning, environments and API keys.",
 		Attributes: map[string]schema.Attribute{
 			"endpoint": schema.StringAttribute{
 				Optional:            true,
@@ -138,6 +139,7 @@ func (p *millraceProvider) Resources(context.Context) []func() resource.Resource
 		environment.NewResource,
 		topic.NewResource,
 		tuning.NewResource,
+		user.NewResource,
 	}
 }
 

@@ -2,10 +2,7 @@ package topic
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -14,9 +11,6 @@ import (
 	"github.com/millrace/terraform-provider-millrace/internal/api"
 	"github.com/millrace/terraform-provider-millrace/internal/cluster"
 )
-
-// readyTimeout is how long a write waits for a cluster that is just being worked on.
-const readyTimeout = 10 * time.Minute
 
 func (r *topicResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var planned model
@@ -140,19 +134,11 @@ func (r *topicResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 		return
 	}
 	clusterID, name := known.ClusterID.ValueString(), known.Name.ValueString()
-	_, err := r.write(ctx, clusterID, func(ctx context.Context) (*api.Topic, error) {
-		return nil, api.Done(r.Session.TopicDelete(ctx, clusterID, name))
+	defer r.Session.Topics.Forget(clusterID)
+	err := cluster.Remove(ctx, r.Session.Client, clusterID, func(ctx context.Context) error {
+		return api.Done(r.Session.TopicDelete(ctx, clusterID, name))
 	})
-	var notServing *cluster.NotServing
-	switch {
-	case err == nil, api.IsNotFound(err):
-	case errors.As(err, &notServing) && notServing.IsDeleted():
-		// The cluster takes its topics with it.
-	case errors.As(err, &notServing):
-		resp.Diagnostics.AddError("Deleting topic "+known.ID.ValueString()+" failed",
-			fmt.Sprintf("%s\nNo broker is running to delete it. Resume or repair the cluster first; or, to delete the cluster with all of its topics, "+
-				"remove the topic from the state (terraform state rm <address>) and destroy the cluster.", err))
-	default:
+	if err != nil {
 		resp.Diagnostics.AddError("Deleting topic "+known.ID.ValueString()+" failed", err.Error())
 	}
 }
@@ -160,34 +146,17 @@ func (r *topicResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 // write runs a call that changes topics. Where the cluster is being worked on, it waits for that first.
 func (r *topicResource) write(ctx context.Context, clusterID string, call func(context.Context) (*api.Topic, error)) (*api.Topic, error) {
 	defer r.Session.Topics.Forget(clusterID)
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
-	topic, err := call(ctx)
-	if !api.HasCode(err, "cluster_not_ready", "cluster_busy") {
-		return topic, err
-	}
-	if waitErr := cluster.AwaitQuiet(ctx, r.Session.Client, clusterID); waitErr != nil {
-		return nil, errors.Join(err, waitErr)
-	}
-	return call(ctx)
+	return cluster.Write(ctx, r.Session.Client, clusterID, call)
 }
 
 // ImportState takes `clu_…/<topic>` and `<environment>/<cluster>/<topic>` with names or ids.
 func (r *topicResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	at := strings.LastIndex(req.ID, "/")
-	if at <= 0 || at == len(req.ID)-1 {
-		resp.Diagnostics.AddError("Invalid import id for a topic",
-			fmt.Sprintf("Got %q; expected <cluster id>/<topic>, or <environment>/<cluster>/<topic>.", req.ID))
+	clusterID, name, ok := cluster.SplitImport(ctx, r.Session.Client, req.ID, "topic", &resp.Diagnostics)
+	if !ok {
 		return
 	}
-	found, err := cluster.Find(ctx, r.Session.Client, req.ID[:at])
-	if err != nil {
-		resp.Diagnostics.AddError("The cluster of the topic cannot be found", err.Error())
-		return
-	}
-	name := req.ID[at+1:]
-	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), topicID(found.Metadata.Id, name))...)
-	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("cluster_id"), found.Metadata.Id)...)
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), topicID(clusterID, name))...)
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("cluster_id"), clusterID)...)
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("name"), name)...)
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("configs"), types.MapNull(configType{}))...)
 }

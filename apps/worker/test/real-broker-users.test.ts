@@ -1,0 +1,38 @@
+/** Users of a cluster at the real broker: what the admin client writes is what the broker reports. */
+import { bootstrapServers } from "@millrace/domain";
+import { describe, expect, test } from "vitest";
+import { installation } from "./fixture.ts";
+import { brokerBin, withAdmin } from "./real-broker.ts";
+
+const TIMEOUT_MS = 90_000;
+
+const it = installation();
+
+describe.skipIf(brokerBin === undefined)("with the real broker", () => {
+  test("a user is created with both mechanisms, loses one, then the other, and is gone", {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    await it.startProduct({ stopBrokers: true, brokerBin: brokerBin ?? "" });
+    const { cluster, operation } = await it.requestCluster("users");
+    await it.waitForOperation(cluster, operation.id);
+    const address = bootstrapServers(await it.waitForPhase(cluster, "RUNNING")) ?? "";
+    await withAdmin(address, async (admin) => {
+      const others = (await admin.listUsers()).map(({ name }) => name);
+      await expect(admin.describeUser("alice")).rejects.toMatchObject({ code: "user_not_found" });
+      await admin.putPassword("alice", "her password", ["SCRAM-SHA-256", "SCRAM-SHA-512"]);
+      await admin.putPassword("bob", "his password", ["SCRAM-SHA-256"]);
+      const alice = { name: "alice", mechanisms: ["SCRAM-SHA-256", "SCRAM-SHA-512"] };
+      expect(await admin.describeUser("alice")).toEqual(alice);
+      const listed = (await admin.listUsers()).filter(({ name }) => !others.includes(name));
+      expect(listed).toEqual([alice, { name: "bob", mechanisms: ["SCRAM-SHA-256"] }]);
+      await admin.removeCredentials("alice", ["SCRAM-SHA-256"]);
+      expect((await admin.describeUser("alice")).mechanisms).toEqual(["SCRAM-SHA-512"]);
+      const twice = admin.removeCredentials("alice", ["SCRAM-SHA-256"]);
+      await expect(twice).rejects.toMatchObject({ code: "user_not_found" });
+      await admin.removeCredentials("alice", ["SCRAM-SHA-512"]);
+      await expect(admin.describeUser("alice")).rejects.toMatchObject({ code: "user_not_found" });
+      const tooLong = admin.putPassword("x".repeat(257), "a password", ["SCRAM-SHA-256"]);
+      await expect(tooLong).rejects.toMatchObject({ code: "invalid_user" });
+    });
+  });
+});
