@@ -13,7 +13,6 @@ export const createUser = defineContract({
   permission: "user:write",
   successStatus: 201,
   holdsSecret: true,
-  example: { name: "alice" },
   params: { cluster_id: pathId("clu") },
   body: { name: newUserName, password: newPassword },
   response: ClusterUserWithPassword,

@@ -16,7 +16,6 @@ export const rotateUser = defineContract({
   permission: "user:write",
   successStatus: 200,
   holdsSecret: true,
-  example: {},
   params: { cluster_id: pathId("clu"), user_name: userName },
   body: {
     mechanism: scramMechanism.optional().meta({

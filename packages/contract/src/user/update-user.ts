@@ -13,7 +13,6 @@ export const updateUser = defineContract({
   tag: "Users",
   permission: "user:write",
   successStatus: 200,
-  example: { mechanisms: ["SCRAM-SHA-512"] },
   params: { cluster_id: pathId("clu"), user_name: userName },
   body: {
     mechanisms: z.array(scramMechanism).min(1).max(SCRAM_MECHANISMS.length).meta({
