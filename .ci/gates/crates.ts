@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 const ROWS: Record<string, number> = {
   "millrace-budget": 0,
   "millrace-model": 0,
+  "millrace-properties": 0,
   "millrace-tasks": 0,
   "millrace-time": 0,
   "millrace-record": 1,

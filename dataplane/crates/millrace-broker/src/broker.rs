@@ -351,18 +351,19 @@ async fn start_admin(
 }
 
 fn listener_configs(config: &BrokerConfig, certificates: &Certificates) -> Vec<ListenerConfig> {
-    let sasl = |name: &str| {
-        let protection = config.protections.get(name);
-        protection.is_some_and(|protection| protection.sasl.is_some())
-    };
-    let listener = |endpoint: &Endpoint| ListenerConfig {
-        name: endpoint.name.clone(),
-        host: endpoint.at.host.clone(),
-        port: endpoint.at.port,
-        security: ListenerSecurity {
-            tls: certificates.of(&endpoint.name),
-            sasl: sasl(&endpoint.name),
-        },
+    let listener = |endpoint: &Endpoint| {
+        let protection = config.protections.get(&endpoint.name);
+        let tls = protection.and_then(|protection| protection.tls.as_ref());
+        ListenerConfig {
+            name: endpoint.name.clone(),
+            host: endpoint.at.host.clone(),
+            port: endpoint.at.port,
+            security: ListenerSecurity {
+                tls: certificates.of(&endpoint.name),
+                sasl: protection.is_some_and(|protection| protection.sasl.is_some()),
+                mapping: tls.map_or_else(Arc::default, |tls| Arc::clone(&tls.mapping)),
+            },
+        }
     };
     config.listeners.iter().map(listener).collect()
 }

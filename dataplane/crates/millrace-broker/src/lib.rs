@@ -2,7 +2,6 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `properties` | the text of `server.properties`, and where each value came from |
 //! | `config` | properties to typed settings, with errors that name key and remedy |
 //! | `folder` | the data folder and its lock |
 //! | `machine` | what the machine has |
@@ -30,7 +29,6 @@ pub mod identity;
 mod machine;
 mod memory;
 mod own_listener;
-pub mod properties;
 mod read_threads;
 pub mod recover;
 mod settings;
@@ -43,8 +41,8 @@ pub use broker::{Broker, BrokerFailure, StartError, StopReport};
 pub use config::BrokerConfig;
 pub use folder::FolderError;
 pub use machine::{Machine, ThisMachine};
+pub use millrace_properties::{InvalidProperties, PROPERTIES_BYTES_MAX, Properties};
 pub use millrace_stream::Closed;
 pub use millrace_tasks::{Supervisor, Task};
-pub use properties::{InvalidProperties, Properties};
 pub use storage::{Seams, StorageError};
 pub use tls::CertificateError;

@@ -64,7 +64,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::{config::HostPort, properties::Properties};
+    use crate::{Properties, config::HostPort};
 
     #[tokio::test]
     async fn what_the_broker_advertises_leads_to_its_own_listener() {

@@ -1,4 +1,4 @@
-//! The certificates of listeners: read at the start, and again when their files change.
+//! The certificates and truststores of listeners: read at the start, and again when their files change.
 
 use std::{
     io,
@@ -9,7 +9,7 @@ use std::{
 
 use millrace_net::{Tls, TlsError, TlsMaterial};
 
-use crate::config::{BrokerConfig, Keystore};
+use crate::config::{BrokerConfig, Keystore, TlsConfig, Truststore};
 
 /// How often files are looked at. Certificates are renewed days before they expire.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(5);
@@ -27,9 +27,15 @@ pub struct CertificateError {
 
 #[derive(Debug, thiserror::Error)]
 enum CertificateFault {
-    #[error("ssl.keystore.location: {path} cannot be read: {source}")]
-    Read { path: PathBuf, source: io::Error },
-    #[error("{0}; write PEM with the certificate chain and its unencrypted private key")]
+    #[error("{key}: {path} cannot be read: {source}")]
+    Read {
+        key: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    #[error(
+        "{0}; write PEM with certificates, and beside the listener's own its unencrypted private key"
+    )]
     Tls(#[from] TlsError),
 }
 
@@ -40,7 +46,7 @@ pub(crate) struct Certificates(Vec<Certificate>);
 #[derive(Debug)]
 struct Certificate {
     listener: String,
-    keystore: Keystore,
+    config: TlsConfig,
     /// What was read last, good or bad.
     material: TlsMaterial,
     tls: Arc<Tls>,
@@ -56,11 +62,12 @@ impl Certificates {
                 listener: listener.clone(),
                 source,
             };
-            let material = read(&tls.keystore).map_err(failed)?;
-            let made = Tls::new(&material, &tls.versions).map_err(|error| failed(error.into()))?;
+            let material = read(tls).map_err(failed)?;
+            let made = Tls::new(&material, tls.settings.clone());
+            let made = made.map_err(|error| failed(error.into()))?;
             certificates.push(Certificate {
                 listener: listener.clone(),
-                keystore: tls.keystore.clone(),
+                config: tls.clone(),
                 material,
                 tls: Arc::new(made),
             });
@@ -91,7 +98,7 @@ impl Certificates {
 impl Certificate {
     fn reload(&mut self) {
         let listener = &self.listener;
-        let material = match read(&self.keystore) {
+        let material = match read(&self.config) {
             Ok(material) if material == self.material => return,
             Ok(material) => material,
             Err(error) => {
@@ -100,7 +107,10 @@ impl Certificate {
             }
         };
         match self.tls.replace(&material) {
-            Ok(()) => tracing::info!(listener, "a new certificate is used from now on"),
+            Ok(()) => tracing::info!(
+                listener,
+                "a new certificate or truststore is used from now on"
+            ),
             // The file may be half written; what follows is looked at again.
             Err(error) => tracing::warn!(listener, "the certificate stays as it is: {error}"),
         }
@@ -108,28 +118,36 @@ impl Certificate {
     }
 }
 
-fn read(keystore: &Keystore) -> Result<TlsMaterial, CertificateFault> {
-    match keystore {
-        Keystore::Inline { chain, key } => Ok(TlsMaterial {
-            certificate_chain: chain.clone().into_bytes(),
-            private_key: key.clone().into_bytes(),
-        }),
+fn read(config: &TlsConfig) -> Result<TlsMaterial, CertificateFault> {
+    let truststore = match &config.truststore {
+        None => Vec::new(),
+        Some(Truststore::Inline(text)) => text.clone().into_bytes(),
+        Some(Truststore::File(path)) => read_file("ssl.truststore.location", path)?,
+    };
+    let (certificate_chain, private_key) = match &config.keystore {
+        Keystore::Inline { chain, key } => (chain.clone().into_bytes(), key.clone().into_bytes()),
         Keystore::File(path) => {
-            let both = read_file(path).map_err(|source| CertificateFault::Read {
-                path: path.clone(),
-                source,
-            })?;
-            Ok(TlsMaterial {
-                certificate_chain: both.clone(),
-                private_key: both,
-            })
+            let both = read_file("ssl.keystore.location", path)?;
+            (both.clone(), both)
         }
-    }
+    };
+    Ok(TlsMaterial {
+        certificate_chain,
+        private_key,
+        truststore,
+    })
 }
 
-fn read_file(path: &Path) -> io::Result<Vec<u8>> {
-    if std::fs::metadata(path)?.len() > PEM_BYTES_MAX {
-        return Err(io::Error::other("the file is too large for PEM"));
-    }
-    std::fs::read(path)
+fn read_file(key: &'static str, path: &Path) -> Result<Vec<u8>, CertificateFault> {
+    let read = || {
+        if std::fs::metadata(path)?.len() > PEM_BYTES_MAX {
+            return Err(io::Error::other("the file is too large for PEM"));
+        }
+        std::fs::read(path)
+    };
+    read().map_err(|source| CertificateFault::Read {
+        key,
+        path: path.to_owned(),
+        source,
+    })
 }

@@ -72,7 +72,7 @@ impl<'a> SaslExchange<'a> {
         Ok(response.auth_bytes)
     }
 
-    fn refused(&self, reason: &str) -> RequestError {
+    pub(crate) fn refused(&self, reason: &str) -> RequestError {
         RequestError::Authentication {
             address: self.connection.address().clone(),
             reason: reason.to_owned(),

@@ -10,7 +10,8 @@
 //! | [`consumer`] | settings of a [`Consumer`], streams, batches, rebalances |
 //! | [`admin`] | topics, configurations, groups, offsets, as an [`Admin`] sees them |
 //! | [`metadata`] | brokers, topics and leaders, as a [`Client`] knows them |
-//! | [`transport`] | how connections are opened and authenticated: TLS and SASL |
+//! | [`transport`] | the seams: how connections are opened and authenticated |
+//! | [`security`] | TLS, SASL PLAIN and SCRAM behind these seams |
 //! | [`metrics`] | what a client counts |
 //! | [`time`] | the clock and the randomness of [`ClientConfig`] |
 
@@ -35,6 +36,7 @@ mod error;
 mod group_offsets;
 pub mod metrics;
 pub mod producer;
+pub mod security;
 mod throttle;
 mod topic_partition;
 pub mod transport;

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use millrace_model::limits::{CONNECTION_IN_FLIGHT_MAX, REQUEST_BYTES_MAX};
+use millrace_security::certificate::PrincipalMapping;
 
 use crate::tls::Tls;
 
@@ -122,4 +123,6 @@ pub struct ListenerSecurity {
     pub tls: Option<Arc<Tls>>,
     /// Whether clients have to authenticate by SASL before anything else.
     pub sasl: bool,
+    /// Who a client is that shows a certificate, where there is no SASL: `ssl.principal.mapping.rules`.
+    pub mapping: Arc<PrincipalMapping>,
 }

@@ -31,4 +31,4 @@ mod transport;
 
 pub use config::{ListenerConfig, ListenerSecurity, NetConfig};
 pub use server::{BindError, DrainReport, Listeners, NetMetrics, Server};
-pub use tls::{Tls, TlsError, TlsMaterial, TlsVersion};
+pub use tls::{ClientAuth, Tls, TlsError, TlsMaterial, TlsSettings, TlsVersion};

@@ -12,6 +12,10 @@ use std::{
 
 use millrace_budget::Budget;
 use millrace_purgatory::Timers;
+use millrace_security::{
+    Principal,
+    certificate::{CertificatePrincipalError, PrincipalMapping},
+};
 use millrace_tasks::{Supervisor, Task};
 use millrace_time::SharedClock;
 use millrace_wire::service::{ANONYMOUS, Identity, Peer, Service};
@@ -279,37 +283,73 @@ impl Core {
             tracing::debug!(client = %address, "setting socket options failed: {error}");
         }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let Listening { name, security } = listening;
-        let identity = match security.sasl {
-            true => Identity::to_authenticate(),
-            false => Identity::known(ANONYMOUS),
-        };
-        let peer = Arc::new(Peer::with_identity(id, address, name.clone(), identity));
+        let security = &listening.security;
         let entry = self.registry.enter(id, &self.shared.clock);
         if security.sasl || security.tls.is_some() {
             entry.begin_half_open();
         }
+        let arrived = Arrived {
+            id,
+            address,
+            listener: listening.name.clone(),
+            mapping: (!security.sasl).then(|| Arc::clone(&security.mapping)),
+        };
         let (shared, tasks) = (Arc::clone(&self.shared), &self.tasks);
         match &security.tls {
             // Not supervised: a panic costs the connection, is logged and counted.
-            None => tasks.spawn(connection::serve(stream, peer, shared, entry)),
+            None => tasks.spawn(connection::serve(
+                stream,
+                arrived.into_peer(ANONYMOUS),
+                shared,
+                entry,
+            )),
             Some(tls) => {
                 let shaking = tls.accept(stream);
                 // Not supervised: the same.
-                tasks.spawn(serve_tls(shaking, peer, shared, entry))
+                tasks.spawn(serve_tls(shaking, arrived, shared, entry))
             }
         };
+    }
+}
+
+/// A connection before its handshake.
+struct Arrived {
+    id: u64,
+    address: SocketAddr,
+    listener: String,
+    /// Whom certificates stand for; nothing where clients authenticate by SASL.
+    mapping: Option<Arc<PrincipalMapping>>,
+}
+
+impl Arrived {
+    /// The client of a listener without SASL is `principal`.
+    fn into_peer(self, principal: &str) -> Arc<Peer> {
+        let identity = match self.mapping {
+            None => Identity::to_authenticate(),
+            Some(_) => Identity::known(principal),
+        };
+        let peer = Peer::with_identity(self.id, self.address, self.listener, identity);
+        Arc::new(peer)
+    }
+
+    /// Who the client says it is by its certificate.
+    fn principal(&self, transport: &TlsTransport) -> Result<Principal, CertificatePrincipalError> {
+        let certificate = transport.client_certificate();
+        match (&self.mapping, certificate) {
+            (Some(mapping), Some(certificate)) => mapping.principal(&certificate),
+            _ => Ok(Principal::anonymous()),
+        }
     }
 }
 
 /// Serves a connection once its TLS handshake is done. The sweep ends a handshake that takes too long.
 async fn serve_tls(
     shaking: impl Future<Output = io::Result<TlsTransport>>,
-    peer: Arc<Peer>,
+    arrived: Arrived,
     shared: Arc<Shared>,
     entry: Entry,
 ) {
-    let (client, listener) = (peer.address, &peer.listener);
+    let (client, listener) = (arrived.address, &arrived.listener);
     let shaken = tokio::select! {
         biased;
         () = entry.pulse.stop.cancelled() => return,
@@ -321,19 +361,28 @@ async fn serve_tls(
         }
         shaken = shaking => shaken,
     };
-    match shaken {
-        Ok(transport) => {
+    let transport = match shaken {
+        Ok(transport) => transport,
+        Err(error) => {
+            shared.metrics.closed("tls_handshake_failed");
+            tracing::warn!(
+                %client, listener,
+                "the TLS handshake failed: {error}; does the client use TLS, and do both sides trust each other's certificates?"
+            );
+            return;
+        }
+    };
+    match arrived.principal(&transport) {
+        Ok(principal) => {
+            let peer = arrived.into_peer(principal.as_str());
             if !peer.identity.must_authenticate() {
                 entry.end_half_open();
             }
             connection::serve(transport, peer, shared, entry).await;
         }
         Err(error) => {
-            shared.metrics.closed("tls_handshake_failed");
-            tracing::warn!(
-                %client, listener,
-                "the TLS handshake failed: {error}; does the client use TLS, and trust the certificate?"
-            );
+            shared.metrics.closed("authentication_failed");
+            tracing::warn!(%client, listener, "the client's certificate is not accepted: {error}");
         }
     }
 }

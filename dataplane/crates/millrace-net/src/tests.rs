@@ -1,5 +1,6 @@
 //! The network layer over real sockets, with a service whose responses the test controls.
 
+mod certificates;
 mod mute;
 mod tls;
 mod transport;
@@ -51,6 +52,8 @@ const THROTTLE: Duration = Duration::from_secs(30);
 const SIGN_IN: u8 = b'i';
 /// It has not: it is answered, and its connection ends.
 const REFUSE: u8 = b'r';
+/// Answered with the client's principal.
+const WHO: u8 = b'?';
 const BIG_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Default)]
@@ -123,6 +126,9 @@ impl Service for TestService {
                     Box::pin(async move { response(&[name]) }),
                     CloseReason::AuthenticationFailed("asked for".into()),
                 ),
+                WHO => Accepted::Ready(response(
+                    peer.identity.principal().unwrap_or_default().as_bytes(),
+                )),
                 SILENT => Accepted::Silent(Box::pin(async {})),
                 CLOSE => Accepted::Close(CloseReason::Unacknowledged("asked for".into())),
                 BIG => Accepted::Pending(Box::pin(async move {

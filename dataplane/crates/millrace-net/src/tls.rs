@@ -15,9 +15,10 @@ use bytes::{
 };
 use parking_lot::{Mutex, RwLock};
 use rustls::{
-    ServerConfig, ServerConnection, SupportedProtocolVersion,
-    crypto::ring,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    RootCertStore, ServerConfig, ServerConnection, SupportedProtocolVersion,
+    crypto::{CryptoProvider, ring},
+    pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, pem::PemObject},
+    server::{NoServerSessionStorage, WebPkiClientVerifier, danger::ClientCertVerifier},
     version,
 };
 use tokio::net::TcpStream;
@@ -43,13 +44,37 @@ impl TlsVersion {
     }
 }
 
-/// A certificate and its key, as PEM.
+/// Whether clients show certificates: `ssl.client.auth`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ClientAuth {
+    /// They are not asked.
+    #[default]
+    None,
+    /// They are asked. One without a certificate may go on, one with a bad certificate may not.
+    Requested,
+    /// No handshake succeeds without a good certificate.
+    Required,
+}
+
+/// What the TLS of a listener is made of besides its certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsSettings {
+    /// `ssl.enabled.protocols`
+    pub versions: Vec<TlsVersion>,
+    /// `ssl.client.auth`
+    pub client_auth: ClientAuth,
+}
+
+/// A certificate and its key, and which clients to trust, as PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TlsMaterial {
     /// The server's certificate, then those that it was issued by.
     pub certificate_chain: Vec<u8>,
     /// The private key of the first one: PKCS#8, PKCS#1 or SEC1, not encrypted.
     pub private_key: Vec<u8>,
+    /// The certificates of the authorities that issue clients' certificates, and their certificate revocation
+    /// lists, if they have any. Not read where clients are not asked.
+    pub truststore: Vec<u8>,
 }
 
 /// The key is a secret.
@@ -68,6 +93,9 @@ pub enum TlsError {
     /// No key in the text, or one that cannot be read.
     #[error("the private key is not PEM of an unencrypted private key: {0}")]
     Key(String),
+    /// No certificate of an authority in the text, or something that cannot be read.
+    #[error("the truststore is not PEM with at least one certificate of an authority: {0}")]
+    Truststore(String),
     /// They do not belong together, or are of a kind that is not supported.
     #[error("the certificate and its private key cannot be used: {0}")]
     Rejected(rustls::Error),
@@ -76,7 +104,7 @@ pub enum TlsError {
 /// The TLS of one listener. Its certificate can be replaced while connections go on.
 #[derive(Debug)]
 pub struct Tls {
-    versions: Vec<TlsVersion>,
+    settings: TlsSettings,
     config: RwLock<Arc<ServerConfig>>,
 }
 
@@ -85,19 +113,19 @@ impl Tls {
     ///
     /// # Errors
     /// The certificate or its key cannot be used.
-    pub fn new(material: &TlsMaterial, versions: &[TlsVersion]) -> Result<Self, TlsError> {
+    pub fn new(material: &TlsMaterial, settings: TlsSettings) -> Result<Self, TlsError> {
         Ok(Self {
-            versions: versions.to_vec(),
-            config: RwLock::new(server_config(material, versions)?),
+            config: RwLock::new(server_config(material, &settings)?),
+            settings,
         })
     }
 
-    /// Uses another certificate from the next handshake on. Connections that are open keep theirs.
+    /// Uses another certificate and truststore from the next handshake on. Connections that are open keep theirs.
     ///
     /// # Errors
-    /// The certificate or its key cannot be used; the former one stays.
+    /// One of them cannot be used; the former ones stay.
     pub fn replace(&self, material: &TlsMaterial) -> Result<(), TlsError> {
-        *self.config.write() = server_config(material, &self.versions)?;
+        *self.config.write() = server_config(material, &self.settings)?;
         Ok(())
     }
 
@@ -116,7 +144,7 @@ impl Tls {
 
 fn server_config(
     material: &TlsMaterial,
-    versions: &[TlsVersion],
+    settings: &TlsSettings,
 ) -> Result<Arc<ServerConfig>, TlsError> {
     let chain = CertificateDer::pem_slice_iter(&material.certificate_chain)
         .collect::<Result<Vec<_>, _>>()
@@ -126,14 +154,52 @@ fn server_config(
     }
     let key = PrivateKeyDer::from_pem_slice(&material.private_key)
         .map_err(|error| TlsError::Key(error.to_string()))?;
-    let versions: Vec<_> = versions.iter().map(|version| version.supported()).collect();
-    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let provider = Arc::new(ring::default_provider());
+    let verifier = client_verifier(&material.truststore, settings.client_auth, &provider)?;
+    let versions = settings.versions.iter();
+    let versions: Vec<_> = versions.map(|version| version.supported()).collect();
+    let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&versions)
         .map_err(TlsError::Rejected)?
-        .with_no_client_auth()
+        .with_client_cert_verifier(verifier)
         .with_single_cert(chain, key)
         .map_err(TlsError::Rejected)?;
+    if settings.client_auth != ClientAuth::None {
+        // A session that is resumed would not be verified again, though its certificate may have expired.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+    }
     Ok(Arc::new(config))
+}
+
+/// Who verifies clients' certificates.
+fn client_verifier(
+    truststore: &[u8],
+    client_auth: ClientAuth,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    if client_auth == ClientAuth::None {
+        return Ok(WebPkiClientVerifier::no_client_auth());
+    }
+    let refused = |error: &dyn fmt::Display| TlsError::Truststore(error.to_string());
+    let mut roots = RootCertStore::empty();
+    for root in CertificateDer::pem_slice_iter(truststore) {
+        let root = root.map_err(|error| refused(&error))?;
+        roots.add(root).map_err(|error| refused(&error))?;
+    }
+    let revoked = CertificateRevocationListDer::pem_slice_iter(truststore)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| refused(&error))?;
+    // An authority without a list is one that has revoked nothing.
+    let builder =
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
+            .with_crls(revoked)
+            .allow_unknown_revocation_status();
+    let builder = match client_auth {
+        ClientAuth::Requested => builder.allow_unauthenticated(),
+        ClientAuth::None | ClientAuth::Required => builder,
+    };
+    builder.build().map_err(|error| refused(&error))
 }
 
 /// An encrypted connection behind its handshake.
@@ -185,6 +251,13 @@ impl TlsTransport {
             socket,
             state: Mutex::new(state),
         }
+    }
+
+    /// The client's own certificate (DER), if it showed one. TLS has verified it.
+    pub(crate) fn client_certificate(&self) -> Option<Vec<u8>> {
+        let state = self.state.lock();
+        let chain = state.connection.peer_certificates()?;
+        chain.first().map(|certificate| certificate.to_vec())
     }
 }
 

@@ -7,6 +7,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `options` | the command line, checked |
+//! | `command_config` | a file that says how to encrypt and authenticate |
 //! | `workload` | what each of `produce`, `consume`, `end-to-end`, `catch-up` and `mixed` does |
 //! | `producing`, `pace`, `payload` | producers that send records when they are due |
 //! | `consuming` | consumers |
@@ -25,6 +26,7 @@
 //! **Memory** is bounded: the clients' buffers, a histogram of 200 KiB per phase, an hour's samples, and
 //! for verification 128 MiB at most.
 
+mod command_config;
 mod consuming;
 mod ending;
 mod error;

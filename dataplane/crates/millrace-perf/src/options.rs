@@ -89,6 +89,10 @@ pub struct RunOptions {
     /// Brokers to connect to first, as HOST:PORT, separated by commas.
     #[arg(long, value_name = "HOST:PORT,…")]
     pub bootstrap_server: String,
+    /// Properties of Kafka's clients that say how to encrypt and authenticate: security.protocol, sasl.*, ssl.*.
+    #[arg(long, value_name = "FILE", aliases = ["command.config", "producer.config", "consumer.config"])]
+    #[serde(skip)]
+    pub command_config: Option<PathBuf>,
     /// The topic. It is created if it does not exist, and kept.
     #[arg(long)]
     pub topic: String,

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
+    command_config,
     ending::Reason,
     error::PerfError,
     options::{PerfCommand, Plan, ProgressFormat, Workload},
@@ -51,6 +52,9 @@ pub async fn perform(
     let mut config = ClientConfig::new(&plan.run.bootstrap_server)
         .map_err(|error| PerfError::usage(format!("--bootstrap-server: {error}")))?;
     config.client_id = CLIENT_ID.to_owned();
+    if let Some(file) = &plan.run.command_config {
+        command_config::apply(file, &mut config)?;
+    }
     config.clock = Arc::clone(&clock);
     config.random = Arc::clone(&random);
     let signals = Signals::catch()?;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `principal` | the name that rules speak of: `User:alice` |
 //! | `acl` | access control lists with Kafka's semantics, decided from an index in memory |
+//! | `certificate` | the principal of a client that shows a certificate |
 //! | `sasl` | the server's side of PLAIN and SCRAM, and a connection's session (KIP-368) |
 //! | `credentials` | what the server keeps of passwords |
 //! | `quota` | who may use how much: client quotas and the precedence of their entities |
@@ -12,6 +13,7 @@
 //! business of the crates above.
 
 pub mod acl;
+pub mod certificate;
 pub mod credentials;
 mod principal;
 pub mod quota;

@@ -2,9 +2,7 @@
 
 use std::{fs::File, io, io::Read as _, path::Path, process::ExitCode};
 
-use millrace_broker::{
-    BrokerConfig, InvalidProperties, Properties, properties::PROPERTIES_BYTES_MAX,
-};
+use millrace_broker::{BrokerConfig, InvalidProperties, PROPERTIES_BYTES_MAX, Properties};
 
 use crate::command::BrokerFile;
 

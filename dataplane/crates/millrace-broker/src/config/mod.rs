@@ -5,7 +5,6 @@
 
 mod accepted;
 mod compaction;
-mod jaas;
 pub(crate) mod keys;
 mod listeners;
 mod memory;
@@ -23,6 +22,7 @@ use millrace_coordinator::GroupConfig;
 use millrace_log::LogDefaults;
 use millrace_model::{NodeId, limits::CLUSTER_ID_BYTES_MAX};
 use millrace_net::NetConfig;
+use millrace_properties::{Origin, Properties};
 use millrace_record::TimestampType;
 use millrace_tasks::{Task, UnknownTask};
 
@@ -33,7 +33,6 @@ use self::{
     security::read_protections,
     storage::read_storage,
 };
-use crate::properties::{Origin, Properties};
 
 pub(crate) use self::{
     accepted::nearest,
@@ -46,7 +45,7 @@ pub(crate) use self::{
 pub use self::{
     listeners::{Endpoint, HostPort, InvalidListener},
     memory::MemoryConfig,
-    security::{Keystore, Protection, SaslConfig, TlsConfig},
+    security::{Keystore, Protection, SaslConfig, TlsConfig, Truststore},
     storage::StorageConfig,
     wal_uri::{InvalidWalUri, WalBackend, WalUri},
 };

@@ -10,11 +10,9 @@ use std::{
 };
 
 use millrace_api::settings::SettingKind;
+use millrace_properties::{Properties, Value};
 
-use crate::{
-    config::{ConfigError, Setting, accepted},
-    properties::{Properties, Value},
-};
+use crate::config::{ConfigError, Setting, accepted};
 
 /// Reads values and collects every error, so that an operator sees all of them at once.
 pub(super) struct Reader<'a> {
@@ -147,6 +145,15 @@ impl<'a> Reader<'a> {
         let value = of(&own).or_else(|| of(key)).map(|value| value.text.clone());
         self.asked_of_listeners.extend([own, key.to_owned()]);
         value
+    }
+
+    /// What holds for one listener by a setting of its own.
+    pub(super) fn for_listener_only(&mut self, listener: &str, key: &str) -> Option<String> {
+        let own = format!("listener.name.{}.{key}", listener.to_ascii_lowercase());
+        let value = self.properties.get(&own);
+        let value = value.filter(|value| !value.text.is_empty());
+        self.asked_of_listeners.extend([own, key.to_owned()]);
+        value.map(|value| value.text.clone())
     }
 
     /// A setting for tests: it is listed only if it is set.

@@ -1,19 +1,17 @@
 //! How each listener's clients are protected: `listener.security.protocol.map`, `ssl.*` and `sasl.*`, each
 //! of which `listener.name.<listener>.` may stand before, as in Kafka.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 
-use millrace_net::TlsVersion;
+use millrace_net::{ClientAuth, TlsSettings, TlsVersion};
+use millrace_properties::{JaasEntry, PLAIN_MODULE, pem_lines};
 use millrace_security::{
+    certificate::PrincipalMapping,
     credentials::{PlainUsers, USER_BYTES_MAX},
     sasl::Mechanism,
 };
 
-use super::{
-    Endpoint, MILLIS_MAX,
-    jaas::{JaasEntry, PLAIN_MODULE},
-    reader::Reader,
-};
+use super::{Endpoint, MILLIS_MAX, reader::Reader};
 
 const PROTOCOL_MAP: &str = "listener.security.protocol.map";
 const MECHANISMS: &str = "sasl.enabled.mechanisms";
@@ -22,6 +20,11 @@ const KEYSTORE: &str = "ssl.keystore.location";
 const CHAIN: &str = "ssl.keystore.certificate.chain";
 const KEY: &str = "ssl.keystore.key";
 const CLIENT_AUTH: &str = "ssl.client.auth";
+const MAPPING: &str = "ssl.principal.mapping.rules";
+const TRUSTSTORE_TYPE: &str = "ssl.truststore.type";
+const TRUSTSTORE: &str = "ssl.truststore.location";
+const TRUSTSTORE_PASSWORD: &str = "ssl.truststore.password";
+const TRUSTED: &str = "ssl.truststore.certificates";
 const VERSIONS: &str = "ssl.enabled.protocols";
 const JAAS: &str = "sasl.jaas.config";
 const REAUTH_MAX: &str = "connections.max.reauth.ms";
@@ -48,8 +51,21 @@ impl Protection {
 pub struct TlsConfig {
     /// Where the certificate chain and its private key stand.
     pub keystore: Keystore,
-    /// `ssl.enabled.protocols`
-    pub versions: Vec<TlsVersion>,
+    /// Where the certificates stand that clients' certificates are issued by, if clients are asked for one.
+    pub truststore: Option<Truststore>,
+    /// `ssl.enabled.protocols` and `ssl.client.auth`.
+    pub settings: TlsSettings,
+    /// `ssl.principal.mapping.rules`
+    pub mapping: Arc<PrincipalMapping>,
+}
+
+/// The certificates of authorities, and their revocation lists, as PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Truststore {
+    /// `ssl.truststore.location`; read again when it changes.
+    File(PathBuf),
+    /// `ssl.truststore.certificates`
+    Inline(String),
 }
 
 /// A certificate chain and its private key, as PEM.
@@ -126,7 +142,7 @@ pub(super) fn read_protections(
             continue;
         };
         let protection = Protection {
-            tls: tls.then(|| read_tls(r, name)).flatten(),
+            tls: tls.then(|| read_tls(r, name, sasl)).flatten(),
             sasl: sasl.then(|| read_sasl(r, name)),
         };
         protections.insert(name.clone(), protection);
@@ -160,9 +176,15 @@ fn words(list: &str) -> impl Iterator<Item = &str> {
         .filter(|word| !word.is_empty())
 }
 
-fn read_tls(r: &mut Reader<'_>, listener: &str) -> Option<TlsConfig> {
+fn read_tls(r: &mut Reader<'_>, listener: &str, sasl: bool) -> Option<TlsConfig> {
     refuse_unsupported(r, listener);
-    let versions = read_versions(r, listener);
+    let client_auth = read_client_auth(r, listener, sasl);
+    let settings = TlsSettings {
+        versions: read_versions(r, listener),
+        client_auth,
+    };
+    let truststore = (client_auth != ClientAuth::None).then(|| read_truststore(r, listener));
+    let mapping = read_mapping(r, listener);
     let chain = r.for_listener(listener, CHAIN);
     let key = r.for_listener(listener, KEY);
     let location = r.for_listener(listener, KEYSTORE);
@@ -182,7 +204,73 @@ fn read_tls(r: &mut Reader<'_>, listener: &str) -> Option<TlsConfig> {
             return None;
         }
     };
-    Some(TlsConfig { keystore, versions })
+    Some(TlsConfig {
+        keystore,
+        truststore: truststore.flatten(),
+        settings,
+        mapping: Arc::new(mapping),
+    })
+}
+
+/// As in Kafka, what holds for all listeners does not hold for those with SASL (KIP-684): clients that
+/// have a password need no certificate unless the listener's own setting asks for one.
+fn read_client_auth(r: &mut Reader<'_>, listener: &str, sasl: bool) -> ClientAuth {
+    let text = match sasl {
+        true => r.for_listener_only(listener, CLIENT_AUTH),
+        false => r.for_listener(listener, CLIENT_AUTH),
+    };
+    match text.as_deref().map(str::to_ascii_lowercase).as_deref() {
+        None | Some("none") => ClientAuth::None,
+        Some("requested") => ClientAuth::Requested,
+        Some("required") => ClientAuth::Required,
+        Some(other) => {
+            let problem = format!("{other:?} is not known");
+            r.fail(CLIENT_AUTH, problem, "write none, requested or required");
+            ClientAuth::Required
+        }
+    }
+}
+
+fn read_truststore(r: &mut Reader<'_>, listener: &str) -> Option<Truststore> {
+    let kind = r.for_listener(listener, TRUSTSTORE_TYPE);
+    if let Some(kind) = kind.filter(|kind| !kind.eq_ignore_ascii_case("PEM")) {
+        let problem = format!("the truststore type {kind} is not supported");
+        let remedy = "convert the truststore to PEM, and write PEM";
+        r.fail(TRUSTSTORE_TYPE, problem, remedy);
+    }
+    if r.for_listener(listener, TRUSTSTORE_PASSWORD).is_some() {
+        let remedy = "remove it; a PEM file with certificates has no password";
+        r.fail(TRUSTSTORE_PASSWORD, "it is not supported", remedy);
+    }
+    let location = r.for_listener(listener, TRUSTSTORE);
+    match (location, r.for_listener(listener, TRUSTED)) {
+        (Some(path), None) => Some(Truststore::File(super::absolute(&path))),
+        (None, Some(text)) => Some(Truststore::Inline(pem_lines(&text))),
+        _ => {
+            let problem = format!(
+                "the listener {listener} asks clients for certificates, and must know who issues them"
+            );
+            let remedy = format!(
+                "set {TRUSTSTORE} to a PEM file with the authorities' certificates, or {TRUSTED} to their PEM texts, but not both"
+            );
+            r.fail(TRUSTSTORE, problem, &remedy);
+            None
+        }
+    }
+}
+
+fn read_mapping(r: &mut Reader<'_>, listener: &str) -> PrincipalMapping {
+    let Some(text) = r.for_listener(listener, MAPPING) else {
+        return PrincipalMapping::default();
+    };
+    match text.parse() {
+        Ok(mapping) => mapping,
+        Err(error) => {
+            let remedy = "write rules such as RULE:^CN=([^,]*).*$/$1/,DEFAULT";
+            r.fail(MAPPING, error, remedy);
+            PrincipalMapping::default()
+        }
+    }
 }
 
 /// What would make a listener less secure than its operator thinks must not be ignored.
@@ -192,15 +280,6 @@ fn refuse_unsupported(r: &mut Reader<'_>, listener: &str) {
         let problem = format!("the keystore type {kind} is not supported");
         let remedy = "convert the keystore to PEM, and write PEM";
         r.fail(KEYSTORE_TYPE, problem, remedy);
-    }
-    let client_auth = r.for_listener(listener, CLIENT_AUTH);
-    if let Some(value) = client_auth.filter(|value| value != "none") {
-        let problem = format!("{value}: client certificates are not supported");
-        r.fail(
-            CLIENT_AUTH,
-            problem,
-            "write none, and authenticate clients by SASL",
-        );
     }
     for key in ["ssl.key.password", "ssl.cipher.suites"] {
         if r.for_listener(listener, key).is_some() {
@@ -319,39 +398,5 @@ fn read_session_max(r: &mut Reader<'_>, listener: &str) -> Option<Duration> {
             r.fail(REAUTH_MAX, problem, &remedy);
             None
         }
-    }
-}
-
-/// A PEM text in a properties file may have lost its line ends; readers want them around the markers.
-fn pem_lines(text: &str) -> String {
-    let mut lines = String::with_capacity(text.len() + 16);
-    for (at, part) in text.split("-----").enumerate() {
-        match at % 2 {
-            1 => {
-                lines.push_str("-----");
-                lines.push_str(part.trim());
-                lines.push_str("-----\n");
-            }
-            _ => {
-                for word in part.split_whitespace() {
-                    lines.push_str(word);
-                    lines.push('\n');
-                }
-            }
-        }
-    }
-    lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pem_text_without_line_ends_gets_them() {
-        let flat = "-----BEGIN CERTIFICATE-----QUJD RA==-----END CERTIFICATE-----";
-        let lines = "-----BEGIN CERTIFICATE-----\nQUJD\nRA==\n-----END CERTIFICATE-----\n";
-        assert_eq!(pem_lines(flat), lines);
-        assert_eq!(pem_lines(lines), lines);
     }
 }

@@ -1,4 +1,5 @@
 use millrace_limiter::LimiterMode;
+use millrace_net::ClientAuth;
 use millrace_objects::bucket::BucketUri;
 
 use super::*;
@@ -266,16 +267,41 @@ fn listeners_are_protected_by_protocol() {
     assert!(out.sasl.is_none());
     let tls = out.tls.as_ref().expect("TLS");
     assert_eq!(tls.keystore, Keystore::File("/a/out.pem".into()));
-    assert_eq!(tls.versions.len(), 1);
+    assert_eq!(tls.settings.versions.len(), 1);
     let both = &config.protections["SASL_SSL"];
     let tls = both.tls.as_ref().expect("TLS");
     assert_eq!(tls.keystore, Keystore::File("/a/server.pem".into()));
-    assert_eq!(tls.versions.len(), 2);
+    assert_eq!(tls.settings.versions.len(), 2);
     let sasl = both.sasl.as_ref().expect("SASL");
     assert_eq!(sasl.session_max, Some(Duration::from_secs(60)));
     assert_eq!(sasl.mechanisms.len(), 2);
     let shown = format!("{config:?}");
     assert!(!shown.contains("secret"), "{shown}");
+}
+
+#[test]
+fn client_certificates_are_asked_for_by_listener() {
+    let text = format!(
+        "listeners=SSL://:1,OWN://:2,SASL_SSL://:3\n\
+         advertised.listeners=SSL://h:1,OWN://h:2,SASL_SSL://h:3\n\
+         listener.security.protocol.map=SSL:SSL,OWN:SSL,SASL_SSL:SASL_SSL\n\
+         ssl.keystore.location=/a/server.pem\nssl.client.auth=required\n\
+         ssl.truststore.location=/a/clients.pem\n\
+         listener.name.own.ssl.client.auth=requested\n\
+         listener.name.ssl.ssl.principal.mapping.rules=RULE:^CN=(.*)$/$1/\n\
+         sasl.enabled.mechanisms=PLAIN\n{JAAS}"
+    );
+    let config = legal(&text);
+    let tls = |name: &str| config.protections[name].tls.clone().expect("TLS");
+    let truststore = Some(Truststore::File("/a/clients.pem".into()));
+    assert_eq!(tls("SSL").settings.client_auth, ClientAuth::Required);
+    assert_eq!(tls("SSL").truststore, truststore);
+    assert_eq!(tls("SSL").mapping.map("CN=a").as_deref(), Some("a"));
+    assert_eq!(tls("OWN").settings.client_auth, ClientAuth::Requested);
+    assert_eq!(tls("OWN").mapping.map("CN=a").as_deref(), Some("CN=a"));
+    // KIP-684: what holds for all listeners does not hold for those with SASL.
+    assert_eq!(tls("SASL_SSL").settings.client_auth, ClientAuth::None);
+    assert_eq!(tls("SASL_SSL").truststore, None);
 }
 
 #[test]
@@ -295,7 +321,18 @@ fn what_would_be_less_secure_than_it_looks_is_refused() {
     refused("", "ssl.keystore.location");
     refused("", "sasl.enabled.mechanisms");
     refused("ssl.keystore.type=JKS", "JKS is not supported");
-    refused("ssl.client.auth=required", "client certificates");
+    let own = "listener.name.sasl_ssl.ssl.client.auth";
+    refused(&format!("{own}=required"), "ssl.truststore.location");
+    refused(&format!("{own}=wanted"), "none, requested or required");
+    refused(
+        &format!("{own}=required\nssl.truststore.type=JKS"),
+        "JKS is not supported",
+    );
+    refused("ssl.principal.mapping.rules=RULE:a/b", "RULE:a/b");
+    refused(
+        &format!("{own}=required\nssl.truststore.password=hunter2"),
+        "ssl.truststore.password",
+    );
     refused("ssl.key.password=hunter2", "ssl.key.password");
     refused("ssl.enabled.protocols=TLSv1.1", "TLSv1.1");
     refused("sasl.enabled.mechanisms=GSSAPI", "GSSAPI");

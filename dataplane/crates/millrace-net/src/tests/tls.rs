@@ -13,29 +13,34 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use super::*;
 use crate::{
-    Tls, TlsError, TlsMaterial, TlsVersion,
+    ClientAuth, Tls, TlsError, TlsMaterial, TlsSettings, TlsVersion,
     config::{HANDSHAKE_MAX, UNAUTHENTICATED_BYTES_MAX},
 };
 
 /// A certificate for `localhost` that is its own root.
-fn certificate() -> (TlsMaterial, CertificateDer<'static>) {
+pub(super) fn certificate() -> (TlsMaterial, CertificateDer<'static>) {
     let key = KeyPair::generate().expect("a key");
     let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
     let certificate = params.self_signed(&key).expect("signed");
     let material = TlsMaterial {
         certificate_chain: certificate.pem().into_bytes(),
         private_key: key.serialize_pem().into_bytes(),
+        truststore: Vec::new(),
     };
     (material, certificate.der().clone())
 }
 
 async fn tls_rig(sasl: bool) -> (Rig, Arc<Tls>, CertificateDer<'static>) {
     let (material, root) = certificate();
-    let versions = [TlsVersion::Tls12, TlsVersion::Tls13];
-    let tls = Arc::new(Tls::new(&material, &versions).expect("a good certificate"));
+    let settings = TlsSettings {
+        versions: vec![TlsVersion::Tls12, TlsVersion::Tls13],
+        client_auth: ClientAuth::None,
+    };
+    let tls = Arc::new(Tls::new(&material, settings).expect("a good certificate"));
     let security = ListenerSecurity {
         tls: Some(Arc::clone(&tls)),
         sasl,
+        ..ListenerSecurity::default()
     };
     (secure_rig(NetConfig::default(), security).await, tls, root)
 }
@@ -165,6 +170,7 @@ async fn a_client_that_has_not_authenticated_sends_small_frames() {
     let security = ListenerSecurity {
         tls: None,
         sasl: true,
+        ..ListenerSecurity::default()
     };
     let rig = secure_rig(NetConfig::default(), security).await;
     let large = UNAUTHENTICATED_BYTES_MAX + 1;
@@ -185,6 +191,7 @@ async fn a_refusal_is_told_before_the_connection_ends() {
     let security = ListenerSecurity {
         tls: None,
         sasl: true,
+        ..ListenerSecurity::default()
     };
     let rig = secure_rig(NetConfig::default(), security).await;
     let mut client = rig.connect().await;

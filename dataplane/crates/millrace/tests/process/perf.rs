@@ -1,7 +1,8 @@
 //! `millrace perf` against a real broker.
 
-use std::{path::Path, process::Stdio, time::Duration};
+use std::{net::TcpListener, path::Path, process::Stdio, time::Duration};
 
+use rcgen::{CertificateParams, KeyPair};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tokio::{
@@ -90,6 +91,73 @@ async fn a_performance_test_counts_exactly_what_the_broker_has() {
     let report = lines(&stdout).pop().expect("a last line");
     assert_eq!(report["consumed"]["records"], 3_000);
     assert_eq!(report["consumed"]["latency_ms"], Value::Null);
+    assert!(broker.terminate().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_protected_listener_is_measured_as_kafkas_tools_reach_it() {
+    let home = Home::new();
+    let folder = home.path().display();
+    let key = KeyPair::generate().expect("a key");
+    let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
+    let certificate = params.self_signed(&key).expect("signed").pem();
+    let write = |name: &str, text: &str| {
+        std::fs::write(home.path().join(name), text).expect("writable");
+    };
+    write("ca.pem", &certificate);
+    write(
+        "server.pem",
+        &format!("{certificate}{}", key.serialize_pem()),
+    );
+    let protected = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = protected.local_addr().expect("bound").port();
+    drop(protected);
+    let module = "org.apache.kafka.common.security.plain.PlainLoginModule required";
+    for line in [
+        format!(
+            "listeners=PLAINTEXT://{},SASL_SSL://127.0.0.1:{port}",
+            home.kafka
+        ),
+        format!(
+            "advertised.listeners=PLAINTEXT://{},SASL_SSL://localhost:{port}",
+            home.kafka
+        ),
+        format!("ssl.keystore.location={folder}/server.pem"),
+        "sasl.enabled.mechanisms=PLAIN".to_owned(),
+        format!("listener.name.sasl_ssl.plain.sasl.jaas.config={module} user_a=\"b; c\";"),
+    ] {
+        home.set(&line);
+    }
+    let broker = home.start().await;
+    let run = |password: &str, flag: &str| {
+        let text = format!(
+            "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nssl.truststore.type=PEM\n\
+             ssl.truststore.location={folder}/ca.pem\n\
+             sasl.jaas.config={module} username=\"a\" password=\"{password}\";\n"
+        );
+        write("client.properties", &text);
+        let mut command = Command::new(PROGRAM);
+        let arguments = "perf produce --topic protected --num-records 10 --progress none";
+        command
+            .args(arguments.split(' '))
+            .args(["--bootstrap-server", &format!("localhost:{port}")])
+            .args([flag, &format!("{folder}/client.properties")])
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        async move {
+            let output = tokio::time::timeout(SOON, command.output()).await;
+            let output = output.expect("it ends soon").expect("it starts");
+            let stderr = String::from_utf8(output.stderr).expect("text");
+            (output.status.code(), stderr)
+        }
+    };
+    for flag in ["--command-config", "--producer.config"] {
+        let (code, stderr) = run("b; c", flag).await;
+        assert_eq!(code, Some(0), "{stderr}");
+    }
+    let (code, stderr) = run("wrong", "--command-config").await;
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("Authentication failed"), "{stderr}");
     assert!(broker.terminate().await.success());
 }
 

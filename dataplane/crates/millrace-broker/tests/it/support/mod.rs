@@ -14,7 +14,6 @@ use millrace_broker::{Broker, BrokerConfig, Properties};
 use millrace_record::{BatchBuilder, Compression, records};
 use millrace_testkit::{Fetched, KafkaClient};
 use rcgen::{CertificateParams, KeyPair};
-use rustls::pki_types::CertificateDer;
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -68,13 +67,13 @@ pub async fn client(broker: &Broker) -> KafkaClient {
     KafkaClient::connect(address(broker)).await
 }
 
-/// A certificate for `localhost` with its key as PEM, and as a root for clients.
-pub fn certificate() -> (String, CertificateDer<'static>) {
+/// A certificate for `localhost` with its key, and without it as a root for clients; both PEM.
+pub fn certificate() -> (String, String) {
     let key = KeyPair::generate().expect("a key");
     let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
     let certificate = params.self_signed(&key).expect("signed");
     let pem = format!("{}{}", certificate.pem(), key.serialize_pem());
-    (pem, certificate.der().clone())
+    (pem, certificate.pem())
 }
 
 /// Status code and body of a GET.

@@ -3,23 +3,30 @@
 
 use std::{collections::BTreeMap, str::FromStr};
 
-/// The module whose options are the users of PLAIN.
-pub(super) const PLAIN_MODULE: &str = "org.apache.kafka.common.security.plain.PlainLoginModule";
+/// The module of PLAIN.
+pub const PLAIN_MODULE: &str = "org.apache.kafka.common.security.plain.PlainLoginModule";
+/// The module of SCRAM.
+pub const SCRAM_MODULE: &str = "org.apache.kafka.common.security.scram.ScramLoginModule";
 
 /// One login module.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct JaasEntry {
-    pub(super) module: String,
-    pub(super) options: BTreeMap<String, String>,
+pub struct JaasEntry {
+    /// Its class.
+    pub module: String,
+    /// Its options. They may be passwords.
+    pub options: BTreeMap<String, String>,
 }
 
 /// A text is no login module. The text names no option's value: it may be a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum InvalidJaas {
+pub enum InvalidJaas {
+    /// No class, or no flag behind it.
     #[error("the JAAS configuration does not begin with a module and \"required\"")]
     Module,
+    /// An option without name or value.
     #[error("a JAAS option is not name=value or name=\"value\"")]
     Option,
+    /// No semicolon, or something behind it.
     #[error("the JAAS configuration does not end with one semicolon")]
     End,
 }

@@ -1,0 +1,44 @@
+//! Who a client is that shows a certificate.
+//!
+//! | part | what it is |
+//! |---|---|
+//! | `subject` | the certificate's distinguished name as text (RFC 2253) |
+//! | `mapping` | `ssl.principal.mapping.rules`: the distinguished name to the principal's name |
+//!
+//! Whether the certificate may be trusted is decided before, by TLS.
+
+mod mapping;
+mod subject;
+
+pub use mapping::{InvalidMappingRules, PrincipalMapping};
+pub use subject::{SubjectError, subject};
+
+use crate::principal::{InvalidPrincipal, Principal};
+
+/// A trusted certificate leads to no principal. The connection must end.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CertificatePrincipalError {
+    /// The certificate has no readable subject.
+    #[error(transparent)]
+    Subject(#[from] SubjectError),
+    /// No rule holds for it.
+    #[error("no rule of ssl.principal.mapping.rules matches the subject {0:?}")]
+    NoRule(String),
+    /// The name is too long.
+    #[error(transparent)]
+    Principal(#[from] InvalidPrincipal),
+}
+
+impl PrincipalMapping {
+    /// The principal of a client with this certificate (DER).
+    ///
+    /// # Errors
+    /// See [`CertificatePrincipalError`].
+    pub fn principal(&self, certificate: &[u8]) -> Result<Principal, CertificatePrincipalError> {
+        let subject = subject(certificate)?;
+        match self.map(&subject) {
+            Some(name) => Ok(Principal::user(&name)?),
+            None => Err(CertificatePrincipalError::NoRule(subject)),
+        }
+    }
+}
