@@ -110,8 +110,27 @@ function installPackages() {
   });
   if (run.status !== 0)
     stop("npm ci failed (see above)", "check the network and the disk, then try again");
+  runAllowedScripts();
   mkdirSync(join(root, "node_modules"), { recursive: true });
   writeFileSync(mark, wanted);
+}
+
+/**
+ * Packages run no code while npm installs them (.npmrc), but for those that package.json allows: PostgreSQL's
+ * archives have no symbolic links, which a script makes.
+ */
+function runAllowedScripts() {
+  const { allowScripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const names = Object.keys(allowScripts).filter(
+    (name) => allowScripts[name] && existsSync(join(root, "node_modules", name)),
+  );
+  if (names.length === 0) return;
+  const run = spawnSync("npm", ["rebuild", "--ignore-scripts=false", ...names], {
+    cwd: root,
+    stdio: ["ignore", "ignore", "inherit"],
+    env: { ...process.env, npm_config_loglevel: "error" },
+  });
+  if (run.status !== 0) stop("npm rebuild failed (see above)", "remove node_modules and try again");
 }
 
 /**
